@@ -1,5 +1,9 @@
-import type { AttachStep } from '../src/container-mount/order.ts'
-import { type ContainerJob, type ContainerResult, workOnContainer } from '../src/container-mount/work.ts'
+import type { AttachStep } from '../src/container-mount/clone-request.ts'
+import {
+  type ContainerTask,
+  type ContainerTaskResult,
+  runContainerTask,
+} from '../src/container-mount/container-task.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeFs } from '../src/host/read-file.ts'
 import { callLog } from '../src/log/call-log.ts'
@@ -14,24 +18,24 @@ import { yieldToPlugin } from './priority.ts'
 export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
   yieldToPlugin()
   keepHeapSmall()
-  return workOff<ContainerJob, ContainerResult, AttachStep>(
+  return workOff<ContainerTask, ContainerTaskResult, AttachStep>(
     (job, report, { isAlive }) => done(job, env, report, isAlive),
     (error) => ({ failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }),
   )
 }
 
 async function done(
-  job: ContainerJob,
+  job: ContainerTask,
   env: NodeJS.ProcessEnv,
   report: (step: AttachStep) => void,
   isAlive: () => void,
-): Promise<ContainerResult> {
+): Promise<ContainerTaskResult> {
   const { config, faults, isUnread } = await readConfig(env)
   // What is to be taken away goes also where a rule is at fault, but not from another state directory.
   if (isUnread || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
   const log = callLog(factsOf(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
   const { note, warn } = log
-  const result = await workOnContainer({ host: linuxHost, config, mayHang: true, isAlive, note, warn }, job, report)
+  const result = await runContainerTask({ host: linuxHost, config, mayHang: true, isAlive, note, warn }, job, report)
   const { failure } = result
   if (failure === undefined) {
     if (!QUIET.has(job.do)) log.end('Success')
@@ -40,7 +44,7 @@ async function done(
 }
 
 /** Jobs that change no volume: only their warnings are logged. Nearly every container with a volume has one. */
-const QUIET: ReadonlySet<ContainerJob['do']> = new Set(['restrictions', 'check', 'registration'])
+const QUIET: ReadonlySet<ContainerTask['do']> = new Set(['restrictions', 'check', 'registration'])
 
 /** What they are called in the log. */
 const VERBS = {
@@ -53,7 +57,7 @@ const VERBS = {
   registration: 'registration',
 } as const
 
-function factsOf(job: ContainerJob): Record<string, unknown> {
+function factsOf(job: ContainerTask): Record<string, unknown> {
   const facts = { verb: VERBS[job.do], door: 'nri' }
   if (job.do === 'reconcile' || job.do === 'registration') return facts
   if (job.do === 'release') return { ...facts, container: job.container, as: job.as }

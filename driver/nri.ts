@@ -1,6 +1,6 @@
-import type { AttachStep } from '../src/container-mount/order.ts'
-import { removeEmptyStand } from '../src/container-mount/stand.ts'
-import type { ContainerJob, ContainerResult } from '../src/container-mount/work.ts'
+import type { AttachStep } from '../src/container-mount/clone-request.ts'
+import { removeEmptyStaging } from '../src/container-mount/clone-staging.ts'
+import type { ContainerTask, ContainerTaskResult } from '../src/container-mount/container-task.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { createContainerHandler } from '../src/nri/container-lifecycle.ts'
@@ -59,7 +59,7 @@ async function serve(
     // Whoever reads stdout may be slow, and the thread that answers the runtime does not wait for it.
     const events = new EventQueue()
     const tell = events.tell.bind(events)
-    const startWorker = startWorkers<ContainerJob, ContainerResult, AttachStep>(WORKER_VERB, env)
+    const startWorker = startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(WORKER_VERB, env)
     const workers = new Workers(
       startWorker,
       WORKER_LIMITS,
@@ -102,7 +102,7 @@ async function serve(
       await events.flush()
     }
     const warn = (message: string) => tellEvent('warn', 'end', { message })
-    orWarn({ warn }, 'cannot unmount the staging directory of clones', () => removeEmptyStand({ ...store, warn }))
+    orWarn({ warn }, 'cannot unmount the staging directory of clones', () => removeEmptyStaging({ ...store, warn }))
     // Nobody is to miss one that was ended on purpose.
     pluginRecord.remove(store, undefined)
     tellEvent('info', 'end')

@@ -3,7 +3,7 @@ import { fileSystemType } from '../mount-table/file-system.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { type CloneRequest, findPropagation, LEAVE_OUT } from './order.ts'
+import { type CloneRequest, findPropagation, LEAVE_OUT } from './clone-request.ts'
 
 export function refuseOptions({ options }: CloneRequest): void {
   const option = findPropagation(options)
@@ -22,14 +22,14 @@ export function refuseType(host: Host, { fsTypes }: CloneRequest, handle: Handle
   )
 }
 
-/** A clone is of one mount: what is mounted inside would be missing, and what it covers would show. */
+/** A clone contains one mount. Mounts inside would be missing, and the files that they cover would be visible. */
 export function refuseMountsBelow({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle, path: string): void {
   const { mountRoot, mountId } = inodes.statMountPoint(handle)
-  // As nearly always. The mount table grows with the node's mounts: 1,000 take 2 ms.
+  // The usual case, without reading the mount table: 1,000 mounts take 2 ms.
   if (mountRoot && mounts.hasMountsOn(mountId) === false) return
   const text = table.text()
   const shown = path.replace(/[ \t\n\\]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)
-  // Read as rows only where the text may have one: on a node with thousands of mounts that takes milliseconds.
+  // Parses the table only if the text contains the path, because thousands of mounts take milliseconds.
   if (!text.includes(` ${shown === '/' ? '' : shown}/`)) return
   const below = parseMountinfo(text).find(({ mountPoint }) => mountPoint.startsWith(path === '/' ? '/' : `${path}/`))
   if (below === undefined) return

@@ -4,21 +4,21 @@ import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import { messageOf, quoted } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import type { OwnMountsRequest } from './order.ts'
-import { openRoots, openSource, partOfVolume } from './source.ts'
+import type { OwnMountsRequest } from './clone-request.ts'
+import { findSubPathVolume, openSource, openVolumeRoots } from './clone-source.ts'
 
 /**
  * Reads the restrictions (`nosuid`, `noexec`, …) of the mounts that are modekeep's own volumes, or parts of them.
- * @returns for each mount of the request its mount options. A mount that cannot be read has none, and a warning in the log
+ * @returns the mount options of each mount of the request. A mount that cannot be read has none, and the log has a warning
  */
 export function readOwnRestrictions(session: Session, request: OwnMountsRequest): string[][] {
   const { host } = session
   const readRestrictions = restrictionsReader(host)
-  const where = { ...request, table: snapshotTable(host) }
+  const context = { ...request, table: snapshotTable(host) }
   return request.mounts.map(({ destination, source }) => {
     try {
       using handles = new DisposableStack()
-      const shown = openSource(session, where, source)
+      const shown = openSource(session, context, source)
       handles.use(closing(host.inodes, shown))
       if (!isOwn(session, request, source, shown, handles)) return []
       const restrictions = host.inodes.statMountPoint(shown).mountRoot ? readRestrictions(shown) : undefined
@@ -33,7 +33,7 @@ export function readOwnRestrictions(session: Session, request: OwnMountsRequest)
   })
 }
 
-/** Whether a mount record names the volume. Kubelet binds a part (`subPath`) by the pod's name of its volume. */
+/** Returns whether the volume has a mount record. The path of a `subPath` contains the pod's name of its volume. */
 function isOwn(
   session: Session,
   request: OwnMountsRequest,
@@ -42,9 +42,9 @@ function isOwn(
   handles: DisposableStack,
 ): boolean {
   const { host } = session
-  const volume = partOfVolume(request, source)
+  const volume = findSubPathVolume(request, source)
   if (volume === undefined) return hasMountRecord(session, host.inodes.pathOf(shown))
-  const roots = [...openRoots(host, request, volume)]
+  const roots = [...openVolumeRoots(host, request, volume)]
   for (const root of roots) handles.use(closing(host.inodes, root))
   return roots.some((root) => hasMountRecord(session, host.inodes.pathOf(root)))
 }

@@ -6,45 +6,45 @@ import type { Session } from '../store/session.ts'
 import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { mountsAgain } from '../volume/kind/kind.ts'
-import type { Clonable } from './clonable.ts'
-import type { CloneRequest } from './order.ts'
-import { type Mounted, openMounted, type Where } from './source.ts'
+import type { CloneRequest } from './clone-request.ts'
+import type { CloneSource } from './clone-source.ts'
+import { type OpenedVolume, openVolume, type SourceContext } from './clone-source.ts'
 
 /**
- * modekeep's own volume for a pod with a user namespace: what is mapped cannot be mapped again, so its source is mounted
- * once more, unmapped, as it was for the pod.
- * @param handles gets what is to be closed
- * @returns 'keep' where the volume is not mapped, so that the runtime maps it
- * @throws {Refusal} with what it is about still to be said
+ * Clones modekeep's own volume for a pod with a user namespace. The kernel does not map a mapped mount again, so the volume's
+ * source is mounted once more, unmapped, with the pod's options.
+ * @param handles gets the opened handles
+ * @returns 'keep' if the volume is not mapped: the runtime maps it then
+ * @throws {Refusal} whose message the caller prefixes with the volume
  */
-export async function cloneOwn(
+export async function cloneOwnVolume(
   session: Session,
-  where: Where,
-  order: CloneRequest,
+  context: SourceContext,
+  clone: CloneRequest,
   handles: DisposableStack,
-): Promise<Clonable | 'keep'> {
+): Promise<CloneSource | 'keep'> {
   const { host } = session
   const { inodes } = host
-  const { shown, root, path, within } = openMounted(session, where, order.source, handles)
-  const record = recordOf(session, root, path)
+  const { shown, root, path, within } = openVolume(session, context, clone.source, handles)
+  const record = readMatchingRecord(session, root, path)
   const { given, request } = record
   if (given.by !== 'idmap' || request.fsGroup === undefined || given.from === request.fsGroup) return 'keep'
-  const asked = requestOf(record)
+  const mountRequest = requestOf(record)
   const kind = kindOf(request.fsType)
   if (kind === undefined || !mountsAgain(kind)) {
     throw new Refusal(
       `is ${quoted(request.fsType)} and mapped, and cannot be mounted once more for the pod's user namespace: use ownership "auto" or "walk", or leave "hostUsers" out`,
     )
   }
-  const source = kind.openSource?.(host, asked)
+  const source = kind.openSource?.(host, mountRequest)
   if (source !== undefined) handles.use(closing(inodes, source.handle))
-  const made = detachedTree(session, kind, asked, source)
+  const made = detachedTree(session, kind, mountRequest, source)
   handles.defer(() => made.close())
   await made.make(undefined)
   if (made.volume !== record.volume) {
     throw new Refusal('has another source by now than the one that is mounted: delete the pod to mount that one')
   }
-  const tree = partOf(host, made, { shown, within }, handles)
+  const tree = clonePart(host, made, { shown, within }, handles)
   const { set, clear } = mountFlags(request.mountOptions, request.readOnly)
   host.mounts.setFlags(tree, { set, clear })
   const { from } = given
@@ -53,35 +53,35 @@ export async function cloneOwn(
     identity: record.volume,
     from,
     to: request.fsGroup,
-    groupNow: () => from,
+    readGroup: () => from,
     tree,
     clonedFrom: made.clonedFrom,
     fsType: request.fsType,
   }
 }
 
-/** @throws {Refusal} where what is mounted is not what a record speaks of */
-function recordOf(session: Session, root: Handle, path: string): MountRecord {
+/** Reads the record of a mounted volume. @throws {Refusal} if no record describes this very mount */
+function readMatchingRecord(session: Session, root: Handle, path: string): MountRecord {
   const record = mountRecords.read(session, path)
   const { mountId } = session.host.inodes.statMountPoint(root)
-  const isThere = record?.boot === session.host.bootId() && record.mounted?.mountId === String(mountId)
-  if (record !== undefined && isThere) return record
+  const isMatching = record?.boot === session.host.bootId() && record.mounted?.mountId === String(mountId)
+  if (record !== undefined && isMatching) return record
   throw new Refusal(
     `is mounted at ${quoted(path)} without a record of modekeep's that says how: delete the pod, then it is mounted anew`,
   )
 }
 
-/** Of a container's subPath the part that kubelet has bound, found once more without following a link. */
-function partOf(
+/** Clones the part that a subPath names, which is opened again in the new mount without following links. */
+function clonePart(
   { inodes, mounts }: Host,
   made: ReturnType<typeof detachedTree>,
-  { shown, within }: Pick<Mounted, 'shown' | 'within'>,
+  { shown, within }: Pick<OpenedVolume, 'shown' | 'within'>,
   handles: DisposableStack,
 ): Handle {
   if (within === '') return made.handle
-  const part = openInside(inodes, made.clonedFrom ?? made.handle, within, handles)
-  const [is, was] = [part && inodes.stat(part), inodes.stat(shown)]
-  if (part === undefined || is?.inode !== was.inode || is.device !== was.device) {
+  const part = openLinkFreePath(inodes, made.clonedFrom ?? made.handle, within, handles)
+  const [found, bound] = [part && inodes.stat(part), inodes.stat(shown)]
+  if (part === undefined || found?.inode !== bound.inode || found.device !== bound.device) {
     throw new Refusal('has a subPath that leads elsewhere by now: the container is created again by kubelet')
   }
   const tree = explained(
@@ -94,14 +94,19 @@ function partOf(
   return tree
 }
 
-/** Undefined where nothing is there. The path is the kernel's, without a link: whoever puts one there is not followed. */
-function openInside(inodes: Host['inodes'], top: Handle, path: string, handles: DisposableStack): Handle | undefined {
-  let here: Handle | undefined = top
+/** Opens a path that the kernel reported. Links that were created in it since are not followed. Undefined if it is missing. */
+function openLinkFreePath(
+  inodes: Host['inodes'],
+  top: Handle,
+  path: string,
+  handles: DisposableStack,
+): Handle | undefined {
+  let current: Handle | undefined = top
   for (const name of path.split('/')) {
-    const parent: Handle = here
-    here = unless('ENOENT ENOTDIR', () => inodes.openEntry(parent, Buffer.from(name)))
-    if (here === undefined) return undefined
-    handles.use(closing(inodes, here))
+    const parent: Handle = current
+    current = unless('ENOENT ENOTDIR', () => inodes.openEntry(parent, Buffer.from(name)))
+    if (current === undefined) return undefined
+    handles.use(closing(inodes, current))
   }
-  return here
+  return current
 }

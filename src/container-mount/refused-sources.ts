@@ -8,17 +8,17 @@ import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { filePlaces, leadsToPlace, type ProtectedPlace, recordPlaces } from '../volume/kind/protected-places.ts'
 import { holdsOwnRecords } from '../volume/kind/source-path.ts'
-import type { ContainerCloneRequest } from './order.ts'
+import type { ContainerCloneRequest } from './clone-request.ts'
 
-export interface PodOnNode extends Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'> {
-  /** One for all of a container's volumes: all that kubelet has mounted is in the mount table by now. */
+export interface PodContext extends Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'> {
+  /** Shared by all of a container's volumes, because kubelet has mounted them before it creates the container. */
   table: TableSnapshot
 }
 
 /**
- * Refuses what is, holds or lies in modekeep's own files: its records, its log and its configuration. The path of a bind mount
- * does not tell.
- * @param isOfKubelet kubelet has mounted it in the pod's directory
+ * Refuses a source that is, contains or lies in modekeep's own files: its records, its log and its configuration. Locations
+ * are compared, because the path of a bind mount does not show its source.
+ * @param isOfKubelet whether kubelet has mounted the source in the pod's directory
  * @throws {Refusal}
  */
 export function refuseOwnFiles(
@@ -39,31 +39,31 @@ export function refuseOwnFiles(
   )
 }
 
-/** Kubelet's directory may have another path too, and so may each volume in it. */
-export function refuseOtherPods(session: Session, where: PodOnNode, handle: Handle): void {
+/** Refuses kubelet's directory and pods' volumes. Locations are compared, because both may be mounted at other paths too. */
+export function refuseOtherPods(session: Session, context: PodContext, handle: Handle): void {
   const { host } = session
-  const { kubeletDir, table } = where
+  const { kubeletDir, table } = context
   const path = host.inodes.pathOf(handle)
   if (leadsToPlace(host, table, handle, { directory: kubeletDir, isTree: true })) {
     throw new Refusal(`lies at ${quoted(path)}, in kubelet's own directory or around it: use a volume of the pod`)
   }
-  const volume = volumeShownBy(session, where, handle, path)
+  const volume = findShownVolume(session, context, handle, path)
   if (volume === undefined) return
   throw new Refusal(
     `lies at ${quoted(path)}, where the volume of a pod is mounted too (${quoted(volume)}): use a volume of the pod`,
   )
 }
 
-/** Kubelet binds directories of the node here; elsewhere a driver has mounted something for pods alone. */
+/** Kubelet binds directories of the node at these paths. Other volume directories have mounts that a driver made for pods. */
 const NODE_DIRECTORIES = /\/(volumes\/kubernetes\.io~local-volume|volume-subpaths)\//
 
 /**
- * The mount of a pod's volume that the mount of the handle shows too. The directory that a driver has bound is not meant, and
- * neither is a source of modekeep's own volumes: a rule that names it says so.
+ * Finds the mount of a pod's volume that shows the same location as the handle's mount. Ignores directories of the node that
+ * kubelet binds, and sources of modekeep's own volumes, which a rule may name.
  */
-function volumeShownBy(
+function findShownVolume(
   session: Session,
-  { kubeletDir, table }: PodOnNode,
+  { kubeletDir, table }: PodContext,
   handle: Handle,
   path: string,
 ): string | undefined {

@@ -9,25 +9,32 @@ import {
 } from '../store/container-record.ts'
 import type { Found } from '../store/record.ts'
 import { orWarn, type Session } from '../store/session.ts'
-import { CREATION_GRACE_MS, type RuntimeSnapshot } from './order.ts'
-import { restoreRootBitsOf } from './root-bits.ts'
-import { holdContainer, lockedContainers, removeEmptyStand, standing, takeDown, tryHoldContainer } from './stand.ts'
+import { CREATION_GRACE_MS, type RuntimeSnapshot } from './clone-request.ts'
+import {
+  listLockedContainers,
+  listStagedContainers,
+  lockContainer,
+  removeClones,
+  removeEmptyStaging,
+  tryLockContainer,
+} from './clone-staging.ts'
+import { restoreVolumeRootBits } from './root-bits.ts'
 
 /**
- * Takes the node's clones away, without which another driver can unmount its volume.
- * @param as `started`: the container has mounts of its own; `gone`: it ended, or will never be, and nothing is left of it
+ * Removes a container's clones from the node, because they keep another driver from unmounting its volume.
+ * @param as `started`: the container has mounts of its own; `gone`: it ended or was never created, and its record is removed
  */
-export async function release(session: Session, container: string, as: 'started' | 'gone'): Promise<void> {
+export async function releaseClones(session: Session, container: string, as: 'started' | 'gone'): Promise<void> {
   if (!isContainerId(container)) return
-  using _ = await holdContainer(session, container)
+  using _ = await lockContainer(session, container)
   const { record } = as === 'gone' ? containerRecords.find(session, container) : {}
-  settle(session, container, as)
-  if (record !== undefined) await restoreRootBitsOf(session, record.volumes)
+  applyState(session, container, as)
+  if (record !== undefined) await restoreVolumeRootBits(session, record.volumes)
 }
 
-/** Call it under the container's lock. @returns whether anything stood */
-function settle(session: Session, container: string, state: 'started' | 'gone'): boolean {
-  const hadMounts = takeDown(session, container)
+/** The caller holds the container's lock. @returns whether the container had clones */
+function applyState(session: Session, container: string, state: 'started' | 'gone'): boolean {
+  const hadMounts = removeClones(session, container)
   if (state === 'gone') {
     containerRecords.remove(session, container)
     return hadMounts
@@ -37,81 +44,83 @@ function settle(session: Session, container: string, state: 'started' | 'gone'):
   return hadMounts
 }
 
-/** Milliseconds: from creation to start a container takes seconds. */
-const LONG = 10 * 60 * 1000
+/** A container starts within seconds of its creation. */
+const MAX_START_MS = 10 * 60 * 1000
 
 /**
- * Puts in order what missed events, dead jobs and a reboot have left, by what the runtime knows or, where that is not
- * asked, by what the node tells. Nothing else is touched, nor what a job is at work on.
- * @param isDry nothing is changed
- * @returns the containers of which something was taken away, or would be
+ * Removes clones and records that missed events, crashed tasks and a reboot have left. Containers that a task has locked are
+ * skipped.
+ * @param snapshot the runtime's containers; undefined: the node's processes, mounts and records decide
+ * @param isDry changes nothing
+ * @returns the containers of which something was removed, or would be
  */
-export function reconcile(session: Session, known?: RuntimeSnapshot, isDry = false): string[] {
-  const touched: string[] = []
-  const stand = standing(session)
-  const isThere = containersSeen(session)
-  for (const container of [...new Set([...containersOnRecord(session), ...stand])].sort()) {
+export function reconcileContainers(session: Session, snapshot?: RuntimeSnapshot, isDry = false): string[] {
+  const changed: string[] = []
+  const staged = listStagedContainers(session)
+  const isPresent = containersSeen(session)
+  for (const container of [...new Set([...containersOnRecord(session), ...staged])].sort()) {
     session.isAlive?.()
     orWarn(session, `could not put the mounts of container ${container} in order`, () => {
-      using lock = tryHoldContainer(session, container)
-      // Read again under its lock.
+      using lock = tryLockContainer(session, container)
+      // The record may have changed before the lock was acquired.
       const found = lock === undefined ? {} : containerRecords.find(session, container)
-      const state = lock === undefined ? 'keep' : wanted(session, container, found, known, isThere)
+      const state = lock === undefined ? 'keep' : decideState(session, container, found, snapshot, isPresent)
       if (state === 'keep') return
-      const hasMounts = isDry ? stand.includes(container) : settle(session, container, state)
-      if (hasMounts || state === 'gone' || found.record?.state === 'created') touched.push(container)
+      const hasMounts = isDry ? staged.includes(container) : applyState(session, container, state)
+      if (hasMounts || state === 'gone' || found.record?.state === 'created') changed.push(container)
     })
   }
   if (!isDry) {
-    removeLoneLocks(session)
-    orWarn(session, 'could not remove the place of clones', () => removeEmptyStand(session))
+    removeStaleLocks(session)
+    orWarn(session, 'could not remove the place of clones', () => removeEmptyStaging(session))
   }
-  return touched
+  return changed
 }
 
-/** Of jobs that died before they wrote a record, or after they removed it. */
-function removeLoneLocks(session: Session): void {
-  const others = new Set([...containersOnRecord(session), ...standing(session)])
-  for (const container of lockedContainers(session)) {
+/** Removes locks of tasks that crashed before they wrote a record, or after they removed it. */
+function removeStaleLocks(session: Session): void {
+  const others = new Set([...containersOnRecord(session), ...listStagedContainers(session)])
+  for (const container of listLockedContainers(session)) {
     if (others.has(container)) continue
-    // Whoever gives it back removes it.
+    // Releasing a lock removes its file.
     orWarn(session, `could not remove the lock of container ${container}`, () => {
-      tryHoldContainer(session, container)?.[Symbol.dispose]()
+      tryLockContainer(session, container)?.[Symbol.dispose]()
     })
   }
 }
 
-function wanted(
+function decideState(
   session: Session,
   container: string,
   { record, problem }: Found<ContainerRecord>,
-  known: RuntimeSnapshot | undefined,
-  isThere: (container: string) => boolean,
+  snapshot: RuntimeSnapshot | undefined,
+  isPresent: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {
-  if (problem !== undefined) return wantedOfUnreadable(container, known, isThere)
-  // Nobody can tell what it was: what stands of it goes, unless it is still to be bound.
+  if (problem !== undefined) return decideUnreadableState(container, snapshot, isPresent)
+  // Clones without a record are removed, unless the runtime has still to bind them.
   if (record === undefined) {
-    return known?.created.includes(container) && !known.unmapped.includes(container) ? 'keep' : 'gone'
+    return snapshot?.created.includes(container) && !snapshot.unmapped.includes(container) ? 'keep' : 'gone'
   }
   if (!mayRun(session, record)) return 'gone'
-  if (known === undefined) return record.state === 'created' && Date.now() - record.at > LONG ? 'started' : 'keep'
-  if (record.at > known.at) return 'keep'
-  if (known.unmapped.includes(container) && hasClones(record)) return 'gone'
-  if (known.created.includes(container)) return 'keep'
-  if (known.started.includes(container)) return 'started'
-  const isNew = record.state === 'created' && known.at - record.at < CREATION_GRACE_MS
-  // By now what was told is not all there is.
-  if (known.isLater) return isNew ? 'gone' : 'keep'
+  if (snapshot === undefined)
+    return record.state === 'created' && Date.now() - record.at > MAX_START_MS ? 'started' : 'keep'
+  if (record.at > snapshot.at) return 'keep'
+  if (snapshot.unmapped.includes(container) && hasClones(record)) return 'gone'
+  if (snapshot.created.includes(container)) return 'keep'
+  if (snapshot.started.includes(container)) return 'started'
+  const isNew = record.state === 'created' && snapshot.at - record.at < CREATION_GRACE_MS
+  // A later snapshot is outdated, so containers that it does not list may be new ones.
+  if (snapshot.isLater) return isNew ? 'gone' : 'keep'
   return isNew ? 'keep' : 'gone'
 }
 
-/** Only its name is known. While it may be there the record stays: it keeps others from giving its volumes another group. */
-function wantedOfUnreadable(
+/** Keeps an unreadable record while its container may exist, because the record protects the group of its volumes. */
+function decideUnreadableState(
   container: string,
-  known: RuntimeSnapshot | undefined,
-  isThere: (container: string) => boolean,
+  snapshot: RuntimeSnapshot | undefined,
+  isPresent: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {
-  if (known === undefined) return isThere(container) ? 'keep' : 'gone'
-  if (known.created.includes(container)) return 'keep'
-  return known.started.includes(container) ? 'started' : 'gone'
+  if (snapshot === undefined) return isPresent(container) ? 'keep' : 'gone'
+  if (snapshot.created.includes(container)) return 'keep'
+  return snapshot.started.includes(container) ? 'started' : 'gone'
 }

@@ -8,54 +8,55 @@ import { holdPlace } from '../store/leftovers.ts'
 import { volumePlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
-import type { Clonable } from './clonable.ts'
-import type { CloneRequest } from './order.ts'
+import type { CloneRequest } from './clone-request.ts'
+import type { CloneSource } from './clone-source.ts'
 
-/** Whether a container can create files through a clone that shows the group on disk as another. */
-const writesMapped = ({ options }: CloneRequest, { from, to }: Clonable): boolean =>
+/** Returns whether a container can create files through a clone that maps the group on disk. */
+const canWriteMapped = ({ options }: CloneRequest, { from, to }: CloneSource): boolean =>
   to !== undefined && to !== from && !options.includes('ro')
 
-/** @throws {Refusal} where no rule permits the group on disk, or the set-gid bit that is requested */
-export function checkRules(session: Session, order: CloneRequest, source: Clonable, table: TableSnapshot): void {
-  if (!writesMapped(order, source)) return
+/** @throws {Refusal} if no rule permits the group on disk, or the requested set-gid bit */
+export function checkRules(session: Session, request: CloneRequest, source: CloneSource, table: TableSnapshot): void {
+  if (!canWriteMapped(request, source)) return
   const { tree, clonedFrom, from } = source
   const type = clonedFrom && fileSystemType(session.host, clonedFrom)
-  const rules = order.grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type))
+  const rules = request.grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type))
   refuseSystemGroup(session, { tree, clonedFrom }, from, rules ?? [{}], table)
-  if (order.setGid !== 'requested' || rules?.some(({ setGid }) => setGid === 'root')) return
+  if (request.setGid !== 'requested' || rules?.some(({ setGid }) => setGid === 'root')) return
   throw new Refusal(
     'may not have the set-gid bit on its root (annotation modekeep/set-gid): leave the annotation out, or have "setGid": "root" written in the rule of "map" for it',
   )
 }
 
-/** What a container's record says of the volume's root. */
-export interface RootFacts {
-  /** The identity of the whole volume, by which its set-gid bit is recorded. */
+/** Fields of a container's record about a volume's root. */
+export interface VolumeRootFacts {
+  /** Identity of the whole volume, which is the key of its set-gid record. */
   rootVolume?: string
   hasPlainRoot?: true
 }
 
-export function findRootFacts(session: Session, order: CloneRequest, source: Clonable): RootFacts {
+export function findRootFacts(session: Session, request: CloneRequest, source: CloneSource): VolumeRootFacts {
   const { root } = source
-  if (root === undefined || !writesMapped(order, source)) return {}
+  if (root === undefined || !canWriteMapped(request, source)) return {}
   const rootVolume = volumeIdentity(session, root.handle, session.host.inodes.stat(root.handle))
-  const isPlain = order.setGid === undefined && hasPlainRoot(session, root.handle)
+  const isPlain = request.setGid === undefined && hasPlainRoot(session, root.handle)
   return { ...(rootVolume !== undefined && { rootVolume }), ...(isPlain && { hasPlainRoot: true }) }
 }
 
 /**
- * Sets the set-gid bit where the order has it. kubelet makes a subPath's directory before, without the bit.
- * @param rootVolume as `findRootFacts` found it
+ * Sets the set-gid bit on the volume's root if the request has it. For an emptyDir also on a subPath's directory, which
+ * kubelet created before the bit was set.
+ * @param rootVolume result of `findRootFacts`
  */
 export async function setRootBits(
   session: Session,
-  order: CloneRequest,
-  source: Clonable,
+  request: CloneRequest,
+  source: CloneSource,
   rootVolume: string | undefined,
 ): Promise<void> {
   const { root, clonedFrom } = source
-  if (root === undefined || order.setGid === undefined || !writesMapped(order, source)) return
-  if (order.setGid === 'emptyDir') {
+  if (root === undefined || request.setGid === undefined || !canWriteMapped(request, source)) return
+  if (request.setGid === 'emptyDir') {
     setBit(session, root.handle)
     const { inodes } = session.host
     if (clonedFrom !== undefined && isDirectory(inodes.stat(clonedFrom))) setBit(session, clonedFrom)
@@ -67,13 +68,13 @@ export async function setRootBits(
 }
 
 /**
- * Called once a container's record is removed.
- * @param how isSweep: the runtime waits, so a volume that another call has is skipped
+ * Is called after a container's record is removed.
+ * @param options isSweep: skips volumes that another call has locked, because the runtime waits
  */
-export async function restoreRootBitsOf(
+export async function restoreVolumeRootBits(
   session: Session,
   volumes: readonly { rootVolume?: string | undefined }[],
-  how: { isSweep?: boolean } = {},
+  options: { isSweep?: boolean } = {},
 ): Promise<void> {
-  for (const { rootVolume } of volumes) if (rootVolume !== undefined) await restoreRootBit(session, rootVolume, how)
+  for (const { rootVolume } of volumes) if (rootVolume !== undefined) await restoreRootBit(session, rootVolume, options)
 }

@@ -1,4 +1,4 @@
-import { OPTIONAL_ANNOTATION } from '../container-mount/order.ts'
+import { OPTIONAL_ANNOTATION } from '../container-mount/clone-request.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseGroup } from '../request/fs-group.ts'
 

@@ -1,4 +1,4 @@
-import type { ContainerCloneRequest, ContainerOutcome, RuntimeSnapshot } from '../container-mount/order.ts'
+import type { ContainerCloneRequest, ContainerOutcome, RuntimeSnapshot } from '../container-mount/clone-request.ts'
 import type { AttachProgress } from './deadline.ts'
 
 /** Makes and removes clones in worker processes, so that no volume blocks the thread that answers the runtime. */

@@ -1,4 +1,4 @@
-import { type ContainerCloneRequest, type ContainerOutcome, formatRefusal } from '../container-mount/order.ts'
+import { type ContainerCloneRequest, type ContainerOutcome, formatRefusal } from '../container-mount/clone-request.ts'
 import type { Level } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'

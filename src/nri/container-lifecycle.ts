@@ -1,4 +1,4 @@
-import { CREATION_GRACE_MS, type RuntimeSnapshot } from '../container-mount/order.ts'
+import { CREATION_GRACE_MS, type RuntimeSnapshot } from '../container-mount/clone-request.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import type { CloneService } from './clone-service.ts'

@@ -4,7 +4,7 @@ import {
   type ContainerCloneRequest,
   findRemedy,
   formatRefusal,
-} from '../container-mount/order.ts'
+} from '../container-mount/clone-request.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { prefixWithAnnotation } from './annotations.ts'
 import type { PodSandbox } from './messages.ts'

@@ -1,4 +1,4 @@
-import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../container-mount/order.ts'
+import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../container-mount/clone-request.ts'
 import { pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'

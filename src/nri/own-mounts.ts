@@ -1,4 +1,4 @@
-import type { CloneRequest, OwnMountsRequest } from '../container-mount/order.ts'
+import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-request.ts'
 import type { Level } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
 import { messageOf } from '../refusal/refusal.ts'

@@ -1,4 +1,4 @@
-import type { ContainerCloneRequest } from '../container-mount/order.ts'
+import type { ContainerCloneRequest } from '../container-mount/clone-request.ts'
 import type { Refusal } from '../refusal/refusal.ts'
 import type { Container, PodSandbox } from './messages.ts'
 

@@ -1,4 +1,4 @@
-import type { ContainerCloneRequest } from '../container-mount/order.ts'
+import type { ContainerCloneRequest } from '../container-mount/clone-request.ts'
 import type { Level } from '../log/call-log.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'

@@ -1,5 +1,5 @@
-import type { RuntimeSnapshot } from '../container-mount/order.ts'
-import { isCloneSource } from '../container-mount/stand.ts'
+import type { RuntimeSnapshot } from '../container-mount/clone-request.ts'
+import { isCloneSource } from '../container-mount/clone-staging.ts'
 import { type Container, STATE } from './messages.ts'
 
 /** Snapshot of the runtime's container list. */

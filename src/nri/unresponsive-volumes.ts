@@ -1,4 +1,4 @@
-import { type ContainerCloneRequest, findRemedy, formatRefusal } from '../container-mount/order.ts'
+import { type ContainerCloneRequest, findRemedy, formatRefusal } from '../container-mount/clone-request.ts'
 import { Refusal } from '../refusal/refusal.ts'
 
 const STILL_UNRESPONSIVE = 'has not answered since an earlier attempt: look at its disk or server, or'

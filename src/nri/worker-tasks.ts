@@ -1,5 +1,5 @@
-import type { AttachStep } from '../container-mount/order.ts'
-import type { ContainerJob, ContainerResult } from '../container-mount/work.ts'
+import type { AttachStep } from '../container-mount/clone-request.ts'
+import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { PluginRecord } from '../store/plugin-record.ts'
 import type { Limits } from '../worker-pool/schedule.ts'
@@ -12,7 +12,7 @@ import { REMEMBER_MS } from './refused-containers.ts'
 /** Internal verb of the executable as a worker, which reads tasks from its stdin. */
 export const WORKER_VERB = 'nri-worker'
 
-export const LOST_TASK_RESULTS: Lost<ContainerResult> = {
+export const LOST_TASK_RESULTS: Lost<ContainerTaskResult> = {
   notBegun: { failure: 'modekeep had too much to do to map the volumes in time: kubelet tries again' },
   ended: (how) => ({ failure: `the process that mapped the volumes ${how}: kubelet tries again` }),
 }
@@ -37,7 +37,7 @@ export const WORKER_LIMITS: Limits = {
  * Kills a worker at the deadline of its container, or if it reports nothing for `patienceMs`. The worker holds its locks,
  * and counts for the limits, until the kernel ends it.
  */
-export function createSupervision(patienceMs: number): Supervision<ContainerJob, ContainerResult> {
+export function createSupervision(patienceMs: number): Supervision<ContainerTask, ContainerTaskResult> {
   return {
     patienceMs: Math.max(REMEMBER_MS, patienceMs),
     maxLeft: WORKER_LIMITS.ofANamespace,
@@ -47,19 +47,19 @@ export function createSupervision(patienceMs: number): Supervision<ContainerJob,
   }
 }
 
-export type NriWorkers = Workers<ContainerJob, ContainerResult, AttachStep>
+export type NriWorkers = Workers<ContainerTask, ContainerTaskResult, AttachStep>
 
 /** Time limit for one container, ms. Runtimes give their plugins 2 s (containerd's plugin_request_timeout). */
 export const DEADLINE_MS = 1500
 
 /** Is called for each failed task that no container waits for. */
-type ReportFailure = (task: ContainerJob['do'], message: string) => void
+type ReportFailure = (task: ContainerTask['do'], message: string) => void
 
 /** Runs a task that no container waits for. gc and the next connection of the plugin retry a failed one. */
 async function runUnawaitedTask(
   workers: Pick<NriWorkers, 'run'>,
   reportFailure: ReportFailure,
-  task: ContainerJob,
+  task: ContainerTask,
   namespace = '',
 ): Promise<void> {
   const { failure } = await workers.run(task, namespace && `${task.do} ${namespace}`).outcome
@@ -68,7 +68,7 @@ async function runUnawaitedTask(
 
 /** Implements the clone service with tasks of worker processes. */
 export function createCloneService(workers: Pick<NriWorkers, 'run'>, reportFailure: ReportFailure): CloneService {
-  const runUnawaited = (task: ContainerJob, namespace?: string) =>
+  const runUnawaited = (task: ContainerTask, namespace?: string) =>
     runUnawaitedTask(workers, reportFailure, task, namespace)
   return {
     async attach(request, deadline, onStart) {

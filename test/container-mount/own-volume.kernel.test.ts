@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { attachClones } from '../../src/container-mount/attach.ts'
-import { reconcile, release } from '../../src/container-mount/release.ts'
+import { attachClones } from '../../src/container-mount/attach-clones.ts'
+import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -71,8 +71,8 @@ describe.each(CASES)("modekeep's own %s that is mapped, for a pod with a user na
     // By the node's own mount: on disk it is group 500.
     expect(fs.statSync(`${node.directory}/new`)).toMatchObject({ uid: 5, gid: 2000 })
     execFileSync('umount', [mine])
-    await release(node.own, CONTAINER, 'gone')
-    reconcile(node.own)
+    await releaseClones(node.own, CONTAINER, 'gone')
+    reconcileContainers(node.own)
     await unmount(node.own, node.directory)
     expect(node.mounted()).toEqual([])
   })
@@ -93,10 +93,10 @@ describe.each(CASES)("modekeep's own %s that is mapped, for a pod with a user na
       fs.renameSync(`${node.directory}/sub`, `${node.directory}/moved`)
       fs.mkdirSync(`${node.directory}/sub`)
       execFileSync('umount', [mine])
-      await release(node.own, CONTAINER, 'gone')
+      await releaseClones(node.own, CONTAINER, 'gone')
       // The kernel tells where it is now.
       expect(await node.attach(part)).toMatchObject({ mounts: [{ do: 'replace' }] })
-      await release(node.own, CONTAINER, 'gone')
+      await releaseClones(node.own, CONTAINER, 'gone')
       execFileSync('rm', ['-r', `${node.directory}/moved`])
       await expect(node.attach(part)).rejects.toThrow('volume "v" (at "/v") has a subPath that')
       expect(node.records()).toEqual([])

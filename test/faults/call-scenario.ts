@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { ContainerResult } from '../../src/container-mount/work.ts'
+import type { ContainerTaskResult } from '../../src/container-mount/container-task.ts'
 import type { Outcome } from '../../src/csi/jobs.ts'
 import { type Ended, modekeepOn } from '../helpers/inject.ts'
 import { expectPreceded } from './durable-first.ts'
@@ -92,7 +92,7 @@ function expectAnswer(reader: Situation['reader'], { ended: { text, errors, code
   }
   if (reader === 'plugin') {
     // The outcome is the last line, after those of its progress.
-    const { outcome } = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as { outcome: ContainerResult }
+    const { outcome } = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as { outcome: ContainerTaskResult }
     if (outcome.failure !== undefined) expect(outcome.failure).toMatch(NAMES_WHAT_FAILED)
     return
   }

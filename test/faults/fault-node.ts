@@ -2,7 +2,11 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { expect } from 'vitest'
-import { type ContainerJob, type ContainerResult, workOnContainer } from '../../src/container-mount/work.ts'
+import {
+  type ContainerTask,
+  type ContainerTaskResult,
+  runContainerTask,
+} from '../../src/container-mount/container-task.ts'
 import { publish } from '../../src/csi/publish.ts'
 import { unpublish } from '../../src/csi/unpublish.ts'
 import { healMounts } from '../../src/heal/heal.ts'
@@ -96,8 +100,8 @@ export class FaultNode extends Crashing {
   }
 
   /** A job of the runtime's plugin, in the same way. */
-  async succeedFor(job: ContainerJob): Promise<Extract<ContainerResult, { failure?: undefined }>> {
-    const result = await workOnContainer(this.#session(), job)
+  async succeedFor(job: ContainerTask): Promise<Extract<ContainerTaskResult, { failure?: undefined }>> {
+    const result = await runContainerTask(this.#session(), job)
     if (result.failure !== undefined) throw new Error(`${job.do}: ${result.failure}`)
     return result
   }

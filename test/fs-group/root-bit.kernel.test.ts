@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { attachClones } from '../../src/container-mount/attach.ts'
-import type { CloneRequest } from '../../src/container-mount/order.ts'
-import { release } from '../../src/container-mount/release.ts'
+import { attachClones } from '../../src/container-mount/attach-clones.ts'
+import type { CloneRequest } from '../../src/container-mount/clone-request.ts'
+import { releaseClones } from '../../src/container-mount/release.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { rootBitFindings } from '../../src/operator/doctor/records.ts'
@@ -29,7 +29,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     stage.allow({ setGid: 'root' })
   })
   afterEach(async () => {
-    for (const container of clones) await release(stage.session(), container, 'gone')
+    for (const container of clones) await releaseClones(stage.session(), container, 'gone')
     clones.clear()
     const stand = `${stage.config.stateDir}/nri/mounts`
     if (fs.existsSync(stand)) execFileSync('umount', [stand])
@@ -136,7 +136,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
       try {
         expect(create(await clone({ source: part, setGid: 'emptyDir' }))).toBe(groups)
       } finally {
-        await release(stage.session(), 'c1', 'gone')
+        await releaseClones(stage.session(), 'c1', 'gone')
         execFileSync('umount', [part])
       }
       return
@@ -162,12 +162,12 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     expect(bit()).toBe(true)
     await stage.unmount('b')
     expect(bit()).toBe(true)
-    await release(stage.session(), 'c1', 'gone')
+    await releaseClones(stage.session(), 'c1', 'gone')
     expect((fs.statSync(source).mode & 0o7777).toString(8)).toBe('1770')
     expect(listRootBits(stage)).toEqual([])
     await clone({ setGid: 'requested' }, 'c2')
     await mountFor('a')
-    await release(stage.session(), 'c2', 'gone')
+    await releaseClones(stage.session(), 'c2', 'gone')
     expect(bit()).toBe(true)
     await stage.unmount('a')
     expect([bit(), listRootBits(stage)]).toEqual([false, []])

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { attachClones } from '../../src/container-mount/attach.ts'
-import type { CloneRequest } from '../../src/container-mount/order.ts'
-import { release } from '../../src/container-mount/release.ts'
+import { attachClones } from '../../src/container-mount/attach-clones.ts'
+import type { CloneRequest } from '../../src/container-mount/clone-request.ts'
+import { releaseClones } from '../../src/container-mount/release.ts'
 import { ACCESS_ACL } from '../../src/ownership/inode/attributes.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { CONTAINER, UID } from '../container-mount/node.ts'
@@ -75,7 +75,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
       clones: [order],
       isOptional: false,
     })
-    await release(stage.session(), CONTAINER, 'gone')
+    await releaseClones(stage.session(), CONTAINER, 'gone')
     const stand = `${stage.config.stateDir}/nri/mounts`
     if (fs.existsSync(stand)) execFileSync('umount', [stand])
   }

@@ -1,5 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { ContainerCloneRequest, ContainerOutcome, RuntimeSnapshot } from '../../src/container-mount/order.ts'
+import type {
+  ContainerCloneRequest,
+  ContainerOutcome,
+  RuntimeSnapshot,
+} from '../../src/container-mount/clone-request.ts'
 import type { CloneService } from '../../src/nri/clone-service.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'

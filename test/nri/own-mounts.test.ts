@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { OwnMountsRequest } from '../../src/container-mount/order.ts'
+import type { OwnMountsRequest } from '../../src/container-mount/clone-request.ts'
 import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
 import { type ReadRestrictions, restrictOwnMounts } from '../../src/nri/own-mounts.ts'
 import type { ContainerHandler } from '../../src/nri/service.ts'

@@ -1,4 +1,4 @@
-import type { ContainerCloneRequest } from '../../src/container-mount/order.ts'
+import type { ContainerCloneRequest } from '../../src/container-mount/clone-request.ts'
 import { type CloneDecision, decideClones } from '../../src/nri/decide-clones.ts'
 import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
 import type { PodVolumes } from '../../src/nri/mounted-volume.ts'

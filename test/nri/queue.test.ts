@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { AttachStep, ContainerCloneRequest } from '../../src/container-mount/order.ts'
-import type { ContainerJob, ContainerResult } from '../../src/container-mount/work.ts'
+import type { AttachStep, ContainerCloneRequest } from '../../src/container-mount/clone-request.ts'
+import type { ContainerTask, ContainerTaskResult } from '../../src/container-mount/container-task.ts'
 import type { CloneService } from '../../src/nri/clone-service.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import {
@@ -28,7 +28,7 @@ afterEach(() => void vi.useRealTimers())
 function plugin(timeOf: (namespace: string) => number) {
   let most = 0
   let alive = 0
-  const workers = new Workers<ContainerJob, ContainerResult, AttachStep>(
+  const workers = new Workers<ContainerTask, ContainerTaskResult, AttachStep>(
     (events) => {
       most = Math.max(most, ++alive)
       return {
@@ -100,7 +100,7 @@ function stuckPool(hanging: readonly string[]) {
   const begun: string[] = []
   const killed: string[] = []
   let pids = 0
-  const workers = new Workers<ContainerJob, ContainerResult, AttachStep>(
+  const workers = new Workers<ContainerTask, ContainerTaskResult, AttachStep>(
     ({ said }) => {
       let name = ''
       return {
@@ -121,7 +121,7 @@ function stuckPool(hanging: readonly string[]) {
   return { clones: createCloneService(workers, () => {}), workers, begun, killed }
 }
 
-const nameOf = (job: ContainerJob) =>
+const nameOf = (job: ContainerTask) =>
   job.do === 'release' ? job.container : job.do === 'attach' ? job.order.pod.namespace : ''
 
 const orderIn = (namespace: string): ContainerCloneRequest => ({

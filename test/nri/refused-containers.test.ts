@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { ContainerCloneRequest, ContainerOutcome } from '../../src/container-mount/order.ts'
+import type { ContainerCloneRequest, ContainerOutcome } from '../../src/container-mount/clone-request.ts'
 import type { CloneService } from '../../src/nri/clone-service.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import type { AttachProgress } from '../../src/nri/deadline.ts'

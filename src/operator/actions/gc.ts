@@ -1,4 +1,4 @@
-import { reconcile } from '../../container-mount/release.ts'
+import { reconcileContainers } from '../../container-mount/release.ts'
 import { restoreRootBits } from '../../fs-group/root-bit.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { type GarbageItem, refuseToForget } from '../../heal/volume-garbage.ts'
@@ -38,7 +38,7 @@ export async function gc(session: Session, { isDry, forget: word }: GcCommand): 
 /** What the plugin of the container runtime has left: it does the same whenever it connects. */
 function collectContainers(session: Session, isDry: boolean): GarbageItem[] {
   const reason = 'its pod is gone, or it has long had time to start'
-  const removed = reconcile(session, undefined, isDry)
+  const removed = reconcileContainers(session, undefined, isDry)
   const kept = listContainers(session).flatMap(({ container: name, problem }): GarbageItem[] =>
     problem === undefined || removed.includes(name)
       ? []

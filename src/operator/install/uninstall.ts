@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { removeEmptyStand, standPath } from '../../container-mount/stand.ts'
+import { removeEmptyStaging, resolveStagingPath } from '../../container-mount/clone-staging.ts'
 import { unlessRefused } from '../../host/file-error.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { Refusal } from '../../refusal/refusal.ts'
@@ -41,10 +41,10 @@ export function uninstallFrom(site: Site<UninstallCommand>) {
 function removeCloneStaging(site: Site<UninstallCommand>): void {
   const { admin, state, warn, tell } = site
   const node = { host: admin.host, config: { stateDir: state }, warn }
-  const staging = standPath(node)
+  const staging = resolveStagingPath(node)
   const isMounted = () => mountsWith(site, staging)?.includes(staging) === true
   if (!isMounted()) return
-  act(site, `unmount ${staging}`, () => orWarn(site, `cannot unmount ${staging}`, () => removeEmptyStand(node)))
+  act(site, `unmount ${staging}`, () => orWarn(site, `cannot unmount ${staging}`, () => removeEmptyStaging(node)))
   if (!site.command.isDry) tell(isMounted() ? 'kept' : 'removed', staging)
 }
 

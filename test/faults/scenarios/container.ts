@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect } from 'vitest'
-import type { CloneRequest } from '../../../src/container-mount/order.ts'
-import type { ContainerJob } from '../../../src/container-mount/work.ts'
+import type { CloneRequest } from '../../../src/container-mount/clone-request.ts'
+import type { ContainerTask } from '../../../src/container-mount/container-task.ts'
 import { WORKER_VERB } from '../../../src/nri/worker-tasks.ts'
 
 import type { Situation } from '../call-scenario.ts'
@@ -24,7 +24,7 @@ function clone(volume: string, source: string, group: number): CloneRequest {
   return { volume, destination, source, options, group, asked, isOwn: false }
 }
 
-function attach(on: FaultNode): ContainerJob {
+function attach(on: FaultNode): ContainerTask {
   const order = {
     container: CONTAINER,
     containerName: 'app',
@@ -38,7 +38,7 @@ function attach(on: FaultNode): ContainerJob {
   return { do: 'attach', order }
 }
 
-const released = (as: 'started' | 'gone'): ContainerJob => ({ do: 'release', container: CONTAINER, as })
+const released = (as: 'started' | 'gone'): ContainerTask => ({ do: 'release', container: CONTAINER, as })
 
 /** The volumes of another driver, as kubelet has them mounted for the pod. */
 function mounted(on: FaultNode): void {
@@ -115,7 +115,7 @@ const AFTER_CREATION = [
 ]
 
 const worker = { pods: [POD], reader: 'plugin' as const, args: () => [WORKER_VERB] }
-const line = (job: ContainerJob) => `${JSON.stringify(job)}\n`
+const line = (job: ContainerTask) => `${JSON.stringify(job)}\n`
 
 export const CONTAINER_JOBS: Situation[] = [
   {

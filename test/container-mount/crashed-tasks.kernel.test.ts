@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { attachClones } from '../../src/container-mount/attach.ts'
-import { reconcile, release } from '../../src/container-mount/release.ts'
+import { attachClones } from '../../src/container-mount/attach-clones.ts'
+import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
 import type { Session } from '../../src/store/session.ts'
 import { listTree } from '../helpers/tree.ts'
 import { cannotMount } from '../kernel/mapped-volume.ts'
@@ -48,8 +48,8 @@ async function diesAtEach(
     })
     await after(node)
     // Whatever was done, all of it goes, and the volume is as it was.
-    await release(node.session, CONTAINER, 'gone')
-    reconcile(node.session)
+    await releaseClones(node.session, CONTAINER, 'gone')
+    reconcileContainers(node.session)
     expect({ at, mounted: node.mounted(), left: fs.readdirSync(`${node.top}/state/nri`) }).toEqual({
       at,
       mounted: [],
@@ -81,16 +81,16 @@ describe.skipIf(skipped !== '')(`a job for a container that dies at any call to 
     const node = nodeWith('tmpfs')
     fs.mkdirSync(`${node.top}/state/nri`, { recursive: true })
     for (const name of [CONTAINER, 'stand']) fs.writeFileSync(`${node.top}/state/nri/${name}.lock`, '')
-    expect(reconcile(node.session)).toEqual([])
+    expect(reconcileContainers(node.session)).toEqual([])
     expect(fs.readdirSync(`${node.top}/state/nri`)).toEqual([])
   })
 
   it.each(['started', 'gone'] as const)('release as %s: the next one ends it', async (as) => {
     const points = await diesAtEach(
       (node) => attach(node.session, node),
-      (session) => release(session, CONTAINER, as),
+      (session) => releaseClones(session, CONTAINER, as),
       async (node) => {
-        await release(node.session, CONTAINER, as)
+        await releaseClones(node.session, CONTAINER, as)
         expect(node.mounted()).toEqual([node.stand])
       },
     )

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { reconcile, release } from '../../src/container-mount/release.ts'
-import { noteWithout } from '../../src/container-mount/without.ts'
+import { recordWithout } from '../../src/container-mount/record-container.ts'
+import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
 import { containerHolders, containerRecords } from '../../src/store/container-record.ts'
 import { cannotMount } from '../kernel/mapped-volume.ts'
 import { CONTAINER, nodeWith, type TestNode } from './node.ts'
@@ -22,7 +22,7 @@ describe.skipIf(skipped !== '')(`a container that was created without what was m
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
     expect(containerHolders(node.session)).toHaveLength(1)
-    expect(reconcile(node.session, known(as, false))).toEqual([CONTAINER])
+    expect(reconcileContainers(node.session, known(as, false))).toEqual([CONTAINER])
     expect([node.mounted(), node.records(), containerHolders(node.session)]).toEqual([[], [], []])
   })
 
@@ -30,13 +30,13 @@ describe.skipIf(skipped !== '')(`a container that was created without what was m
     const node = nodeWith('tmpfs')
     const order = node.order([node.clone()])
     await node.attach(order)
-    await noteWithout(node.session, order, AWAY)
+    await recordWithout(node.session, order, AWAY)
     expect(recordOf(node)).toMatchObject({ state: 'started', volumes: [{ to: 2000, why: AWAY }] })
     expect(containerHolders(node.session)).toEqual([])
     // It stays so, whatever the order in which both are done.
-    reconcile(node.session, known('started', false))
+    reconcileContainers(node.session, known('started', false))
     expect(node.mounted()).toEqual([])
-    await noteWithout(node.session, order, 'another reason')
+    await recordWithout(node.session, order, 'another reason')
     expect(recordOf(node)).toMatchObject({ volumes: [{ why: AWAY }] })
   })
 
@@ -44,13 +44,13 @@ describe.skipIf(skipped !== '')(`a container that was created without what was m
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
     const clones = node.mounted()
-    expect(reconcile(node.session, known('created', true))).toEqual([])
+    expect(reconcileContainers(node.session, known('created', true))).toEqual([])
     expect(node.mounted()).toEqual(clones)
     // Also where nothing is on record of it any more.
     containerRecords.remove(node.session, CONTAINER)
-    expect(reconcile(node.session, known('created', true))).toEqual([])
+    expect(reconcileContainers(node.session, known('created', true))).toEqual([])
     expect(node.mounted()).toEqual(clones)
-    reconcile(node.session, known('started', true))
+    reconcileContainers(node.session, known('started', true))
     expect(node.mounted()).toEqual([])
   })
 
@@ -59,13 +59,13 @@ describe.skipIf(skipped !== '')(`a container that was created without what was m
     await node.attach(node.order([node.clone()]))
     const clones = node.mounted()
     const untold = { ...known('created', true), created: [] }
-    expect(reconcile(node.session, untold)).toEqual([])
+    expect(reconcileContainers(node.session, untold)).toEqual([])
     expect(node.mounted()).toEqual(clones)
-    await release(node.session, CONTAINER, 'started')
-    reconcile(node.session, { ...untold, isLater: true })
+    await releaseClones(node.session, CONTAINER, 'started')
+    reconcileContainers(node.session, { ...untold, isLater: true })
     expect(recordOf(node)).toMatchObject({ state: 'started' })
     await node.attach(node.order([node.clone()]))
-    reconcile(node.session, { ...untold, at: Date.now() + 1, isLater: true })
+    reconcileContainers(node.session, { ...untold, at: Date.now() + 1, isLater: true })
     expect([node.mounted(), node.records()]).toEqual([[], []])
   })
 })

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { reconcile, release } from '../../src/container-mount/release.ts'
+import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
 import { processesNow } from '../../src/host/linux/pod-processes.ts'
 import { statusOfContainers, unwellContainers } from '../../src/operator/actions/containers.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
@@ -65,7 +65,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
   it.each(['', '\0'.repeat(400)])('that was not on the disk when the node crashed is none', async (text) => {
     const { node } = await damaged(() => text)
     expect([containerHolders(node.session), statusOfContainers(node.session)]).toEqual([[], []])
-    expect(reconcile(node.session)).toEqual([CONTAINER])
+    expect(reconcileContainers(node.session)).toEqual([CONTAINER])
     expect(node.records()).toEqual([])
   })
 
@@ -84,21 +84,21 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
   it.each(DAMAGES)('%s: what the runtime tells decides', async (_, harm) => {
     const { node } = await damaged(harm)
     const clones = node.mounted()
-    reconcile(node.session, known([CONTAINER], []))
+    reconcileContainers(node.session, known([CONTAINER], []))
     expect([node.mounted(), node.records()]).toEqual([clones, [`${CONTAINER}.json`]])
-    reconcile(node.session, known([], [CONTAINER]))
+    reconcileContainers(node.session, known([], [CONTAINER]))
     expect([node.mounted(), node.records()]).toEqual([[], [`${CONTAINER}.json`]])
-    expect(reconcile(node.session, known([], [CONTAINER]))).toEqual([])
-    expect(reconcile(node.session, known([], []))).toEqual([CONTAINER])
+    expect(reconcileContainers(node.session, known([], [CONTAINER]))).toEqual([])
+    expect(reconcileContainers(node.session, known([], []))).toEqual([CONTAINER])
     expect(node.records()).toEqual([])
   })
 
   it.each(DAMAGES)('%s: it goes with its container', async (_, harm) => {
     const { node } = await damaged(harm)
     makeRoot(node)
-    await release(node.session, CONTAINER, 'started')
+    await releaseClones(node.session, CONTAINER, 'started')
     expect([node.mounted(), node.records()]).toEqual([[node.stand], [`${CONTAINER}.json`]])
-    await release(node.session, CONTAINER, 'gone')
+    await releaseClones(node.session, CONTAINER, 'gone')
     expect(node.records()).toEqual([])
   })
 })
@@ -122,7 +122,7 @@ it.skipIf(skipped !== '')(
       },
     }
     await node.attach(node.order([node.clone()]))
-    await release(node.session, CONTAINER, 'started')
+    await releaseClones(node.session, CONTAINER, 'started')
     for (let number = 0; number < 5; number++) fs.writeFileSync(`${node.top}/state/nri/unreadable-${number}.json`, '{')
     const holders = [expect.objectContaining({ group: 500, pod: 'default/web' })]
     expect(containerHolders(store)).toEqual(holders)
@@ -131,7 +131,7 @@ it.skipIf(skipped !== '')(
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
     expect(unwellContainers(store)).toEqual([])
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
-    expect(reconcile(store, undefined, true)).toHaveLength(5)
+    expect(reconcileContainers(store, undefined, true)).toHaveLength(5)
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
     expect([...containerFindings(store)]).toHaveLength(5)
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])

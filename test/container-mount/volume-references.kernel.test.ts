@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { attachClones } from '../../src/container-mount/attach.ts'
-import type { ContainerCloneRequest } from '../../src/container-mount/order.ts'
-import { reconcile, release } from '../../src/container-mount/release.ts'
+import { attachClones } from '../../src/container-mount/attach-clones.ts'
+import type { ContainerCloneRequest } from '../../src/container-mount/clone-request.ts'
+import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
 import { closing } from '../../src/host/host.ts'
 import { volumePlace } from '../../src/store/places.ts'
 import { reservations } from '../../src/store/reservation-record.ts'
@@ -23,8 +23,8 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     fs.mkdirSync(`${stage.top}/kubelet/pods/${UID}`, { recursive: true })
   })
   afterEach(async () => {
-    await release(stage.session(), CONTAINER, 'gone')
-    reconcile(stage.session())
+    await releaseClones(stage.session(), CONTAINER, 'gone')
+    reconcileContainers(stage.session())
     stage.close()
   })
 
@@ -68,7 +68,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     )
     await stage.mount('same', asked(group))
     await stage.unmount('same')
-    await release(stage.session(), CONTAINER, 'gone')
+    await releaseClones(stage.session(), CONTAINER, 'gone')
     await stage.mount('other', asked(3000))
     expect(fs.statSync(source).gid).toBe(3000)
   })
@@ -85,7 +85,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     await stage.unmount('walked')
     expect(stage.noted.restore).toBe('pending until container app is unmounted and the volume is unmounted again')
     expect(fs.statSync(source).gid).toBe(3000)
-    await release(stage.session(), CONTAINER, 'gone')
+    await releaseClones(stage.session(), CONTAINER, 'gone')
     await stage.mount('walked', asked(3000))
     await stage.unmount('walked')
     expect(fs.statSync(source).gid).toBe(500)
@@ -110,7 +110,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     expect(await refusal()).toContain('is being given another group by another call: kubelet tries again')
     reservations.write(stage, { volume, source: `${source}/sub`, group: 500 })
     expect(await refusal()).toBe('attached')
-    await release(stage.session(), CONTAINER, 'gone')
+    await releaseClones(stage.session(), CONTAINER, 'gone')
     reservations.write(stage, { volume, source: `${source}/sub`, group: 3000 })
     lock?.release()
     // Of a call that is dead.

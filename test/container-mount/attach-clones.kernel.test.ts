@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { reconcile, release } from '../../src/container-mount/release.ts'
+import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
 import { containerRecords } from '../../src/store/container-record.ts'
 import { listTree } from '../helpers/tree.ts'
@@ -32,7 +32,7 @@ describe.each(KINDS)("a container's clone of a volume on %s%s", (fsType, why) =>
         fs.mkdirSync(mount)
         execFileSync('mount', ['--bind', clone, mount])
       }
-      await release(node.session, CONTAINER, 'started')
+      await releaseClones(node.session, CONTAINER, 'started')
       expect(as({ group: 2000 }, `cat ${mine}/file && echo more > ${mine}/new && stat -c %g ${mine}/new`)).toBe(
         'text2000',
       )
@@ -54,12 +54,12 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     for (const line of rows) expect(line).not.toMatch(/shared:|master:/)
     expect(fs.statSync(node.stand).mode & 0o777).toBe(0o700)
     expect(clone).toBe(`${node.stand}/${CONTAINER}/0`)
-    await release(node.session, CONTAINER, 'started')
+    await releaseClones(node.session, CONTAINER, 'started')
     expect(node.mounted()).toEqual([node.stand])
     expect(node.records()).toEqual([`${CONTAINER}.json`])
-    await release(node.session, CONTAINER, 'gone')
+    await releaseClones(node.session, CONTAINER, 'gone')
     expect(node.records()).toEqual([])
-    reconcile(node.session)
+    reconcileContainers(node.session)
     expect(node.mounted()).toEqual([])
     expect(fs.readdirSync(`${node.top}/state/nri`)).toEqual([])
   })
@@ -115,7 +115,7 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     )
     expect(node.records()).toEqual([])
     expect(mountedBelow(node.stand)).toEqual([])
-    const { attachClones } = await import('../../src/container-mount/attach.ts')
+    const { attachClones } = await import('../../src/container-mount/attach-clones.ts')
     const { mounts } = await attachClones(node.session, { ...order, isOptional: true })
     expect(mounts).toMatchObject([{ do: 'replace' }, { do: 'without', why: expect.stringMatching(/overlay/) }])
   })

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { makeContainerDirectory, removeEmptyStand } from '../../src/container-mount/stand.ts'
+import { createContainerDirectory, removeEmptyStaging } from '../../src/container-mount/clone-staging.ts'
 import { closing, type Host } from '../../src/host/host.ts'
 import type { Session } from '../../src/store/session.ts'
 import { isRoot, kernelStage } from '../helpers/stage.ts'
@@ -15,21 +15,21 @@ describe.skipIf(!isRoot)('the tmpfs of clones', () => {
     const path = `${stage.config.stateDir}/nri/mounts`
     onTestFinished(() => {
       fs.rmSync(`${path}/${SECOND}`, { recursive: true, force: true })
-      removeEmptyStand(session)
+      removeEmptyStaging(session)
     })
     // An empty one is left.
-    const first = await makeContainerDirectory(session, FIRST)
+    const first = await createContainerDirectory(session, FIRST)
     closing(session.host.inodes, first)[Symbol.dispose]()
     fs.rmdirSync(`${path}/${FIRST}`)
     const inodes: Host['inodes'] = {
       ...session.host.inodes,
       createDirectory(parent, name, mode) {
-        removeEmptyStand(session)
+        removeEmptyStaging(session)
         session.host.inodes.createDirectory(parent, name, mode)
       },
     }
     const racing: Session = { ...session, host: { ...session.host, inodes } }
-    const second = await makeContainerDirectory(racing, SECOND)
+    const second = await createContainerDirectory(racing, SECOND)
     closing(session.host.inodes, second)[Symbol.dispose]()
     expect(fs.existsSync(`${path}/${SECOND}`)).toBe(true)
   })

@@ -2,14 +2,14 @@ import { composed, type IdMap, shownAs, swapping } from '../host/id-map.ts'
 import { Refusal } from '../refusal/refusal.ts'
 
 /**
- * How a clone is to show ids: the group on disk as the one asked for, and the pod's ids as the node's. Pure.
+ * Creates the id map of a clone: the group on disk appears as the requested group, and the pod's ids as the node's. Pure.
  * @param from the group on disk
- * @param to undefined: no group is shown as another
- * @param pod undefined: the pod has the node's ids
- * @returns undefined where nothing is to be mapped
- * @throws {Refusal} where the pod has no such group
+ * @param to the requested group; undefined: no group is mapped
+ * @param pod undefined if the pod has no user namespace
+ * @returns undefined if nothing is mapped
+ * @throws {Refusal} if the pod's user namespace does not contain the requested group
  */
-export function mappingFor(from: number, to: number | undefined, pod: IdMap | undefined): IdMap | undefined {
+export function createCloneIdMap(from: number, to: number | undefined, pod: IdMap | undefined): IdMap | undefined {
   const groups = to === undefined || to === from ? undefined : swapping(from, to)
   if (pod === undefined) return groups
   if (to !== undefined && shownAs(pod.gids, to) === undefined) {

@@ -1,0 +1,244 @@
+import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
+import { underWay } from '../fs-group/under-way.ts'
+import { closing, type Handle, type Host } from '../host/host.ts'
+import type { IdMap } from '../host/id-map.ts'
+import { RDONLY } from '../mount-table/flags.ts'
+import { restrictionsReader } from '../mount-table/mount-restrictions.ts'
+import { snapshotTable } from '../mount-table/table-snapshot.ts'
+import { locationsOfHandles } from '../mount-table/tree-location.ts'
+import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
+import type { Session } from '../store/session.ts'
+import { hasOneGroup } from '../store/volume-record.ts'
+import { createCloneIdMap } from './clone-id-map.ts'
+import { refuseMountsBelow, refuseOptions, refuseType } from './clone-refusals.ts'
+import {
+  type AttachStep,
+  type CloneOutcome,
+  type CloneRequest,
+  type ContainerCloneRequest,
+  type ContainerOutcome,
+  findRemedy,
+  formatRefusal,
+} from './clone-request.ts'
+import type { CloneSource } from './clone-source.ts'
+import { openCloneSource, type SourceContext } from './clone-source.ts'
+import {
+  attachClone,
+  createContainerDirectory,
+  lockContainer,
+  removeClones,
+  resolveClonePath,
+} from './clone-staging.ts'
+import { cloneOwnVolume } from './own-volume.ts'
+import { readPodIdMap } from './pod-id-map.ts'
+import { createContainerRecord } from './record-container.ts'
+import { createRequestPerPath } from './request-per-path.ts'
+import { checkRules, findRootFacts, restoreVolumeRootBits, setRootBits, type VolumeRootFacts } from './root-bits.ts'
+
+/** State of one requested clone. */
+interface PlannedClone {
+  request: CloneRequest
+  /** 'keep' if the mount needs no clone. */
+  source?: CloneSource | 'keep'
+  /** Undefined if no id is mapped. */
+  map?: IdMap | undefined
+  /** Mount options of the clone, once it is attached. */
+  restrictions?: readonly string[] | undefined
+  root?: VolumeRootFacts
+  /** The reason if the clone cannot be made. */
+  failure?: string | undefined
+}
+
+/**
+ * Makes all clones of a container before it is created, or removes them again and throws. If the request is optional,
+ * clones that cannot be made are left out.
+ * @throws {Refusal} with every fault: annotation, volume, reason and remedy
+ */
+export async function attachClones(
+  session: Session,
+  request: ContainerCloneRequest,
+  report: (step: AttachStep) => void = () => {},
+): Promise<ContainerOutcome> {
+  const { container } = request
+  if (!isContainerId(container)) throw new Refusal(`the runtime named a container ${quoted(container)}: report this`)
+  report({ step: 'lock' })
+  using _lock = await lockContainer(session, container)
+  removeClones(session, container)
+  using handles = new DisposableStack()
+  const planned: PlannedClone[] = []
+  const table = snapshotTable(session.host)
+  const context = { ...request, table, locationOf: locationsOfHandles(session.host, table) }
+  for (const [volume, clone] of request.clones.entries()) {
+    report({ step: 'open', volume })
+    planned.push(await planClone(session, request, context, clone, handles))
+  }
+  refuseUnlessOptional(request, planned)
+  if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
+  const failedBefore = planned.filter(({ failure }) => failure !== undefined).length
+  report({ step: 'records' })
+  try {
+    containerRecords.write(session, createRecord(session, request, planned))
+    await refuseGroupChanges(session, planned)
+    refuseUnlessOptional(request, planned)
+    const directory = await createContainerDirectory(session, container)
+    using _directory = closing(session.host.inodes, directory)
+    for (const [index, clone] of planned.entries()) {
+      report({ step: 'attach', volume: index })
+      await makeClone(session, directory, index, clone)
+    }
+    await readCloneRestrictions(session.host, planned)
+    refuseUnlessOptional(request, planned)
+    const failed = planned.filter(({ failure }) => failure !== undefined).length
+    if (failed > failedBefore) containerRecords.write(session, createRecord(session, request, planned))
+  } catch (error) {
+    removeAll(session, container)
+    await restoreVolumeRootBits(
+      session,
+      planned.flatMap(({ root }) => root ?? []),
+      { isSweep: true },
+    )
+    throw error
+  }
+  return { mounts: planned.map((clone, index) => createOutcome(session, container, clone, index)) }
+}
+
+function planClone(
+  session: Session,
+  request: ContainerCloneRequest,
+  context: SourceContext,
+  clone: CloneRequest,
+  handles: DisposableStack,
+): Promise<PlannedClone> {
+  return attempt({ request: clone }, async (planned) => {
+    const podIdMap = readPodIdMap(session.host, request)
+    refuseOptions(clone)
+    let requests: readonly CloneRequest[] = [clone]
+    planned.source = clone.isOwn
+      ? await cloneOwnVolume(session, context, clone, handles)
+      : openCloneSource(session, context, clone, handles, (handle, path) => {
+          requests = createRequestPerPath(session, context, clone, handle)
+          for (const each of requests) refuseType(session.host, each, handle)
+          refuseMountsBelow(session.host, context.table, handle, path)
+        })
+    const { source } = planned
+    if (source === 'keep') return
+    // modekeep's own mounts were checked when they were made.
+    if (!clone.isOwn) for (const each of requests) checkRules(session, each, source, context.table)
+    planned.root = findRootFacts(session, clone, source)
+    planned.map = createCloneIdMap(source.from, source.to, podIdMap)
+  })
+}
+
+/** Stores any error as the clone's failure, even an unexpected one, because the request may be optional. */
+async function attempt(
+  planned: PlannedClone,
+  run: (planned: PlannedClone) => void | Promise<void>,
+): Promise<PlannedClone> {
+  try {
+    await run(planned)
+  } catch (error) {
+    planned.failure = formatFailure(planned.request, error)
+  }
+  return planned
+}
+
+function formatFailure(request: CloneRequest, error: unknown): string {
+  const { group } = request
+  const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
+  if (error instanceof Unmappable) return `${what}: ${error.why}: ${findRemedy(request)}`
+  if (error instanceof Refusal) return error.message
+  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${findRemedy(request)}`
+}
+
+function refuseUnlessOptional({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {
+  const faults = planned.flatMap(({ request, failure }) =>
+    failure === undefined ? [] : formatRefusal(request, failure),
+  )
+  if (!isOptional && faults.length > 0) throw new Refusal(faults)
+}
+
+/** Refuses volumes whose group on disk changes now, or has just changed, because clones map the recorded group. */
+async function refuseGroupChanges(session: Session, planned: readonly PlannedClone[]): Promise<void> {
+  // The mount of modekeep's own volume already protects its group.
+  const checked = planned.flatMap((clone) =>
+    clone.request.isOwn ? [] : listSources(clone).map((source) => ({ clone, source })),
+  )
+  const groups = checked.map(({ source: { identity = '', path, from } }) => ({
+    volume: identity,
+    source: path,
+    group: from,
+  }))
+  const changes = await underWay(session, groups)
+  for (const [index, { clone, source }] of checked.entries()) {
+    await attempt(clone, () => {
+      if (source.identity !== undefined && !hasOneGroup(session, source.identity)) throw new Unmappable(SEVERAL_GROUPS)
+      if (changes[index] === undefined && source.readGroup() === source.from) return
+      throw new Refusal('is being given another group by another call: kubelet tries again, wait until that is done')
+    })
+  }
+}
+
+/** Returns the source, unless the mount stays as it is or the clone has failed. */
+function listSources({ source, failure }: PlannedClone): CloneSource[] {
+  return failure !== undefined || source === undefined || source === 'keep' ? [] : [source]
+}
+
+/** Finishes a clone before it attaches it. */
+async function makeClone(session: Session, directory: Handle, index: number, planned: PlannedClone): Promise<void> {
+  const { request, map } = planned
+  for (const source of listSources(planned)) {
+    const { tree, clonedFrom, fsType } = source
+    await attempt(planned, async () => {
+      // setFlags also makes the mount private.
+      session.host.mounts.setFlags(tree, { set: request.options.includes('ro') ? RDONLY : 0, clear: 0 })
+      if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
+      await setRootBits(session, request, source, planned.root?.rootVolume)
+      attachClone(session, directory, index, tree)
+    })
+  }
+}
+
+/** Is called after all clones are attached, because on kernels before Linux 6.8 it reads the mount table, once. */
+async function readCloneRestrictions(host: Host, planned: readonly PlannedClone[]): Promise<void> {
+  const read = restrictionsReader(host)
+  for (const clone of planned) {
+    for (const { tree } of listSources(clone)) {
+      await attempt(clone, () => {
+        clone.restrictions = read(tree)
+      })
+    }
+  }
+}
+
+function createRecord(
+  { host }: Session,
+  request: ContainerCloneRequest,
+  planned: readonly PlannedClone[],
+): ContainerRecord {
+  const volumes = planned.flatMap(
+    ({ request: { volume, destination, source: requested, isOwn, group }, source, root, failure }) => {
+      if (source === 'keep') return []
+      const { path = requested, identity, from, to = group } = source ?? {}
+      return [{ volume, destination, source: path, isOwn, identity, from, to, ...root, why: failure }]
+    },
+  )
+  return createContainerRecord(host, request, 'created', volumes)
+}
+
+function createOutcome(session: Session, container: string, planned: PlannedClone, index: number): CloneOutcome {
+  const { failure, source, restrictions = [] } = planned
+  if (failure !== undefined) return { do: 'without', why: failure }
+  if (source === 'keep') return { do: 'keep' }
+  return { do: 'replace', source: resolveClonePath(session, container, index), restrictions }
+}
+
+/** Removes the record last, because the next task finds clones that could not be removed by it. */
+function removeAll(session: Session, container: string): void {
+  try {
+    removeClones(session, container)
+    containerRecords.remove(session, container)
+  } catch (error) {
+    session.warn(`could not take the mounts of container ${container} away: ${messageOf(error)}`)
+  }
+}

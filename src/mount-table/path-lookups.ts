@@ -25,7 +25,10 @@ export function pathLookups(caller: LookupCaller): PathLookups {
   return {
     isSilent,
     async open(path) {
-      if (isolatesWalks && serversTo(path) === '') return openFromCache(caller, path, mountsTo(path).at(-1)?.fsType)
+      if (isolatesWalks && serversTo(path) === '') {
+        const isCacheable = mountsTo(path).every(({ fsType }) => CACHED_TYPES.test(fsType)) && host.inodes.isCached('/')
+        return openFromCache(caller, path, isCacheable)
+      }
       // Of a server the cache tells little: it is only asked before whether it responds.
       return (await isSilent(path)) ? undefined : host.inodes.openLinkFree(path)
     },
@@ -39,7 +42,7 @@ const CACHED_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|devtmpfs|overlay)$/
 const ATTEMPTS = 3
 
 /** The other process fills the cache, and the open uses the cache alone: nothing in between can make it wait. */
-async function openFromCache({ host }: LookupCaller, path: string, fsType = ''): Promise<Handle | undefined> {
+async function openFromCache({ host }: LookupCaller, path: string, isCacheable: boolean): Promise<Handle | undefined> {
   const { inodes } = host
   const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
   let answer: Awaited<ReturnType<typeof lookUpIsolated>>
@@ -49,14 +52,14 @@ async function openFromCache({ host }: LookupCaller, path: string, fsType = ''):
     } catch (error) {
       if (errorCode(error) !== 'EAGAIN') throw error
     }
-    if (attempt === ATTEMPTS) break
+    if (attempt === (isCacheable ? ATTEMPTS : 1)) break
     answer = await lookUpIsolated(host, path)
     if (answer === undefined) return undefined
   }
   // A tmpfs caches no name that is missing, and no cache tells that a path leads through a file.
   if (answer === 'not found')
     throw new SystemError('openat2', leadsThroughFile(inodes, path) ? 'ENOTDIR' : 'ENOENT', path)
-  return CACHED_TYPES.test(fsType) && inodes.isCached('/') ? undefined : inodes.openLinkFree(path)
+  return isCacheable ? undefined : inodes.openLinkFree(path)
 }
 
 function leadsThroughFile(inodes: Inodes, path: string): boolean {

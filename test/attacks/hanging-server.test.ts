@@ -123,8 +123,9 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
       ['configuration', link],
       ['volumes', served],
     ]) {
-      const text = expect.stringContaining(`${path} does not respond`)
-      expect(findings).toContainEqual(expect.objectContaining({ area, level: 'warning', text }))
+      const text = `${path} does not respond: its server or daemon hangs, or a process keeps a directory of the path locked`
+      const remedy = 'repair the server or end that process on the node'
+      expect(findings).toContainEqual({ area, level: 'warning', text, remedy })
     }
     expect(findings.map(({ text }) => text)).toContain('volumes on record: 2')
     // Whose record would keep the volume.

@@ -1,6 +1,6 @@
-import { ownershipOf, wantedOwnership, whyUntouchable } from '../ownership/inode/policy.ts'
-import { recordOf } from '../ownership/inode/record.ts'
-import { change } from '../ownership/walk/change.ts'
+import { computeOwnership, extractOwnership, findUnchangeableType } from '../ownership/inode/policy.ts'
+import { createInodeRecord } from '../ownership/inode/record.ts'
+import { changeInode } from '../ownership/walk/change.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Given } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -63,10 +63,14 @@ async function walk(
 
 /** A volume that goes with its mount has only its root yet, and nothing to put back. */
 function ownRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: WalkStep): void {
-  const root = { handle, stat: inodes.stat(handle), at: 0, capability: undefined, acl: undefined }
-  if (whyUntouchable(root.stat)) return
-  const wanted = wantedOwnership(root.stat, step)
-  change(inodes, root, recordOf(undefined, root, new Uint8Array(), ownershipOf(root.stat), wanted, undefined))
+  const root = { handle, stat: inodes.stat(handle), inspectedAtMs: 0, capability: undefined, acl: undefined }
+  if (findUnchangeableType(root.stat)) return
+  const wanted = computeOwnership(root.stat, step)
+  changeInode(
+    inodes,
+    root,
+    createInodeRecord(undefined, root, new Uint8Array(), extractOwnership(root.stat), wanted, undefined),
+  )
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Handle } from '../host/host.ts'
 import type { TreeLocation } from '../mount-table/tree-location.ts'
-import { type OwnOrder, rootMatches } from '../ownership/inode/policy.ts'
-import { hasEnteredAll, type WalkReport } from '../ownership/walk/report.ts'
+import { type GroupPolicy, isRootMatching } from '../ownership/inode/policy.ts'
+import { hasEnteredAllDirectories, type WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { countSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
@@ -14,7 +14,7 @@ import { refuseImmutable, refuseOtherGroup, refuseUnusable } from './root-access
 import { removeUnusedRootBit } from './root-bit.ts'
 import { walkVolume } from './walk-volume.ts'
 
-export interface VolumeOrder extends OwnOrder {
+export interface VolumeOrder extends GroupPolicy {
   volume: string
   policy: 'OnRootMismatch' | 'Always'
   source: string
@@ -85,8 +85,8 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   )
   const next = order.setsBaseline ? { ...former, baseline: setBaseline(session, former) } : former
   // What was moved meanwhile may be where the walk had been: the next mount walks again.
-  const isWhole = hasEnteredAll(report)
-  const changedSince = changesIn(report, !rootMatches(session.host.inodes.stat(tree), order))
+  const isWhole = hasEnteredAllDirectories(report)
+  const changedSince = changesIn(report, !isRootMatching(session.host.inodes.stat(tree), order))
   const skipped = countSkipped(report)
   const hasEnded = isWhole ? undefined : true
   volumeRecords.write(session, { ...next, changedSince, skipped, complete: isWhole, hasEnded })
@@ -123,7 +123,7 @@ export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): b
   // A walk that granted has kept too.
   const isAsAsked = record?.group === group && (record.groupAccess === access || record.groupAccess === 'grant')
   const isFinished = record ? record.complete && isAsAsked : !wasWalked
-  return !isFinished || !rootMatches(session.host.inodes.stat(tree), order)
+  return !isFinished || !isRootMatching(session.host.inodes.stat(tree), order)
 }
 
 /** @throws {Refusal} naming the mount that stands in the way, there or being made */

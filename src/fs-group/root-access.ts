@@ -1,6 +1,6 @@
 import type { Handle, Stat } from '../host/host.ts'
-import { aclOf, groupBitsOf } from '../ownership/inode/attributes.ts'
-import { isRight, type OwnOrder } from '../ownership/inode/policy.ts'
+import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
+import { type GroupPolicy, matchesPolicy } from '../ownership/inode/policy.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
@@ -8,7 +8,7 @@ import { formatSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
 import { howToGive } from '../store/volume-record.ts'
 
 /** What a mount has to know of the root of its volume. */
-interface RootOrder extends OwnOrder {
+interface RootOrder extends GroupPolicy {
   volume: string
   source: string
   /** Undefined for `apply` by hand. */
@@ -28,7 +28,7 @@ const isNewMount = ({ directory, isForced, isMounted }: RootOrder): boolean =>
 /** Called before a walk, which would change all other inodes first. @throws {Refusal} for a new mount */
 export function refuseImmutable({ host: { inodes } }: Session, tree: Handle, order: RootOrder): void {
   const root = inodes.stat(tree)
-  if (!isNewMount(order) || !root.immutable || isRight(root, order)) return
+  if (!isNewMount(order) || !root.immutable || matchesPolicy(root, order)) return
   throw new Refusal(rejected(order, root, 'it is immutable or append-only'))
 }
 
@@ -58,7 +58,7 @@ export function refuseUnusable(
   const root = inodes.stat(tree)
   const { group, source, access } = order
   if (!isNewMount(order) || isPrivateToOwner(root, group)) return
-  const bits = groupBitsOf(root, aclOf(inodes, tree), group)
+  const bits = computeGroupBits(root, readAcl(inodes, tree), group)
   if ((bits & READ_WRITE_SEARCH) === READ_WRITE_SEARCH) return
   const counts = skipped === undefined ? '' : ` (${formatSkipped(group, skipped)})`
   const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')

@@ -12,7 +12,7 @@ import {
   pathWithin,
   type TreeLocation,
 } from '../mount-table/tree-location.ts'
-import { aclOf } from '../ownership/inode/attributes.ts'
+import { readAcl } from '../ownership/inode/attributes.ts'
 
 /** A detached mount, and the directory that it is a clone of; undefined: it is a new mount of its file system. */
 export interface MountedTree {
@@ -155,5 +155,5 @@ function isClosed(inodes: Host['inodes'], directory: Handle): boolean {
   const { mode, uid, gid } = inodes.statMountPoint(directory)
   if ((mode & OTHERS_SEARCH) !== 0 || uid !== 0) return false
   if ((mode & GROUP_SEARCH) === 0) return true
-  return gid === 0 && aclOf(inodes, directory) === undefined
+  return gid === 0 && readAcl(inodes, directory) === undefined
 }

@@ -1,8 +1,8 @@
 import type { Handle } from '../host/host.ts'
 import { isLocalTree } from '../mount-table/silence.ts'
-import type { Quota } from '../ownership/journal/room.ts'
-import { type Walked, type WalkOrder, walkBy } from '../ownership/order.ts'
+import type { Quota } from '../ownership/journal/quota.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
+import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walk-task.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { doElsewhere, type Elsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { formatGivenUpWalk, givenUpWalks, walkPatienceMs } from '../store/given-up.ts'
@@ -34,9 +34,9 @@ export async function walkVolume(
   session: Session,
   tree: Handle,
   about: ToWalk,
-  order: WalkOrder,
+  order: WalkTask,
   begin: () => void,
-): Promise<Walked> {
+): Promise<WalkResult> {
   const { volume, source, known, isDisk, disk } = about
   const { host } = session
   const quota = quotaFor(order, session, volume)
@@ -50,7 +50,7 @@ export async function walkVolume(
     session.limitSilence?.(patience)
     const options = { quota, pulse: session.isAlive, largestBatch: session.largestBatch }
     const walked = await walkWith(session, volume, (progress) =>
-      walkBy(order, host.inodes, tree, journal, { progress, ...options }),
+      runWalkTask(order, host.inodes, tree, journal, { progress, ...options }),
     )
     session.limitSilence?.(undefined)
     if (patience !== undefined) givenUpWalks.remove(session, volume)
@@ -64,14 +64,14 @@ export async function walkVolume(
 }
 
 /** A restore may take what it needs. @throws {Refusal} where there is no room for another journal, before one is made */
-function quotaFor(order: WalkOrder, store: StoreWithQuota, volume: string): Quota | undefined {
+function quotaFor(order: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
   return order.do === 'own' ? quotaOf(store, !hasJournal(store, volume)) : undefined
 }
 
 /** What the other process is told. */
 interface Told {
   volume: string
-  order: WalkOrder
+  order: WalkTask
   /** It lies on the node's own file systems, which answer at once. */
   isLocal: boolean
 }
@@ -99,7 +99,7 @@ async function walkElsewhere(
     },
   }
   try {
-    const walked = await doElsewhere<Walked>(session, elsewhere, progress)
+    const walked = await doElsewhere<WalkResult>(session, elsewhere, progress)
     if (patience !== undefined) givenUpWalks.remove(session, volume)
     return walked
   } catch (error) {
@@ -111,12 +111,12 @@ async function walkElsewhere(
 }
 
 /** What the other process does. The journal is closed when it returns. */
-export async function walkForCaller(session: Session, tree: Handle, told: Told): Promise<Walked> {
+export async function walkForCaller(session: Session, tree: Handle, told: Told): Promise<WalkResult> {
   const { volume, order, isLocal } = told
   using journal = openJournal(session, volume, true)
   const quota = quotaFor(order, session, volume)
   const progress = (counts: WalkCounts) => session.progress?.(counts)
-  return await walkBy(order, session.host.inodes, tree, journal, {
+  return await runWalkTask(order, session.host.inodes, tree, journal, {
     progress,
     quota,
     pulse: session.isAlive,

@@ -1,5 +1,5 @@
 import { HEAL_ACTIONS, isUnwell, MOUNT_STATES } from '../heal/state.ts'
-import { LEFT_REASONS } from '../ownership/walk/report.ts'
+import { SKIP_REASONS } from '../ownership/walk/report.ts'
 
 /** Label -> its values, `undefined` where the node decides. All of the other series are there from the start. */
 type Labels = Readonly<Record<string, readonly string[] | undefined>>
@@ -51,7 +51,7 @@ export const FAMILIES = {
   modekeep_inodes_visited_total: counter('Inodes that walks and restores looked at.', { verb: WALKS }),
   modekeep_inodes_changed_total: counter('Inodes that walks changed and restores put back.', { verb: WALKS }),
   modekeep_inodes_left_total: counter('Inodes that walks and restores left as they were, by reason.', {
-    reason: LEFT_REASONS,
+    reason: SKIP_REASONS,
   }),
   modekeep_heals_total: counter('Mounts that heal found not healthy, by their state and by what it did.', {
     state: MOUNT_STATES.filter(isUnwell),

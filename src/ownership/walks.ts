@@ -1,68 +1,71 @@
 import { closing, type Handle, type Inodes, isDirectory, type Stat } from '../host/host.ts'
-import type { OwnOrder } from './inode/policy.ts'
-import { keyOf } from './inode/record.ts'
+import type { GroupPolicy } from './inode/policy.ts'
+import { formatInodeKey } from './inode/record.ts'
 import type { Journal } from './journal/journal.ts'
-import type { Quota } from './journal/room.ts'
-import { batchSize, type Observer } from './walk/batch.ts'
+import type { Quota } from './journal/quota.ts'
+import { computeBatchSize, type WalkObserver } from './walk/batch.ts'
 import { SELF } from './walk/entry.ts'
-import { FirstNames, HardLinks } from './walk/hard-links.ts'
+import { FirstLinks, HardLinks } from './walk/hard-links.ts'
 import { Ledger } from './walk/ledger.ts'
-import { Progress, type ProgressListener } from './walk/progress.ts'
-import { hasEnteredAll, type WalkReport } from './walk/report.ts'
-import type { TaskSpec } from './walk/tasks.ts'
+import { type ProgressListener, ProgressReporter } from './walk/progress.ts'
+import { hasEnteredAllDirectories, type WalkReport } from './walk/report.ts'
+import type { StrategySpec } from './walk/strategies.ts'
 import { traverse } from './walk/traverse.ts'
 import { Walk } from './walk/walk.ts'
 
 export interface WalkOptions {
   progress?: ProgressListener | undefined
-  /** What the journal may take, for a walk that gives a group. */
+  /** Limits of the journal, for a walk that applies a group. */
   quota?: Quota | undefined
-  /** Under which of its names an inode with several is dealt with; undefined: as the walk needs it. */
-  names?: HardLinks | FirstNames | undefined
-  /** Called again and again, whatever is being done: who waits for the file system in between does not call it. */
+  /** Decides under which of its names an inode is dealt with; undefined: the default of the walk. */
+  names?: HardLinks | FirstLinks | undefined
+  /** Called regularly during any work, so its absence means that the walk waits for the file system. */
   pulse?: (() => void) | undefined
-  /** The most inodes that are recorded at once, and changed between two calls of `pulse`. */
+  /** Maximum number of inodes that are recorded at once, and changed between two calls of `pulse`. */
   largestBatch?: number | undefined
 }
 
-/** After which signals and timers have their turn. */
-const TURN_MS = 50
+/** Interval after which signals and timers are handled. */
+const YIELD_INTERVAL_MS = 50
 
-// ctime comes from a clock that ticks every few milliseconds.
+// ctime comes from a clock that advances every few milliseconds.
 const CLOCK_SLACK_MS = 100
 
 /**
- * Gives every inode of a tree to a group. May be repeated and may be killed: what is right is not touched, what was
- * recorded is finished, what its users changed since is left.
- * @param root the tree's root; a detached mount serves, so that no path leads to it before it is done
- * @throws {Refusal} when the journal cannot be used, {SystemError} when an inode fails in a way that is not its own
+ * Applies a group to every inode of a tree. It may be repeated and may be killed: correct inodes are not touched,
+ * recorded changes are completed, and inodes changed by users since are skipped.
+ * @param root the tree's root; it can be a detached mount, which no path reaches until it is done
+ * @throws {Refusal} if the journal cannot be used
+ * @throws {SystemError} if an inode fails with an error that does not concern it alone
  */
-export async function own(
+export async function applyGroup(
   inodes: Inodes,
   root: Handle,
-  order: OwnOrder,
+  order: GroupPolicy,
   journal: Journal,
   options: WalkOptions = {},
 ): Promise<WalkReport> {
   const { quota, pulse } = options
-  // Before it is full: then a walk could not even begin.
-  if (quota !== undefined && journal.isLargerThan(quota.most / 2)) await prune(inodes, root, journal, { pulse })
-  journal.limitTo(quota)
-  const report = await walkTree(inodes, root, ownSpec(order, journal), journal, options)
-  journal.limitTo(undefined)
-  return finish(inodes, root, journal, report, options)
+  // Pruned before the journal is full, because a walk could then not even begin.
+  if (quota !== undefined && journal.isLargerThan(quota.maxBytes / 2))
+    await pruneJournal(inodes, root, journal, { pulse })
+  journal.setQuota(quota)
+  const report = await walkTree(inodes, root, createGroupSpec(order, journal), journal, options)
+  journal.setQuota(undefined)
+  return finishWalk(inodes, root, journal, report, options)
 }
 
 /**
- * Puts every recorded inode of a tree back to what it was: group, mode, set-id bits, ACL, capability. What somebody
- * changed since is left. Only what was put back is forgotten: an inode that was not met may be met another time.
- * May be repeated and may be killed.
- * In the report `changed` counts what was put back, `alreadyRight` what already was as recorded.
- * @param isForced also what somebody changed since is put back, where it is surely the inode that was recorded
- * @param toBaseline inodes that `apply` has set a baseline of return to that, and stay recorded
- * @throws as `own` does
+ * Restores every recorded inode of a tree: group, mode, set-id bits, ACL, capability. Inodes changed by users since are
+ * skipped.
+ * Only records of restored inodes are dropped, because an inode that was not visited may be visited another time. It
+ * may be repeated and may be killed.
+ * In the report, `changed` counts restored inodes, `alreadyRight` those that already were as recorded.
+ * @param isForced also restores inodes changed by users, if they certainly are the recorded inodes
+ * @param toBaseline inodes with a baseline of `apply` return to that, and stay recorded
+ * @throws as `applyGroup`
  */
-export async function restore(
+export async function restoreTree(
   inodes: Inodes,
   root: Handle,
   journal: Journal,
@@ -72,140 +75,152 @@ export async function restore(
 ): Promise<WalkReport> {
   journal.beginRestore()
   const report = await walkTree(inodes, root, { do: 'restore', isForced, toBaseline }, journal, options)
-  return finish(inodes, root, journal, report, options)
+  return finishWalk(inodes, root, journal, report, options)
 }
 
-async function finish(
+async function finishWalk(
   inodes: Inodes,
   root: Handle,
   journal: Journal,
   report: WalkReport,
   { pulse }: WalkOptions,
 ): Promise<WalkReport> {
-  journal.confirm(hasMetAll(report))
-  if (journal.isOvergrown(report.visited)) await prune(inodes, root, journal, { pulse })
+  journal.confirm(hasVisitedAll(report))
+  if (journal.isOvergrown(report.visited)) await pruneJournal(inodes, root, journal, { pulse })
   return report
 }
 
 /**
- * Forgets the inodes that are gone from a tree. One that is moved while the tree is looked at may not be met, though it
- * is there; but then a directory that is has changed: nothing is forgotten. May be killed.
- * @returns isPruned: whether the tree stood still
- * @throws as `own` does
+ * Forgets the inodes that were deleted from a tree. It may be killed.
+ * An inode that is moved during the walk may not be visited, although it exists. A directory has then changed, and
+ * nothing is forgotten.
+ * @returns isPruned: whether the tree did not change
+ * @throws as `applyGroup`
  */
-export async function prune(
+export async function pruneJournal(
   inodes: Inodes,
   root: Handle,
   journal: Journal,
   { progress, pulse, largestBatch }: WalkOptions = {},
 ): Promise<{ report: WalkReport; isPruned: boolean }> {
-  // What was changed before must not seem to be changed now.
+  // Earlier changes must not seem to be made now.
   await new Promise((resolve) => setTimeout(resolve, 2 * CLOCK_SLACK_MS))
   const started = Date.now() - CLOCK_SLACK_MS
   const key = new DataView(new ArrayBuffer(16))
   let isStill = true
-  const visited = (stat: Stat) => {
+  const onVisit = (stat: Stat) => {
     if (isDirectory(stat) && stat.changed >= started) isStill = false
     key.setBigUint64(0, stat.inode, true)
     key.setBigInt64(8, stat.born, true)
-    journal.meet(key)
+    journal.markVisited(key)
   }
   const { mountId } = inodes.stat(root)
   let isHidden = false
-  const skippedBoundary = (stat: Stat) => {
+  const onBoundary = (stat: Stat) => {
     if (stat.mountId !== mountId) isHidden = true
   }
-  const observer = { visited, wouldChange: () => {}, skippedBoundary }
+  const observer = { onVisit, onWouldChange: () => {}, onBoundary }
   const options = { observer, progress, pulse, largestBatch }
   const report = await walkTree(inodes, root, { do: 'meet' }, journal, options, true)
   // Another mount hides a directory of the volume. A subvolume hides none, and its inodes are never recorded.
-  const isPruned = isStill && hasMetAll(report) && !isHidden
-  if (isPruned) journal.forgetUnmet()
+  const isPruned = isStill && hasVisitedAll(report) && !isHidden
+  if (isPruned) journal.forgetUnvisited()
   return { report, isPruned }
 }
 
-/** Whether no inode was passed over that may have a record. */
-function hasMetAll(report: WalkReport): boolean {
+/** Returns whether the walk skipped no inode that may have a record. */
+function hasVisitedAll(report: WalkReport): boolean {
   const { left } = report
-  return hasEnteredAll(report) && !left['linked outside the volume'] && !left['gone or replaced during the walk']
+  return (
+    hasEnteredAllDirectories(report) && !left['linked outside the volume'] && !left['gone or replaced during the walk']
+  )
 }
 
-/** What `survey` looks at a tree for: what `own` or `restore` would do. */
-export type Intent = { do: 'own'; order: OwnOrder } | { do: 'restore'; isForced: boolean }
+/** The walk that a survey simulates. */
+export type SurveyIntent = { do: 'own'; order: GroupPolicy } | { do: 'restore'; isForced: boolean }
 
 /**
- * The same walk, but nothing is recorded and so nothing changed: `changed` counts what would be.
- * @param journal what earlier walks have recorded; undefined: nothing
+ * Walks without recording or changing anything: `changed` counts what would be changed.
+ * @param journal records of earlier walks; undefined: none
  */
-export async function survey(
+export async function surveyTree(
   inodes: Inodes,
   root: Handle,
-  intent: Intent,
+  intent: SurveyIntent,
   journal: Journal | undefined,
-  options: { observer?: Observer; progress?: ProgressListener | undefined },
+  options: { observer?: WalkObserver; progress?: ProgressListener | undefined },
 ): Promise<WalkReport> {
-  const spec = intent.do === 'own' ? ownSpec(intent.order, journal) : intent
+  const spec = intent.do === 'own' ? createGroupSpec(intent.order, journal) : intent
   return walkTree(inodes, root, spec, journal, options, true)
 }
 
-/** What a walk that starts now has to know. @param journal of the volume; undefined: it has none */
-function ownSpec(order: OwnOrder, journal: Journal | undefined): TaskSpec {
+/** @param journal the volume's journal; undefined: it has none */
+function createGroupSpec(order: GroupPolicy, journal: Journal | undefined): StrategySpec {
   return {
     do: 'own',
     order,
-    firstTime: journal?.isNew() ?? true,
-    started: Date.now() - CLOCK_SLACK_MS,
-    unfinished: new Set(journal?.unfinished().map(keyOf)),
+    isFirstWalk: journal?.isNew() ?? true,
+    startedAtMs: Date.now() - CLOCK_SLACK_MS,
+    unfinished: new Set(journal?.readUnfinished().map(formatInodeKey)),
     hasRestoreBegun: journal?.hasRestoreBegun ?? false,
   }
 }
 
-/** A group is given under the last name, when all have been seen inside; a record is put back under the first. */
-function namesFor(spec: TaskSpec): HardLinks | FirstNames {
-  return spec.do === 'own' ? new HardLinks() : new FirstNames()
+/** A group is applied under the last name, when all were seen within the volume. A restore uses the first. */
+function createLinkTracker(spec: StrategySpec): HardLinks | FirstLinks {
+  return spec.do === 'own' ? new HardLinks() : new FirstLinks()
 }
 
-/** Walks a tree, its root last. @throws {Refusal} {SystemError} what stopped it; what was made is recorded */
+/**
+ * Walks a tree, its root last.
+ * @throws {Refusal} {SystemError} of the error that stopped it; changes made so far are recorded
+ */
 async function walkTree(
   inodes: Inodes,
   root: Handle,
-  spec: TaskSpec,
+  spec: StrategySpec,
   journal: Journal | undefined,
-  { progress, pulse, largestBatch, observer, names = namesFor(spec) }: WalkOptions & { observer?: Observer },
+  {
+    progress,
+    pulse,
+    largestBatch,
+    observer,
+    names = createLinkTracker(spec),
+  }: WalkOptions & { observer?: WalkObserver },
   isSurvey = false,
 ): Promise<WalkReport> {
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)
-  // The caller settles and forgets after this walk too, and has the root open until then.
-  journal?.syncBy(() => inodes.syncFileSystem(root))
-  // A crashed walk's changes must be durable before an inode is recorded as they left it.
+  // The caller settles and forgets after this walk, too, and keeps the root open until then.
+  journal?.setVolumeSync(() => inodes.syncFileSystem(root))
+  // A crashed walk's changes must be durable before an inode is recorded with the state that they left.
   if (!isSurvey && journal?.hasUnfinished) inodes.syncFileSystem(root)
   const stat = inodes.stat(top)
-  const shown = new Progress(progress)
-  const tell = () => {
+  const progressReporter = new ProgressReporter(progress)
+  const reportProgress = () => {
     pulse?.()
-    shown.tell(walk.report)
+    progressReporter.report(walk.report)
   }
   using walk: Walk = new Walk(inodes, spec, new Ledger(journal, names, isSurvey), {
-    inside: { mountId: stat.mountId, device: stat.device },
+    boundary: { mountId: stat.mountId, device: stat.device },
     observer,
-    // With `grant` an ACL decides what is added, and with a record what was changed since.
-    byName: isSurvey && spec.do === 'own' && spec.firstTime && spec.order.access === 'keep',
-    batchSize: batchSize(inodes.handleLimit(), largestBatch),
-    onStep: tell,
+    // With `grant`, the ACL decides what is added. With a record, the changes since then matter.
+    isStatOnly: isSurvey && spec.do === 'own' && spec.isFirstWalk && spec.order.access === 'keep',
+    batchSize: computeBatchSize(inodes.handleLimit(), largestBatch),
+    onStep: reportProgress,
   })
-  let turn = performance.now() + TURN_MS
+  let turn = performance.now() + YIELD_INTERVAL_MS
   for (const _ of traverse(inodes, top, stat, walk)) {
     pulse?.()
     if (performance.now() < turn) continue
-    tell()
+    reportProgress()
     await new Promise((resolve) => setImmediate(resolve))
-    turn = performance.now() + TURN_MS
+    turn = performance.now() + YIELD_INTERVAL_MS
   }
-  // The root is changed last: a finished walk is told by it.
-  walk.makeRoom()
-  walk.directory(top, new Uint8Array())
-  walk.makeRoom()
-  for (const path of names.outside()) walk.left('linked outside the volume', path)
+  // The root is changed last, because a matching root means a completed walk.
+  walk.releaseHandles()
+  walk.visitDirectory(top, new Uint8Array())
+  walk.releaseHandles()
+  for (const path of names.listOutside()) walk.skip('linked outside the volume', path)
   return walk.report
 }

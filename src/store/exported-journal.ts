@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import type { ForeignFile } from '../host/large-file.ts'
-import type { Row } from '../ownership/journal/copy.ts'
-import { RowCheck } from '../ownership/journal/row-check.ts'
+import type { JournalRow } from '../ownership/journal/copy.ts'
+import { RowChecker } from '../ownership/journal/row-check.ts'
 import { FORMAT } from '../ownership/journal/tables.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { isVolumeIdentity } from './places.ts'
@@ -49,13 +49,13 @@ export type JournalHeader = z.infer<typeof headerSchema>
 export interface ExportedJournal {
   header: JournalHeader
   /** Those of the file, one at a time. @throws {Refusal} where the file is not as it was written */
-  rows(): Generator<Row>
+  rows(): Generator<JournalRow>
 }
 
 /** The bytes of a file, piece by piece. @param header all but the formats */
 export function* exportedBytes(
   header: Omit<JournalHeader, 'format' | 'formats'>,
-  rows: Iterable<Row>,
+  rows: Iterable<JournalRow>,
 ): Generator<Uint8Array> {
   const hash = newHash()
   const hashed = (bytes: Uint8Array) => {
@@ -99,7 +99,7 @@ export function readExportedJournal(file: ForeignFile, path: string): ExportedJo
   return { header, rows: () => rowsOf(file, path, line, header) }
 }
 
-function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: JournalHeader): Generator<Row> {
+function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: JournalHeader): Generator<JournalRow> {
   const hash = newHash()
   let at = 0
   const next = (length: number) => {
@@ -114,7 +114,7 @@ function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: Jour
     return bytes
   }
   if (Buffer.compare(hashed(line.length), line) !== 0) throw unusable(path, 'it has changed while it was read')
-  const check = new RowCheck(header.volume, header.acls)
+  const check = new RowChecker(header.volume, header.acls)
   let left = header.bytes
   let last = 0
   for (let index = 0; index < header.acls + header.batches; index++) {
@@ -124,9 +124,9 @@ function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: Jour
     left -= length
     const [number, sum] = [frame.readBigUInt64LE(), BigInt(frame.readUInt32LE(8))]
     const kind = index < header.acls ? 'acl' : 'batch'
-    const row: Row = { kind, number, sum, bytes: hashed(length) }
+    const row: JournalRow = { kind, number, sum, bytes: hashed(length) }
     try {
-      check.next(row)
+      check.checkNext(row)
     } catch (error) {
       if (error instanceof RangeError) throw unusable(path, error.message)
       throw error

@@ -1,4 +1,4 @@
-import type { Quota } from '../ownership/journal/room.ts'
+import type { Quota } from '../ownership/journal/quota.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { importPlace, listImports, listVolumes, type Place, type Store, volumePlace } from './places.ts'
@@ -68,7 +68,7 @@ export function giveRoom(store: Store, size: number, wanted = LEAST_GIVEN): numb
 /** What a volume's journal may take. @throws {Refusal} where there is no room for a new one */
 export function quotaOf(store: StoreWithQuota, isNew: boolean): Quota {
   const give = (size: number, wanted?: number) => giveRoom(store, size, wanted)
-  return { most: store.config.stateQuota, given: isNew ? give(0) : 0, give }
+  return { maxBytes: store.config.stateQuota, reservedBytes: isNew ? give(0) : 0, reserve: give }
 }
 
 export interface StoreWithQuota extends Store {

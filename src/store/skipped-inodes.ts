@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import type { LeftReason, WalkReport } from '../ownership/walk/report.ts'
+import type { SkipReason, WalkReport } from '../ownership/walk/report.ts'
 
 export const skippedInodesSchema = () =>
   z.object({
@@ -13,11 +13,11 @@ export const skippedInodesSchema = () =>
 export type SkippedInodes = z.infer<ReturnType<typeof skippedInodesSchema>>
 
 /** A symbolic link has no access of its own, so the group does not concern it. */
-const WITHOUT_ACCESS: LeftReason = 'symlink'
+const WITHOUT_ACCESS: SkipReason = 'symlink'
 /** The group was applied to these inodes. */
-const APPLIED: LeftReason = 'privileges not given back'
+const APPLIED: SkipReason = 'privileges not given back'
 /** The kernel or the file system rejected the change, so the pod's group lacks access that it was promised. */
-const REJECTED: ReadonlySet<string> = new Set<LeftReason>(['immutable or append-only', 'read-only', 'over quota'])
+const REJECTED: ReadonlySet<string> = new Set<SkipReason>(['immutable or append-only', 'read-only', 'over quota'])
 
 /** Returns undefined if the walk skipped nothing. */
 export function countSkipped({ changed, alreadyRight, left }: WalkReport): SkippedInodes | undefined {

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
-import type { Walked } from '../ownership/order.ts'
 import type { ProgressListener } from '../ownership/walk/progress.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
+import type { WalkResult } from '../ownership/walk-task.ts'
 import { PROGRESS_FILE } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
 import type { Session } from './session.ts'
@@ -35,8 +35,8 @@ export const walkProgress = new RecordKind<z.infer<ReturnType<typeof schema>>>({
 export async function walkWith(
   session: Session,
   volume: string,
-  walk: (progress: ProgressListener) => Promise<Walked>,
-): Promise<Walked> {
+  walk: (progress: ProgressListener) => Promise<WalkResult>,
+): Promise<WalkResult> {
   const { progress } = session
   const tell = (counts: WalkCounts) => {
     walkProgress.write(session, { volume, pid: process.pid, at: Date.now(), ...counts })

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { run } from '../../src/operator/verbs/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
 import { Checksums } from '../../src/ownership/journal/checksums.ts'
-import type { Row } from '../../src/ownership/journal/copy.ts'
+import type { JournalRow } from '../../src/ownership/journal/copy.ts'
 import { exportedBytes, type JournalHeader, readExportedJournal } from '../../src/store/exported-journal.ts'
 import { listVolumes } from '../../src/store/places.ts'
 import { openJournal } from '../../src/store/volume-journal.ts'
@@ -46,8 +46,8 @@ function recordAcls(stage: Stage): void {
     size: 3n,
     after: { gid: 3000, mode: 0o640 },
     seen: state,
-    meant: state,
-    seenWhole: true,
+    intended: state,
+    capabilityIntact: true,
     forfeited: false,
     settled: true,
   })
@@ -60,7 +60,7 @@ function parts(bytes: Buffer) {
   const file = { size: bytes.length, read: (at: number, length: number) => bytes.subarray(at, at + length) }
   const { header, rows } = readExportedJournal({ ...file, [Symbol.dispose]() {} }, 'whole')
   const all = [...rows()].map((row) => ({ ...row, bytes: Buffer.from(row.bytes) }))
-  const of = (wanted: Row['kind']) => all.filter(({ kind }) => kind === wanted)
+  const of = (wanted: JournalRow['kind']) => all.filter(({ kind }) => kind === wanted)
   return { header, acls: of('acl'), batches: of('batch') }
 }
 
@@ -103,7 +103,7 @@ const renumbered = (to: (parts: Parts) => bigint) =>
     const [first] = parts.acls
     if (first === undefined) throw new Error('there is no ACL')
     first.number = to(parts)
-    first.sum = new Checksums(parts.header.volume).ofAcl(first.number, first.bytes)
+    first.sum = new Checksums(parts.header.volume).computeAclSum(first.number, first.bytes)
   })
 
 const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
@@ -168,7 +168,7 @@ const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     const [number, bytes] = [9n, Buffer.alloc(65_537)]
     header.acls++
     header.bytes += bytes.length
-    acls.push({ kind: 'acl', number, sum: new Checksums(header.volume).ofAcl(number, bytes), bytes })
+    acls.push({ kind: 'acl', number, sum: new Checksums(header.volume).computeAclSum(number, bytes), bytes })
   }),
   'one whose ACL was changed, with a checksum of the whole': forged(({ acls: [first] }) => {
     first?.bytes.writeUInt32LE(7, 28)
@@ -185,7 +185,7 @@ const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     const [bytes, number] = [acls.at(-1)?.bytes ?? Buffer.alloc(0), 9n]
     header.acls++
     header.bytes += bytes.length
-    acls.push({ kind: 'acl', number, sum: new Checksums(header.volume).ofAcl(number, bytes), bytes })
+    acls.push({ kind: 'acl', number, sum: new Checksums(header.volume).computeAclSum(number, bytes), bytes })
   }),
   'one with an ACL of another number than is referred to': renumbered(() => 1_000_000n),
   'one with two ACLs of one number': renumbered(({ acls }) => acls[1]?.number ?? 0n),

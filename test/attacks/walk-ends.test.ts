@@ -165,15 +165,15 @@ async function step(directory: string, user: (entered: string) => void): Promise
     },
   }
   const visitor: Visitor = {
-    entries(_frame, block) {
+    visitEntries(_frame, block) {
       while (block.next()) {
         if (block.type === TYPE_DIRECTORY) return true
         met.push(Buffer.from(block.name).toString())
       }
       return false
     },
-    directory: (_handle, path) => met.push(Buffer.from(path).toString().split('/').at(-1) ?? ''),
-    left: () => undefined,
+    visitDirectory: (_handle, path) => met.push(Buffer.from(path).toString().split('/').at(-1) ?? ''),
+    skip: () => undefined,
   }
   const place = inodes.openLinkFree(directory)
   using _place = closing(inodes, place)

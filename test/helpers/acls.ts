@@ -4,7 +4,7 @@ import type { Acls } from '../../src/ownership/journal/codec.ts'
 export function memoryAcls(): Acls {
   const all: Uint8Array[] = []
   return {
-    numberOf(acl) {
+    assignNumber(acl) {
       const at = all.findIndex((one) => Buffer.compare(one, acl) === 0)
       return at < 0 ? all.push(acl) : at + 1
     },

@@ -1,11 +1,11 @@
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { survey } from '../../src/operator/actions/survey.ts'
-import type { OwnOrder } from '../../src/ownership/inode/policy.ts'
+import type { GroupPolicy } from '../../src/ownership/inode/policy.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { WalkOptions } from '../../src/ownership/walks.ts'
-import { own, restore } from '../../src/ownership/walks.ts'
+import { applyGroup, restoreTree } from '../../src/ownership/walks.ts'
 
 /** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */
 export interface Walked {
@@ -21,14 +21,14 @@ export function ownDirectory(
   walked: Walked,
   group: number,
   options?: WalkOptions,
-  access: OwnOrder['access'] = 'keep',
+  access: GroupPolicy['access'] = 'keep',
 ): Promise<WalkReport> {
-  return onTree(walked, (tree, journal) => own(linuxHost.inodes, tree, { group, access }, journal, options))
+  return onTree(walked, (tree, journal) => applyGroup(linuxHost.inodes, tree, { group, access }, journal, options))
 }
 
 /** Puts back what `ownDirectory` changed. */
 export function restoreDirectory(walked: Walked, options?: WalkOptions): Promise<WalkReport> {
-  return onTree(walked, (tree, journal) => restore(linuxHost.inodes, tree, journal, options))
+  return onTree(walked, (tree, journal) => restoreTree(linuxHost.inodes, tree, journal, options))
 }
 
 /** What an operator's plan counts. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { Records } from '../../src/ownership/journal/records.ts'
-import { Log } from '../../src/ownership/journal/tables.ts'
-import { own, prune, restore } from '../../src/ownership/walks.ts'
+import { RecordLog } from '../../src/ownership/journal/tables.ts'
+import { applyGroup, pruneJournal, restoreTree } from '../../src/ownership/walks.ts'
 import { letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
 import { MemoryVolume } from './volume.ts'
@@ -20,14 +20,15 @@ async function arrange(): Promise<MemoryVolume> {
   return volume
 }
 
-const walk = (volume: MemoryVolume) => volume.call((root, journal) => own(volume.host.inodes, root, order, journal))
-const putBack = (volume: MemoryVolume) => volume.call((root, journal) => restore(volume.host.inodes, root, journal))
+const walk = (volume: MemoryVolume) =>
+  volume.call((root, journal) => applyGroup(volume.host.inodes, root, order, journal))
+const putBack = (volume: MemoryVolume) => volume.call((root, journal) => restoreTree(volume.host.inodes, root, journal))
 const pruned = (volume: MemoryVolume) =>
-  volume.call(async (root, journal) => (await prune(volume.host.inodes, root, journal)).isPruned)
+  volume.call(async (root, journal) => (await pruneJournal(volume.host.inodes, root, journal)).isPruned)
 const recorded = (volume: MemoryVolume) =>
   volume.call(async () => {
     const sql = volume.host.openDatabase('/journal.db').createTagStore()
-    return new Records(new Log(sql, 'v'), { has: () => true }).size
+    return new Records(new RecordLog(sql, 'v'), { has: () => true }).size
   })
 const modesOf = (volume: MemoryVolume) => modes(listTree(volume.fs, volume.directory))
 
@@ -100,7 +101,7 @@ it('a change that nobody can finish, as its inode is gone, is not waited for', a
   }
   await expect(walk(volume)).rejects.toThrow(Killed)
   volume.host.inodes.chown = chown
-  const unfinished = () => volume.call(async (_, journal) => journal.unfinished().length)
+  const unfinished = () => volume.call(async (_, journal) => journal.readUnfinished().length)
   expect(await unfinished()).toBeGreaterThan(0)
   volume.fs.rmSync(`${volume.directory}/gone`)
   await walk(volume)

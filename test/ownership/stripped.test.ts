@@ -2,7 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
-import { own, restore } from '../../src/ownership/walks.ts'
+import { applyGroup, restoreTree } from '../../src/ownership/walks.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -36,16 +36,16 @@ it.each<[string, boolean, string, number]>([
     },
   }
   await expect(
-    walk((inodes, journal) => own(inodes, root, { group: 2000, access: 'keep' }, journal), dying),
+    walk((inodes, journal) => applyGroup(inodes, root, { group: 2000, access: 'keep' }, journal), dying),
   ).rejects.toThrow('died')
   expect(look()).toEqual(['100775', 2000])
-  await walk((inodes, journal) => own(inodes, root, { group: 2000, access: 'keep' }, journal))
+  await walk((inodes, journal) => applyGroup(inodes, root, { group: 2000, access: 'keep' }, journal))
   expect(look()).toEqual(['104775', 2000])
   if (writes) {
     world.fs.writeFileSync('/vol/suid', 'other content')
     world.fs.chmodSync('/vol/suid', 0o775)
     world.fs.utimesSync('/vol/suid', 2_000_000_000, 2_000_000_000)
   }
-  await walk((inodes, journal) => restore(inodes, root, journal))
+  await walk((inodes, journal) => restoreTree(inodes, root, journal))
   expect(look()).toEqual([mode, gid])
 })

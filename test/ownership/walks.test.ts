@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Dirents } from '../../src/host/dirents.ts'
 import type { Stat } from '../../src/host/host.ts'
-import { FirstNames, HardLinks } from '../../src/ownership/walk/hard-links.ts'
-import { type Intent, own, restore, survey } from '../../src/ownership/walks.ts'
+import { FirstLinks, HardLinks } from '../../src/ownership/walk/hard-links.ts'
+import { applyGroup, restoreTree, type SurveyIntent, surveyTree } from '../../src/ownership/walks.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
 import { MemoryVolume } from './volume.ts'
@@ -33,9 +33,9 @@ beforeEach(async () => {
 const here = () => ({ groups: groups(now()), modes: modes(now()) })
 const now = () => listTree(volume.fs, volume.directory)
 const walk = (order: typeof keep | typeof grant = keep) =>
-  volume.call((root, journal) => own(volume.host.inodes, root, order, journal))
+  volume.call((root, journal) => applyGroup(volume.host.inodes, root, order, journal))
 const putBack = (isForced = false) =>
-  volume.call((root, journal) => restore(volume.host.inodes, root, journal, {}, isForced))
+  volume.call((root, journal) => restoreTree(volume.host.inodes, root, journal, {}, isForced))
 
 describe('a walk', () => {
   it('that keeps gives the group, and set-gid to directories, and no other bit', async () => {
@@ -74,7 +74,9 @@ describe('a walk', () => {
   it('is put back, whatever number of groups came after the first', async () => {
     const before = here()
     await walk()
-    await volume.call((root, journal) => own(volume.host.inodes, root, { group: 3000, access: 'grant' }, journal))
+    await volume.call((root, journal) =>
+      applyGroup(volume.host.inodes, root, { group: 3000, access: 'grant' }, journal),
+    )
     await putBack()
     expect(here()).toEqual(before)
     await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))
@@ -130,17 +132,17 @@ describe('what is gone between its listing and its look', () => {
 })
 
 describe('a survey', () => {
-  const look = async (intent: Intent) => {
+  const look = async (intent: SurveyIntent) => {
     const visited: Stat[] = []
     const changes: string[] = []
     const observer = {
-      visited: (stat: Stat) => visited.push(stat),
-      wouldChange: (_stat: Stat, { path }: { path: Uint8Array }) => changes.push(Buffer.from(path).toString() || '.'),
+      onVisit: (stat: Stat) => visited.push(stat),
+      onWouldChange: (_stat: Stat, { path }: { path: Uint8Array }) => changes.push(Buffer.from(path).toString() || '.'),
     }
     const actions = volume.world.actions.length
     const isReading = true
     const report = await volume.call(
-      (root, journal) => survey(volume.host.inodes, root, intent, journal, { observer }),
+      (root, journal) => surveyTree(volume.host.inodes, root, intent, journal, { observer }),
       isReading,
     )
     expect(volume.world.actions.slice(actions)).toEqual([])
@@ -168,8 +170,8 @@ describe('a survey', () => {
 
   it('of a volume without a journal sees every inode as new', async () => {
     const root = volume.host.inodes.openLinkFree(volume.directory)
-    const observer = { visited() {}, wouldChange() {} }
-    const seen = await survey(volume.host.inodes, root, { do: 'own', order: keep }, undefined, { observer })
+    const observer = { onVisit() {}, onWouldChange() {} }
+    const seen = await surveyTree(volume.host.inodes, root, { do: 'own', order: keep }, undefined, { observer })
     expect(await walk()).toEqual(seen)
   })
 })
@@ -186,7 +188,7 @@ describe('a volume with more hard links than a walk can remember', () => {
     await letTicksPass()
   })
   const ownWith = (most: number) =>
-    volume.call((root, journal) => own(volume.host.inodes, root, keep, journal, { names: new HardLinks(most) }))
+    volume.call((root, journal) => applyGroup(volume.host.inodes, root, keep, journal, { names: new HardLinks(most) }))
 
   it('is refused, and goes on or back as after any other walk that failed', async () => {
     const before = here()
@@ -204,7 +206,7 @@ describe('a volume with more hard links than a walk can remember', () => {
     const before = here()
     await walk(grant)
     expect(groups(now())).toMatchObject({ 'a/f0': 2000, 'b/f59': 2000 })
-    await volume.call((root, journal) => restore(volume.host.inodes, root, journal, { names: new FirstNames(1) }))
+    await volume.call((root, journal) => restoreTree(volume.host.inodes, root, journal, { names: new FirstLinks(1) }))
     expect(here()).toEqual(before)
     await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))
   })

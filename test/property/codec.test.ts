@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decode, encode, join, split } from '../../src/ownership/journal/codec.ts'
+import { decodeRecord, encodeRecords, joinRecords, splitRecords } from '../../src/ownership/journal/codec.ts'
 import { memoryAcls } from '../helpers/acls.ts'
 import { damaged, damages } from './damage.ts'
 import { holds, runs } from './holds.ts'
 import { inodeBatch } from './inode-records.ts'
 
 const acls = memoryAcls()
-const decoded = (chunk: Uint8Array) => [...split(chunk)].map((one) => decode(one, true, acls))
+const decoded = (chunk: Uint8Array) => [...splitRecords(chunk)].map((one) => decodeRecord(one, true, acls))
 
 describe('records of inodes as bytes', () => {
   it('read as they were written, also split and joined', () => {
@@ -15,8 +15,8 @@ describe('records of inodes as bytes', () => {
       inodeBatch(3),
       (records) => {
         const settled = records.map((record) => ({ ...record, settled: true }))
-        expect(decoded(encode(records, acls))).toEqual(settled)
-        expect(decoded(join([...split(encode(records, acls))]))).toEqual(settled)
+        expect(decoded(encodeRecords(records, acls))).toEqual(settled)
+        expect(decoded(joinRecords([...splitRecords(encodeRecords(records, acls))]))).toEqual(settled)
       },
       1000,
     )
@@ -28,7 +28,7 @@ describe('records of inodes as bytes', () => {
       fc.tuple(inodeBatch(2), damages),
       ([records, damage]) => {
         try {
-          decoded(damaged(Buffer.from(encode(records, acls)), damage))
+          decoded(damaged(Buffer.from(encodeRecords(records, acls)), damage))
         } catch (error) {
           expect(error).toBeInstanceOf(RangeError)
           refused++

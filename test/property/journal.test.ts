@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
-import { keysOf } from '../../src/ownership/journal/codec.ts'
+import { encodeKeys } from '../../src/ownership/journal/codec.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { corpusOf } from './corpus.ts'
@@ -51,7 +51,7 @@ function made(volume: string, { isClosed, isFolded }: { isClosed: boolean; isFol
     const number = journal.append(batch)
     if (batch !== BATCHES[1]) journal.settle(number)
   }
-  if (isFolded) journal.find(keysOf([{ inode: 0n, born: 0n }]))
+  if (isFolded) journal.find(encodeKeys([{ inode: 0n, born: 0n }]))
   const kept = isClosed ? undefined : filesAt(path)
   journal.close()
   const files = kept ?? filesAt(path)
@@ -78,13 +78,13 @@ function used(files: Files, reading: boolean): number | Refusal {
   try {
     journal = (reading ? Journal.openForReading : Journal.open)(linuxHost, path, VOLUME, true)
     const found = journal
-      .find(keysOf([...VERSIONS.values()].flatMap(([record]) => record ?? [])))
+      .find(encodeKeys([...VERSIONS.values()].flatMap(([record]) => record ?? [])))
       .flatMap((record) => (record && journal ? journal.decode(record, record.settled) : []))
-    for (const record of [...found, ...journal.unfinished()]) expectVersion(record)
+    for (const record of [...found, ...journal.readUnfinished()]) expectVersion(record)
     journal.isEmpty()
     if (!reading) {
       journal.settle(journal.append(AGAIN))
-      journal.forget(keysOf(found.slice(0, 3)))
+      journal.forget(encodeKeys(found.slice(0, 3)))
       journal.confirm()
     }
     return found.length

@@ -3,7 +3,7 @@ import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
 import { refuseOfKernel, refuseOfSystem, refuseOwnFile } from '../../fs-group/system-directory.ts'
 import { closing } from '../../host/host.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
-import { newReport, type WalkReport } from '../../ownership/walk/report.ts'
+import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { refuseOtherDisk } from '../../store/volume-disk.ts'
@@ -52,7 +52,7 @@ export async function apply(session: Session, command: OrderCommand<'apply'>): P
   const report = await applyByHand(session, opened, order)
   const { group, access: groupAccess, policy } = order
   const asked = { verb, directory, volume: opened.volume, group, groupAccess, policy }
-  return { ...asked, walked: report !== undefined, report: report ?? newReport() }
+  return { ...asked, walked: report !== undefined, report: report ?? createReport() }
 }
 
 export interface PlanDocument extends OrderDocument<'plan'> {
@@ -95,7 +95,7 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   const record = volumeRecords.readUnlessDamaged(session, volume)
   using journal = readableJournal(session, volume)
   const seen = await surveyVolume(session, opened, { do: 'own', order }, journal)
-  const { report, widened, differences } = walks ? seen : { report: newReport(), widened: 0, differences: [] }
+  const { report, widened, differences } = walks ? seen : { report: createReport(), widened: 0, differences: [] }
   const refuse = () => {
     refuseOfSystem(session.host, directory, command.isSure)
     refuseOwnFile(opened, command.isSure)

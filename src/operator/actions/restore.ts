@@ -1,7 +1,7 @@
 import { openByHand, type RestoredByHand, refuseRestore, restoreByHand } from '../../fs-group/by-hand.ts'
 import { closing } from '../../host/host.ts'
 import { mountFlags } from '../../mount-table/flags.ts'
-import { type LeftReason, newReport, type WalkReport } from '../../ownership/walk/report.ts'
+import { createReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
 import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
@@ -54,7 +54,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   if (!isDry) {
     await expectInodes(session, opened)
     const done = await restoreByHand(session, opened, isForced)
-    const { outcome, report = newReport(), otherDisk: other = null } = done
+    const { outcome, report = createReport(), otherDisk: other = null } = done
     const next = nextOf(session, done, volume, isForced)
     return { ...about, outcome, next, refusal: null, otherDisk: other, report, differences: [] }
   }
@@ -62,7 +62,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   using journal = readableJournal(session, volume)
   if (journal === undefined || journal.isEmpty()) {
     const outcome = 'nothing recorded'
-    return { ...about, outcome, next: null, refusal: null, otherDisk: null, report: newReport(), differences: [] }
+    return { ...about, outcome, next: null, refusal: null, otherDisk: null, report: createReport(), differences: [] }
   }
   const { report, differences } = await surveyVolume(session, opened, { do: 'restore', isForced }, journal)
   const other = otherDisk(session, volume, tree) ?? null
@@ -70,7 +70,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
 }
 
 /** What lets a recorded inode be restored that the kernel or the file system did not let modekeep change. */
-const REMEDIES: Partial<Record<LeftReason, string>> = {
+const REMEDIES: Partial<Record<SkipReason, string>> = {
   'immutable or append-only': 'clear the attributes of what is immutable or append-only (chattr -ia)',
   'read-only': 'make writable what is read-only',
   'over quota': 'raise the quota',

@@ -14,12 +14,12 @@ import {
   SYMLINK,
 } from '../../host/host.ts'
 import { isLocalTree } from '../../mount-table/silence.ts'
-import { type Ownership, ownershipOf, same } from '../../ownership/inode/policy.ts'
+import { extractOwnership, isSameOwnership, type Ownership } from '../../ownership/inode/policy.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
-import type { Observer } from '../../ownership/walk/batch.ts'
-import { FirstNames } from '../../ownership/walk/hard-links.ts'
+import type { WalkObserver } from '../../ownership/walk/batch.ts'
+import { FirstLinks } from '../../ownership/walk/hard-links.ts'
 import type { ProgressListener } from '../../ownership/walk/progress.ts'
-import { type Intent, survey as surveyTree } from '../../ownership/walks.ts'
+import { type SurveyIntent, surveyTree } from '../../ownership/walks.ts'
 import { doElsewhere } from '../../store/elsewhere.ts'
 import { formatGivenUpWalk, walkPatienceMs } from '../../store/given-up.ts'
 import type { Session } from '../../store/session.ts'
@@ -62,7 +62,7 @@ const MOST_DIFFERENCES = 10
 /** What the other process is told. */
 interface SurveyOrder {
   volume: string
-  intent: Intent
+  intent: SurveyIntent
 }
 
 export type Survey = Awaited<ReturnType<typeof survey>>
@@ -75,7 +75,7 @@ export type Survey = Awaited<ReturnType<typeof survey>>
 export async function surveyVolume(
   session: Session,
   { volume, tree, directory }: VolumeByHand,
-  intent: Intent,
+  intent: SurveyIntent,
   journal: Journal | undefined,
 ): Promise<Survey> {
   const { host, progress } = session
@@ -107,7 +107,7 @@ export async function surveyForCaller(
 export async function survey(
   inodes: Inodes,
   root: Handle,
-  intent: Intent,
+  intent: SurveyIntent,
   journal: Journal | undefined,
   progress?: ProgressListener,
 ) {
@@ -117,19 +117,19 @@ export async function survey(
   const differences: Difference[] = []
   let widened = 0
   /** Inodes with several names that kubelet's counts have already. */
-  const counted = new FirstNames()
-  const observer: Observer = {
-    visited(stat) {
+  const counted = new FirstLinks()
+  const observer: WalkObserver = {
+    onVisit(stat) {
       if (group === undefined) return
       kubelet.touched++
-      const before = ownershipOf(stat)
+      const before = extractOwnership(stat)
       const after = kubeletsResult(stat, group)
-      if (same(before, after)) return
+      if (isSameOwnership(before, after)) return
       if (stat.links > 1 && !isDirectory(stat) && !counted.addName(stat)) return
       kubelet.changed++
       if (widens(before, after)) kubelet.widened++
     },
-    wouldChange(stat, { path, seen, after }) {
+    onWouldChange(stat, { path, seen, after }) {
       if (widens(seen, after)) widened++
       if (differences.length >= MOST_DIFFERENCES) return
       const about = { path: Buffer.from(path).toString() || '.', type: typeOf(stat.mode), uid: stat.uid }
@@ -150,7 +150,7 @@ const KUBELETS_DIRECTORY_BITS = 0o2770
 
 /** What kubelet's own walk makes of an inode: chown, and chmod with more bits unless it is a link (volume_linux.go). */
 function kubeletsResult(stat: Stat, group: number): Ownership {
-  const { mode } = ownershipOf(stat)
+  const { mode } = extractOwnership(stat)
   if ((stat.mode & FILE_TYPE) === SYMLINK) return { gid: group, mode }
   return { gid: group, mode: mode | (isDirectory(stat) ? KUBELETS_DIRECTORY_BITS : KUBELETS_FILE_BITS) }
 }

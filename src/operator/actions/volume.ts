@@ -74,17 +74,17 @@ const EACH = 20_000
 export async function countInodes(inodes: Inodes, root: Handle): Promise<number> {
   let counted = 1
   const visitor: Visitor = {
-    entries(_frame, block) {
+    visitEntries(_frame, block) {
       while (block.next()) {
         if (block.type === TYPE_DIRECTORY) return true
         counted++
       }
       return false
     },
-    directory() {
+    visitDirectory() {
       counted++
     },
-    left() {},
+    skip() {},
   }
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)

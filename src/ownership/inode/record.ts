@@ -1,42 +1,53 @@
 import type { Stat } from '../../host/host.ts'
-import { isStripped, type Ownership, ownershipOf, SET_GID, same } from './policy.ts'
+import { extractOwnership, isSameOwnership, isStrippedByChown, type Ownership, SET_GID } from './policy.ts'
 
-/** One inode of a volume as modekeep found it and as it leaves it. (inode, born) names it: numbers are reused. */
+/** The recorded states of one inode. Inode numbers are reused, so `inode` and `born` together identify it. */
 export interface InodeRecord {
   inode: bigint
   born: bigint
-  /** From the volume's root, for people, its beginning cut off where it is long; a walk never opens it. */
+  /**
+   * Path below the volume's root, for messages only; a walk never opens it. The beginning of a long path is cut off.
+   */
   path: Uint8Array
   uid: number
   before: Ownership
   /** The `security.capability` attribute, which a chown drops. */
   capability: Uint8Array | undefined
   acl: AclStates
-  /** mtime (nanoseconds) and size when last recorded: whether the content is the one that had the privileges. */
+  /**
+   * mtime (nanoseconds) and size when last recorded. They show whether the content still is the one that had the
+   * privileges.
+   */
   modified: bigint
   size: bigint
-  /** What it was when last recorded, and whether it had its capability then. */
+  /** State when last recorded. `capabilityIntact`: the inode then had the capability that it should have. */
   seen: Ownership
-  seenWhole: boolean
-  /** The same, had no earlier call been interrupted at it: with the set-id bits that its chown took. */
-  meant: Ownership
-  /** Its set-id bits and capability are gone for good: a call was interrupted at it, its content may be another. */
+  capabilityIntact: boolean
+  /** `seen` as it would be without an interrupted call: with the set-id bits that the call's chown dropped. */
+  intended: Ownership
+  /**
+   * The set-id bits and the capability are never restored: a call was interrupted at this inode, and its content may
+   * have changed.
+   */
   forfeited: boolean
-  /** What the last recorded change makes of it. */
+  /** Target state of the last recorded change. */
   after: Ownership
-  /** What `apply` left it as, which restoreOnUnmount returns to. Undefined: it returns to `before`. */
+  /** State after `apply`, to which restoreOnUnmount returns. Undefined: it returns to `before`. */
   baseline?: Baseline | undefined
-  /** False while its change may be undone, half done or done: the process can have crashed right after the record. */
+  /**
+   * False: the change may not have been made, or only in part, because the process can crash right after it wrote the
+   * record.
+   */
   settled: boolean
 }
 
-/** The state of an inode after `apply` by hand. */
+/** State of an inode after `apply` by hand. */
 export interface Baseline extends Ownership {
   /** The access ACL; undefined: none. */
   acl: Uint8Array | undefined
 }
 
-/** The access ACL as first found, when last recorded, and as the last recorded change makes it; undefined: none. */
+/** The access ACL when first recorded, when last recorded, and after the last recorded change; undefined: none. */
 interface AclStates {
   before: Uint8Array | undefined
   seen: Uint8Array | undefined
@@ -45,120 +56,127 @@ interface AclStates {
 
 export const NO_ACL: AclStates = { before: undefined, seen: undefined, after: undefined }
 
-/** Names an inode of a volume: inode numbers are reused. */
-export function keyOf({ inode, born }: { inode: bigint; born: bigint }): string {
+export function formatInodeKey({ inode, born }: { inode: bigint; born: bigint }): string {
   return `${inode}-${born}`
 }
 
-/** What an inode is now. */
-export interface Found {
+/** Current state of an inode. */
+export interface InodeState {
   stat: Stat
   capability: Uint8Array | undefined
   acl: Uint8Array | undefined
 }
 
-/** `forfeit`: it gets its group, but not the privileges that an interrupted call has taken. */
-export interface Meant extends Ownership {
+/** `forfeit`: the inode gets its group, but not the privileges that an interrupted call dropped. */
+export interface IntendedOwnership extends Ownership {
   forfeit?: boolean
 }
 
 /**
- * What the inode is, or would be if no call had been interrupted at it. Undefined where somebody changed it since: that
- * is a decision, and stays, also where a write or a user has taken a set-id bit or a capability away.
+ * Returns the inode's state as it would be if no call had been interrupted at it.
+ * Returns undefined if a user changed it since. Such a change is a decision and stays, also where a write or a user
+ * removed a set-id bit or a capability.
  */
-export function meantState(record: InodeRecord, now: Found): Meant | undefined {
+export function resolveIntendedOwnership(record: InodeRecord, now: InodeState): IntendedOwnership | undefined {
   const { before, after, acl } = record
-  // Where inodes have no birth time, a number that was reused shows in the owner, if at all.
+  // Without birth times, only a different owner can show that the inode number was reused.
   if (record.born === 0n && record.uid !== now.stat.uid) return undefined
-  const owned = ownershipOf(now.stat)
-  const whole = sameBytes(dueCapability(record), now.capability)
-  if (whole && same(before, owned) && sameBytes(now.acl, acl.before)) return owned
-  if (whole && same(after, owned) && sameBytes(now.acl, acl.after)) return owned
-  if (whole && isAtBaseline(record, now)) return owned
-  // A chown takes a capability away; another one is somebody's.
-  if (record.settled || !(whole || now.capability === undefined)) return undefined
-  if (sameBytes(now.acl, acl.seen)) return interruptedState(record, now, whole)
-  return sameBytes(now.acl, acl.after) ? interruptedState(withAclGiven(record), now, whole) : undefined
+  const owned = extractOwnership(now.stat)
+  const intact = isSameBytes(getDueCapability(record), now.capability)
+  if (intact && isSameOwnership(before, owned) && isSameBytes(now.acl, acl.before)) return owned
+  if (intact && isSameOwnership(after, owned) && isSameBytes(now.acl, acl.after)) return owned
+  if (intact && isAtBaseline(record, now)) return owned
+  // A chown drops the capability. A different capability was set by a user.
+  if (record.settled || !(intact || now.capability === undefined)) return undefined
+  if (isSameBytes(now.acl, acl.seen)) return resolveInterruptedOwnership(record, now, intact)
+  return isSameBytes(now.acl, acl.after)
+    ? resolveInterruptedOwnership(assumeAclApplied(record), now, intact)
+    : undefined
 }
 
-/** Whether an inode has the group, the mode and the ACL that `apply` left it with. */
-export function isAtBaseline({ baseline }: InodeRecord, { stat, acl }: Found): boolean {
-  return baseline !== undefined && same(baseline, ownershipOf(stat)) && sameBytes(acl, baseline.acl)
+/** Returns whether an inode has the group, mode and ACL that `apply` left. */
+export function isAtBaseline({ baseline }: InodeRecord, { stat, acl }: InodeState): boolean {
+  return baseline !== undefined && isSameOwnership(baseline, extractOwnership(stat)) && isSameBytes(acl, baseline.acl)
 }
 
-/** An ACL brings the permission bits of its mode with it. */
-function withAclGiven(record: InodeRecord): InodeRecord {
+/** Returns the record as if its ACL were set already: setting an ACL also sets the permission bits of the mode. */
+function assumeAclApplied(record: InodeRecord): InodeRecord {
   const bits = (state: Ownership) => ({ ...state, mode: (state.mode & ~0o777) | (record.after.mode & 0o777) })
-  return { ...record, seen: bits(record.seen), meant: bits(record.meant) }
+  return { ...record, seen: bits(record.seen), intended: bits(record.intended) }
 }
 
-function interruptedState(record: InodeRecord, now: Found, whole: boolean): Meant | undefined {
-  const { after, seen, meant } = record
-  const owned = ownershipOf(now.stat)
-  if (same(seen, owned) && whole === record.seenWhole) {
-    const half = !whole || !same(seen, meant)
-    return !half || isUntouched(record, now.stat) ? meant : { ...owned, forfeit: true }
+function resolveInterruptedOwnership(
+  record: InodeRecord,
+  now: InodeState,
+  intact: boolean,
+): IntendedOwnership | undefined {
+  const { after, seen, intended } = record
+  const owned = extractOwnership(now.stat)
+  if (isSameOwnership(seen, owned) && intact === record.capabilityIntact) {
+    const isInterrupted = !intact || !isSameOwnership(seen, intended)
+    return !isInterrupted || hasRecordedContent(record, now.stat) ? intended : { ...owned, forfeit: true }
   }
   if (owned.gid !== after.gid) return undefined
-  // The group is the target's: the chown was made, and what follows it perhaps not.
-  const chowned = seen.gid !== after.gid && (owned.mode === seen.mode || isStripped(owned.mode, meant.mode))
-  const chmodded = owned.mode === after.mode && (seen.gid !== after.gid || !record.seenWhole)
-  if (whole && chowned && !isStripped(owned.mode, meant.mode)) return owned
+  // The group is the target's, so the chown was made. The steps after it may be missing.
+  const chowned = seen.gid !== after.gid && (owned.mode === seen.mode || isStrippedByChown(owned.mode, intended.mode))
+  const chmodded = owned.mode === after.mode && (seen.gid !== after.gid || !record.capabilityIntact)
+  if (intact && chowned && !isStrippedByChown(owned.mode, intended.mode)) return owned
   if (!chowned && !chmodded) return undefined
-  return isUntouched(record, now.stat) ? { gid: owned.gid, mode: meant.mode } : { ...owned, forfeit: true }
+  return hasRecordedContent(record, now.stat) ? { gid: owned.gid, mode: intended.mode } : { ...owned, forfeit: true }
 }
 
 /**
- * Whether the content is the recorded one, so that privileges a chown took may be given back. An owner can write and
- * set mtime back: where that is not root, it is a witness only for set-uid, which is the owner's own to give.
+ * Returns whether the content is the recorded one, so that the privileges dropped by a chown may be restored.
+ * An owner can write and then reset mtime. If the owner is not root, mtime is therefore trusted only for set-uid, which
+ * the owner may set anyway.
  */
-export function isUntouched(record: InodeRecord, now: Stat): boolean {
-  const ownersOnly = record.capability === undefined && (record.meant.mode & SET_GID) === 0
-  const witness = now.uid === 0 || (ownersOnly && now.uid === record.uid)
-  return witness && record.modified === now.modified && record.size === now.size
+export function hasRecordedContent(record: InodeRecord, now: Stat): boolean {
+  const ownersOnly = record.capability === undefined && (record.intended.mode & SET_GID) === 0
+  const isReliable = now.uid === 0 || (ownersOnly && now.uid === record.uid)
+  return isReliable && record.modified === now.modified && record.size === now.size
 }
 
-/** The capability that an inode has when it is as it should be. */
-export function dueCapability({ forfeited, capability }: InodeRecord): Uint8Array | undefined {
+/** Returns the capability that the inode should have. */
+export function getDueCapability({ forfeited, capability }: InodeRecord): Uint8Array | undefined {
   return forfeited ? undefined : capability
 }
 
-export function sameBytes(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
+export function isSameBytes(a: Uint8Array | undefined, b: Uint8Array | undefined): boolean {
   return a === undefined || b === undefined ? a === b : Buffer.compare(a, b) === 0
 }
 
 /**
- * The record of a change about to be made.
- * @param record undefined: the inode was never recorded, and what it is now is what restore will put back
- * @param meant what the inode would be if no call had been interrupted at it
- * @param after and `aclAfter`: what to make of it
+ * Creates the record of a change that is about to be made.
+ * @param record undefined: the inode was never recorded, and a restore returns to its present state
+ * @param intended the state as it would be if no call had been interrupted at the inode
+ * @param after the target state; `aclAfter`: the target ACL
  */
-export function recordOf(
+export function createInodeRecord(
   record: InodeRecord | undefined,
-  found: Found,
+  state: InodeState,
   path: Uint8Array,
-  meant: Meant,
+  intended: IntendedOwnership,
   after: Ownership,
   aclAfter: Uint8Array | undefined,
 ): InodeRecord {
-  const { stat } = found
-  const capability = record ? record.capability : found.capability
-  const aclBefore = record ? record.acl.before : found.acl
-  const hasAcl = aclBefore !== undefined || found.acl !== undefined || aclAfter !== undefined
-  const forfeited = record?.forfeited === true || meant.forfeit === true
+  const { stat } = state
+  const capability = record ? record.capability : state.capability
+  const aclBefore = record ? record.acl.before : state.acl
+  const hasAcl = aclBefore !== undefined || state.acl !== undefined || aclAfter !== undefined
+  const forfeited = record?.forfeited === true || intended.forfeit === true
   return {
     inode: stat.inode,
     born: stat.born,
     path: record?.path ?? path,
     uid: record?.uid ?? stat.uid,
-    before: record?.before ?? meant,
+    before: record?.before ?? intended,
     capability,
-    acl: hasAcl ? { before: aclBefore, seen: found.acl, after: aclAfter } : NO_ACL,
+    acl: hasAcl ? { before: aclBefore, seen: state.acl, after: aclAfter } : NO_ACL,
     modified: stat.modified,
     size: stat.size,
-    seen: record ? ownershipOf(stat) : meant,
-    seenWhole: sameBytes(forfeited ? undefined : capability, found.capability),
-    meant,
+    seen: record ? extractOwnership(stat) : intended,
+    capabilityIntact: isSameBytes(forfeited ? undefined : capability, state.capability),
+    intended,
     forfeited,
     after,
     baseline: record?.baseline,

@@ -1,28 +1,28 @@
 import { type Baseline, type InodeRecord, NO_ACL } from '../inode/record.ts'
 import {
-  ACL_AFTER,
-  ACL_BEFORE,
-  ACL_SEEN,
-  AFTER_GID,
-  AFTER_MODE,
-  BASELINE,
-  FIRST,
-  FLAGS,
+  ACL_AFTER_OFFSET,
+  ACL_BEFORE_OFFSET,
+  ACL_SEEN_OFFSET,
+  AFTER_GID_OFFSET,
+  AFTER_MODE_OFFSET,
+  BASELINE_SIZE,
+  CAPABILITY_INTACT,
+  FIRST_SIZE,
+  FLAGS_OFFSET,
   FORFEITED,
   HAS_BASELINE,
-  HEADER,
-  KEY,
-  LAST,
-  NO_NUMBER,
-  putFirst,
+  HEADER_SIZE,
+  KEY_OFFSET,
+  LAST_SIZE,
+  NO_ACL_NUMBER,
+  putFirstPart,
   putKey,
-  putLast,
+  putLastPart,
   putLengths,
-  SEEN_WHOLE,
 } from './layout.ts'
 
-/** Inode and birth time of each in turn. */
-export function keysOf(inodes: readonly { inode: bigint; born: bigint }[]): BigInt64Array {
+/** Returns inode and birth time of each in turn. */
+export function encodeKeys(inodes: readonly { inode: bigint; born: bigint }[]): BigInt64Array {
   const keys = new BigInt64Array(inodes.length * 2)
   for (const [index, { inode, born }] of inodes.entries()) {
     keys[index * 2] = inode
@@ -33,53 +33,53 @@ export function keysOf(inodes: readonly { inode: bigint; born: bigint }[]): BigI
 
 /** The ACLs that records refer to. */
 export interface Acls {
-  /** @returns from 1 on */
-  numberOf(acl: Uint8Array): number
-  /** @throws {RangeError} where there is none of that number */
+  /** @returns a number from 1 on */
+  assignNumber(acl: Uint8Array): number
+  /** @throws {RangeError} if the number is missing */
   get(number: number): Uint8Array
 }
 
-/** One record as it lies in a chunk of them. */
-export interface Encoded {
+/** One record within a chunk of records. */
+export interface EncodedRecord {
   chunk: DataView
   at: number
 }
 
-export function encode(records: readonly InodeRecord[], acls: Acls): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(records.reduce((sum, record) => sum + sizeOf(record), 0))
+export function encodeRecords(records: readonly InodeRecord[], acls: Acls): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(records.reduce((sum, record) => sum + measureRecord(record), 0))
   const view = new DataView(bytes.buffer)
   let at = 0
-  for (const record of records) at = write(bytes, view, at, record, acls)
+  for (const record of records) at = writeRecord(bytes, view, at, record, acls)
   return bytes
 }
 
-function sizeOf({ path, capability, baseline }: InodeRecord): number {
-  return HEADER + FIRST + LAST + path.length + length(capability) + (baseline ? BASELINE : 0)
+function measureRecord({ path, capability, baseline }: InodeRecord): number {
+  return HEADER_SIZE + FIRST_SIZE + LAST_SIZE + path.length + countBytes(capability) + (baseline ? BASELINE_SIZE : 0)
 }
 
-function write(bytes: Uint8Array, view: DataView, start: number, record: InodeRecord, acls: Acls): number {
-  const { path, before, capability, acl, seen, meant, after, baseline } = record
-  const numberOf = (one: Uint8Array | undefined) => (one === undefined ? NO_NUMBER : acls.numberOf(one))
+function writeRecord(bytes: Uint8Array, view: DataView, start: number, record: InodeRecord, acls: Acls): number {
+  const { path, before, capability, capabilityIntact, forfeited, acl, seen, intended, after, baseline } = record
+  const getAclNumber = (one: Uint8Array | undefined) => (one === undefined ? NO_ACL_NUMBER : acls.assignNumber(one))
   putKey(view, start, record)
-  let at = start + HEADER
-  putFirst(view, at, record.uid, before.gid, before.mode, path.length)
-  view.setUint32(at + 12, mark(capability), true)
-  view.setUint32(at + ACL_BEFORE, numberOf(acl.before), true)
-  at = put(bytes, at + FIRST, path)
-  const last = put(bytes, at, capability)
-  const flags = (record.seenWhole ? SEEN_WHOLE : 0) | (record.forfeited ? FORFEITED : 0) | (baseline ? HAS_BASELINE : 0)
-  putLast(view, last, record.modified, record.size, flags)
+  let at = start + HEADER_SIZE
+  putFirstPart(view, at, record.uid, before.gid, before.mode, path.length)
+  view.setUint32(at + 12, encodeLength(capability), true)
+  view.setUint32(at + ACL_BEFORE_OFFSET, getAclNumber(acl.before), true)
+  at = putBytes(bytes, at + FIRST_SIZE, path)
+  const last = putBytes(bytes, at, capability)
+  const flags = (capabilityIntact ? CAPABILITY_INTACT : 0) | (forfeited ? FORFEITED : 0) | (baseline ? HAS_BASELINE : 0)
+  putLastPart(view, last, record.modified, record.size, flags)
   view.setUint32(last + 16, seen.gid, true)
-  view.setUint32(last + 20, meant.gid, true)
-  view.setUint32(last + AFTER_GID, after.gid, true)
+  view.setUint32(last + 20, intended.gid, true)
+  view.setUint32(last + AFTER_GID_OFFSET, after.gid, true)
   view.setUint16(last + 28, seen.mode, true)
-  view.setUint16(last + 30, meant.mode, true)
-  view.setUint16(last + AFTER_MODE, after.mode, true)
-  view.setUint32(last + ACL_SEEN, numberOf(acl.seen), true)
-  view.setUint32(last + ACL_AFTER, numberOf(acl.after), true)
-  if (baseline) putBaseline(view, last + LAST, baseline.gid, baseline.mode, numberOf(baseline.acl))
-  const size = LAST + (baseline ? BASELINE : 0)
-  putLengths(view, start, last - start - HEADER, size)
+  view.setUint16(last + 30, intended.mode, true)
+  view.setUint16(last + AFTER_MODE_OFFSET, after.mode, true)
+  view.setUint32(last + ACL_SEEN_OFFSET, getAclNumber(acl.seen), true)
+  view.setUint32(last + ACL_AFTER_OFFSET, getAclNumber(acl.after), true)
+  if (baseline) putBaseline(view, last + LAST_SIZE, baseline.gid, baseline.mode, getAclNumber(baseline.acl))
+  const size = LAST_SIZE + (baseline ? BASELINE_SIZE : 0)
+  putLengths(view, start, last - start - HEADER_SIZE, size)
   return last + size
 }
 
@@ -90,83 +90,89 @@ function putBaseline(view: DataView, at: number, gid: number, mode: number, acl:
   view.setUint32(at + 8, acl, true)
 }
 
-/** A copy of a record whose baseline is what its last change makes of the inode. */
-export function withBaseline(record: Encoded): Encoded {
-  const [first] = lengths(record)
-  const last = HEADER + first
-  const bytes = new Uint8Array(last + LAST + BASELINE)
-  bytes.set(bytesOf(record).subarray(0, last + LAST))
-  const chunk = viewOf(bytes)
-  chunk.setUint16(last + FLAGS, chunk.getUint16(last + FLAGS, true) | HAS_BASELINE, true)
-  const number = (at: number) => chunk.getUint32(last + at, true)
-  putBaseline(chunk, last + LAST, number(AFTER_GID), chunk.getUint16(last + AFTER_MODE, true), number(ACL_AFTER))
-  chunk.setUint32(4, LAST + BASELINE, true)
+type AclNumbers = [before: number, seen: number, after: number, baseline: number]
+
+/** Returns a copy of the record whose baseline is the target state of its last change. */
+export function addBaseline(record: EncodedRecord): EncodedRecord {
+  const [first] = readPartLengths(record)
+  const last = HEADER_SIZE + first
+  const bytes = new Uint8Array(last + LAST_SIZE + BASELINE_SIZE)
+  bytes.set(sliceRecord(record).subarray(0, last + LAST_SIZE))
+  const chunk = createView(bytes)
+  chunk.setUint16(last + FLAGS_OFFSET, chunk.getUint16(last + FLAGS_OFFSET, true) | HAS_BASELINE, true)
+  const readNumber = (at: number) => chunk.getUint32(last + at, true)
+  const mode = chunk.getUint16(last + AFTER_MODE_OFFSET, true)
+  putBaseline(chunk, last + LAST_SIZE, readNumber(AFTER_GID_OFFSET), mode, readNumber(ACL_AFTER_OFFSET))
+  chunk.setUint32(4, LAST_SIZE + BASELINE_SIZE, true)
   return { chunk, at: 0 }
 }
 
-/** The numbers of the ACLs that a record refers to, NO_NUMBER among them. @throws {RangeError} where it is no record */
-export function aclsIn({ chunk, at }: Encoded): [before: number, seen: number, after: number, baseline: number] {
-  const [size, rest] = lengths({ chunk, at })
-  const last = at + HEADER + size
-  if (size < FIRST || rest < LAST) throw new RangeError('a record is cut off')
-  const number = (place: number) => chunk.getUint32(place, true)
-  const hasBaseline = (chunk.getUint16(last + FLAGS, true) & HAS_BASELINE) !== 0
-  if (hasBaseline && rest < LAST + BASELINE) throw new RangeError('a record is cut off')
-  const baseline = hasBaseline ? number(last + LAST + 8) : NO_NUMBER
-  return [number(at + HEADER + ACL_BEFORE), number(last + ACL_SEEN), number(last + ACL_AFTER), baseline]
+/**
+ * Returns the numbers of the record's ACLs, or NO_ACL_NUMBER.
+ * @throws {RangeError} if it is not a record
+ */
+export function readAclNumbers({ chunk, at }: EncodedRecord): AclNumbers {
+  const [size, rest] = readPartLengths({ chunk, at })
+  const last = at + HEADER_SIZE + size
+  if (size < FIRST_SIZE || rest < LAST_SIZE) throw new RangeError('a record is cut off')
+  const readNumber = (offset: number) => chunk.getUint32(offset, true)
+  const hasBaseline = (chunk.getUint16(last + FLAGS_OFFSET, true) & HAS_BASELINE) !== 0
+  if (hasBaseline && rest < LAST_SIZE + BASELINE_SIZE) throw new RangeError('a record is cut off')
+  const baseline = hasBaseline ? readNumber(last + LAST_SIZE + 8) : NO_ACL_NUMBER
+  const before = readNumber(at + HEADER_SIZE + ACL_BEFORE_OFFSET)
+  return [before, readNumber(last + ACL_SEEN_OFFSET), readNumber(last + ACL_AFTER_OFFSET), baseline]
 }
 
-/** Puts records together. */
-export function join(records: readonly Encoded[]): Uint8Array<ArrayBuffer> {
-  return joined(records.map((record) => bytesOf(record)))
+export function joinRecords(records: readonly EncodedRecord[]): Uint8Array<ArrayBuffer> {
+  return concatBytes(records.map((record) => sliceRecord(record)))
 }
 
-export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0
-  for (const part of parts) at = put(bytes, at, part)
+  for (const part of parts) at = putBytes(bytes, at, part)
   return bytes
 }
 
-/** The record whose first part is that of one record and whose last part is that of another. */
-export function compose(first: Encoded, last: Encoded): Encoded {
-  const [a, b] = [bytesOf(first), bytesOf(last)]
-  const [before, now] = [a.subarray(0, HEADER + lengths(first)[0]), b.subarray(HEADER + lengths(last)[0])]
+/** Returns a record with the first part of one record and the last part of another. */
+export function composeRecord(first: EncodedRecord, last: EncodedRecord): EncodedRecord {
+  const before = sliceRecord(first).subarray(0, HEADER_SIZE + readPartLengths(first)[0])
+  const now = sliceRecord(last).subarray(HEADER_SIZE + readPartLengths(last)[0])
   const bytes = new Uint8Array(before.length + now.length)
-  put(bytes, put(bytes, 0, before), now)
-  const chunk = viewOf(bytes)
+  putBytes(bytes, putBytes(bytes, 0, before), now)
+  const chunk = createView(bytes)
   chunk.setUint32(4, now.length, true)
   return { chunk, at: 0 }
 }
 
-function bytesOf({ chunk, at }: Encoded): Uint8Array {
-  return new Uint8Array(chunk.buffer, chunk.byteOffset + at, endOf(chunk, at) - at)
+function sliceRecord({ chunk, at }: EncodedRecord): Uint8Array {
+  return new Uint8Array(chunk.buffer, chunk.byteOffset + at, findRecordEnd(chunk, at) - at)
 }
 
-/** Of the first part and of the last. */
-function lengths({ chunk, at }: Encoded): [number, number] {
+/** Lengths of the first part and of the last. */
+function readPartLengths({ chunk, at }: EncodedRecord): [number, number] {
   return [chunk.getUint32(at, true), chunk.getUint32(at + 4, true)]
 }
 
-/** Keys in place of records: their inodes are forgotten. */
+/** Encodes keys instead of records: their inodes are forgotten. */
 export function encodeForgotten(keys: BigInt64Array): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array((keys.length / 2) * HEADER)
+  const bytes = new Uint8Array((keys.length / 2) * HEADER_SIZE)
   const view = new DataView(bytes.buffer)
   for (const [index, word] of keys.entries())
-    view.setBigInt64((index >> 1) * HEADER + KEY + (index & 1) * 8, word, true)
+    view.setBigInt64((index >> 1) * HEADER_SIZE + KEY_OFFSET + (index & 1) * 8, word, true)
   return bytes
 }
 
-/** Where each record of a chunk begins. @throws {RangeError} where the bytes are no whole records */
-export function startsOf(chunk: DataView): Int32Array {
-  const starts = new Int32Array(chunk.byteLength / HEADER)
+/** Returns the offset of each record. @throws {RangeError} if the chunk ends within a record */
+export function findRecordStarts(chunk: DataView): Int32Array {
+  const starts = new Int32Array(chunk.byteLength / HEADER_SIZE)
   let count = 0
-  for (let at = 0; at < chunk.byteLength; at = endOf(chunk, at)) starts[count++] = at
+  for (let at = 0; at < chunk.byteLength; at = findRecordEnd(chunk, at)) starts[count++] = at
   return starts.slice(0, count)
 }
 
-function endOf(chunk: DataView, at: number): number {
-  const end = at + HEADER + chunk.getUint32(at, true) + chunk.getUint32(at + 4, true)
+function findRecordEnd(chunk: DataView, at: number): number {
+  const end = at + HEADER_SIZE + chunk.getUint32(at, true) + chunk.getUint32(at + 4, true)
   if (end > chunk.byteLength) throw new RangeError('a record is cut off')
   return end
 }
@@ -175,29 +181,29 @@ export function isForgotten(chunk: DataView, at: number): boolean {
   return chunk.getUint32(at, true) === 0
 }
 
-/** @throws {RangeError} where the bytes are no whole records */
-export function split(chunk: Uint8Array): Encoded[] {
-  const view = viewOf(chunk)
-  return Array.from(startsOf(view), (at) => ({ chunk: view, at }))
+/** @throws {RangeError} if the chunk ends within a record */
+export function splitRecords(chunk: Uint8Array): EncodedRecord[] {
+  const view = createView(chunk)
+  return Array.from(findRecordStarts(view), (at) => ({ chunk: view, at }))
 }
 
-export function viewOf(bytes: Uint8Array): DataView {
+export function createView(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
 }
 
-/** @throws {RangeError} where the bytes are no record, or an ACL of it is not to be had */
-export function decode({ chunk, at }: Encoded, settled: boolean, acls: Pick<Acls, 'get'>): InodeRecord {
-  const [before, seen, after, baseline] = aclsIn({ chunk, at }).map((number) =>
-    number === NO_NUMBER ? undefined : acls.get(number),
+/** @throws {RangeError} if the bytes are no record, or one of its ACLs is missing */
+export function decodeRecord({ chunk, at }: EncodedRecord, settled: boolean, acls: Pick<Acls, 'get'>): InodeRecord {
+  const [before, seen, after, baseline] = readAclNumbers({ chunk, at }).map((number) =>
+    number === NO_ACL_NUMBER ? undefined : acls.get(number),
   )
-  const first = at + HEADER
-  const last = first + lengths({ chunk, at })[0]
-  const path = take(chunk, first + FIRST, chunk.getUint16(first + 10, true) + 1) ?? new Uint8Array()
-  const capability = take(chunk, first + FIRST + path.length, chunk.getUint32(first + 12, true))
-  const flags = chunk.getUint16(last + FLAGS, true)
+  const first = at + HEADER_SIZE
+  const last = first + readPartLengths({ chunk, at })[0]
+  const path = readBytes(chunk, first + FIRST_SIZE, chunk.getUint16(first + 10, true) + 1) ?? new Uint8Array()
+  const capability = readBytes(chunk, first + FIRST_SIZE + path.length, chunk.getUint32(first + 12, true))
+  const flags = chunk.getUint16(last + FLAGS_OFFSET, true)
   return {
-    inode: chunk.getBigUint64(at + KEY, true),
-    born: chunk.getBigInt64(at + KEY + 8, true),
+    inode: chunk.getBigUint64(at + KEY_OFFSET, true),
+    born: chunk.getBigInt64(at + KEY_OFFSET + 8, true),
     path,
     uid: chunk.getUint32(first, true),
     before: { gid: chunk.getUint32(first + 4, true), mode: chunk.getUint16(first + 8, true) },
@@ -206,34 +212,37 @@ export function decode({ chunk, at }: Encoded, settled: boolean, acls: Pick<Acls
     modified: chunk.getBigInt64(last, true),
     size: chunk.getBigUint64(last + 8, true),
     seen: { gid: chunk.getUint32(last + 16, true), mode: chunk.getUint16(last + 28, true) },
-    seenWhole: (flags & SEEN_WHOLE) !== 0,
-    meant: { gid: chunk.getUint32(last + 20, true), mode: chunk.getUint16(last + 30, true) },
+    capabilityIntact: (flags & CAPABILITY_INTACT) !== 0,
+    intended: { gid: chunk.getUint32(last + 20, true), mode: chunk.getUint16(last + 30, true) },
     forfeited: (flags & FORFEITED) !== 0,
-    after: { gid: chunk.getUint32(last + AFTER_GID, true), mode: chunk.getUint16(last + AFTER_MODE, true) },
-    ...((flags & HAS_BASELINE) !== 0 && { baseline: baselineAt(chunk, last + LAST, baseline) }),
+    after: {
+      gid: chunk.getUint32(last + AFTER_GID_OFFSET, true),
+      mode: chunk.getUint16(last + AFTER_MODE_OFFSET, true),
+    },
+    ...((flags & HAS_BASELINE) !== 0 && { baseline: readBaseline(chunk, last + LAST_SIZE, baseline) }),
     settled,
   }
 }
 
-function baselineAt(chunk: DataView, at: number, acl: Uint8Array | undefined): Baseline {
+function readBaseline(chunk: DataView, at: number, acl: Uint8Array | undefined): Baseline {
   return { gid: chunk.getUint32(at, true), mode: chunk.getUint16(at + 4, true), acl }
 }
 
-function take(chunk: DataView, at: number, marked: number): Uint8Array | undefined {
-  if (marked === 0) return undefined
-  if (at + marked - 1 > chunk.byteLength) throw new RangeError('a record is cut off')
-  return new Uint8Array(chunk.buffer, chunk.byteOffset + at, marked - 1)
+function readBytes(chunk: DataView, at: number, encodedLength: number): Uint8Array | undefined {
+  if (encodedLength === 0) return undefined
+  if (at + encodedLength - 1 > chunk.byteLength) throw new RangeError('a record is cut off')
+  return new Uint8Array(chunk.buffer, chunk.byteOffset + at, encodedLength - 1)
 }
 
-function length(bytes: Uint8Array | undefined): number {
+function countBytes(bytes: Uint8Array | undefined): number {
   return bytes === undefined ? 0 : bytes.length
 }
 
-function mark(bytes: Uint8Array | undefined): number {
+function encodeLength(bytes: Uint8Array | undefined): number {
   return bytes === undefined ? 0 : bytes.length + 1
 }
 
-function put(bytes: Uint8Array, at: number, value: Uint8Array | undefined): number {
+function putBytes(bytes: Uint8Array, at: number, value: Uint8Array | undefined): number {
   if (value !== undefined) bytes.set(value, at)
-  return at + length(value)
+  return at + countBytes(value)
 }

@@ -1,44 +1,49 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Host } from '../../host/host.ts'
 import { AclTable } from './acl-table.ts'
-import { explaining, prepare } from './checks.ts'
-import { type Quota, Room } from './room.ts'
-import { Log, release, roomFor, roomForAcl, transaction } from './tables.ts'
+import { explainErrors, prepareTables } from './checks.ts'
+import { FileQuota, type Quota } from './quota.ts'
+import { estimateAclGrowth, estimateLogGrowth, freeBuffer, RecordLog, runTransaction } from './tables.ts'
 
-/** Room of one transaction: a sync of the disk for each row would take long, and all at once twice the room. */
-const AT_ONCE = 4 << 20
+/**
+ * Bytes of one transaction. A disk sync for each row takes long, and one transaction for all rows needs twice the
+ * space.
+ */
+const TRANSACTION_BYTES = 4 << 20
 
-/** What a journal consists of: an ACL, or a batch of records. ACLs come first, as records refer to them. */
-export interface Row {
+/** A row of a journal: an ACL, or a batch of records. ACLs come first, because records refer to them. */
+export interface JournalRow {
   kind: 'acl' | 'batch'
   number: bigint
   sum: bigint
   bytes: Uint8Array
 }
 
-/** What a journal holds at one moment, row by row. A walk may be writing to it meanwhile. */
+/** The rows of a journal at one moment. A walk may write to the journal concurrently. */
 export class JournalSnapshot {
   readonly #database: DatabaseSync
-  readonly #log: Log
+  readonly #log: RecordLog
   readonly #acls: AclTable
   readonly #path: string
-  /** The numbers of unsettled batches, ascending. */
+  /** Numbers of the unsettled batches, ascending. */
   readonly unsettled: readonly bigint[]
-  /** What the volume lay on; undefined where that was never noted. */
+  /** The last recorded disk of the volume; undefined: none was recorded. */
   readonly disk: string | undefined
-  /** How many there are of each kind of row, and the bytes of all together. */
+  /** Number of rows of each kind, and the bytes of all rows. */
   readonly acls: number
   readonly batches: number
   readonly bytes: number
 
   /** @throws {Refusal} as `Journal.openForReading`, which has the same parameters */
-  constructor(host: Host, path: string, volume: string, known: boolean) {
+  constructor(host: Host, path: string, volume: string, wasWalked: boolean) {
     this.#path = path
     this.#database = this.#guard(() => host.openDatabase(path))
     const sql = this.#database.createTagStore()
-    this.#log = new Log(sql, volume)
+    this.#log = new RecordLog(sql, volume)
     this.#acls = new AclTable(sql, volume)
-    const { unsettled, disk } = this.#guard(() => prepare(this.#database, sql, { path, volume, known, reading: true }))
+    const { unsettled, disk } = this.#guard(() =>
+      prepareTables(this.#database, sql, { path, volume, wasWalked, isReadOnly: true }),
+    )
     this.unsettled = [...unsettled].sort((one, other) => (one < other ? -1 : 1))
     this.disk = disk
     this.acls = this.#guard(() => this.#acls.count())
@@ -47,45 +52,46 @@ export class JournalSnapshot {
   }
 
   /**
-   * ACLs in the order of their hashes, then batches in theirs. The bytes of each are there until the next is asked for.
-   * @throws {Refusal} where one is not as it was written
+   * ACLs in the order of their hashes, then batches in order of their numbers. The bytes of a row are valid until the
+   * next row is requested.
+   * @throws {Refusal} if a row differs from what was written
    */
-  *rows(): Generator<Row> {
-    const rows = this.#all()
+  *rows(): Generator<JournalRow> {
+    const rows = this.#readAll()
     for (;;) {
       const { value, done } = this.#guard(() => rows.next())
       if (done) return
       yield value
-      release(value.bytes)
+      freeBuffer(value.bytes)
     }
   }
 
-  *#all(): Generator<Row> {
-    for (const { number, sum, acl } of this.#acls.all()) yield { kind: 'acl', number, sum, bytes: acl }
-    for (const { number, sum, records } of this.#log.all()) yield { kind: 'batch', number, sum, bytes: records }
+  *#readAll(): Generator<JournalRow> {
+    for (const { number, sum, acl } of this.#acls.readAll()) yield { kind: 'acl', number, sum, bytes: acl }
+    for (const { number, sum, records } of this.#log.readAll()) yield { kind: 'batch', number, sum, bytes: records }
   }
 
   [Symbol.dispose](): void {
     this.#database.close()
   }
 
-  #guard<T>(work: () => T): T {
-    return explaining(this.#path, work)
+  #guard<T>(operation: () => T): T {
+    return explainErrors(this.#path, operation)
   }
 }
 
-/** What a new journal is made of. */
+/** Content of a new journal. */
 export interface JournalCopy {
-  /** Several are kept until they are written. */
-  rows: Iterable<Row>
+  /** Several rows are kept in memory until they are written. */
+  rows: Iterable<JournalRow>
   unsettled: readonly bigint[]
-  /** What the volume lies on here. */
+  /** Identity of the disk that the volume is on at this node. */
   disk: string | undefined
 }
 
 /**
- * Makes the journal that another one was, in a file that nobody else knows of yet. It gives way to other events.
- * @throws {Refusal} where the disk or the quota is full
+ * Writes a copy of a journal to a new file, which no other process uses yet. It yields between transactions.
+ * @throws {Refusal} if the disk is full or the quota is reached
  */
 export async function writeJournal(
   host: Host,
@@ -94,21 +100,22 @@ export async function writeJournal(
   { rows, unsettled, disk }: JournalCopy,
   quota: Quota,
 ): Promise<void> {
-  const guard = <T>(work: () => T) => explaining(path, work)
+  const guard = <T>(operation: () => T) => explainErrors(path, operation)
   const database = guard(() => host.openDatabase(path))
   const sql = database.createTagStore()
-  guard(() => prepare(database, sql, { path, volume, known: false, reading: false, disk }))
+  guard(() => prepareTables(database, sql, { path, volume, wasWalked: false, isReadOnly: false, disk }))
   try {
-    const [log, acls, room] = [new Log(sql, volume), new AclTable(sql, volume), new Room(database)]
-    guard(() => room.limitTo(quota))
-    const insert = ({ kind, number, sum, bytes }: Row) =>
+    const [log, acls, quotaFile] = [new RecordLog(sql, volume), new AclTable(sql, volume), new FileQuota(database)]
+    guard(() => quotaFile.setQuota(quota))
+    const insert = ({ kind, number, sum, bytes }: JournalRow) =>
       kind === 'acl' ? acls.insert({ number, sum, acl: bytes }) : log.insert({ number, sum, records: bytes })
-    const write = (needed: number, work: () => void) => guard(() => room.for(needed, () => transaction(database, work)))
-    for (const some of inParts(rows)) {
-      write(roomOf(some), () => some.forEach(insert))
+    const write = (needed: number, operation: () => void) =>
+      guard(() => quotaFile.runWithQuota(needed, () => runTransaction(database, operation)))
+    for (const part of splitRows(rows)) {
+      write(estimateGrowth(part), () => part.forEach(insert))
       await new Promise((resolve) => setImmediate(resolve))
     }
-    write(roomFor([]), () => {
+    write(estimateLogGrowth([]), () => {
       for (const batch of unsettled) sql.run`INSERT INTO unsettled VALUES (${batch})`
     })
   } finally {
@@ -116,20 +123,21 @@ export async function writeJournal(
   }
 }
 
-function* inParts(rows: Iterable<Row>): Generator<Row[]> {
-  let [part, room]: [Row[], number] = [[], 0]
+function* splitRows(rows: Iterable<JournalRow>): Generator<JournalRow[]> {
+  let [part, bytes]: [JournalRow[], number] = [[], 0]
   for (const row of rows) {
     part.push(row)
-    room += roomOf([row])
-    if (room < AT_ONCE) continue
+    bytes += estimateGrowth([row])
+    if (bytes < TRANSACTION_BYTES) continue
     yield part
-    ;[part, room] = [[], 0]
+    ;[part, bytes] = [[], 0]
   }
   if (part.length > 0) yield part
 }
 
-/** The most bytes that rows add to a database's file. */
-function roomOf(rows: readonly Row[]): number {
-  const of = (wanted: Row['kind']) => rows.filter(({ kind }) => kind === wanted).map(({ bytes }) => bytes)
-  return of('acl').reduce((sum, acl) => sum + roomForAcl(acl), roomFor(of('batch')))
+/** Returns an upper bound of what the rows add to the database's file. */
+function estimateGrowth(rows: readonly JournalRow[]): number {
+  const selectBytes = (wanted: JournalRow['kind']) =>
+    rows.filter(({ kind }) => kind === wanted).map(({ bytes }) => bytes)
+  return selectBytes('acl').reduce((sum, acl) => sum + estimateAclGrowth(acl), estimateLogGrowth(selectBytes('batch')))
 }

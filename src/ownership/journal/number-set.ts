@@ -1,8 +1,8 @@
-const FIRST_ROOM = 128
+const INITIAL_BYTES = 128
 
-/** Numbers from 0 on, a bit for each up to the largest: there can be millions. */
+/** A set of numbers from 0 on, with one bit for each up to the largest: there can be millions. */
 export class NumberSet {
-  #bits = new Uint8Array(FIRST_ROOM)
+  #bits = new Uint8Array(INITIAL_BYTES)
 
   add(number: number): void {
     const at = Math.floor(number / 8)

@@ -1,31 +1,31 @@
 import type { Stat } from '../../host/host.ts'
 import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 import {
-  AFTER_GID,
-  AFTER_MODE,
-  FIRST,
-  FLAGS,
-  HEADER,
-  KEY,
-  LAST,
-  putFirst,
+  AFTER_GID_OFFSET,
+  AFTER_MODE_OFFSET,
+  CAPABILITY_INTACT,
+  FIRST_SIZE,
+  FLAGS_OFFSET,
+  HEADER_SIZE,
+  KEY_OFFSET,
+  LAST_SIZE,
+  putFirstPart,
   putKey,
-  putLast,
+  putLastPart,
   putLengths,
-  SEEN_WHOLE,
 } from './layout.ts'
 
-/** The most bytes that a plain record takes beside its path. */
-export const PLAIN = HEADER + FIRST + LAST
+/** Size of a plain record without its path. */
+export const PLAIN_RECORD_SIZE = HEADER_SIZE + FIRST_SIZE + LAST_SIZE
 
 /**
- * Writes the record of an inode without capability, ACL and anything that an interrupted call has left: it is meant to
- * be what it is seen to be.
- * @param pathLength the path is already there, at `pathAt(start)`
- * @param group and `mode`: what its change makes of it
- * @returns where the next one begins
+ * Writes the record of an inode that has no capability, no ACL and no interrupted change, so that `intended` equals
+ * `seen`.
+ * @param pathLength the path is already written at `getPathOffset(start)`
+ * @param group and `mode`: the target state
+ * @returns the offset of the next record
  */
-export function writePlain(
+export function writePlainRecord(
   view: DataView,
   start: number,
   stat: Stat,
@@ -35,59 +35,58 @@ export function writePlain(
 ): number {
   const { gid } = stat
   const seen = stat.mode & PERMISSIONS
-  const last = start + HEADER + FIRST + pathLength
+  const last = start + HEADER_SIZE + FIRST_SIZE + pathLength
   putKey(view, start, stat)
-  putLengths(view, start, FIRST + pathLength, LAST)
-  putFirst(view, start + HEADER, stat.uid, gid, seen, pathLength)
-  view.setBigInt64(start + HEADER + 12, 0n, true)
-  putLast(view, last, stat.modified, stat.size, SEEN_WHOLE)
+  putLengths(view, start, FIRST_SIZE + pathLength, LAST_SIZE)
+  putFirstPart(view, start + HEADER_SIZE, stat.uid, gid, seen, pathLength)
+  view.setBigInt64(start + HEADER_SIZE + 12, 0n, true)
+  putLastPart(view, last, stat.modified, stat.size, CAPABILITY_INTACT)
   view.setUint32(last + 16, gid, true)
   view.setUint32(last + 20, gid, true)
-  view.setUint32(last + AFTER_GID, group, true)
+  view.setUint32(last + AFTER_GID_OFFSET, group, true)
   view.setUint16(last + 28, seen, true)
   view.setUint16(last + 30, seen, true)
-  view.setUint16(last + AFTER_MODE, mode, true)
+  view.setUint16(last + AFTER_MODE_OFFSET, mode, true)
   view.setBigInt64(last + 36, 0n, true)
-  return last + LAST
+  return last + LAST_SIZE
 }
 
-/** How many bytes of a plain record come after its path. */
-export const AFTER_PATH = LAST
+/** Bytes of a plain record after its path. */
+export const BYTES_AFTER_PATH = LAST_SIZE
 
-/** Where the path of a record lies that begins at `start`. */
-export const pathAt = (start: number) => start + HEADER + FIRST
+export const getPathOffset = (start: number) => start + HEADER_SIZE + FIRST_SIZE
 
-/** Says what a record's change makes of its inode. */
-export function writeAfter(view: DataView, start: number, gid: number, mode: number): void {
-  const last = start + HEADER + view.getUint32(start, true)
-  view.setUint32(last + AFTER_GID, gid, true)
-  view.setUint16(last + AFTER_MODE, mode, true)
+/** Writes the target state of a record. */
+export function writeAfterState(view: DataView, start: number, gid: number, mode: number): void {
+  const last = start + HEADER_SIZE + view.getUint32(start, true)
+  view.setUint32(last + AFTER_GID_OFFSET, gid, true)
+  view.setUint16(last + AFTER_MODE_OFFSET, mode, true)
 }
 
 /**
- * Whether what an inode was and what its change made of it is all that its record says: no capability, no ACL, no
- * interrupted call, and a birth time to know it by.
+ * Returns whether the record says nothing but the states before and after: no capability, no ACL, no interrupted call.
+ * The inode must have a birth time.
  */
-export function isPlain(chunk: DataView, at: number): boolean {
-  const first = at + HEADER
+export function isPlainRecord(chunk: DataView, at: number): boolean {
+  const first = at + HEADER_SIZE
   const last = first + chunk.getUint32(at, true)
   return (
     chunk.getInt32(first + 12, true) === 0 &&
     chunk.getInt32(first + 16, true) === 0 &&
     chunk.getInt32(last + 36, true) === 0 &&
     chunk.getInt32(last + 40, true) === 0 &&
-    chunk.getUint16(last + FLAGS, true) === SEEN_WHOLE &&
-    // Two words: a bigint would be an object for the collector.
-    (chunk.getInt32(at + KEY + 8, true) !== 0 || chunk.getInt32(at + KEY + 12, true) !== 0)
+    chunk.getUint16(last + FLAGS_OFFSET, true) === CAPABILITY_INTACT &&
+    // Compared as two words, because a bigint would be garbage for each record.
+    (chunk.getInt32(at + KEY_OFFSET + 8, true) !== 0 || chunk.getInt32(at + KEY_OFFSET + 12, true) !== 0)
   )
 }
 
-export function beforeOf(chunk: DataView, at: number): Ownership {
-  const first = at + HEADER
+export function readBefore(chunk: DataView, at: number): Ownership {
+  const first = at + HEADER_SIZE
   return { gid: chunk.getUint32(first + 4, true), mode: chunk.getUint16(first + 8, true) }
 }
 
-export function afterOf(chunk: DataView, at: number): Ownership {
-  const last = at + HEADER + chunk.getUint32(at, true)
-  return { gid: chunk.getUint32(last + AFTER_GID, true), mode: chunk.getUint16(last + AFTER_MODE, true) }
+export function readAfter(chunk: DataView, at: number): Ownership {
+  const last = at + HEADER_SIZE + chunk.getUint32(at, true)
+  return { gid: chunk.getUint32(last + AFTER_GID_OFFSET, true), mode: chunk.getUint16(last + AFTER_MODE_OFFSET, true) }
 }

@@ -1,110 +1,113 @@
-// Of an entry: the low word of the inode, its birth time, the place of its last record counted from 1.
-const ROW = 4
-const LAST = 3
+// An entry's row: low word of the inode, two words of its birth time, position of its last record counted from 1.
+const ROW_WORDS = 4
+const LAST_COLUMN = 3
 const FORGOTTEN = 0
-// Entries come in chunks: one array would have to be copied to grow, and both be there meanwhile.
+// Entries are allocated in chunks: growing one array would need a copy, and memory for both at once.
 const CHUNK_BITS = 14
-const CHUNK = 1 << CHUNK_BITS
-const MET = 0x8000
-const FREE = 0
-const SMALLEST = 1024
-// Of the slots at most so many are taken: a search ends at a free one.
-const FULLEST = 0.8
-const SPARE = 1.05
-/** A slot has some bits of the hash above the entry's number, so that a search reads no rows but the one it is for. */
+const CHUNK_ENTRIES = 1 << CHUNK_BITS
+const VISITED = 0x8000
+const FREE_SLOT = 0
+const MIN_SLOTS = 1024
+// A search ends at a free slot, so the table is never full.
+const MAX_LOAD = 0.8
+const SPARE_FACTOR = 1.05
+/** A slot holds bits of the hash above the entry's number, so that a search reads only the row that it looks for. */
 const NUMBER_BITS = 24
-const NUMBER = (1 << NUMBER_BITS) - 1
+const NUMBER_MASK = (1 << NUMBER_BITS) - 1
 
-/** Some entries. What few file systems and few inodes need is there where one of them does. */
-interface Chunk {
+/** A chunk of entries. Arrays that few file systems and inodes need are allocated only where one does. */
+interface EntryChunk {
   rows: Int32Array
-  /** See StateTable; and whether a walk has met the inode. */
+  /** See StateTable; the VISITED bit is set once a walk has visited the inode. */
   states: Uint16Array
-  /** The high words of inodes. Undefined: all are 0. */
+  /** High words of the inodes. Undefined: all are 0. */
   highs: Int32Array | undefined
-  /** The places of first records, counted from 1. Undefined: they are the last. */
+  /** Positions of the first records, counted from 1. Undefined: they equal the last. */
   firsts: Int32Array | undefined
 }
 
 /**
- * Where the records of an inode stand among all that were read: the first, which has what the inode was, and the last.
- * Entries of 18 bytes in the order they came in, mostly that in which they are looked for, and an open-addressed table
- * of their numbers, as a volume may have millions of inodes.
+ * Maps an inode to the positions of its first record, which has the original state, and of its last.
+ * An entry takes 18 bytes, because a volume can have millions of inodes. Entries keep the order of insertion, which
+ * mostly is the order of the lookups. An open-addressed table holds their numbers.
  */
 export class RecordIndex {
-  /** Numbers of entries, counted from 1, and bits of their hashes where the numbers leave room for them. */
+  /** Entry numbers, counted from 1, with bits of their hashes where the numbers leave space. */
   #table: Int32Array
-  /** The entry after the one that was found last: mostly the next that is looked for. */
+  /** The entry after the last one found, which mostly is the next one looked up. */
   #next = 0
-  readonly #chunks: Chunk[] = []
-  /** With those of forgotten inodes. */
+  readonly #chunks: EntryChunk[] = []
+  /** Number of entries, with those of forgotten inodes. */
   #count = 0
-  /** Inodes with a record. */
+  /** Number of inodes with a record. */
   size = 0
 
-  /** @param expected about so many inodes: it grows */
+  /** @param expected estimated number of inodes; the table grows */
   constructor(expected: number) {
-    this.#table = newTable(expected)
+    this.#table = createTable(expected)
   }
 
   /**
-   * @param bytes and `at`: where inode and birth time lie, 16 bytes
-   * @param place of a record, counted from 0
+   * @param bytes and `at`: inode and birth time, 16 bytes
+   * @param place position of a record, counted from 0
    * @returns the number of its entry
    */
   add(bytes: DataView, at: number, place: number): number {
-    const entry = this.#entryOf(bytes, at) ?? this.#append(bytes, at)
-    const chunk = this.#chunkOf(entry)
-    const index = entry % CHUNK
-    const last = chunk.rows[index * ROW + LAST] as number
+    const entry = this.#findEntry(bytes, at) ?? this.#append(bytes, at)
+    const chunk = this.#getChunk(entry)
+    const index = entry % CHUNK_ENTRIES
+    const last = chunk.rows[index * ROW_WORDS + LAST_COLUMN] as number
     if (last === FORGOTTEN) {
       this.size++
       if (chunk.firsts) chunk.firsts[index] = place + 1
-    } else chunk.firsts ??= Int32Array.from({ length: CHUNK }, (_, at) => chunk.rows[at * ROW + LAST] as number)
-    chunk.rows[index * ROW + LAST] = place + 1
+    } else
+      chunk.firsts ??= Int32Array.from(
+        { length: CHUNK_ENTRIES },
+        (_, at) => chunk.rows[at * ROW_WORDS + LAST_COLUMN] as number,
+      )
+    chunk.rows[index * ROW_WORDS + LAST_COLUMN] = place + 1
     return entry
   }
 
   #append(bytes: DataView, at: number): number {
-    if (this.#count >= this.#table.length * FULLEST) this.#grow()
+    if (this.#count >= this.#table.length * MAX_LOAD) this.#grow()
     const entry = this.#count++
-    if (entry % CHUNK === 0) this.#chunks.push(newChunk())
-    const chunk = this.#chunkOf(entry)
-    const index = entry % CHUNK
+    if (entry % CHUNK_ENTRIES === 0) this.#chunks.push(createChunk())
+    const chunk = this.#getChunk(entry)
+    const index = entry % CHUNK_ENTRIES
     const high = bytes.getInt32(at + 4, true)
-    chunk.rows[index * ROW] = bytes.getInt32(at, true)
-    chunk.rows[index * ROW + 1] = bytes.getInt32(at + 8, true)
-    chunk.rows[index * ROW + 2] = bytes.getInt32(at + 12, true)
-    if (high !== 0) chunk.highs ??= new Int32Array(CHUNK)
+    chunk.rows[index * ROW_WORDS] = bytes.getInt32(at, true)
+    chunk.rows[index * ROW_WORDS + 1] = bytes.getInt32(at + 8, true)
+    chunk.rows[index * ROW_WORDS + 2] = bytes.getInt32(at + 12, true)
+    if (high !== 0) chunk.highs ??= new Int32Array(CHUNK_ENTRIES)
     if (chunk.highs) chunk.highs[index] = high
-    putIn(this.#table, hashAt(bytes, at), entry)
+    insertEntry(this.#table, hashKey(bytes, at), entry)
     return entry
   }
 
-  stateIn(entry: number): number {
-    return (this.#chunkOf(entry).states[entry % CHUNK] as number) & ~MET
+  getState(entry: number): number {
+    return (this.#getChunk(entry).states[entry % CHUNK_ENTRIES] as number) & ~VISITED
   }
 
   setState(entry: number, state: number): void {
-    this.#chunkOf(entry).states[entry % CHUNK] = state
+    this.#getChunk(entry).states[entry % CHUNK_ENTRIES] = state
   }
 
-  /** A walk has met the inode: it is not among the `unmet`. */
-  meet(bytes: DataView, at: number): void {
+  markVisited(bytes: DataView, at: number): void {
     const entry = this.find(bytes, at)
     if (entry === undefined) return
-    const { states } = this.#chunkOf(entry)
-    states[entry % CHUNK] = (states[entry % CHUNK] as number) | MET
+    const { states } = this.#getChunk(entry)
+    states[entry % CHUNK_ENTRIES] = (states[entry % CHUNK_ENTRIES] as number) | VISITED
   }
 
-  /** Inode and birth time in turn of those that have a record and were not met. */
-  unmet(): BigInt64Array {
+  /** Returns inode and birth time in turn of the inodes that have a record and were not visited. */
+  listUnvisited(): BigInt64Array {
     const words: number[] = []
     for (let entry = 0; entry < this.#count; entry++) {
-      const { rows, states, highs } = this.#chunkOf(entry)
-      const index = entry % CHUNK
-      const row = index * ROW
-      if (rows[row + LAST] === FORGOTTEN || ((states[index] as number) & MET) !== 0) continue
+      const { rows, states, highs } = this.#getChunk(entry)
+      const index = entry % CHUNK_ENTRIES
+      const row = index * ROW_WORDS
+      if (rows[row + LAST_COLUMN] === FORGOTTEN || ((states[index] as number) & VISITED) !== 0) continue
       words.push(rows[row] as number, highs?.[index] ?? 0, rows[row + 1] as number, rows[row + 2] as number)
     }
     return new BigInt64Array(Int32Array.from(words).buffer)
@@ -113,54 +116,54 @@ export class RecordIndex {
   remove(bytes: DataView, at: number): void {
     const entry = this.find(bytes, at)
     if (entry === undefined) return
-    this.#chunkOf(entry).rows[(entry % CHUNK) * ROW + LAST] = FORGOTTEN
+    this.#getChunk(entry).rows[(entry % CHUNK_ENTRIES) * ROW_WORDS + LAST_COLUMN] = FORGOTTEN
     this.size--
   }
 
-  /** The entry of an inode that has a record. */
+  /** Returns the entry of an inode that has a record. */
   find(bytes: DataView, at: number): number | undefined {
-    const entry = this.#entryOf(bytes, at)
-    return entry === undefined || this.lastIn(entry) < 0 ? undefined : entry
+    const entry = this.#findEntry(bytes, at)
+    return entry === undefined || this.getLast(entry) < 0 ? undefined : entry
   }
 
-  /** The places of the first record and of the last in an entry that was found. */
-  firstIn(entry: number): number {
-    const { firsts } = this.#chunkOf(entry)
-    return firsts === undefined ? this.lastIn(entry) : (firsts[entry % CHUNK] as number) - 1
+  /** Positions of the first and the last record of an entry. */
+  getFirst(entry: number): number {
+    const { firsts } = this.#getChunk(entry)
+    return firsts === undefined ? this.getLast(entry) : (firsts[entry % CHUNK_ENTRIES] as number) - 1
   }
 
-  lastIn(entry: number): number {
-    return (this.#chunkOf(entry).rows[(entry % CHUNK) * ROW + LAST] as number) - 1
+  getLast(entry: number): number {
+    return (this.#getChunk(entry).rows[(entry % CHUNK_ENTRIES) * ROW_WORDS + LAST_COLUMN] as number) - 1
   }
 
-  #chunkOf(entry: number): Chunk {
-    return this.#chunks[entry >> CHUNK_BITS] as Chunk
+  #getChunk(entry: number): EntryChunk {
+    return this.#chunks[entry >> CHUNK_BITS] as EntryChunk
   }
 
-  /** Also of a forgotten inode. */
-  #entryOf(bytes: DataView, at: number): number | undefined {
-    const entry = this.#isOf(this.#next, bytes, at) ? this.#next : this.#search(bytes, at)
+  /** Also finds a forgotten inode. */
+  #findEntry(bytes: DataView, at: number): number | undefined {
+    const entry = this.#hasKey(this.#next, bytes, at) ? this.#next : this.#search(bytes, at)
     if (entry !== undefined) this.#next = entry + 1
     return entry
   }
 
   #search(bytes: DataView, at: number): number | undefined {
     const table = this.#table
-    const mixed = hashAt(bytes, at)
-    const mask = maskOf(table)
-    for (let slot = firstSlot(table, mixed); ; slot = nextSlot(table, slot)) {
+    const mixed = hashKey(bytes, at)
+    const mask = getNumberMask(table)
+    for (let slot = findFirstSlot(table, mixed); ; slot = findNextSlot(table, slot)) {
       const known = table[slot] as number
-      if (known === FREE) return undefined
+      if (known === FREE_SLOT) return undefined
       const entry = (known & mask) - 1
-      if (known === taken(mask, mixed, entry) && this.#isOf(entry, bytes, at)) return entry
+      if (known === composeSlot(mask, mixed, entry) && this.#hasKey(entry, bytes, at)) return entry
     }
   }
 
-  #isOf(entry: number, bytes: DataView, at: number): boolean {
+  #hasKey(entry: number, bytes: DataView, at: number): boolean {
     if (entry >= this.#count) return false
-    const { rows, highs } = this.#chunkOf(entry)
-    const index = entry % CHUNK
-    const row = index * ROW
+    const { rows, highs } = this.#getChunk(entry)
+    const index = entry % CHUNK_ENTRIES
+    const row = index * ROW_WORDS
     return (
       rows[row] === bytes.getInt32(at, true) &&
       rows[row + 1] === bytes.getInt32(at + 8, true) &&
@@ -170,60 +173,60 @@ export class RecordIndex {
   }
 
   #grow(): void {
-    const table = newTable(this.#count * 1.5)
+    const table = createTable(this.#count * 1.5)
     for (let entry = 0; entry < this.#count; entry++) {
-      const { rows, highs } = this.#chunkOf(entry)
-      const index = entry % CHUNK
-      const row = index * ROW
+      const { rows, highs } = this.#getChunk(entry)
+      const index = entry % CHUNK_ENTRIES
+      const row = index * ROW_WORDS
       const high = highs === undefined ? 0 : (highs[index] as number)
-      putIn(table, hash(rows[row] as number, high, rows[row + 1] as number, rows[row + 2] as number), entry)
+      insertEntry(table, hashWords(rows[row] as number, high, rows[row + 1] as number, rows[row + 2] as number), entry)
     }
     this.#table = table
   }
 }
 
-/** Of an entry that is in no slot yet. */
-function putIn(table: Int32Array, mixed: number, entry: number): void {
-  let slot = firstSlot(table, mixed)
-  while (table[slot] !== FREE) slot = nextSlot(table, slot)
-  table[slot] = taken(maskOf(table), mixed, entry)
+/** Inserts an entry that is in no slot yet. */
+function insertEntry(table: Int32Array, mixed: number, entry: number): void {
+  let slot = findFirstSlot(table, mixed)
+  while (table[slot] !== FREE_SLOT) slot = findNextSlot(table, slot)
+  table[slot] = composeSlot(getNumberMask(table), mixed, entry)
 }
 
-/** What of a slot is the entry's number. */
-function maskOf({ length }: Int32Array): number {
-  return length <= NUMBER ? NUMBER : -1
+/** Returns the mask of the entry's number in a slot. */
+function getNumberMask({ length }: Int32Array): number {
+  return length <= NUMBER_MASK ? NUMBER_MASK : -1
 }
 
-/** What the slot of an entry has: the lowest bits of the hash, as the highest tell the slot. */
-function taken(mask: number, mixed: number, entry: number): number {
-  return mask === NUMBER ? (mixed << NUMBER_BITS) | (entry + 1) : entry + 1
+/** Returns the value of an entry's slot. It has the lowest bits of the hash, because the highest select the slot. */
+function composeSlot(mask: number, mixed: number, entry: number): number {
+  return mask === NUMBER_MASK ? (mixed << NUMBER_BITS) | (entry + 1) : entry + 1
 }
 
-function newTable(expected: number): Int32Array {
-  return new Int32Array(Math.max(SMALLEST, Math.ceil((expected * SPARE) / FULLEST)))
+function createTable(expected: number): Int32Array {
+  return new Int32Array(Math.max(MIN_SLOTS, Math.ceil((expected * SPARE_FACTOR) / MAX_LOAD)))
 }
 
-function newChunk(): Chunk {
+function createChunk(): EntryChunk {
   return {
-    rows: new Int32Array(CHUNK * ROW),
-    states: new Uint16Array(CHUNK),
+    rows: new Int32Array(CHUNK_ENTRIES * ROW_WORDS),
+    states: new Uint16Array(CHUNK_ENTRIES),
     highs: undefined,
     firsts: undefined,
   }
 }
 
-function firstSlot({ length }: Int32Array, mixed: number): number {
-  // Any number of slots will do: a power of two could be twice what is needed.
+function findFirstSlot({ length }: Int32Array, mixed: number): number {
+  // Any number of slots works. A power of two could be twice the size needed.
   return Math.floor((mixed * length) / 2 ** 32)
 }
 
-function nextSlot(table: Int32Array, slot: number): number {
+function findNextSlot(table: Int32Array, slot: number): number {
   return slot + 1 === table.length ? 0 : slot + 1
 }
 
-/** @param bytes and `at`: where inode and birth time lie */
-function hashAt(bytes: DataView, at: number): number {
-  return hash(
+/** @param bytes and `at`: inode and birth time */
+function hashKey(bytes: DataView, at: number): number {
+  return hashWords(
     bytes.getInt32(at, true),
     bytes.getInt32(at + 4, true),
     bytes.getInt32(at + 8, true),
@@ -231,8 +234,8 @@ function hashAt(bytes: DataView, at: number): number {
   )
 }
 
-/** Mixes all bits, as inode numbers come in rows (MurmurHash3's last steps). */
-function hash(a: number, b: number, c: number, d: number): number {
+/** Mixes all bits, because inode numbers are often consecutive (MurmurHash3's finalizer). */
+function hashWords(a: number, b: number, c: number, d: number): number {
   let mixed = Math.imul(a ^ Math.imul(b, 0x9e3779b1) ^ Math.imul(c, 0x85ebca6b) ^ Math.imul(d, 0xc2b2ae35), 0x27d4eb2f)
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0x297a2d39)

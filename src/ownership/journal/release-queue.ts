@@ -1,24 +1,25 @@
 import type { InodeRecord } from '../inode/record.ts'
-import { keysOf, startsOf, viewOf } from './codec.ts'
-import type { Written } from './journal-file.ts'
-import { KEY } from './layout.ts'
+import { createView, encodeKeys, findRecordStarts } from './codec.ts'
+import type { JournalWrite } from './journal-file.ts'
+import { KEY_OFFSET } from './layout.ts'
 import type { Records } from './records.ts'
 
-/** Batches that wait for the volume to be synced. A crash makes the next walk check each inode in them. */
-const MOST_WAITING = 200
+/** Limit of batches that wait for the volume to be synced. After a crash the next walk checks each inode in them. */
+const MAX_WAITING = 200
 
 /**
- * Batches whose changes were made, and inodes that were restored or are gone. A power cut takes changes of a volume that
- * its disk does not have yet, so the volume is synced before the journal drops what describes them.
+ * Batches whose changes were made, and inodes that were restored or deleted.
+ * A power cut loses changes that the volume's disk does not have yet. The volume is therefore synced before the journal
+ * drops their records.
  */
 export class ReleaseQueue {
   /** Makes the volume's changes durable. Every walk sets it. */
   syncVolume: () => void = () => {}
   #settled: bigint[] = []
   #forgotten: BigInt64Array[] = []
-  readonly #write: (written: Written) => void
+  readonly #write: (written: JournalWrite) => void
 
-  constructor(write: (written: Written) => void) {
+  constructor(write: (written: JournalWrite) => void) {
     this.#write = write
   }
 
@@ -27,7 +28,7 @@ export class ReleaseQueue {
   }
 
   get isFull(): boolean {
-    return this.#settled.length + this.#forgotten.length >= MOST_WAITING
+    return this.#settled.length + this.#forgotten.length >= MAX_WAITING
   }
 
   settle(batch: bigint): void {
@@ -39,18 +40,19 @@ export class ReleaseQueue {
   }
 
   /**
-   * Whether an inode that is to be recorded may be among the forgotten: that must be on disk first.
-   * @param read returns what the journal has, without the forgotten
+   * Returns whether an inode that is about to be recorded may be among the forgotten. The forgotten must then be
+   * written first.
+   * @param read returns the journal's records without the forgotten
    */
-  mayHave(read: () => Records, records: readonly InodeRecord[], plain: Uint8Array): boolean {
+  mayHaveForgotten(read: () => Records, records: readonly InodeRecord[], plain: Uint8Array): boolean {
     if (this.#forgotten.length === 0) return false
     const recorded = read()
-    const isMissing = (bytes: DataView, at: number) => recorded.entryOf(bytes, at) === undefined
-    const { buffer, byteOffset, byteLength } = keysOf(records)
-    const [keys, encoded] = [new DataView(buffer, byteOffset, byteLength), viewOf(plain)]
+    const isMissing = (bytes: DataView, at: number) => recorded.findEntry(bytes, at) === undefined
+    const { buffer, byteOffset, byteLength } = encodeKeys(records)
+    const [keys, encoded] = [new DataView(buffer, byteOffset, byteLength), createView(plain)]
     return (
       records.some((_, index) => isMissing(keys, 16 * index)) ||
-      startsOf(encoded).some((at) => isMissing(encoded, at + KEY))
+      findRecordStarts(encoded).some((at) => isMissing(encoded, at + KEY_OFFSET))
     )
   }
 

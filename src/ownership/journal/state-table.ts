@@ -1,40 +1,40 @@
-import { type Ownership, same } from '../inode/policy.ts'
+import { isSameOwnership, type Ownership } from '../inode/policy.ts'
 
-/** What an inode was before it was first recorded, and what its latest change made of it. */
-export interface States {
+/** State of an inode before it was first recorded, and the target of its latest change. */
+export interface RecordedStates {
   before: Ownership
   after: Ownership
 }
 
-/** Users can make as many as they like; most volumes have a handful. */
-const MOST = 4096
-export const NO_STATES = 0
+/** Users can make any number of different states; most volumes have a handful. */
+const MAX_STATES = 4096
+export const NO_STATE_ID = 0
 
-/** Numbers for the states of many inodes: each that is different is kept once. */
+/** Assigns numbers to the states of inodes. Equal states are stored once. */
 export class StateTable {
-  readonly #all: States[] = []
+  readonly #all: RecordedStates[] = []
   readonly #ids = new Map<string, number>()
-  #latest = NO_STATES
+  #latest = NO_STATE_ID
 
-  /** @returns NO_STATES where there are too many different ones */
-  idOf(before: Ownership, after: Ownership): number {
+  /** @returns NO_STATE_ID if there are too many different states */
+  assignId(before: Ownership, after: Ownership): number {
     const latest = this.get(this.#latest)
-    // Most inodes are like the one before.
-    if (latest && same(latest.before, before) && same(latest.after, after)) return this.#latest
+    // Most inodes have the same states as the previous one.
+    if (latest && isSameOwnership(latest.before, before) && isSameOwnership(latest.after, after)) return this.#latest
     const key = `${before.gid} ${before.mode} ${after.gid} ${after.mode}`
     const id = this.#ids.get(key) ?? this.#add(key, { before, after })
     this.#latest = id
     return id
   }
 
-  #add(key: string, states: States): number {
-    if (this.#all.length === MOST) return NO_STATES
+  #add(key: string, states: RecordedStates): number {
+    if (this.#all.length === MAX_STATES) return NO_STATE_ID
     const id = this.#all.push(states)
     this.#ids.set(key, id)
     return id
   }
 
-  get(id: number): States | undefined {
+  get(id: number): RecordedStates | undefined {
     return this.#all[id - 1]
   }
 }

@@ -1,77 +1,77 @@
 import type { Dirents } from '../../host/dirents.ts'
 import type { Handle, Inodes, Look, Name, Sights } from '../../host/host.ts'
 
-// Longer names are looked at alone.
-const LONGEST_NAME = 255
+// Longer names are inspected one by one.
+const MAX_NAME_BYTES = 255
 
-/** Some entries of a block, none known to be a directory, that are looked at together. */
+/** Entries of a block that are inspected together; none is known to be a directory. */
 export class EntryRun implements Disposable {
   count = 0
-  /** Whether they are opened too. */
-  isHeld = false
-  /** Milliseconds: all has been seen after it. */
-  time = 0
+  /** Whether the entries are opened, too. */
+  opensEntries = false
+  /** Time before the first of them was inspected. */
+  startedAtMs = 0
   readonly #inodes: Inodes
   readonly #sights: Sights
-  readonly #places: Int32Array
-  #isSeen = true
-  /** Handles from here on are not taken. */
-  #next = 0
+  readonly #positions: Int32Array
+  #isFinished = true
+  /** Handles from this index on are not taken yet. */
+  #nextHandle = 0
 
-  /** @param most entries */
+  /** @param most maximum number of entries */
   constructor(inodes: Inodes, sights: Sights, most: number) {
     this.#inodes = inodes
     this.#sights = sights
-    this.#places = new Int32Array(Math.min(sights.size, most))
+    this.#positions = new Int32Array(Math.min(sights.size, most))
   }
 
   /**
-   * Begins to look at those that come next in the block, and leaves it before what may be a directory.
-   * @param isAhead while others are dealt with
+   * Starts to inspect the next entries of the block, and stops before one that may be a directory.
+   * @param isAhead the entries are inspected while others are dealt with
    */
-  begin(directory: Handle, block: Dirents, isHeld: boolean, isAhead: boolean): void {
+  start(directory: Handle, block: Dirents, opensEntries: boolean, isAhead: boolean): void {
     this.count = 0
-    while (this.count < this.#places.length && block.next()) {
+    while (this.count < this.#positions.length && block.next()) {
       const { nameLength } = block
-      if (!block.isFile || nameLength > LONGEST_NAME) {
+      if (!block.isFile || nameLength > MAX_NAME_BYTES) {
         block.back()
         break
       }
       this.#sights.setName(this.count, block.bytes, block.nameStart, nameLength)
-      this.#places[this.count++] = block.place
+      this.#positions[this.count++] = block.place
     }
-    this.isHeld = isHeld
-    this.time = Date.now()
-    this.#next = 0
+    this.opensEntries = opensEntries
+    this.startedAtMs = Date.now()
+    this.#nextHandle = 0
     if (this.count === 0) return
-    this.#isSeen = false
-    if (isHeld) this.#sights.hold(directory, this.count, isAhead)
+    this.#isFinished = false
+    if (opensEntries) this.#sights.hold(directory, this.count, isAhead)
     else this.#sights.look(directory, this.count, isAhead)
   }
 
-  /** Returns when all have been looked at. */
+  /** Waits until all entries are inspected. */
   finish(): void {
-    if (this.#isSeen) return
+    if (this.#isFinished) return
     this.#sights.finish()
-    this.#isSeen = true
+    this.#isFinished = true
   }
 
-  placeOf(at: number): number {
-    return this.#places[at] as number
+  getPosition(at: number): number {
+    return this.#positions[at] as number
   }
 
-  nameOf(at: number): Name {
+  getName(at: number): Name {
     return this.#sights.nameOf(at)
   }
 
-  /** Undefined where it must be looked at alone. */
+  /** Returns undefined if the entry must be inspected by itself. */
   stat(at: number): Look | undefined {
     return this.#sights.stat(at)
   }
 
-  /** The caller's from now on; of each in turn. */
+  /** Hands the handle over to the caller. Call it for each entry in turn. */
   takeHandle(at: number): Handle | undefined {
-    this.#next = at + 1
+    this.#nextHandle = at + 1
     return this.#sights.handle(at)
   }
 
@@ -79,11 +79,11 @@ export class EntryRun implements Disposable {
     return this.#sights.attributeNames(at)
   }
 
-  /** Closes what was not taken. */
+  /** Closes the handles that were not taken. */
   [Symbol.dispose](): void {
     this.finish()
-    for (; this.isHeld && this.#next < this.count; this.#next++) {
-      const handle = this.#sights.handle(this.#next)
+    for (; this.opensEntries && this.#nextHandle < this.count; this.#nextHandle++) {
+      const handle = this.#sights.handle(this.#nextHandle)
       if (handle !== undefined) this.#inodes.close(handle)
     }
   }

@@ -1,86 +1,93 @@
 import { quoted, Refusal } from '../../refusal/refusal.ts'
-import { keyOf } from '../inode/record.ts'
-import { Recent } from '../journal/recent.ts'
+import { formatInodeKey } from '../inode/record.ts'
+import { WeightedCache } from '../journal/weighted-cache.ts'
 import { type LinkCount, LinkCounts } from './link-counts.ts'
 import { OwnedNames } from './owned-names.ts'
 
-/** An inode as it was met under one of its names. */
-export interface Sighting {
+/** An inode visited under one of its names. */
+export interface LinkSighting {
   inode: bigint
   born: bigint
   links: number
-  /** ctime, and when it was read; milliseconds. */
+  /** ctime, and the time when it was read; milliseconds. */
   changed: number
-  at: number
-  /** Tells the name from all others of the volume: see nameNumber. */
+  statTimeMs: number
+  /** Identifies the name within the volume: see hashName. */
   name: number
   path: Uint8Array
 }
 
-// A pod can make any number of them.
-const MOST_MET = 200_000
+// A pod can create any number of them.
+const MAX_INODES = 200_000
 
 /**
- * Under the first: what was recorded is put back, and a second name says nothing new. Of many inodes some are met
- * under a second one: there is nothing left to put back then, and they are counted twice.
+ * Accepts an inode under the first name that a walk visits. A restore puts the inode back then, so its other names need
+ * nothing.
+ * The set of inodes is limited. An inode beyond it is visited again under another name: nothing is left to restore, and
+ * it is counted twice.
  */
-export class FirstNames {
+export class FirstLinks {
   readonly #most: number
-  readonly #met = new Set<string>()
+  readonly #visited = new Set<string>()
 
-  /** @param most inodes that are remembered */
-  constructor(most = MOST_MET) {
+  /** @param most maximum number of remembered inodes */
+  constructor(most = MAX_INODES) {
     this.#most = most
   }
 
-  addName(inode: Pick<Sighting, 'inode' | 'born'>): boolean {
-    const key = keyOf(inode)
-    if (this.#met.has(key)) return false
-    if (this.#met.size >= this.#most) this.#met.clear()
-    this.#met.add(key)
+  addName(inode: Pick<LinkSighting, 'inode' | 'born'>): boolean {
+    const key = formatInodeKey(inode)
+    if (this.#visited.has(key)) return false
+    if (this.#visited.size >= this.#most) this.#visited.clear()
+    this.#visited.add(key)
     return true
   }
 
-  outside(): [] {
+  listOutside(): [] {
     return []
   }
 }
 
-// Before Linux 6.13 file times tick with the timer, every 10 ms at most: a rename within the same tick would not show.
-const TICKS_MS = 20
+// Before Linux 6.13, file times advance with the timer, every 10 ms at most. A rename within the same tick would not
+// show.
+const CLOCK_TICKS_MS = 20
 
-/** What a name and an inode take, about. */
-const NAME = 16
-const INODE = 70
-/** Two million names of one inode: with the tables that larger ones replace, and garbage, a walk stays below 256 MB. */
-const MOST_BYTES = 36_000_000
-const MOST_PATHS = 10_000_000
-const PATH = 250
+/** Estimated memory of a name and of an inode. */
+const NAME_BYTES = 16
+const INODE_BYTES = 70
+/** Two million names of one inode. With garbage, and tables that are being replaced, a walk stays below 256 MB. */
+const MAX_BYTES = 36_000_000
+const MAX_PATH_BYTES = 10_000_000
+const PATH_OVERHEAD_BYTES = 250
 
 /**
- * An inode with more links than were seen in the volume may be a file of somebody else's too. It may be changed at the
- * last of its names, when all have been seen inside. What counts is different names: a directory that is moved ahead of
- * the walk shows the same ones again. A rename of a name itself moves ctime, and the count starts anew; a ctime so
- * recent that the next rename might not move it is not counted on.
+ * Accepts an inode once all of its names were visited within the volume. An inode with more links may also be a file of
+ * somewhere else, which must not be changed.
+ * Only different names count, because a directory that is moved ahead of the walk shows the same names again. A rename
+ * of a name moves ctime, and the count restarts. A ctime that is so recent that the next rename might not move it is
+ * not counted on.
  */
 export class HardLinks {
   readonly #most: number
   readonly #counts = new LinkCounts()
   readonly #names = new OwnedNames()
-  /** Of the inodes that were met last. */
-  readonly #paths = new Recent<number, Uint8Array>(MOST_PATHS)
+  /** Paths of the inodes that were visited last. */
+  readonly #paths = new WeightedCache<number, Uint8Array>(MAX_PATH_BYTES)
 
-  /** @param most bytes that names and inodes may take until all names were met */
-  constructor(most = MOST_BYTES) {
+  /** @param most limit in bytes of the remembered names and inodes */
+  constructor(most = MAX_BYTES) {
     this.#most = most
   }
 
-  /** @returns whether this name completes the inode's links @throws {Refusal} where there are too many to remember */
-  addName(sighting: Sighting): boolean {
-    const { inode, born, links, changed, at, name, path } = sighting
+  /**
+   * @returns whether this name completes the inode's links
+   * @throws {Refusal} if there are too many names to remember
+   */
+  addName(sighting: LinkSighting): boolean {
+    const { inode, born, links, changed, statTimeMs: at, name, path } = sighting
     const known = this.#counts.get(inode, born)
     const seen = known?.changed === changed ? known : this.#begin(sighting, known)
-    if (at - changed > TICKS_MS && this.#names.add(name, seen.id, () => this.#counts.keepOnly())) {
+    if (at - changed > CLOCK_TICKS_MS && this.#names.add(name, seen.id, () => this.#counts.collectUsedIds())) {
       this.#counts.increment(inode, born)
       seen.count++
     }
@@ -89,12 +96,12 @@ export class HardLinks {
       this.#counts.remove(inode, born)
       return true
     }
-    this.#paths.put(seen.id, path, path.length + PATH)
-    this.#check(sighting)
+    this.#paths.put(seen.id, path, path.length + PATH_OVERHEAD_BYTES)
+    this.#assertMemory(sighting)
     return false
   }
 
-  #begin({ inode, born, changed }: Sighting, known: LinkCount | undefined): LinkCount {
+  #begin({ inode, born, changed }: LinkSighting, known: LinkCount | undefined): LinkCount {
     if (known) this.#drop(known)
     return this.#counts.begin(inode, born, changed)
   }
@@ -104,16 +111,16 @@ export class HardLinks {
     this.#paths.delete(id)
   }
 
-  #check({ links, path }: Sighting): void {
-    if (NAME * this.#names.size + INODE * this.#counts.size <= this.#most) return
+  #assertMemory({ links, path }: LinkSighting): void {
+    if (NAME_BYTES * this.#names.size + INODE_BYTES * this.#counts.size <= this.#most) return
     throw new Refusal(
       `the volume has more hard links than a walk can remember: ${this.#names.size} names were met whose inodes (${this.#counts.size}) have others, ` +
         `the last one is ${quoted(Buffer.from(path).toString())}, of an inode with ${links} names: remove hard links, or have the group given without a walk ("ownership": "idmap")`,
     )
   }
 
-  /** Of each inode that has other names: one that was met, unless there are many. */
-  *outside(): Generator<Uint8Array | undefined> {
+  /** Yields a visited name of each inode that has other names. For inodes beyond the limit it yields undefined. */
+  *listOutside(): Generator<Uint8Array | undefined> {
     yield* this.#paths.values()
     for (let at = this.#paths.size; at < this.#counts.size; at++) yield undefined
   }

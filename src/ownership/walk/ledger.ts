@@ -1,29 +1,26 @@
 import type { InodeRecord } from '../inode/record.ts'
-import type { Encoded } from '../journal/codec.ts'
+import type { EncodedRecord } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'
-import type { States } from '../journal/state-table.ts'
-import type { HardLinks, Sighting } from './hard-links.ts'
+import type { RecordedStates } from '../journal/state-table.ts'
+import type { HardLinks, LinkSighting } from './hard-links.ts'
 
-/** Inodes that a ledger is asked of. */
-export interface Question {
+/** Inodes whose records are queried. */
+export interface LedgerQuery {
   /** Inode and birth time of each in turn. */
   keys: BigInt64Array
-  /** By their place those with several names: each counts as a name that was met. */
-  sightings: ReadonlyMap<number, Sighting>
+  /** Inodes with several names, by index. Each counts as a visited name. */
+  sightings: ReadonlyMap<number, LinkSighting>
 }
 
-/**
- * A record as it lies in the journal. `wait`: the inode is being changed, or has several names and is dealt with under
- * another one.
- */
-export type Answer = 'wait' | Known | undefined
+/** A record of the journal. `wait`: the inode is being changed, or is dealt with under another of its names. */
+export type LedgerAnswer = 'wait' | JournalRecord | undefined
 
-type Known = Encoded & { settled: boolean; underWay?: boolean }
+type JournalRecord = EncodedRecord & { settled: boolean; isInProgress?: boolean }
 
-/** The same of a plain inode; `other`: there is more to its record. */
-export type PlainAnswer = 'wait' | States | 'other' | undefined
+/** Like LedgerAnswer, for a plain inode; `other`: its record says more than its states. */
+export type PlainLedgerAnswer = 'wait' | RecordedStates | 'other' | undefined
 
-/** What a walk must know of the whole volume, and its way to the journal. */
+/** A walk's access to the journal and to the names of inodes with several. */
 export class Ledger {
   readonly #journal: Journal | undefined
   readonly #names: Pick<HardLinks, 'addName'>
@@ -31,8 +28,8 @@ export class Ledger {
   readonly isSurvey: boolean
 
   /**
-   * @param journal what earlier walks have recorded; undefined: nothing
-   * @param names decides under which of its names an inode with several is dealt with
+   * @param journal records of earlier walks; undefined: none
+   * @param names decides under which of its names an inode is dealt with
    */
   constructor(journal: Journal | undefined, names: Pick<HardLinks, 'addName'>, isSurvey: boolean) {
     this.#journal = journal
@@ -40,49 +37,55 @@ export class Ledger {
     this.isSurvey = isSurvey
   }
 
-  /** What the journal holds of each inode. */
-  ask({ keys, sightings }: Question): Answer[] {
+  /** Returns the record of each inode. */
+  query({ keys, sightings }: LedgerQuery): LedgerAnswer[] {
     const none = () => Array.from({ length: keys.length / 2 }, () => undefined)
-    const answers: Answer[] = this.#journal?.find(keys) ?? none()
+    const answers: LedgerAnswer[] = this.#journal?.find(keys) ?? none()
     for (const [index, answer] of answers.entries()) {
-      // Met a second time while it is being changed.
-      if (typeof answer === 'object' && answer.underWay) answers[index] = 'wait'
+      // The inode is visited again while it is being changed.
+      if (typeof answer === 'object' && answer.isInProgress) answers[index] = 'wait'
     }
     for (const [index, sighting] of sightings) if (!this.#names.addName(sighting)) answers[index] = 'wait'
     return answers
   }
 
-  /** What is known of plain inodes: see Journal.statesOf. */
-  statesOf(keys: BigInt64Array): PlainAnswer[] {
-    return this.#journal?.statesOf(keys) ?? Array.from({ length: keys.length / 2 }, () => undefined)
+  /** Returns the states of plain inodes: see Journal.findStates. */
+  findStates(keys: BigInt64Array): PlainLedgerAnswer[] {
+    return this.#journal?.findStates(keys) ?? Array.from({ length: keys.length / 2 }, () => undefined)
   }
 
-  /** The whole record of an inode. @param key inode and birth time */
-  find(key: BigInt64Array): Known | undefined {
+  /** Returns the full record of an inode. @param key inode and birth time */
+  find(key: BigInt64Array): JournalRecord | undefined {
     return this.#journal?.find(key)[0]
   }
 
-  /** What `ask` or `find` has told, or a record that was put together of it. @param settled see InodeRecord */
-  decode(record: Encoded, settled: boolean): InodeRecord {
-    return this.#recorded().decode(record, settled)
+  /**
+   * @param record from `query` or `find`, or composed of one
+   * @param settled see InodeRecord
+   */
+  decode(record: EncodedRecord, settled: boolean): InodeRecord {
+    return this.#requireJournal().decode(record, settled)
   }
 
-  /** @param plain see Journal.append @returns the batch's number: they are on disk */
+  /**
+   * @param plain see Journal.append
+   * @returns the batch's number; its records are on disk
+   */
   record(records: readonly InodeRecord[], plain?: Uint8Array): bigint {
-    return this.#recorded().append(records, plain)
+    return this.#requireJournal().append(records, plain)
   }
 
-  #recorded(): Journal {
+  #requireJournal(): Journal {
     if (this.#journal === undefined) throw new Error('a walk without a journal changes nothing')
     return this.#journal
   }
 
-  /** All its changes have been made. */
+  /** Marks all changes of the batch as made. */
   settle(batch: bigint): void {
     this.#journal?.settle(batch)
   }
 
-  /** Nothing is left to put back. @param keys inode and birth time of each in turn */
+  /** Forgets inodes that have nothing left to restore. @param keys inode and birth time of each in turn */
   forget(keys: BigInt64Array): void {
     this.#journal?.forget(keys)
   }

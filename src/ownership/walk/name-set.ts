@@ -1,57 +1,57 @@
-const FEW = 8
-const FREE = 0
-// A search ends at a free place.
-const FULLEST = 0.8
+const MAX_INLINE = 8
+const FREE_SLOT = 0
+// A search ends at a free slot.
+const MAX_LOAD = 0.8
 
 /**
- * Names that are different, each told by a number of `nameNumber`. Of one inode there can be millions: a table of eight
- * bytes a name.
+ * A set of names, each given by its `hashName`. One inode can have millions of names, so a table takes eight bytes for
+ * each.
  */
 export class NameSet {
-  #few: number[] | undefined = []
+  #inline: number[] | undefined = []
   #table = new Float64Array(0)
   size = 0
 
   add(name: number): void {
-    if (this.#few?.includes(name)) return
-    if (this.#few && this.#few.length < FEW) {
-      this.size = this.#few.push(name)
+    if (this.#inline?.includes(name)) return
+    if (this.#inline && this.#inline.length < MAX_INLINE) {
+      this.size = this.#inline.push(name)
       return
     }
-    if (this.size >= this.#table.length * FULLEST) this.#grow()
-    const at = this.#placeOf(name)
+    if (this.size >= this.#table.length * MAX_LOAD) this.#grow()
+    const at = this.#findSlot(name)
     if (this.#table[at] === name) return
     this.#table[at] = name
     this.size++
   }
 
   has(name: number): boolean {
-    return this.#few?.includes(name) ?? this.#table[this.#placeOf(name)] === name
+    return this.#inline?.includes(name) ?? this.#table[this.#findSlot(name)] === name
   }
 
   #grow(): void {
-    const old = this.#few ?? this.#table
-    this.#few = undefined
-    this.#table = new Float64Array(Math.max(4 * FEW, this.#table.length * 2))
-    for (const name of old) if (name !== FREE) this.#table[this.#placeOf(name)] = name
+    const old = this.#inline ?? this.#table
+    this.#inline = undefined
+    this.#table = new Float64Array(Math.max(4 * MAX_INLINE, this.#table.length * 2))
+    for (const name of old) if (name !== FREE_SLOT) this.#table[this.#findSlot(name)] = name
   }
 
-  #placeOf(name: number): number {
+  #findSlot(name: number): number {
     let at = name % this.#table.length
-    while (this.#table[at] !== FREE && this.#table[at] !== name) at = (at + 1) % this.#table.length
+    while (this.#table[at] !== FREE_SLOT && this.#table[at] !== name) at = (at + 1) % this.#table.length
     return at
   }
 }
 
-const LOW = 0xffffffffn
-// Another in each process: who chooses the names must not choose their places in a table.
+const LOW_WORD = 0xffffffffn
+// Differs in each process, so that users who choose the names cannot choose their slots.
 const SEED = [0, 0].map(() => Math.floor(Math.random() * 2 ** 32)) as [number, number]
 
 /**
- * Tells a name from others of a volume, in this process: a whole number from 1 to 2^53. Two names may have one, most unlikely: an inode
- * then seems to have a name fewer, and is left.
+ * Returns a number from 1 to 2^53 that identifies a name within a volume, in this process.
+ * Two names may, very rarely, have the same number: an inode then seems to have one name fewer, and is skipped.
  */
-export function nameNumber(directory: { inode: bigint; born: bigint }, entry: Uint8Array): number {
+export function hashName(directory: { inode: bigint; born: bigint }, entry: Uint8Array): number {
   let [a, b] = SEED
   const mix = (word: number) => {
     // FNV-1a, with two primes.
@@ -59,11 +59,11 @@ export function nameNumber(directory: { inode: bigint; born: bigint }, entry: Ui
     b = Math.imul(b ^ word, 0x85ebca6b) ^ (b >>> 13)
   }
   for (const number of [directory.inode, directory.born]) {
-    mix(Number(number & LOW))
-    mix(Number((number >> 32n) & LOW))
+    mix(Number(number & LOW_WORD))
+    mix(Number((number >> 32n) & LOW_WORD))
   }
   for (const byte of entry) mix(byte)
-  // The last bytes have moved few bits yet.
+  // The last bytes have changed few bits so far.
   mix(a >>> 16)
   mix(b >>> 15)
   return (a >>> 0) * 2 ** 21 + (b >>> 11) + 1

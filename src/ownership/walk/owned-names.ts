@@ -1,61 +1,61 @@
-import { release } from '../journal/tables.ts'
-import { FEWEST_PLACES, FULLEST, roomFor } from './room.ts'
+import { freeBuffer } from '../journal/tables.ts'
+import { computeSlots, MAX_LOAD, MIN_SLOTS } from './table-size.ts'
 
-const FREE = 0
+const FREE_SLOT = 0
 
-/** Names that are different, each told by a number of `nameNumber`, and whose they are: 12 bytes for a place. */
+/** A set of names with their owners. Each name is given by its `hashName`, and takes 12 bytes. */
 export class OwnedNames {
-  #names = new Float64Array(FEWEST_PLACES)
-  #owners = new Uint32Array(FEWEST_PLACES)
-  #taken = 0
-  #dropped = 0
+  #names = new Float64Array(MIN_SLOTS)
+  #owners = new Uint32Array(MIN_SLOTS)
+  #usedSlots = 0
+  #droppedCount = 0
 
-  /** Of owners that have not dropped theirs. */
+  /** Number of names whose owners still need them. */
   get size(): number {
-    return this.#taken - this.#dropped
+    return this.#usedSlots - this.#droppedCount
   }
 
   /**
-   * @param owners those that have not dropped theirs: the names of others are given up, to make room
-   * @returns whether the owner did not have the name
+   * @param owners returns the owners that still need their names; other names are dropped if the table is full
+   * @returns whether the name is new for its owner
    */
   add(name: number, owner: number, owners: () => { has(owner: number): boolean }): boolean {
-    if (this.#taken >= this.#names.length * FULLEST) this.#makeRoom(owners())
-    const at = this.#placeOf(name, owner)
-    if (this.#names[at] !== FREE) return false
+    if (this.#usedSlots >= this.#names.length * MAX_LOAD) this.#rebuild(owners())
+    const at = this.#findSlot(name, owner)
+    if (this.#names[at] !== FREE_SLOT) return false
     this.#put(at, name, owner)
     return true
   }
 
-  /** An owner needs its names no more. @param count how many it had */
+  /** Marks an owner's names as not needed. @param count number of its names */
   drop(count: number): void {
-    this.#dropped += count
+    this.#droppedCount += count
   }
 
-  #makeRoom(owners: { has(owner: number): boolean }): void {
+  #rebuild(owners: { has(owner: number): boolean }): void {
     const [names, ids] = [this.#names, this.#owners]
-    const places = roomFor(this.size, names.length)
+    const places = computeSlots(this.size, names.length)
     this.#names = new Float64Array(places)
     this.#owners = new Uint32Array(places)
-    this.#taken = 0
-    this.#dropped = 0
+    this.#usedSlots = 0
+    this.#droppedCount = 0
     for (const [at, name] of names.entries()) {
       const owner = ids[at] as number
-      if (name !== FREE && owners.has(owner)) this.#put(this.#placeOf(name, owner), name, owner)
+      if (name !== FREE_SLOT && owners.has(owner)) this.#put(this.#findSlot(name, owner), name, owner)
     }
-    for (const old of [names, ids]) release(old)
+    for (const old of [names, ids]) freeBuffer(old)
   }
 
   #put(at: number, name: number, owner: number): void {
     this.#names[at] = name
     this.#owners[at] = owner
-    this.#taken++
+    this.#usedSlots++
   }
 
-  #placeOf(name: number, owner: number): number {
+  #findSlot(name: number, owner: number): number {
     const names = this.#names
     let at = name % names.length
-    while (names[at] !== FREE && (names[at] !== name || this.#owners[at] !== owner)) at = (at + 1) % names.length
+    while (names[at] !== FREE_SLOT && (names[at] !== name || this.#owners[at] !== owner)) at = (at + 1) % names.length
     return at
   }
 }

@@ -1,18 +1,24 @@
 import { type FileChange, type Handle, isDirectory, type Look } from '../../host/host.ts'
 import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
-import { compose, type Encoded, joined, viewOf } from '../journal/codec.ts'
-import { KEY } from '../journal/layout.ts'
-import { AFTER_PATH, PLAIN, pathAt, writeAfter, writePlain } from '../journal/plain-record.ts'
-import { opensGroup, type PlainInode } from './change.ts'
-import { putPath, roomFor } from './entry.ts'
-import type { PlainRule } from './tasks.ts'
+import { composeRecord, concatBytes, createView, type EncodedRecord } from '../journal/codec.ts'
+import { KEY_OFFSET } from '../journal/layout.ts'
+import {
+  BYTES_AFTER_PATH,
+  getPathOffset,
+  PLAIN_RECORD_SIZE,
+  writeAfterState,
+  writePlainRecord,
+} from '../journal/plain-record.ts'
+import { type PlainInode, widensGroupBits } from './change.ts'
+import { measurePath, writePath } from './entry.ts'
+import type { PlainStrategy } from './strategies.ts'
 
-const FIRST_ROOM = 1 << 17
-const GONE = -1
+const INITIAL_BYTES = 1 << 17
+const CLOSED = -1
 
 /**
- * What is known of plain inodes, and the record of each as it goes to the journal. In columns: objects that live until a
- * change is made would keep the collector busier than the walk.
+ * Plain inodes and their encoded records. They are stored in columns: objects that live until a change is made would
+ * cost the garbage collector more time than the walk takes.
  */
 export class PlainColumns {
   count = 0
@@ -20,48 +26,54 @@ export class PlainColumns {
   readonly #seenGroups: Uint32Array
   /** With type bits. */
   readonly #seenModes: Uint16Array
-  /** ctime, and when it was asked for; milliseconds. */
+  /** ctime, and the time before it was read; milliseconds. */
   readonly #changed: Float64Array
-  readonly #times: Float64Array
-  readonly #groups: Uint32Array
-  readonly #modes: Uint16Array
-  /** Where each record begins, and the next one would. */
+  readonly #inspectedAtMs: Float64Array
+  readonly #targetGroups: Uint32Array
+  readonly #targetModes: Uint16Array
+  /** Offset of each record, and the end of the last. */
   readonly #starts: Uint32Array
-  #bytes = new Uint8Array(FIRST_ROOM)
-  #view = viewOf(this.#bytes)
+  #bytes = new Uint8Array(INITIAL_BYTES)
+  #view = createView(this.#bytes)
 
-  /** @param size how many there may be */
-  constructor(size: number) {
-    this.#handles = new Int32Array(size)
-    this.#seenGroups = new Uint32Array(size)
-    this.#seenModes = new Uint16Array(size)
-    this.#changed = new Float64Array(size)
-    this.#times = new Float64Array(size)
-    this.#groups = new Uint32Array(size)
-    this.#modes = new Uint16Array(size)
-    this.#starts = new Uint32Array(size + 1)
+  constructor(maxCount: number) {
+    this.#handles = new Int32Array(maxCount)
+    this.#seenGroups = new Uint32Array(maxCount)
+    this.#seenModes = new Uint16Array(maxCount)
+    this.#changed = new Float64Array(maxCount)
+    this.#inspectedAtMs = new Float64Array(maxCount)
+    this.#targetGroups = new Uint32Array(maxCount)
+    this.#targetModes = new Uint16Array(maxCount)
+    this.#starts = new Uint32Array(maxCount + 1)
   }
 
   /**
-   * @param at when it was looked at, milliseconds; `above` and `name`: its path; `after`: what it is to have
-   * @returns false where it is not taken: its path is too long
+   * @param inspectedAtMs time before stat was called; `above` and `name`: its path; `after`: its target state
+   * @returns false if the path is too long; the inode is not added
    */
-  add(handle: Handle, seen: Look, at: number, above: Uint8Array, name: Uint8Array, after: PlainRule): boolean {
-    const room = roomFor(above, name)
-    if (room === undefined) return false
+  add(
+    handle: Handle,
+    seen: Look,
+    inspectedAtMs: number,
+    above: Uint8Array,
+    name: Uint8Array,
+    after: PlainStrategy,
+  ): boolean {
+    const length = measurePath(above, name)
+    if (length === undefined) return false
     const index = this.count
     const start = this.#starts[index] as number
-    if (start + PLAIN + room > this.#bytes.length) this.#grow()
-    const pathLength = putPath(this.#bytes, pathAt(start), above, name)
+    if (start + PLAIN_RECORD_SIZE + length > this.#bytes.length) this.#grow()
+    const pathLength = writePath(this.#bytes, getPathOffset(start), above, name)
     const [gid, mode] = [after.group(seen), after.mode(seen)]
     this.#handles[index] = handle
     this.#seenGroups[index] = seen.gid
     this.#seenModes[index] = seen.mode
     this.#changed[index] = seen.changed
-    this.#times[index] = at
-    this.#groups[index] = gid
-    this.#modes[index] = mode
-    this.#starts[index + 1] = writePlain(this.#view, start, seen, pathLength, gid, mode)
+    this.#inspectedAtMs[index] = inspectedAtMs
+    this.#targetGroups[index] = gid
+    this.#targetModes[index] = mode
+    this.#starts[index + 1] = writePlainRecord(this.#view, start, seen, pathLength, gid, mode)
     this.count++
     return true
   }
@@ -70,91 +82,91 @@ export class PlainColumns {
     const bytes = new Uint8Array(this.#bytes.length * 2)
     bytes.set(this.#bytes)
     this.#bytes = bytes
-    this.#view = viewOf(bytes)
+    this.#view = createView(bytes)
   }
 
-  /** What its change is to make of it. */
-  aim(index: number, gid: number, mode: number): void {
-    this.#groups[index] = gid
-    this.#modes[index] = mode
-    writeAfter(this.#view, this.#starts[index] as number, gid, mode)
+  /** Sets the target state. */
+  setTarget(index: number, gid: number, mode: number): void {
+    this.#targetGroups[index] = gid
+    this.#targetModes[index] = mode
+    writeAfterState(this.#view, this.#starts[index] as number, gid, mode)
   }
 
-  /** Undefined where it was let go of. */
-  handleOf(index: number): Handle | undefined {
+  /** Returns undefined if the handle was dropped. */
+  getHandle(index: number): Handle | undefined {
     const handle = this.#handles[index] as Handle
-    return handle === GONE ? undefined : handle
+    return handle === CLOSED ? undefined : handle
   }
 
   dropHandle(index: number): void {
-    this.#handles[index] = GONE
+    this.#handles[index] = CLOSED
   }
 
-  inodeOf(index: number, handle: Handle): PlainInode {
+  getInode(index: number, handle: Handle): PlainInode {
     const stat = {
       gid: this.#seenGroups[index] as number,
       mode: this.#seenModes[index] as number,
       changed: this.#changed[index] as number,
     }
-    return { handle, stat, at: this.#times[index] as number }
+    return { handle, stat, inspectedAtMs: this.#inspectedAtMs[index] as number }
   }
 
   isDirectoryAt(index: number): boolean {
     return isDirectory({ mode: this.#seenModes[index] as number })
   }
 
-  seenOf(index: number): Ownership {
+  getSeen(index: number): Ownership {
     return { gid: this.#seenGroups[index] as number, mode: (this.#seenModes[index] as number) & PERMISSIONS }
   }
 
-  /** Its change, for another thread. */
+  /** Writes the inode's change for another thread. */
   putChange(index: number, handle: Handle, change: FileChange): void {
     const seenMode = this.#seenModes[index] as number
-    const mode = this.#modes[index] as number
+    const mode = this.#targetModes[index] as number
     change.handle = handle
     change.seenGroup = this.#seenGroups[index] as number
     change.seenMode = seenMode
     change.changed = this.#changed[index] as number
-    change.needsSameTime = opensGroup(seenMode & PERMISSIONS, mode)
-    change.group = this.#groups[index] as number
+    change.needsSameTime = widensGroupBits(seenMode & PERMISSIONS, mode)
+    change.group = this.#targetGroups[index] as number
     change.mode = mode
   }
 
-  timeOf(index: number): number {
-    return this.#times[index] as number
+  getInspectedAtMs(index: number): number {
+    return this.#inspectedAtMs[index] as number
   }
 
-  afterOf(index: number): Ownership {
-    return { gid: this.#groups[index] as number, mode: this.#modes[index] as number }
+  getTarget(index: number): Ownership {
+    return { gid: this.#targetGroups[index] as number, mode: this.#targetModes[index] as number }
   }
 
-  /** Whether more than one call is needed to change it. */
-  isTwofold(index: number): boolean {
-    const { gid, mode } = this.seenOf(index)
-    return gid !== this.#groups[index] && mode !== this.#modes[index]
+  /** Returns whether the change needs both chown and chmod. */
+  needsTwoCalls(index: number): boolean {
+    const { gid, mode } = this.getSeen(index)
+    return gid !== this.#targetGroups[index] && mode !== this.#targetModes[index]
   }
 
-  pathOf(index: number): Uint8Array {
-    const start = pathAt(this.#starts[index] as number)
-    return this.#bytes.slice(start, (this.#starts[index + 1] as number) - AFTER_PATH)
+  getPath(index: number): Uint8Array {
+    const start = getPathOffset(this.#starts[index] as number)
+    return this.#bytes.slice(start, (this.#starts[index + 1] as number) - BYTES_AFTER_PATH)
   }
 
-  /** Puts its inode and birth time. */
+  /** Copies inode and birth time. */
   putKey(keys: BigInt64Array, at: number, index: number): void {
-    const start = (this.#starts[index] as number) + KEY
+    const start = (this.#starts[index] as number) + KEY_OFFSET
     keys[at * 2] = this.#view.getBigInt64(start, true)
     keys[at * 2 + 1] = this.#view.getBigInt64(start + 8, true)
   }
 
-  /** The records of some, as the journal takes them; undefined: of all, true until the next inode is added. */
+  /** Returns the encoded records of some inodes; undefined: of all, valid until the next inode is added. */
   records(some: readonly number[] | undefined): Uint8Array {
     if (some === undefined) return this.#bytes.subarray(0, this.#starts[this.count])
-    return joined(some.map((index) => this.#bytes.subarray(this.#starts[index], this.#starts[index + 1])))
+    return concatBytes(some.map((index) => this.#bytes.subarray(this.#starts[index], this.#starts[index + 1])))
   }
 
-  /** @param known what the journal holds of it */
-  recordOf(index: number, known: Encoded | undefined): Encoded {
-    const own = { chunk: this.#view, at: this.#starts[index] as number }
-    return known ? compose(known, own) : own
+  /** @param recorded the journal's record of the inode */
+  getRecord(index: number, recorded: EncodedRecord | undefined): EncodedRecord {
+    const columnsRecord = { chunk: this.#view, at: this.#starts[index] as number }
+    return recorded ? composeRecord(recorded, columnsRecord) : columnsRecord
   }
 }

@@ -3,22 +3,22 @@ import type { WalkCounts } from './report.ts'
 /** Called at most about once a second while a walk runs. */
 export type ProgressListener = (counts: WalkCounts) => void
 
-const EVERY_MS = 1000
+const INTERVAL_MS = 1000
 
-/** Tells how far a walk is. */
-export class Progress {
+/** Reports a walk's progress at intervals. */
+export class ProgressReporter {
   readonly #listener: ProgressListener | undefined
-  #told = performance.now()
+  #reportedAtMs = performance.now()
 
   constructor(listener: ProgressListener | undefined) {
     this.#listener = listener
   }
 
-  /** Told often, it tells seldom. */
-  tell({ visited, changed }: WalkCounts): void {
+  /** Call it often; most calls report nothing. */
+  report({ visited, changed }: WalkCounts): void {
     const now = performance.now()
-    if (now - this.#told < EVERY_MS) return
-    this.#told = now
+    if (now - this.#reportedAtMs < INTERVAL_MS) return
+    this.#reportedAtMs = now
     this.#listener?.({ visited, changed })
   }
 }

@@ -1,12 +1,12 @@
-/** Why an inode was left as it is. */
-export const LEFT_REASONS = [
+/** Reasons why an inode was skipped. */
+export const SKIP_REASONS = [
   'symlink',
   'device',
   'sub-mount',
   'linked outside the volume',
   'changed since by its user',
   'gone or replaced during the walk',
-  // Or what may have been one. Unlike those, it may be somewhere else in the volume, with all that is in it.
+  // Also an entry that may have been a directory. It may now be elsewhere in the volume, with all of its contents.
   'directory gone or replaced during the walk',
   'changed during the walk',
   'privileges not given back',
@@ -16,43 +16,42 @@ export const LEFT_REASONS = [
   'over quota',
 ] as const
 
-export type LeftReason = (typeof LEFT_REASONS)[number]
+export type SkipReason = (typeof SKIP_REASONS)[number]
 
-/** What a walk did: counts of inodes, and for each reason the first few paths, enough to look at. */
+/** Counts of a walk's inodes, and the first few paths for each reason. */
 export interface WalkReport {
   visited: number
   changed: number
   alreadyRight: number
-  left: Partial<Record<LeftReason, { count: number; examples: string[] }>>
+  left: Partial<Record<SkipReason, { count: number; examples: string[] }>>
   /** Why the walk skipped the root of the volume; undefined if it did not. */
-  root?: LeftReason
+  root?: SkipReason
 }
 
-/** Whether all directories were read to their end that were there from the beginning, as far as the walk could tell. */
-export function hasEnteredAll({ left }: WalkReport): boolean {
+/** Returns whether the walk, as far as it can know, read every directory that existed from its start. */
+export function hasEnteredAllDirectories({ left }: WalkReport): boolean {
   return !left['directory gone or replaced during the walk'] && !left['moved during the walk']
 }
 
-/** How far a walk is. */
 export type WalkCounts = Pick<WalkReport, 'visited' | 'changed'>
 
-const MOST_EXAMPLES = 3
-/** The root has no path in the volume. */
+const MAX_EXAMPLES = 3
+/** The root's path is empty. */
 const ROOT = '.'
 
-export function newReport(): WalkReport {
+export function createReport(): WalkReport {
   return { visited: 0, changed: 0, alreadyRight: 0, left: {} }
 }
 
-/** @param path undefined: it is not remembered any more */
-export function leave(report: WalkReport, reason: LeftReason, path: Uint8Array | undefined): void {
-  const entry = entryOf(report, reason)
+/** @param path undefined: it is no longer remembered */
+export function recordSkip(report: WalkReport, reason: SkipReason, path: Uint8Array | undefined): void {
+  const entry = getSkipEntry(report, reason)
   entry.count++
   if (path?.length === 0) report.root = reason
-  if (path && entry.examples.length < MOST_EXAMPLES) entry.examples.push(Buffer.from(path).toString() || ROOT)
+  if (path && entry.examples.length < MAX_EXAMPLES) entry.examples.push(Buffer.from(path).toString() || ROOT)
 }
 
-function entryOf(report: WalkReport, reason: LeftReason) {
+function getSkipEntry(report: WalkReport, reason: SkipReason) {
   const entry = report.left[reason] ?? { count: 0, examples: [] }
   report.left[reason] = entry
   return entry

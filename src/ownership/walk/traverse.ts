@@ -1,119 +1,123 @@
 import type { Dirents } from '../../host/dirents.ts'
 import { errorCode, type Handle, type Inodes, isDirectory, orClosed, type Stat } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import { ignoreVanished, pathBelow } from './entry.ts'
-import { Frames, type OpenFrame } from './frames.ts'
-import type { LeftReason } from './report.ts'
-import { Unrest } from './unrest.ts'
+import { DirectoryStack, type OpenFrame } from './directory-stack.ts'
+import { ignoreVanished, joinPath } from './entry.ts'
+import { LivelockGuard } from './livelock-guard.ts'
+import type { SkipReason } from './report.ts'
 
-/** Where a walk stays: see `isElsewhere`. */
+/** The mount and device that a walk stays on. */
 export type Boundary = Pick<Stat, 'mountId' | 'device'>
 
 /**
- * Another mount, or another device within one, is not walked: a btrfs subvolume has inode numbers of its own.
- * @throws {Refusal} for a file of another device than its directory's, which only an overlay of several file systems has,
- * with xino=off (overlayfs.rst): numbers of its inodes are not unique and do not last, so no record could be trusted
+ * Returns whether an inode is on another mount, or another device within the mount. It is not walked: a btrfs subvolume
+ * has inode numbers of its own.
+ * @throws {Refusal} for a file on another device than its directory's. Only an overlay of several file systems with
+ * xino=off has these (overlayfs.rst). Its inode numbers are neither unique nor stable, so no record could be trusted.
  */
-export function isElsewhere(stat: Boundary & Pick<Stat, 'mode'>, inside: Boundary): boolean {
-  if (stat.mountId !== inside.mountId) return true
-  if (stat.device === inside.device || isDirectory(stat)) return stat.device !== inside.device
+export function isOutsideBoundary(stat: Boundary & Pick<Stat, 'mode'>, boundary: Boundary): boolean {
+  if (stat.mountId !== boundary.mountId) return true
+  if (stat.device === boundary.device || isDirectory(stat)) return stat.device !== boundary.device
   throw new Refusal(
     'the volume lies on an overlay of several file systems whose inodes have no numbers of their own, so what a walk changes could not be put back: ' +
       'mount the overlay with xino=on, or have all of its layers on one file system',
   )
 }
 
-const ANOTHER = 'directory gone or replaced during the walk'
+const DIRECTORY_REPLACED = 'directory gone or replaced during the walk'
 
-/** Called for every inode below the place where a walk began. */
+/** Called for every inode below the base of a walk. */
 export interface Visitor {
   /**
    * Visits some entries of a block.
-   * @returns true where the present one is a directory, which is then entered
+   * @returns true if the present entry is a directory, which is then entered
    */
-  entries(frame: OpenFrame, block: Dirents): boolean
-  /** A directory, after all that is in it. */
-  directory(handle: Handle, path: Uint8Array): void
-  left(reason: LeftReason, path: Uint8Array): void
-  /** Called before `left` for what is on another mount or device. */
-  skippedBoundary?(stat: Stat): void
-  /** Lets go of handles, after the changes they are held for have been made; false: there are none. */
-  makeRoom?(): boolean
+  visitEntries(frame: OpenFrame, block: Dirents): boolean
+  /** Visits a directory after its contents. */
+  visitDirectory(handle: Handle, path: Uint8Array): void
+  skip(reason: SkipReason, path: Uint8Array): void
+  /** Called before `skip` for an inode on another mount or device. */
+  onBoundary?(stat: Stat): void
+  /** Closes handles after the changes that need them; false: there were none. */
+  releaseHandles?(): boolean
 }
 
 /**
- * Walks a tree by handles: entries before their directory, the one where it began left to the caller. Links are not
- * followed, other mounts not entered, nothing is opened for reading but directories. Memory and open handles do not
- * grow with the tree, only (a little) with depth. It yields between entries: whoever drives it has a turn.
+ * Walks a tree by handles. Entries come before their directory; the caller visits the base itself. Links are not
+ * followed, other mounts are not entered, and only directories are opened for reading.
+ * Memory and open handles depend on the depth (a little), not on the size of the tree. It yields between entries, so
+ * that the caller can do other work.
  * @param top the tree's root, and its `stat`
- * @throws {Refusal} where it would not end: the tree changes faster than it can be walked, or has no end
+ * @throws {Refusal} if the walk would not end: the tree changes faster than it can be walked, or is endless
  */
 export function* traverse(
   inodes: Inodes,
   top: Handle,
   stat: Stat,
   visitor: Visitor,
-  unrest = new Unrest(),
+  guard = new LivelockGuard(),
 ): Generator<undefined, void, undefined> {
-  const frames = new Frames(inodes, top, stat, unrest)
+  const stack = new DirectoryStack(inodes, top, stat, guard)
   try {
-    for (let frame = frames.top(); frame; frame = frames.top()) {
+    for (let frame = stack.top(); frame; frame = stack.top()) {
       yield
-      unrest.check()
-      const block = frames.block(frame)
+      guard.check()
+      const block = stack.readBlock(frame)
       if (block === undefined) {
-        if (!frames.atBase()) visitor.directory(frame.handle, frame.path)
-        for (const lost of frames.pop()) visitor.left('moved during the walk', lost)
-      } else if (visitor.entries(frame, block)) {
-        const reason = enter(inodes, frames, frame, block, stat, visitor)
-        if (reason) visitor.left(reason, pathBelow(frame.path, block.name))
+        if (!stack.isAtBase()) visitor.visitDirectory(frame.handle, frame.path)
+        for (const lost of stack.pop()) visitor.skip('moved during the walk', lost)
+      } else if (visitor.visitEntries(frame, block)) {
+        const reason = enterDirectory(inodes, stack, frame, block, stat, visitor)
+        if (reason) visitor.skip(reason, joinPath(frame.path, block.name))
       }
     }
   } finally {
-    frames.close()
+    stack.close()
   }
 }
 
 /**
- * Why what was listed was not entered. It is looked at before it is opened, which could mount something (autofs). What is
- * found in its place is entered.
+ * Enters a listed directory, or returns why it was not entered. It is inspected before it is opened, because opening
+ * could trigger a mount (autofs). A replacement is entered, too.
  */
-function enter(
+function enterDirectory(
   inodes: Inodes,
-  frames: Frames,
+  stack: DirectoryStack,
   parent: OpenFrame,
   { name, inode, isFile }: Dirents,
-  inside: Boundary,
+  boundary: Boundary,
   visitor: Visitor,
-): LeftReason | undefined {
+): SkipReason | undefined {
   const seen = ignoreVanished(() => inodes.statEntry(parent.handle, name))
-  if (seen && isElsewhere(seen, inside)) {
-    visitor.skippedBoundary?.(seen)
+  if (seen && isOutsideBoundary(seen, boundary)) {
+    visitor.onBoundary?.(seen)
     return 'sub-mount'
   }
-  const handle = seen && openWithRoom(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
-  if (handle === undefined) return ANOTHER
+  const handle =
+    seen && openReleasingHandles(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
+  if (handle === undefined) return DIRECTORY_REPLACED
   const stat = orClosed(inodes, handle, inodes.stat)
-  if (isElsewhere(stat, inside)) {
-    visitor.skippedBoundary?.(stat)
+  if (isOutsideBoundary(stat, boundary)) {
+    visitor.onBoundary?.(stat)
     inodes.close(handle)
     return 'sub-mount'
   }
   return orClosed(inodes, handle, () => {
-    // What is in its place is of the time since the walk began; other file systems' lists have numbers of their own.
-    const isAnother = !isFile && stat.inode !== inode && frames.isMoved(parent, stat)
-    if (!frames.push(parent, handle, stat, name)) inodes.close(handle)
-    return isAnother ? ANOTHER : undefined
+    // A replacement is newer than the start of the walk. On other file systems, listed inode numbers can differ from
+    // those of stat.
+    const isAnother = !isFile && stat.inode !== inode && stack.isMoved(parent, stat)
+    if (!stack.push(parent, handle, stat, name)) inodes.close(handle)
+    return isAnother ? DIRECTORY_REPLACED : undefined
   })
 }
 
-/** Opens once more after the handles that are held have been let go of: a process may have few (RLIMIT_NOFILE). */
-export function openWithRoom<T>(visitor: Pick<Visitor, 'makeRoom'>, open: () => T): T {
+/** Opens once more after handles were released, because a process may have few (RLIMIT_NOFILE). */
+export function openReleasingHandles<T>(visitor: Pick<Visitor, 'releaseHandles'>, open: () => T): T {
   try {
     return open()
   } catch (error) {
     const code = errorCode(error)
-    if ((code === 'EMFILE' || code === 'ENFILE') && visitor.makeRoom?.()) return open()
+    if ((code === 'EMFILE' || code === 'ENFILE') && visitor.releaseHandles?.()) return open()
     throw error
   }
 }

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/host/host.ts'
 import {
-  isRegular,
-  isRight,
-  type OwnOrder,
-  ownershipOf,
-  rootMatches,
-  same,
-  wantedOwnership,
-  whyUntouchable,
+  computeOwnership,
+  extractOwnership,
+  findUnchangeableType,
+  type GroupPolicy,
+  isRegularFile,
+  isRootMatching,
+  isSameOwnership,
+  matchesPolicy,
 } from '../../../src/ownership/inode/policy.ts'
 
 const FIFO = 0o010000
@@ -18,14 +18,14 @@ function stat(mode: number, gid = 5): Stat {
   return { mode, gid, uid: 0 } as Stat
 }
 
-const keep = (group: number): OwnOrder => ({ group, access: 'keep' })
-const grant = (group: number): OwnOrder => ({ group, access: 'grant' })
+const keep = (group: number): GroupPolicy => ({ group, access: 'keep' })
+const grant = (group: number): GroupPolicy => ({ group, access: 'grant' })
 
-function expectWanted(found: Stat, order: OwnOrder, mode: number): void {
-  expect(whyUntouchable(found)).toBeUndefined()
-  const wanted = wantedOwnership(found, order)
+function expectWanted(found: Stat, order: GroupPolicy, mode: number): void {
+  expect(findUnchangeableType(found)).toBeUndefined()
+  const wanted = computeOwnership(found, order)
   expect(wanted).toEqual({ gid: order.group, mode })
-  expect(isRight(found, order)).toBe(same(ownershipOf(found), wanted))
+  expect(matchesPolicy(found, order)).toBe(isSameOwnership(extractOwnership(found), wanted))
 }
 
 describe('what a walk wants of an inode', () => {
@@ -68,7 +68,7 @@ describe('what a walk wants of an inode', () => {
     ['a block device', BLOCK_DEVICE | 0o660, 'device'],
     ['a character device', CHARACTER_DEVICE | 0o2666, 'device'],
   ])('is nothing for %s', (_what, mode, leave) => {
-    expect(whyUntouchable(stat(mode))).toBe(leave)
+    expect(findUnchangeableType(stat(mode))).toBe(leave)
   })
 })
 
@@ -81,7 +81,7 @@ it.each<[string, number, number, boolean]>([
   ['a link of the group', SYMLINK | 0o2777, 2000, false],
   ['a device of the group', BLOCK_DEVICE | 0o2660, 2000, false],
 ])('a root with %s: %#', (_what, mode, gid, matches) => {
-  expect(rootMatches(stat(mode, gid), keep(2000))).toBe(matches)
+  expect(isRootMatching(stat(mode, gid), keep(2000))).toBe(matches)
 })
 
 it.each([
@@ -90,12 +90,12 @@ it.each([
   [0o2770, true],
   [0o2777, true],
 ])('a root with mode %o was granted: %s', (mode, matches) => {
-  expect(rootMatches(stat(DIRECTORY | mode, 2000), grant(2000))).toBe(matches)
+  expect(isRootMatching(stat(DIRECTORY | mode, 2000), grant(2000))).toBe(matches)
 })
 
 it('ownership is the group and the bits without the type', () => {
-  expect(ownershipOf(stat(REGULAR | 0o6711))).toEqual({ gid: 5, mode: 0o6711 })
-  expect(ownershipOf(stat(DIRECTORY | 0o1777, 0))).toEqual({ gid: 0, mode: 0o1777 })
+  expect(extractOwnership(stat(REGULAR | 0o6711))).toEqual({ gid: 5, mode: 0o6711 })
+  expect(extractOwnership(stat(DIRECTORY | 0o1777, 0))).toEqual({ gid: 0, mode: 0o1777 })
 })
 
 it.each([
@@ -104,7 +104,7 @@ it.each([
   [{ gid: 5, mode: 0o641 }, false],
   [{ gid: 5, mode: 0o4640 }, false],
 ])('%j is the same as group 5 with 0640: %s', (other, is) => {
-  expect(same({ gid: 5, mode: 0o640 }, other)).toBe(is)
+  expect(isSameOwnership({ gid: 5, mode: 0o640 }, other)).toBe(is)
 })
 
 it.each([
@@ -115,5 +115,5 @@ it.each([
   [FIFO, false],
   [SOCKET, false],
 ])('type %o is a regular file: %s', (type, is) => {
-  expect(isRegular(stat(type | 0o644))).toBe(is)
+  expect(isRegularFile(stat(type | 0o644))).toBe(is)
 })

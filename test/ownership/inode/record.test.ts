@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { DIRECTORY, REGULAR, type Stat } from '../../../src/host/host.ts'
 import {
-  type Found,
+  hasRecordedContent,
   type InodeRecord,
-  isUntouched,
-  meantState,
+  type InodeState,
+  isSameBytes,
   NO_ACL,
-  sameBytes,
+  resolveIntendedOwnership,
 } from '../../../src/ownership/inode/record.ts'
 
 const CAP = Uint8Array.of(1, 0, 0, 2, 0, 0x20, 0, 0)
@@ -27,8 +27,8 @@ function record(before: number, after: number, over: Partial<InodeRecord> = {}):
     size: 3n,
     after: { gid: 2000, mode: after },
     seen: first,
-    meant: first,
-    seenWhole: true,
+    intended: first,
+    capabilityIntact: true,
     forfeited: false,
     settled: false,
     ...over,
@@ -40,7 +40,7 @@ function found(
   mode: number,
   capability: Uint8Array | undefined = undefined,
   over: Partial<Stat> = {},
-): Found {
+): InodeState {
   return { stat: { gid, mode, uid: 0, modified: 10n, size: 3n, ...over } as Stat, capability, acl: undefined }
 }
 
@@ -52,13 +52,13 @@ const CAPABLE = record(0o755, 0o755, { capability: CAP })
 /** A third group: 5, then 2000, and 3000 on the way. */
 const AGAIN = record(0o640, 0o640, {
   seen: { gid: 2000, mode: 0o600 },
-  meant: { gid: 2000, mode: 0o600 },
+  intended: { gid: 2000, mode: 0o600 },
   after: { gid: 3000, mode: 0o660 },
 })
 
 /** With its privileges: an inode that gets its group without them is another case. */
-const isAsLeft = (known: InodeRecord, now: Found) => {
-  const state = meantState(known, now)
+const isAsLeft = (known: InodeRecord, now: InodeState) => {
+  const state = resolveIntendedOwnership(known, now)
   return state !== undefined && !state.forfeit
 }
 
@@ -72,7 +72,7 @@ const users = { uid: 1000 }
 
 describe('an inode is as it was left', () => {
   // With a record that is settled, and with one whose change may have been cut off.
-  it.each<[string, InodeRecord, Found, boolean, boolean]>([
+  it.each<[string, InodeRecord, InodeState, boolean, boolean]>([
     ['as found', FILE, file(5, 0o640), true, true],
     ['as made', FILE, file(2000, 0o640), true, true],
     ['as found, and written to', FILE, file(5, 0o640, undefined, { ...written, ...grown }), true, true],
@@ -149,7 +149,7 @@ describe('an inode is as it was left', () => {
   })
 
   // A chown that was cut off takes a capability away; it never puts one there.
-  it.each<[string, InodeRecord, Found]>([
+  it.each<[string, InodeRecord, InodeState]>([
     ['another capability in its place', CAPABLE, file(2000, 0o755, OTHER_CAP)],
     ['another capability, before the chown', CAPABLE, file(5, 0o755, OTHER_CAP)],
     ['a capability it never had', FILE, file(2000, 0o640, CAP)],
@@ -189,7 +189,7 @@ describe('content is the recorded one', () => {
     ['with a capability, owner not root', CAPABLE, { uid: 1000 }, false],
     ['with a capability, owner not root, mtime moved', CAPABLE, { uid: 1000, modified: 11n }, false],
   ])('%s: %#', (_what, known, over, is) => {
-    expect(isUntouched(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
+    expect(hasRecordedContent(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
   })
 })
 
@@ -202,7 +202,7 @@ it.each<[string, Uint8Array | undefined, Uint8Array | undefined, boolean]>([
   ['another byte', CAP, OTHER_CAP, false],
   ['longer', CAP, Uint8Array.of(...CAP, 0), false],
 ])('bytes, %s: %#', (_what, a, b, are) => {
-  expect(sameBytes(a, b)).toBe(are)
+  expect(isSameBytes(a, b)).toBe(are)
 })
 
 describe('an ACL', () => {
@@ -211,15 +211,15 @@ describe('an ACL', () => {
   const withAcl = (acl: Uint8Array | undefined, gid: number, mode: number) => ({ ...found(gid, mode), acl })
 
   it('that a call gave, before it was interrupted, is its own, with the permission bits that came with it', () => {
-    expect(meantState(given, withAcl(after, 5, 0o660))).toEqual({ gid: 5, mode: 0o660 })
-    expect(meantState({ ...given, settled: true }, withAcl(after, 5, 0o660))).toBeUndefined()
+    expect(resolveIntendedOwnership(given, withAcl(after, 5, 0o660))).toEqual({ gid: 5, mode: 0o660 })
+    expect(resolveIntendedOwnership({ ...given, settled: true }, withAcl(after, 5, 0o660))).toBeUndefined()
   })
 
   it.each([
     ['as it was found', before, 5, 0o640],
     ['as it was left', after, 2000, 0o660],
   ] as const)("%s is nobody else's decision", (_what, acl, gid, mode) => {
-    expect(meantState({ ...given, settled: true }, withAcl(acl, gid, mode))).toEqual({ gid, mode })
+    expect(resolveIntendedOwnership({ ...given, settled: true }, withAcl(acl, gid, mode))).toEqual({ gid, mode })
   })
 
   it.each([
@@ -227,6 +227,6 @@ describe('an ACL', () => {
     ['none any more', undefined, 5, 0o640],
     ['the one that was given, with other permission bits', after, 5, 0o600],
   ] as const)("is a user's decision where it is %s", (_what, acl, gid, mode) => {
-    expect(meantState(given, withAcl(acl, gid, mode))).toBeUndefined()
+    expect(resolveIntendedOwnership(given, withAcl(acl, gid, mode))).toBeUndefined()
   })
 })

@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
-import { keysOf } from '../../../src/ownership/journal/codec.ts'
+import { encodeKeys } from '../../../src/ownership/journal/codec.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { databaseHost, recordWith } from './place.ts'
@@ -46,7 +46,7 @@ function recorded(...batches: InodeRecord[][]): Journal {
 }
 
 function aclsOf(journal: Journal, inode: number): Acls | undefined {
-  const [found] = journal.find(keysOf([{ inode: BigInt(inode), born: 7n }]))
+  const [found] = journal.find(encodeKeys([{ inode: BigInt(inode), born: 7n }]))
   if (found === undefined) return undefined
   const { before, seen, after } = journal.decode(found, true).acl
   return [before, seen, after]
@@ -96,18 +96,18 @@ it('ten thousand inodes with one ACL of a kilobyte take the room of their record
 it('an ACL that no record refers to any more is removed with the records that did, and its room is given back', () => {
   const large = (inode: number) => acl(inode, 50_000)
   const journal = recorded([1, 2, 3, 4, 5].map((inode) => record(inode, [large(inode), large(inode), large(inode)])))
-  journal.find(keysOf([record(1, [])]))
-  journal.forget(keysOf([1, 2, 3, 4].map((inode) => record(inode, []))))
+  journal.find(encodeKeys([record(1, [])]))
+  journal.forget(encodeKeys([1, 2, 3, 4].map((inode) => record(inode, []))))
   journal.confirm()
   expect(rows()).toBe(5)
-  journal.meet(new DataView(keysOf([record(5, [])]).buffer))
-  journal.forgetUnmet()
+  journal.markVisited(new DataView(encodeKeys([record(5, [])]).buffer))
+  journal.forgetUnvisited()
   expect(rows()).toBe(1)
   expect(fs.statSync(path).size).toBeLessThan(200_000)
   for (const one of [journal, next()]) expect(aclsOf(one, 5)).toEqual([large(5), large(5), large(5)])
   journal.settle(journal.append([record(1, [large(1), large(5), large(6)])]))
   for (const one of [journal, next()]) expect(aclsOf(one, 1)).toEqual([large(1), large(5), large(6)])
-  journal.forget(keysOf([record(1, []), record(5, [])]))
+  journal.forget(encodeKeys([record(1, []), record(5, [])]))
   journal.confirm()
   expect(rows()).toBe(0)
 })
@@ -134,7 +134,7 @@ it.each([
   database((journal) => journal.exec(sql))
   for (const isReading of [false, true]) {
     const journal = next(isReading)
-    expect(() => journal.find(keysOf([record(2, [])]))).toThrow(Refusal)
+    expect(() => journal.find(encodeKeys([record(2, [])]))).toThrow(Refusal)
     expect(() => journal.isEmpty()).toThrow(
       /^the ownership journal .* cannot be used \(.*[aA][cC][lL].*\), so nothing more/,
     )
@@ -155,13 +155,13 @@ it('ACLs count for the quota, and for what is more than the inodes of a volume n
   const journal = recorded([1, 2, 3].map((inode) => record(inode, [acl(inode, 60_000), acl(0), acl(0)])))
   expect([journal.isLargerThan(180_000), journal.isLargerThan(190_000)]).toEqual([true, false])
   expect(journal.isOvergrown(3)).toBe(false)
-  journal.limitTo({ most: 600_000, given: 600_000, give: () => 0 })
+  journal.setQuota({ maxBytes: 600_000, reservedBytes: 600_000, reserve: () => 0 })
   const more = () => {
     for (let inode = 10; inode < 40; inode++)
       journal.append([record(inode, [acl(inode, 60_000), undefined, undefined])])
   }
   expect(more).toThrow('"stateQuota"')
-  journal.limitTo(undefined)
+  journal.setQuota(undefined)
   more()
   expect(journal.isOvergrown(33)).toBe(true)
   expect(aclsOf(journal, 39)).toEqual([acl(39, 60_000), undefined, undefined])

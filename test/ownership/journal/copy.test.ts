@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
-import { keysOf } from '../../../src/ownership/journal/codec.ts'
-import { JournalSnapshot, type Row, writeJournal } from '../../../src/ownership/journal/copy.ts'
+import { encodeKeys } from '../../../src/ownership/journal/codec.ts'
+import { type JournalRow, JournalSnapshot, writeJournal } from '../../../src/ownership/journal/copy.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
-import { RowCheck } from '../../../src/ownership/journal/row-check.ts'
+import { RowChecker } from '../../../src/ownership/journal/row-check.ts'
 import { databaseHost, recordWith } from './place.ts'
 
 const host = databaseHost()
 const VOLUME = 'fs-2-3'
-const PLENTY = { most: 2 ** 30, given: 2 ** 30, give: () => 0 }
+const PLENTY = { maxBytes: 2 ** 30, reservedBytes: 2 ** 30, reserve: () => 0 }
 const LARGE = 65_536
 
 let top: string
@@ -37,7 +37,8 @@ function recordAll(inodes: readonly InodeRecord[]): void {
   journal.confirm()
 }
 
-const copied = (rows: Iterable<Row>): Row[] => Array.from(rows, (row) => ({ ...row, bytes: row.bytes.slice() }))
+const copied = (rows: Iterable<JournalRow>): JournalRow[] =>
+  Array.from(rows, (row) => ({ ...row, bytes: row.bytes.slice() }))
 
 function database(sql: string): void {
   const journal = new DatabaseSync(path)
@@ -61,7 +62,7 @@ it('a journal is at its copy what it was, with the numbers of its ACLs, and goes
   journal.settle(journal.append([record(5, acl(1)), record(6, acl(9))]))
   journal.confirm()
   const acls = [1, 2, 3, 4, 5, 6].map((inode) => {
-    const [found] = journal.find(keysOf([{ inode: BigInt(inode), born: 7n }]))
+    const [found] = journal.find(encodeKeys([{ inode: BigInt(inode), born: 7n }]))
     return found && journal.decode(found, true).acl.before
   })
   expect(acls).toEqual([acl(1), acl(0), acl(1), undefined, acl(1), acl(9)])
@@ -76,8 +77,8 @@ it('it is that of one moment, whatever is recorded and removed meanwhile', () =>
   recordAll([record(3, acl(3))])
   {
     using journal = Journal.open(host, path, VOLUME, true)
-    journal.meet(new DataView(keysOf([{ inode: 3n, born: 7n }]).buffer))
-    journal.forgetUnmet()
+    journal.markVisited(new DataView(encodeKeys([{ inode: 3n, born: 7n }]).buffer))
+    journal.forgetUnvisited()
   }
   expect(copied(snapshot.rows())).toEqual(before)
   using now = new JournalSnapshot(host, path, VOLUME, true)
@@ -99,11 +100,11 @@ it('of many large ACLs few are in memory', () => {
   const MANY = 400
   recordAll(Array.from({ length: MANY }, (_, inode) => record(inode, acl(inode, LARGE))))
   using snapshot = new JournalSnapshot(host, path, VOLUME, true)
-  const check = new RowCheck(VOLUME, MANY)
+  const check = new RowChecker(VOLUME, MANY)
   const before = process.memoryUsage().arrayBuffers
   let most = 0
   for (const row of snapshot.rows()) {
-    check.next(row)
+    check.checkNext(row)
     most = Math.max(most, process.memoryUsage().arrayBuffers - before)
   }
   expect(most).toBeLessThan(4_000_000)
@@ -122,7 +123,11 @@ it('a copy asks for the room that it needs, and gets no more than the most', asy
   }
   const write = (most: number) => {
     const copy = { rows: copied(snapshot.rows()), unsettled: [], disk: undefined }
-    return writeJournal(host, `${top}/${most}.db`, VOLUME, copy, { most, given: 100_000, give })
+    return writeJournal(host, `${top}/${most}.db`, VOLUME, copy, {
+      maxBytes: most,
+      reservedBytes: 100_000,
+      reserve: give,
+    })
   }
   await write(2 ** 30)
   expect(asked.length).toBeGreaterThan(0)

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Host } from '../../../src/host/host.ts'
 import { type InodeRecord, NO_ACL } from '../../../src/ownership/inode/record.ts'
-import { isCorrupt } from '../../../src/ownership/journal/checks.ts'
-import { keysOf } from '../../../src/ownership/journal/codec.ts'
+import { isCorruptError } from '../../../src/ownership/journal/checks.ts'
+import { encodeKeys } from '../../../src/ownership/journal/codec.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryHost } from '../../memory-host/index.ts'
@@ -27,8 +27,8 @@ function record(inode: bigint, over: Partial<InodeRecord> = {}): InodeRecord {
     size: 3n,
     after: { gid: 2000, mode: 0o4755 },
     seen: { gid: 5, mode: 0o4755 },
-    meant: { gid: 5, mode: 0o4755 },
-    seenWhole: true,
+    intended: { gid: 5, mode: 0o4755 },
+    capabilityIntact: true,
     forfeited: false,
     settled: false,
     ...over,
@@ -63,7 +63,7 @@ function finish(journal: Journal): void {
 }
 
 function find(journal: Journal, inode: bigint, born: bigint): InodeRecord | undefined {
-  const [found] = journal.find(keysOf([{ inode, born }]))
+  const [found] = journal.find(encodeKeys([{ inode, born }]))
   return found && journal.decode(found, found.settled)
 }
 
@@ -127,7 +127,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
 
   const unfinished = (journal: Journal) =>
     journal
-      .unfinished()
+      .readUnfinished()
       .map(({ inode }) => inode)
       .sort((a, b) => (a < b ? -1 : 1))
   const settled = (journal: Journal, inode: bigint) => find(journal, inode, 7n)?.settled
@@ -136,11 +136,11 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const journal = next()
     expect(journal.isEmpty()).toBe(true)
     expect(find(journal, 1n, 7n)).toBeUndefined()
-    expect(journal.unfinished()).toEqual([])
+    expect(journal.readUnfinished()).toEqual([])
     finish(journal)
     recordNext(journal, [record(1n)])
     expect(journal.isEmpty()).toBe(false)
-    forget(journal, keysOf([record(1n)]))
+    forget(journal, encodeKeys([record(1n)]))
     expect(journal.isEmpty()).toBe(true)
     finish(journal)
     expect(next().isEmpty()).toBe(true)
@@ -167,27 +167,27 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       plain(2n, { capability: CAP }),
       plain(3n),
       plain(4n),
-      plain(5n, { seenWhole: false }),
+      plain(5n, { capabilityIntact: false }),
     ])
     recordNext(begun, [plain(3n, { before: { gid: 2000, mode: 0o755 }, after: { gid: 3000, mode: 0o750 } })])
-    const keys = keysOf([1n, 2n, 3n, 4n, 5n, 6n].map((inode) => ({ inode, born: 7n })))
-    expect(begun.statesOf(keys)[2]).toBe('wait')
-    forget(begun, keysOf([{ inode: 4n, born: 7n }]))
-    expect(begun.statesOf(keys)[3]).toBeUndefined()
+    const keys = encodeKeys([1n, 2n, 3n, 4n, 5n, 6n].map((inode) => ({ inode, born: 7n })))
+    expect(begun.findStates(keys)[2]).toBe('wait')
+    forget(begun, encodeKeys([{ inode: 4n, born: 7n }]))
+    expect(begun.findStates(keys)[3]).toBeUndefined()
     finish(begun)
     const { before, after } = plain(1n)
     const third = { before, after: { gid: 3000, mode: 0o750 } }
     const expected = [{ before, after }, 'other', third, undefined, 'other', undefined]
-    expect(begun.statesOf(keys)).toEqual(expected)
-    expect(next().statesOf(keys)).toEqual(expected)
+    expect(begun.findStates(keys)).toEqual(expected)
+    expect(next().findStates(keys)).toEqual(expected)
     recordNext(next(), [plain(1n)])
-    expect(next().statesOf(keys)[0]).toBe('other')
+    expect(next().findStates(keys)[0]).toBe('other')
   })
 
   it('settles a batch that was recorded together with what is forgotten', () => {
     const journal = next()
     recordNext(journal, [record(1n)])
-    forget(journal, keysOf([record(1n)]))
+    forget(journal, encodeKeys([record(1n)]))
     const number = journal.append([record(2n)])
     expect(unfinished(journal)).toEqual([2n])
     journal.settle(number)
@@ -200,7 +200,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const one = journal.append([record(1n), record(2n)])
     const other = journal.append([record(2n)])
     journal.settle(one)
-    journal.forget(keysOf([record(1n), record(2n)]))
+    journal.forget(encodeKeys([record(1n), record(2n)]))
     journal.settle(other)
     finish(journal)
     expect([find(journal, 1n, 7n), find(journal, 2n, 7n)?.before]).toEqual([undefined, record(2n).before])
@@ -218,7 +218,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('takes a batch of none', () => {
     const journal = next()
     recordNext(journal, [])
-    forget(journal, keysOf([]))
+    forget(journal, encodeKeys([]))
     finish(journal)
     expect(journal.isEmpty()).toBe(true)
   })
@@ -226,7 +226,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('gives back what was recorded, to the next process as well', () => {
     const plain = record(1n)
     const capable = record(2n, { capability: CAP, before: { gid: 4294967294, mode: 0o7777 }, uid: 4294967294 })
-    const old = record(3n, { modified: -1n, size: 2n ** 63n - 1n, seen: { gid: 0, mode: 0 }, seenWhole: false })
+    const old = record(3n, { modified: -1n, size: 2n ** 63n - 1n, seen: { gid: 0, mode: 0 }, capabilityIntact: false })
     const journal = next()
     recordNext(journal, [plain, capable, old])
     for (const r of [plain, capable, old]) expect(find(journal, r.inode, 7n)).toEqual(r)
@@ -246,12 +246,12 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       modified: 8n,
       size: 9n,
       seen: { gid: 2000, mode: 0o755 },
-      meant: { gid: 2000, mode: 0o4755 },
-      seenWhole: false,
+      intended: { gid: 2000, mode: 0o4755 },
+      capabilityIntact: false,
       after: { gid: 3000, mode: 0o750 },
     })
-    const { modified, size, seen, meant, seenWhole, after } = second
-    const both = { ...first, modified, size, seen, meant, seenWhole, after }
+    const { modified, size, seen, intended, capabilityIntact, after } = second
+    const both = { ...first, modified, size, seen, intended, capabilityIntact, after }
     const journal = next()
     recordNext(journal, [first])
     recordNext(journal, [second])
@@ -272,7 +272,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('records anew what was forgotten', () => {
     const journal = next()
     recordNext(journal, [record(1n, { capability: CAP })])
-    forget(journal, keysOf([{ inode: 1n, born: 7n }]))
+    forget(journal, encodeKeys([{ inode: 1n, born: 7n }]))
     const anew = record(1n, { before: { gid: 9, mode: 0o600 } })
     recordNext(journal, [anew])
     expect(find(journal, 1n, 7n)).toEqual(anew)
@@ -284,7 +284,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const journal = next()
     recordNext(journal, records)
     for (const r of records) expect(find(journal, 1n, r.born)).toEqual(r)
-    forget(journal, keysOf([{ inode: 1n, born: -1n }]))
+    forget(journal, encodeKeys([{ inode: 1n, born: -1n }]))
     expect(births.map((born) => find(journal, 1n, born)?.uid)).toEqual([0, 1, undefined, 3])
   })
 
@@ -297,7 +297,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(unfinished(journal)).toEqual(numbers)
     expect(find(journal, 2n ** 53n, 7n)).toBeUndefined()
     expect(find(journal, 2n ** 64n - 3n, 7n)).toBeUndefined()
-    forget(journal, keysOf([{ inode: 2n ** 64n - 1n, born: 7n }]))
+    forget(journal, encodeKeys([{ inode: 2n ** 64n - 1n, born: 7n }]))
     expect(unfinished(journal)).toEqual(numbers.slice(0, -1))
   })
 
@@ -312,7 +312,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)?.path).toEqual(path)
     expect(
       next()
-        .unfinished()
+        .readUnfinished()
         .map((r) => r.path),
     ).toEqual([path])
   })
@@ -341,7 +341,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
 
     it('on disk only if the volume could be synced', () => {
       const journal = next()
-      journal.syncBy(() => {
+      journal.setVolumeSync(() => {
         throw new Error('EIO')
       })
       recordNext(journal, [record(1n)])
@@ -390,11 +390,11 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     it('until its inodes are forgotten', () => {
       dying([record(1n), record(2n)])
       const second = next()
-      forget(second, keysOf([record(1n)]))
+      forget(second, encodeKeys([record(1n)]))
       finish(second)
       expect(unfinished(next())).toEqual([2n])
       const third = next()
-      forget(third, keysOf([record(2n)]))
+      forget(third, encodeKeys([record(2n)]))
       finish(third)
       expect(unfinished(next())).toEqual([])
       expect(next().isEmpty()).toBe(true)
@@ -440,11 +440,11 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       const once = rows()
       for (const gid of [3000, 4000, 5000]) {
         const journal = next()
-        journal.find(keysOf(many()))
+        journal.find(encodeKeys(many()))
         recordNext(journal, many({ before: { gid: 1, mode: 1 }, after: { gid, mode: 0o4755 } }))
         finish(journal)
       }
-      expect(next().unfinished()).toEqual([])
+      expect(next().readUnfinished()).toEqual([])
       expect(rows()).toBeLessThan(once * 2.5)
       const last = next()
       for (const inode of [0n, 17n, BigInt(MANY - 1)]) {
@@ -455,7 +455,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     it('and has nothing left when all is put back, not of a process that died either', () => {
       dying(many())
       const journal = next()
-      forget(journal, keysOf(many()))
+      forget(journal, encodeKeys(many()))
       expect(journal.isNew()).toBe(false)
       finish(journal)
       expect([journal.isEmpty(), journal.isNew(), rows()]).toEqual([true, true, 0])
@@ -471,7 +471,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       finish(first)
       dying([record(MANY_AND_ONE)])
       const journal = next()
-      forget(journal, keysOf(many()))
+      forget(journal, encodeKeys(many()))
       finish(journal)
       expect(unfinished(next())).toEqual([MANY_AND_ONE])
       expect(find(next(), MANY_AND_ONE, 7n)).toEqual(record(MANY_AND_ONE))
@@ -604,7 +604,7 @@ it.each<[string, unknown, boolean]>([
   ['SQLITE_FULL', { errcode: 13 }, false],
   ['SQLITE_CANTOPEN', { errcode: 14 }, false],
 ])('a journal stopped by %s is damaged: %#', (_what, cause, is) => {
-  expect(isCorrupt(cause)).toBe(is)
+  expect(isCorruptError(cause)).toBe(is)
 })
 
 describe('the baseline of a journal', () => {
@@ -637,7 +637,7 @@ describe('the baseline of a journal', () => {
     }
     expect(find(journal, 3n, 7n)?.baseline).toBeUndefined()
     expect(find(journal, 2n, 7n)).toMatchObject({ capability: CAP })
-    expect(journal.statesOf(keysOf([1n, 3n].map((inode) => ({ inode, born: 7n }))))).toEqual([
+    expect(journal.findStates(encodeKeys([1n, 3n].map((inode) => ({ inode, born: 7n }))))).toEqual([
       'other',
       expect.anything(),
     ])

@@ -27,8 +27,8 @@ export function recordWith(inode: number, acl: InodeRecord['acl']): InodeRecord 
     size: 3n,
     after: { gid: 2000, mode: 0o640 },
     seen: state,
-    meant: state,
-    seenWhole: true,
+    intended: state,
+    capabilityIntact: true,
     forfeited: false,
     settled: true,
   }

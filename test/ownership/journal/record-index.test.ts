@@ -11,7 +11,7 @@ function key(inode: bigint, born: bigint): DataView {
 
 function placesOf(index: RecordIndex, bytes: DataView): number[] {
   const entry = index.find(bytes, 0)
-  return entry === undefined ? [] : [index.firstIn(entry), index.lastIn(entry)]
+  return entry === undefined ? [] : [index.getFirst(entry), index.getLast(entry)]
 }
 
 const steps = fc.array(

@@ -1,8 +1,11 @@
 import { expect, it } from 'vitest'
-import { NO_STATES, type States, StateTable } from '../../../src/ownership/journal/state-table.ts'
+import { NO_STATE_ID, type RecordedStates, StateTable } from '../../../src/ownership/journal/state-table.ts'
 
-const ids = (table: StateTable, all: States[]) => all.map(({ before, after }) => table.idOf(before, after))
-const states = (gid: number, mode = 0o640): States => ({ before: { gid, mode: 0o600 }, after: { gid: 2000, mode } })
+const ids = (table: StateTable, all: RecordedStates[]) => all.map(({ before, after }) => table.assignId(before, after))
+const states = (gid: number, mode = 0o640): RecordedStates => ({
+  before: { gid, mode: 0o600 },
+  after: { gid: 2000, mode },
+})
 
 it('gives equal states one number, and tells what a number stands for', () => {
   const table = new StateTable()
@@ -10,13 +13,13 @@ it('gives equal states one number, and tells what a number stands for', () => {
   const found = ids(table, all)
   expect(new Set(found).size).toBe(3)
   expect(found.map((id) => table.get(id))).toEqual(all)
-  expect(table.get(NO_STATES)).toBeUndefined()
+  expect(table.get(NO_STATE_ID)).toBeUndefined()
 })
 
 it('does not grow with a volume whose users made each file another', () => {
   const table = new StateTable()
   const all = Array.from({ length: 10_000 }, (_, gid) => states(gid))
   const found = ids(table, all)
-  expect(found.filter((id) => id !== NO_STATES)).toHaveLength(4096)
-  expect(ids(table, [states(5), states(9_999)])).toEqual([found[5], NO_STATES])
+  expect(found.filter((id) => id !== NO_STATE_ID)).toHaveLength(4096)
+  expect(ids(table, [states(5), states(9_999)])).toEqual([found[5], NO_STATE_ID])
 })

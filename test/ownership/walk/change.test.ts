@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type Inodes, SystemError } from '../../../src/host/host.ts'
-import { ACCESS_ACL, CAPABILITY, look, type OpenInode } from '../../../src/ownership/inode/attributes.ts'
-import { ownershipOf } from '../../../src/ownership/inode/policy.ts'
-import { type InodeRecord, recordOf } from '../../../src/ownership/inode/record.ts'
-import { isNeeded, makeChange } from '../../../src/ownership/walk/change.ts'
-import { newReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
+import { ACCESS_ACL, CAPABILITY, inspectInode, type OpenInode } from '../../../src/ownership/inode/attributes.ts'
+import { extractOwnership } from '../../../src/ownership/inode/policy.ts'
+import { createInodeRecord, type InodeRecord } from '../../../src/ownership/inode/record.ts'
+import { applyChange, isChangeNeeded } from '../../../src/ownership/walk/change.ts'
+import { createReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
 
@@ -18,7 +18,7 @@ let report: WalkReport
 beforeEach(() => {
   volume = new MemoryVolume()
   inodes = volume.host.inodes
-  report = newReport()
+  report = createReport()
 })
 
 interface Order {
@@ -40,11 +40,11 @@ function arrange({ mode = '0640', group = 0, wanted, capability, acl }: Order = 
   const handle = inodes.openEntry(top, FILE)
   if (capability) inodes.setAttribute(handle, CAPABILITY, capability)
   if (acl) inodes.setAttribute(handle, ACCESS_ACL, acl[0])
-  const inode = look(inodes, handle, inodes.stat(handle), Date.now(), inodes.attributeNames(handle, top, FILE))
-  const now = ownershipOf(inode.stat)
+  const inode = inspectInode(inodes, handle, inodes.stat(handle), Date.now(), inodes.attributeNames(handle, top, FILE))
+  const now = extractOwnership(inode.stat)
   const after = { gid: 2000, mode: wanted ?? now.mode }
   volume.world.actions.length = 0
-  return { inode, record: recordOf(undefined, inode, FILE, now, after, acl?.[1] ?? inode.acl) }
+  return { inode, record: createInodeRecord(undefined, inode, FILE, now, after, acl?.[1] ?? inode.acl) }
 }
 
 const calls = () => volume.world.actions.map((action) => action.replace('/volume/a ', '').replace('/volume/a', ''))
@@ -80,7 +80,7 @@ describe('a change', () => {
       volume.fs.chmodSync(path(), 0o770)
       volume.fs.utimesSync(path(), mtime, mtime)
     }
-    expect(makeChange(inodes, item, report)).toBe('made')
+    expect(applyChange(inodes, item, report)).toBe('made')
     expect(calls()).toEqual(['chown 2000', `setxattr ${ACCESS_ACL}`, 'chmod 4770', `setxattr ${CAPABILITY}`])
     expect(now()).toEqual({ gid: 2000, mode: '4770' })
     expect(report).toMatchObject({ changed: 1, left: {} })
@@ -91,18 +91,18 @@ describe('a change', () => {
     inodes.chown(item.inode.handle, 2000)
     inodes.chmod(item.inode.handle, 0o4750)
     volume.world.actions.length = 0
-    expect(makeChange(inodes, item, report)).toBe('made')
+    expect(applyChange(inodes, item, report)).toBe('made')
     expect([calls(), report.changed, report.alreadyRight]).toEqual([[], 0, 1])
   })
 
   it('gives no group to what has it, whatever else it needs', () => {
     const item = arrange({ group: 2000, wanted: 0o660 })
-    expect(makeChange(inodes, item, report)).toBe('made')
+    expect(applyChange(inodes, item, report)).toBe('made')
     expect(calls()).toEqual(['chmod 660'])
   })
 
   it('changes no mode where the group is all there is to give', () => {
-    expect(makeChange(inodes, arrange(), report)).toBe('made')
+    expect(applyChange(inodes, arrange(), report)).toBe('made')
     expect(calls()).toEqual(['chown 2000'])
   })
 
@@ -114,7 +114,7 @@ describe('a change', () => {
     const item = arrange()
     change()
     const before = now()
-    expect(makeChange(inodes, item, report)).toBe(outcome)
+    expect(applyChange(inodes, item, report)).toBe(outcome)
     expect(now()).toEqual(before)
     expect(report.left).toEqual({ 'changed during the walk': { count: 1, examples: ['a'] } })
   })
@@ -122,14 +122,14 @@ describe('a change', () => {
   it('gives no privileges to what was written to before it, and leaves that', () => {
     const item = arrange({ mode: '4750' })
     write()
-    expect(makeChange(inodes, item, report)).toBe('untouched')
+    expect(applyChange(inodes, item, report)).toBe('untouched')
     expect([calls(), now()]).toEqual([[], { gid: 0, mode: '4750' }])
   })
 
   it.each(['chown', 'chmod'] as const)('takes privileges away from what was written to after its %s', (call) => {
     const item = arrange({ mode: '4750', capability: CAP })
     after(call, write)
-    expect(makeChange(inodes, item, report)).toBe('made')
+    expect(applyChange(inodes, item, report)).toBe('made')
     expect(now()).toEqual({ gid: 2000, mode: '750' })
     expect(inodes.getAttribute(item.inode.handle, CAPABILITY)).toBeUndefined()
     // What a write has changed before is not given them for a moment either.
@@ -140,7 +140,7 @@ describe('a change', () => {
     const item = arrange({ wanted: 0o660 })
     inodes.setAttribute(item.inode.handle, ACCESS_ACL, ACL)
     volume.world.actions.length = 0
-    expect(makeChange(inodes, item, report)).toBe('untouched')
+    expect(applyChange(inodes, item, report)).toBe('untouched')
     expect(calls()).toEqual([])
   })
 })
@@ -159,7 +159,7 @@ describe('a change that the kernel refuses', () => {
   ])('for a reason of the inode (%s) is reported, and the walk goes on', (code, reason) => {
     const item = arrange()
     refuse('chown', code)
-    expect(makeChange(inodes, item, report)).toBe('untouched')
+    expect(applyChange(inodes, item, report)).toBe('untouched')
     expect(report).toMatchObject({ changed: 0, left: { [reason]: { count: 1, examples: ['a'] } } })
   })
 
@@ -167,27 +167,27 @@ describe('a change that the kernel refuses', () => {
     const item = arrange()
     refuse('chown', 'EPERM')
     const record = { ...item.record, before: { gid: 9, mode: 0o640 } }
-    expect(makeChange(inodes, { ...item, record }, report)).toBe('refused')
+    expect(applyChange(inodes, { ...item, record }, report)).toBe('refused')
   })
 
   it('for any other reason ends the walk', () => {
     const item = arrange()
     refuse('chown', 'EIO')
-    expect(() => makeChange(inodes, item, report)).toThrow('EIO')
+    expect(() => applyChange(inodes, item, report)).toThrow('EIO')
   })
 
   it('half way ends the walk: the next call must finish it', () => {
     const item = arrange({ wanted: 0o660 })
     refuse('chmod', 'EPERM')
-    expect(() => makeChange(inodes, item, report)).toThrow('EPERM')
+    expect(() => applyChange(inodes, item, report)).toThrow('EPERM')
     expect(now()).toEqual({ gid: 2000, mode: '640' })
   })
 
   it('where a call was interrupted before ends it too, and so does a user who changes the file meanwhile', () => {
     const item = arrange({ mode: '0640' })
-    const half = { ...item, record: { ...item.record, meant: { gid: 0, mode: 0o4640 } } }
+    const half = { ...item, record: { ...item.record, intended: { gid: 0, mode: 0o4640 } } }
     volume.fs.chownSync(path(), 0, 4000)
-    expect(() => makeChange(inodes, half, report)).toThrow('the next call goes on')
+    expect(() => applyChange(inodes, half, report)).toThrow('the next call goes on')
   })
 })
 
@@ -203,5 +203,5 @@ it.each<[string, Partial<InodeRecord>, boolean]>([
   ['the capability is forfeited', { after: { gid: 0, mode: 0o640 }, capability: CAP, forfeited: true }, false],
 ])('a change is needed where %s: %s', (_what, over, needed) => {
   const { inode, record } = arrange()
-  expect(isNeeded(inode, { ...record, ...over })).toBe(needed)
+  expect(isChangeNeeded(inode, { ...record, ...over })).toBe(needed)
 })

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { SystemError } from '../../../src/host/host.ts'
-import { ignoreVanished, pathBelow } from '../../../src/ownership/walk/entry.ts'
+import { ignoreVanished, joinPath } from '../../../src/ownership/walk/entry.ts'
 
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text))
-const below = (directory: string, name: string) => Buffer.from(pathBelow(bytes(directory), bytes(name))).toString()
+const below = (directory: string, name: string) => Buffer.from(joinPath(bytes(directory), bytes(name))).toString()
 
 it.each([
   ['', '', ''],

@@ -1,22 +1,22 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FirstNames, HardLinks, type Sighting } from '../../../src/ownership/walk/hard-links.ts'
-import { nameNumber } from '../../../src/ownership/walk/name-set.ts'
+import { FirstLinks, HardLinks, type LinkSighting } from '../../../src/ownership/walk/hard-links.ts'
+import { hashName } from '../../../src/ownership/walk/name-set.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { holds } from '../../property/holds.ts'
 
-const numberOf = (name: string) => nameNumber({ inode: 1n, born: 1n }, Buffer.from(name))
+const numberOf = (name: string) => hashName({ inode: 1n, born: 1n }, Buffer.from(name))
 
 /** Inode, its links, its ctime, the name it is seen under. */
 type Sight = [inode: bigint, links: number, changed: number, name: string]
 
-function sighting([inode, links, changed, name]: Sight, over: Partial<Sighting> = {}): Sighting {
+function sighting([inode, links, changed, name]: Sight, over: Partial<LinkSighting> = {}): LinkSighting {
   return {
     inode,
     born: 1n,
     links,
     changed,
-    at: changed + 1000,
+    statTimeMs: changed + 1000,
     name: numberOf(name),
     path: Buffer.from(name),
     ...over,
@@ -26,7 +26,7 @@ function sighting([inode, links, changed, name]: Sight, over: Partial<Sighting> 
 function walk(sights: Sight[]): { completed: string[]; outside: (string | undefined)[] } {
   const links = new HardLinks()
   const completed = sights.filter((sight) => links.addName(sighting(sight)))
-  const outside = [...links.outside()].map((path) => path && Buffer.from(path).toString())
+  const outside = [...links.listOutside()].map((path) => path && Buffer.from(path).toString())
   return { completed: completed.map(([, , , name]) => name), outside }
 }
 
@@ -157,9 +157,9 @@ it('a name that is met twice is one name', () => {
 
 it('a name is not counted when the next rename might not show in ctime', () => {
   const links = new HardLinks()
-  expect(links.addName(sighting([1n, 2, 7, 'a'], { at: 10 }))).toBe(false)
+  expect(links.addName(sighting([1n, 2, 7, 'a'], { statTimeMs: 10 }))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(false)
-  expect([...links.outside()]).toEqual([Buffer.from('b')])
+  expect([...links.listOutside()]).toEqual([Buffer.from('b')])
 })
 
 it('counts as a set of names for each inode and ctime does, whatever is met', () => {
@@ -187,7 +187,7 @@ it('counts as a set of names for each inode and ctime does, whatever is met', ()
         else model.set(inode, seen)
         expect(links.addName(sighting(sight))).toBe(isWhole)
       }
-      expect([...links.outside()].length).toBe(model.size)
+      expect([...links.listOutside()].length).toBe(model.size)
     },
     200,
   )
@@ -234,21 +234,21 @@ describe('more than can be remembered', () => {
       expect(links.addName(sighting([BigInt(at), 3, 7, `c${at}`]))).toBe(true)
       expect(links.addName(sighting([-1n, 1_000_000, at, `d${at}`]))).toBe(false)
     }
-    expect([...links.outside()].map((path) => path && Buffer.from(path).toString())).toEqual(['d19999'])
+    expect([...links.listOutside()].map((path) => path && Buffer.from(path).toString())).toEqual(['d19999'])
   })
 
   it('are the paths of many inodes: their number is still right', () => {
     const links = new HardLinks()
     const MANY = 50_000
     for (let at = 0; at < MANY; at++) links.addName(sighting([BigInt(at), 2, 7, `many/${at}`]))
-    const outside = [...links.outside()]
+    const outside = [...links.listOutside()]
     expect(outside.length).toBe(MANY)
     expect(outside[0]).toBeDefined()
     expect(outside.at(-1)).toBeUndefined()
   })
 
   it('are first names: an inode may be met as a new one, and not for ever', () => {
-    const names = new FirstNames(2)
+    const names = new FirstLinks(2)
     const add = (inode: bigint) => names.addName({ inode, born: 1n })
     expect([add(1n), add(1n), add(2n), add(2n)]).toEqual([true, false, true, false])
     expect([add(1n), add(3n), add(3n), add(1n)]).toEqual([false, true, false, true])

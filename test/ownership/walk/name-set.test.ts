@@ -1,23 +1,23 @@
 import { expect, it } from 'vitest'
-import { NameSet, nameNumber } from '../../../src/ownership/walk/name-set.ts'
+import { hashName, NameSet } from '../../../src/ownership/walk/name-set.ts'
 
 const HERE = { inode: 1n, born: 1n }
 
 it('names are told apart by their directory, and by all their bytes', () => {
   const directories = [HERE, { inode: 1n, born: 2n }, { inode: 2n ** 63n, born: 1n }, { inode: 1n, born: 2n ** 40n }]
-  const numbers = directories.map((directory) => nameNumber(directory, Buffer.from('a')))
+  const numbers = directories.map((directory) => hashName(directory, Buffer.from('a')))
   numbers.push(
-    nameNumber(HERE, Uint8Array.of(0xff)),
-    nameNumber(HERE, Uint8Array.of(0xfe)),
-    nameNumber(HERE, Buffer.from('ab')),
+    hashName(HERE, Uint8Array.of(0xff)),
+    hashName(HERE, Uint8Array.of(0xfe)),
+    hashName(HERE, Buffer.from('ab')),
   )
   expect(new Set(numbers).size).toBe(numbers.length)
-  expect(nameNumber({ ...HERE }, Buffer.from('a'))).toBe(numbers[0])
+  expect(hashName({ ...HERE }, Buffer.from('a'))).toBe(numbers[0])
   for (const number of numbers) expect(number).toSatisfy((n: number) => Number.isSafeInteger(n - 1) && n > 0)
 })
 
 it('a name counts once, however many there are', () => {
-  const names = Array.from({ length: 200_000 }, (_, index) => nameNumber(HERE, Buffer.from(`file-${index}`)))
+  const names = Array.from({ length: 200_000 }, (_, index) => hashName(HERE, Buffer.from(`file-${index}`)))
   expect(new Set(names).size).toBe(names.length)
   const set = new NameSet()
   for (const [index, name] of names.entries()) {

@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type Handle, SystemError } from '../../../src/host/host.ts'
-import { look } from '../../../src/ownership/inode/attributes.ts'
-import { type InodeRecord, recordOf } from '../../../src/ownership/inode/record.ts'
-import { decode, encode, joined, split } from '../../../src/ownership/journal/codec.ts'
-import { batchSize } from '../../../src/ownership/walk/batch.ts'
-import type { Answer, Ledger } from '../../../src/ownership/walk/ledger.ts'
+import { inspectInode } from '../../../src/ownership/inode/attributes.ts'
+import { createInodeRecord, type InodeRecord } from '../../../src/ownership/inode/record.ts'
+import { concatBytes, decodeRecord, encodeRecords, splitRecords } from '../../../src/ownership/journal/codec.ts'
+import { computeBatchSize } from '../../../src/ownership/walk/batch.ts'
+import type { Ledger, LedgerAnswer } from '../../../src/ownership/walk/ledger.ts'
 import { Pipeline } from '../../../src/ownership/walk/pipeline.ts'
-import { newReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
-import { taskOf } from '../../../src/ownership/walk/tasks.ts'
+import { createReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
+import { createStrategy } from '../../../src/ownership/walk/strategies.ts'
 import { memoryAcls } from '../../helpers/acls.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
@@ -24,7 +24,7 @@ beforeEach(() => {
     volume.directory,
     ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `file ${name} 0640`),
   )
-  report = newReport()
+  report = createReport()
   top = volume.host.inodes.openLinkFree(volume.directory)
   log = volume.world.actions
   log.length = 0
@@ -36,24 +36,24 @@ const open = () => volume.world.handles.size - 1
 const OWN = {
   do: 'own',
   order: { group: 2000, access: 'keep' },
-  firstTime: true,
-  started: Date.now() + 60_000,
+  isFirstWalk: true,
+  startedAtMs: Date.now() + 60_000,
   unfinished: new Set<string>(),
   hasRestoreBegun: false,
 } as const
-const TASK = taskOf(OWN)
+const TASK = createStrategy(OWN)
 /** As `earlier` has recorded them. */
 const STATES = { before: { gid: 0, mode: 0o640 }, after: { gid: 3000, mode: 0o640 } }
-const RESTORE = taskOf({ do: 'restore', isForced: false })
+const RESTORE = createStrategy({ do: 'restore', isForced: false })
 
 function ledger(over: Partial<Ledger> = {}): Ledger {
   const recorded: string[] = []
   const real = {
     isSurvey: false,
-    ask: ({ keys }) => Array.from({ length: keys.length / 2 }, () => undefined),
-    decode: (record, settled) => decode(record, settled, acls),
+    query: ({ keys }) => Array.from({ length: keys.length / 2 }, () => undefined),
+    decode: (record, settled) => decodeRecord(record, settled, acls),
     record(records, plain = new Uint8Array()) {
-      const decoded = [...split(plain).map((one) => decode(one, false, acls)), ...records]
+      const decoded = [...splitRecords(plain).map((one) => decodeRecord(one, false, acls)), ...records]
       const names = decoded.map(({ path, after }) => `${text(path)}:${after.gid}`).join(' ')
       log.push(`record ${names}`)
       return BigInt(recorded.push(names))
@@ -76,7 +76,7 @@ function take(line: Pipeline, ...names: string[]): void {
     const handle = inodes.openEntry(top, bytes)
     const isOdd = ODD.includes(name)
     if (!isOdd && line.takePlain(handle, inodes.look(handle), Date.now(), new Uint8Array(), bytes)) continue
-    const inode = look(inodes, handle, inodes.stat(handle), Date.now(), '')
+    const inode = inspectInode(inodes, handle, inodes.stat(handle), Date.now(), '')
     line.take(inode, bytes, name === 'e' ? 1 : undefined)
   }
 }
@@ -109,7 +109,7 @@ describe('what a walk has to change', () => {
   })
 
   it('is left to the batch that changes it already, or to another of its names', () => {
-    const line = pipeline({ ask: () => ['wait'] })
+    const line = pipeline({ query: () => ['wait'] })
     take(line, 'a', 'e')
     line.flush()
     expect(log).toEqual(['record a:2000', 'chown /volume/a 2000', 'settle a:2000'])
@@ -127,7 +127,7 @@ describe('what a walk has to change', () => {
     const recorded: { objects: number; bytes: Uint8Array }[] = []
     const line = pipeline({
       record(objects, plain = new Uint8Array()) {
-        recorded.push({ objects: objects.length, bytes: joined([plain, encode(objects, acls)]) })
+        recorded.push({ objects: objects.length, bytes: concatBytes([plain, encodeRecords(objects, acls)]) })
         return 1n
       },
     })
@@ -137,9 +137,9 @@ describe('what a walk has to change', () => {
       const stat = volume.host.inodes.statEntry(top, Buffer.from(name))
       const found = { stat: { ...stat, gid: 0 }, capability: undefined, acl: undefined }
       const meant = { gid: 0, mode: 0o640 }
-      return recordOf(undefined, found, Buffer.from(name), meant, { gid: 2000, mode: 0o640 }, undefined)
+      return createInodeRecord(undefined, found, Buffer.from(name), meant, { gid: 2000, mode: 0o640 }, undefined)
     })
-    expect(recorded).toEqual([{ objects: 0, bytes: encode(records, acls) }])
+    expect(recorded).toEqual([{ objects: 0, bytes: encodeRecords(records, acls) }])
   })
 
   it('and was refused before anything was made of it need not be remembered', () => {
@@ -154,7 +154,7 @@ describe('what a walk has to change', () => {
   it('and was refused after an earlier walk is recorded as what it still is, and that is settled at once', () => {
     const { inodes } = volume.host
     inodes.chown(inodes.openEntry(top, Buffer.from('e')), 3000)
-    const line = pipeline({ ask: () => [earlier('e')] })
+    const line = pipeline({ query: () => [earlier('e')] })
     refuse('e', 'EDQUOT')
     log.length = 0
     take(line, 'e')
@@ -181,8 +181,8 @@ describe('what a walk has to change', () => {
     const { inodes } = volume.host
     inodes.chown(inodes.openEntry(top, Buffer.from(name)), gid)
     const restores = what.includes('put back')
-    const task = restores ? RESTORE : taskOf({ ...OWN, firstTime: false })
-    const line = pipeline({ statesOf: () => [STATES], find: () => earlier(name) }, task)
+    const task = restores ? RESTORE : createStrategy({ ...OWN, isFirstWalk: false })
+    const line = pipeline({ findStates: () => [STATES], find: () => earlier(name) }, task)
     log.length = 0
     take(line, name)
     line.flush()
@@ -195,10 +195,10 @@ describe('every inode is let go of where a walk ends with an error', () => {
   const fail = () => {
     throw new Error('the disk is full')
   }
-  const asking = { ...TASK, asksFor: () => true }
+  const asking = { ...TASK, needsRecord: () => true }
 
   it.each<[string, () => Pipeline]>([
-    ['the journal cannot be asked', () => pipeline({ ask: fail }, asking)],
+    ['the journal cannot be asked', () => pipeline({ query: fail }, asking)],
     ['nothing can be recorded', () => pipeline({ record: fail })],
     ['a decision fails', () => pipeline({}, { ...TASK, decide: fail })],
     ['a batch cannot be settled', () => pipeline({ settle: fail })],
@@ -237,7 +237,7 @@ it.each([
   [256, 26],
   [100, 8],
 ])('with %i handles a walk records %i inodes at a time', (limit, size) => {
-  expect(batchSize(limit)).toBe(size)
+  expect(computeBatchSize(limit)).toBe(size)
 })
 
 function refuse(name: string, code: string): void {
@@ -250,7 +250,7 @@ function refuse(name: string, code: string): void {
 }
 
 /** What an earlier walk has recorded of a file that it gave to group 3000. */
-function earlier(name: string): Exclude<Answer, 'wait'> {
+function earlier(name: string): Exclude<LedgerAnswer, 'wait'> {
   const { inodes } = volume.host
   const { inode, born, modified, size } = inodes.statEntry(top, Buffer.from(name))
   const before = { gid: 0, mode: 0o640 }
@@ -266,12 +266,12 @@ function earlier(name: string): Exclude<Answer, 'wait'> {
     modified,
     size,
     seen: before,
-    meant: before,
-    seenWhole: true,
+    intended: before,
+    capabilityIntact: true,
     forfeited: false,
     after: { gid: 3000, mode: 0o640 },
     settled: true,
   }
-  const [one] = split(encode([record], acls))
+  const [one] = splitRecords(encodeRecords([record], acls))
   return one && { ...one, settled: true }
 }

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { Progress } from '../../../src/ownership/walk/progress.ts'
+import { ProgressReporter } from '../../../src/ownership/walk/progress.ts'
 import type { WalkCounts } from '../../../src/ownership/walk/report.ts'
 
 let told: WalkCounts[]
-let progress: Progress
+let progress: ProgressReporter
 beforeEach(() => {
   vi.useFakeTimers()
   told = []
-  progress = new Progress((counts) => told.push(counts))
+  progress = new ProgressReporter((counts) => told.push(counts))
 })
 afterEach(() => {
   vi.useRealTimers()
@@ -15,14 +15,14 @@ afterEach(() => {
 
 it('tells nothing of a walk that takes less than a second', () => {
   vi.advanceTimersByTime(999)
-  progress.tell({ visited: 5, changed: 4 })
+  progress.report({ visited: 5, changed: 4 })
   expect(told).toEqual([])
 })
 
 it('tells once a second, however often it is told', () => {
   for (let visited = 1; visited <= 30; visited++) {
     vi.advanceTimersByTime(100)
-    progress.tell({ visited, changed: 0 })
+    progress.report({ visited, changed: 0 })
   }
   expect(told.map(({ visited }) => visited)).toEqual([10, 20, 30])
 })

@@ -18,7 +18,7 @@ function arrange() {
   const seen: string[] = []
   const left: string[] = []
   const visitor: Visitor = {
-    entries({ handle, path }, block) {
+    visitEntries({ handle, path }, block) {
       while (block.next()) {
         if ((inodes.statEntry(handle, block.name).mode & 0o170000) === 0o040000) return true
         seen.push(
@@ -30,8 +30,8 @@ function arrange() {
       }
       return false
     },
-    directory: (_handle, path) => seen.push(Buffer.from(path).toString()),
-    left: (reason, path) => left.push(`${reason}: ${Buffer.from(path).toString()}`),
+    visitDirectory: (_handle, path) => seen.push(Buffer.from(path).toString()),
+    skip: (reason, path) => left.push(`${reason}: ${Buffer.from(path).toString()}`),
   }
   return { volume, inodes, stat, visitor, seen, left, expected: expected.sort(), top }
 }

@@ -1,18 +1,19 @@
 type Entries<K, V> = Map<K, { value: V; weight: number }>
 
 /**
- * What was put in last: at least up to half a weight, at most up to the whole. A pod can have any number of different
- * values. In two halves: to take the oldest from a Map again and again costs a look at all that were taken before.
+ * A cache of the newest entries, limited by their weight: at least half of `maxWeight` is kept, at most all of it. A
+ * pod can have any number of different values.
+ * It has two halves, because deleting the oldest key of a Map repeatedly scans all keys deleted before.
  */
-export class Recent<K, V> {
+export class WeightedCache<K, V> {
   readonly #half: number
   #older: Entries<K, V> = new Map()
   #newer: Entries<K, V> = new Map()
-  /** Of the newer half. */
+  /** Weight of the newer half. */
   #weight = 0
 
-  constructor(most: number) {
-    this.#half = most / 2
+  constructor(maxWeight: number) {
+    this.#half = maxWeight / 2
   }
 
   get size(): number {
@@ -47,7 +48,7 @@ export class Recent<K, V> {
     this.#weight = 0
   }
 
-  /** In the order they were put in. */
+  /** Values in order of insertion. */
   *values(): Generator<V> {
     for (const half of [this.#older, this.#newer]) for (const { value } of half.values()) yield value
   }

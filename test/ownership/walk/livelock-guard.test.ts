@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Dirents } from '../../../src/host/dirents.ts'
 import type { Handle, Inodes } from '../../../src/host/host.ts'
-import { Unrest } from '../../../src/ownership/walk/unrest.ts'
+import { LivelockGuard } from '../../../src/ownership/walk/livelock-guard.ts'
 
 const HOUR = 3_600_000
 const ENTRY = 24
@@ -41,10 +41,10 @@ const read = (changed: number, isMoved = false) => ({
   path: Buffer.from('d/e'),
   changed,
   isMoved,
-  again: 0,
+  rereadCount: 0,
 })
-const verdict = (met: (unrest: Unrest) => void, patience = 0) => {
-  const unrest = new Unrest(patience)
+const verdict = (met: (unrest: LivelockGuard) => void, patience = 0) => {
+  const unrest = new LivelockGuard(patience)
   met(unrest)
   try {
     unrest.check()
@@ -55,15 +55,15 @@ const verdict = (met: (unrest: Unrest) => void, patience = 0) => {
 }
 const MANY = 3000
 /** Met in a directory. @param changed its ctime @param itsChanged theirs */
-const entriesIn = (unrest: Unrest, changed: number, itsChanged: number) =>
-  unrest.met(
+const entriesIn = (unrest: LivelockGuard, changed: number, itsChanged: number) =>
+  unrest.countEntries(
     inodesOf(() => itsChanged),
     read(changed),
     blockOf(MANY),
   )
 
 describe('a walk', () => {
-  const inPlace = (unrest: Unrest) => entriesIn(unrest, now - HOUR, now)
+  const inPlace = (unrest: LivelockGuard) => entriesIn(unrest, now - HOUR, now)
 
   it('goes on where nothing moved, though entries are written to, and asks no entry', () => {
     expect(verdict(inPlace)).toBe('goes on')
@@ -81,7 +81,7 @@ describe('a walk', () => {
     ['gone', () => undefined, false],
     ['in a directory that was moved', () => now - HOUR, true],
   ])('ends where nearly all entries are %s, and says where', (_what, changed, isMoved) => {
-    expect(verdict((unrest) => unrest.met(inodesOf(changed), read(now, isMoved), blockOf(MANY)))).toMatch(
+    expect(verdict((unrest) => unrest.countEntries(inodesOf(changed), read(now, isMoved), blockOf(MANY)))).toMatch(
       /^the volume changes faster than it can be walked: 3000 entries .*, and 0 were in their places; the last ones were in directory "d\/e"/,
     )
   })
@@ -91,34 +91,34 @@ describe('a walk', () => {
   })
 
   it('goes on while two moved for each that is in its place, and no further', () => {
-    const mixed = (moved: number) => (unrest: Unrest) => {
+    const mixed = (moved: number) => (unrest: LivelockGuard) => {
       inPlace(unrest)
-      unrest.moved(moved, new Uint8Array())
+      unrest.countMoved(moved, new Uint8Array())
     }
     expect(verdict(mixed(2 * MANY))).toBe('goes on')
     expect(verdict(mixed(2 * MANY + 1001))).toMatch(/in directory "\."/)
   })
 
   it('counts what it reads again once', () => {
-    const unrest = new Unrest(0)
+    const unrest = new LivelockGuard(0)
     for (let turn = 0; turn < 100; turn++) {
       const again = turn === 0 ? 0 : MANY
-      unrest.met(
+      unrest.countEntries(
         inodesOf(() => now),
-        { ...read(now - HOUR), again },
+        { ...read(now - HOUR), rereadCount: again },
         blockOf(MANY),
       )
     }
-    unrest.moved(2 * MANY + 1001, new Uint8Array())
+    unrest.countMoved(2 * MANY + 1001, new Uint8Array())
     expect(() => unrest.check()).toThrow(`and ${MANY} were in their places`)
   })
 
   it('takes no ctime of the future for one of its own time, as a clock that was set back leaves', () => {
-    expect(new Unrest().isRecent(now + HOUR)).toBe(false)
-    expect(new Unrest().isRecent(now - HOUR)).toBe(false)
+    expect(new LivelockGuard().isRecent(now + HOUR)).toBe(false)
+    expect(new LivelockGuard().isRecent(now - HOUR)).toBe(false)
     vi.useFakeTimers({ now })
     try {
-      const unrest = new Unrest()
+      const unrest = new LivelockGuard()
       vi.setSystemTime(now + 2 * HOUR)
       expect(unrest.isRecent(now + HOUR)).toBe(true)
     } finally {

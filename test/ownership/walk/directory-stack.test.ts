@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Handle, Inodes } from '../../../src/host/host.ts'
-import { Frames, type OpenFrame } from '../../../src/ownership/walk/frames.ts'
-import { Unrest } from '../../../src/ownership/walk/unrest.ts'
+import { DirectoryStack, type OpenFrame } from '../../../src/ownership/walk/directory-stack.ts'
+import { LivelockGuard } from '../../../src/ownership/walk/livelock-guard.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
 
@@ -24,9 +24,9 @@ const text = (bytes: Uint8Array) => Buffer.from(bytes).toString()
 const open = () => volume.world.handles.size - 1
 
 /** Walks to the end of the chain. @returns the frames there, and the files that were met on the way */
-function descend(frames: Frames, met: string[]): void {
+function descend(frames: DirectoryStack, met: string[]): void {
   for (let frame = frames.top(); frame; ) {
-    const block = frames.block(frame)
+    const block = frames.readBlock(frame)
     if (!block) return
     if (!block.next()) continue
     const name = Uint8Array.from(block.name)
@@ -40,9 +40,9 @@ function descend(frames: Frames, met: string[]): void {
 }
 
 /** Back to where it began. @returns what was lost on the way */
-function ascend(frames: Frames, met: string[]): string[] {
+function ascend(frames: DirectoryStack, met: string[]): string[] {
   const lost: string[] = []
-  while (!frames.atBase()) {
+  while (!frames.isAtBase()) {
     lost.push(...frames.pop().map(text))
     descend(frames, met)
   }
@@ -54,7 +54,7 @@ const FILES = [10, 11, 12, DEPTH].map(chain)
 describe('the directories of a walk', () => {
   it('are open in a number that does not grow with the depth, and each is read on where it was left', () => {
     const met: string[] = []
-    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
+    const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     descend(frames, met)
     expect(open()).toBe(32)
     expect(ascend(frames, met)).toEqual([])
@@ -66,7 +66,7 @@ describe('the directories of a walk', () => {
   it('are found from the beginning where ".." leads to another directory by now', () => {
     const { openDirectory } = inodes
     const met: string[] = []
-    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
+    const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     descend(frames, met)
     let most = 0
     inodes.openDirectory = (parent, name) => {
@@ -82,7 +82,7 @@ describe('the directories of a walk', () => {
 
   it('that another has taken the place of are told as lost, and the walk goes on above them', () => {
     const met: string[] = []
-    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
+    const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     descend(frames, met)
     const moved = chain(6)
     volume.fs.renameSync(`${volume.directory}/${moved}`, '/elsewhere')
@@ -94,7 +94,7 @@ describe('the directories of a walk', () => {
   })
 
   it('are not gone down into below themselves, nor again where they were moved after they had been read', () => {
-    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
+    const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     const base = frames.top() as OpenFrame
     const enter = () => {
       const name = Buffer.from('d0')
@@ -113,12 +113,12 @@ describe('the directories of a walk', () => {
   })
 
   it('are refused where one lists the same entries again and again', () => {
-    const frames = new Frames(inodes, top, inodes.stat(top), new Unrest())
+    const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     const bytes = inodes.readEntries(frames.top()?.handle as Handle)
     inodes.readEntries = () => bytes
     const read = () => {
       const frame = frames.top() as OpenFrame
-      for (let blocks = 0; blocks < 10; blocks++) for (const block = frames.block(frame); block?.next(); );
+      for (let blocks = 0; blocks < 10; blocks++) for (const block = frames.readBlock(frame); block?.next(); );
     }
     expect(read).toThrow('directory "." lists the same entries again and again: repair its file system')
     frames.close()

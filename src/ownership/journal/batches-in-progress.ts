@@ -1,9 +1,9 @@
-import { startsOf, viewOf } from './codec.ts'
-import { KEY } from './layout.ts'
+import { createView, findRecordStarts } from './codec.ts'
+import { KEY_OFFSET } from './layout.ts'
 import { RecordIndex } from './record-index.ts'
 
 /** Batches of records whose changes this process is about to make. */
-export class UnderWay {
+export class BatchesInProgress {
   readonly #batches = new Map<bigint, { records: Uint8Array; index?: RecordIndex }>()
 
   add(batch: bigint, records: Uint8Array): void {
@@ -18,28 +18,31 @@ export class UnderWay {
     return this.#batches.has(batch)
   }
 
-  /** Those that are in none of the batches. @param keys inode and birth time of each in turn */
-  others(keys: BigInt64Array): BigInt64Array {
+  /**
+   * Returns the keys that are in none of the batches.
+   * @param keys inode and birth time of each in turn
+   */
+  excludeKeys(keys: BigInt64Array): BigInt64Array {
     const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
     let at = 0
     while (at < keys.byteLength && !this.#hasInode(bytes, at)) at += 16
-    // Mostly none is.
+    // Usually no key is in a batch.
     return at === keys.byteLength ? keys : keys.filter((_, index) => !this.#hasInode(bytes, (index >> 1) * 16))
   }
 
   #hasInode(bytes: DataView, at: number): boolean {
     for (const batch of this.#batches.values()) {
-      batch.index ??= indexOf(batch.records)
+      batch.index ??= indexRecords(batch.records)
       if (batch.index.find(bytes, at) !== undefined) return true
     }
     return false
   }
 }
 
-function indexOf(records: Uint8Array): RecordIndex {
-  const bytes = viewOf(records)
-  const starts = startsOf(bytes)
+function indexRecords(records: Uint8Array): RecordIndex {
+  const bytes = createView(records)
+  const starts = findRecordStarts(bytes)
   const index = new RecordIndex(starts.length)
-  for (let place = 0; place < starts.length; place++) index.add(bytes, (starts[place] as number) + KEY, place)
+  for (let place = 0; place < starts.length; place++) index.add(bytes, (starts[place] as number) + KEY_OFFSET, place)
   return index
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/host/host.ts'
-import { type Found, type InodeRecord, keyOf, NO_ACL } from '../../../src/ownership/inode/record.ts'
-import { type OwnSpec, taskOf } from '../../../src/ownership/walk/tasks.ts'
+import { formatInodeKey, type InodeRecord, type InodeState, NO_ACL } from '../../../src/ownership/inode/record.ts'
+import { createStrategy, type GroupStrategySpec } from '../../../src/ownership/walk/strategies.ts'
 
 const CHARACTER = 0o020000
 const PATH = Buffer.from('a')
@@ -23,7 +23,7 @@ const stat = (over: Partial<Stat> = {}): Stat => ({
   immutable: false,
   ...over,
 })
-const found = (over: Partial<Stat> = {}, more: Partial<Found> = {}): Found => ({
+const found = (over: Partial<Stat> = {}, more: Partial<InodeState> = {}): InodeState => ({
   stat: stat(over),
   capability: undefined,
   acl: undefined,
@@ -42,53 +42,53 @@ const record = (over: Partial<InodeRecord> = {}): InodeRecord => ({
   modified: 9n,
   size: 4n,
   seen: { gid: 5, mode: 0o640 },
-  meant: { gid: 5, mode: 0o640 },
-  seenWhole: true,
+  intended: { gid: 5, mode: 0o640 },
+  capabilityIntact: true,
   forfeited: false,
   after: { gid: 2000, mode: 0o640 },
   settled: true,
   ...over,
 })
 
-const own = (over: Partial<OwnSpec> = {}) =>
-  taskOf({
+const own = (over: Partial<GroupStrategySpec> = {}) =>
+  createStrategy({
     do: 'own',
     order: { group: 2000, access: 'keep' },
-    firstTime: false,
-    started: 100,
+    isFirstWalk: false,
+    startedAtMs: 100,
     unfinished: new Set(),
     hasRestoreBegun: false,
     ...over,
   })
-const restore = (isForced = false) => taskOf({ do: 'restore', isForced })
+const restore = (isForced = false) => createStrategy({ do: 'restore', isForced })
 const LEFT = 'changed since by its user'
 
 describe('a walk that gives a group', () => {
   it.each<[string, Partial<Stat>, unknown]>([
-    ['a link', { mode: SYMLINK | 0o777 }, { leave: 'symlink' }],
-    ['a device, which opens hardware', { mode: CHARACTER | 0o660 }, { leave: 'device' }],
-    ['what has the group', { gid: 2000 }, 'right'],
-    ['what has another', {}, 'look'],
-    ['a directory without set-gid', { gid: 2000, mode: DIRECTORY | 0o755 }, 'look'],
-    ['a directory with it', { gid: 2000, mode: DIRECTORY | 0o2755 }, 'right'],
+    ['a link', { mode: SYMLINK | 0o777 }, { skip: 'symlink' }],
+    ['a device, which opens hardware', { mode: CHARACTER | 0o660 }, { skip: 'device' }],
+    ['what has the group', { gid: 2000 }, 'unchanged'],
+    ['what has another', {}, 'inspect'],
+    ['a directory without set-gid', { gid: 2000, mode: DIRECTORY | 0o755 }, 'inspect'],
+    ['a directory with it', { gid: 2000, mode: DIRECTORY | 0o2755 }, 'unchanged'],
   ])('meets %s', (_what, over, seen) => {
-    expect(own().glance(stat(over))).toEqual(seen)
+    expect(own().classify(stat(over))).toEqual(seen)
   })
 
   it('looks at all after a restore that was begun: what is right was perhaps put back, and is recorded as something else', () => {
-    expect(own({ hasRestoreBegun: true }).glance(stat({ gid: 2000 }))).toBe('look')
+    expect(own({ hasRestoreBegun: true }).classify(stat({ gid: 2000 }))).toBe('inspect')
   })
 
   it('looks at what an interrupted call may have left half changed, though it seems right', () => {
-    const unfinished = new Set([keyOf({ inode: 7n, born: 3n })])
-    expect(own({ unfinished }).glance(stat({ gid: 2000 }))).toBe('look')
-    expect(own({ unfinished }).glance(stat({ gid: 2000, born: 4n }))).toBe('right')
+    const unfinished = new Set([formatInodeKey({ inode: 7n, born: 3n })])
+    expect(own({ unfinished }).classify(stat({ gid: 2000 }))).toBe('inspect')
+    expect(own({ unfinished }).classify(stat({ gid: 2000, born: 4n }))).toBe('unchanged')
   })
 
   it('asks an empty journal only for what this walk itself may have changed', () => {
-    expect(own().asksFor(stat())).toBe(true)
-    const first = own({ firstTime: true })
-    expect([99, 100].map((changed) => first.asksFor(stat({ changed })))).toEqual([false, true])
+    expect(own().needsRecord(stat())).toBe(true)
+    const first = own({ isFirstWalk: true })
+    expect([99, 100].map((changed) => first.needsRecord(stat({ changed })))).toEqual([false, true])
   })
 
   it('records what was there before, and what it will be', () => {
@@ -111,28 +111,28 @@ describe('a walk that gives a group', () => {
     ['gave it other bits', {}, { gid: 2000, mode: REGULAR | 0o600 }],
     ['gave it back the group it had', {}, { gid: 5 }],
   ])('leaves what its user changed since a walk for the same group: %s', (_what, over, now) => {
-    expect(own().decide(found(now), PATH, record(over))).toEqual({ leave: LEFT })
+    expect(own().decide(found(now), PATH, record(over))).toEqual({ skip: LEFT })
   })
 
   it.each([
     ['a restore that was begun and ended in between', true, true],
     ['its user', false, false],
   ])('finds a file as it was at first: %s put it back', (_what, hasRestoreBegun, isGiven) => {
-    const { change, leave } = own({ hasRestoreBegun }).decide(found(), PATH, record())
-    expect([change?.after.gid, leave]).toEqual(isGiven ? [2000, undefined] : [undefined, LEFT])
+    const { change, skip } = own({ hasRestoreBegun }).decide(found(), PATH, record())
+    expect([change?.after.gid, skip]).toEqual(isGiven ? [2000, undefined] : [undefined, LEFT])
   })
 
   it('leaves what its user changed to him, and no longer finishes what was begun', () => {
     const begun = record({ settled: false })
-    expect(own().decide(found({ gid: 4000 }), PATH, begun)).toEqual({ leave: LEFT, settle: begun })
+    expect(own().decide(found({ gid: 4000 }), PATH, begun)).toEqual({ skip: LEFT, settle: begun })
   })
 })
 
 describe('a walk that puts back', () => {
   it('passes over what no walk changes, and looks at everything else', () => {
-    expect(restore().glance(stat({ mode: SYMLINK | 0o777 }))).toBe('passed')
-    expect(restore().glance(stat())).toBe('look')
-    expect([restore().asksFor(stat()), restore().forgets, own().forgets]).toEqual([true, true, false])
+    expect(restore().classify(stat({ mode: SYMLINK | 0o777 }))).toBe('ignore')
+    expect(restore().classify(stat())).toBe('inspect')
+    expect([restore().needsRecord(stat()), restore().forgetsRecords, own().forgetsRecords]).toEqual([true, true, false])
   })
 
   it('does nothing to what was never recorded', () => {
@@ -149,15 +149,15 @@ describe('a walk that puts back', () => {
 
   it('leaves what its user changed, and overrides him only where that is ordered', () => {
     const now = found({ gid: 4000, mode: REGULAR | 0o600 })
-    expect(restore().decide(now, PATH, record())).toEqual({ leave: LEFT })
+    expect(restore().decide(now, PATH, record())).toEqual({ skip: LEFT })
     expect(restore(true).decide(now, PATH, record()).change?.after).toEqual({ gid: 5, mode: 0o640 })
   })
 
-  it.each<[string, Partial<InodeRecord>, Found]>([
+  it.each<[string, Partial<InodeRecord>, InodeState]>([
     ['may be another inode: there is no birth time', { born: 0n }, found({ gid: 4000, born: 0n })],
     ['was given a capability', {}, found({ gid: 4000 }, { capability: CAP })],
   ])('does not override where it %s', (_what, over, now) => {
-    expect(restore(true).decide(now, PATH, record(over))).toEqual({ leave: LEFT })
+    expect(restore(true).decide(now, PATH, record(over))).toEqual({ skip: LEFT })
   })
 
   it('gives no privileges to content that may be another, though its user is overridden', () => {

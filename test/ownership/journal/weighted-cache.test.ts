@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { Recent } from '../../../src/ownership/journal/recent.ts'
+import { WeightedCache } from '../../../src/ownership/journal/weighted-cache.ts'
 
 it('has what was put in last, up to its weight', () => {
-  const recent = new Recent<string, number>(20)
+  const recent = new WeightedCache<string, number>(20)
   recent.put('a', 1, 5)
   recent.put('b', 2, 5)
   expect([recent.get('a'), recent.get('b'), recent.get('c')]).toEqual([1, 2, undefined])
@@ -26,7 +26,7 @@ it('has what was put in last, up to its weight', () => {
 })
 
 it('takes as long for each of many as for one of few', () => {
-  const recent = new Recent<number, number>(100_000)
+  const recent = new WeightedCache<number, number>(100_000)
   const begun = process.cpuUsage().user
   for (let at = 0; at < 500_000; at++) recent.put(at, at, 1)
   expect([recent.get(499_999), recent.get(450_000), recent.get(399_999)]).toEqual([499_999, 450_000, undefined])

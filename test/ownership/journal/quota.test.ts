@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it } from 'vitest'
-import { Room } from '../../../src/ownership/journal/room.ts'
-import { fileSize, roomFor, transaction } from '../../../src/ownership/journal/tables.ts'
+import { FileQuota } from '../../../src/ownership/journal/quota.ts'
+import { estimateLogGrowth, readFileSize, runTransaction } from '../../../src/ownership/journal/tables.ts'
 
 const MIB = 2 ** 20
 
@@ -10,7 +10,7 @@ function arrange(most: number, given: number, answers: number[]) {
   const database = new DatabaseSync(':memory:', { readBigInts: true })
   database.exec('PRAGMA page_size = 16384; CREATE TABLE log (records BLOB NOT NULL)')
   const insert = database.prepare('INSERT INTO log VALUES (?)')
-  const room = new Room(database)
+  const room = new FileQuota(database)
   const asked: [size: number, wanted: number][] = []
   const give = (size: number, wanted: number) => {
     asked.push([size, wanted])
@@ -18,20 +18,20 @@ function arrange(most: number, given: number, answers: number[]) {
     if (answer === undefined) throw new Error('no more')
     return answer
   }
-  room.limitTo({ most, given, give })
+  room.setQuota({ maxBytes: most, reservedBytes: given, reserve: give })
   const write = (bytes: number) => {
     const chunk = new Uint8Array(bytes)
-    room.for(roomFor([chunk]), () => transaction(database, () => insert.run(chunk)))
+    room.runWithQuota(estimateLogGrowth([chunk]), () => runTransaction(database, () => insert.run(chunk)))
   }
   const rows = () => Number(database.prepare('SELECT count(*) AS rows FROM log').get()?.rows)
-  return { database, room, asked, write, rows, size: () => fileSize(database) }
+  return { database, room, asked, write, rows, size: () => readFileSize(database) }
 }
 
 it('a journal grows within what it was given without asking, and then by what it is given, each batch once', () => {
   const { asked, write, rows, size } = arrange(100 * MIB, MIB, [2 * MIB, 2 * MIB])
   const before = size()
   while (asked.length === 0) write(100_000)
-  expect(asked).toEqual([[expect.any(Number), roomFor([new Uint8Array(100_000)])]])
+  expect(asked).toEqual([[expect.any(Number), estimateLogGrowth([new Uint8Array(100_000)])]])
   expect(asked[0]?.[0]).toBeLessThanOrEqual(before + MIB)
   expect(asked[0]?.[0]).toBeGreaterThan(before + MIB / 2)
   while (asked.length === 1) write(100_000)
@@ -43,7 +43,7 @@ it('a journal grows within what it was given without asking, and then by what it
 
 it('what is wanted is enough for what is written', () => {
   for (const bytes of [20_000, 100_000, 5 * MIB]) {
-    const { asked, write, rows } = arrange(100 * MIB, 0, [roomFor([new Uint8Array(bytes)])])
+    const { asked, write, rows } = arrange(100 * MIB, 0, [estimateLogGrowth([new Uint8Array(bytes)])])
     write(bytes)
     expect([asked.length, rows()]).toEqual([1, 1])
   }
@@ -60,7 +60,7 @@ it('nothing is written beyond what is given, and nothing is asked for beyond the
   expect(fill).toThrow('database or disk is full')
   expect(full.size()).toBeLessThanOrEqual(MIB)
   expect(full.asked.length).toBe(1)
-  full.room.limitTo(undefined)
+  full.room.setQuota(undefined)
   full.write(2 * MIB)
 })
 
@@ -69,11 +69,11 @@ it('a disk that is full is asked about once for each batch', () => {
   const full = () => {
     throw Object.assign(new Error('database or disk is full'), { code: 'ERR_SQLITE_ERROR', errcode: 13 })
   }
-  expect(() => room.for(100, full)).toThrow('disk is full')
+  expect(() => room.runWithQuota(100, full)).toThrow('disk is full')
   expect(asked).toHaveLength(1)
   const other = () => {
     throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: 10 })
   }
-  expect(() => room.for(100, other)).toThrow('I/O error')
+  expect(() => room.runWithQuota(100, other)).toThrow('I/O error')
   expect(asked).toHaveLength(1)
 })

@@ -1,5 +1,5 @@
-import type { Job, Outcome, Progress } from '../src/csi/jobs.ts'
-import { work } from '../src/csi/work.ts'
+import { runCsiTask } from '../src/csi/run-task.ts'
+import type { CsiTask, CsiTaskOutcome, CsiTaskProgress } from '../src/csi/worker-tasks.ts'
 import { markSupervised } from '../src/host/linux/doomed.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
@@ -22,7 +22,7 @@ export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   let isAlive = () => {}
   // A worker that waits for its next job reports nothing.
   const report = reporting(() => isAlive())
-  return workOff<Job, Outcome, Progress>(
+  return workOff<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
     async (job, progress, { isAlive: tell, limitSilence }) => {
       isAlive = tell
       limitSilence(undefined)
@@ -36,14 +36,14 @@ export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   )
 }
 
-async function done(job: Job, progress: (counts: Progress) => void, report: Report, env: NodeJS.ProcessEnv) {
+async function done(job: CsiTask, progress: (counts: CsiTaskProgress) => void, report: Report, env: NodeJS.ProcessEnv) {
   // As a call of its own would: the configuration may be another one by now.
   const { config, faults } = await readConfig(env)
   const { directory, volumeId } = job
   const facts = { verb: VERBS[job.do], directory, door: 'csi', volumeId }
   const log = callLog(facts, config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
-  const waits = (counts: Progress) => progress({ ...counts, isAnothers: true })
-  return work(job, {
+  const waits = (counts: CsiTaskProgress) => progress({ ...counts, isAnothers: true })
+  return runCsiTask(job, {
     host: linuxHost,
     config,
     mayHang: true,

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os'
 import { readPodInfoOnMount } from '../src/csi/driver-object.ts'
-import { type Job, type Outcome, type Progress, WORKER } from '../src/csi/jobs.ts'
 import { PodInfoGuard } from '../src/csi/pod-info.ts'
-import { probe } from '../src/csi/probe.ts'
+import { probeServer } from '../src/csi/probe.ts'
 import { serveCsi } from '../src/csi/server.ts'
+import { CSI_WORKER_VERB, type CsiTask, type CsiTaskOutcome, type CsiTaskProgress } from '../src/csi/worker-tasks.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
@@ -21,7 +21,7 @@ import { startWorkers } from './workers.ts'
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or looks whether another does. @returns the exit status */
 export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, directory, name } = command
-  return isProbe ? tellProbe(await probe(directory, name)) : serve(command, env)
+  return isProbe ? tellProbe(await probeServer(directory, name)) : serve(command, env)
 }
 
 async function serve(
@@ -38,7 +38,7 @@ async function serve(
     tellEvent('info', 'start', { directory, name, version: VERSION })
     using lock = await nodeLock(store, 'csi', 'another CSI server', stop)
     if (lock === undefined) return OK
-    const startWorker = startWorkers<Job, Outcome, Progress>(WORKER, env)
+    const startWorker = startWorkers<CsiTask, CsiTaskOutcome, CsiTaskProgress>(CSI_WORKER_VERB, env)
     const podInfo = new PodInfoGuard({
       name,
       isStated: async () => (await readConfig(env)).config.csiPodInfoOnMount,

@@ -1,5 +1,5 @@
-import { FUSE_DEVICE } from '../src/fuse-device/access.ts'
-import { runPlugin, type Settings, TIMING } from '../src/fuse-device/plugin.ts'
+import { FUSE_DEVICE } from '../src/fuse-device/device-access.ts'
+import { DEVICE_PLUGIN_TIMING, type DevicePluginSettings, runDevicePlugin } from '../src/fuse-device/plugin.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
@@ -9,16 +9,16 @@ import { endSignal } from './signals.ts'
 
 /** Offers the node's /dev/fuse until SIGTERM or SIGINT. @returns the exit status */
 export async function devicePlugin({ directory, devices }: CommandOf<'device-plugin'>): Promise<number> {
-  const settings: Settings = {
+  const settings: DevicePluginSettings = {
     directory,
     count: devices,
     device: FUSE_DEVICE,
-    timing: TIMING,
+    timing: DEVICE_PLUGIN_TIMING,
     log: tellEvent,
   }
   keepHeapSmall()
   try {
-    await runPlugin(settings, endSignal())
+    await runDevicePlugin(settings, endSignal())
     return OK
   } catch (error) {
     tellEvent('error', 'failed', { message: messageOf(error) })

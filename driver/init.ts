@@ -1,11 +1,11 @@
-import type { Reply } from '../src/flexvolume/reply.ts'
+import type { FlexVolumeReply } from '../src/flexvolume/reply.ts'
 import { readConfig } from './config.ts'
 
 /**
  * Answers with the capabilities even where the configuration is invalid: a driver that fails init is unknown to kubelet,
  * and the pod's author would read "no volume plugin matched" instead of what is wrong.
  */
-export async function init(env: NodeJS.ProcessEnv): Promise<Reply> {
+export async function init(env: NodeJS.ProcessEnv): Promise<FlexVolumeReply> {
   const { config, faults } = await readConfig(env)
   return {
     status: 'Success',

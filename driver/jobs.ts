@@ -1,6 +1,6 @@
 import { linesOf } from '../src/host/lines.ts'
 import type { Session } from '../src/store/session.ts'
-import type { Said } from '../src/worker-pool/workers.ts'
+import type { WorkerReport } from '../src/worker-pool/workers.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 /** What a worker reports to the server during a job: see Session. */
@@ -16,7 +16,7 @@ export async function workOff<Job, Outcome, Progress = never>(
   died: (error: unknown) => Outcome,
 ): Promise<void> {
   /** A server that is gone hears nothing: the job goes on. */
-  const say = (said: Said<Outcome, Progress>) => void writeAll(`${JSON.stringify(said)}\n`)
+  const say = (said: WorkerReport<Outcome, Progress>) => void writeAll(`${JSON.stringify(said)}\n`)
   closeStderr()
   process.on('uncaughtException', (error) => {
     say({ outcome: died(error) })

@@ -1,8 +1,8 @@
-import { WORKER as CSI_WORKER } from '../src/csi/jobs.ts'
-import { isKubelets, parseCall } from '../src/flexvolume/call.ts'
-import { failureReply, type Reply, replyLine } from '../src/flexvolume/reply.ts'
+import { CSI_WORKER_VERB as CSI_WORKER } from '../src/csi/worker-tasks.ts'
+import { isKubeletVerb, parseCall } from '../src/flexvolume/call.ts'
+import { createFailureReply, type FlexVolumeReply, formatReplyLine } from '../src/flexvolume/reply.ts'
 import { ERRAND } from '../src/host/errand.ts'
-import { WORKER_VERB as NRI_WORKER } from '../src/nri/worker-tasks.ts'
+import { NRI_WORKER_VERB as NRI_WORKER } from '../src/nri/worker-tasks.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
@@ -21,13 +21,13 @@ async function main(): Promise<void> {
   const work = WORK.get(argv[0])
   if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return workOff(work)
   // Any other word is a person's, also off a terminal: a script that mistypes a verb must not read success.
-  if (!isKubelets(argv[0])) return operateByHand(argv)
+  if (!isKubeletVerb(argv[0])) return operateByHand(argv)
   closeStderr()
-  process.on('uncaughtException', (error) => answer(failureReply(error)))
+  process.on('uncaughtException', (error) => answer(createFailureReply(error)))
   try {
     answer(await replyTo(argv))
   } catch (error) {
-    answer(failureReply(error))
+    answer(createFailureReply(error))
   }
 }
 
@@ -49,7 +49,7 @@ function cannotLoad(error: unknown): never {
   process.exit(1)
 }
 
-async function replyTo(argv: string[]): Promise<Reply> {
+async function replyTo(argv: string[]): Promise<FlexVolumeReply> {
   const call = parseCall(argv)
   if (call.verb === 'other')
     return { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(call.name).slice(0, 80)}` }
@@ -57,8 +57,8 @@ async function replyTo(argv: string[]): Promise<Reply> {
   return (await import('./volume-call.ts')).volumeCall(call, process.env)
 }
 
-function answer(reply: Reply): never {
-  writeAll(replyLine(reply))
+function answer(reply: FlexVolumeReply): never {
+  writeAll(formatReplyLine(reply))
   process.exit(0)
 }
 

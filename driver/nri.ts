@@ -6,17 +6,17 @@ import { linuxHost } from '../src/host/linux/index.ts'
 import { createContainerHandler } from '../src/nri/container-lifecycle.ts'
 import { CRI_SOCKETS } from '../src/nri/cri-sockets.ts'
 import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/nri/own-mounts.ts'
-import { CONNECTION_TIMING, runPlugin } from '../src/nri/plugin.ts'
+import { CONNECTION_TIMING, runNriPlugin } from '../src/nri/plugin.ts'
 import { RegistrationRecorder } from '../src/nri/registration.ts'
 import {
   createCloneService,
   createRegistrationWriter,
   createRestrictionsReader,
-  createSupervision,
   DEADLINE_MS,
-  LOST_TASK_RESULTS,
-  WORKER_LIMITS,
-  WORKER_VERB,
+  LOST_CONTAINER_TASK,
+  NRI_WORKER_LIMITS,
+  NRI_WORKER_VERB,
+  superviseContainerTasks,
 } from '../src/nri/worker-tasks.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
@@ -59,12 +59,12 @@ async function serve(
     // Whoever reads stdout may be slow, and the thread that answers the runtime does not wait for it.
     const events = new EventQueue()
     const tell = events.tell.bind(events)
-    const startWorker = startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(WORKER_VERB, env)
+    const startWorker = startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(NRI_WORKER_VERB, env)
     const workers = new Workers(
       startWorker,
-      WORKER_LIMITS,
-      LOST_TASK_RESULTS,
-      createSupervision(patienceMs(store.config)),
+      NRI_WORKER_LIMITS,
+      LOST_CONTAINER_TASK,
+      superviseContainerTasks(patienceMs(store.config)),
     )
     const failed = (job: string, message: string) => tell('warn', 'failed', { job, message })
     const registration = new RegistrationRecorder(socket, createRegistrationWriter(workers, failed))
@@ -95,7 +95,7 @@ async function serve(
         giveUpMs: RESTRICTIONS_GIVE_UP_MS,
         log: tell,
       })
-      await runPlugin({ socket, index, handler: containers, timing: CONNECTION_TIMING, log }, stop)
+      await runNriPlugin({ socket, index, handler: containers, timing: CONNECTION_TIMING, log }, stop)
       await registration.whenWritten
     } finally {
       workers.close()

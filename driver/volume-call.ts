@@ -1,4 +1,4 @@
-import type { Reply } from '../src/flexvolume/reply.ts'
+import type { FlexVolumeReply } from '../src/flexvolume/reply.ts'
 import { answerVolumeCall, type VolumeCall } from '../src/flexvolume/volume-call.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
@@ -10,7 +10,7 @@ import { readConfig } from './config.ts'
 import { reportToLoader } from './supervised.ts'
 
 /** Answers `mount` and `unmount` on this node. */
-export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Promise<Reply> {
+export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Promise<FlexVolumeReply> {
   const { config, faults } = await readConfig(env)
   const supervised = env.MODEKEEP_SUPERVISED === undefined ? {} : reportToLoader(env.MODEKEEP_SUPERVISED, config)
   const { verb, directory } = call

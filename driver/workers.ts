@@ -2,7 +2,7 @@ import { execa } from 'execa'
 import { linesOf } from '../src/host/lines.ts'
 import { CHILD_OPTIONS, endingOf } from '../src/host/linux/child.ts'
 import { argumentsFor, SELF } from '../src/host/linux/self.ts'
-import type { Said, StartWorker } from '../src/worker-pool/workers.ts'
+import type { StartWorker, WorkerReport } from '../src/worker-pool/workers.ts'
 
 /**
  * Starts workers as processes of their own, which live on when this one is ended.
@@ -13,7 +13,7 @@ export function startWorkers<Job, Outcome, Progress = never>(
   { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
 ): StartWorker<Job, Outcome, Progress> {
   const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
-  return ({ said, ended }) => {
+  return ({ onReport: said, onExit: ended }) => {
     const child = execa(SELF, argumentsFor(entry), {
       ...CHILD_OPTIONS,
       env,
@@ -28,7 +28,7 @@ export function startWorkers<Job, Outcome, Progress = never>(
 
     async function hear(): Promise<void> {
       try {
-        for await (const line of linesOf(child.stdout)) said(JSON.parse(line) as Said<Outcome, Progress>)
+        for await (const line of linesOf(child.stdout)) said(JSON.parse(line) as WorkerReport<Outcome, Progress>)
       } catch {
         // It said what no worker says, or its pipe broke.
         child.kill('SIGKILL')

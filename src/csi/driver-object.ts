@@ -13,7 +13,7 @@ export interface ApiAccess {
 export type PodInfoAnswer = boolean | 'no object'
 
 const TIMEOUT_MS = 5000
-const LARGEST_ANSWER = 1 << 20
+const MAX_ANSWER_LENGTH = 1 << 20
 
 /**
  * Reads `podInfoOnMount` of one CSIDriver object. The token is read anew for each request, because kubelet rotates it.
@@ -25,11 +25,11 @@ export async function readPodInfoOnMount({ server, directory }: ApiAccess, name:
   const { status, text } = await getObject(server, `/apis/storage.k8s.io/v1/csidrivers/${name}`, { token, ca })
   if (status === 404) return 'no object'
   if (status !== 200) throw new Error(`the API server answers HTTP status ${status}`)
-  return readAnswer(text, name)
+  return parsePodInfoOnMount(text, name)
 }
 
 /** Reads the field of an object in JSON. @throws {Error} where the text is another object */
-export function readAnswer(text: string, name: string): boolean {
+export function parsePodInfoOnMount(text: string, name: string): boolean {
   const object: unknown = JSON.parse(text)
   const { kind, metadata, spec } = (object ?? {}) as {
     kind?: unknown
@@ -64,7 +64,7 @@ async function getObject(
     response.setEncoding('utf8')
     response.on('data', (chunk: string) => {
       text += chunk
-      if (text.length > LARGEST_ANSWER) response.destroy(new Error('the answer is larger than 1 MiB'))
+      if (text.length > MAX_ANSWER_LENGTH) response.destroy(new Error('the answer is larger than 1 MiB'))
     })
     response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
     response.on('error', reject)

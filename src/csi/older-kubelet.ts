@@ -6,7 +6,7 @@ const GRPC_OF_1_23 = 40
  * may have none. Anybody but an older kubelet is taken to.
  * @param client what the call says of its client, as `grpc-go/1.27.1`
  */
-export function givesGroups(client: string): boolean {
+export function passesFsGroup(client: string): boolean {
   const minor = /^grpc-go\/1\.(\d+)\./.exec(client)?.[1]
   return minor === undefined || Number(minor) >= GRPC_OF_1_23
 }

@@ -1,7 +1,7 @@
 import type { Level } from '../log/call-log.ts'
 import { messageOf, quoted } from '../refusal/refusal.ts'
 import type { PodInfoAnswer } from './driver-object.ts'
-import { CallFailure } from './jobs.ts'
+import { CallFailure } from './worker-tasks.ts'
 
 export interface PodInfoSources {
   /** The name of the CSIDriver object. */
@@ -18,7 +18,7 @@ export interface PodInfoSources {
 /** Between two checks of a server that publishes. */
 export const CHECK_INTERVAL_MS = 5 * 60_000
 /** At least so long between two checks that calls cause while publishing is refused. */
-const RETRY_MS = 5000
+const MIN_RETRY_MS = 5000
 
 /**
  * Knows whether the CSIDriver object says `podInfoOnMount: true`. Without it the author of a PersistentVolume writes the
@@ -46,7 +46,7 @@ export class PodInfoGuard {
 
   /** @throws {CallFailure} FAILED_PRECONDITION unless the field is known to be true */
   async assertConfirmed(): Promise<void> {
-    const isDue = !this.#isConfirmed && this.#sources.now() - this.#checkedAt >= RETRY_MS
+    const isDue = !this.#isConfirmed && this.#sources.now() - this.#checkedAt >= MIN_RETRY_MS
     if (this.#running !== undefined || isDue) await this.check()
     if (this.#isConfirmed) return
     throw new CallFailure(

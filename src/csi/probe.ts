@@ -1,24 +1,24 @@
-import { ask } from '../grpc/client.ts'
-import { lookAt } from '../grpc/socket.ts'
+import { callOnce } from '../grpc/client.ts'
+import { statPath } from '../grpc/socket.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { Identity } from './messages.ts'
-import { socketsOf } from './server.ts'
+import { resolveSocketPaths } from './server.ts'
 
 /** Less than a probe of kubelet's has, so that its event says why. */
-const WITHIN_MS = 5000
+const PROBE_TIMEOUT_MS = 5000
 
 /**
  * Asks the server of a kubelet directory whether it is well, over the socket that kubelet calls it by.
  * @returns why it is not; undefined for a server that answers
  */
-export async function probe(directory: string, name: string): Promise<string | undefined> {
-  const { csi, registration } = socketsOf(directory, name)
-  const missing = [csi, registration].find((path) => !lookAt(path)?.isSocket())
+export async function probeServer(directory: string, name: string): Promise<string | undefined> {
+  const { csi, registration } = resolveSocketPaths(directory, name)
+  const missing = [csi, registration].find((path) => !statPath(path)?.isSocket())
   if (missing !== undefined) return `no CSI server of ${name} runs here: there is no socket ${missing}`
   try {
-    const { ready } = await ask(csi, Identity.Probe, {}, WITHIN_MS)
+    const { ready } = await callOnce(csi, Identity.Probe, {}, PROBE_TIMEOUT_MS)
     return ready?.value === false ? `the CSI server at ${csi} is not ready` : undefined
   } catch (error) {
-    return `the CSI server at ${csi} gives no answer within ${WITHIN_MS / 1000} s (${messageOf(error)})`
+    return `the CSI server at ${csi} gives no answer within ${PROBE_TIMEOUT_MS / 1000} s (${messageOf(error)})`
   }
 }

@@ -9,7 +9,7 @@ import { tryHoldPlace } from '../store/leftovers.ts'
 import { isOurs, mountRecords } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import { orWarn, type Session } from '../store/session.ts'
-import { CallFailure } from './jobs.ts'
+import { CallFailure } from './worker-tasks.ts'
 
 /**
  * Mounts as FlexVolume's `mount` does, in a directory that it makes. One that is published with other options stays as
@@ -20,16 +20,16 @@ export async function publish(session: Session, request: MountRequest): Promise<
   let isMade = false
   try {
     await mount(session, request, (point) => {
-      isMade = makeReady(session, request, point)
+      isMade = prepareTarget(session, request, point)
     })
   } catch (error) {
-    if (isMade) orWarn(session, 'could not remove the target', () => removeMade(session, request.directory))
+    if (isMade) orWarn(session, 'could not remove the target', () => removeCreatedTarget(session, request.directory))
     throw error
   }
 }
 
 /** Call it under the mount's lock. @returns whether it has made the directory */
-function makeReady(session: Session, request: MountRequest, point: MountPoint): boolean {
+function prepareTarget(session: Session, request: MountRequest, point: MountPoint): boolean {
   const { host } = session
   const record = mountRecords.readUnlessDamaged(session, point.path)
   const stat = statPoint(host, point)
@@ -53,18 +53,18 @@ function makeReady(session: Session, request: MountRequest, point: MountPoint): 
 }
 
 /** As it was before a mount that failed. What else has come there stays. */
-function removeMade(session: Session, directory: string): void {
+function removeCreatedTarget(session: Session, directory: string): void {
   const { host } = session
   using point = openMountPoint(host, directory)
   if (point === undefined) return
-  using lock = tryHoldTarget(session, point.path)
+  using lock = tryLockTarget(session, point.path)
   // Another publication of the target has found the directory, and uses it.
   if (lock === undefined || mountRecords.has(session, point.path)) return
   succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
 }
 
 /** Without its disk the state directory has no lock, and no other call publishes there. */
-function tryHoldTarget(session: Session, path: string): Disposable | undefined {
+function tryLockTarget(session: Session, path: string): Disposable | undefined {
   try {
     return tryHoldPlace(session, mountPlace(session, path))
   } catch (error) {

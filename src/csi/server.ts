@@ -1,22 +1,29 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { listen, type SocketServer, unary } from '../grpc/server.ts'
-import { lookAt, removeDead } from '../grpc/socket.ts'
+import { createUnaryHandlers, listen, type SocketServer } from '../grpc/server.ts'
+import { removeStaleSocket, statPath } from '../grpc/socket.ts'
 import { makeDirectories } from '../host/make-directory.ts'
 import { nodeFs } from '../host/node-fs.ts'
 import { isRefusedPath, openGuardedParent } from '../host/write-file.ts'
 import type { Level } from '../log/call-log.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type StartWorker, Workers } from '../worker-pool/workers.ts'
-import { type Job, LIMITS, LOST, type Outcome, type Progress, supervision } from './jobs.ts'
 import { Identity, Node, Registration } from './messages.ts'
-import { nodeHandlers, type Plugin } from './node.ts'
+import { createNodeHandlers, type DriverSettings } from './node-service.ts'
 import { CHECK_INTERVAL_MS, type PodInfoGuard } from './pod-info.ts'
-import { Publications } from './publications.ts'
+import { PublicationQueue } from './publication-queue.ts'
+import {
+  CSI_WORKER_LIMITS,
+  type CsiTask,
+  type CsiTaskOutcome,
+  type CsiTaskProgress,
+  LOST_CSI_TASK,
+  superviseCsiTasks,
+} from './worker-tasks.ts'
 
-export interface Settings extends Plugin {
+export interface CsiServerSettings extends DriverSettings {
   readonly podInfo: PodInfoGuard
-  readonly startWorker: StartWorker<Job, Outcome, Progress>
+  readonly startWorker: StartWorker<CsiTask, CsiTaskOutcome, CsiTaskProgress>
   /** Milliseconds for which a worker may report nothing. */
   readonly patienceMs: number
   /** Must not throw. */
@@ -26,12 +33,12 @@ export interface Settings extends Plugin {
 /** How long calls under way are waited for at the end, ms. */
 const DRAIN_MS = 500
 /** Between two looks whether the sockets are where they were made. */
-const LOOK_MS = 10_000
+const SOCKET_CHECK_MS = 10_000
 
-const OWN_DIRECTORY = 0o700
+const DIRECTORY_MODE = 0o700
 
 /** Where a driver's sockets are: kubelet finds it by the second. */
-export function socketsOf(directory: string, name: string): { csi: string; registration: string } {
+export function resolveSocketPaths(directory: string, name: string): { csi: string; registration: string } {
   return {
     csi: join(directory, 'plugins', name, 'csi.sock'),
     registration: join(directory, 'plugins_registry', `${name}-reg.sock`),
@@ -43,25 +50,29 @@ export function socketsOf(directory: string, name: string): { csi: string; regis
  * a lock for that.
  * @throws {Refusal} where its sockets cannot be where kubelet looks for them, or are there no longer
  */
-export async function serveCsi(settings: Settings, stop: AbortSignal): Promise<void> {
+export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): Promise<void> {
   const { directory, name, podInfo, startWorker, patienceMs, log } = settings
-  const paths = socketsOf(directory, name)
-  makePlaces(directory, Object.values(paths).map(dirname))
-  for (const path of Object.values(paths)) await removeStale(path)
-  const workers = new Workers(startWorker, LIMITS, LOST, supervision(patienceMs))
-  const publications = new Publications(workers, () => performance.now())
+  const paths = resolveSocketPaths(directory, name)
+  makeSocketDirectories(directory, Object.values(paths).map(dirname))
+  for (const path of Object.values(paths)) await removeStaleSocketAt(path)
+  const workers = new Workers(startWorker, CSI_WORKER_LIMITS, LOST_CSI_TASK, superviseCsiTasks(patienceMs))
+  const publications = new PublicationQueue(workers, () => performance.now())
   const refused = (method: string, code: string, message: string) => log('warn', 'refused', { method, code, message })
   const servers: SocketServer[] = []
   const checking = setInterval(() => void podInfo.check(), CHECK_INTERVAL_MS)
   void podInfo.check()
   try {
     servers.push(
-      await listen(paths.csi, { ...Identity, ...Node }, nodeHandlers(settings, publications, podInfo, { refused })),
+      await listen(
+        paths.csi,
+        { ...Identity, ...Node },
+        createNodeHandlers(settings, publications, podInfo, { refused }),
+      ),
     )
     // Kubelet calls as soon as it sees it.
-    servers.push(await listen(paths.registration, Registration, registrationHandlers(settings, paths.csi)))
+    servers.push(await listen(paths.registration, Registration, createRegistrationHandlers(settings, paths.csi)))
     log('info', 'listening', { sockets: Object.values(paths) })
-    await untilStopped(servers, stop)
+    await waitForStop(servers, stop)
   } finally {
     clearInterval(checking)
     // First what kubelet finds it by.
@@ -71,9 +82,9 @@ export async function serveCsi(settings: Settings, stop: AbortSignal): Promise<v
   }
 }
 
-function registrationHandlers({ name, podInfo, log }: Settings, endpoint: string) {
+function createRegistrationHandlers({ name, podInfo, log }: CsiServerSettings, endpoint: string) {
   const refused = (method: string, message: string) => log('warn', 'refused', { method, message })
-  return unary<typeof Registration>(refused, {
+  return createUnaryHandlers<typeof Registration>(refused, {
     GetInfo: () => ({ type: 'CSIPlugin', name, endpoint, supportedVersions: ['1.0.0'] }),
     NotifyRegistrationStatus({ pluginRegistered, error }) {
       // Kubelet publishes from now on, and waits for this check.
@@ -86,15 +97,15 @@ function registrationHandlers({ name, podInfo, log }: Settings, endpoint: string
 }
 
 /** @throws {Refusal} where kubelet has no such directory, or others could exchange a socket */
-function makePlaces(root: string, places: readonly string[]): void {
+function makeSocketDirectories(root: string, places: readonly string[]): void {
   if (!fs.existsSync(root)) {
     throw new Refusal(`kubelet has no directory ${quoted(root)} here: give its --root-dir as --kubelet-dir`)
   }
   for (const place of places) {
     try {
-      makeDirectories(nodeFs, place, OWN_DIRECTORY)
+      makeDirectories(nodeFs, place, DIRECTORY_MODE)
       openGuardedParent(nodeFs, place)[Symbol.dispose]()
-      if (lookAt(place)?.isDirectory()) continue
+      if (statPath(place)?.isDirectory()) continue
     } catch (error) {
       if (!isRefusedPath(error)) throw error
     }
@@ -105,20 +116,20 @@ function makePlaces(root: string, places: readonly string[]): void {
 }
 
 /** A killed server leaves its sockets, and kubelet waits for them. */
-async function removeStale(path: string): Promise<void> {
+async function removeStaleSocketAt(path: string): Promise<void> {
   using parent = openGuardedParent(nodeFs, dirname(path))
-  if (await removeDead(parent, basename(path))) return
+  if (await removeStaleSocket(parent, basename(path))) return
   throw new Refusal(`something else is at ${quoted(path)}, or another server listens there: end it, or remove it`)
 }
 
 /** @throws {Refusal} when a socket is not at its place any more: kubelet would never call again */
-async function untilStopped(servers: readonly SocketServer[], stop: AbortSignal): Promise<void> {
+async function waitForStop(servers: readonly SocketServer[], stop: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const look = setInterval(() => {
-    const lost = servers.find(({ path, inode }) => lookAt(path)?.ino !== inode)
+    const lost = servers.find(({ path, inode }) => statPath(path)?.ino !== inode)
     if (lost)
       reject(new Refusal(`the socket ${basename(lost.path)} was removed by somebody else: start the server again`))
-  }, LOOK_MS)
+  }, SOCKET_CHECK_MS)
   stop.addEventListener('abort', () => resolve(), { once: true })
   if (stop.aborted) resolve()
   try {

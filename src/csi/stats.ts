@@ -7,28 +7,28 @@ import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { askServed } from '../volume/daemon.ts'
-import { notPublished, type Stats } from './jobs.ts'
+import { createNotPublished, type VolumeStats } from './worker-tasks.ts'
 
 /** In these states the volume, or what it was, is mounted. */
-const SHOWN: ReadonlySet<MountState> = new Set(['healthy', 'changed', 'partial', 'stale', 'in progress'])
+const MOUNTED_STATES: ReadonlySet<MountState> = new Set(['healthy', 'changed', 'partial', 'stale', 'in progress'])
 
 /**
  * Reports the state of a published volume, as status, heal and doctor do, and its usage. This process asks nobody who may
  * hang.
  * @throws {CallFailure} NOT_FOUND where modekeep has published nothing
  */
-export async function statsOf(session: Session, directory: string): Promise<Stats> {
+export async function readStats(session: Session, directory: string): Promise<VolumeStats> {
   using point = openMountPoint(session.host, directory)
   const found = point && (await findState(session, point.path))
   const { record } = point ? mountRecords.find(session, point.path) : {}
-  if (!point || !found || (record && isOver(record, found))) throw notPublished(directory)
+  if (!point || !found || (record && isOver(record, found))) throw createNotPublished(directory)
   const { state, reason } = found
-  const space = SHOWN.has(state) && record ? await readSpace(session, point, record) : undefined
+  const space = MOUNTED_STATES.has(state) && record ? await readSpace(session, point, record) : undefined
   return { space, trouble: isUnwell(state) ? `${state}: ${reason}` : '' }
 }
 
 /** @returns undefined if the file system does not respond */
-async function readSpace(session: Session, point: MountPoint, record: MountRecord): Promise<Stats['space']> {
+async function readSpace(session: Session, point: MountPoint, record: MountRecord): Promise<VolumeStats['space']> {
   const { inodes, daemons } = session.host
   const { stat, doubt } = await askServed(session, point, record)
   if (doubt !== undefined || stat === undefined || stat === 'broken') return undefined
@@ -40,9 +40,9 @@ async function readSpace(session: Session, point: MountPoint, record: MountRecor
   const root = inodes.openEntry(point.parent, point.name)
   using _ = closing(inodes, root)
   const { bytes, inodes: files } = inodes.space(root)
-  return { bytes: texts(bytes), inodes: texts(files) }
+  return { bytes: formatSpace(bytes), inodes: formatSpace(files) }
 }
 
-function texts({ total, used, available }: Space): Record<keyof Space, string> {
+function formatSpace({ total, used, available }: Space): Record<keyof Space, string> {
   return { total: String(total), used: String(used), available: String(available) }
 }

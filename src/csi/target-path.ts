@@ -16,12 +16,12 @@ export async function isBelowPods(kubeletDirectory: string, path: string): Promi
   if (prefixes.length === 0) return false
   const wanted = await findInode(pods)
   if (wanted === undefined) return false
-  for (const prefix of prefixes.slice(0, MOST_PREFIXES)) if ((await findInode(prefix)) === wanted) return true
+  for (const prefix of prefixes.slice(0, MAX_PREFIXES)) if ((await findInode(prefix)) === wanted) return true
   return false
 }
 
 /** A path of kubelet's has one or two directories of this name. */
-const MOST_PREFIXES = 8
+const MAX_PREFIXES = 8
 
 async function findInode(path: string): Promise<string | undefined> {
   try {

@@ -12,10 +12,10 @@ import { mountRecords } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import { isUnreadable } from '../store/record.ts'
 import type { Session } from '../store/session.ts'
-import { WORKER } from './jobs.ts'
+import { CSI_WORKER_VERB } from './worker-tasks.ts'
 
 /** What is known of a target before it is unmounted. */
-interface Target {
+interface TargetState {
   /** False: publish never was there, so nothing is done. */
   isPublished: boolean
   /** Whether its directory goes too. */
@@ -47,11 +47,11 @@ export async function unpublish(session: Session, directory: string, driver = CS
 
 function endPublication(session: Session, directory: string): void {
   using point = openMountPoint(session.host, directory)
-  const pid = endAbandonedAt(session, mountPlace(session, point?.path ?? directory), WORKER)
+  const pid = endAbandonedAt(session, mountPlace(session, point?.path ?? directory), CSI_WORKER_VERB)
   if (pid !== undefined) session.note({ ended: pid })
 }
 
-function findTarget(session: Session, directory: string, driver: string): Target {
+function findTarget(session: Session, directory: string, driver: string): TargetState {
   const { host } = session
   using point = openMountPoint(host, directory)
   const path = point?.path ?? directory
@@ -85,16 +85,16 @@ function removeTarget({ inodes }: Host, point: MountPoint): void {
     const code = errorCode(error)
     if (code === 'ENOENT') return
     if (code !== 'ENOTEMPTY' && code !== 'ENOTDIR') throw error
-    throw filled(point)
+    throw createFilledRefusal(point)
   }
 }
 
 /** Kubelet removes an empty directory by itself. @throws {Refusal} where it cannot */
 function refuseFilled(host: Host, point: MountPoint): void {
-  if (findInVolumeDirectory(host, point.path).length > 0) throw filled(point)
+  if (findInVolumeDirectory(host, point.path).length > 0) throw createFilledRefusal(point)
 }
 
-function filled({ path }: MountPoint): Refusal {
+function createFilledRefusal({ path }: MountPoint): Refusal {
   return new Refusal(
     `target_path ${quoted(path)} is unmounted, but is no empty directory: look at what is there, and remove it`,
   )

@@ -1,20 +1,20 @@
 import { pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
-export type Call =
+export type FlexVolumeCall =
   | { verb: 'init' }
   | { verb: 'mount'; directory: string; options: string }
   | { verb: 'unmount'; directory: string }
   | { verb: 'other'; name: string }
 
 /** What kubelet may call (kubernetes pkg/volume/flexvolume/driver-call.go). */
-const KUBELETS: ReadonlySet<string> = new Set(
+const KUBELET_VERBS: ReadonlySet<string> = new Set(
   `init mount unmount getvolumename attach waitforattach isattached detach mountdevice unmountdevice
    expandvolume expandfs`.split(/\s+/),
 )
 
 /** Whether a first argument is one of kubelet's verbs, which are answered in its protocol. */
-export const isKubelets = (verb = ''): boolean => KUBELETS.has(verb)
+export const isKubeletVerb = (verb = ''): boolean => KUBELET_VERBS.has(verb)
 
 /** As kubelet gives them (kubernetes pkg/volume/flexvolume/driver-call.go). */
 const ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map([
@@ -27,7 +27,7 @@ const ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map([
  * Reads kubelet's arguments.
  * @throws {Refusal} for a known verb with missing or extra arguments, or an unusable directory
  */
-export function parseCall([verb = '', ...given]: readonly string[]): Call {
+export function parseCall([verb = '', ...given]: readonly string[]): FlexVolumeCall {
   const names = ARGUMENTS.get(verb)
   if (names === undefined) return { verb: 'other', name: verb }
   if (given.length !== names.length) {
@@ -36,12 +36,12 @@ export function parseCall([verb = '', ...given]: readonly string[]): Call {
   }
   if (verb === 'init') return { verb }
   const [path = '', options = ''] = given
-  const directory = mountDirectory(path)
+  const directory = parseMountDirectory(path)
   return verb === 'mount' ? { verb, directory, options } : { verb: 'unmount', directory }
 }
 
 /** A directory as kubelet names one, made normal. @throws {Refusal} */
-export function mountDirectory(path: string): string {
+export function parseMountDirectory(path: string): string {
   const tooLong = pathSizeFaults('mount directory', path)
   if (tooLong.length > 0) throw new Refusal(tooLong)
   const parts = path.split('/')

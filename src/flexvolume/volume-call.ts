@@ -11,14 +11,15 @@ import { podNamedIn, readRequest } from '../request/request.ts'
 import { sourceText } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
-import type { Call } from './call.ts'
-import { failureReply, type Reply } from './reply.ts'
+import type { FlexVolumeCall } from './call.ts'
+import { createFailureReply, type FlexVolumeReply } from './reply.ts'
 
-export type VolumeCall = Extract<Call, { verb: 'mount' | 'unmount' }>
-type Asked = Pick<Extract<Call, { verb: 'mount' }>, 'directory' | 'options'>
+export type VolumeCall = Extract<FlexVolumeCall, { verb: 'mount' | 'unmount' }>
+type MountArguments = Pick<Extract<FlexVolumeCall, { verb: 'mount' }>, 'directory' | 'options'>
 
 /** What the process gives a call; the rest of its session comes from the call itself. */
-export interface Process extends Pick<Session, 'host' | 'config' | 'mayHang' | 'isAlive' | 'limitSilence' | 'givenUp'> {
+export interface CallContext
+  extends Pick<Session, 'host' | 'config' | 'mayHang' | 'isAlive' | 'limitSilence' | 'givenUp'> {
   log: CallLog
   /** What is wrong with the node's configuration: a mount is refused then, an unmount is not. */
   configFaults: readonly string[]
@@ -31,7 +32,7 @@ export interface Process extends Pick<Session, 'host' | 'config' | 'mayHang' | '
 }
 
 /** What a call works with. @param options mount's options argument, whose secrets are decoded for the kinds that use them */
-export function sessionOf(process: Process, options = '{}'): Session {
+export function createSession(process: CallContext, options = '{}'): Session {
   const { host, config, mayHang, isAlive, limitSilence, givenUp, log, progress, waits } = process
   return {
     ...(waits && { waits }),
@@ -54,7 +55,11 @@ export function sessionOf(process: Process, options = '{}'): Session {
 }
 
 /** Reads mount's options argument, for the call's log line too. @throws {Refusal} with every fault of the call */
-export function requestFor(session: Session, { directory, options }: Asked, process: Process): MountRequest {
+export function readMountRequest(
+  session: Session,
+  { directory, options }: MountArguments,
+  process: CallContext,
+): MountRequest {
   if (options.includes(SECRET_PREFIX)) process.forbidCoreDumps()
   const request = readRequest(directory, options, session.config, kinds)
   session.note({ pod: request.pod, source: sourceText(request.source) })
@@ -67,26 +72,26 @@ export function notePod(log: CallLog, options: string): void {
 }
 
 /** Runs `mount` or `unmount` and logs it: one line, and one for each warning. Never throws. */
-export async function answerVolumeCall(call: VolumeCall, process: Process): Promise<Reply> {
+export async function answerVolumeCall(call: VolumeCall, process: CallContext): Promise<FlexVolumeReply> {
   const { log, configFaults } = process
   if (call.verb === 'mount') notePod(log, call.options)
   for (const fault of configFaults) log.warn(fault)
-  const session = sessionOf(process, call.verb === 'mount' ? call.options : undefined)
+  const session = createSession(process, call.verb === 'mount' ? call.options : undefined)
   try {
     const message =
       call.verb === 'mount'
-        ? await mountAs(session, call, process)
+        ? await runMount(session, call, process)
         : await (await import('../mount/unmount.ts')).unmount(session, call.directory)
     log.end('Success')
     return message ? { status: 'Success', message: printable(message) } : { status: 'Success' }
   } catch (error) {
     log.end('Failure', error)
-    return failureReply(error)
+    return createFailureReply(error)
   }
 }
 
 /** Reports what modekeep chose, which group it did not apply, what it skipped and hid: a Success hides no number. */
-function messageFor({ ownership }: MountRequest, given: MountResult): string | undefined {
+function formatMountMessage({ ownership }: MountRequest, given: MountResult): string | undefined {
   const isWorthIt = given.why !== undefined && (ownership === 'auto' || given.by === 'none')
   const chosen = isWorthIt ? `ownership ${given.by}: ${given.why}` : undefined
   const skipped = given.by === 'walk' ? given.skipped : undefined
@@ -95,9 +100,9 @@ function messageFor({ ownership }: MountRequest, given: MountResult): string | u
 }
 
 /** @returns what modekeep chose where the pod's author left it the choice */
-async function mountAs(session: Session, call: Asked, process: Process): Promise<string | undefined> {
+async function runMount(session: Session, call: MountArguments, process: CallContext): Promise<string | undefined> {
   if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
-  const request = requestFor(session, call, process)
+  const request = readMountRequest(session, call, process)
   refuseGivenUp(session, request.directory)
-  return messageFor(request, await mountAnywhere(session, request))
+  return formatMountMessage(request, await mountAnywhere(session, request))
 }

@@ -1,7 +1,7 @@
 import { type BackOff, pause } from '../host/back-off.ts'
 
 /** What is seen of the socket directory. A detached one was removed under a bind mount: nothing can appear in it. */
-export interface View {
+export interface ObservedSockets {
   readonly directory: 'present' | 'absent' | 'detached'
   /** Which socket kubelet.sock is now: another after each restart. */
   readonly kubelet: string | undefined
@@ -9,7 +9,7 @@ export interface View {
   readonly own: boolean
 }
 
-export interface State {
+export interface PluginState {
   readonly serving: boolean
   /** The kubelet socket that is being asked, and the one that said yes. */
   readonly asking: string | undefined
@@ -21,17 +21,17 @@ export interface State {
   readonly failed: { readonly kubelet: string; readonly times: number; readonly retryAt: number } | undefined
 }
 
-export type Action =
+export type PluginAction =
   | { readonly do: 'listen' | 'register'; readonly kubelet: string }
   | { readonly do: 'abandon' | 'close' | 'give-up' }
   | { readonly do: 'wait'; readonly until: number }
 
-export type Event =
+export type PluginEvent =
   | { readonly type: 'listening' | 'closed' | 'abandoned' }
   | { readonly type: 'asking' | 'registered' | 'failed'; readonly kubelet: string }
   | { readonly type: 'watchers'; readonly count: number }
 
-export const START: State = {
+export const INITIAL_STATE: PluginState = {
   serving: false,
   asking: undefined,
   registered: undefined,
@@ -44,7 +44,7 @@ export const START: State = {
  * The next thing to do. Decided from what is there, never from how it came about: a missed change is made up for.
  * @param graceMs how long kubelet may take, after it accepted a registration, until it watches
  */
-export function decide(state: State, view: View, now: number, graceMs: number): Action {
+export function decideAction(state: PluginState, view: ObservedSockets, now: number, graceMs: number): PluginAction {
   if (view.directory === 'detached') return { do: 'give-up' }
   // Kubelet empties the directory when it starts.
   if (state.serving && !view.own) return { do: 'close' }
@@ -63,7 +63,13 @@ export function decide(state: State, view: View, now: number, graceMs: number): 
 }
 
 /** @param random in [0, 1) */
-export function advance(state: State, event: Event, now: number, random: number, backOff: BackOff): State {
+export function applyEvent(
+  state: PluginState,
+  event: PluginEvent,
+  now: number,
+  random: number,
+  backOff: BackOff,
+): PluginState {
   switch (event.type) {
     case 'listening':
       return { ...state, serving: true, watchers: 0 }

@@ -5,38 +5,38 @@ import type { BackOff } from '../host/back-off.ts'
 import { DirectoryWatches } from '../host/linux/directory-watches.ts'
 import type { Level } from '../log/call-log.ts'
 import { messageOf } from '../refusal/refusal.ts'
-import { whyRootsAlone } from './access.ts'
-import { type Action, advance, decide, type Event, START } from './decide.ts'
-import { type DeviceServer, register, serveDevices } from './server.ts'
-import { KUBELET_SOCKET, observe, socketName, sweep } from './sockets.ts'
+import { applyEvent, decideAction, INITIAL_STATE, type PluginAction, type PluginEvent } from './decide.ts'
+import { explainRootOnly } from './device-access.ts'
+import { type DeviceServer, registerPlugin, serveDevices } from './server.ts'
+import { createSocketName, KUBELET_SOCKET, observeSockets, removeStaleSockets } from './sockets.ts'
 
 /** In ms. */
-export interface Timing extends BackOff {
+export interface DevicePluginTiming extends BackOff {
   /** How long kubelet may take, after it accepted a registration, until it watches. */
   readonly graceMs: number
   /** Between two looks at the device and, should a change have been missed, at the directory. */
-  readonly lookMs: number
+  readonly checkMs: number
   /** How long kubelet may take to answer a registration, and calls under way at the end. */
   readonly registerMs: number
   readonly drainMs: number
 }
 
-export const TIMING: Timing = {
+export const DEVICE_PLUGIN_TIMING: DevicePluginTiming = {
   firstMs: 500,
   mostMs: 30_000,
   graceMs: 30_000,
-  lookMs: 10_000,
+  checkMs: 10_000,
   registerMs: 10_000,
   drainMs: 500,
 }
 
-export interface Settings {
+export interface DevicePluginSettings {
   /** Where kubelet.sock is. */
   readonly directory: string
   /** The device, on the node. */
   readonly device: string
   readonly count: number
-  readonly timing: Timing
+  readonly timing: DevicePluginTiming
   /** Must not throw. */
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
@@ -45,34 +45,37 @@ export interface Settings {
  * Offers the device to kubelet until stopped, over any number of kubelet's restarts.
  * @throws Error when the directory was removed under a bind mount, where only a new mount helps
  */
-export async function runPlugin({ directory, device, count, timing, log }: Settings, stop: AbortSignal): Promise<void> {
+export async function runDevicePlugin(
+  { directory, device, count, timing, log }: DevicePluginSettings,
+  stop: AbortSignal,
+): Promise<void> {
   const wakeup = new Wakeup()
   const wake = () => wakeup.wake()
   // Where they fail the regular look remains.
   const watches = new DirectoryWatches(wake, ({ message }) => log('warn', 'watch-failed', { message }))
-  let state = START
+  let state = INITIAL_STATE
   let server: DeviceServer | undefined
-  let asking: { abort: AbortController; end: Promise<void> } | undefined
+  let registration: { abort: AbortController; end: Promise<void> } | undefined
   let health: { healthy: boolean; message?: string } | undefined
   let restriction: string | undefined
-  let nextLook = 0
+  let nextCheck = 0
 
-  function note(event: Event): void {
-    state = advance(state, event, performance.now(), Math.random(), timing)
+  function handleEvent(event: PluginEvent): void {
+    state = applyEvent(state, event, performance.now(), Math.random(), timing)
     wake()
   }
 
-  function failed(event: string, kubelet: string, error: unknown): void {
-    note({ type: 'failed', kubelet })
+  function handleFailure(event: string, kubelet: string, error: unknown): void {
+    handleEvent({ type: 'failed', kubelet })
     const { times = 1, retryAt = 0 } = state.failed ?? {}
     log('warn', event, { message: messageOf(error), failures: times, retryMs: Math.round(retryAt - performance.now()) })
   }
 
-  async function lookAtDevice(): Promise<void> {
+  async function checkDevice(): Promise<void> {
     const before = health
-    const { unhealthy, restricted } = await examine(device)
+    const { unhealthy, restricted } = await examineDevice(device)
     health = unhealthy === undefined ? { healthy: true } : { healthy: false, message: unhealthy }
-    nextLook = performance.now() + timing.lookMs
+    nextCheck = performance.now() + timing.checkMs
     // The devices stay healthy: to a pod that is root they are of use.
     if (restricted !== undefined && restricted !== restriction) log('warn', 'restricted', { message: restricted })
     restriction = restricted
@@ -83,48 +86,48 @@ export async function runPlugin({ directory, device, count, timing, log }: Setti
 
   async function listen(kubelet: string): Promise<void> {
     try {
-      const removed = await sweep(directory, Date.now())
+      const removed = await removeStaleSockets(directory, Date.now())
       if (removed.length > 0) log('info', 'swept', { sockets: removed })
-      const path = join(directory, socketName(process.pid, Date.now()))
+      const path = join(directory, createSocketName(process.pid, Date.now()))
       const offer = { count, device, isHealthy: () => health?.healthy ?? false }
       server = await serveDevices(path, offer, {
         watchers: (count) => {
           log('info', 'watched', { watchers: count })
-          note({ type: 'watchers', count })
+          handleEvent({ type: 'watchers', count })
         },
         allocated: (devices) => log('info', 'allocated', { devices }),
         refused: (method, message) => log('warn', 'refused', { method, message }),
       })
       log('info', 'listening', { socket: basename(path) })
-      note({ type: 'listening' })
+      handleEvent({ type: 'listening' })
     } catch (error) {
-      failed('listen-failed', kubelet, error)
+      handleFailure('listen-failed', kubelet, error)
     }
   }
 
   /** Not waited for: kubelet may be slow, and may be another one before it answers. */
-  function ask(kubelet: string): void {
+  function startRegistration(kubelet: string): void {
     const abort = new AbortController()
     const endpoint = basename(server?.socket.path ?? '')
-    note({ type: 'asking', kubelet })
-    const end = register(join(directory, KUBELET_SOCKET), endpoint, timing.registerMs, abort.signal).then(
+    handleEvent({ type: 'asking', kubelet })
+    const end = registerPlugin(join(directory, KUBELET_SOCKET), endpoint, timing.registerMs, abort.signal).then(
       () => {
         if (abort.signal.aborted) return
         log('info', 'registered', { socket: endpoint })
-        note({ type: 'registered', kubelet })
+        handleEvent({ type: 'registered', kubelet })
       },
       (error) => {
-        if (!abort.signal.aborted) failed('register-failed', kubelet, error)
+        if (!abort.signal.aborted) handleFailure('register-failed', kubelet, error)
       },
     )
-    asking = { abort, end }
+    registration = { abort, end }
   }
 
   async function abandon(): Promise<void> {
-    asking?.abort.abort()
-    await asking?.end
-    asking = undefined
-    note({ type: 'abandoned' })
+    registration?.abort.abort()
+    await registration?.end
+    registration = undefined
+    handleEvent({ type: 'abandoned' })
   }
 
   async function close(): Promise<void> {
@@ -134,17 +137,17 @@ export async function runPlugin({ directory, device, count, timing, log }: Setti
     await server.close(timing.drainMs)
     server = undefined
     log('info', 'closed', { socket })
-    note({ type: 'closed' })
+    handleEvent({ type: 'closed' })
   }
 
-  async function act(action: Action): Promise<void> {
+  async function act(action: PluginAction): Promise<void> {
     switch (action.do) {
       case 'wait':
-        return wakeup.sleep(Math.max(0, Math.min(action.until, nextLook) - performance.now()))
+        return wakeup.sleep(Math.max(0, Math.min(action.until, nextCheck) - performance.now()))
       case 'listen':
         return listen(action.kubelet)
       case 'register':
-        return ask(action.kubelet)
+        return startRegistration(action.kubelet)
       case 'abandon':
         return abandon()
       case 'close':
@@ -158,10 +161,10 @@ export async function runPlugin({ directory, device, count, timing, log }: Setti
   stop.addEventListener('abort', wake, { once: true })
   try {
     while (!stop.aborted) {
-      if (performance.now() >= nextLook) await lookAtDevice()
+      if (performance.now() >= nextCheck) await checkDevice()
       // Before the look, so that no change falls between the two. The parent tells of the directory's coming.
       watches.follow([directory, dirname(directory)])
-      await act(decide(state, observe(directory, server?.socket), performance.now(), timing.graceMs))
+      await act(decideAction(state, observeSockets(directory, server?.socket), performance.now(), timing.graceMs))
     }
   } finally {
     watches.close()
@@ -171,18 +174,18 @@ export async function runPlugin({ directory, device, count, timing, log }: Setti
 }
 
 /** What is wrong with a device: for everybody, and for who is not root. */
-export interface Examined {
+export interface DeviceCondition {
   unhealthy?: string | undefined
   restricted?: string | undefined
 }
 
 /** Only an open tells: the device may lack its kernel module, or be denied by its cgroup. */
-export async function examine(device: string): Promise<Examined> {
+export async function examineDevice(device: string): Promise<DeviceCondition> {
   try {
     await using handle = await open(device, 'r+')
     const stat = await handle.stat()
     if (!stat.isCharacterDevice()) return { unhealthy: `${device} is not a character device` }
-    return { restricted: whyRootsAlone(device, stat.mode) }
+    return { restricted: explainRootOnly(device, stat.mode) }
   } catch (error) {
     return { unhealthy: messageOf(error) }
   }

@@ -1,6 +1,6 @@
 import type * as grpc from '@grpc/grpc-js'
-import { ask } from '../grpc/client.ts'
-import { listen, type SocketServer, unary } from '../grpc/server.ts'
+import { callOnce } from '../grpc/client.ts'
+import { createUnaryHandlers, listen, type SocketServer } from '../grpc/server.ts'
 import { DeviceIds, RESOURCE } from './device-ids.ts'
 import { type Content, DevicePlugin, OPTIONS, Register } from './messages.ts'
 
@@ -11,7 +11,7 @@ type DeviceList = Content<'ListAndWatchResponse'>
 type Watcher = grpc.ServerWritableStream<unknown, DeviceList>
 
 /** What is offered. */
-interface Offer {
+interface DeviceOffer {
   /** Each device is the node's one device, so their count only bounds how many containers may have it. */
   readonly count: number
   /** As the container runtime finds it. */
@@ -19,7 +19,7 @@ interface Offer {
   isHealthy(): boolean
 }
 
-interface ServerEvents {
+interface DeviceServerEvents {
   /** Streams on which the devices are watched now. */
   watchers(count: number): void
   allocated(ids: readonly string[]): void
@@ -36,17 +36,21 @@ export interface DeviceServer {
 }
 
 /** Resolves once connections are accepted. */
-export async function serveDevices(path: string, offer: Offer, events: ServerEvents): Promise<DeviceServer> {
+export async function serveDevices(
+  path: string,
+  offer: DeviceOffer,
+  events: DeviceServerEvents,
+): Promise<DeviceServer> {
   const ids = new DeviceIds(offer.count)
   const device = { containerPath: CONTAINER_PATH, hostPath: offer.device, permissions: 'rwm' }
   const watchers = new Set<Watcher>()
 
-  function list(): DeviceList {
+  function createDeviceList(): DeviceList {
     const health = offer.isHealthy() ? 'Healthy' : 'Unhealthy'
     return { devices: Array.from(ids.all, (ID) => ({ ID, health })) }
   }
 
-  const answers = unary<typeof DevicePlugin>(events.refused, {
+  const answers = createUnaryHandlers<typeof DevicePlugin>(events.refused, {
     GetDevicePluginOptions: () => OPTIONS,
     GetPreferredAllocation({ containerRequests }) {
       ids.assertContainers(containerRequests)
@@ -73,14 +77,14 @@ export async function serveDevices(path: string, offer: Offer, events: ServerEve
       }
       for (const event of ['cancelled', 'close', 'finish', 'error']) watcher.on(event, gone)
       watchers.add(watcher)
-      watcher.write(list())
+      watcher.write(createDeviceList())
       events.watchers(watchers.size)
     },
   })
   return {
     socket,
     send() {
-      for (const watcher of watchers) watcher.write(list())
+      for (const watcher of watchers) watcher.write(createDeviceList())
     },
     async close(graceMs) {
       const watching = [...watchers]
@@ -97,8 +101,13 @@ export async function serveDevices(path: string, offer: Offer, events: ServerEve
  * Asks kubelet to call back. A connection for each: kubelet's socket may be another next time.
  * @param endpoint the plugin's socket, a name in the directory of kubelet's. @throws as `ask`, also when aborted
  */
-export async function register(kubelet: string, endpoint: string, timeoutMs: number, stop: AbortSignal): Promise<void> {
+export async function registerPlugin(
+  kubelet: string,
+  endpoint: string,
+  timeoutMs: number,
+  stop: AbortSignal,
+): Promise<void> {
   stop.throwIfAborted()
   const request = { version: 'v1beta1', endpoint, resourceName: RESOURCE, options: OPTIONS }
-  await ask(kubelet, Register, request, timeoutMs, stop)
+  await callOnce(kubelet, Register, request, timeoutMs, stop)
 }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { Duplex, Transform } from 'node:stream'
-import { dashSlashes } from './hpack.ts'
+import { replaceAuthoritySlashes } from './hpack.ts'
 
 const PREFACE_SIZE = 24
 const FRAME_HEADER_SIZE = 9
@@ -14,7 +14,7 @@ const PRIORITY = 0x20
  * a header each slash becomes a dash, which is allowed and says nothing to a gRPC server.
  */
 export function acceptPathAsAuthority(connection: Socket): Duplex {
-  const readable = new Frames()
+  const readable = new AuthorityFilter()
   connection.on('error', (error) => readable.destroy(error))
   connection.on('close', () => readable.destroy())
   // Its types know only the streams of the web.
@@ -22,7 +22,7 @@ export function acceptPathAsAuthority(connection: Socket): Duplex {
 }
 
 /** Passes a client's HTTP/2 bytes on, frame by frame. */
-class Frames extends Transform {
+class AuthorityFilter extends Transform {
   #rest = Buffer.alloc(0)
   #seen = 0
 
@@ -31,7 +31,7 @@ class Frames extends Transform {
     for (let size = this.#next(); size > 0 && this.#rest.length >= size; size = this.#next()) {
       const frame = Buffer.from(this.#rest.subarray(0, size))
       this.#rest = this.#rest.subarray(size)
-      if (this.#seen > 0 && frame[3] === HEADERS) mendHeaders(frame)
+      if (this.#seen > 0 && frame[3] === HEADERS) replaceSlashesInHeaders(frame)
       this.#seen += 1
       this.push(frame)
     }
@@ -45,11 +45,11 @@ class Frames extends Transform {
   }
 }
 
-function mendHeaders(frame: Buffer): void {
+function replaceSlashesInHeaders(frame: Buffer): void {
   const flags = frame[4] ?? 0
   // A block in several frames: no kubelet's is that long.
   if (!(flags & END_HEADERS)) return
   const padding = flags & PADDED ? (frame[FRAME_HEADER_SIZE] ?? 0) : 0
   const start = FRAME_HEADER_SIZE + (flags & PADDED ? 1 : 0) + (flags & PRIORITY ? 5 : 0)
-  dashSlashes(frame.subarray(start, Math.max(start, frame.length - padding)))
+  replaceAuthoritySlashes(frame.subarray(start, Math.max(start, frame.length - padding)))
 }

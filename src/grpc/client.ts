@@ -4,7 +4,7 @@ import { type PathHandle, withKnownPath } from '../host/path-handle.ts'
 import { openOwnSocket } from './socket.ts'
 
 /** Calls over a unix socket, by one connection that is made when it is needed, and again after its end. */
-export class Client implements Disposable {
+export class GrpcClient implements Disposable {
   readonly #path: string
   readonly #socket: PathHandle
   readonly #client: grpc.Client
@@ -30,7 +30,7 @@ export class Client implements Disposable {
   }
 
   /** @throws {grpc.ServiceError} where no answer comes in time, a fault, or `stop` is aborted */
-  ask<Request, Reply>(
+  call<Request, Reply>(
     method: grpc.MethodDefinition<Request, Reply>,
     request: Request,
     deadlineMs: number,
@@ -63,13 +63,13 @@ export class Client implements Disposable {
  * @param stop aborts it
  * @throws {SystemError} as `openOwnSocket`; {grpc.ServiceError} where no answer comes in time, or a fault
  */
-export async function ask<Request, Reply>(
+export async function callOnce<Request, Reply>(
   path: string,
   method: grpc.MethodDefinition<Request, Reply>,
   request: Request,
   deadlineMs: number,
   stop?: AbortSignal,
 ): Promise<Reply> {
-  using client = new Client(path)
-  return await client.ask(method, request, deadlineMs, stop)
+  using client = new GrpcClient(path)
+  return await client.call(method, request, deadlineMs, stop)
 }

@@ -10,7 +10,7 @@ const CODES_OF_LENGTH = [
 ]
 
 /** In place, in the values of `:authority`. What is malformed is left to the server to refuse. */
-export function dashSlashes(block: Buffer): void {
+export function replaceAuthoritySlashes(block: Buffer): void {
   let at = 0
   const integer = (bits: number): number => {
     const mask = 2 ** bits - 1
@@ -38,16 +38,16 @@ export function dashSlashes(block: Buffer): void {
       const name = integer(first & 0x40 ? 6 : 4)
       if (name === 0) text()
       const [content, isHuffman] = text()
-      if (name === AUTHORITY_INDEX) isHuffman ? mendHuffman(content) : mendPlain(content)
+      if (name === AUTHORITY_INDEX) isHuffman ? replaceInHuffman(content) : replaceInPlain(content)
     }
   }
 }
 
-function mendPlain(text: Buffer): void {
+function replaceInPlain(text: Buffer): void {
   for (const [index, byte] of text.entries()) if (byte === SLASH) text[index] = DASH
 }
 
-function mendHuffman(text: Buffer): void {
+function replaceInHuffman(text: Buffer): void {
   let code = 0
   let length = 0
   /** The first code of this length. */

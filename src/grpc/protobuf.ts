@@ -43,8 +43,8 @@ export function protobufPackage<M extends Messages>(name: string, messages: M) {
     syntax: 'proto3',
     messageType: Object.entries(messages).map(([message, fields]) => ({
       name: message,
-      field: Object.entries(fields).map(([field, spec]) => descriptorOf(`.${name}`, message, field, spec)),
-      nestedType: Object.entries(fields).flatMap(([field, spec]) => entryOf(`.${name}`, field, spec)),
+      field: Object.entries(fields).map(([field, spec]) => createFieldDescriptor(`.${name}`, message, field, spec)),
+      nestedType: Object.entries(fields).flatMap(([field, spec]) => createMapEntry(`.${name}`, field, spec)),
     })),
   })
   const registry = createFileRegistry(file, () => undefined)
@@ -81,32 +81,32 @@ export function protobufPackage<M extends Messages>(name: string, messages: M) {
   return { codec, method }
 }
 
-function descriptorOf(space: string, message: string, name: string, [number, type, many]: Field) {
+function createFieldDescriptor(space: string, message: string, name: string, [number, type, many]: Field) {
   return {
     name,
     number,
     label: FieldDescriptorProto_Label[many === undefined ? 'OPTIONAL' : 'REPEATED'],
     ...(many === 'map'
-      ? { type: FieldDescriptorProto_Type.MESSAGE, typeName: `${space}.${message}.${entryName(name)}` }
-      : typeOf(space, type)),
+      ? { type: FieldDescriptorProto_Type.MESSAGE, typeName: `${space}.${message}.${formatEntryName(name)}` }
+      : createFieldType(space, type)),
   }
 }
 
-function typeOf(space: string, type: string) {
+function createFieldType(space: string, type: string) {
   const scalar = FieldDescriptorProto_Type[type.toUpperCase() as 'STRING']
   if (scalar !== undefined) return { type: scalar }
   return { type: FieldDescriptorProto_Type.MESSAGE, typeName: `${space}.${type}` }
 }
 
 /** On the wire a map is a list of such messages. */
-function entryOf(space: string, field: string, [, type, many]: Field) {
+function createMapEntry(space: string, field: string, [, type, many]: Field) {
   if (many !== 'map') return []
   const label = FieldDescriptorProto_Label.OPTIONAL
   const key = { name: 'key', number: 1, label, type: FieldDescriptorProto_Type.STRING }
-  const value = { name: 'value', number: 2, label, ...typeOf(space, type) }
-  return [{ name: entryName(field), field: [key, value], options: { mapEntry: true } }]
+  const value = { name: 'value', number: 2, label, ...createFieldType(space, type) }
+  return [{ name: formatEntryName(field), field: [key, value], options: { mapEntry: true } }]
 }
 
-function entryName(field: string): string {
+function formatEntryName(field: string): string {
   return `${field.charAt(0).toUpperCase()}${field.slice(1)}Entry`
 }

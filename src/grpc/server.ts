@@ -8,9 +8,9 @@ import { withKnownPath } from '../host/path-handle.ts'
 import { openGuardedParent } from '../host/write-file.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
-import { lookAt } from './socket.ts'
+import { statPath } from './socket.ts'
 
-const OTHERS = 0o077
+const OTHERS_MASK = 0o077
 
 /** A request that names what is not there, or asks for what cannot be: INVALID_ARGUMENT for the caller. */
 export class InvalidArgument extends Error {}
@@ -47,7 +47,7 @@ export async function listen(
   })
   try {
     // The socket is made within listen, with the mode that the umask leaves: there is no moment for others to connect.
-    const umask = process.umask(OTHERS)
+    const umask = process.umask(OTHERS_MASK)
     listener.listen(bound)
     process.umask(umask)
     await once(listener, 'listening')
@@ -60,7 +60,7 @@ export async function listen(
   listener.on('error', () => {})
   return {
     path,
-    inode: lookAt(bound)?.ino,
+    inode: statPath(bound)?.ino,
     async close(graceMs) {
       const closed = new Promise((resolve) => listener.close(resolve))
       const timer = setTimeout(() => server.forceShutdown(), graceMs)
@@ -83,14 +83,14 @@ function isTrusted(socket: net.Socket): boolean {
   return user !== undefined && (user === 0 || user === process.geteuid?.())
 }
 
-type Replies<S> = {
+type UnaryReplies<S> = {
   [N in keyof S]?: S[N] extends grpc.MethodDefinition<infer I, infer O> ? (request: I) => O : never
 }
 
 /** Handlers of calls with one request and one answer. @param refused is told of each call that fails */
-export function unary<S extends grpc.ServiceDefinition>(
+export function createUnaryHandlers<S extends grpc.ServiceDefinition>(
   refused: (method: string, message: string) => void,
-  replies: Replies<S>,
+  replies: UnaryReplies<S>,
 ): grpc.UntypedServiceImplementation {
   const handler = (name: string, reply: (request: unknown) => unknown): grpc.handleUnaryCall<unknown, unknown> => {
     return ({ request }, answer) => {

@@ -6,15 +6,15 @@ import { SystemError } from '../host/system-error.ts'
 import { type Parent, removeIn } from '../host/write-file.ts'
 
 /** sockaddr_un: 108 bytes with the closing zero. modekeep needs none of them for a path, but kubelet and the runtimes do. */
-export const LONGEST_PATH = 107
+export const MAX_SOCKET_PATH = 107
 
 /** What a path names now, a link itself. @returns undefined where nothing is */
-export function lookAt(path: string): fs.BigIntStats | undefined {
+export function statPath(path: string): fs.BigIntStats | undefined {
   return fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 }
 
 /** Whether nobody listens on a socket now. Another's is bound a moment before it listens, and looks dead then. */
-export function isDead(path: string): Promise<boolean> {
+export function isStaleSocket(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const connection = net.connect(path)
     connection.once('connect', () => {
@@ -30,13 +30,13 @@ export function isDead(path: string): Promise<boolean> {
  * @param parent a directory in which others can exchange no name
  * @returns whether the name is free
  */
-export async function removeDead(parent: Parent, name: string): Promise<boolean> {
+export async function removeStaleSocket(parent: Parent, name: string): Promise<boolean> {
   const path = parent.at(name)
-  const found = lookAt(path)
+  const found = statPath(path)
   if (found === undefined) return true
-  if (!found.isSocket() || !isOwnersFile({ uid: Number(found.uid) }) || !(await isDead(path))) return false
+  if (!found.isSocket() || !isOwnersFile({ uid: Number(found.uid) }) || !(await isStaleSocket(path))) return false
   // Another server may have taken its place while the connection was tried.
-  if (lookAt(path)?.ino !== found.ino) return false
+  if (statPath(path)?.ino !== found.ino) return false
   removeIn(nodeFs, parent, name)
   return true
 }

@@ -1,5 +1,5 @@
 import * as grpc from '@grpc/grpc-js'
-import { ask } from '../grpc/client.ts'
+import { callOnce } from '../grpc/client.ts'
 import { type Messages, protobufPackage } from '../grpc/protobuf.ts'
 
 /** Of what kubelet lists of each pod only its name (kubernetes staging/src/k8s.io/kubelet/pkg/apis/podresources). */
@@ -22,7 +22,7 @@ export async function listPods(socket: string, withinMs: number): Promise<string
     const { method } = protobufPackage(version, MESSAGES)
     const List = method('PodResourcesLister/List', 'ListPodResourcesRequest', 'ListPodResourcesResponse')
     try {
-      const { podResources } = await ask(socket, List, {}, withinMs)
+      const { podResources } = await callOnce(socket, List, {}, withinMs)
       return podResources.map(({ namespace, name }) => `${namespace}/${name}`)
     } catch (error) {
       if ((error as Partial<grpc.ServiceError>).code !== grpc.status.UNIMPLEMENTED) throw error

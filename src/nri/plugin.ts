@@ -36,7 +36,7 @@ export const PLUGIN_NAME = 'modekeep'
 const registerRequest = codec('RegisterPluginRequest')
 
 /** Serves the runtime until `stop` aborts, and reconnects after its restarts. */
-export async function runPlugin(
+export async function runNriPlugin(
   { socket, index, handler, timing, log }: PluginSettings,
   stop: AbortSignal,
 ): Promise<void> {

@@ -1,4 +1,4 @@
-import { Client } from '../grpc/client.ts'
+import { GrpcClient } from '../grpc/client.ts'
 import { protobufPackage } from '../grpc/protobuf.ts'
 
 /** Well below the time limit of a container (worker-tasks.ts). The groups of a slow runtime count as unknown. */
@@ -27,7 +27,7 @@ export interface ProcessGroups {
 export class ProcessGroupReader implements Disposable {
   readonly #sockets: () => readonly string[]
   readonly #timeoutMs: number
-  readonly #clients = new Map<string, Client>()
+  readonly #clients = new Map<string, GrpcClient>()
 
   /** @param sockets lists the CRI sockets that exist now */
   constructor(sockets: () => readonly string[], timeoutMs = ANSWER_TIMEOUT_MS) {
@@ -40,7 +40,7 @@ export class ProcessGroupReader implements Disposable {
     for (const socket of this.#sockets()) {
       try {
         const request = { podSandboxId: sandbox, verbose: true }
-        const { info } = await this.#client(socket).ask(PodSandboxStatus, request, this.#timeoutMs)
+        const { info } = await this.#client(socket).call(PodSandboxStatus, request, this.#timeoutMs)
         const groups = parseProcessGroups(info.info ?? '')
         if (groups !== undefined) return groups
       } catch {
@@ -50,13 +50,13 @@ export class ProcessGroupReader implements Disposable {
     return undefined
   }
 
-  #client(socket: string): Client {
+  #client(socket: string): GrpcClient {
     const existing = this.#clients.get(socket)
     if (existing !== undefined && !existing.isStale) return existing
     // A restarted runtime has another socket at the same path.
     existing?.[Symbol.dispose]()
     this.#clients.delete(socket)
-    const client = new Client(socket)
+    const client = new GrpcClient(socket)
     this.#clients.set(socket, client)
     return client
   }

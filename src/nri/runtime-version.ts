@@ -1,4 +1,4 @@
-import { ask } from '../grpc/client.ts'
+import { callOnce } from '../grpc/client.ts'
 import { protobufPackage } from '../grpc/protobuf.ts'
 import { printable } from '../refusal/printable.ts'
 import { CRI_SOCKETS } from './cri-sockets.ts'
@@ -18,7 +18,7 @@ export const Version = method('RuntimeService/Version', 'VersionRequest', 'Versi
 /** Returns the name and version of the runtime at a CRI socket, such as `containerd v2.1.9`. */
 export async function readRuntimeVersion(socket: string): Promise<string | undefined> {
   try {
-    const { runtimeName, runtimeVersion } = await ask(socket, Version, { version: '' }, ANSWER_TIMEOUT_MS)
+    const { runtimeName, runtimeVersion } = await callOnce(socket, Version, { version: '' }, ANSWER_TIMEOUT_MS)
     return printable(`${runtimeName} ${runtimeVersion}`)
   } catch {
     return undefined

@@ -2,47 +2,47 @@ import type { AttachStep } from '../container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { PluginRecord } from '../store/plugin-record.ts'
-import type { Limits } from '../worker-pool/schedule.ts'
+import type { WorkerLimits } from '../worker-pool/schedule.ts'
 import { formatLeft, type Supervision } from '../worker-pool/supervision.ts'
-import type { Lost, Workers } from '../worker-pool/workers.ts'
+import type { LostTaskOutcomes, Workers } from '../worker-pool/workers.ts'
 import type { CloneService } from './clone-service.ts'
 import type { ReadRestrictions } from './own-mounts.ts'
 import { REMEMBER_MS } from './refused-containers.ts'
 
 /** Internal verb of the executable as a worker, which reads tasks from its stdin. */
-export const WORKER_VERB = 'nri-worker'
+export const NRI_WORKER_VERB = 'nri-worker'
 
-export const LOST_TASK_RESULTS: Lost<ContainerTaskResult> = {
-  notBegun: { failure: 'modekeep had too much to do to map the volumes in time: kubelet tries again' },
-  ended: (how) => ({ failure: `the process that mapped the volumes ${how}: kubelet tries again` }),
+export const LOST_CONTAINER_TASK: LostTaskOutcomes<ContainerTaskResult> = {
+  notStarted: { failure: 'modekeep had too much to do to map the volumes in time: kubelet tries again' },
+  createExited: (how) => ({ failure: `the process that mapped the volumes ${how}: kubelet tries again` }),
 }
 
 /**
  * A task takes a few milliseconds. One that waits for a disk or a server stops counting as quick after 200 ms, and is
  * killed at the deadline of its container. If all tasks that access volumes are stuck, one worker is left for the others.
  */
-export const WORKER_LIMITS: Limits = {
-  quick: 4,
+export const NRI_WORKER_LIMITS: WorkerLimits = {
+  maxQuick: 4,
   longAfterMs: 200,
-  ofAKind: 7,
-  ofANamespace: 3,
-  of: { check: 1, restrictions: 2, release: 5, without: 1, reconcile: 1, registration: 1 },
+  maxPerKind: 7,
+  maxPerNamespace: 3,
+  maxByKind: { check: 1, restrictions: 2, release: 5, without: 1, reconcile: 1, registration: 1 },
   // A stuck worker keeps its memory: test/attacks/stuck-plugin-memory.test.ts compares it with the component's limit.
-  inAll: 16,
+  maxTotal: 16,
   isShared: true,
-  warm: 2,
+  minIdle: 2,
 }
 
 /**
  * Kills a worker at the deadline of its container, or if it reports nothing for `patienceMs`. The worker holds its locks,
  * and counts for the limits, until the kernel ends it.
  */
-export function createSupervision(patienceMs: number): Supervision<ContainerTask, ContainerTaskResult> {
+export function superviseContainerTasks(patienceMs: number): Supervision<ContainerTask, ContainerTaskResult> {
   return {
     patienceMs: Math.max(REMEMBER_MS, patienceMs),
-    maxLeft: WORKER_LIMITS.ofANamespace,
+    maxLeft: NRI_WORKER_LIMITS.maxPerNamespace,
     // Other tasks wait for a worker, because no container waits for them.
-    tooManyLeft: (namespace, pids, task) =>
+    refuseTooManyLeft: (namespace, pids, task) =>
       task.do === 'attach' ? { failure: formatLeft(namespace, pids) } : undefined,
   }
 }

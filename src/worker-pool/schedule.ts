@@ -1,54 +1,58 @@
-/** A job that waits, or that a worker is at. */
-export interface Task {
-  /** What kind it is. */
+/** A waiting or running task. */
+export interface ScheduledTask {
+  /** Kind of the task. */
   readonly do: string
-  /** Of a pod's, where one namespace is not to keep others waiting; '' for all others. */
+  /** The pod's namespace, for tasks that count per namespace; '' for all others. */
   readonly namespace: string
 }
 
-/** At which a worker is since then, in ms. */
-export interface Started extends Task {
-  readonly since: number
+export interface StartedTask extends ScheduledTask {
+  readonly startedAt: number
 }
 
 /**
- * How many jobs may run at a time. A walk may take hours and a mount may hang, and what does is not to keep other pods
- * from their volumes: it counts among the quick ones only in the beginning.
+ * Limits of concurrent tasks. A walk may take hours and a mount may hang. Such a task counts as quick only at first, so that
+ * it does not keep other pods from their volumes.
  */
-export interface Limits {
-  readonly quick: number
-  /** In ms, from when on a job is a long one. */
+export interface WorkerLimits {
+  readonly maxQuick: number
+  /** A task that runs longer no longer counts as quick. */
   readonly longAfterMs: number
-  /** Those of one kind do not stop the others. */
-  readonly ofAKind: number
-  /** Of those of one namespace: its pods do not stop those of others. */
-  readonly ofANamespace: number
-  /** Of some kinds fewer: those that nobody waits for. */
-  readonly of?: Readonly<Record<string, number>>
-  /** Of all kinds together, as each worker takes memory; without: as many as the kinds allow. */
-  readonly inAll?: number
-  /** From a third of a kind's limit on, a namespace with one running waits: a few namespaces cannot take all workers. */
+  /** Keeps tasks of one kind from blocking the others. */
+  readonly maxPerKind: number
+  /** Keeps the pods of one namespace from blocking those of others. Counts tasks of the same kind. */
+  readonly maxPerNamespace: number
+  /** Replaces `maxPerKind` for some kinds, such as those that no caller waits for. */
+  readonly maxByKind?: Readonly<Record<string, number>>
+  /** Limit of all kinds together, because each worker takes memory; undefined: none. */
+  readonly maxTotal?: number
+  /** Above a third of a kind's limit, a namespace may run one task only, so that few namespaces cannot take all workers. */
   readonly isShared?: true
-  /** So many workers stay though nobody needs them, started before. */
-  readonly warm: number
+  /** So many idle workers are started in advance and kept. */
+  readonly minIdle: number
 }
 
-/** Which of those that wait is next, the first of them first; -1: none may start now. Pure. */
-export function nextOf(waiting: readonly Task[], running: readonly Started[], now: number, limits: Limits): number {
-  const quick = running.filter(({ since }) => now - since < limits.longAfterMs)
-  if (quick.length >= limits.quick) return -1
+/** Finds the index of the first waiting task that may start; -1 if none may. Pure. */
+export function findNext(
+  waiting: readonly ScheduledTask[],
+  running: readonly StartedTask[],
+  now: number,
+  limits: WorkerLimits,
+): number {
+  const quick = running.filter(({ startedAt }) => now - startedAt < limits.longAfterMs)
+  if (quick.length >= limits.maxQuick) return -1
   return waiting.findIndex((task) => !isBlocked(task, running, limits))
 }
 
-/** Whether a job cannot start until one that runs has ended, however long that takes. Pure. */
-export function isBlocked(task: Task, running: readonly Task[], limits: Limits): boolean {
-  const { ofANamespace, inAll = Number.POSITIVE_INFINITY } = limits
-  const ofAKind = limits.of?.[task.do] ?? limits.ofAKind
-  const sharedFrom = limits.isShared ? Math.ceil(ofAKind / 3) : ofAKind
-  if (running.length >= inAll) return true
-  const ofKind = running.filter((one) => one.do === task.do).length
-  if (ofKind >= ofAKind) return true
+/** Returns whether a task cannot start before a running one ends. Pure. */
+export function isBlocked(task: ScheduledTask, running: readonly ScheduledTask[], limits: WorkerLimits): boolean {
+  const { maxPerNamespace, maxTotal = Number.POSITIVE_INFINITY } = limits
+  const maxOfKind = limits.maxByKind?.[task.do] ?? limits.maxPerKind
+  const sharedFrom = limits.isShared ? Math.ceil(maxOfKind / 3) : maxOfKind
+  if (running.length >= maxTotal) return true
+  const sameKind = running.filter((other) => other.do === task.do).length
+  if (sameKind >= maxOfKind) return true
   if (task.namespace === '') return false
-  const ofNamespace = running.filter(({ namespace }) => namespace === task.namespace).length
-  return ofNamespace >= (ofKind >= sharedFrom ? 1 : ofANamespace)
+  const sameNamespace = running.filter(({ namespace }) => namespace === task.namespace).length
+  return sameNamespace >= (sameKind >= sharedFrom ? 1 : maxPerNamespace)
 }

@@ -1,42 +1,67 @@
-/** What a worker reports of its job: for how long it may report nothing (see Silence.hear), how far it is, its outcome. */
-export type Said<Outcome, Progress> = { patienceMs?: number | null } | { progress: Progress } | { outcome: Outcome }
+import type { ResponseTimer } from './supervision.ts'
 
-/** A process that does one job at a time. */
+/** A report of a worker: sign of life with a new limit (see ResponseTimer.reset), progress, or the outcome of its task. */
+export type WorkerReport<Outcome, Progress> =
+  | { patienceMs?: number | null }
+  | { progress: Progress }
+  | { outcome: Outcome }
+
+/** A process that runs one task at a time. */
 export interface Worker<Job> {
   readonly pid?: number | undefined
   send(job: Job): void
-  /** SIGKILL: the engine is made for calls that die. One that waits in the kernel ends when that lets it. */
+  /** Sends SIGKILL, which every task of modekeep tolerates. A process that waits in the kernel ends when the kernel returns. */
   kill(): void
-  /** It ends after its job. */
+  /** Lets the process end after its task. */
   close(): void
 }
 
-/** What is heard of a worker. */
 export interface WorkerEvents<Outcome, Progress> {
-  said(said: Said<Outcome, Progress>): void
-  /** Once, last of all. @param how it ended, in words */
-  ended(how: string): void
+  onReport(report: WorkerReport<Outcome, Progress>): void
+  /** Is called once, after all reports. @param how phrase for messages, such as "ended with exit status 1" */
+  onExit(how: string): void
 }
 
 export type StartWorker<Job, Outcome, Progress = never> = (events: WorkerEvents<Outcome, Progress>) => Worker<Job>
 
-/** What is answered of a job that nobody has answered. */
-export interface Lost<Outcome> {
-  /** It never began. */
-  readonly notBegun: Outcome
-  /** @param how its worker ended, in words: how far the job came is not known */
-  ended(how: string): Outcome
+/** Outcomes of tasks that no worker has completed. */
+export interface LostTaskOutcomes<Outcome> {
+  readonly notStarted: Outcome
+  /** The worker ended during the task, whose progress is unknown. @param how phrase for messages */
+  createExited(how: string): Outcome
 }
 
-/** A job that waits or is worked on. */
-export interface Running<Outcome, Progress = never> {
+/** A waiting or running task. */
+export interface RunningTask<Outcome, Progress = never> {
   readonly outcome: Promise<Outcome>
-  /** No worker is at it yet. */
+  /** No worker runs it yet. */
   readonly isWaiting: boolean
-  /** It waits for workers that are stuck: they were killed and have not ended, or take very long. */
+  /** It waits for stuck workers, which were killed and have not ended, or take very long. */
   readonly isBlocked: boolean
-  /** How far it is; undefined where that was not told yet. */
+  /** Progress that the worker reported last. */
   readonly progress: Progress | undefined
-  /** Gives it up: what waits never starts, and the worker that is at it is killed. `outcome` comes when it has ended. */
+  /** Cancels the task. A waiting task never starts; a running task's worker is killed, and `outcome` settles when it has ended. */
   cancel(): void
+}
+
+export interface WorkerTask<Job, Outcome, Progress> {
+  readonly do: string
+  readonly namespace: string
+  job: Job
+  readonly settle: (outcome: Outcome) => void
+  /** performance.now(); 0 while the task waits. */
+  startedAt: number
+  slot: WorkerSlot<Job, Outcome, Progress> | undefined
+  progress: Progress | undefined
+  responseTimer: ResponseTimer | undefined
+}
+
+/** A worker process and its task. */
+export interface WorkerSlot<Job, Outcome, Progress> {
+  readonly worker: Worker<Job>
+  task: WorkerTask<Job, Outcome, Progress> | undefined
+  /** The worker was killed. Its further reports are ignored. */
+  isDying: boolean
+  idleTimer: NodeJS.Timeout | undefined
+  readonly end: PromiseWithResolvers<void>
 }

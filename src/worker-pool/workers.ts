@@ -1,91 +1,69 @@
 import { LeftProcesses } from '../host/left-processes.ts'
-import { isBlocked, type Limits, nextOf } from './schedule.ts'
-import { countIfLeft, refuseIfLeft, Silence, type Supervision } from './supervision.ts'
-import type { Lost, Running, Said, StartWorker, Worker } from './worker.ts'
+import { findNext, isBlocked, type WorkerLimits } from './schedule.ts'
+import { countIfLeft, ResponseTimer, refuseIfLeft, type Supervision } from './supervision.ts'
+import type { LostTaskOutcomes, RunningTask, StartWorker, WorkerReport, WorkerSlot, WorkerTask } from './worker.ts'
 
-export type { Lost, Running, Said, StartWorker, Worker, WorkerEvents } from './worker.ts'
+export type { LostTaskOutcomes, RunningTask, StartWorker, Worker, WorkerEvents, WorkerReport } from './worker.ts'
 
-interface Task<Job, Outcome, Progress> {
-  readonly do: string
-  readonly namespace: string
-  job: Job
-  readonly settle: (outcome: Outcome) => void
-  /** In ms; 0 while it waits. */
-  since: number
-  at: Place<Job, Outcome, Progress> | undefined
-  progress: Progress | undefined
-  silence: Silence | undefined
-}
+/** An idle worker is closed after this time. Kubelet repeats its calls about once a minute. */
+const MAX_IDLE_MS = 90_000
+/** A task that has run for so long is not expected to end soon. */
+const STUCK_AFTER_MS = 2000
+/** Delay before a worker that ended is replaced, if `minIdle` workers are kept. */
+const RESTART_DELAY_MS = 1000
 
-/** A worker and what it does. */
-interface Place<Job, Outcome, Progress> {
-  readonly worker: Worker<Job>
-  task: Task<Job, Outcome, Progress> | undefined
-  /** It was killed: what it still says counts no more. */
-  isDying: boolean
-  idle: NodeJS.Timeout | undefined
-  readonly end: PromiseWithResolvers<void>
-}
-
-/** How long a worker stays that nobody needs, in ms: kubelet repeats its calls about once a minute. */
-const IDLE_MS = 90_000
-/** After so long a job is not expected to end soon, ms. */
-const STUCK_MS = 2000
-/** Before another one is started in the place of one that ended though it was to stay. */
-const AGAIN_MS = 1000
-
-/** Workers, started when they are needed, at most so many at a time as the limits say. */
+/** Starts worker processes when tasks need them, within the limits. */
 export class Workers<Job extends { do: string }, Outcome, Progress = never> {
-  readonly #start: StartWorker<Job, Outcome, Progress>
-  readonly #limits: Limits
-  readonly #lost: Lost<Outcome>
-  readonly #waiting: Task<Job, Outcome, Progress>[] = []
-  readonly #running = new Set<Task<Job, Outcome, Progress>>()
-  /** The one that was busy last is taken first: others may go. */
-  readonly #idle: Place<Job, Outcome, Progress>[] = []
+  readonly #startWorker: StartWorker<Job, Outcome, Progress>
+  readonly #limits: WorkerLimits
+  readonly #lost: LostTaskOutcomes<Outcome>
+  readonly #waiting: WorkerTask<Job, Outcome, Progress>[] = []
+  readonly #running = new Set<WorkerTask<Job, Outcome, Progress>>()
+  /** The most recently used worker is taken first, so that others reach their idle limit. */
+  readonly #idle: WorkerSlot<Job, Outcome, Progress>[] = []
   readonly #supervision: Supervision<Job, Outcome> | undefined
   readonly #left = new LeftProcesses()
   #isClosed = false
 
-  /** @param supervision undefined: workers may report nothing for as long as they like */
+  /** @param supervision undefined: workers may be unresponsive indefinitely */
   constructor(
-    start: StartWorker<Job, Outcome, Progress>,
-    limits: Limits,
-    lost: Lost<Outcome>,
+    startWorker: StartWorker<Job, Outcome, Progress>,
+    limits: WorkerLimits,
+    lost: LostTaskOutcomes<Outcome>,
     supervision?: Supervision<Job, Outcome>,
   ) {
-    this.#start = start
+    this.#startWorker = startWorker
     this.#supervision = supervision
     this.#limits = limits
     this.#lost = lost
-    this.#warmUp()
+    this.#startIdleWorkers()
   }
 
-  /** @param namespace the pod's, of a publication; '' for all others */
-  run(job: Job, namespace: string): Running<Outcome, Progress> {
+  /** @param namespace the pod's namespace, for tasks that count per namespace; '' for all others */
+  run(job: Job, namespace: string): RunningTask<Outcome, Progress> {
     const { promise, resolve } = Promise.withResolvers<Outcome>()
-    const task: Task<Job, Outcome, Progress> = {
+    const task: WorkerTask<Job, Outcome, Progress> = {
       do: job.do,
       namespace,
       job,
       settle: resolve,
-      since: 0,
-      at: undefined,
+      startedAt: 0,
+      slot: undefined,
       progress: undefined,
-      silence: undefined,
+      responseTimer: undefined,
     }
     const refusal = refuseIfLeft(this.#supervision, this.#left, job, namespace)
     if (refusal === undefined) this.#waiting.push(task)
     else resolve(refusal)
     this.#dispatch()
-    const isTaskBlocked = () => isBlocked(task, this.#stuck(), this.#limits)
+    const isTaskBlocked = () => isBlocked(task, this.#listStuck(), this.#limits)
     return {
       outcome: promise,
       get isWaiting() {
-        return task.at === undefined
+        return task.slot === undefined
       },
       get isBlocked() {
-        return task.at === undefined && isTaskBlocked()
+        return task.slot === undefined && isTaskBlocked()
       },
       get progress() {
         return task.progress
@@ -94,156 +72,165 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     }
   }
 
-  /** Workers that are at a job finish that, and nobody hears of it. */
+  /** Closes all workers. A running task ends without an outcome. */
   close(): void {
     this.#isClosed = true
-    for (const place of [...this.#idle]) this.#dismiss(place)
-    for (const { at } of this.#running) at?.worker.close()
+    for (const slot of [...this.#idle]) this.#dismiss(slot)
+    for (const { slot } of this.#running) slot?.worker.close()
   }
 
-  #stuck(): Task<Job, Outcome, Progress>[] {
-    const before = performance.now() - STUCK_MS
-    return [...this.#running].filter(({ at, since }) => at?.isDying || since <= before)
+  #listStuck(): WorkerTask<Job, Outcome, Progress>[] {
+    const before = performance.now() - STUCK_AFTER_MS
+    return [...this.#running].filter(({ slot, startedAt }) => slot?.isDying || startedAt <= before)
   }
 
   #dispatch(): void {
     for (;;) {
-      const next = nextOf(this.#waiting, [...this.#running], performance.now(), this.#limits)
+      const next = findNext(this.#waiting, [...this.#running], performance.now(), this.#limits)
       const [task] = next < 0 ? [] : this.#waiting.splice(next, 1)
       if (task === undefined) return
-      this.#begin(task)
+      this.#start(task)
     }
   }
 
-  #begin(task: Task<Job, Outcome, Progress>): void {
-    task.since = performance.now()
+  #start(task: WorkerTask<Job, Outcome, Progress>): void {
+    task.startedAt = performance.now()
     this.#running.add(task)
-    // When it has become a long one another may begin.
+    // A task that no longer counts as quick lets another one start.
     setTimeout(() => this.#dispatch(), this.#limits.longAfterMs + 1).unref()
-    const place = this.#idle.pop() ?? this.#newPlace()
-    clearTimeout(place.idle)
-    place.task = task
-    task.at = place
+    const slot = this.#idle.pop() ?? this.#createSlot()
+    clearTimeout(slot.idleTimer)
+    slot.task = task
+    task.slot = slot
     const { patienceMs } = this.#supervision ?? {}
-    if (patienceMs !== undefined) task.silence = new Silence(patienceMs, (ms) => void this.#giveUp(task, place, ms))
-    place.worker.send(task.job)
+    if (patienceMs !== undefined)
+      task.responseTimer = new ResponseTimer(patienceMs, (ms) => void this.#endUnresponsive(task, slot, ms))
+    slot.worker.send(task.job)
   }
 
-  /** Kills a worker that reports nothing. Another one makes the job again and answers for it, unless none may. */
-  async #giveUp(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>, silentMs: number) {
-    const { pid = 0 } = place.worker
+  /** Kills an unresponsive worker. Another worker retries its task, if the supervision allows it. */
+  async #endUnresponsive(
+    task: WorkerTask<Job, Outcome, Progress>,
+    slot: WorkerSlot<Job, Outcome, Progress>,
+    elapsedMs: number,
+  ) {
+    const { pid = 0 } = slot.worker
     const { retry } = this.#supervision ?? {}
-    if (retry === undefined) return void this.#kill(task, place)
-    const isLeft = await this.#abandon(task, place)
-    const silent = { pid, seconds: Math.round(silentMs / 1000), isLeft }
-    const job = retry(task.job, silent)
+    if (retry === undefined) return void this.#kill(task, slot)
+    const isLeft = await this.#abandon(task, slot)
+    const unresponsive = { pid, seconds: Math.round(elapsedMs / 1000), isLeft }
+    const job = retry(task.job, unresponsive)
     if (job === undefined) {
-      const outcome = this.#supervision?.answer?.(task.job, silent)
-      return this.#settle(task, outcome ?? this.#lost.ended(`(process ${pid}) reported nothing and was ended`))
+      const outcome = this.#supervision?.createOutcome?.(task.job, unresponsive)
+      return this.#settle(task, outcome ?? this.#lost.createExited(`(process ${pid}) reported nothing and was ended`))
     }
     task.job = job
-    this.#begin(task)
+    this.#start(task)
   }
 
-  /** Kills a worker; its end means nothing to its job any more. @returns whether the kernel does not let it end */
-  #abandon(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>): Promise<boolean> {
-    place.task = undefined
-    task.at = undefined
-    return this.#kill(task, place)
+  /** Detaches a task from its worker and kills the worker. @returns whether the kernel keeps the process alive */
+  #abandon(task: WorkerTask<Job, Outcome, Progress>, slot: WorkerSlot<Job, Outcome, Progress>): Promise<boolean> {
+    slot.task = undefined
+    task.slot = undefined
+    return this.#kill(task, slot)
   }
 
-  /** Unless the worker was abandoned, its job is at work until it has ended. */
-  #kill(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>): Promise<boolean> {
-    task.silence?.end()
-    place.isDying = true
-    place.worker.kill()
-    const owner = this.#supervision?.ownerOf?.(task.job) ?? task.namespace
-    return countIfLeft(this.#left, place.worker.pid ?? 0, owner, place.end.promise)
+  /** Kills a worker. Its task stays running until the process has ended, unless the task was detached. */
+  #kill(task: WorkerTask<Job, Outcome, Progress>, slot: WorkerSlot<Job, Outcome, Progress>): Promise<boolean> {
+    task.responseTimer?.stop()
+    slot.isDying = true
+    slot.worker.kill()
+    const owner = this.#supervision?.findOwner?.(task.job) ?? task.namespace
+    return countIfLeft(this.#left, slot.worker.pid ?? 0, owner, slot.end.promise)
   }
 
-  #newPlace(): Place<Job, Outcome, Progress> {
-    const place: Place<Job, Outcome, Progress> = {
-      worker: this.#start({
-        said: (said) => this.#hear(place, said),
-        ended: (how) => this.#bury(place, how),
+  #createSlot(): WorkerSlot<Job, Outcome, Progress> {
+    const slot: WorkerSlot<Job, Outcome, Progress> = {
+      worker: this.#startWorker({
+        onReport: (report) => this.#handleReport(slot, report),
+        onExit: (how) => this.#handleExit(slot, how),
       }),
       task: undefined,
       isDying: false,
-      idle: undefined,
+      idleTimer: undefined,
       end: Promise.withResolvers(),
     }
-    return place
+    return slot
   }
 
-  #hear(place: Place<Job, Outcome, Progress>, said: Said<Outcome, Progress>): void {
-    const { task } = place
-    if (task === undefined || place.isDying) return
-    task.silence?.hear('patienceMs' in said ? said.patienceMs : undefined)
-    if ('progress' in said) task.progress = said.progress
-    if (!('outcome' in said)) return
-    place.task = undefined
-    // What a long walk has left in its memory goes with it.
-    if (performance.now() - task.since >= this.#limits.longAfterMs) place.worker.close()
-    else this.#rest(place)
-    this.#settle(task, said.outcome)
+  #handleReport(slot: WorkerSlot<Job, Outcome, Progress>, report: WorkerReport<Outcome, Progress>): void {
+    const { task } = slot
+    if (task === undefined || slot.isDying) return
+    task.responseTimer?.reset('patienceMs' in report ? report.patienceMs : undefined)
+    if ('progress' in report) task.progress = report.progress
+    if (!('outcome' in report)) return
+    slot.task = undefined
+    // A worker is closed after a long walk, to free its memory.
+    if (performance.now() - task.startedAt >= this.#limits.longAfterMs) slot.worker.close()
+    else this.#keepIdle(slot)
+    this.#settle(task, report.outcome)
   }
 
-  #bury(place: Place<Job, Outcome, Progress>, how: string): void {
-    place.end.resolve()
-    this.#removeIdle(place)
-    const { task } = place
-    place.task = undefined
-    if (task !== undefined) this.#settle(task, this.#lost.ended(how))
-    setTimeout(() => this.#warmUp(), AGAIN_MS).unref()
+  #handleExit(slot: WorkerSlot<Job, Outcome, Progress>, how: string): void {
+    slot.end.resolve()
+    this.#removeIdle(slot)
+    const { task } = slot
+    slot.task = undefined
+    if (task !== undefined) this.#settle(task, this.#lost.createExited(how))
+    setTimeout(() => this.#startIdleWorkers(), RESTART_DELAY_MS).unref()
   }
 
-  #warmUp(): void {
-    while (!this.#isClosed && this.#idle.length + this.#running.size < this.#limits.warm) {
-      this.#idle.push(this.#newPlace())
+  #startIdleWorkers(): void {
+    while (!this.#isClosed && this.#idle.length + this.#running.size < this.#limits.minIdle) {
+      this.#idle.push(this.#createSlot())
     }
   }
 
-  #rest(place: Place<Job, Outcome, Progress>): void {
-    place.idle = setTimeout(() => {
-      if (this.#idle.length > this.#limits.warm) this.#dismiss(place)
-    }, IDLE_MS).unref()
-    this.#idle.push(place)
+  #keepIdle(slot: WorkerSlot<Job, Outcome, Progress>): void {
+    slot.idleTimer = setTimeout(() => {
+      if (this.#idle.length > this.#limits.minIdle) this.#dismiss(slot)
+    }, MAX_IDLE_MS).unref()
+    this.#idle.push(slot)
   }
 
-  #dismiss(place: Place<Job, Outcome, Progress>): void {
-    this.#removeIdle(place)
-    place.worker.close()
+  #dismiss(slot: WorkerSlot<Job, Outcome, Progress>): void {
+    this.#removeIdle(slot)
+    slot.worker.close()
   }
 
-  #removeIdle(place: Place<Job, Outcome, Progress>): void {
-    clearTimeout(place.idle)
-    const at = this.#idle.indexOf(place)
-    if (at >= 0) this.#idle.splice(at, 1)
+  #removeIdle(slot: WorkerSlot<Job, Outcome, Progress>): void {
+    clearTimeout(slot.idleTimer)
+    const index = this.#idle.indexOf(slot)
+    if (index >= 0) this.#idle.splice(index, 1)
   }
 
-  #settle(task: Task<Job, Outcome, Progress>, outcome: Outcome): void {
-    task.silence?.end()
+  #settle(task: WorkerTask<Job, Outcome, Progress>, outcome: Outcome): void {
+    task.responseTimer?.stop()
     this.#running.delete(task)
     task.settle(outcome)
     this.#dispatch()
   }
 
-  async #endSupervised(task: Task<Job, Outcome, Progress>, place: Place<Job, Outcome, Progress>): Promise<void> {
-    const isLeft = await this.#abandon(task, place)
+  /** Kills the worker of a cancelled task, and settles the task without waiting for the process to end. */
+  async #endSupervised(
+    task: WorkerTask<Job, Outcome, Progress>,
+    slot: WorkerSlot<Job, Outcome, Progress>,
+  ): Promise<void> {
+    const isLeft = await this.#abandon(task, slot)
     this.#settle(
       task,
-      this.#lost.ended(isLeft ? 'was ended, and the kernel still makes it wait' : 'was ended by SIGKILL'),
+      this.#lost.createExited(isLeft ? 'was ended, and the kernel still makes it wait' : 'was ended by SIGKILL'),
     )
   }
 
-  #cancel(task: Task<Job, Outcome, Progress>): void {
-    const waiting = this.#waiting.indexOf(task)
-    if (waiting >= 0) {
-      this.#waiting.splice(waiting, 1)
-      task.settle(this.#lost.notBegun)
-    } else if (this.#running.has(task) && task.at !== undefined) {
-      const isAnswered = this.#supervision?.retry !== undefined
-      void (isAnswered ? this.#endSupervised(task, task.at) : this.#kill(task, task.at))
+  #cancel(task: WorkerTask<Job, Outcome, Progress>): void {
+    const index = this.#waiting.indexOf(task)
+    if (index >= 0) {
+      this.#waiting.splice(index, 1)
+      task.settle(this.#lost.notStarted)
+    } else if (this.#running.has(task) && task.slot !== undefined) {
+      const settlesEarly = this.#supervision?.retry !== undefined
+      void (settlesEarly ? this.#endSupervised(task, task.slot) : this.#kill(task, task.slot))
     }
   }
 }

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { WORKER_LIMITS } from '../../src/nri/worker-tasks.ts'
+import { NRI_WORKER_LIMITS } from '../../src/nri/worker-tasks.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
 import { stateOf } from '../helpers/hanging.ts'
 import { usedMemory } from '../helpers/memory.ts'
@@ -37,13 +37,13 @@ describe.skipIf(cannot !== '')(titled("the runtime's plugin whose workers wait f
     onTestFinished(() => void server.kill('SIGKILL'))
     // Those that map were killed, and the kernel does not let them end.
     const waiting = () => memoryOfWorkers(node).filter(({ pid }) => stateOf(pid) === 'D')
-    await expect.poll(() => waiting().length, { timeout: 30_000 }).toBe(WORKER_LIMITS.ofAKind)
+    await expect.poll(() => waiting().length, { timeout: 30_000 }).toBe(NRI_WORKER_LIMITS.maxPerKind)
     await expect.poll(() => memoryOfWorkers(node).length, { timeout: 30_000 }).toBe(STUCK)
     const { files, own } = usedMemory(node.top)
     const workers = memoryOfWorkers(node).map((worker) => worker.own)
     const plugin = own - workers.reduce((all, one) => all + one, 0)
     // Each worker may become as large as the largest is.
-    const most = files + plugin + (WORKER_LIMITS.inAll ?? Number.POSITIVE_INFINITY) * Math.max(...workers)
+    const most = files + plugin + (NRI_WORKER_LIMITS.maxTotal ?? Number.POSITIVE_INFINITY) * Math.max(...workers)
     expect(most).toBeLessThan(memoryLimit())
   })
 })

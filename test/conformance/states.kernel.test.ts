@@ -3,9 +3,9 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Stats } from '../../src/csi/jobs.ts'
-import { statsReply } from '../../src/csi/node.ts'
-import { work } from '../../src/csi/work.ts'
+import type { VolumeStats } from '../../src/csi/worker-tasks.ts'
+import { formatStats } from '../../src/csi/node-service.ts'
+import { runCsiTask } from '../../src/csi/run-task.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { type Finding, isUnwell, MOUNT_STATES, type MountState } from '../../src/heal/state.ts'
 import { callLog } from '../../src/log/call-log.ts'
@@ -56,7 +56,7 @@ class StateNode {
     const log = callLog({ verb: 'stats', directory: this.target }, 'info', () => {})
     const process = { host, config, log, configFaults: [], forbidCoreDumps() {} }
     const request = { volumeId: 'v', directory: this.target, options: JSON.stringify(options) }
-    return work({ do: job, lifecycle: 'inline', ...request }, process)
+    return runCsiTask({ do: job, lifecycle: 'inline', ...request }, process)
   }
 
   async publish(more: Record<string, string> = {}) {
@@ -284,7 +284,7 @@ async function readSurfaces(node: StateNode, { state, reason, action }: Finding)
   const document = await status(stage.session())
   const doctor = await readDoctor(stage)
   const trouble = doctor.findings.filter(({ level }) => level !== 'ok')
-  const { stats, failure } = (await node.call('stats')) as { stats?: Stats; failure?: { code: string } }
+  const { stats, failure } = (await node.call('stats')) as { stats?: VolumeStats; failure?: { code: string } }
   const statusText = textOf(document)
   const pluginText = callPlugin(stage.top, document, false)
   return {
@@ -301,7 +301,7 @@ async function readSurfaces(node: StateNode, { state, reason, action }: Finding)
     doctor: trouble.map(({ level, text }) => ({ level, isOfMount: text.startsWith(target), ...has(text) })),
     'exit status of doctor': shown(doctor).hasTrouble?.(doctor) ? 1 : 0,
     metrics: await readMetrics(stage),
-    CSI: failure?.code ?? (stats && statsReply(stats).volumeCondition),
+    CSI: failure?.code ?? (stats && formatStats(stats).volumeCondition),
     'kubectl modekeep status': { ...has(pluginText), hasAdvice: /^ {2}do: /m.test(pluginText) },
     'kubectl modekeep doctor': has(callPlugin(stage.top, doctor, doctor.faults > 0)),
     action,

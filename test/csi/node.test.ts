@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { answerBy } from '../../src/csi/node.ts'
+import { calculateAnswerTime } from '../../src/csi/node-service.ts'
 
-const within = (deadline: Date | number) => answerBy(deadline) - performance.now()
+const within = (deadline: Date | number) => calculateAnswerTime(deadline) - performance.now()
 const SLACK = 200
 
 describe('a call is answered', () => {

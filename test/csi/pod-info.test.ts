@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type PodInfoAnswer, readAnswer } from '../../src/csi/driver-object.ts'
+import { type PodInfoAnswer, parsePodInfoOnMount } from '../../src/csi/driver-object.ts'
 import { CHECK_INTERVAL_MS, PodInfoGuard } from '../../src/csi/pod-info.ts'
 
 describe('the guard of podInfoOnMount', () => {
@@ -105,10 +105,10 @@ describe('the answer of the API server', () => {
     [{ spec: { podInfoOnMount: 'true' } }, false],
     [{ spec: {} }, false],
     [{}, false],
-  ])('%j is read as %s', (over, expected) => expect(readAnswer(object(over), 'modekeep.csi')).toBe(expected))
+  ])('%j is read as %s', (over, expected) => expect(parsePodInfoOnMount(object(over), 'modekeep.csi')).toBe(expected))
 
   it.each([object({ kind: 'Status' }), object({ metadata: { name: 'other.csi' } }), 'null', '[]', '<html>'])(
     '%s is no answer',
-    (text) => expect(() => readAnswer(text, 'modekeep.csi')).toThrow(),
+    (text) => expect(() => parsePodInfoOnMount(text, 'modekeep.csi')).toThrow(),
   )
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Content } from '../../src/csi/messages.ts'
-import { givesGroups } from '../../src/csi/older-kubelet.ts'
-import { readLook, readPublish, readTarget } from '../../src/csi/request.ts'
+import { passesFsGroup } from '../../src/csi/older-kubelet.ts'
+import { parsePublishRequest, parseStatsTarget, parseTarget } from '../../src/csi/publish-request.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -38,7 +38,7 @@ const publish = (over: Partial<Publish> = {}): Publish => ({
 
 /** What the engine makes of it. */
 const asked = (request: Publish) => {
-  const { directory, options } = readPublish(request)
+  const { directory, options } = parsePublishRequest(request)
   return readRequest(directory, options, DEFAULT_CONFIG, kinds)
 }
 const attributes = (more: Record<string, string>) => publish({ volumeContext: { source: '/srv/a', ...more, ...POD } })
@@ -47,7 +47,7 @@ describe('a NodePublishVolume', () => {
   it('of an inline volume is what the same FlexVolume would be', () => {
     const request = publish({ volumeCapability: capability({ fsType: 'bind', volumeMountGroup: '2000' }) })
     request.volumeContext.ownership = 'walk'
-    expect(readPublish(request)).toMatchObject({
+    expect(parsePublishRequest(request)).toMatchObject({
       volumeId: 'csi-1',
       directory: TARGET,
       lifecycle: 'inline',
@@ -74,13 +74,13 @@ describe('a NodePublishVolume', () => {
       secrets: { password: 'p"\u2028ss', user: '' },
       readonly: true,
     })
-    expect(readPublish(request).lifecycle).toBe('persistent')
+    expect(parsePublishRequest(request).lifecycle).toBe('persistent')
     expect(() => asked(request)).toThrow('the Secret has "password, user", which bind does not take')
     expect(asked({ ...request, secrets: {} })).toMatchObject({
       mountOptions: ['noexec', 'noatime', 'nodev'],
       readOnly: true,
     })
-    const secrets = readSecrets(readPublish(request).options)
+    const secrets = readSecrets(parsePublishRequest(request).options)
     expect([...secrets].map(([key, value]) => [key, Buffer.from(value).toString()])).toEqual([
       ['password', 'p"\u2028ss'],
       ['user', ''],
@@ -103,7 +103,7 @@ describe('a NodePublishVolume', () => {
     const one = publish({ secrets: { a: '1', b: '2' } })
     const reversed = (map: Record<string, string>) => Object.fromEntries(Object.entries(map).reverse())
     const other = { ...one, secrets: reversed(one.secrets), volumeContext: reversed(one.volumeContext) }
-    expect(readPublish(other)).toEqual(readPublish(one))
+    expect(parsePublishRequest(other)).toEqual(parsePublishRequest(one))
   })
 
   it('names each field that is missing or wrong, all at once', () => {
@@ -114,7 +114,7 @@ describe('a NodePublishVolume', () => {
       'volume_capability is missing',
       'podInfoOnMount: true',
     ]) {
-      expect(() => readPublish(bare)).toThrow(fault)
+      expect(() => parsePublishRequest(bare)).toThrow(fault)
     }
   })
 
@@ -147,22 +147,24 @@ describe('a NodePublishVolume', () => {
       'volume_mount_group is "-1"',
     ],
   ])('with %s is refused', (_what, over, message) => {
-    expect(() => readPublish(publish(over))).toThrow(message)
+    expect(() => parsePublishRequest(publish(over))).toThrow(message)
   })
 
   it.each(['walk', 'idmap', 'auto'])(
     'of a kubelet that hands no group over is refused with ownership %s',
     (ownership) => {
-      expect(() => readPublish(attributes({ ownership }), false)).toThrow('hands no fsGroup over to CSI drivers')
-      expect(() => readPublish(attributes({ ownership }), true)).not.toThrow()
+      expect(() => parsePublishRequest(attributes({ ownership }), false)).toThrow(
+        'hands no fsGroup over to CSI drivers',
+      )
+      expect(() => parsePublishRequest(attributes({ ownership }), true)).not.toThrow()
     },
   )
 
   it('of a kubelet that hands no group over is served without ownership, or with a group that came all the same', () => {
-    expect(() => readPublish(attributes({}), false)).not.toThrow()
-    expect(() => readPublish(attributes({ ownership: 'none' }), false)).not.toThrow()
+    expect(() => parsePublishRequest(attributes({}), false)).not.toThrow()
+    expect(() => parsePublishRequest(attributes({ ownership: 'none' }), false)).not.toThrow()
     const given = { ...attributes({ ownership: 'walk' }), volumeCapability: capability({ volumeMountGroup: '2000' }) }
-    expect(() => readPublish(given, false)).not.toThrow()
+    expect(() => parsePublishRequest(given, false)).not.toThrow()
   })
 
   it.each([
@@ -173,13 +175,13 @@ describe('a NodePublishVolume', () => {
     ['grpc-node-js/1.14.7', true],
     ['', true],
   ])('of the client %j has the group, if the pod has one: %s', (client, expected) => {
-    expect(givesGroups(client)).toBe(expected)
+    expect(passesFsGroup(client)).toBe(expected)
   })
 
   it.each(['kubernetes.io/pod.namespace', 'kubernetes.io/fsGroup', 'kubernetes.io/secret/x', 'sourc', 'constructor'])(
     'with the attribute %s, which only kubelet could write for a FlexVolume or nobody knows, is refused',
     (key) => {
-      expect(() => readPublish(attributes({ [key]: 'other' }))).toThrow(
+      expect(() => parsePublishRequest(attributes({ [key]: 'other' }))).toThrow(
         `volumeAttributes have unknown ["${key}"]: the attributes are source, subPath`,
       )
     },
@@ -189,18 +191,18 @@ describe('a NodePublishVolume', () => {
     'without %s, which kubelet writes, is refused: what else is there may be forged',
     (name) => {
       const { [`csi.storage.k8s.io/${name}`]: _, ...volumeContext } = publish().volumeContext
-      expect(() => readPublish(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
+      expect(() => parsePublishRequest(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
     },
   )
 
   it.each(['yes', 'constructor', ''])('with ephemeral %j is refused', (value) => {
     const volumeContext = { ...publish().volumeContext, 'csi.storage.k8s.io/ephemeral': value }
-    expect(() => readPublish(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
+    expect(() => parsePublishRequest(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
   })
 
   it("is refused where the pod's uid is not the one that kubelet has in the path", () => {
     const volumeContext = { ...publish().volumeContext, 'csi.storage.k8s.io/pod.uid': 'forged' }
-    expect(() => readPublish(publish({ volumeContext }))).toThrow(
+    expect(() => parsePublishRequest(publish({ volumeContext }))).toThrow(
       `volumeAttributes name pod "forged", but target_path is that of pod ${UID}`,
     )
   })
@@ -208,26 +210,26 @@ describe('a NodePublishVolume', () => {
   it('passes over what kubelet may add below its own prefix, tokens among it', () => {
     const request = publish()
     request.volumeContext['csi.storage.k8s.io/serviceAccount.tokens'] = '{"secret":"token"}'
-    expect(readPublish(request).options).not.toContain('token')
+    expect(parsePublishRequest(request).options).not.toContain('token')
   })
 
   it('never shows what a secret is', () => {
     const request = publish({ secrets: { password: 'hunter2' }, volumeId: '', volumeContext: { x: 'y' } })
-    expect(() => readPublish(request)).toThrow(/^(?!.*hunter2).*volume_id/s)
+    expect(() => parsePublishRequest(request)).toThrow(/^(?!.*hunter2).*volume_id/s)
   })
 })
 
 describe('a call about a volume that is published', () => {
   it('names the volume and the directory', () => {
-    expect([readTarget('v', '/a//b/'), readLook('v', '/a//b/')]).toEqual(['/a/b', '/a/b'])
-    expect(() => readTarget('', '')).toThrow('volume_id is missing: name it; target_path is missing')
-    expect(() => readTarget('v', 'a')).toThrow('target_path: mount directory "a": an absolute path is needed')
-    expect(() => readLook('', '')).toThrow('volume_id is missing: name it; volume_path is missing')
+    expect([parseTarget('v', '/a//b/'), parseStatsTarget('v', '/a//b/')]).toEqual(['/a/b', '/a/b'])
+    expect(() => parseTarget('', '')).toThrow('volume_id is missing: name it; target_path is missing')
+    expect(() => parseTarget('v', 'a')).toThrow('target_path: mount directory "a": an absolute path is needed')
+    expect(() => parseStatsTarget('', '')).toThrow('volume_id is missing: name it; volume_path is missing')
   })
 
   it('asks for a look where nothing can be', () => {
     for (const path of ['a/b', '/a/../b']) {
-      expect(() => readLook('v', path)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }))
+      expect(() => parseStatsTarget('v', path)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }))
     }
   })
 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PodInfoGuard } from '../../src/csi/pod-info.ts'
-import { serveCsi, socketsOf } from '../../src/csi/server.ts'
+import { resolveSocketPaths, serveCsi } from '../../src/csi/server.ts'
 import { titled } from '../helpers/needs.ts'
 import { makeDeadSocket } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -16,7 +16,7 @@ let top: string
 let socket: string
 beforeEach(() => {
   top = fs.mkdtempSync(join(tmpdir(), 'modekeep-csi-'))
-  socket = socketsOf(join(top, 'kubelet'), NAME).csi
+  socket = resolveSocketPaths(join(top, 'kubelet'), NAME).csi
   fs.mkdirSync(dirname(socket), { recursive: true, mode: 0o700 })
 })
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))

@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { Job, Stats } from '../../src/csi/jobs.ts'
-import { work } from '../../src/csi/work.ts'
-import type { Process } from '../../src/flexvolume/volume-call.ts'
+import { runCsiTask } from '../../src/csi/run-task.ts'
+import type { CsiTask, VolumeStats } from '../../src/csi/worker-tasks.ts'
+import type { CallContext } from '../../src/flexvolume/volume-call.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { isUnwell, type MountState } from '../../src/heal/state.ts'
 import { callLog } from '../../src/log/call-log.ts'
@@ -61,16 +61,16 @@ onEveryStage('a job of the CSI server', (open) => {
     forgetMountId()
   }
 
-  const run = (job: Partial<Job> & Pick<Job, 'do'>, configFaults: string[] = []) => {
-    const whole = { volumeId: 'v', directory: target, options: '{}', lifecycle: 'inline', ...job } as Job
+  const run = (job: Partial<CsiTask> & Pick<CsiTask, 'do'>, configFaults: string[] = []) => {
+    const whole = { volumeId: 'v', directory: target, options: '{}', lifecycle: 'inline', ...job } as CsiTask
     const log = callLog({ verb: VERBS[job.do], directory: target }, 'info', (line) => lines.push(JSON.parse(line)))
     const forbidCoreDumps = () => {
       forbidden++
     }
-    const process: Process = { host: stage.host, config: stage.config, log, configFaults, forbidCoreDumps }
-    return work(whole, process)
+    const process: CallContext = { host: stage.host, config: stage.config, log, configFaults, forbidCoreDumps }
+    return runCsiTask(whole, process)
   }
-  const publish = (more: Record<string, string> = {}, over: Partial<Job> = {}) => {
+  const publish = (more: Record<string, string> = {}, over: Partial<CsiTask> = {}) => {
     const pod = { 'kubernetes.io/pod.uid': UID, 'kubernetes.io/pod.namespace': 'shop' }
     return run({ do: 'publish', options: JSON.stringify({ source, ...pod, ...more }), ...over })
   }
@@ -181,7 +181,7 @@ onEveryStage('a job of the CSI server', (open) => {
     const file = `${mountPlace(stage.session(), target).path}/record.json`
     expect(stage.fs.existsSync(file)).toBe(true)
     stage.fs.writeFileSync(file, '{}')
-    const { stats } = (await run({ do: 'stats' })) as { stats: Stats }
+    const { stats } = (await run({ do: 'stats' })) as { stats: VolumeStats }
     expect(stats).toMatchObject({ space: undefined, trouble: expect.stringMatching(/^unknown: .*record/) })
     expect(await run({ do: 'unpublish' })).toEqual({})
   })
@@ -191,7 +191,7 @@ onEveryStage('a job of the CSI server', (open) => {
       await publish()
       const said = await run({ do: 'stats' })
       expect(said).toMatchObject({ stats: { trouble: '' } })
-      const { bytes, inodes } = (said as { stats: Stats }).stats.space ?? expect.unreachable()
+      const { bytes, inodes } = (said as { stats: VolumeStats }).stats.space ?? expect.unreachable()
       for (const { total, used, available } of [bytes, inodes]) {
         expect(BigInt(total)).toBeGreaterThan(0n)
         expect(BigInt(used) + BigInt(available)).toBeLessThanOrEqual(BigInt(total))
@@ -221,7 +221,7 @@ onEveryStage('a job of the CSI server', (open) => {
       expect(found?.state).toBe(state)
       const { mounts } = await status(session)
       expect(mounts.map(({ state, reason }) => ({ state, reason }))).toEqual([{ state, reason: found?.reason }])
-      const { stats } = (await run({ do: 'stats' })) as { stats: Stats }
+      const { stats } = (await run({ do: 'stats' })) as { stats: VolumeStats }
       expect(stats.trouble).toBe(isUnwell(state) ? `${state}: ${found?.reason}` : '')
       const doctor = (await Array.fromAsync(mountFindings(session))).map(({ text }) => text)
       const text = `${target} is ${state}: ${found?.reason}`

@@ -2,8 +2,8 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { LIMITS } from '../../src/csi/jobs.ts'
-import { readPublish } from '../../src/csi/request.ts'
+import { CSI_WORKER_LIMITS } from '../../src/csi/worker-tasks.ts'
+import { parsePublishRequest } from '../../src/csi/publish-request.ts'
 import { allow } from '../../src/request/allow.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -25,7 +25,7 @@ const UID = '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11'
 
 /** As kubelet calls for it. */
 function asked({ fsType = '', volumeAttributes }: Source, ephemeral: boolean, mountFlags: string[], group: string) {
-  const { directory, options, lifecycle } = readPublish({
+  const { directory, options, lifecycle } = parsePublishRequest({
     volumeId: 'v',
     targetPath: `/var/lib/kubelet/pods/${UID}/volumes/kubernetes.io~csi/data/mount`,
     volumeCapability: {
@@ -86,7 +86,7 @@ describe('the page of CSI', () => {
   })
 
   it('has the limits that hold', () => {
-    expect(LIMITS).toEqual({ quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8, warm: 0 })
+    expect(CSI_WORKER_LIMITS).toEqual({ quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8, warm: 0 })
     expect(page).toMatch(/At most four jobs are at work at a time, but one that takes longer than 5 s/)
     expect(page).toMatch(
       /16 publications, 16 unpublications and 16 looks at a time, and at most 8 publications of one namespace/,

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { ContainerTaskResult } from '../../src/container-mount/container-task.ts'
-import type { Outcome } from '../../src/csi/jobs.ts'
+import type { CsiTaskOutcome } from '../../src/csi/worker-tasks.ts'
 import { type Ended, modekeepOn } from '../helpers/inject.ts'
 import { expectPreceded } from './durable-first.ts'
 import { FaultNode } from './fault-node.ts'
@@ -86,7 +86,7 @@ function expectAnswer(reader: Situation['reader'], { ended: { text, errors, code
   }
   expect({ code, errors }).toEqual({ code: 0, errors: '' })
   if (reader === 'server') {
-    const { outcome } = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as { outcome: Outcome }
+    const { outcome } = JSON.parse(text.trimEnd().split('\n').at(-1) ?? '') as { outcome: CsiTaskOutcome }
     if (outcome.failure) expect(outcome.failure.message).toMatch(NAMES_WHAT_FAILED)
     return
   }

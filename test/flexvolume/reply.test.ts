@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failureReply, replyLine } from '../../src/flexvolume/reply.ts'
+import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
 import { SystemError } from '../../src/host/host.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
@@ -17,7 +17,7 @@ function errorOf(call: () => unknown): unknown {
 
 describe('the reply to a failure', () => {
   it("is a refusal's own words", () => {
-    expect(failureReply(new Refusal(['a is wrong', 'b is wrong']))).toEqual({
+    expect(createFailureReply(new Refusal(['a is wrong', 'b is wrong']))).toEqual({
       status: 'Failure',
       message: 'a is wrong; b is wrong',
     })
@@ -29,7 +29,7 @@ describe('the reply to a failure', () => {
     ['a string', 'modekeep failed: a string; see its log on the node'],
     [undefined, 'modekeep failed: undefined; see its log on the node'],
   ])('of any other kind points to the log: %s', (error, message) => {
-    expect(failureReply(error)).toEqual({ status: 'Failure', message })
+    expect(createFailureReply(error)).toEqual({ status: 'Failure', message })
   })
 
   const HINT = "… (the node's modekeep log has more of it)"
@@ -38,18 +38,18 @@ describe('the reply to a failure', () => {
     ['a refusal', (text: string) => new Refusal(text), '', ''],
     ['an error', (text: string) => new Error(text), 'modekeep failed: ', '; see its log on the node'],
   ])('says 850 bytes of %s and where the others are', (_what, make, before, after) => {
-    expect(failureReply(make('x'.repeat(850)))).toEqual({
+    expect(createFailureReply(make('x'.repeat(850)))).toEqual({
       status: 'Failure',
       message: `${before}${'x'.repeat(850)}${after}`,
     })
     for (const length of [851, 1_000_000]) {
-      expect(failureReply(make('x'.repeat(length)))).toEqual({
+      expect(createFailureReply(make('x'.repeat(length)))).toEqual({
         status: 'Failure',
         message: `${before}${'x'.repeat(850)}${HINT}${after}`,
       })
     }
     // 850 bytes end within the 284th of these.
-    expect(failureReply(make('日'.repeat(400)))).toMatchObject({
+    expect(createFailureReply(make('日'.repeat(400)))).toMatchObject({
       message: `${before}${'日'.repeat(283)}${HINT}${after}`,
     })
   })
@@ -75,7 +75,7 @@ describe('the reply to a failure', () => {
     const text = typeof options === 'string' ? options : JSON.stringify(options)
     const error = errorOf(() => readRequest('/pods/p/volumes/modekeep~fs/v', text, DEFAULT_CONFIG, kinds))
     expect(error).toBeInstanceOf(Refusal)
-    const line = replyLine(failureReply(error))
+    const line = formatReplyLine(createFailureReply(error))
     expect(JSON.parse(line)).toEqual({ status: 'Failure', message: expect.stringContaining(part) })
     expect(Buffer.byteLength(line)).toBeLessThan(1024)
   })
@@ -83,7 +83,7 @@ describe('the reply to a failure', () => {
   it('tells the code of a name too long for any file', () => {
     const error = new SystemError('openat', 'ENAMETOOLONG', JSON.stringify('x'.repeat(300)))
     const shown = `"${'x'.repeat(199)}…`
-    expect(failureReply(error)).toEqual({
+    expect(createFailureReply(error)).toEqual({
       status: 'Failure',
       message: `modekeep failed: openat ${shown}: ENAMETOOLONG; see its log on the node`,
     })
@@ -91,7 +91,7 @@ describe('the reply to a failure', () => {
 
   it('fits an event though the path is too long for the kernel', () => {
     const path = '/name'.repeat(1000)
-    const line = replyLine(failureReply(new SystemError('openat', 'ENAMETOOLONG', JSON.stringify(path))))
+    const line = formatReplyLine(createFailureReply(new SystemError('openat', 'ENAMETOOLONG', JSON.stringify(path))))
     expect(JSON.parse(line).message).toMatch(
       /^modekeep failed: openat "\/name\/name.*: ENAMETOOLONG; see its log on the node$/,
     )
@@ -99,7 +99,7 @@ describe('the reply to a failure', () => {
   })
 
   it('has no stack', () => {
-    expect(JSON.stringify(failureReply(new Error('x')))).not.toContain('.ts:')
+    expect(JSON.stringify(createFailureReply(new Error('x')))).not.toContain('.ts:')
   })
 })
 
@@ -117,7 +117,7 @@ describe('the reply line', () => {
     // Half of a surrogate pair is no UTF-8: it is escaped.
     [{ status: 'Failure' as const, message: '\ud83d' }, '{"status":"Failure","message":"\\ud83d"}\n'],
   ])('is one JSON document and one newline: %#', (reply, line) => {
-    expect(replyLine(reply)).toBe(line)
+    expect(formatReplyLine(reply)).toBe(line)
     expect(JSON.parse(line)).toEqual(reply)
   })
 })

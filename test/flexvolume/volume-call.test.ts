@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { answerVolumeCall, type Process, type VolumeCall } from '../../src/flexvolume/volume-call.ts'
+import { answerVolumeCall, type CallContext, type VolumeCall } from '../../src/flexvolume/volume-call.ts'
 import { callLog } from '../../src/log/call-log.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, makeTree } from '../helpers/tree.ts'
@@ -11,7 +11,7 @@ function arrange(configFaults: string[] = []) {
   let forbidden = 0
   const answer = (call: VolumeCall) => {
     const log = callLog({ verb: call.verb, directory: call.directory }, 'info', (line) => lines.push(JSON.parse(line)))
-    const process: Process = {
+    const process: CallContext = {
       host: stage.host,
       config: stage.config,
       log,

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Reply } from '../../src/flexvolume/reply.ts'
+import type { FlexVolumeReply } from '../../src/flexvolume/reply.ts'
 import { answerVolumeCall } from '../../src/flexvolume/volume-call.ts'
 import { callLog } from '../../src/log/call-log.ts'
 import { status } from '../../src/operator/actions/status.ts'
@@ -33,7 +33,7 @@ describe.skipIf(!isRoot)(title, () => {
   const chattr = (flag: string, path: string) => execFileSync(needed('chattr'), [flag, path])
   const group = (path = source) => fs.statSync(path).gid
 
-  function answer(verb: 'mount' | 'unmount', pod: string, more: Record<string, string> = {}): Promise<Reply> {
+  function answer(verb: 'mount' | 'unmount', pod: string, more: Record<string, string> = {}): Promise<FlexVolumeReply> {
     const directory = stage.podDirectory(pod)
     fs.mkdirSync(directory, { recursive: true })
     const options: Record<string, string> = { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000', ...more }

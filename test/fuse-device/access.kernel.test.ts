@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { whyRootsAlone } from '../../src/fuse-device/access.ts'
+import { explainRootOnly } from '../../src/fuse-device/device-access.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { Stage, until } from './stage.ts'
 
@@ -24,14 +24,14 @@ describe.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: makes a device; ru
     fs.chmodSync(stage.top, 0o755)
     execFileSync('mknod', ['-m', '0600', device, 'c', '1', '3'])
     await stage.kubelet.start()
-    const plugin = stage.plugin({ device, timing: { lookMs: 5 } })
+    const plugin = stage.plugin({ device, timing: { checkMs: 5 } })
     await until(() => stage.kubelet.health.join() === 'Healthy')
     // Two restarts take many looks.
     await stage.kubelet.restart()
     await until(() => stage.kubelet.lists.length === 2)
     await stage.kubelet.restart()
     await until(() => stage.kubelet.lists.length === 3)
-    const restricted = { level: 'warn', event: 'restricted', message: whyRootsAlone(device, 0o600) }
+    const restricted = { level: 'warn', event: 'restricted', message: explainRootOnly(device, 0o600) }
     expect(plugin.named('restricted')).toEqual([restricted])
     fs.chmodSync(device, 0o666)
     await new Promise((resolve) => setTimeout(resolve, 200))
@@ -47,7 +47,7 @@ describe.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: makes a device; ru
       fs.chmodSync(top, 0o755)
       const device = join(top, 'fuse')
       execFileSync('mknod', ['-m', mode.toString(8), device, 'c', '1', '3'])
-      expect(opensAsNobody(device)).toBe(whyRootsAlone(device, fs.statSync(device).mode) === undefined)
+      expect(opensAsNobody(device)).toBe(explainRootOnly(device, fs.statSync(device).mode) === undefined)
     } finally {
       fs.rmSync(top, { recursive: true })
     }

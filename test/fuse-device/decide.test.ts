@@ -1,22 +1,29 @@
 import { describe, expect, it } from 'vitest'
-import { advance, decide, type Event, START, type State, type View } from '../../src/fuse-device/decide.ts'
+import {
+  applyEvent,
+  decideAction,
+  INITIAL_STATE,
+  type ObservedSockets,
+  type PluginEvent,
+  type PluginState,
+} from '../../src/fuse-device/decide.ts'
 
 const BACK_OFF = { firstMs: 500, mostMs: 30_000 }
 const GRACE = 30_000
 const FOREVER = { do: 'wait', until: Number.POSITIVE_INFINITY }
-const NOTHING: View = { directory: 'present', kubelet: undefined, own: false }
-const KUBELET: View = { ...NOTHING, kubelet: 'A' }
-const SERVING: View = { ...KUBELET, own: true }
+const NOTHING: ObservedSockets = { directory: 'present', kubelet: undefined, own: false }
+const KUBELET: ObservedSockets = { ...NOTHING, kubelet: 'A' }
+const SERVING: ObservedSockets = { ...KUBELET, own: true }
 
-const given = (events: readonly Event[], now = 0): State =>
-  events.reduce((state, event) => advance(state, event, now, 0, BACK_OFF), START)
-const serving: Event = { type: 'listening' }
-const asking: Event = { type: 'asking', kubelet: 'A' }
-const registered: Event = { type: 'registered', kubelet: 'A' }
-const watched: Event = { type: 'watchers', count: 1 }
-const failed: Event = { type: 'failed', kubelet: 'A' }
+const given = (events: readonly PluginEvent[], now = 0): PluginState =>
+  events.reduce((state, event) => applyEvent(state, event, now, 0, BACK_OFF), INITIAL_STATE)
+const serving: PluginEvent = { type: 'listening' }
+const asking: PluginEvent = { type: 'asking', kubelet: 'A' }
+const registered: PluginEvent = { type: 'registered', kubelet: 'A' }
+const watched: PluginEvent = { type: 'watchers', count: 1 }
+const failed: PluginEvent = { type: 'failed', kubelet: 'A' }
 
-const CASES: [promise: string, events: readonly Event[], view: View, now: number, action: object][] = [
+const CASES: [promise: string, events: readonly PluginEvent[], view: ObservedSockets, now: number, action: object][] = [
   ['without kubelet it waits', [], NOTHING, 0, FOREVER],
   ['without the directory it waits', [], { ...NOTHING, directory: 'absent' }, 0, FOREVER],
   ['it listens first', [], KUBELET, 0, { do: 'listen', kubelet: 'A' }],
@@ -45,7 +52,7 @@ const CASES: [promise: string, events: readonly Event[], view: View, now: number
 
 describe('what the plugin does next', () => {
   it.each(CASES)('%s', (_promise, events, view, now, action) => {
-    expect(decide(given(events), view, now, GRACE)).toEqual(action)
+    expect(decideAction(given(events), view, now, GRACE)).toEqual(action)
   })
 
   it('pauses count from the first failure with each kubelet', () => {
@@ -60,12 +67,12 @@ describe('what the plugin does next', () => {
       let state = start
       let now = 0
       for (let step = 0; step < 10; step++) {
-        const action = decide(state, { ...SERVING, own: state.serving }, now, GRACE)
+        const action = decideAction(state, { ...SERVING, own: state.serving }, now, GRACE)
         if (action.do === 'wait' && action.until === Number.POSITIVE_INFINITY) break
         if (action.do === 'wait') now = action.until
-        if (action.do === 'listen') state = advance(state, serving, now, 0, BACK_OFF)
+        if (action.do === 'listen') state = applyEvent(state, serving, now, 0, BACK_OFF)
         if (action.do === 'register') {
-          for (const event of [asking, watched, registered]) state = advance(state, event, now, 0, BACK_OFF)
+          for (const event of [asking, watched, registered]) state = applyEvent(state, event, now, 0, BACK_OFF)
         }
       }
       expect(state).toMatchObject({ serving: true, registered: 'A', watchers: 1 })

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { examine } from '../../src/fuse-device/plugin.ts'
+import { examineDevice } from '../../src/fuse-device/plugin.ts'
 import { Stage, until } from './stage.ts'
 
 describe('the health of the devices', () => {
@@ -9,7 +9,7 @@ describe('the health of the devices', () => {
     await using stage = new Stage()
     const device = join(stage.top, 'fuse')
     await stage.kubelet.start()
-    const plugin = stage.plugin({ device, timing: { lookMs: 20 } })
+    const plugin = stage.plugin({ device, timing: { checkMs: 20 } })
     await until(() => stage.kubelet.health.join() === 'Unhealthy')
     fs.symlinkSync('/dev/null', device)
     await until(() => stage.kubelet.health.join() === 'Healthy')
@@ -28,7 +28,7 @@ describe('the health of the devices', () => {
   it('is sent once while it does not change, however often it is looked at', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
-    const plugin = stage.plugin({ timing: { lookMs: 1 } })
+    const plugin = stage.plugin({ timing: { checkMs: 1 } })
     await until(() => stage.kubelet.lists.length === 1)
     // Two restarts take many looks.
     await stage.kubelet.restart()
@@ -44,7 +44,7 @@ describe('the health of the devices', () => {
     await using stage = new Stage()
     const device = join(stage.top, 'fuse')
     fs.writeFileSync(device, '')
-    expect(await examine(device)).toEqual({ unhealthy: `${device} is not a character device` })
-    expect(await examine('/dev/null')).toEqual({ restricted: undefined })
+    expect(await examineDevice(device)).toEqual({ unhealthy: `${device} is not a character device` })
+    expect(await examineDevice('/dev/null')).toEqual({ restricted: undefined })
   })
 })

@@ -81,7 +81,7 @@ describe('when kubelet restarts', () => {
 
   it('in a place that cannot be watched yet, the plugin finds it all the same', async () => {
     await using stage = new Stage('not/there')
-    const plugin = stage.plugin({ timing: { lookMs: 20 } })
+    const plugin = stage.plugin({ timing: { checkMs: 20 } })
     await until(() => plugin.named('health').length === 1)
     await stage.kubelet.start()
     await until(() => stage.kubelet.lists.length === 1)
@@ -188,7 +188,7 @@ describe.skipIf(!isRoot)(isRoot ? 'a bind mount of the directory' : 'a bind moun
     execFileSync('mount', ['--bind', real, stage.directory])
     try {
       await stage.kubelet.start()
-      const plugin = stage.plugin({ timing: { lookMs: 20 } })
+      const plugin = stage.plugin({ timing: { checkMs: 20 } })
       await until(() => stage.kubelet.lists.length === 1)
       fs.rmSync(real, { recursive: true })
       await expect(plugin.ended).rejects.toThrow('was removed from the node under the mount it is seen through')

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { vi } from 'vitest'
 
-import { runPlugin, type Timing } from '../../src/fuse-device/plugin.ts'
+import { type DevicePluginTiming, runDevicePlugin } from '../../src/fuse-device/plugin.ts'
 import { Kubelet } from './kubelet.ts'
 
 /** Quick to try again; slow to look without being told, so that a change that is not told of shows. */
-const QUICK: Timing = {
+const QUICK: DevicePluginTiming = {
   firstMs: 10,
   mostMs: 50,
   graceMs: 60_000,
-  lookMs: 3_600_000,
+  checkMs: 3_600_000,
   registerMs: 60_000,
   drainMs: 2_000,
 }
@@ -38,10 +38,10 @@ export class Stage {
     this.kubelet = new Kubelet(this.directory)
   }
 
-  plugin({ device = '/dev/null', count = 3, timing = {} as Partial<Timing> } = {}): Running {
+  plugin({ device = '/dev/null', count = 3, timing = {} as Partial<DevicePluginTiming> } = {}): Running {
     const stop = new AbortController()
     const events: Running['events'][number][] = []
-    const ended = runPlugin(
+    const ended = runDevicePlugin(
       {
         directory: this.directory,
         device,

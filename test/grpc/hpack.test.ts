@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { dashSlashes } from '../../src/grpc/hpack.ts'
+import { replaceAuthoritySlashes } from '../../src/grpc/hpack.ts'
 
 /** Codes of RFC 7541, appendix B. */
 const CODES: Readonly<Record<string, string>> = {
@@ -49,7 +49,7 @@ const [AUTHORITY, PATH] = [1, 4]
 
 function mended(...parts: number[][]): number[] {
   const block = Buffer.from(parts.flat())
-  dashSlashes(block)
+  replaceAuthoritySlashes(block)
   return [...block]
 }
 
@@ -86,7 +86,7 @@ describe.each(LITERALS)('a header %s', (_what, first, bits) => {
 it('the examples of the RFC are left as they are', () => {
   const block = Buffer.from('828684418cf1e3c2e5f23a6ba0ab90f4ff', 'hex')
   const before = block.toString('hex')
-  dashSlashes(block)
+  replaceAuthoritySlashes(block)
   expect(block.toString('hex')).toBe(before)
 })
 

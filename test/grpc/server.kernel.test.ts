@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Client } from '../../src/grpc/client.ts'
+import { GrpcClient } from '../../src/grpc/client.ts'
 import { protobufPackage } from '../../src/grpc/protobuf.ts'
-import { InvalidArgument, listen, unary } from '../../src/grpc/server.ts'
-import { isDead, lookAt } from '../../src/grpc/socket.ts'
+import { createUnaryHandlers, InvalidArgument, listen } from '../../src/grpc/server.ts'
+import { isStaleSocket, statPath } from '../../src/grpc/socket.ts'
 import { titled } from '../helpers/needs.ts'
 import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -37,7 +37,7 @@ const served = (at = path) =>
   listen(
     at,
     service,
-    unary<typeof service>((...told) => refused.push(told), { Echo: echo }),
+    createUnaryHandlers<typeof service>((...told) => refused.push(told), { Echo: echo }),
   )
 
 async function call(text: string): Promise<unknown> {
@@ -153,9 +153,9 @@ describe('a gRPC client on a unix socket', () => {
       Echo: (_call: unknown, answer: grpc.sendUnaryData<{ text: string }>) => answer(null, { text: 'of another' }),
     })
     exchangeAfterCheck(() => exchange(run, join(top, 'others')))
-    using client = new Client(join(run, 'test.sock'))
+    using client = new GrpcClient(join(run, 'test.sock'))
     expect(fs.lstatSync(run).isSymbolicLink()).toBe(true)
-    expect(await client.ask(service.Echo, { text: 'hello' }, 60_000)).toMatchObject({ text: 'hello' })
+    expect(await client.call(service.Echo, { text: 'hello' }, 60_000)).toMatchObject({ text: 'hello' })
     for (const server of [ours, theirs]) await server.close(1000)
   })
 
@@ -163,14 +163,14 @@ describe('a gRPC client on a unix socket', () => {
     const server = await served()
     fs.renameSync(path, `${path}.old`)
     await server.close(1000)
-    using client = new Client(`${path}.old`)
-    await expect(client.ask(service.Echo, { text: '' }, 60_000)).rejects.toThrow(`ECONNREFUSED ${path}.old`)
+    using client = new GrpcClient(`${path}.old`)
+    await expect(client.call(service.Echo, { text: '' }, 60_000)).rejects.toThrow(`ECONNREFUSED ${path}.old`)
   })
 
   it.skipIf(!isRoot)(titled("refuses another user's socket", isRoot ? '' : 'needs root'), async () => {
     const server = await served()
     fs.chownSync(path, 1000, 1000)
-    expect(() => new Client(path)).toThrow(/EPERM \(it belongs to another user than root\)/)
+    expect(() => new GrpcClient(path)).toThrow(/EPERM \(it belongs to another user than root\)/)
     await server.close(1000)
   })
 })
@@ -178,15 +178,15 @@ describe('a gRPC client on a unix socket', () => {
 describe('a socket', () => {
   it('is dead where nobody listens on it any more', async () => {
     const server = await served()
-    expect(await isDead(path)).toBe(false)
+    expect(await isStaleSocket(path)).toBe(false)
     fs.renameSync(path, `${path}.old`)
     await server.close(1000)
-    expect(await isDead(`${path}.old`)).toBe(true)
+    expect(await isStaleSocket(`${path}.old`)).toBe(true)
   })
 
   it('is none where nothing is, or a file', async () => {
-    expect(lookAt(path)).toBeUndefined()
+    expect(statPath(path)).toBeUndefined()
     fs.writeFileSync(path, '')
-    expect(lookAt(path)?.isSocket()).toBe(false)
+    expect(statPath(path)?.isSocket()).toBe(false)
   })
 })

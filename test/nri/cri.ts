@@ -1,4 +1,4 @@
-import { listen, type SocketServer, unary } from '../../src/grpc/server.ts'
+import { createUnaryHandlers, listen, type SocketServer } from '../../src/grpc/server.ts'
 import { PodSandboxStatus } from '../../src/nri/process-groups.ts'
 
 const SERVICES = { PodSandboxStatus }
@@ -13,7 +13,7 @@ export function infoWith(groups: readonly number[]): string {
 
 /** Answers CRI as a runtime that has a sandbox, or several. */
 export function criRuntime(socket: string, sandboxes: RegExp, info: string): Promise<SocketServer> {
-  const answers = unary<typeof SERVICES>(() => {}, {
+  const answers = createUnaryHandlers<typeof SERVICES>(() => {}, {
     PodSandboxStatus({ podSandboxId, verbose }) {
       if (!sandboxes.test(podSandboxId)) throw new Error('not found')
       return { info: verbose ? { info } : {} }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Mount } from '../../src/nri/messages.ts'
-import { CONNECTION_TIMING, runPlugin } from '../../src/nri/plugin.ts'
+import { CONNECTION_TIMING, runNriPlugin } from '../../src/nri/plugin.ts'
 import type { ContainerHandler } from '../../src/nri/service.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
@@ -46,7 +46,7 @@ function start(timing = CONNECTION_TIMING, socket = join(top, 'nri.sock')): void
     synchronize: (pods, all) => void told.push(`all ${pods.map(({ id }) => id)} ${all.map(({ id }) => id)}`),
   }
   const log = (level: string, event: string, facts?: Record<string, unknown>) => void events.push([level, event, facts])
-  running = runPlugin({ socket, index: '10', handler: containers, timing, log }, stop.signal)
+  running = runNriPlugin({ socket, index: '10', handler: containers, timing, log }, stop.signal)
 }
 
 async function connected(timing = CONNECTION_TIMING): Promise<RuntimeEnd> {

@@ -7,10 +7,10 @@ import {
   createCloneService,
   createRegistrationWriter,
   createRestrictionsReader,
-  createSupervision,
   DEADLINE_MS,
-  LOST_TASK_RESULTS,
-  WORKER_LIMITS,
+  LOST_CONTAINER_TASK,
+  NRI_WORKER_LIMITS,
+  superviseContainerTasks,
 } from '../../src/nri/worker-tasks.ts'
 import type { Refusal } from '../../src/refusal/refusal.ts'
 import { Workers } from '../../src/worker-pool/workers.ts'
@@ -36,17 +36,17 @@ function plugin(timeOf: (namespace: string) => number) {
           const namespace = job.do === 'attach' || job.do === 'check' ? job.order.pod.namespace : ''
           const mounts =
             job.do === 'attach' ? job.order.clones.map(() => ({ do: 'replace', source: '/c' }) as const) : []
-          if (job.do === 'attach') events.said({ progress: { step: 'open', volume: 0 } })
+          if (job.do === 'attach') events.onReport({ progress: { step: 'open', volume: 0 } })
           const ms = timeOf(namespace)
-          if (ms !== Number.POSITIVE_INFINITY) setTimeout(() => events.said({ outcome: { mounts } }), ms)
+          if (ms !== Number.POSITIVE_INFINITY) setTimeout(() => events.onReport({ outcome: { mounts } }), ms)
         },
         kill() {},
         close: () => void alive--,
       }
     },
-    WORKER_LIMITS,
-    LOST_TASK_RESULTS,
-    createSupervision(1000),
+    NRI_WORKER_LIMITS,
+    LOST_CONTAINER_TASK,
+    superviseContainerTasks(1000),
   )
   const containers = createContainerHandler({
     kubeletDir: KUBELET,
@@ -92,7 +92,7 @@ it('hanging volumes of four namespaces keep no pod of another namespace from bei
   const healthy = create(0, 'healthy')
   await vi.advanceTimersByTimeAsync(300)
   expect(await healthy).toBe('made')
-  expect(most()).toBeLessThanOrEqual(WORKER_LIMITS.inAll ?? 0)
+  expect(most()).toBeLessThanOrEqual(NRI_WORKER_LIMITS.maxTotal ?? 0)
 })
 
 /** Workers that never end, as the kernel does not let them. Jobs of these containers or namespaces get no answer. */
@@ -101,7 +101,7 @@ function stuckPool(hanging: readonly string[]) {
   const killed: string[] = []
   let pids = 0
   const workers = new Workers<ContainerTask, ContainerTaskResult, AttachStep>(
-    ({ said }) => {
+    ({ onReport: said }) => {
       let name = ''
       return {
         pid: ++pids,
@@ -114,9 +114,9 @@ function stuckPool(hanging: readonly string[]) {
         close: () => {},
       }
     },
-    WORKER_LIMITS,
-    LOST_TASK_RESULTS,
-    createSupervision(1000),
+    NRI_WORKER_LIMITS,
+    LOST_CONTAINER_TASK,
+    superviseContainerTasks(1000),
   )
   return { clones: createCloneService(workers, () => {}), workers, begun, killed }
 }
@@ -170,7 +170,7 @@ describe('a worker of the plugin that is stuck', () => {
     await minute()
     await minute()
     expect(killed).toHaveLength(begun.length)
-    expect(begun.length).toBeLessThanOrEqual(WORKER_LIMITS.of?.release ?? 0)
+    expect(begun.length).toBeLessThanOrEqual(NRI_WORKER_LIMITS.maxByKind?.release ?? 0)
     void clones.forget('healthy', 'shop')
     await vi.advanceTimersByTimeAsync(0)
     expect(begun).toContain('release healthy')
@@ -203,11 +203,11 @@ describe('a worker of the plugin that is stuck', () => {
       void clones.check(order, NEVER)
       void clones.forget(`${at}`, `bad-${at}`)
       void readRestrictions({ ...order, mounts: [] }, NEVER)
-      await vi.advanceTimersByTimeAsync(WORKER_LIMITS.longAfterMs + 1)
+      await vi.advanceTimersByTimeAsync(NRI_WORKER_LIMITS.longAfterMs + 1)
     }
     void createRegistrationWriter(workers, () => {})({ isRegistered: true, runtime: '', since: 0, socket: '' })
-    await vi.advanceTimersByTimeAsync(WORKER_LIMITS.longAfterMs + 1)
+    await vi.advanceTimersByTimeAsync(NRI_WORKER_LIMITS.longAfterMs + 1)
     expect(begun.at(-1)).toBe('registration ')
-    expect(begun).toHaveLength(WORKER_LIMITS.inAll ?? 0)
+    expect(begun).toHaveLength(NRI_WORKER_LIMITS.maxTotal ?? 0)
   })
 })

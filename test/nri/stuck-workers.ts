@@ -1,4 +1,4 @@
-import { WORKER_LIMITS } from '../../src/nri/worker-tasks.ts'
+import { NRI_WORKER_LIMITS } from '../../src/nri/worker-tasks.ts'
 import { type HangingServer, spawnHangingServer } from '../helpers/hanging-process.ts'
 import { memoryOfEach } from '../helpers/memory.ts'
 import type { NriNode } from './node.ts'
@@ -36,7 +36,7 @@ export async function stickWorkers(node: NriNode, end: RuntimeEnd): Promise<Hang
 }
 
 /** The most workers that wait then: those that map, and those that check. */
-export const STUCK = WORKER_LIMITS.ofAKind + (WORKER_LIMITS.of?.check ?? 0)
+export const STUCK = NRI_WORKER_LIMITS.maxPerKind + (NRI_WORKER_LIMITS.maxByKind?.check ?? 0)
 
 /** The memory of each of the plugin's workers, in KiB. */
 export const memoryOfWorkers = (node: NriNode) => memoryOfEach(node.top, 'nri-worker')

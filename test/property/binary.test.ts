@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { isKubelets } from '../../src/flexvolume/call.ts'
+import { isKubeletVerb } from '../../src/flexvolume/call.ts'
 import { MODEKEEP } from '../binary/modekeep.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -111,7 +111,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
     "answers kubelet's call in one JSON document, any other in words: %s",
     (_name, argv) => {
       const call = argv.map((text) => Buffer.from(text.replaceAll('@', top), 'latin1'))
-      if (isKubelets(argv[0])) expectAnswer(call)
+      if (isKubeletVerb(argv[0])) expectAnswer(call)
       else expectWords(call)
     },
   )

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod/mini'
-import { failureReply, replyLine } from '../../src/flexvolume/reply.ts'
+import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
 import { quoted, Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
@@ -40,7 +40,7 @@ function expectPromises(text: string): void {
   }
   expect(result.faults.length).toBeGreaterThan(0)
   for (const fault of result.faults) expect(fault.length).toBeGreaterThan(20)
-  const line = replyLine(failureReply(result))
+  const line = formatReplyLine(createFailureReply(result))
   expect(line.indexOf('\n')).toBe(line.length - 1)
   // An event holds 1,024 bytes.
   expect(Buffer.byteLength(JSON.parse(line).message)).toBeLessThan(1024)
@@ -155,7 +155,7 @@ describe('whatever the options are', () => {
         const text = textOf([...others, ...entriesOf(kept)])
         const result = outcome(text)
         const said =
-          result instanceof Refusal ? result.message + replyLine(failureReply(result)) : JSON.stringify(result)
+          result instanceof Refusal ? result.message + formatReplyLine(createFailureReply(result)) : JSON.stringify(result)
         expectNoSecret(said, kept)
         const decoded = readSecrets(text)
         for (const { key, bytes } of kept) expect(Buffer.from(decoded.get(key) ?? []).equals(bytes)).toBe(true)

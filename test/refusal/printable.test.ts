@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { failureReply, replyLine } from '../../src/flexvolume/reply.ts'
+import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
 import { logLine } from '../../src/log/log-line.ts'
 import { printable } from '../../src/refusal/printable.ts'
 import { quoted, Refusal } from '../../src/refusal/refusal.ts'
@@ -17,8 +17,8 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
     ['in a quoted long value', () => quoted(written.repeat(100))],
     ['in a quoted list', () => quoted([written])],
     ['in a refusal', () => new Refusal(`source ${written} is missing`).message],
-    ['in the reply of a refusal', () => JSON.parse(replyLine(failureReply(new Refusal(written)))).message],
-    ['in the reply of another error', () => JSON.parse(replyLine(failureReply(new Error(written)))).message],
+    ['in the reply of a refusal', () => JSON.parse(formatReplyLine(createFailureReply(new Refusal(written)))).message],
+    ['in the reply of another error', () => JSON.parse(formatReplyLine(createFailureReply(new Error(written)))).message],
     ['in a line of the log', () => logLine({ source: written })],
     ['in a cut line of the log', () => logLine({ source: written.repeat(1000) })],
   ])('%s', (_what, show) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Content } from '../../src/csi/messages.ts'
-import { readPublish, readTarget } from '../../src/csi/request.ts'
-import { mountDirectory } from '../../src/flexvolume/call.ts'
+import { parsePublishRequest, parseTarget } from '../../src/csi/publish-request.ts'
+import { parseMountDirectory } from '../../src/flexvolume/call.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
@@ -28,7 +28,7 @@ const read = (options: Record<string, string>) =>
   readRequest(DIRECTORY, JSON.stringify({ source: '/srv/a', ...options }), DEFAULT_CONFIG, kinds)
 
 const publish = (over: Partial<Content<'NodePublishVolumeRequest'>>, more: Record<string, string> = {}) =>
-  readPublish({
+  parsePublishRequest({
     volumeId: 'v',
     targetPath: TARGET,
     volumeCapability: {
@@ -68,11 +68,11 @@ describe('a call is refused for the size of its input alone', () => {
     ['the options', `at most ${2 * MIB} are accepted`, () => read({ 'kubernetes.io/new': 'x'.repeat(2 * MIB) })],
     ['a Secret', `at most ${MIB} are accepted`, () => read({ 'kubernetes.io/secret/a': 'AAAA'.repeat(350_000) })],
     ['a Secret that is decoded', `at most ${MIB} are accepted`, () => readSecrets(secret(1_400_004))],
-    ['the mount directory', TOO_LONG_PATH, () => mountDirectory(longPath)],
+    ['the mount directory', TOO_LONG_PATH, () => parseMountDirectory(longPath)],
     ['volume_id', TOO_LONG, () => publish({ volumeId: 'x'.repeat(4096) })],
-    ['volume_id of an unpublish', TOO_LONG, () => readTarget('x'.repeat(4096), TARGET)],
+    ['volume_id of an unpublish', TOO_LONG, () => parseTarget('x'.repeat(4096), TARGET)],
     ['target_path', TOO_LONG_PATH, () => publish({ targetPath: longPath })],
-    ['target_path of an unpublish', TOO_LONG_PATH, () => readTarget('v', longPath)],
+    ['target_path of an unpublish', TOO_LONG_PATH, () => parseTarget('v', longPath)],
     ['an attribute', TOO_LONG, () => publish({}, { source: longPath })],
     ['an attribute subPath', TOO_LONG_PATH, () => publish({}, { subPath: longPath })],
     ['a Secret of CSI', `at most ${MIB} are accepted`, () => publish({ secrets: { a: 'x'.repeat(MIB + 1) } })],

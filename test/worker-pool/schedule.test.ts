@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { nextOf, type Started, type Task } from '../../src/worker-pool/schedule.ts'
+import { findNext, type ScheduledTask, type StartedTask } from '../../src/worker-pool/schedule.ts'
 
-const LIMITS = { quick: 2, longAfterMs: 100, ofAKind: 4, ofANamespace: 3, warm: 0 }
+const LIMITS = { maxQuick: 2, longAfterMs: 100, maxPerKind: 4, maxPerNamespace: 3, minIdle: 0 }
 const NOW = 1000
 
-const publish = (namespace = 'shop'): Task => ({ do: 'publish', namespace })
-const unpublish: Task = { do: 'unpublish', namespace: '' }
-const stats: Task = { do: 'stats', namespace: '' }
-const many = (count: number, task: Task, since: number): Started[] =>
-  Array.from({ length: count }, () => ({ ...task, since }))
-const next = (waiting: Task[], running: Started[]) => nextOf(waiting, running, NOW, LIMITS)
+const publish = (namespace = 'shop'): ScheduledTask => ({ do: 'publish', namespace })
+const unpublish: ScheduledTask = { do: 'unpublish', namespace: '' }
+const stats: ScheduledTask = { do: 'stats', namespace: '' }
+const many = (count: number, task: ScheduledTask, since: number): StartedTask[] =>
+  Array.from({ length: count }, () => ({ ...task, startedAt: since }))
+const next = (waiting: ScheduledTask[], running: StartedTask[]) => findNext(waiting, running, NOW, LIMITS)
 
 const JUST = NOW - 99
 const LONG = NOW - 100
@@ -44,20 +44,20 @@ describe('the job that is next', () => {
 
   it('leaves the last workers of a kind to namespaces that have none', () => {
     const limits = { ...LIMITS, isShared: true } as const
-    const at = (waiting: Task[], running: Started[]) => nextOf(waiting, running, NOW, limits)
+    const at = (waiting: ScheduledTask[], running: StartedTask[]) => findNext(waiting, running, NOW, limits)
     const running = [...many(1, publish('a'), LONG), ...many(1, publish('b'), LONG)]
     expect(at([publish('a'), publish('c')], running)).toBe(1)
     expect(at([publish('a')], running.slice(0, 1))).toBe(0)
   })
 
   it('is none where all workers that there may be are at work', () => {
-    const limits = { ...LIMITS, inAll: 3 }
-    expect(nextOf([unpublish], many(3, publish(), LONG), NOW, limits)).toBe(-1)
-    expect(nextOf([unpublish], many(2, publish(), LONG), NOW, limits)).toBe(0)
+    const limits = { ...LIMITS, maxTotal: 3 }
+    expect(findNext([unpublish], many(3, publish(), LONG), NOW, limits)).toBe(-1)
+    expect(findNext([unpublish], many(2, publish(), LONG), NOW, limits)).toBe(0)
   })
 
   it('is none of a kind that has a lower limit of its own and reaches it', () => {
-    const limits = { ...LIMITS, of: { stats: 1 } }
-    expect(nextOf([stats, unpublish], many(1, stats, LONG), NOW, limits)).toBe(1)
+    const limits = { ...LIMITS, maxByKind: { stats: 1 } }
+    expect(findNext([stats, unpublish], many(1, stats, LONG), NOW, limits)).toBe(1)
   })
 })

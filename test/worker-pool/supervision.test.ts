@@ -8,8 +8,8 @@ interface Job {
   isRetry?: boolean
 }
 
-const LIMITS = { quick: 8, longAfterMs: 5000, ofAKind: 16, ofANamespace: 16, warm: 0 }
-const LOST = { notBegun: 'not begun', ended: (how: string) => `ended: ${how}` }
+const LIMITS = { maxQuick: 8, longAfterMs: 5000, maxPerKind: 16, maxPerNamespace: 16, minIdle: 0 }
+const LOST = { notStarted: 'not begun', createExited: (how: string) => `ended: ${how}` }
 
 interface Fake extends WorkerEvents<string, number> {
   pid: number
@@ -25,7 +25,7 @@ const SUPERVISION: Supervision<Job, string> = {
   retry: (job, { pid, seconds, isLeft }) =>
     job.isRetry ? undefined : { ...job, directory: `${pid} ${seconds} ${isLeft}`, isRetry: true },
   maxLeft: 2,
-  tooManyLeft: (namespace, pids) => `${namespace}: ${pids.join(' ')}`,
+  refuseTooManyLeft: (namespace, pids) => `${namespace}: ${pids.join(' ')}`,
 }
 
 beforeEach(() => {
@@ -54,26 +54,26 @@ describe('a worker that reports nothing', () => {
   it('is killed after its patience, and another worker answers for it', async () => {
     const job = run()
     await vi.advanceTimersByTimeAsync(7000)
-    worker(0).said({})
+    worker(0).onReport({})
     await vi.advanceTimersByTimeAsync(7500)
     expect(worker(0).isKilled).toBe(false)
     await vi.advanceTimersByTimeAsync(1000)
     expect(worker(0).isKilled).toBe(true)
-    worker(0).ended('was ended by SIGKILL')
+    worker(0).onExit('was ended by SIGKILL')
     await vi.advanceTimersByTimeAsync(0)
     expect(directoriesOf(1)).toEqual(['100 8 false'])
-    worker(1).said({ outcome: 'answered' })
+    worker(1).onReport({ outcome: 'answered' })
     expect(await job.outcome).toBe('answered')
   })
 
   it('may set a shorter patience for a part of its job', async () => {
     run()
-    worker(0).said({ patienceMs: 750 })
+    worker(0).onReport({ patienceMs: 750 })
     await vi.advanceTimersByTimeAsync(1000)
     expect(worker(0).isKilled).toBe(true)
     run()
-    worker(1).said({ patienceMs: 750 })
-    worker(1).said({ patienceMs: null })
+    worker(1).onReport({ patienceMs: 750 })
+    worker(1).onReport({ patienceMs: null })
     await vi.advanceTimersByTimeAsync(5000)
     expect(worker(1).isKilled).toBe(false)
   })
@@ -92,7 +92,11 @@ describe('a worker that reports nothing', () => {
   })
 
   it('has its job answered by the supervision if no other worker retries it', async () => {
-    startPool({ ...SUPERVISION, retry: () => undefined, answer: (_, { pid, isLeft }) => `unknown: ${pid} ${isLeft}` })
+    startPool({
+      ...SUPERVISION,
+      retry: () => undefined,
+      createOutcome: (_, { pid, isLeft }) => `unknown: ${pid} ${isLeft}`,
+    })
     const job = run()
     await vi.advanceTimersByTimeAsync(10_000)
     expect(await job.outcome).toBe('unknown: 100 true')
@@ -103,7 +107,7 @@ describe('a worker that reports nothing', () => {
     startPool({
       ...SUPERVISION,
       retry: () => undefined,
-      ownerOf: ({ directory }) => directory,
+      findOwner: ({ directory }) => directory,
     })
     const look = (directory: string) => pool.run({ do: 'publish', directory }, '')
     look('/a')
@@ -111,7 +115,7 @@ describe('a worker that reports nothing', () => {
     for (let times = 0; times < 3; times++) expect(await look('/a').outcome).toBe('/a: 100')
     expect(look('/b').isWaiting).toBe(false)
     expect(workers).toHaveLength(2)
-    worker(0).ended('was ended by SIGKILL')
+    worker(0).onExit('was ended by SIGKILL')
     await vi.advanceTimersByTimeAsync(0)
     expect(look('/a').isWaiting).toBe(false)
   })
@@ -122,7 +126,7 @@ describe('a worker that reports nothing', () => {
     await vi.advanceTimersByTimeAsync(10_000)
     expect(await run().outcome).toBe('shop: 100 101')
     expect(run('other').isWaiting).toBe(false)
-    worker(0).ended('was ended by SIGKILL')
+    worker(0).onExit('was ended by SIGKILL')
     await vi.advanceTimersByTimeAsync(0)
     expect(run().isWaiting).toBe(false)
   })

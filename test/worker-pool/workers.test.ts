@@ -1,24 +1,24 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Job, LOST, type Outcome, type Progress } from '../../src/csi/jobs.ts'
-import { Publications } from '../../src/csi/publications.ts'
+import { PublicationQueue } from '../../src/csi/publication-queue.ts'
+import { type CsiTask, type CsiTaskOutcome, type CsiTaskProgress, LOST_CSI_TASK } from '../../src/csi/worker-tasks.ts'
 import { type Worker, type WorkerEvents, Workers } from '../../src/worker-pool/workers.ts'
 
-const LIMITS = { quick: 2, longAfterMs: 5000, ofAKind: 4, ofANamespace: 4, warm: 0 }
-const FAILED: Outcome = { failure: { code: 'FAILED_PRECONDITION', message: 'no' } }
+const LIMITS = { maxQuick: 2, longAfterMs: 5000, maxPerKind: 4, maxPerNamespace: 4, minIdle: 0 }
+const FAILED: CsiTaskOutcome = { failure: { code: 'FAILED_PRECONDITION', message: 'no' } }
 
-interface Fake extends WorkerEvents<Outcome, Progress> {
-  jobs: Job[]
+interface Fake extends WorkerEvents<CsiTaskOutcome, CsiTaskProgress> {
+  jobs: CsiTask[]
   killed: number
   closed: number
 }
 
 let workers: Fake[]
-let pool: Workers<Job, Outcome, Progress>
+let pool: Workers<CsiTask, CsiTaskOutcome, CsiTaskProgress>
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   workers = []
   pool = new Workers(
-    (events): Worker<Job> => {
+    (events): Worker<CsiTask> => {
       const fake: Fake = { ...events, jobs: [], killed: 0, closed: 0 }
       workers.push(fake)
       return {
@@ -28,22 +28,22 @@ beforeEach(() => {
       }
     },
     LIMITS,
-    LOST,
+    LOST_CSI_TASK,
   )
 })
 afterEach(() => void vi.useRealTimers())
 
-const publish = (directory: string, options = '{}'): Job => ({
+const publish = (directory: string, options = '{}'): CsiTask => ({
   do: 'publish',
   volumeId: 'v',
   directory,
   options,
   lifecycle: 'inline',
 })
-const unpublish = (directory: string): Job => ({ do: 'unpublish', volumeId: 'v', directory })
-const stats = (directory: string): Job => ({ do: 'stats', volumeId: 'v', directory })
+const unpublish = (directory: string): CsiTask => ({ do: 'unpublish', volumeId: 'v', directory })
+const stats = (directory: string): CsiTask => ({ do: 'stats', volumeId: 'v', directory })
 const worker = (at: number) => workers[at] ?? expect.unreachable()
-const settle = (at: number, outcome: Outcome = {}) => worker(at).said({ outcome })
+const settle = (at: number, outcome: CsiTaskOutcome = {}) => worker(at).onReport({ outcome })
 const directories = () => workers.map(({ jobs }) => jobs.map(({ directory }) => directory))
 
 describe('the workers', () => {
@@ -86,7 +86,7 @@ describe('the workers', () => {
 
   it('that end without a word leave it open what they did', async () => {
     const running = pool.run(publish('/a'), 'shop')
-    worker(0).ended('was ended by SIGKILL')
+    worker(0).onExit('was ended by SIGKILL')
     expect(await running.outcome).toMatchObject({
       failure: { code: 'ABORTED', message: expect.stringContaining('was ended by SIGKILL') },
     })
@@ -97,7 +97,7 @@ describe('the workers', () => {
   it('that end while nobody needs them are not used again', () => {
     pool.run(publish('/a'), 'shop')
     settle(0)
-    worker(0).ended('was ended by SIGKILL')
+    worker(0).onExit('was ended by SIGKILL')
     pool.run(publish('/b'), 'shop')
     expect(directories()).toEqual([['/a'], ['/b']])
   })
@@ -109,7 +109,7 @@ describe('the workers', () => {
     settle(0)
     pool.run(publish('/b'), 'shop')
     expect(directories()).toEqual([['/a'], ['/b']])
-    worker(0).ended('was ended by SIGKILL')
+    worker(0).onExit('was ended by SIGKILL')
     expect(await running.outcome).toMatchObject({ failure: { code: 'ABORTED' } })
   })
 
@@ -135,11 +135,11 @@ describe('the workers', () => {
 })
 
 describe('what is under way at a target', () => {
-  let publications: Publications
+  let publications: PublicationQueue
   beforeEach(() => {
-    publications = new Publications(pool, () => performance.now())
+    publications = new PublicationQueue(pool, () => performance.now())
   })
-  const answer = (job: Job, ms = 100_000) => publications.answer(job, 'shop', performance.now() + ms)
+  const answer = (job: CsiTask, ms = 100_000) => publications.answer(job, 'shop', performance.now() + ms)
   const turn = () => vi.advanceTimersByTimeAsync(0)
 
   it('is joined by a call for the same', async () => {
@@ -151,7 +151,7 @@ describe('what is under way at a target', () => {
 
   it('goes on after ABORTED, which says how far it is; the next call joins it', async () => {
     const first = answer(publish('/a'), 2000)
-    worker(0).said({ progress: { visited: 12, changed: 3 } })
+    worker(0).onReport({ progress: { visited: 12, changed: 3 } })
     await vi.advanceTimersByTimeAsync(2000)
     expect(await first).toMatchObject({
       failure: {
@@ -167,7 +167,7 @@ describe('what is under way at a target', () => {
 
   it('that waits for the walk of another call says so, and how far that is', async () => {
     const first = answer(publish('/a'), 2000)
-    worker(0).said({ progress: { visited: 12, changed: 3, isAnothers: true } })
+    worker(0).onReport({ progress: { visited: 12, changed: 3, isAnothers: true } })
     await vi.advanceTimersByTimeAsync(2000)
     expect(await first).toMatchObject({
       failure: {
@@ -206,7 +206,7 @@ describe('what is under way at a target', () => {
     const first = answer(publish('/a'), 1000)
     await vi.advanceTimersByTimeAsync(1000)
     await first
-    worker(0).ended('was ended by SIGKILL')
+    worker(0).onExit('was ended by SIGKILL')
     await turn()
     void answer(publish('/a'))
     expect(directories()).toEqual([['/a'], ['/a']])
@@ -223,7 +223,7 @@ describe('what is under way at a target', () => {
     const second = answer(unpublish('/a'))
     expect(worker(0).killed).toBe(1)
     expect(workers).toHaveLength(1)
-    worker(0).ended('was ended by SIGKILL')
+    worker(0).onExit('was ended by SIGKILL')
     expect(await first).toMatchObject({ failure: { code: 'ABORTED' } })
     await turn()
     settle(1)

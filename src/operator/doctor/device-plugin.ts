@@ -1,4 +1,4 @@
-import { FUSE_DEVICE, whyRootsAlone } from '../../fuse-device/access.ts'
+import { explainRootOnly, FUSE_DEVICE } from '../../fuse-device/device-access.ts'
 import { isPluginSocket } from '../../fuse-device/sockets.ts'
 import type { Host } from '../../host/host.ts'
 import { type Found, ok, warning } from './findings.ts'
@@ -13,7 +13,7 @@ export function* devicePluginFindings(host: Pick<Host, 'files' | 'inodes'>): Gen
   const device = lookAtPath(host, FUSE_DEVICE)
   // What the plugin cannot open it reports to kubelet. A container has the device only if it is given it.
   if (device === undefined) return
-  const text = whyRootsAlone(FUSE_DEVICE, device.mode)
+  const text = explainRootOnly(FUSE_DEVICE, device.mode)
   const way = `chmod 0666 ${FUSE_DEVICE}, and a udev rule or a line for systemd-tmpfiles that keeps it so (docs/fuse-in-pods.md)`
   yield text === undefined ? ok(`every pod that is given ${FUSE_DEVICE} can open it`) : warning(text, way)
 }

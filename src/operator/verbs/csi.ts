@@ -1,4 +1,4 @@
-import { LONGEST_PATH } from '../../grpc/socket.ts'
+import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
 import { CSI_DRIVER } from '../../mount-table/kubelet-volume.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { Arguments, VerbForm } from './form.ts'
@@ -31,7 +31,7 @@ export const csi = {
     const { given, faults } = args
     const directory = kubeletDirectory(args)
     const name = given.get('driver-name') ?? CSI_DRIVER
-    if (faults.length === 0 && Buffer.byteLength(directory) + longestSocket(name) > LONGEST_PATH) {
+    if (faults.length === 0 && Buffer.byteLength(directory) + longestSocket(name) > MAX_SOCKET_PATH) {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
       faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
     }

@@ -1,5 +1,5 @@
-import { LONGEST_NAME } from '../../fuse-device/sockets.ts'
-import { LONGEST_PATH } from '../../grpc/socket.ts'
+import { MAX_SOCKET_NAME } from '../../fuse-device/sockets.ts'
+import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { Arguments, VerbForm } from './form.ts'
 import { kubeletDirectory } from './paths.ts'
@@ -24,7 +24,7 @@ export const devicePlugin = {
     const { given, faults } = args
     // Where kubelet.sock is.
     const directory = `${kubeletDirectory(args)}/device-plugins`
-    const longest = LONGEST_PATH - LONGEST_NAME - 1
+    const longest = MAX_SOCKET_PATH - MAX_SOCKET_NAME - 1
     if (faults.length === 0 && Buffer.byteLength(directory) > longest) {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
       faults.push(`${named} is too long for a socket in it: use a path of less bytes`)

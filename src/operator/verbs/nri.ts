@@ -1,4 +1,4 @@
-import { LONGEST_PATH } from '../../grpc/socket.ts'
+import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import { NRI_SOCKET } from '../../store/plugin-record.ts'
 import type { Arguments, VerbForm } from './form.ts'
@@ -32,8 +32,8 @@ export const nri = {
       ['--socket', socket],
       ['--cri-socket', criSocket ?? ''],
     ] as const) {
-      if (Buffer.byteLength(path) <= LONGEST_PATH) continue
-      faults.push(`${option} ${quoted(path)} is too long for a socket: use a path of at most ${LONGEST_PATH} bytes`)
+      if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) continue
+      faults.push(`${option} ${quoted(path)} is too long for a socket: use a path of at most ${MAX_SOCKET_PATH} bytes`)
     }
     const index = given.get('plugin-index') ?? '10'
     return { verb: 'nri' as const, directory, socket, criSocket, index, isProbe: given.has('probe') }

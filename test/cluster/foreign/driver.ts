@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { Identity, Node, Registration } from '../../../src/csi/messages.ts'
-import { listen, unary } from '../../../src/grpc/server.ts'
+import { listen, createUnaryHandlers } from '../../../src/grpc/server.ts'
 import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
@@ -87,7 +87,7 @@ export class ForeignDriver {
     const csi = await listen(
       endpoint,
       SERVICES,
-      unary<typeof SERVICES>(failed, {
+      createUnaryHandlers<typeof SERVICES>(failed, {
         GetPluginInfo: () => ({ name: FOREIGN, vendorVersion: '1' }),
         GetPluginCapabilities: () => ({}),
         Probe: () => ({ ready: { value: true } }),
@@ -115,7 +115,7 @@ export class ForeignDriver {
     const registration = await listen(
       `${KUBELETS_ROOT}/plugins_registry/${FOREIGN}-reg.sock`,
       Registration,
-      unary<typeof Registration>(failed, {
+      createUnaryHandlers<typeof Registration>(failed, {
         GetInfo: () => ({ type: 'CSIPlugin', name: FOREIGN, endpoint, supportedVersions: ['1.0.0'] }),
         NotifyRegistrationStatus: ({ pluginRegistered, error }) => {
           if (!pluginRegistered) failed('registration', error)

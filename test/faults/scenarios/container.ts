@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { expect } from 'vitest'
 import type { CloneRequest } from '../../../src/container-mount/clone-request.ts'
 import type { ContainerTask } from '../../../src/container-mount/container-task.ts'
-import { WORKER_VERB } from '../../../src/nri/worker-tasks.ts'
+import { NRI_WORKER_VERB } from '../../../src/nri/worker-tasks.ts'
 
 import type { Situation } from '../call-scenario.ts'
 import type { FaultNode } from '../fault-node.ts'
@@ -114,7 +114,7 @@ const AFTER_CREATION = [
   atNextConnection,
 ]
 
-const worker = { pods: [POD], reader: 'plugin' as const, args: () => [WORKER_VERB] }
+const worker = { pods: [POD], reader: 'plugin' as const, args: () => [NRI_WORKER_VERB] }
 const line = (job: ContainerTask) => `${JSON.stringify(job)}\n`
 
 export const CONTAINER_JOBS: Situation[] = [

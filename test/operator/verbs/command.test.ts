@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isKubelets } from '../../../src/flexvolume/call.ts'
+import { isKubeletVerb } from '../../../src/flexvolume/call.ts'
 import { parseCommand } from '../../../src/operator/verbs/command.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
@@ -224,7 +224,7 @@ describe('an operator’s arguments', () => {
 
 describe('a first argument', () => {
   it.each(VERB_NAMES)('%s is none that kubelet calls, or has ever called', (word) => {
-    expect(isKubelets(word)).toBe(false)
+    expect(isKubeletVerb(word)).toBe(false)
   })
 
   it('that is missing asks for the first look, an empty one is no verb', () => {

@@ -1,16 +1,16 @@
 import * as grpc from '@grpc/grpc-js'
-import { bounded } from '../flexvolume/reply.ts'
+import { truncateMessage } from '../flexvolume/reply.ts'
 import type { Space } from '../host/inodes.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
-import { CallFailure, type Job, type Outcome, type Stats } from './jobs.ts'
 import type { Content, Identity, Node } from './messages.ts'
-import { givesGroups } from './older-kubelet.ts'
+import { passesFsGroup } from './older-kubelet.ts'
 import type { PodInfoGuard } from './pod-info.ts'
-import type { Publications } from './publications.ts'
-import { readLook, readPublish, readTarget, refuseOutsidePods } from './request.ts'
+import type { PublicationQueue } from './publication-queue.ts'
+import { parsePublishRequest, parseStatsTarget, parseTarget, refuseOutsidePods } from './publish-request.ts'
+import { CallFailure, type CsiTask, type CsiTaskOutcome, type VolumeStats } from './worker-tasks.ts'
 
 /** Who answers. */
-export interface Plugin {
+export interface DriverSettings {
   /** As a pod's volume and the CSIDriver object name it. */
   readonly name: string
   readonly version: string
@@ -35,55 +35,59 @@ const BYTES = 1
 const INODES = 2
 
 /** In ms. Kubelet waits for two minutes. */
-const ANSWER_WITHIN = 100_000
+const MAX_ANSWER_MS = 100_000
 /** Of what a caller gives for an answer, for its way back. */
-const LONGEST_WAY = 2000
+const MAX_RETURN_MS = 2000
 
 /** In performance.now()'s ms, when a call is to be answered at the latest. @param deadline the caller's */
-export function answerBy(deadline: Date | number): number {
+export function calculateAnswerTime(deadline: Date | number): number {
   const left = Number(deadline) - Date.now()
-  return performance.now() + Math.max(0, Math.min(ANSWER_WITHIN, left - Math.min(LONGEST_WAY, left / 4)))
+  return performance.now() + Math.max(0, Math.min(MAX_ANSWER_MS, left - Math.min(MAX_RETURN_MS, left / 4)))
 }
 
 /** What answers on the CSI socket. No call does anything to a volume in this process. */
-export function nodeHandlers(
-  { name, version, nodeId, directory: kubeletDirectory }: Plugin,
-  publications: Publications,
+export function createNodeHandlers(
+  { name, version, nodeId, directory: kubeletDirectory }: DriverSettings,
+  publications: PublicationQueue,
   podInfo: Pick<PodInfoGuard, 'assertConfirmed'>,
   events: CallEvents,
 ): grpc.UntypedServiceImplementation {
   const types = [GET_VOLUME_STATS, VOLUME_CONDITION, SINGLE_NODE_MULTI_WRITER, VOLUME_MOUNT_GROUP]
   const capabilities = types.map((type) => ({ rpc: { type } }))
 
-  async function done(job: Job, namespace: string, until: number): Promise<Exclude<Outcome, { failure: object }>> {
+  async function runTask(
+    job: CsiTask,
+    namespace: string,
+    until: number,
+  ): Promise<Exclude<CsiTaskOutcome, { failure: object }>> {
     const outcome = await publications.answer(job, namespace, until)
     if (outcome.failure !== undefined) throw new CallFailure(outcome.failure.code, outcome.failure.message)
     return outcome
   }
 
-  return handlers<typeof Identity & typeof Node>(events, {
+  return createHandlers<typeof Identity & typeof Node>(events, {
     GetPluginInfo: () => ({ name, vendorVersion: version }),
     GetPluginCapabilities: () => ({}),
     Probe: () => ({ ready: { value: true } }),
     NodeGetCapabilities: () => ({ capabilities }),
     NodeGetInfo: () => ({ nodeId, maxVolumesPerNode: 0n }),
     async NodePublishVolume(request, until, client) {
-      const { namespace, ...asked } = readPublish(request, givesGroups(client))
+      const { namespace, ...asked } = parsePublishRequest(request, passesFsGroup(client))
       await refuseOutsidePods(kubeletDirectory, asked.directory)
       await podInfo.assertConfirmed()
-      await done({ do: 'publish', ...asked }, namespace, until)
+      await runTask({ do: 'publish', ...asked }, namespace, until)
       return {}
     },
     async NodeUnpublishVolume({ volumeId, targetPath }, until) {
-      const directory = readTarget(volumeId, targetPath)
-      await done({ do: 'unpublish', volumeId, directory, driver: name }, '', until)
+      const directory = parseTarget(volumeId, targetPath)
+      await runTask({ do: 'unpublish', volumeId, directory, driver: name }, '', until)
       return {}
     },
     async NodeGetVolumeStats({ volumeId, volumePath }, until) {
-      const directory = readLook(volumeId, volumePath)
-      const { stats } = await done({ do: 'stats', volumeId, directory }, '', until)
+      const directory = parseStatsTarget(volumeId, volumePath)
+      const { stats } = await runTask({ do: 'stats', volumeId, directory }, '', until)
       if (stats === undefined) throw new Error('a look has told nothing')
-      return statsReply(stats)
+      return formatStats(stats)
     },
   })
 }
@@ -91,7 +95,7 @@ export function nodeHandlers(
 const NO_SPACE = { total: '0', used: '0', available: '0' }
 
 /** Formats the answer to kubelet: the usage, and a condition that is abnormal if the volume has a fault. */
-export function statsReply({ space, trouble }: Stats): Content<'NodeGetVolumeStatsResponse'> {
+export function formatStats({ space, trouble }: VolumeStats): Content<'NodeGetVolumeStatsResponse'> {
   const usage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
     total: BigInt(total),
     used: BigInt(used),
@@ -105,16 +109,16 @@ export function statsReply({ space, trouble }: Stats): Content<'NodeGetVolumeSta
   }
 }
 
-type Replies<S> = {
+type MethodReplies<S> = {
   [N in keyof S]: S[N] extends grpc.MethodDefinition<infer I, infer O>
     ? (request: I, until: number, client: string) => O | Promise<O>
     : never
 }
 
 /** A caller that goes away changes nothing: what was begun goes on, and it will ask again. */
-function handlers<S extends grpc.ServiceDefinition>(
+function createHandlers<S extends grpc.ServiceDefinition>(
   { refused }: CallEvents,
-  replies: Replies<S>,
+  replies: MethodReplies<S>,
 ): grpc.UntypedServiceImplementation {
   const handler = (
     name: string,
@@ -123,9 +127,9 @@ function handlers<S extends grpc.ServiceDefinition>(
     return async (call, answer) => {
       try {
         const client = String(call.metadata.get('user-agent')[0] ?? '')
-        answer(null, await reply(call.request, answerBy(call.getDeadline()), client))
+        answer(null, await reply(call.request, calculateAnswerTime(call.getDeadline()), client))
       } catch (error) {
-        const { code, message } = failureOf(error)
+        const { code, message } = convertError(error)
         refused(name, code, message)
         answer({ code: grpc.status[code], message })
       }
@@ -134,8 +138,8 @@ function handlers<S extends grpc.ServiceDefinition>(
   return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, handler(name, reply)]))
 }
 
-function failureOf(error: unknown) {
+function convertError(error: unknown) {
   if (error instanceof CallFailure) return error
   const code = error instanceof Refusal ? ('INVALID_ARGUMENT' as const) : ('INTERNAL' as const)
-  return { code, message: bounded(messageOf(error)) }
+  return { code, message: truncateMessage(messageOf(error)) }
 }

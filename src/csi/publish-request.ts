@@ -1,16 +1,16 @@
-import { mountDirectory } from '../flexvolume/call.ts'
+import { parseMountDirectory } from '../flexvolume/call.ts'
 import { fieldSizeFaults, LONGEST_FIELD, pathSizeFaults, secretsSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseGroup } from '../request/fs-group.ts'
 import { SECRET_PREFIX } from '../request/json-options.ts'
 import { AUTHOR_KEYS, podOf } from '../request/request.ts'
 import type { Lifecycle } from '../request/rule.ts'
-import { notPublished } from './jobs.ts'
 import type { Content } from './messages.ts'
 import { isBelowPods } from './target-path.ts'
+import { createNotPublished } from './worker-tasks.ts'
 
 /** What kubelet asks to be published, as the rest of modekeep knows it. */
-export interface Publication {
+export interface PublishRequest {
   volumeId: string
   directory: string
   /** As FlexVolume's options argument: one JSON object of strings, its keys in order. It may hold secrets. */
@@ -23,21 +23,21 @@ export interface Publication {
 }
 
 // csi.proto: VolumeCapability.AccessMode.Mode
-const MODES = [1, 2, 3, 4, 5, 6, 7]
-const READERS = [2, 3]
+const ACCESS_MODES = [1, 2, 3, 4, 5, 6, 7]
+const READ_ONLY_MODES = [2, 3]
 const SINGLE_NODE_SINGLE_WRITER = 6
 
 /** Kubelet writes below it, over whatever the author wrote, where the CSIDriver object says podInfoOnMount (csi_mounter.go). */
 const POD_PREFIX = 'csi.storage.k8s.io/'
-const EPHEMERAL = `${POD_PREFIX}ephemeral`
+const EPHEMERAL_KEY = `${POD_PREFIX}ephemeral`
 const POD_KEYS: Readonly<Record<string, string>> = {
   [`${POD_PREFIX}pod.name`]: 'kubernetes.io/pod.name',
   [`${POD_PREFIX}pod.namespace`]: 'kubernetes.io/pod.namespace',
   [`${POD_PREFIX}pod.uid`]: 'kubernetes.io/pod.uid',
 }
-const ACCOUNT = `${POD_PREFIX}serviceAccount.name`
+const ACCOUNT_KEY = `${POD_PREFIX}serviceAccount.name`
 /** What a provisioner adds to the volumes that it makes. */
-const PROVISIONER = 'storage.kubernetes.io/csiProvisionerIdentity'
+const PROVISIONER_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
 const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
   ['true', 'inline'],
   ['false', 'persistent'],
@@ -48,14 +48,14 @@ const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
  * @param givesGroup whether the caller would have handed the group over, if the pod had one
  * @throws {Refusal} with every fault of the call's form
  */
-export function readPublish(request: Content<'NodePublishVolumeRequest'>, givesGroup = true): Publication {
+export function parsePublishRequest(request: Content<'NodePublishVolumeRequest'>, givesGroup = true): PublishRequest {
   const { volumeId, volumeCapability: capability, volumeContext: context } = request
-  const tooLong = sizeFaults(request)
+  const tooLong = findSizeFaults(request)
   if (tooLong.length > 0) throw new Refusal(tooLong)
-  const faults = missing({ volume_id: volumeId, target_path: request.targetPath })
-  const directory = directoryOf('target_path', request.targetPath, faults)
-  faults.push(...capabilityFaults(capability), ...keyFaults(context))
-  const pod = podIn(context, directory, faults)
+  const faults = findMissingFields({ volume_id: volumeId, target_path: request.targetPath })
+  const directory = parseDirectory('target_path', request.targetPath, faults)
+  faults.push(...findCapabilityFaults(capability), ...findKeyFaults(context))
+  const pod = parsePod(context, directory, faults)
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = capability?.mount ?? {}
   if (volumeMountGroup !== '' && typeof parseGroup(volumeMountGroup) !== 'number') {
     faults.push(`volume_mount_group is ${quoted(volumeMountGroup)}: kubelet gives a group's number there`)
@@ -68,14 +68,14 @@ export function readPublish(request: Content<'NodePublishVolumeRequest'>, givesG
     )
   }
   if (faults.length > 0) throw new Refusal(faults)
-  const isReadOnly = request.readonly || READERS.includes(capability?.accessMode?.mode ?? 0)
+  const isReadOnly = request.readonly || READ_ONLY_MODES.includes(capability?.accessMode?.mode ?? 0)
   const own = AUTHOR_KEYS.filter((key) => Object.hasOwn(context, key)).map((key) => [key, context[key] ?? ''] as const)
   const mountOptions = [context.mountOptions ?? '', ...mountFlags].filter((option) => option !== '')
   const options = new Map<string, string>([
     ...own,
     ...pod.options,
     ['kubernetes.io/readwrite', isReadOnly ? 'ro' : 'rw'],
-    ...secretsOf(request.secrets),
+    ...encodeSecrets(request.secrets),
   ])
   if (mountOptions.length > 0) options.set('mountOptions', mountOptions.join(','))
   if (fsType !== '') options.set('kubernetes.io/fsType', fsType)
@@ -101,9 +101,9 @@ export async function refuseOutsidePods(kubeletDirectory: string, directory: str
 }
 
 /** Reads what names a volume and where it is published. @throws {Refusal} with every fault */
-export function readTarget(volumeId: string, path: string): string {
-  const faults = [...volumeIdFaults(volumeId), ...missing({ volume_id: volumeId, target_path: path })]
-  const directory = directoryOf('target_path', path, faults)
+export function parseTarget(volumeId: string, path: string): string {
+  const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, target_path: path })]
+  const directory = parseDirectory('target_path', path, faults)
   if (faults.length > 0) throw new Refusal(faults)
   return directory
 }
@@ -112,28 +112,28 @@ export function readTarget(volumeId: string, path: string): string {
  * The same of a look: where nothing can be published, nothing is (csi-sanity asks about `some/path`).
  * @throws {Refusal} with every field that is missing, {CallFailure} NOT_FOUND
  */
-export function readLook(volumeId: string, path: string): string {
-  const faults = [...volumeIdFaults(volumeId), ...missing({ volume_id: volumeId, volume_path: path })]
+export function parseStatsTarget(volumeId: string, path: string): string {
+  const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, volume_path: path })]
   if (faults.length > 0) throw new Refusal(faults)
-  const directory = directoryOf('volume_path', path, faults)
-  if (faults.length > 0) throw notPublished(path)
+  const directory = parseDirectory('volume_path', path, faults)
+  if (faults.length > 0) throw createNotPublished(path)
   return directory
 }
 
 /** Faults in the lengths of all that is read of a NodePublishVolume, in the thread that answers. */
-function sizeFaults({
+function findSizeFaults({
   volumeId,
   volumeCapability,
   volumeContext,
   secrets,
 }: Content<'NodePublishVolumeRequest'>): string[] {
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = volumeCapability?.mount ?? {}
-  const isRead = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT
+  const isRead = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT_KEY
   const fields = Object.entries(volumeContext).filter(([key]) => isRead(key))
   const flagBytes = mountFlags.reduce((sum, flag) => sum + flag.length + 1, 0)
   const secretBytes = Object.values(secrets).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
   return [
-    ...volumeIdFaults(volumeId),
+    ...findVolumeIdFaults(volumeId),
     ...fieldSizeFaults('fs_type', fsType),
     ...fieldSizeFaults('volume_mount_group', volumeMountGroup),
     ...(flagBytes > LONGEST_FIELD
@@ -147,16 +147,16 @@ function sizeFaults({
   ]
 }
 
-const volumeIdFaults = (volumeId: string) => fieldSizeFaults('volume_id', volumeId)
+const findVolumeIdFaults = (volumeId: string) => fieldSizeFaults('volume_id', volumeId)
 
-function missing(fields: Readonly<Record<string, string>>): string[] {
+function findMissingFields(fields: Readonly<Record<string, string>>): string[] {
   return Object.entries(fields).flatMap(([name, value]) => (value === '' ? [`${name} is missing: name it`] : []))
 }
 
-function directoryOf(field: string, path: string, faults: string[]): string {
+function parseDirectory(field: string, path: string, faults: string[]): string {
   if (path === '') return ''
   try {
-    return mountDirectory(path)
+    return parseMountDirectory(path)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     faults.push(`${field}: ${error.message}`)
@@ -164,31 +164,33 @@ function directoryOf(field: string, path: string, faults: string[]): string {
   }
 }
 
-function capabilityFaults(capability: Content<'VolumeCapability'> | undefined): string[] {
+function findCapabilityFaults(capability: Content<'VolumeCapability'> | undefined): string[] {
   if (capability === undefined) return ['volume_capability is missing: name it']
   const { block, mount, accessMode } = capability
   const faults: string[] = []
   if (block !== undefined) {
     faults.push('volume_capability asks for a block device: modekeep mounts; leave out volumeMode: Block')
   } else if (mount === undefined) faults.push('volume_capability has no access type: name mount')
-  if (accessMode === undefined || !MODES.includes(accessMode.mode)) {
-    faults.push(`volume_capability has access_mode ${quoted(accessMode?.mode ?? 0)}: use one of ${MODES.join(', ')}`)
+  if (accessMode === undefined || !ACCESS_MODES.includes(accessMode.mode)) {
+    faults.push(
+      `volume_capability has access_mode ${quoted(accessMode?.mode ?? 0)}: use one of ${ACCESS_MODES.join(', ')}`,
+    )
   }
   return faults
 }
 
 /** Of keys that only kubelet writes for a FlexVolume, anybody may write here. */
-function keyFaults(context: Readonly<Record<string, string>>): string[] {
+function findKeyFaults(context: Readonly<Record<string, string>>): string[] {
   const foreign = Object.keys(context).filter(
-    (key) => !AUTHOR_KEYS.includes(key) && !key.startsWith(POD_PREFIX) && key !== PROVISIONER,
+    (key) => !AUTHOR_KEYS.includes(key) && !key.startsWith(POD_PREFIX) && key !== PROVISIONER_KEY,
   )
   if (foreign.length === 0) return []
   return [`volumeAttributes have unknown ${quoted(foreign)}: the attributes are ${AUTHOR_KEYS.join(', ')}`]
 }
 
 /** The pod that kubelet names; what it has not named is a fault. */
-function podIn(context: Readonly<Record<string, string>>, directory: string, faults: string[]) {
-  const lifecycle = LIFECYCLES.get(context[EPHEMERAL])
+function parsePod(context: Readonly<Record<string, string>>, directory: string, faults: string[]) {
+  const lifecycle = LIFECYCLES.get(context[EPHEMERAL_KEY])
   const names = Object.keys(POD_KEYS).filter((key) => !context[key])
   if (names.length > 0 || lifecycle === undefined) {
     faults.push('kubelet does not say which pod the volume is for: the CSIDriver object must say podInfoOnMount: true')
@@ -200,7 +202,7 @@ function podIn(context: Readonly<Record<string, string>>, directory: string, fau
       `volumeAttributes name pod ${quoted(uid)}, but target_path is that of pod ${expected}: the CSIDriver object must say podInfoOnMount: true`,
     )
   }
-  const account = context[ACCOUNT]
+  const account = context[ACCOUNT_KEY]
   const options = Object.entries(POD_KEYS).map(([key, name]) => [name, context[key] ?? ''] as const)
   return {
     lifecycle: lifecycle ?? 'inline',
@@ -209,7 +211,7 @@ function podIn(context: Readonly<Record<string, string>>, directory: string, fau
   }
 }
 
-function secretsOf(secrets: Readonly<Record<string, string>>): [string, string][] {
+function encodeSecrets(secrets: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(secrets).map(([key, value]) => [
     `${SECRET_PREFIX}${key}`,
     Buffer.from(value).toString('base64'),

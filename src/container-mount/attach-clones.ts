@@ -85,7 +85,7 @@ export async function attachClones(
     using _directory = closing(session.host.inodes, directory)
     for (const [index, clone] of planned.entries()) {
       report({ step: 'attach', volume: index })
-      await makeClone(session, directory, index, clone)
+      await makeClone(session, { directory, pod: `${request.pod.namespace}/${request.pod.name}` }, index, clone)
     }
     await readCloneRestrictions(session.host, planned)
     refuseUnlessOptional(request, planned)
@@ -185,7 +185,12 @@ function listSources({ source, failure }: PlannedClone): CloneSource[] {
 }
 
 /** Finishes a clone before it attaches it. */
-async function makeClone(session: Session, directory: Handle, index: number, planned: PlannedClone): Promise<void> {
+async function makeClone(
+  session: Session,
+  { directory, pod }: { directory: Handle; pod: string },
+  index: number,
+  planned: PlannedClone,
+): Promise<void> {
   const { request, map } = planned
   for (const source of listSources(planned)) {
     const { tree, clonedFrom, fsType } = source
@@ -193,7 +198,7 @@ async function makeClone(session: Session, directory: Handle, index: number, pla
       // setFlags also makes the mount private.
       session.host.mounts.setFlags(tree, { set: request.options.includes('ro') ? RDONLY : 0, clear: 0 })
       if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
-      await setRootBits(session, request, source, planned.root?.rootVolume)
+      await setRootBits(session, request, source, planned.root?.rootVolume, pod)
       attachClone(session, directory, index, tree)
     })
   }

@@ -47,12 +47,14 @@ export function findRootFacts(session: Session, request: CloneRequest, source: C
  * Sets the set-gid bit on the volume's root if the request has it. For an emptyDir also on a subPath's directory, which
  * kubelet created before the bit was set.
  * @param rootVolume result of `findRootFacts`
+ * @param pod namespace and name
  */
 export async function setRootBits(
   session: Session,
   request: CloneRequest,
   source: CloneSource,
   rootVolume: string | undefined,
+  pod: string,
 ): Promise<void> {
   const { root, clonedFrom } = source
   if (root === undefined || request.setGid === undefined || !canWriteMapped(request, source)) return
@@ -64,7 +66,7 @@ export async function setRootBits(
   }
   if (rootVolume === undefined) return
   using _ = await holdPlace(session, volumePlace(session, rootVolume))
-  await setRootBit(session, rootVolume, root.path, root.handle)
+  await setRootBit(session, { volume: rootVolume, source: root.path, pod }, root.handle)
 }
 
 /**

@@ -1,7 +1,9 @@
 import { Refusal } from '../refusal/refusal.ts'
+import { formatTooManyLeft } from '../store/given-up.ts'
 import { hasWalker, isPlaceBusy, walkerOf } from '../store/locks.ts'
 import { volumePlace } from '../store/places.ts'
 import { listReservations } from '../store/reservation-record.ts'
+import { listRootBits, rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
 
 /** Each is a process of some 90 MB that the kernel does not let end. */
@@ -23,6 +25,21 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
   throw new Refusal(
     `the walks of ${abandoned.length} volumes of namespace ${namespace} were given up, and their processes still wait in the kernel (${processes.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`,
   )
+}
+
+/**
+ * The same for processes that change the root of a volume whose set-gid bit is recorded.
+ * @param pod as the record names it
+ */
+export function refuseManyAbandonedRoots(session: Session, pod: string | undefined): void {
+  const namespace = readNamespace(pod)
+  if (namespace === undefined) return
+  const abandoned = listRootBits(session)
+    .filter((volume) => hasWalker(session, volume) && !isPlaceBusy(session, volumePlace(session, volume)))
+    .filter((volume) => readNamespace(rootBits.find(session, volume).record?.pod) === namespace)
+  if (abandoned.length < MAX_ABANDONED_WALKERS) return
+  const processes = abandoned.flatMap((volume) => walkerOf(session, volume) ?? [])
+  throw new Refusal(formatTooManyLeft(`namespace ${namespace}`, processes))
 }
 
 function readNamespace(pod: string | undefined): string | undefined {

@@ -104,7 +104,7 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
       // Second, because a rule that permits the group is of no use where the kernel cannot map.
       refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [tree.where])
       if (volume === undefined) setBit(session, handle)
-      else if (tree.where.rootSetGid) await setRootBit(session, volume, source ?? '', handle)
+      else if (tree.where.rootSetGid) await setRootBit(session, { volume, source: source ?? '', pod }, handle)
     }
     held.use(reserved.move())
     return group

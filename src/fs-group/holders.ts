@@ -182,7 +182,7 @@ async function reserveUnlessBusy(
   orWarn(session, 'could not remove a reservation', () => removeDeadReservations(session))
   const others = othersWith(session, wanted, except)
   refuse(others)
-  // A restore has no pod: an unmount is never refused for it.
+  // An unmount is never refused for it: its restore stays pending. A restore by hand has no pod.
   refuseManyAbandonedWalkers(session, wanted.pod)
   const [busy] = others.reservations
   if (busy === undefined) reservations.write(session, { ...wanted, location: others.location })

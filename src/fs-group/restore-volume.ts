@@ -50,11 +50,13 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
     const there = holder ?? others.lost[0]
     if (there) throw new StillHeld(`pending until ${there.directory} is unmounted and the volume is unmounted again`)
   }
-  using lock = await reserveVolume(session, { volume, source, location }, directory, refuse).catch((error) => {
-    if (!(error instanceof StillHeld)) throw error
-    session.note({ restore: error.message })
-    return undefined
-  })
+  using lock = await reserveVolume(session, { volume, source, location, pod: mount.pod }, directory, refuse).catch(
+    (error) => {
+      if (!(error instanceof StillHeld)) throw error
+      session.note({ restore: error.message })
+      return undefined
+    },
+  )
   const record = lock && volumeRecords.read(session, volume)
   if (!record?.restorePending) return
   const tree = disk ?? (await openTree(session, volume, source))

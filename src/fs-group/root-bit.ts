@@ -1,7 +1,7 @@
 import { errorCode, type Handle, isDirectory } from '../host/host.ts'
 import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
-import { doElsewhere } from '../store/elsewhere.ts'
+import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { formatGivenUpRoot } from '../store/given-up.ts'
 import { holdPlace, tryHoldPlace } from '../store/leftovers.ts'
 import { holdWalker, walkerLock } from '../store/locks.ts'
@@ -10,6 +10,7 @@ import { listRootBits, type RootBitRecord, rootBits } from '../store/root-bit-re
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { openNode } from '../volume/kind/source-path.ts'
+import { refuseManyAbandonedRoots } from './abandoned-walkers.ts'
 import { othersWith } from './holders.ts'
 
 /** How a message names what a pod can do about a root without set-gid. */
@@ -32,10 +33,10 @@ export function setBit(session: Session, directory: Handle): void {
  * Sets the set-gid bit of a volume's root and records that durably before. Does nothing on a read-only mount, or where the
  * root has the bit. Call it under the volume's lock.
  */
-export async function setRootBit(session: Session, volume: string, source: string, root: Handle): Promise<void> {
+export async function setRootBit(session: Session, record: RootBitRecord, root: Handle): Promise<void> {
   if (!hasPlainRoot(session, root)) return
-  rootBits.write(session, { volume, source })
-  using _ = session.isAlive && (await holdWalker(session, volume))
+  rootBits.write(session, record)
+  using _ = session.isAlive && (await holdWalker(session, record.volume))
   setBit(session, root)
 }
 
@@ -51,30 +52,37 @@ interface RootBitSource {
 /**
  * Removes the set-gid bit that modekeep set on a volume's root, unless a mapped mount or a container's clone remains. What
  * cannot be done now stays recorded, and is done with the volume's next mapped mount or by gc.
+ * @returns whether a process that waits for the root was given up
  */
 export async function restoreRootBit(
   session: Session,
   volume: string,
   { except, mounted, isSweep = false }: RootBitSource = {},
-): Promise<void> {
-  if (!rootBits.has(session, volume)) return
+): Promise<boolean> {
+  if (!rootBits.has(session, volume)) return false
   try {
     const place = volumePlace(session, volume)
     using lock = isSweep ? tryHoldPlace(session, place) : await holdPlace(session, place)
     const record = lock && rootBits.read(session, volume)
-    if (record === undefined || isMapped(session, volume, record.source, except)) return
+    if (record === undefined || isMapped(session, volume, record.source, except)) return false
     await removeBitOf(session, record, mounted, isSweep)
     rootBits.remove(session, volume)
+    return false
   } catch (error) {
-    if (isSweep && errorCode(error) === 'EAGAIN') return
+    if (isSweep && errorCode(error) === 'EAGAIN') return false
     const why = messageOf(error)
     session.warn(`the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`)
+    return error instanceof Unresponsive
   }
 }
 
 /** Restores the bits that crashed calls and deleted pods have left. */
 export async function restoreRootBits(session: Session): Promise<void> {
-  for (const volume of listRootBits(session)) await restoreRootBit(session, volume, { isSweep: true })
+  for (const volume of listRootBits(session)) {
+    const isGivenUp = await restoreRootBit(session, volume, { isSweep: true })
+    // Each of them takes a moment, for which an unmount of another pod would wait.
+    if (isGivenUp && !session.isolatesWalks) return
+  }
 }
 
 /**
@@ -153,6 +161,7 @@ const PATIENCE_MS = 1000
 async function removeBitIsolated(session: Session, record: RootBitRecord, root: Handle | undefined): Promise<void> {
   const { inodes } = session.host
   if (root !== undefined && (inodes.stat(root).mode & SET_GID) === 0) return
+  refuseManyAbandonedRoots(session, record.pod)
   await doElsewhere(session, {
     work: 'root-bit',
     about: root === undefined ? record : null,

@@ -8,6 +8,8 @@ const schema = () =>
     volume: z.string(),
     /** The path of the volume's root on the node, or what else the request names as its source. */
     source: z.string(),
+    /** Namespace and name of the pod that it was set for; undefined in records of earlier versions. */
+    pod: z.optional(z.string()),
   })
 
 /** A volume whose root had no set-gid bit before modekeep set it for a mapped mount. */

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -243,3 +243,50 @@ describe.skipIf(cannot !== '')(
     })
   },
 )
+
+describe.skipIf(cannot !== '')(titled('roots of several volumes that calls would wait for', cannot), () => {
+  it('delay the unmount of another pod no longer than one of them, and four of a namespace at most are waited for', async () => {
+    const node = new FuseNode([])
+    const rule = { sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }
+    node.configure({ helperTimeoutSeconds: PATIENCE, allow: [rule] })
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    const other = `${node.volumes}/other`
+    const optionsOf = (source: string, namespace: string) => ({
+      ...MAP,
+      source,
+      'kubernetes.io/pod.namespace': namespace,
+      'kubernetes.io/pod.name': 'web',
+    })
+    for (const name of names) {
+      makeFileSystem(`${node.top}/${name}.image`, `${node.volumes}/${name}`, GROUP_ON_DISK)
+      expect(await node.mount(name, optionsOf(`${node.volumes}/${name}`, 'shop'))).toEqual({ status: 'Success' })
+    }
+    makeFileSystem(`${node.top}/other.image`, other, GROUP_ON_DISK)
+    expect(await node.mount('other', optionsOf(other, 'farm'))).toEqual({ status: 'Success' })
+    const thawed = names.map((name) => freeze(`${node.volumes}/${name}`))
+    // As if the pods' mounts had gone without an unmount: what is left is done by calls of others.
+    for (const name of names) {
+      execFileSync('umount', ['--lazy', node.podDirectory(name)])
+      fs.rmSync(`${node.state}/mounts`, { recursive: true, force: true })
+    }
+    expect(await within(AT_ONCE + 2, () => node.unmount('other'))).toEqual({ status: 'Success' })
+    for (let more = 0; more < 6; more++) {
+      expect(await node.mount('other', optionsOf(other, 'farm'))).toEqual({ status: 'Success' })
+      expect(await within(AT_ONCE + 2, () => node.unmount('other'))).toEqual({ status: 'Success' })
+    }
+    expect(stuckErrands(node.top)).toBe(4)
+    for (const thaw of thawed) thaw()
+    await expect.poll(() => stuckErrands(node.top), { timeout: 10_000 }).toBe(0)
+    expect(node.byHand<{ items: unknown[] }>('gc').items).toBeDefined()
+    expect(names.map((name) => hasBit(`${node.volumes}/${name}`))).toEqual(names.map(() => false))
+  })
+})
+
+/** Isolated processes of a node that wait in the kernel. */
+function stuckErrands(top: string): number {
+  const locks = fs.readdirSync(`${top}/state/ownership`, { recursive: true, encoding: 'utf8' })
+  const pids = locks
+    .filter((name) => name.endsWith('/walker.lock'))
+    .map((name) => Number(fs.readFileSync(`${top}/state/ownership/${name}`, 'utf8')))
+  return pids.filter((pid) => pid > 0 && isStuck(pid)).length
+}

@@ -26,6 +26,23 @@ describe('walkers that outlive their calls', () => {
     expect(() => refuseManyAbandonedWalkers(stage.session(), undefined)).not.toThrow()
   })
 
+  it('have the restore of a further volume stay pending, and its unmount succeed', async () => {
+    const stage = memoryStage()
+    const source = `${stage.top}/volumes/data`
+    stage.fs.mkdirSync(source, { recursive: true })
+    const pod = { 'kubernetes.io/pod.namespace': 'shop', 'kubernetes.io/pod.name': 'web' }
+    const walk = { ownership: 'walk', 'kubernetes.io/fsGroup': '2000', restoreOnUnmount: 'true' }
+    await stage.mount('a', { source, ...walk, ...pod })
+    for (const volume of VOLUMES) abandon(stage, volume, `shop/${volume}`)
+    await stage.unmount('a')
+    expect(stage.warnings).toEqual([
+      expect.stringMatching(
+        /^volume not restored, tried again at its next unmount: the walks of 4 volumes of namespace shop/,
+      ),
+    ])
+    expect(stage.fs.statSync(source).gid).toBe(2000)
+  })
+
   it('are not those of calls that are at work', () => {
     const stage = memoryStage()
     for (const volume of VOLUMES) {

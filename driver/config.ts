@@ -1,4 +1,4 @@
-import { type ReadConfig, readConfigFile } from '../src/request/read-config.ts'
+import { type ConfigFile, readConfigFile } from '../src/request/read-config.ts'
 
 const DEFAULT_FILE = '/etc/modekeep/config.json'
 
@@ -6,7 +6,7 @@ const DEFAULT_FILE = '/etc/modekeep/config.json'
 export async function readConfig(
   { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
   named = MODEKEEP_CONFIG,
-): Promise<ReadConfig & { file: string }> {
+): Promise<ConfigFile & { file: string }> {
   const file = named || DEFAULT_FILE
   return { file, ...(await readConfigFile(file, Boolean(named))) }
 }

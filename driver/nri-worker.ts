@@ -30,9 +30,9 @@ async function done(
   report: (step: AttachStep) => void,
   isAlive: () => void,
 ): Promise<ContainerTaskResult> {
-  const { config, faults, isUnread } = await readConfig(env)
+  const { config, faults, isUnreadable } = await readConfig(env)
   // What is to be taken away goes also where a rule is at fault, but not from another state directory.
-  if (isUnread || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
+  if (isUnreadable || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
   const log = callLog(factsOf(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
   const { note, warn } = log
   const result = await runContainerTask({ host: linuxHost, config, mayHang: true, isAlive, note, warn }, job, report)

@@ -1,17 +1,17 @@
 import type * as z from 'zod/mini'
-import { KEYS } from '../../src/request/config.ts'
+import { CONFIG_KEYS } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { MAP_RULE_KEYS, RULE_KEYS } from '../../src/request/rule-schema.ts'
 import { CONFIG_TEXTS, MAP_RULE_TEXTS, RULE_TEXTS } from './request-descriptions.ts'
 import { valuesOf } from './schema-values.ts'
 import { code, table } from './table.ts'
 
-type Key = keyof typeof KEYS
+type Key = keyof typeof CONFIG_KEYS
 
 export function configuration(): string {
   const rows = (Object.keys(CONFIG_TEXTS) as Key[]).map((key) => {
     const { text, values, example } = CONFIG_TEXTS[key]
-    const type = valuesOf(KEYS[key]())
+    const type = valuesOf(CONFIG_KEYS[key]())
     const allowed = values === undefined ? type : `${type}: ${values}`
     return [code(key), allowed, json(DEFAULT_CONFIG[key]), text, code(`"${key}": ${JSON.stringify(example)}`)]
   })

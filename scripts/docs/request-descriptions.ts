@@ -1,4 +1,4 @@
-import type { KEYS } from '../../src/request/config.ts'
+import type { CONFIG_KEYS } from '../../src/request/config.ts'
 import type { MapRule } from '../../src/request/map-rule.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import type { Options } from '../../src/request/request.ts'
@@ -126,7 +126,7 @@ export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
   'kubernetes.io/serviceAccount.name': { text: 'Not used.', example: 'default' },
 }
 
-export const CONFIG_TEXTS: Readonly<Record<keyof typeof KEYS, Described>> = {
+export const CONFIG_TEXTS: Readonly<Record<keyof typeof CONFIG_KEYS, Described>> = {
   stateDir: {
     text: 'Records of mounts and of what walks changed. Keep it on a disk of the node that outlives a reboot: what can be restored is in it.',
     values: 'an absolute path outside `/proc` and `/sys`',

@@ -1,6 +1,6 @@
 import type { Handle } from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { HOST_PATH, mayMap } from '../request/map-rule.ts'
+import { findMapGrant, HOST_PATH } from '../request/map-rule.ts'
 import type { Session } from '../store/session.ts'
 import { findOtherPaths } from '../volume/other-paths.ts'
 import type { CloneRequest, ContainerCloneRequest } from './clone-request.ts'
@@ -25,7 +25,7 @@ export function createRequestPerPath(
   const hostPath = { handle, path: source, kubeletDirectory: context.kubeletDir, rules: map }
   const otherPaths = findOtherPaths(session, context.table, hostPath)
   const requests = otherPaths.map(({ path }): CloneRequest => {
-    const grant = mayMap(map, { namespace, kind: HOST_PATH, volume: path, group })
+    const grant = findMapGrant(map, { namespace, kind: HOST_PATH, volume: path, group })
     if ('refusal' in grant) {
       throw new Refusal(
         `shows the content of ${quoted(path)} by another mount, which a rule of "map" names, and the pod must be allowed both: ${grant.refusal}`,

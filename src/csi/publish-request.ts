@@ -3,7 +3,7 @@ import { fieldSizeFaults, LONGEST_FIELD, pathSizeFaults, secretsSizeFaults } fro
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseGroup } from '../request/fs-group.ts'
 import { SECRET_PREFIX } from '../request/json-options.ts'
-import { AUTHOR_KEYS, podOf } from '../request/request.ts'
+import { AUTHOR_KEYS, parsePodUid } from '../request/request.ts'
 import type { Lifecycle } from '../request/rule.ts'
 import type { Content } from './messages.ts'
 import { isBelowPods } from './target-path.ts'
@@ -196,7 +196,7 @@ function parsePod(context: Readonly<Record<string, string>>, directory: string, 
     faults.push('kubelet does not say which pod the volume is for: the CSIDriver object must say podInfoOnMount: true')
   }
   const uid = context[`${POD_PREFIX}pod.uid`]
-  const expected = podOf(directory)
+  const expected = parsePodUid(directory)
   if (names.length === 0 && expected !== undefined && uid !== expected) {
     faults.push(
       `volumeAttributes name pod ${quoted(uid)}, but target_path is that of pod ${expected}: the CSIDriver object must say podInfoOnMount: true`,

@@ -7,8 +7,8 @@ import { printable } from '../refusal/printable.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { podNamedIn, readRequest } from '../request/request.ts'
-import { sourceText } from '../request/source.ts'
+import { findPodName, readRequest } from '../request/request.ts'
+import { formatSource } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
 import type { FlexVolumeCall } from './call.ts'
@@ -62,13 +62,13 @@ export function readMountRequest(
 ): MountRequest {
   if (options.includes(SECRET_PREFIX)) process.forbidCoreDumps()
   const request = readRequest(directory, options, session.config, kinds)
-  session.note({ pod: request.pod, source: sourceText(request.source) })
+  session.note({ pod: request.pod, source: formatSource(request.source) })
   return request
 }
 
 /** For each line of a call: also one that is refused for its options, or for the node's configuration, is a pod's. */
 export function notePod(log: CallLog, options: string): void {
-  log.note({ pod: podNamedIn(options) })
+  log.note({ pod: findPodName(options) })
 }
 
 /** Runs `mount` or `unmount` and logs it: one line, and one for each warning. Never throws. */

@@ -1,7 +1,7 @@
 import { mayHaveUuid } from '../host/btrfs.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
 import { areNested, asPrefix, isNested, mountsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
-import { type Remote, remoteOf } from '../request/source.ts'
+import { parseRemote, type RemoteSource } from '../request/source.ts'
 
 /** What is known of a volume, or of a part of one. */
 export interface Volume {
@@ -10,7 +10,7 @@ export interface Volume {
   source?: string | undefined
   location?: TreeLocation | undefined
   /** Where it lies on an NFS server. */
-  exported?: Remote | undefined
+  exported?: RemoteSource | undefined
 }
 
 /** Whether one is, has or is in the other. */
@@ -24,21 +24,21 @@ export function overlap(one: Volume, other: Volume): boolean {
 }
 
 /** What an export's text names, and what the mount table says of a path of the node that lies on one. */
-export function exportsFrom(table: readonly MountRow[]): (source: string) => Remote | undefined {
+export function exportsFrom(table: readonly MountRow[]): (source: string) => RemoteSource | undefined {
   const mountsTo = mountsFrom(table)
   return (source) => {
-    if (!source.startsWith('/')) return remoteOf(source, 'export')
+    if (!source.startsWith('/')) return parseRemote(source, 'export')
     const mount = mountsTo(source).at(-1)
     if (mount === undefined || !/^nfs4?$/.test(mount.fsType)) return undefined
     // The kernel writes the path of the mount's own root there, of a bind mount too.
-    const exported = remoteOf(mount.source, 'export')
+    const exported = parseRemote(mount.source, 'export')
     const below = source.slice(asPrefix(mount.mountPoint).length)
     return exported && { ...exported, path: `${asPrefix(exported.path)}${below}` }
   }
 }
 
 /** Whether one of two directories of a server lies in the other. Of a server's several names the kernel knows one. */
-function areOnServer(one: Remote | undefined, other: Remote | undefined): boolean {
+function areOnServer(one: RemoteSource | undefined, other: RemoteSource | undefined): boolean {
   if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
   return areNested(asPrefix(one.path), asPrefix(other.path))
 }

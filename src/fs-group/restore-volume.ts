@@ -4,7 +4,7 @@ import { isLocalPath, isSilentPath, unanswered } from '../mount-table/silence.ts
 import { locationOfTree } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { sourceText } from '../request/source.ts'
+import { formatSource } from '../request/source.ts'
 import { doElsewhere } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -95,7 +95,7 @@ async function openDisk(session: Session, volume: string, mount: MountRecord): P
   return orClosed(host.inodes, made.handle, (tree) => {
     if (made.volume === volume) return tree
     throw new Refusal(
-      `source ${quoted(sourceText(asked.source))} is another disk than the one that was mounted: put that one back`,
+      `source ${quoted(formatSource(asked.source))} is another disk than the one that was mounted: put that one back`,
     )
   })
 }

@@ -3,8 +3,8 @@ import { mountLocked } from '../mount/mount.ts'
 import { leftInPod } from '../mount/unmount.ts'
 import { isRemoteType, LOOKUP_CAUSE } from '../mount-table/silence.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
-import { kindFaults } from '../request/request.ts'
-import { sourcePath } from '../request/source.ts'
+import { findKindFaults } from '../request/request.ts'
+import { getSourcePath } from '../request/source.ts'
 import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -85,7 +85,7 @@ function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean 
   if (!mustNotWait(session)) return false
   const { subPath, setGid, ...request } = requestOf(record)
   if (subPath !== undefined || setGid) return true
-  const source = sourcePath(request.source)
+  const source = getSourcePath(request.source)
   return source !== undefined && !session.host.inodes.isCached(source)
 }
 
@@ -219,7 +219,7 @@ export async function remount(
   if (point === undefined) return { state: 'orphaned', action: 'none', reason: 'its directory is gone' }
   const request = { ...requestOf(record), directory: point.path }
   // The configuration may have changed since.
-  const faults = kindFaults(request, session.config, kinds)
+  const faults = findKindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)
   const warn = (message: string) => session.warn(`${point.path}: ${message}`)
   // What is told of one mount is its finding.

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { podDirectoryOf } from '../mount-table/kubelet-volume.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import { sourcePath } from '../request/source.ts'
+import { getSourcePath } from '../request/source.ts'
 import { removeLeftovers } from '../store/leftovers.ts'
 import { listMountRecords, listMounts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -90,7 +90,7 @@ export function sourceDirectories(session: Session): string[] {
     // Kubelet writes there whether the pod has a user namespace, after the call that mapped.
     const pod = record.given.by === 'idmap' ? podDirectoryOf(record.directory) : undefined
     if (pod !== undefined) directories.add(pod)
-    const source = sourcePath(record.request.source)
+    const source = getSourcePath(record.request.source)
     if (source === undefined) continue
     for (const directory of [source, dirname(source)]) directories.add(directory)
     let at = dirname(record.source ?? source)

@@ -6,7 +6,7 @@ import { volumeDirectoryIn } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
 import { locationsFrom, pathWithin } from '../mount-table/tree-location.ts'
 import { quoted } from '../refusal/refusal.ts'
-import { sourcePath } from '../request/source.ts'
+import { getSourcePath } from '../request/source.ts'
 import { findMounts, type MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { mayWait } from '../volume/silence.ts'
@@ -93,7 +93,7 @@ function findBoundPath(
   const volume = locationOf(directory)
   const within = volume && pathWithin(volume, part)
   if (within !== undefined) return within === '' ? undefined : within
-  const whole = sourcePath(request.source)
+  const whole = getSourcePath(request.source)
   if (request.subPath === undefined || whole === undefined || !source?.startsWith(`${whole}/`)) return undefined
   const wholeLocation = locationOf(whole)
   const names = (wholeLocation && pathWithin(wholeLocation, part))?.split('/') ?? []

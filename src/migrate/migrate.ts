@@ -1,7 +1,7 @@
 import { isMap, isScalar, type YAMLMap } from 'yaml'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { sourceText } from '../request/source.ts'
+import { formatSource } from '../request/source.ts'
 import { kindOf } from '../volume/index.ts'
 import { nameOf, namingOf } from '../volume/kind/options.ts'
 import { KNOWN, type KnownDriver, OTHERS } from './drivers.ts'
@@ -80,7 +80,9 @@ function refuseOther(text: string, file: string, requests: readonly (MountReques
 }
 
 function isWritten(options: Foreign['options'], { source, mountOptions }: MountRequest): boolean {
-  return options.get('source') === sourceText(source) && (options.get('mountOptions') ?? '') === mountOptions.join(',')
+  return (
+    options.get('source') === formatSource(source) && (options.get('mountOptions') ?? '') === mountOptions.join(',')
+  )
 }
 
 const byLine = (one: Remark, other: Remark) => one.line - other.line
@@ -202,7 +204,7 @@ function rulesFor(requests: readonly MountRequest[]): object[] {
   return Map.groupBy(requests, ({ fsType }) => fsType)
     .entries()
     .map(([fsType, all]) => {
-      const sources = all.flatMap(({ source }) => sourceText(source) ?? [])
+      const sources = all.flatMap(({ source }) => formatSource(source) ?? [])
       const options = all.flatMap(({ mountOptions }) => mountOptions)
       const rules = kindOf(fsType)?.optionRules() ?? new Map()
       const isNamed = options.some((option) => namingOf(rules, option) !== 'none')

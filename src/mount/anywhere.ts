@@ -1,7 +1,7 @@
 import type { Handle } from '../host/host.ts'
 import { quoted } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { sourceText } from '../request/source.ts'
+import { formatSource } from '../request/source.ts'
 import { doElsewhere } from '../store/elsewhere.ts'
 import type { Session } from '../store/session.ts'
 import { kindOf } from '../volume/index.ts'
@@ -15,7 +15,7 @@ import { type MountResult, mount } from './mount.ts'
  */
 export function mountAnywhere(session: Session, request: MountRequest): Promise<MountResult> {
   if (!mayWait(session, request)) return mount(session, request)
-  const what = sourceText(request.source)
+  const what = formatSource(request.source)
   return doElsewhere(session, {
     work: 'mount',
     about: request,

@@ -3,7 +3,7 @@ import { closing, SystemError } from '../host/host.ts'
 import { type MountPoint, missingMountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { sourceText } from '../request/source.ts'
+import { formatSource } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
 import { holdPlace, removeLeftover } from '../store/leftovers.ts'
 import { isVolumeBusy } from '../store/locks.ts'
@@ -95,7 +95,7 @@ export async function mountLocked(
     }
   }
   throw new Refusal(
-    `source ${quoted(sourceText(request.source))} was deleted repeatedly while it was being mounted: stop what replaces it`,
+    `source ${quoted(formatSource(request.source))} was deleted repeatedly while it was being mounted: stop what replaces it`,
   )
 }
 

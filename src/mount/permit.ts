@@ -3,11 +3,11 @@ import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
 import { snapshotTable, type TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { pathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { allow, type Verdict } from '../request/allow.ts'
+import { type AllowVerdict, decideRequest } from '../request/allow.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { DEFAULT_FS_TYPES, type Rule } from '../request/rule.ts'
-import { ruleToWrite } from '../request/rule-source.ts'
-import { parseSource, sourcePath, sourceText } from '../request/source.ts'
+import { findWritableRule } from '../request/rule-source.ts'
+import { formatSource, getSourcePath, parseSource } from '../request/source.ts'
 import { listMountRecords, type MountRecord, type RuleFacts, ruleFactsOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
@@ -42,12 +42,12 @@ export function allowed(
 }
 
 /** Asks the rules of the node for a request, by the path that it names. */
-export function judgeRequest({ config, secrets }: Session, asked: MountRequest, kind: VolumeKind): Verdict {
+export function judgeRequest({ config, secrets }: Session, asked: MountRequest, kind: VolumeKind): AllowVerdict {
   const naming = (option: string) => namingOf(kind.optionRules(), option)
   // Secrets are decoded for kinds that need them, and nowhere else.
   const secretNames = kind.secretKeys === 'by rule' ? [...(secrets?.keys() ?? [])] : []
   const walksServer = kind.isRemote === true && kind.walk === true
-  return allow(config.allow, { ...asked, secretNames }, { walksServer, naming })
+  return decideRequest(config.allow, { ...asked, secretNames }, { walksServer, naming })
 }
 
 const factsOfRule = (rule: Rule) => ruleFactsOf({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
@@ -80,7 +80,7 @@ function permitOtherPaths(
   opened: OpenedSource,
   table: TableSnapshot,
 ): MountRequest {
-  const requested = sourcePath(request.source) ?? opened.path
+  const requested = getSourcePath(request.source) ?? opened.path
   const kubeletDirectory = podPlaceOf(request.directory)?.root
   const named = { handle: opened.handle, path: requested, kubeletDirectory, rules: session.config.allow }
   let permitted = request
@@ -131,7 +131,7 @@ export function refuseWritable(
   const danger = dangerOf(kind, source)
   if (danger === undefined) return
   const { host, config } = session
-  const shown = quoted(sourceText(asked))
+  const shown = quoted(formatSource(asked))
   // Another mount of its file system may show it elsewhere, where a rule lets pods write.
   const table = host.mounts.table()
   const real = [source.path, host.inodes.pathOf(source.handle)]
@@ -139,7 +139,7 @@ export function refuseWritable(
   // By the records, not by what is mounted now: a container keeps what the node has lost, and a repair brings it back.
   const mounts = listMountRecords(session)
   for (const path of places) {
-    const rule = ruleToWrite(config.allow, path, DEFAULT_FS_TYPES)
+    const rule = findWritableRule(config.allow, path, DEFAULT_FS_TYPES)
     if (rule !== undefined) {
       throw new Refusal(
         `source ${shown} may be written by pods, and ${danger}: rule ${quoted(rule)} lets a pod mount a directory that holds it; ` +
@@ -176,7 +176,7 @@ function refuseProtected(
   table: TableSnapshot,
 ): void {
   const { host, config } = session
-  const shown = quoted(sourceText(source))
+  const shown = quoted(formatSource(source))
   const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, opened.handle, place)
   if (leadsTo(recordPlaces(config))) {
     throw new Refusal(

@@ -1,7 +1,7 @@
 import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../container-mount/clone-request.ts'
 import { pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { HOST_PATH, type MapRule, mayMap } from '../request/map-rule.ts'
+import { findMapGrant, HOST_PATH, type MapRule } from '../request/map-rule.ts'
 import { findGroup, findUnknownNames, formatList, formatUnmatchedPaths, isNodePath } from './annotation-match.ts'
 import {
   type AnnotationRequest,
@@ -87,7 +87,7 @@ export function decideClones(
     const allowed =
       groupId === undefined || fault !== undefined
         ? { refusal: fault }
-        : mayMap(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
+        : findMapGrant(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
     if ('fsTypes' in allowed) return [{ ...clone, ...allowed }]
     if (allowed.refusal === undefined) return [clone]
     faults.push([reason, allowed.refusal].join(', but '))

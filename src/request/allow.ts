@@ -1,11 +1,11 @@
 import { quoted } from '../refusal/refusal.ts'
 import type { MountRequest } from './mount-request.ts'
 import { DEFAULT_FS_TYPES, isInRanges, matchesGlob, type Rule } from './rule.ts'
-import { holdsSource } from './rule-source.ts'
-import { sourceText } from './source.ts'
+import { matchesSource } from './rule-source.ts'
+import { formatSource } from './source.ts'
 
-/** What a decision depends on. */
-export type Wish = Pick<
+/** The parts of a request that the rules compare. */
+export type AllowRequest = Pick<
   MountRequest,
   | 'namespace'
   | 'lifecycle'
@@ -20,63 +20,67 @@ export type Wish = Pick<
   | 'rootSetGid'
   | 'submounts'
 > & {
-  /** Keys of its Secret that a rule has to name. */
+  /** Keys of the pod's Secret that a rule must name. */
   secretNames?: readonly string[]
 }
 
-/** How far a rule has to name a mount option: not at all, by its name, or with its value. */
-export type Naming = 'none' | 'name' | 'value'
+/** Whether a rule must name a mount option: not at all, by its name, or with its value. */
+export type OptionNaming = 'none' | 'name' | 'value'
 
-/** What a decision must know of a kind of volume. */
-export interface KindOfWish {
-  /** A walk changes files on a server, which other nodes may mount too. */
+/** Traits of a kind of volume that the decision depends on. */
+export interface KindTraits {
+  /** A walk changes files on a server, which other nodes may mount, too. */
   walksServer: boolean
-  naming(option: string): Naming
+  naming(option: string): OptionNaming
 }
 
-export type Verdict = { rule: Rule } | { refusal: string }
+export type AllowVerdict = { rule: Rule } | { refusal: string }
 
-/** What a key of a rule has against a request; undefined: nothing. */
-type Objection = (rule: Rule, wish: Wish, kind: KindOfWish) => string | undefined
+/** Returns why a key of the rule does not match the request; undefined: it matches. */
+type Objection = (rule: Rule, request: AllowRequest, kind: KindTraits) => string | undefined
 
-const unless = (isFine: boolean, what: string) => (isFine ? undefined : what)
+const objectUnless = (isFine: boolean, objection: string) => (isFine ? undefined : objection)
 
 const OBJECTIONS: readonly Objection[] = [
   ({ namespaces }, { namespace = '' }) =>
-    unless(namespaces?.some((glob) => namespace !== '' && matchesGlob(glob, namespace)) ?? true, 'its namespace'),
+    objectUnless(namespaces?.some((glob) => namespace !== '' && matchesGlob(glob, namespace)) ?? true, 'its namespace'),
   ({ volumes }, { lifecycle }) =>
-    // What a rule is not asked about it does not allow: nobody knows how a FlexVolume came to its pod.
-    unless(
+    // A rule with `volumes` allows no FlexVolume, because kubelet does not report how it came to its pod.
+    objectUnless(
       volumes === undefined || (lifecycle !== undefined && volumes.includes(lifecycle)),
       `${lifecycle ?? 'FlexVolume'} volumes`,
     ),
   ({ sources }, { source, fsType, namespace }) =>
-    unless(
-      fsType === 'tmpfs' || (sources?.some((entry) => holdsSource(entry, source, namespace, fsType)) ?? true),
+    objectUnless(
+      fsType === 'tmpfs' || (sources?.some((entry) => matchesSource(entry, source, namespace, fsType)) ?? true),
       'its source',
     ),
-  ({ fsTypes = DEFAULT_FS_TYPES }, { fsType }) => unless(fsTypes.includes(fsType), `fsType ${fsType}`),
-  ({ ownership: allowed }, { ownership }) => unless(allowed?.includes(ownership) ?? true, `ownership ${ownership}`),
+  ({ fsTypes = DEFAULT_FS_TYPES }, { fsType }) => objectUnless(fsTypes.includes(fsType), `fsType ${fsType}`),
+  ({ ownership: allowed }, { ownership }) =>
+    objectUnless(allowed?.includes(ownership) ?? true, `ownership ${ownership}`),
   ({ groupAccess: allowed }, { groupAccess, ownership }) =>
-    unless(!mayWalk(ownership) || (allowed?.includes(groupAccess) ?? true), `groupAccess ${groupAccess}`),
+    objectUnless(!mayWalk(ownership) || (allowed?.includes(groupAccess) ?? true), `groupAccess ${groupAccess}`),
   ({ fsGroups }, { fsGroup }) =>
-    unless(fsGroup === undefined || fsGroups === undefined || isInRanges(fsGroups, fsGroup), `fsGroup ${fsGroup}`),
+    objectUnless(
+      fsGroup === undefined || fsGroups === undefined || isInRanges(fsGroups, fsGroup),
+      `fsGroup ${fsGroup}`,
+    ),
   ({ idmapFrom: allowed = [] }, { idmapFrom }) =>
-    unless(idmapFrom === undefined || isInRanges(allowed, idmapFrom), `idmapFrom ${idmapFrom}`),
-  ({ setGid }, { rootSetGid }) => unless(!rootSetGid || setGid === 'root', 'setGid "root"'),
+    objectUnless(idmapFrom === undefined || isInRanges(allowed, idmapFrom), `idmapFrom ${idmapFrom}`),
+  ({ setGid }, { rootSetGid }) => objectUnless(!rootSetGid || setGid === 'root', 'setGid "root"'),
   ({ mountOptions: allowed }, { mountOptions }, { naming }) => {
     const missing = mountOptions.filter((option) => !isNamed(allowed, option, naming(option)))
-    return unless(missing.length === 0, `mountOptions ${quoted(missing.join(','))}`)
+    return objectUnless(missing.length === 0, `mountOptions ${quoted(missing.join(','))}`)
   },
   ({ submounts: allowed }, { submounts }) =>
-    unless(submounts !== 'include' || allowed === 'include', 'submounts "include"'),
+    objectUnless(submounts !== 'include' || allowed === 'include', 'submounts "include"'),
   ({ secretKeys = {} }, { secretNames = [] }) => {
     const missing = secretNames.filter((name) => !Object.hasOwn(secretKeys, name))
-    return unless(missing.length === 0, `the key ${quoted(missing.join(', '))} of its Secret in secretKeys`)
+    return objectUnless(missing.length === 0, `the key ${quoted(missing.join(', '))} of its Secret in secretKeys`)
   },
 ]
 
-function isNamed(allowed: readonly string[] | undefined, option: string, naming: Naming): boolean {
+function isNamed(allowed: readonly string[] | undefined, option: string, naming: OptionNaming): boolean {
   if (allowed === undefined) return naming === 'none'
   return allowed.includes(option) || (naming !== 'value' && allowed.includes(option.split('=', 1)[0] ?? ''))
 }
@@ -84,54 +88,60 @@ function isNamed(allowed: readonly string[] | undefined, option: string, naming:
 const mayWalk = (ownership: string) => ownership === 'walk' || ownership === 'auto'
 
 /**
- * Whether the node's rules let a pod have what it asks for: the first rule that matches decides. Pure.
- * @returns that rule, or a sentence that names what was asked, the namespace and the rules that were considered
+ * Decides whether the node's rules allow a request: the first rule that matches decides. Pure.
+ * @returns that rule, or a sentence that names the request, the namespace and the rules
  */
-export function allow(rules: readonly Rule[], wish: Wish, kind: KindOfWish): Verdict {
-  const objections = rules.map((rule) => OBJECTIONS.flatMap((object) => object(rule, wish, kind) ?? []))
+export function decideRequest(rules: readonly Rule[], request: AllowRequest, kind: KindTraits): AllowVerdict {
+  const objections = rules.map((rule) => OBJECTIONS.flatMap((object) => object(rule, request, kind) ?? []))
   const first = objections.findIndex((found) => found.length === 0)
   const rule = rules[first]
   if (rule === undefined) {
-    const considered = shownRules(
-      rules.map((one, at) => `${nameOf(one, at)} does not have ${objections[at]?.join(', ')}`),
+    const considered = formatRules(
+      rules.map((one, index) => `${formatRule(one, index)} does not have ${objections[index]?.join(', ')}`),
     )
-    return refuse(wish, considered, 'add a rule')
+    return createRefusal(request, considered, 'add a rule')
   }
-  if (rule.readOnly && !wish.readOnly) {
-    return refuse(wish, `${nameOf(rule, first)} is for reading: set readOnly on the volume`, 'change it')
+  if (rule.readOnly && !request.readOnly) {
+    return createRefusal(request, `${formatRule(rule, first)} is for reading: set readOnly on the volume`, 'change it')
   }
-  if (kind.walksServer && mayWalk(wish.ownership) && wish.fsGroup !== undefined && !wish.readOnly && !rule.singleNode) {
-    const why =
-      `${nameOf(rule, first)} does not say singleNode, and another node would record the groups that this node's walk gave as the original ones: ` +
+  if (
+    kind.walksServer &&
+    mayWalk(request.ownership) &&
+    request.fsGroup !== undefined &&
+    !request.readOnly &&
+    !rule.singleNode
+  ) {
+    const reason =
+      `${formatRule(rule, first)} does not say singleNode, and another node would record the groups that this node's walk gave as the original ones: ` +
       'leave ownership out and give the group on the server'
-    return refuse(wish, why, 'say "singleNode": true where no other node mounts it')
+    return createRefusal(request, reason, 'say "singleNode": true where no other node mounts it')
   }
   return { rule }
 }
 
-function refuse(wish: Wish, why: string, way: string): Verdict {
-  const { namespace, source, fsType, readOnly, ownership } = wish
-  const whose = namespace === undefined ? 'a pod without a namespace' : `namespace ${quoted(namespace)}`
-  const text = sourceText(source)
-  const what = `${fsType}${text === undefined ? '' : ` ${quoted(text)}`}`
+function createRefusal(request: AllowRequest, reason: string, remedy: string): AllowVerdict {
+  const { namespace, source, fsType, readOnly, ownership } = request
+  const requester = namespace === undefined ? 'a pod without a namespace' : `namespace ${quoted(namespace)}`
+  const text = formatSource(source)
+  const volume = `${fsType}${text === undefined ? '' : ` ${quoted(text)}`}`
   return {
     refusal:
-      `${whose} may not have ${what} (${readOnly ? 'read-only' : 'writable'}, ownership ${ownership}) on this node: ${why}; ` +
-      `its administrator can ${way} in "allow" of the node's modekeep configuration`,
+      `${requester} may not have ${volume} (${readOnly ? 'read-only' : 'writable'}, ownership ${ownership}) on this node: ${reason}; ` +
+      `its administrator can ${remedy} in "allow" of the node's modekeep configuration`,
   }
 }
 
-const MOST_RULES = 5
+const MAX_RULES = 5
 
-function shownRules(all: readonly string[]): string {
+function formatRules(all: readonly string[]): string {
   if (all.length === 0) return 'it has no rule'
-  const more = all.length - MOST_RULES
-  return [...all.slice(0, MOST_RULES), ...(more > 0 ? [`and ${more} more rules do not either`] : [])].join('; ')
+  const more = all.length - MAX_RULES
+  return [...all.slice(0, MAX_RULES), ...(more > 0 ? [`and ${more} more rules do not either`] : [])].join('; ')
 }
 
-const LONGEST_RULE = 120
+const MAX_RULE_LENGTH = 120
 
-function nameOf(rule: Rule, at: number): string {
+function formatRule(rule: Rule, index: number): string {
   const text = JSON.stringify(rule)
-  return `rule ${at + 1} ${text.length > LONGEST_RULE ? `${text.slice(0, LONGEST_RULE)}…` : text}`
+  return `rule ${index + 1} ${text.length > MAX_RULE_LENGTH ? `${text.slice(0, MAX_RULE_LENGTH)}…` : text}`
 }

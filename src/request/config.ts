@@ -2,48 +2,52 @@ import * as z from 'zod/mini'
 import { LOG_LEVELS } from '../log/call-log.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
-import { isOldKey, mapRulesSchema, rulesInstead, rulesSchema } from './rule-schema.ts'
-import { sizeOf } from './size.ts'
-import { flag, wants } from './wants.ts'
+import { createMapRulesSchema, createRulesSchema, formatReplacementRules, isReplacedKey } from './rule-schema.ts'
+import { createFlagSchema, formatSchemaError } from './schema-error.ts'
+import { parseSize } from './size.ts'
 
-const normalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
-const pathRule = wants('write an absolute path without "..", "." or a trailing slash')
-// Making a directory below /proc never ends (Node 26.10, mkdir with recursive).
-const onDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
-const diskRule = wants('choose a path of its own, outside /proc and /sys')
-const ownPath = () => z.string(pathRule).check(z.refine(normalAbsolute, pathRule)).check(z.refine(onDisk, diskRule))
-/** Each number has a range in which nothing overflows: a timer of Node's is over at once above 2,147,483 seconds. */
-const number = (least: number, most: number, unit: string) => {
-  const rule = wants(`write ${unit} as a number from ${least} to ${most}`)
-  return z.number(rule).check(z.refine((value) => value >= least && value <= most, rule))
+const isNormalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
+const pathRule = formatSchemaError('write an absolute path without "..", "." or a trailing slash')
+// A recursive mkdir below /proc never ends (Node 26.10).
+const isOnDisk = (path: string) => path !== '/' && !/^\/(proc|sys)(\/|$)/.test(path)
+const diskRule = formatSchemaError('choose a path of its own, outside /proc and /sys')
+const createPathSchema = () =>
+  z.string(pathRule).check(z.refine(isNormalAbsolute, pathRule)).check(z.refine(isOnDisk, diskRule))
+/** Each number has a range without overflow: Node's timers fire at once above 2,147,483 seconds. */
+const createNumberSchema = (min: number, max: number, unit: string) => {
+  const rule = formatSchemaError(`write ${unit} as a number from ${min} to ${max}`)
+  return z.number(rule).check(z.refine((value) => value >= min && value <= max, rule))
 }
 const MIB = 2 ** 20
 const TIB = 2 ** 40
 
-// Below, a tmpfs has no room for its root; above, no node has the memory.
-const isSize = (text: string) => within(sizeOf(text), 2 ** 16, 2 ** 42)
-const within = (size: number | undefined, least: number, most: number) =>
-  size !== undefined && size >= least && size <= most
+// A smaller tmpfs has no space for its root, and no node has the memory for a larger one.
+const isSize = (text: string) => isWithin(parseSize(text), 2 ** 16, 2 ** 42)
+const isWithin = (size: number | undefined, min: number, max: number) =>
+  size !== undefined && size >= min && size <= max
 
-const size = () => {
-  const rule = wants('write a size from 64k to 4096g, such as "64m"')
+const createSizeSchema = () => {
+  const rule = formatSchemaError('write a size from 64k to 4096g, such as "64m"')
   return z.string(rule).check(z.refine(isSize, rule))
 }
 
-/** Each key by itself: one that is bad leaves the others in force. A call makes the rules of the keys that it finds. */
-export const KEYS = {
-  stateDir: ownPath,
-  logFile: ownPath,
-  logLevel: () => z.enum(LOG_LEVELS, wants(`use one of ${LOG_LEVELS.join(', ')}`)),
-  allow: rulesSchema,
-  map: mapRulesSchema,
-  helperTimeoutSeconds: () => number(0.1, 86_400, 'seconds'),
-  busyUnmountSeconds: () => number(0, 86_400, 'seconds'),
-  stateQuota: () => number(MIB, TIB, 'bytes'),
-  tmpfsMaxSize: size,
+/**
+ * Each key has its own schema, so an invalid key does not invalidate the others. A call creates only the schemas of the
+ * keys that it finds.
+ */
+export const CONFIG_KEYS = {
+  stateDir: createPathSchema,
+  logFile: createPathSchema,
+  logLevel: () => z.enum(LOG_LEVELS, formatSchemaError(`use one of ${LOG_LEVELS.join(', ')}`)),
+  allow: createRulesSchema,
+  map: createMapRulesSchema,
+  helperTimeoutSeconds: () => createNumberSchema(0.1, 86_400, 'seconds'),
+  busyUnmountSeconds: () => createNumberSchema(0, 86_400, 'seconds'),
+  stateQuota: () => createNumberSchema(MIB, TIB, 'bytes'),
+  tmpfsMaxSize: createSizeSchema,
   capabilities: () =>
     z.strictObject(
-      { selinuxRelabel: flag(), supportsMetrics: flag() },
+      { selinuxRelabel: createFlagSchema(), supportsMetrics: createFlagSchema() },
       {
         error: (issue) =>
           issue.code === 'unrecognized_keys'
@@ -51,12 +55,12 @@ export const KEYS = {
             : `is ${quoted(issue.input)}: write an object`,
       },
     ),
-  csiPodInfoOnMount: () => z.boolean(wants('write true or false')),
+  csiPodInfoOnMount: () => z.boolean(formatSchemaError('write true or false')),
 }
 
 /**
- * Reads the configuration's text. A bad key falls back to its default and is named in `faults`: a mount refuses then,
- * while init and unmount, which must work on a node with an invalid configuration, go on.
+ * Parses the configuration. An invalid key falls back to its default and is named in `faults`.
+ * Mounts are then refused. Init and unmount go on, because they must work on a node with an invalid configuration.
  */
 export function parseConfig(text: string, file: string): { config: NodeConfig; faults: string[] } {
   const invalid = (fault: string) => ({ config: DEFAULT_CONFIG, faults: [fault] })
@@ -72,19 +76,19 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     return invalid(`node configuration ${file} is not a JSON object`)
   const config: Record<string, unknown> = { ...DEFAULT_CONFIG }
   const faults: string[] = []
-  const old = Object.keys(parsed).filter(isOldKey)
-  if (old.length > 0) {
+  const replacedKeys = Object.keys(parsed).filter(isReplacedKey)
+  if (replacedKeys.length > 0) {
     faults.push(
-      `node configuration ${file}: ${old.join(', ')} ${old.length === 1 ? 'has' : 'have'} been replaced by "allow": write ${rulesInstead(parsed as Record<string, unknown>)} instead, ` +
+      `node configuration ${file}: ${replacedKeys.join(', ')} ${replacedKeys.length === 1 ? 'has' : 'have'} been replaced by "allow": write ${formatReplacementRules(parsed as Record<string, unknown>)} instead, ` +
         'with {namespace} in sources where each namespace is to have its own',
     )
   }
   for (const [key, value] of Object.entries(parsed)) {
-    if (isOldKey(key)) continue
-    const schema = Object.hasOwn(KEYS, key) ? KEYS[key as keyof typeof KEYS] : undefined
+    if (isReplacedKey(key)) continue
+    const schema = Object.hasOwn(CONFIG_KEYS, key) ? CONFIG_KEYS[key as keyof typeof CONFIG_KEYS] : undefined
     if (!schema) {
       faults.push(
-        `node configuration ${file}: key ${quoted(key)} is unknown: the keys are ${Object.keys(KEYS).join(', ')}`,
+        `node configuration ${file}: key ${quoted(key)} is unknown: the keys are ${Object.keys(CONFIG_KEYS).join(', ')}`,
       )
       continue
     }

@@ -4,8 +4,8 @@ import type { MountRequest } from './mount-request.ts'
 
 type OptionTexts = Readonly<Record<string, string | undefined>>
 
-/** What is of use for one way of giving the group alone, or for a choice. */
-const FOR_ONE_WAY = {
+/** Options that need one ownership, which `auto` may choose. */
+const REQUIRED_OWNERSHIP = {
   groupAccess: 'walk',
   fsGroupChangePolicy: 'walk',
   restoreOnUnmount: 'walk',
@@ -14,13 +14,13 @@ const FOR_ONE_WAY = {
 } as const
 
 /**
- * Faults of options that exclude each other.
- * @param unsure keys of which nobody knows what their author meant
+ * Returns faults of options that exclude each other.
+ * @param uncertainKeys keys whose intended value is unknown
  */
-export function contradictions(
+export function findContradictions(
   options: OptionTexts,
   { ownership, mountOptions }: MountRequest,
-  unsure: ReadonlySet<string>,
+  uncertainKeys: ReadonlySet<string>,
 ): string[] {
   const { idmapFrom } = options
   const faults: string[] = []
@@ -29,18 +29,18 @@ export function contradictions(
       `option "idmapFrom" is ${quoted(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
     )
   }
-  for (const [key, way] of Object.entries(FOR_ONE_WAY)) {
+  for (const [key, required] of Object.entries(REQUIRED_OWNERSHIP)) {
     const value = options[key]
     if (
-      unsure.has('ownership') ||
+      uncertainKeys.has('ownership') ||
       value === undefined ||
       value === 'false' ||
-      ownership === way ||
+      ownership === required ||
       ownership === 'auto'
     )
       continue
     faults.push(
-      `option "${key}" is ${quoted(value)} but ownership is ${quoted(ownership)}: set ownership to "${way}" or "auto", or leave ${key} out`,
+      `option "${key}" is ${quoted(value)} but ownership is ${quoted(ownership)}: set ownership to "${required}" or "auto", or leave ${key} out`,
     )
   }
   if (options['kubernetes.io/readwrite'] === 'ro' && mountOptions.includes('rw')) {
@@ -50,14 +50,17 @@ export function contradictions(
 }
 
 /** Only a directory of the node has mounts inside, and each of them would need a group of its own. */
-export function submountFaults({ submounts, fsType, ownership }: MountRequest, unsure: ReadonlySet<string>): string[] {
+export function findSubmountFaults(
+  { submounts, fsType, ownership }: MountRequest,
+  uncertainKeys: ReadonlySet<string>,
+): string[] {
   if (submounts === undefined) return []
-  if (fsType !== 'bind' && !unsure.has('kubernetes.io/fsType')) {
+  if (fsType !== 'bind' && !uncertainKeys.has('kubernetes.io/fsType')) {
     return [
       `option "submounts" is ${quoted(submounts)} but fsType is ${quoted(fsType)}: leave submounts out, it is for directories of the node (bind)`,
     ]
   }
-  if (submounts !== 'include' || ownership === 'none' || unsure.has('ownership')) return []
+  if (submounts !== 'include' || ownership === 'none' || uncertainKeys.has('ownership')) return []
   return [
     `option "submounts" is "include" but ownership is ${quoted(ownership)}, which concerns the source's own file system alone: leave ownership out`,
   ]

@@ -2,31 +2,31 @@ import type { Level } from '../log/call-log.ts'
 import { DEFAULT_MAP_RULES, type MapRule } from './map-rule.ts'
 import { DEFAULT_RULES, type Rule } from './rule.ts'
 
-/** The node's configuration, every key present. Paths are absolute. */
+/** The node's configuration with every key present. Paths are absolute. */
 export interface NodeConfig {
   stateDir: string
   logFile: string
   logLevel: Level
-  /** Who may have what: the first rule that matches decides. */
+  /** Rules of mount requests: the first rule that matches decides. */
   allow: readonly Rule[]
-  /** Who may have volumes of other drivers shown to a group of its pod: one rule that allows it is enough. */
+  /** Rules that let pods map volumes of other drivers to a group: one matching rule is enough. */
   map: readonly MapRule[]
-  /** What a tmpfs has where its pod names no size, and the most that it may name: see sizeOf. */
+  /** Size of a tmpfs whose pod names none, and the largest that a pod may name: see parseSize. */
   tmpfsMaxSize: string
   helperTimeoutSeconds: number
-  /** How long an unmount fails while the file system of its disk or image is in use. */
+  /** Time for which an unmount fails while the file system of its disk or image is in use. */
   busyUnmountSeconds: number
-  /** The most bytes that is kept of what walks have changed of one volume. */
+  /** Maximum bytes of the journal of one volume. */
   stateQuota: number
   capabilities: { selinuxRelabel: boolean; supportsMetrics: boolean }
-  /** An administrator states that the CSIDriver object says podInfoOnMount: true, where the CSI server cannot read it. */
+  /** Set by an administrator where the CSI server cannot read that the CSIDriver object says podInfoOnMount: true. */
   csiPodInfoOnMount: boolean
 }
 
 /** A configuration, with the file that it was read from. */
 export type LoadedConfig = NodeConfig & { configFile?: string | undefined }
 
-/** No relabel: it is a second walk that widens access. */
+/** SELinux relabeling is off, because it is a second walk that widens access. */
 export const DEFAULT_CONFIG: NodeConfig = {
   stateDir: '/var/lib/modekeep',
   logFile: '/var/log/modekeep/modekeep.log',
@@ -42,8 +42,8 @@ export const DEFAULT_CONFIG: NodeConfig = {
 }
 
 /**
- * The directories of stateDir that no pod may mount: records of mounts, of what walks changed, of calls at work, of
- * containers and the mounts they start with, and what is just being made. By default pods' own sources lie beside them, in `volumes`.
+ * Directories of stateDir that no pod may mount: records of mounts, journals, running calls, containers with their
+ * initial mounts, and staging mounts. The default directory of pods' own sources is next to them, `volumes`.
  */
 export const PRIVATE = {
   mounts: 'mounts',

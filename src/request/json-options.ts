@@ -2,9 +2,9 @@ import { assertOptionsSize, fieldSizeFaults, secretsSizeFaults } from '../path/i
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
 /**
- * Kubelet's options argument: one flat JSON object of strings. Returned as [key, value] pairs with every fault found;
- * values are left unchecked here, so one message can name all that is wrong.
- * @throws {Refusal} when the text is not a JSON object at all
+ * Parses kubelet's options argument, a flat JSON object of strings. Returns [key, value] pairs and all faults found.
+ * Values are not checked here, so that one message can name everything that is wrong.
+ * @throws {Refusal} if the text is not a JSON object
  */
 export function parseOptionsText(text: string): { entries: [string, unknown][]; faults: string[] } {
   assertOptionsSize(text)
@@ -12,7 +12,7 @@ export function parseOptionsText(text: string): { entries: [string, unknown][]; 
   try {
     parsed = JSON.parse(text)
   } catch {
-    // The parser's own message quotes the input, which may hold a secret.
+    // The parser's own message quotes the input, which may contain a secret.
     throw new Refusal('the options are not JSON: kubelet passes one JSON object of strings as the last argument')
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
@@ -20,20 +20,20 @@ export function parseOptionsText(text: string): { entries: [string, unknown][]; 
     throw new Refusal(`the options are ${kind}: kubelet passes one JSON object of strings as the last argument`)
   }
   const entries = Object.entries(parsed)
-  // A nested value is refused for itself, and its keys are no options.
-  const flat = entries.every(([, value]) => typeof value !== 'object')
-  const repeated = flat ? repeatedKeys(text, entries.length) : []
+  // A nested value is refused by itself, and its keys are no options.
+  const isFlat = entries.every(([, value]) => typeof value !== 'object')
+  const repeated = isFlat ? findRepeatedKeys(text, entries.length) : []
   const faults = repeated.map((key) => `option ${quoted(key)} is given twice: keep one`)
   return { entries, faults }
 }
 
-// JSON.parse keeps the last of two equal keys. In valid JSON only a key is followed by a colon,
-// so in a flat object the strings before colons are its keys.
-const KEY = /"(?:[^"\\]|\\.)*"(\s*:)?/gs
+// JSON.parse keeps the last of two equal keys. In valid JSON only a key is followed by a colon, so in a flat object the
+// strings before colons are its keys.
+const KEY_PATTERN = /"(?:[^"\\]|\\.)*"(\s*:)?/gs
 
-function repeatedKeys(text: string, distinct: number): string[] {
+function findRepeatedKeys(text: string, distinct: number): string[] {
   const keys: string[] = []
-  for (const match of text.matchAll(KEY)) {
+  for (const match of text.matchAll(KEY_PATTERN)) {
     if (match[1]) keys.push(JSON.parse(match[0].slice(0, -match[1].length)))
   }
   if (keys.length === distinct) return []
@@ -48,12 +48,12 @@ export const SECRET_PREFIX = 'kubernetes.io/secret/'
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/
 
 /**
- * Reads the secrets out of mount's options argument (kubelet sends each value in base64, flexvolume/util.go).
- * @throws {Refusal} naming the key of one that cannot be decoded, never its value
+ * Reads the secrets from mount's options argument (kubelet sends each value in base64, flexvolume/util.go).
+ * @throws {Refusal} that names the key of an invalid secret, never its value
  */
 export function readSecrets(text: string): Secrets {
   const secrets = parseOptionsText(text).entries.filter(([key]) => key.startsWith(SECRET_PREFIX))
-  const faults = secretFaults(secrets)
+  const faults = findSecretFaults(secrets)
   if (faults.length > 0) throw new Refusal(faults)
   return new Map(
     secrets.map(([key, value]) => {
@@ -65,8 +65,8 @@ export function readSecrets(text: string): Secrets {
   )
 }
 
-/** Faults in the sizes of secrets, which are not decoded for it. */
-export function secretFaults(entries: readonly [string, unknown][]): string[] {
+/** Returns faults in the sizes of secrets, without decoding them. */
+export function findSecretFaults(entries: readonly [string, unknown][]): string[] {
   let sizeBytes = 0
   const faults = entries.flatMap(([key, value]) => {
     if (!key.startsWith(SECRET_PREFIX)) return []

@@ -1,48 +1,48 @@
 import { quoted } from '../refusal/refusal.ts'
 import { isInRanges, matchesGlob } from './rule.ts'
-import { holdsSource } from './rule-source.ts'
+import { matchesSource } from './rule-source.ts'
 import type { SystemGroupRule } from './system-group-rule.ts'
 
 /**
- * One rule of the node's configuration about volumes of other drivers: who may have them shown to a group of its pod. It
- * allows what every key that it has matches.
+ * A rule of the node's configuration that lets pods map volumes of other drivers to a group. It matches if every key
+ * that it has matches.
  */
 export interface MapRule extends SystemGroupRule {
   /** Globs of namespaces: `team-*`. */
   namespaces?: readonly string[] | undefined
   /** Kinds of volume; left out: those of DEFAULT_MAP_VOLUMES. */
   volumes?: readonly string[] | undefined
-  /** Paths of hostPath volumes, as holdsSource compares them. Left out: none. */
+  /** Paths of hostPath volumes, as matchesSource compares them. Left out: none. */
   sources?: readonly string[] | undefined
   /** Types of file systems; left out: those of DEFAULT_MAP_FS_TYPES. */
   fsTypes?: readonly string[] | undefined
-  /** Numbers and ranges of groups that a pod may ask for. */
+  /** Numbers and ranges of the groups that a pod may request. */
   groups?: readonly string[] | undefined
-  /** The annotation for it may set the set-gid bit on the root of a volume. */
+  /** The annotation may set the set-gid bit on the root of a volume. */
   setGid?: 'root' | undefined
 }
 
-/** What kubelet would walk, or could. A hostPath lets a group in where kubelet never does. */
+/** Volumes that kubelet itself walks or could walk. It never does so for a hostPath. */
 export const DEFAULT_MAP_VOLUMES: readonly string[] = ['emptyDir', 'csi', 'local']
 
 export const DEFAULT_MAP_FS_TYPES: readonly string[] = ['ext4', 'xfs', 'btrfs']
 
-/** Those of a configuration that has none: told from written ones, as nobody wrote them. */
+/** Rules of a configuration without `map`. Messages compare the identity, because then nobody wrote a rule. */
 export const DEFAULT_MAP_RULES: readonly MapRule[] = [{}]
 
 export const HOST_PATH = 'hostPath'
 
-/** What a pod asks for. */
-export interface MapWish {
+/** A volume that a pod wants to have mapped. */
+export interface MapRequest {
   namespace: string
-  /** Its kind: `emptyDir`, `csi`, `local`, `hostPath`, `flexVolume`, or kubelet's plugin: `kubernetes.io/nfs`. */
+  /** Kind: `emptyDir`, `csi`, `local`, `hostPath`, `flexVolume`, or kubelet's plugin: `kubernetes.io/nfs`. */
   kind: string
-  /** As a message names it; of a hostPath its path. */
+  /** Name for messages; the path of a hostPath. */
   volume: string
   group: number
 }
 
-/** What one rule of `map` permits on the file systems that it is for. In JSON it goes to another process. */
+/** Permissions of one rule of `map` on its file systems. It is sent to another process as JSON. */
 export interface MapRuleGrant extends SystemGroupRule {
   fsTypes: readonly string[]
   setGid?: 'root' | undefined
@@ -50,11 +50,16 @@ export interface MapRuleGrant extends SystemGroupRule {
 
 export interface MapGrant {
   fsTypes: readonly string[]
-  /** Undefined: no rule has more than types of file systems. */
+  /** Undefined: the rules permit nothing beyond the types of file systems. */
   grants?: readonly MapRuleGrant[] | undefined
 }
 
-const grantOf = ({ fsTypes = DEFAULT_MAP_FS_TYPES, setGid, systemGroups, protectedGroups }: MapRule): MapRuleGrant => ({
+const createGrant = ({
+  fsTypes = DEFAULT_MAP_FS_TYPES,
+  setGid,
+  systemGroups,
+  protectedGroups,
+}: MapRule): MapRuleGrant => ({
   fsTypes,
   setGid,
   systemGroups,
@@ -62,27 +67,27 @@ const grantOf = ({ fsTypes = DEFAULT_MAP_FS_TYPES, setGid, systemGroups, protect
 })
 
 /**
- * Whether some rule lets a pod have a volume shown to a group. Pure.
- * @returns the types of file systems that these rules are for, and what each of them permits, or a sentence with the way out
+ * Returns whether a rule lets the pod map the volume. Pure.
+ * @returns the types of file systems of all matching rules and what each permits, or a sentence with the remedy
  */
-export function mayMap(rules: readonly MapRule[], wish: MapWish): MapGrant | { refusal: string } {
-  const { namespace, kind, volume, group } = wish
-  const matching = rules.filter((rule) => objectionOf(rule, wish) === undefined)
+export function findMapGrant(rules: readonly MapRule[], request: MapRequest): MapGrant | { refusal: string } {
+  const { namespace, kind, volume, group } = request
+  const matching = rules.filter((rule) => findObjection(rule, request) === undefined)
   if (matching.length > 0) {
-    const grants = matching.map(grantOf)
+    const grants = matching.map(createGrant)
     const isPlain = grants.every(
       ({ setGid, systemGroups, protectedGroups }) => !setGid && !systemGroups && protectedGroups === undefined,
     )
     const fsTypes = [...new Set(grants.flatMap((grant) => grant.fsTypes))]
     return isPlain ? { fsTypes } : { fsTypes, grants }
   }
-  const [why, wayOut] = rules === DEFAULT_MAP_RULES ? unlessWritten(wish) : unlessAdded(rules, wish)
+  const [reason, remedy] = rules === DEFAULT_MAP_RULES ? explainDefaultRules(request) : explainRules(rules, request)
   return {
-    refusal: `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node: ${why}; its administrator can ${wayOut}`,
+    refusal: `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node: ${reason}; its administrator can ${remedy}`,
   }
 }
 
-function unlessWritten({ kind, volume }: MapWish): [why: string, wayOut: string] {
+function explainDefaultRules({ kind, volume }: MapRequest): [reason: string, remedy: string] {
   const sources = kind === HOST_PATH ? `, "sources": [${quoted(volume)}]` : ''
   return [
     `without "map" in the node's modekeep configuration only ${DEFAULT_MAP_VOLUMES.join(', ')} volumes may be`,
@@ -90,21 +95,24 @@ function unlessWritten({ kind, volume }: MapWish): [why: string, wayOut: string]
   ]
 }
 
-function unlessAdded(rules: readonly MapRule[], wish: MapWish): [why: string, wayOut: string] {
-  const why = rules.map((rule, at) => `rule ${at + 1} is not for ${objectionOf(rule, wish)}`).slice(0, MOST_RULES)
+function explainRules(rules: readonly MapRule[], request: MapRequest): [reason: string, remedy: string] {
+  const reason = rules
+    .map((rule, at) => `rule ${at + 1} is not for ${findObjection(rule, request)}`)
+    .slice(0, MAX_RULES)
   return [
-    why.length === 0 ? 'it has no rule' : why.join('; '),
+    reason.length === 0 ? 'it has no rule' : reason.join('; '),
     'add a rule to "map" of the node\'s modekeep configuration',
   ]
 }
 
-const MOST_RULES = 5
+const MAX_RULES = 5
 
-function objectionOf(rule: MapRule, { namespace, kind, volume, group }: MapWish): string | undefined {
+function findObjection(rule: MapRule, { namespace, kind, volume, group }: MapRequest): string | undefined {
   const { namespaces, volumes = DEFAULT_MAP_VOLUMES, sources = [], groups } = rule
   if (!(namespaces?.some((glob) => matchesGlob(glob, namespace)) ?? true)) return 'this namespace'
   if (!volumes.includes(kind)) return `${kind} volumes`
   const source = { type: 'local', path: volume } as const
-  if (kind === HOST_PATH && !sources.some((entry) => holdsSource(entry, source, namespace, 'bind'))) return 'this path'
+  if (kind === HOST_PATH && !sources.some((entry) => matchesSource(entry, source, namespace, 'bind')))
+    return 'this path'
   return groups !== undefined && !isInRanges(groups, group) ? `group ${group}` : undefined
 }

@@ -6,61 +6,63 @@ import type { SystemGroupRule } from './system-group-rule.ts'
 
 export const SUBMOUNT_POLICIES = ['refuse', 'hide', 'include'] as const
 
-/** What a pod asks for, as a record keeps it: all that tells a repeated call from a changed one. It has no secret. */
-export const askedSchema = () =>
+/**
+ * The recorded part of a mount request: all that distinguishes a repeated call from a changed one. It has no secret.
+ */
+export const createRequestedMountSchema = () =>
   z.object({
     source: sourceSchema(),
-    /** The part of the source that is mounted; undefined: all of it. */
+    /** Part of the source that is mounted; undefined: all of it. */
     subPath: z.optional(z.string()),
     fsType: z.string(),
     mountOptions: z.readonly(z.array(z.string())),
     readOnly: z.boolean(),
     fsGroup: z.optional(z.number()),
     ownership: z.enum(['none', 'walk', 'idmap', 'auto']),
-    /** The group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
+    /** Group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
     idmapFrom: z.optional(z.number()),
     groupAccess: z.enum(['keep', 'grant']),
     changePolicy: z.enum(['OnRootMismatch', 'Always']),
     restoreOnUnmount: z.boolean(),
-    /** The root of a mapped volume gets the set-gid bit. Records of earlier versions have none. */
+    /** The root of a mapped volume gets the set-gid bit. Records of earlier versions have no such field. */
     rootSetGid: z.optional(z.boolean()),
-    /** What becomes of mounts inside of the source; undefined: a new mount that may be written to is refused. */
+    /** Handling of mounts inside of the source; undefined: a new writable mount is refused. */
     submounts: z.optional(z.enum(SUBMOUNT_POLICIES)),
   })
 
-type AskedMount = z.infer<ReturnType<typeof askedSchema>>
+type RequestedMount = z.infer<ReturnType<typeof createRequestedMountSchema>>
 
 /** How a volume is published through CSI. */
-export interface Publication {
+export interface CsiPublication {
   volumeId: string
   /** Access mode SINGLE_NODE_SINGLE_WRITER: no second target may show the volume. */
   isSingleWriter: boolean
 }
 
-/** The same for a mount directory: checked and complete. Groups are numeric, paths absolute. */
-export interface MountRequest extends AskedMount, SystemGroupRule {
+/** A request for a mount directory, checked and complete. Groups are numeric, paths absolute. */
+export interface MountRequest extends RequestedMount, SystemGroupRule {
   directory: string
-  /** Namespace and name; undefined where kubelet told none. */
+  /** Namespace and name; undefined if kubelet reported none. */
   pod?: string | undefined
-  /** The pod's; undefined where kubelet told none. */
+  /** Namespace of the pod; undefined if kubelet reported none. */
   namespace?: string | undefined
-  /** Undefined for a FlexVolume, of which kubelet does not tell. */
+  /** Undefined for a FlexVolume: kubelet does not report it. */
   lifecycle?: Lifecycle | undefined
-  /** What a CSI call says of the volume; undefined for a FlexVolume. */
-  publication?: Publication | undefined
-  /** What the rule that allowed it says of set-gid on directories. */
+  /** Undefined for a FlexVolume. */
+  publication?: CsiPublication | undefined
+  /** `setGid` of the rule that allowed the request. */
   setGid?: boolean | undefined
-  /** What that rule says of the keys of its Secret. */
+  /** `secretKeys` of that rule. */
   secretKeys?: SecretKeys | undefined
 }
 
-/** Whether both ask for the same mount. The order of mount options does not matter. */
-export function isSameMount(one: AskedMount, other: AskedMount): boolean {
-  return comparable(one) === comparable(other)
+/** Returns whether both requests are for the same mount. The order of mount options does not matter. */
+export function isSameMount(one: RequestedMount, other: RequestedMount): boolean {
+  return serializeMount(one) === serializeMount(other)
 }
 
-/** Each key once; one that is missing is no type. */
-const KEYS = Object.keys({
+/** Every key once: the type check fails if one is missing. */
+const REQUEST_KEYS = Object.keys({
   source: true,
   subPath: true,
   fsType: true,
@@ -74,13 +76,13 @@ const KEYS = Object.keys({
   restoreOnUnmount: true,
   rootSetGid: true,
   submounts: true,
-} satisfies Record<keyof AskedMount, true>) as (keyof AskedMount)[]
+} satisfies Record<keyof RequestedMount, true>) as (keyof RequestedMount)[]
 
-function comparable(asked: AskedMount): string {
-  return JSON.stringify(KEYS.map((key) => (key === 'mountOptions' ? [...asked[key]].sort() : asked[key])))
+function serializeMount(mount: RequestedMount): string {
+  return JSON.stringify(REQUEST_KEYS.map((key) => (key === 'mountOptions' ? [...mount[key]].sort() : mount[key])))
 }
 
-/** What a record keeps of a request. */
-export function askedOf(request: AskedMount): AskedMount {
-  return Object.fromEntries(KEYS.map((key) => [key, request[key]])) as AskedMount
+/** Picks the recorded part of a request. */
+export function pickRequestedMount(request: RequestedMount): RequestedMount {
+  return Object.fromEntries(REQUEST_KEYS.map((key) => [key, request[key]])) as RequestedMount
 }

@@ -1,135 +1,142 @@
 import * as z from 'zod/mini'
 import { fieldSizeFaults, LONGEST_FIELD, pathSizeFaults } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { contradictions, submountFaults } from './contradictions.ts'
+import { findContradictions, findSubmountFaults } from './contradictions.ts'
 import type { NodeConfig } from './defaults.ts'
-import { fsGroupOf } from './fs-group.ts'
-import { parseOptionsText, secretFaults } from './json-options.ts'
+import { parseFsGroup } from './fs-group.ts'
+import { findSecretFaults, parseOptionsText } from './json-options.ts'
 import { type MountRequest, SUBMOUNT_POLICIES } from './mount-request.ts'
-import { secretKeyFaults, type TakenSecrets } from './secret-keys.ts'
+import { type AcceptedSecretKeys, findSecretKeyFaults } from './secret-keys.ts'
 import { parseSource } from './source.ts'
 
-function oneOf<const V extends readonly [string, ...string[]]>(values: V) {
+function createEnumSchema<const V extends readonly [string, ...string[]]>(values: V) {
   return z.optional(z.enum(values, { error: (issue) => `is ${quoted(issue.input)}: use one of ${values.join(', ')}` }))
 }
 
-const text = z.optional(z.string({ error: (issue) => `is ${quoted(issue.input)}: write it as a JSON string` }))
+const textSchema = z.optional(z.string({ error: (issue) => `is ${quoted(issue.input)}: write it as a JSON string` }))
 
-/** The options a pod's author may write, and kubelet's own keys (flexvolume/util.go). Every value is a string. */
+/** The options of a pod's author, and kubelet's own keys (flexvolume/util.go). Every value is a string. */
 export const optionsSchema = z.strictObject({
-  source: text,
-  subPath: text,
-  mountOptions: text,
-  ownership: oneOf(['none', 'walk', 'idmap', 'auto']),
-  idmapFrom: text,
-  groupAccess: oneOf(['keep', 'grant']),
-  fsGroupChangePolicy: oneOf(['OnRootMismatch', 'Always']),
-  restoreOnUnmount: oneOf(['true', 'false']),
-  setGid: oneOf(['root']),
-  submounts: oneOf(SUBMOUNT_POLICIES),
-  'kubernetes.io/fsType': text,
-  'kubernetes.io/readwrite': oneOf(['ro', 'rw']),
-  'kubernetes.io/fsGroup': text,
-  'kubernetes.io/mounterArgs.FsGroup': text,
-  'kubernetes.io/pvOrVolumeName': text,
-  'kubernetes.io/pod.name': text,
-  'kubernetes.io/pod.namespace': text,
-  'kubernetes.io/pod.uid': text,
-  'kubernetes.io/serviceAccount.name': text,
+  source: textSchema,
+  subPath: textSchema,
+  mountOptions: textSchema,
+  ownership: createEnumSchema(['none', 'walk', 'idmap', 'auto']),
+  idmapFrom: textSchema,
+  groupAccess: createEnumSchema(['keep', 'grant']),
+  fsGroupChangePolicy: createEnumSchema(['OnRootMismatch', 'Always']),
+  restoreOnUnmount: createEnumSchema(['true', 'false']),
+  setGid: createEnumSchema(['root']),
+  submounts: createEnumSchema(SUBMOUNT_POLICIES),
+  'kubernetes.io/fsType': textSchema,
+  'kubernetes.io/readwrite': createEnumSchema(['ro', 'rw']),
+  'kubernetes.io/fsGroup': textSchema,
+  'kubernetes.io/mounterArgs.FsGroup': textSchema,
+  'kubernetes.io/pvOrVolumeName': textSchema,
+  'kubernetes.io/pod.name': textSchema,
+  'kubernetes.io/pod.namespace': textSchema,
+  'kubernetes.io/pod.uid': textSchema,
+  'kubernetes.io/serviceAccount.name': textSchema,
 })
 
 export type Options = z.infer<typeof optionsSchema>
 
 const KUBELET_PREFIX = 'kubernetes.io/'
 
-/** The options an author writes by hand, for messages and documentation. */
+/** The options that an author writes by hand, for messages and documentation. */
 export const AUTHOR_KEYS = Object.keys(optionsSchema.shape).filter((key) => !key.startsWith(KUBELET_PREFIX))
 
 /**
- * Checks parsed entries against the schema; each fault names its key, its value (never a secret's) and the way out.
- * @returns the options that can be read, and the keys of which nobody knows what their author meant
+ * Checks parsed entries against the schema. Each fault names its key, its value (never a secret's) and the remedy.
+ * @returns the readable options, and the keys whose intended value is unknown
  */
 export function checkOptions(entries: readonly [string, unknown][]): {
   options: Options
   faults: string[]
-  unsure: ReadonlySet<string>
+  uncertainKeys: ReadonlySet<string>
 } {
-  // Only kubelet may write below kubernetes.io/ (API validation): a key added by a newer kubelet must not break mounts.
-  const { known, kubelets, unknown } = Object.groupBy(entries, ([key]) => {
+  // Only kubelet may write below kubernetes.io/ (API validation), and a key added by a newer kubelet must not break
+  // mounts.
+  const { known, kubeletOptions, unknown } = Object.groupBy(entries, ([key]) => {
     if (Object.hasOwn(optionsSchema.shape, key)) return 'known'
-    return key.startsWith(KUBELET_PREFIX) ? 'kubelets' : 'unknown'
+    return key.startsWith(KUBELET_PREFIX) ? 'kubeletOptions' : 'unknown'
   })
-  // Some of these values are secrets: never shown.
-  const faults = (kubelets ?? [])
+  // Some of these values are secrets, so no value is shown.
+  const faults = (kubeletOptions ?? [])
     .filter(([, value]) => typeof value !== 'string')
     .map(([key]) => `option ${quoted(key)} must be a JSON string`)
   if (unknown) faults.push(`unknown ${quoted(unknown.map(([key]) => key))}: the options are ${AUTHOR_KEYS.join(', ')}`)
   const { data, error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
   for (const issue of error?.issues ?? []) faults.push(`option "${issue.path.join('.')}" ${issue.message}`)
-  const bad = new Set(error?.issues.map(({ path }) => String(path[0])))
-  const readable = Object.fromEntries((known ?? []).filter(([key]) => !bad.has(key)))
-  // What is missing may be what an unknown key was to be.
+  const invalidKeys = new Set(error?.issues.map(({ path }) => String(path[0])))
+  const readable = Object.fromEntries((known ?? []).filter(([key]) => !invalidKeys.has(key)))
+  // An unknown key may be a misspelt missing one.
   const missing = unknown ? AUTHOR_KEYS.filter((key) => !Object.hasOwn(readable, key)) : []
-  return { options: data ?? z.parse(optionsSchema, readable), faults, unsure: new Set([...bad, ...missing]) }
+  return {
+    options: data ?? z.parse(optionsSchema, readable),
+    faults,
+    uncertainKeys: new Set([...invalidKeys, ...missing]),
+  }
 }
 
-/** What a kind judges: the rest of a request means the same for all. */
+/** The part of a request that depends on the kind of volume. */
 export type KindRequest = Pick<
   MountRequest,
   'source' | 'subPath' | 'fsType' | 'mountOptions' | 'readOnly' | 'ownership'
 >
 
-/** What a kind of volume says about a request before anyone looks at the node. */
+/** Checks of a kind of volume that do not access the node. */
 export interface KindRules {
   readonly name: string
   /** Its sources are devices and images: file systems that the node itself mounts. */
   readonly isDisk?: true
-  /** Its files are on a server, which other nodes may mount too. */
+  /** Its files are on a server, which other nodes may mount, too. */
   readonly isRemote?: true
-  /** Which keys of a Secret it takes; undefined: none. */
-  readonly secretKeys?: TakenSecrets
+  /** Keys that it accepts in a Secret; undefined: none. */
+  readonly secretKeys?: AcceptedSecretKeys
   faults(request: KindRequest, config: NodeConfig): string[]
 }
 
-export interface Kinds {
-  of(fsType: string): KindRules | undefined
+export interface VolumeKinds {
+  find(fsType: string): KindRules | undefined
   names: readonly string[]
 }
 
-/** The pod that kubelet names in `mount`'s options argument, whatever else is wrong there; undefined where it names none. */
-export function podNamedIn(text: string): string | undefined {
+/**
+ * Returns the pod that kubelet names in `mount`'s options argument, whatever faults it has; undefined: it names none.
+ */
+export function findPodName(text: string): string | undefined {
   try {
     const named = new Map(parseOptionsText(text).entries)
-    return podName(named.get('kubernetes.io/pod.namespace'), named.get('kubernetes.io/pod.name'))
+    return formatPodName(named.get('kubernetes.io/pod.namespace'), named.get('kubernetes.io/pod.name'))
   } catch {
     return undefined
   }
 }
 
-function podName(...parts: unknown[]): string | undefined {
+function formatPodName(...parts: unknown[]): string | undefined {
   const named = parts.filter((part) => typeof part === 'string' && part !== '').join('/')
-  return named.slice(0, LONGEST_POD) || undefined
+  return named.slice(0, MAX_POD_NAME_LENGTH) || undefined
 }
 
 /**
  * Reads `mount`'s options argument.
- * @param kinds the kinds of volume there are
+ * @param kinds the existing kinds of volume
  * @throws {Refusal} with every fault of the call
  */
-export function readRequest(directory: string, text: string, config: NodeConfig, kinds: Kinds): MountRequest {
+export function readRequest(directory: string, text: string, config: NodeConfig, kinds: VolumeKinds): MountRequest {
   const parsed = parseOptionsText(text)
-  // Before anything else is done with a text: each of the checks below may be quick for short ones only.
-  const tooLong = [...sizeFaults(parsed.entries), ...secretFaults(parsed.entries)]
-  if (tooLong.length > 0) throw new Refusal(tooLong)
-  const { options, faults, unsure } = checkOptions(parsed.entries)
-  const group = fsGroupOf(
+  // Lengths are checked first, because each of the checks below may be fast for short texts only.
+  const lengthFaults = [...findSizeFaults(parsed.entries), ...findSecretFaults(parsed.entries)]
+  if (lengthFaults.length > 0) throw new Refusal(lengthFaults)
+  const { options, faults, uncertainKeys } = checkOptions(parsed.entries)
+  const group = parseFsGroup(
     new Map(parsed.entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
   )
   const fsType = options['kubernetes.io/fsType'] || 'bind'
   const mountOptions = (options.mountOptions ?? '').split(',').filter((option) => option !== '')
   const request: MountRequest = {
     directory,
-    source: parseSource(options.source, kinds.of(fsType)?.isDisk),
+    source: parseSource(options.source, kinds.find(fsType)?.isDisk),
     subPath: options.subPath || undefined,
     fsType,
     mountOptions,
@@ -142,25 +149,27 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     restoreOnUnmount: options.restoreOnUnmount === 'true',
     rootSetGid: options.setGid === undefined ? undefined : true,
     submounts: options.submounts,
-    pod: podName(options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']),
+    pod: formatPodName(options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']),
     namespace: options['kubernetes.io/pod.namespace'] || undefined,
   }
   const all = [
     ...parsed.faults,
     ...faults,
     ...group.faults,
-    ...contradictions(options, request, unsure),
-    ...submountFaults(request, unsure),
-    ...uidFaults(directory, options),
-    ...(unsure.has('kubernetes.io/fsType') ? [] : secretKeyFaults(parsed.entries, kinds.of(fsType))),
-    ...(unsure.has('kubernetes.io/fsType') ? [] : aboutGiven(kindFaults(request, config, kinds), unsure)),
+    ...findContradictions(options, request, uncertainKeys),
+    ...findSubmountFaults(request, uncertainKeys),
+    ...findUidFaults(directory, options),
+    ...(uncertainKeys.has('kubernetes.io/fsType') ? [] : findSecretKeyFaults(parsed.entries, kinds.find(fsType))),
+    ...(uncertainKeys.has('kubernetes.io/fsType')
+      ? []
+      : dropUncertainFaults(findKindFaults(request, config, kinds), uncertainKeys)),
   ]
   if (all.length > 0) throw new Refusal(all)
   return request
 }
 
-/** Faults in the lengths of the options that modekeep reads. */
-function sizeFaults(entries: readonly [string, unknown][]): string[] {
+/** Returns faults in the lengths of the options that modekeep reads. */
+function findSizeFaults(entries: readonly [string, unknown][]): string[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
     const subject = `option "${key}"`
@@ -169,40 +178,40 @@ function sizeFaults(entries: readonly [string, unknown][]): string[] {
   })
 }
 
-/** Without verdicts about values that nobody gave. */
-function aboutGiven(faults: readonly string[], unsure: ReadonlySet<string>): string[] {
-  return faults.filter((fault) => !unsure.has(/^option "([^"]*)"/.exec(fault)?.[1] ?? ''))
+/** Drops faults about values that the author did not write. */
+function dropUncertainFaults(faults: readonly string[], uncertainKeys: ReadonlySet<string>): string[] {
+  return faults.filter((fault) => !uncertainKeys.has(/^option "([^"]*)"/.exec(fault)?.[1] ?? ''))
 }
 
-// Namespace (63), slash, name (253): more is no pod's, and would fill the log.
-const LONGEST_POD = 317
+// Namespace (63), slash, name (253). A longer text names no pod, and would fill the log.
+const MAX_POD_NAME_LENGTH = 317
 
-// <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>, and /mount below that of a CSI volume. A static pod's uid is a
-// hash without hyphens.
-const UID =
+// <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>, and /mount below that of a CSI volume. A static pod's uid is
+// a hash without hyphens.
+const POD_UID =
   /\/pods\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\/volumes\/(?:kubernetes\.io~csi\/[^/]+\/mount|[^/]+~[^/]+\/[^/]+)$/
 
-/** The uid of the pod that a mount directory of kubelet's is for; undefined for other directories. */
-export function podOf(directory: string): string | undefined {
-  return UID.exec(directory)?.[1]
+/** Returns the pod uid in a mount directory of kubelet; undefined for other directories. */
+export function parsePodUid(directory: string): string | undefined {
+  return POD_UID.exec(directory)?.[1]
 }
 
 /**
- * The options may be a pod's own, the directory is kubelet's: where it names a pod, the options must name the same. Only
- * the API server keeps pods from setting keys of kubelet's (validateFlexVolumeSource).
+ * A pod may have written the options itself, but the directory is kubelet's. If it names a pod, the options must name
+ * the same one: only the API server prevents pods from setting kubelet's keys (validateFlexVolumeSource).
  */
-function uidFaults(directory: string, options: Options): string[] {
+function findUidFaults(directory: string, options: Options): string[] {
   const uid = options['kubernetes.io/pod.uid']
-  const expected = podOf(directory)
+  const expected = parsePodUid(directory)
   if (expected === undefined || uid === expected) return []
   return [
     `option "kubernetes.io/pod.uid" is ${quoted(uid)}, but the mount directory is that of pod ${expected}: leave the keys of kubelet's out of the volume's options`,
   ]
 }
 
-/** What is wrong with a request as its kind sees it. */
-export function kindFaults(request: MountRequest, config: NodeConfig, kinds: Kinds): string[] {
-  const kind = kinds.of(request.fsType)
+/** Returns the faults that the request's kind of volume finds. */
+export function findKindFaults(request: MountRequest, config: NodeConfig, kinds: VolumeKinds): string[] {
+  const kind = kinds.find(request.fsType)
   if (!kind) {
     return [`fsType is ${quoted(request.fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`]
   }

@@ -1,54 +1,59 @@
 import type { SecretKeys } from './secret-keys.ts'
 import type { SystemGroupRule } from './system-group-rule.ts'
 
-/** How a CSI volume came to its pod: written in the pod itself, or bound to it by a claim. */
+/** How a CSI volume is assigned to its pod: written in the pod itself, or bound by a claim. */
 export const LIFECYCLES = ['inline', 'persistent'] as const
 export type Lifecycle = (typeof LIFECYCLES)[number]
 
 /**
- * One rule of the node's configuration about who may have what. It allows a request when every key it has matches. A
- * key left out means any, but for fsTypes, idmapFrom and mountOptions.
+ * A rule of `allow` in the node's configuration. It allows a request if every key that it has matches. A missing key
+ * matches anything, except fsTypes, idmapFrom and mountOptions.
  */
 export interface Rule extends SystemGroupRule {
   /** Globs of namespaces: `team-*`. */
   namespaces?: readonly string[] | undefined
-  /** Of CSI volumes, how they came to their pods. With it no FlexVolume matches. */
+  /** How CSI volumes may be assigned to their pods. A rule with this key matches no FlexVolume. */
   volumes?: readonly Lifecycle[] | undefined
-  /** What holdsSource compares; of no meaning for a tmpfs, which has no source. */
+  /** Entries as for matchesSource. Ignored for a tmpfs, which has no source. */
   sources?: readonly string[] | undefined
   /** Left out: bind and tmpfs. */
   fsTypes?: readonly string[] | undefined
   ownership?: readonly string[] | undefined
   groupAccess?: readonly string[] | undefined
-  /** Numbers and ranges of groups that a pod may have as its fsGroup: `2000-2999`. */
+  /** Numbers and ranges of the groups that a pod may have as its fsGroup: `2000-2999`. */
   fsGroups?: readonly string[] | undefined
-  /** The same of groups on disk that a pod may have shown as its own. Left out: none. */
+  /** Numbers and ranges of groups on disk that a pod may have shown as its own. Left out: none. */
   idmapFrom?: readonly string[] | undefined
-  /** Names of options, or whole ones with their values. Left out: what the kind allows by itself. */
+  /** Names of options, or options with their values. Left out: those that the kind allows by itself. */
   mountOptions?: readonly string[] | undefined
-  /** True: who asks to write is refused. */
+  /** True: writable mounts are refused. */
   readOnly?: boolean | undefined
-  /** True: no other node mounts what these servers have, so that a walk may record what was there before it. */
+  /** True: no other node mounts the volumes of these servers, so a walk may record their original groups. */
   singleNode?: boolean | undefined
   /**
-   * False: a walk gives directories no set-gid bit. Files never get one. `root`: as true, and the option setGid may set it on
-   * the root of a mapped volume.
+   * False: a walk does not add set-gid to directories. Files never get it. `root`: like true, and the option setGid may
+   * set it on the root of a mapped volume.
    */
   setGid?: boolean | 'root' | undefined
-  /** `include`: what is mounted inside of a source may be shown, where a rule allows it as a source of its own. */
+  /** `include`: mounts inside of a source may be shown, if a rule allows each as a source of its own. */
   submounts?: 'include' | undefined
-  /** How keys of a Secret reach a FUSE program. Left out: none does, and a pod with a Secret is refused. */
+  /**
+   * How keys of a Secret are passed to a FUSE program. Left out: none is passed, and a pod with a Secret is refused.
+   */
   secretKeys?: SecretKeys | undefined
 }
 
 export const DEFAULT_FS_TYPES: readonly string[] = ['bind', 'tmpfs']
 
-/** Deny by default: a source is a hostPath in disguise. Each namespace has a directory of its own, and may not mount that. */
+/**
+ * Denies all other sources, because a source is a hostPath in disguise. Each namespace has a directory of its own,
+ * which it may not mount itself.
+ */
 export const DEFAULT_RULES: readonly Rule[] = [{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }]
 
 export const NAMESPACE = '{namespace}'
 
-/** A DNS label (RFC 1123), as every namespace is: no path can be made of it. */
+/** Every namespace is a DNS label (RFC 1123), so it cannot form a path. */
 export function isNamespace(text: string | undefined): text is string {
   return text !== undefined && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)
 }

@@ -1,54 +1,63 @@
 import * as z from 'zod/mini'
 import { quoted } from '../refusal/refusal.ts'
 import { SECRET_PREFIX } from './json-options.ts'
-import { wants } from './wants.ts'
+import { formatSchemaError } from './schema-error.ts'
 
-/** As Kubernetes names the keys of a Secret. */
-const KEY = /^[-._a-zA-Z0-9]{1,253}$/
-const OPTION = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
-const VARIABLE = /^[A-Z][A-Z0-9_]{0,63}$/
+/** The keys that Kubernetes allows in a Secret. */
+const KEY_PATTERN = /^[-._a-zA-Z0-9]{1,253}$/
+const OPTION_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
+const VARIABLE_PATTERN = /^[A-Z][A-Z0-9_]{0,63}$/
 /** The dynamic linker, shells and interpreters run code that these variables name. */
-const UNSAFE =
+const UNSAFE_VARIABLE =
   /^(PATH|IFS|ENV|SHELLOPTS|BASH.*|LD_.*|LC_.*|GLIBC_.*|GCONV_.*|MALLOC_.*|PYTHON.*|PERL.*|RUBY.*|NODE_.*|JAVA_.*|HOME|TMPDIR|MODEKEEP.*)$/
 
-const DELIVERY =
+const DELIVERY_REMEDY =
   'write {"option": "passwd_file"} for a file that this mount option names, with "keep": "daemon" if the daemon reads it again, or {"variable": "AWS_SECRET_ACCESS_KEY"} for an environment variable, none that a linker, a shell or an interpreter reads'
 
-const option = () => z.string().check(z.regex(OPTION))
-const delivery = () =>
+const createOptionSchema = () => z.string().check(z.regex(OPTION_PATTERN))
+const createDeliverySchema = () =>
   z.union(
     [
-      z.strictObject({ option: option(), keep: z.optional(z.literal('daemon')) }),
-      z.strictObject({ variable: z.string().check(z.refine((name) => VARIABLE.test(name) && !UNSAFE.test(name))) }),
+      z.strictObject({ option: createOptionSchema(), keep: z.optional(z.literal('daemon')) }),
+      z.strictObject({
+        variable: z.string().check(z.refine((name) => VARIABLE_PATTERN.test(name) && !UNSAFE_VARIABLE.test(name))),
+      }),
     ],
-    wants(DELIVERY),
+    formatSchemaError(DELIVERY_REMEDY),
   )
 
-export const secretKeysSchema = () =>
+export const createSecretKeysSchema = () =>
   z
-    .record(z.string().check(z.regex(KEY, wants('write a key of a Secret'))), delivery(), wants('write an object'))
+    .record(
+      z.string().check(z.regex(KEY_PATTERN, formatSchemaError('write a key of a Secret'))),
+      createDeliverySchema(),
+      formatSchemaError('write an object'),
+    )
     .check(
-      z.refine(hasOneDescriptor, wants('write "keep": "daemon" for one key only: a program inherits one descriptor')),
+      z.refine(
+        hasOneDescriptor,
+        formatSchemaError('write "keep": "daemon" for one key only: a program inherits one descriptor'),
+      ),
     )
 
 const hasOneDescriptor = (keys: SecretKeys): boolean =>
   Object.values(keys).filter((one) => 'keep' in one && one.keep === 'daemon').length <= 1
 
 /**
- * How a key of a Secret reaches a FUSE program. `option`: the mount option that names a file with the value. The file
- * exists until the mount is ready; with `keep` the daemon inherits it. `variable`: an environment variable.
+ * How a key of a Secret is passed to a FUSE program. `option`: a mount option that names a file with the value. The
+ * file exists until the mount is ready; with `keep` the daemon inherits it. `variable`: an environment variable.
  */
 export type SecretDelivery = { option: string; keep?: 'daemon' | undefined } | { variable: string }
 
 export type SecretKeys = Readonly<Record<string, SecretDelivery>>
 
-/** What a kind takes of a Secret: these keys, or those that a rule of the node names. */
-export type TakenSecrets = readonly string[] | 'by rule'
+/** The keys of a Secret that a kind accepts: these, or those that a rule of the node names. */
+export type AcceptedSecretKeys = readonly string[] | 'by rule'
 
-/** Refuses keys that a kind would ignore: its server or program would not get what the author meant. */
-export function secretKeyFaults(
+/** Refuses keys that a kind would ignore, because its server or program would not get the value. */
+export function findSecretKeyFaults(
   entries: readonly [string, unknown][],
-  kind: { name: string; secretKeys?: TakenSecrets } | undefined,
+  kind: { name: string; secretKeys?: AcceptedSecretKeys } | undefined,
 ): string[] {
   if (kind === undefined || kind.secretKeys === 'by rule') return []
   const { name, secretKeys: taken = [] } = kind

@@ -1,4 +1,4 @@
-/** What a rule of `allow` or `map` says of volumes whose group on disk is a group of the system. */
+/** The part of an `allow` or `map` rule that concerns volumes whose group on disk is a system group. */
 export interface SystemGroupRule {
   /** True: such a volume is mapped, even where users of the node reach it through a mount without nosuid. */
   systemGroups?: boolean | undefined

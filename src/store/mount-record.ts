@@ -1,10 +1,10 @@
 import * as z from 'zod/mini'
 import { type ProcessId, unless } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
-import { askedOf, askedSchema, type MountRequest } from '../request/mount-request.ts'
+import { createRequestedMountSchema, type MountRequest, pickRequestedMount } from '../request/mount-request.ts'
 import { LIFECYCLES } from '../request/rule.ts'
-import { secretKeysSchema } from '../request/secret-keys.ts'
-import { sourceText } from '../request/source.ts'
+import { createSecretKeysSchema } from '../request/secret-keys.ts'
+import { formatSource } from '../request/source.ts'
 import { listMountPlaces, mountPlace, RECORD_FILE, type Store } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
 
@@ -39,8 +39,8 @@ function schema() {
     systemGroups: z.optional(z.boolean()),
     protectedGroups: z.optional(z.array(text)),
     /** How the rule that allowed it passes the keys of its Secret to a FUSE program. */
-    secretKeys: z.optional(secretKeysSchema()),
-    request: askedSchema(),
+    secretKeys: z.optional(createSecretKeysSchema()),
+    request: createRequestedMountSchema(),
     /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
     source: optional,
     /** What told the source from others of its name; undefined where its root's inode does. */
@@ -130,8 +130,8 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
     systemGroups: request.systemGroups,
     protectedGroups: request.protectedGroups && [...request.protectedGroups],
     secretKeys: request.secretKeys,
-    request: askedOf(request),
-    source: source?.path ?? sourceText(request.source),
+    request: pickRequestedMount(request),
+    source: source?.path ?? formatSource(request.source),
     identity: source?.identity,
     volume: source?.volume,
     given: { by: 'none' },

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import type { MountRequest } from '../request/mount-request.ts'
-import { sourceText } from '../request/source.ts'
+import { formatSource } from '../request/source.ts'
 import { RECORD_FILE, type Store } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
 import { skippedInodesSchema } from './skipped-inodes.ts'
@@ -98,7 +98,7 @@ export function howToGive({
 export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
   const { createHash } = process.getBuiltinModule('node:crypto')
   const digest = createHash('sha256')
-    .update([fsType, sourceText(source) ?? '', subPath ?? ''].join('\0'))
+    .update([fsType, formatSource(source) ?? '', subPath ?? ''].join('\0'))
     .digest('hex')
   return `text-${digest.slice(0, 40)}`
 }

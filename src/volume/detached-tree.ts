@@ -2,7 +2,7 @@ import { type Handle, isDirectory, type MountFlags } from '../host/host.ts'
 import { isPodsVolume } from '../mount-table/kubelet-volume.ts'
 import { locationOfTree, type TreeLocation } from '../mount-table/tree-location.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { sourceText } from '../request/source.ts'
+import { formatSource } from '../request/source.ts'
 import { mountRecords, type SourceFacts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
@@ -27,7 +27,7 @@ export function sourceView(
   const unknown = { root: undefined, volume: undefined, isDirectory: true }
   if (source === undefined) {
     const volume = root === 'text' ? textIdentity(request) : undefined
-    return { ...unknown, volume, path: sourceText(request.source) ?? '' }
+    return { ...unknown, volume, path: formatSource(request.source) ?? '' }
   }
   const { handle, stat, path } = source
   const { device, inode, gid: group } = stat
@@ -147,7 +147,7 @@ export function detachedTree(
     /** The request with the real path of what its subPath names: what others compare theirs with. */
     get where(): Where {
       const { subPath } = request
-      const text = sourceText(request.source)
+      const text = formatSource(request.source)
       return {
         ...request,
         source: source?.path ?? text,

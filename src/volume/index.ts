@@ -17,4 +17,4 @@ export function kindOf(fsType: string): VolumeKind | undefined {
 }
 
 /** With what there is to choose from, for messages. */
-export const kinds = { of: kindOf, names: [...KINDS.keys(), 'fuse.<program>'] }
+export const kinds = { find: kindOf, names: [...KINDS.keys(), 'fuse.<program>'] }

@@ -10,7 +10,7 @@ import {
 } from '../mount-table/silence.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { sourcePath } from '../request/source.ts'
+import { getSourcePath } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 
 type Asked = Pick<MountRequest, 'source' | 'subPath'>
@@ -40,7 +40,7 @@ export function silentSource(session: LookupCaller): IsSilent {
  */
 export async function refuseSilent(session: LookupCaller, request: Asked): Promise<void> {
   const path = pathIn(request)
-  const within = request.subPath === undefined ? undefined : sourcePath(request.source)
+  const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
   if (path === undefined || !(await isSilentPath(session, path, within))) return
   throw new Refusal(unanswered(`source ${quoted(path)}`, 'it is mounted'))
 }
@@ -60,11 +60,11 @@ export function mayWait(session: Session, request: Asked & Pick<MountRequest, 'f
 export function asksForSource({ host, mayHang }: Session, request: Asked): boolean {
   if (mayHang) return false
   if (!isLocalSource(host, request)) return true
-  const within = request.subPath === undefined ? undefined : sourcePath(request.source)
+  const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
   return within !== undefined && hasRemoteBelow(host, within)
 }
 
 function pathIn({ source, subPath }: Asked): string | undefined {
-  const path = sourcePath(source)
+  const path = getSourcePath(source)
   return path === undefined || subPath === undefined ? path : `${path}/${subPath}`
 }

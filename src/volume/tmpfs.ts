@@ -1,7 +1,7 @@
 import { SystemError } from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
-import { sizeOf } from '../request/size.ts'
+import { parseSize } from '../request/size.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import { freshFaults, NUMBER, nameOf, optionFaults, ownOptions, rule, rulesOf } from './kind/options.ts'
 
@@ -19,7 +19,7 @@ const BYTES_PER_INODE = 1024
 
 /** What a tmpfs may have of each, as its options name them. */
 function limitsOf(tmpfsMaxSize: string): { size: number; nr_inodes: number } {
-  const size = sizeOf(tmpfsMaxSize) ?? 0
+  const size = parseSize(tmpfsMaxSize) ?? 0
   return { size, nr_inodes: Math.floor(size / BYTES_PER_INODE) }
 }
 
@@ -29,7 +29,7 @@ function sizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig): s
   return options.flatMap((option) => {
     const name = nameOf(option)
     if (name !== 'size' && name !== 'nr_inodes') return []
-    const asked = sizeOf(option.slice(name.length + 1)) ?? 0
+    const asked = parseSize(option.slice(name.length + 1)) ?? 0
     if (asked <= limits[name]) return []
     const most = name === 'size' ? tmpfsMaxSize : `${limits.nr_inodes}, one for each KiB of tmpfsMaxSize,`
     return [

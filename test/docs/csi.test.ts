@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { CSI_WORKER_LIMITS } from '../../src/csi/worker-tasks.ts'
 import { parsePublishRequest } from '../../src/csi/publish-request.ts'
-import { allow } from '../../src/request/allow.ts'
+import { decideRequest } from '../../src/request/allow.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
@@ -81,7 +81,7 @@ describe('the page of CSI', () => {
       { lifecycle: 'persistent', ownership: 'auto', mountOptions: ['noatime'] },
     ])
     for (const request of requests) {
-      expect(allow(config.allow, request, { walksServer: false, naming: () => 'none' })).toHaveProperty('rule')
+      expect(decideRequest(config.allow, request, { walksServer: false, naming: () => 'none' })).toHaveProperty('rule')
     }
   })
 

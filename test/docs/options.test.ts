@@ -6,7 +6,7 @@ import { FS_TYPES, rulesOf } from '../../scripts/docs/options-kinds.ts'
 import { optionsPage } from '../../scripts/docs/options-page.ts'
 import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../scripts/docs/request-descriptions.ts'
 import { FLAGS } from '../../src/mount-table/flags.ts'
-import { KEYS, parseConfig } from '../../src/request/config.ts'
+import { CONFIG_KEYS, parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { optionsSchema, readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
@@ -21,7 +21,7 @@ describe('the page of options', () => {
   it('tells of every key that there is, and of no other', () => {
     expect({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).toHaveProperty('ownership')
     expect(Object.keys({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).sort()).toEqual(Object.keys(optionsSchema.shape).sort())
-    expect(Object.keys(CONFIG_TEXTS).sort()).toEqual(Object.keys(KEYS).sort())
+    expect(Object.keys(CONFIG_TEXTS).sort()).toEqual(Object.keys(CONFIG_KEYS).sort())
     expect(Object.keys(FLAG_TEXTS).sort()).toEqual([...FLAGS.keys()].sort())
     expect(Object.keys(KIND_TEXTS).sort()).toEqual([...FS_TYPES].sort())
   })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { KNOWN, OTHERS } from '../../src/migrate/drivers.ts'
 import { migrate } from '../../src/migrate/migrate.ts'
-import { allow } from '../../src/request/allow.ts'
+import { decideRequest } from '../../src/request/allow.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -220,7 +220,7 @@ describe('what it wrote', () => {
     const pod = { metadata: { name: 'pod' }, spec: { securityContext: { fsGroup: 2000 }, volumes: [volume] } }
     const request = readRequest('/pod', JSON.stringify(kubeletOptions(pod, volume, {})), DEFAULT_CONFIG, kinds)
     const kind = kindOf(request.fsType)
-    const verdict = allow(config.allow, request, {
+    const verdict = decideRequest(config.allow, request, {
       walksServer: kind?.isRemote === true && kind.walk === true,
       naming: (option) => namingOf(kind?.optionRules() ?? new Map(), option),
     })

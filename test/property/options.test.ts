@@ -5,9 +5,14 @@ import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.
 import { quoted, Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
-import { askedOf, askedSchema, isSameMount, type MountRequest } from '../../src/request/mount-request.ts'
+import {
+  createRequestedMountSchema,
+  isSameMount,
+  type MountRequest,
+  pickRequestedMount,
+} from '../../src/request/mount-request.ts'
 import { readRequest } from '../../src/request/request.ts'
-import { sourceText } from '../../src/request/source.ts'
+import { formatSource } from '../../src/request/source.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'
@@ -51,7 +56,7 @@ function expectPromises(text: string): void {
 function expectStable(request: MountRequest): void {
   const { directory, pod, namespace, ...asked } = request
   expect(directory).toBe(DIRECTORY)
-  expect(z.parse(askedSchema(), JSON.parse(JSON.stringify(askedOf(request))))).toEqual(asked)
+  expect(z.parse(createRequestedMountSchema(), JSON.parse(JSON.stringify(pickRequestedMount(request))))).toEqual(asked)
   expect(isSameMount(asked, read(printed(request)) as MountRequest)).toBe(true)
   expect(read(printed(request))).toEqual({ ...request, pod: undefined, namespace: undefined })
   expect((pod ?? '').length).toBeLessThan(320)
@@ -63,7 +68,7 @@ function printed(request: MountRequest): string {
   const { ownership, readOnly, fsGroup, idmapFrom } = request
   const walks = ownership === 'walk' || ownership === 'auto'
   const options: Record<string, string | undefined> = {
-    source: sourceText(request.source),
+    source: formatSource(request.source),
     subPath: request.subPath || undefined,
     mountOptions: request.mountOptions.join(),
     ownership,

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { allow, type KindOfWish, type Wish } from '../../src/request/allow.ts'
+import { type AllowRequest, decideRequest, type KindTraits } from '../../src/request/allow.ts'
 import { DEFAULT_RULES, type Rule } from '../../src/request/rule.ts'
 import { parseSource } from '../../src/request/source.ts'
 
-const KIND: KindOfWish = {
+const KIND: KindTraits = {
   walksServer: false,
   naming: (option) => (option.startsWith('sec=krb') ? 'value' : option === 'suid' ? 'name' : 'none'),
 }
 
-type Asked = Partial<Omit<Wish, 'source'>> & { source?: string }
+type Asked = Partial<Omit<AllowRequest, 'source'>> & { source?: string }
 
 function decide(rules: readonly Rule[], { source = '/srv/a', ...over }: Asked, kind = KIND) {
-  const wish: Wish = {
+  const wish: AllowRequest = {
     namespace: 'shop',
     source: parseSource(source),
     fsType: 'bind',
@@ -22,7 +22,7 @@ function decide(rules: readonly Rule[], { source = '/srv/a', ...over }: Asked, k
     groupAccess: 'keep',
     ...over,
   }
-  return allow(rules, wish, kind)
+  return decideRequest(rules, wish, kind)
 }
 
 const isAllowed = (rule: Rule, asked: Asked) => 'rule' in decide([rule], asked)

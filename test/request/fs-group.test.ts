@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { fsGroupOf, parseGroup } from '../../src/request/fs-group.ts'
+import { parseFsGroup, parseGroup } from '../../src/request/fs-group.ts'
 
 const OLD = 'kubernetes.io/fsGroup'
 const NEW = 'kubernetes.io/mounterArgs.FsGroup'
@@ -63,14 +63,14 @@ describe("the pod's group", () => {
     ['given twice alike', { [OLD]: '2000', [NEW]: '2000' }, 2000],
     ['given twice as none', { [OLD]: '-1', [NEW]: '-1' }, undefined],
   ])('%s is taken', (_what, options: Record<string, string>, group) => {
-    expect(fsGroupOf(new Map(Object.entries(options)))).toEqual({ group, faults: [] })
+    expect(parseFsGroup(new Map(Object.entries(options)))).toEqual({ group, faults: [] })
   })
 
   it.each([['02000'], ['2e3'], [''], [' 5'], ['+5'], ['5.0'], ['4294967295']])(
     '%j is a fault that names the key, the value and the way out',
     (text) => {
       for (const key of [OLD, NEW]) {
-        expect(fsGroupOf(new Map([[key, text]]))).toEqual({
+        expect(parseFsGroup(new Map([[key, text]]))).toEqual({
           group: undefined,
           faults: [`option "${key}" is ${JSON.stringify(text)}: ${HOW}`],
         })
@@ -83,7 +83,7 @@ describe("the pod's group", () => {
     ['2000', '-1'],
     ['-1', '0'],
   ])('given as %s by one key and as %s by the other is a contradiction', (old, recent) => {
-    const { faults } = fsGroupOf(
+    const { faults } = parseFsGroup(
       new Map([
         [OLD, old],
         [NEW, recent],
@@ -93,7 +93,7 @@ describe("the pod's group", () => {
   })
 
   it('that is wrong under both keys is told for both', () => {
-    const { group, faults } = fsGroupOf(
+    const { group, faults } = parseFsGroup(
       new Map([
         [OLD, '02000'],
         [NEW, '+5'],

@@ -17,7 +17,7 @@ it('no file is no fault, unless it was named', async () => {
   const named = await readConfigFile(file, true)
   expect(named.faults).toEqual([`node configuration ${file} cannot be read (ENOENT)`])
   expect(named.config.allow).toEqual(DEFAULT_CONFIG.allow)
-  expect(named.isUnread).toBe(true)
+  expect(named.isUnreadable).toBe(true)
 })
 
 it('a file that cannot be read is a fault in any case', async () => {
@@ -39,7 +39,7 @@ it('the state directory is a real path, also where it is still to be made', asyn
 
 it('every fault of the file is told', async () => {
   fs.writeFileSync(file, JSON.stringify({ stateDir: 'relative', logLevel: 'loud' }))
-  const { faults, isUnread } = await readConfigFile(file, true)
+  const { faults, isUnreadable } = await readConfigFile(file, true)
   expect(faults).toHaveLength(2)
-  expect(isUnread).toBe(undefined)
+  expect(isUnreadable).toBe(undefined)
 })

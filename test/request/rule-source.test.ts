@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_FS_TYPES, type Rule } from '../../src/request/rule.ts'
-import { directoryOf, overlaps, ruleToWrite, within } from '../../src/request/rule-source.ts'
+import { findWritableRule, hasOverlap, isSourceWithin, parseEntryDirectory } from '../../src/request/rule-source.ts'
 
 describe('a file may be written by some pod', () => {
   it.each<[Rule, string, boolean]>([
@@ -23,7 +23,7 @@ describe('a file may be written by some pod', () => {
     [{ sources: ['/srv/*'], fsTypes: ['ext4', 'tmpfs'] }, '/srv/a/disk.img', false],
     [{ sources: ['/srv/*'], fsTypes: ['fuse.bindfs'] }, '/srv/a/disk.img', true],
   ])('by %j: %s: %s', (rule, path, expected) => {
-    expect(ruleToWrite([{ fsTypes: [] }, rule], path, DEFAULT_FS_TYPES)).toBe(expected ? rule : undefined)
+    expect(findWritableRule([{ fsTypes: [] }, rule], path, DEFAULT_FS_TYPES)).toBe(expected ? rule : undefined)
   })
 })
 
@@ -38,7 +38,7 @@ it.each([
   ['/ab', '/a/*', false],
   ['nfs:/a', '/*', false],
 ])('%s is within %s: %s', (entry, wide, expected) => {
-  expect(within(entry, wide)).toBe(expected)
+  expect(isSourceWithin(entry, wide)).toBe(expected)
 })
 
 it.each([
@@ -49,7 +49,7 @@ it.each([
   ['/*', '/v/two/*', true],
   ['nfs:/*', '/*', false],
 ])('%s and %s overlap: %s', (one, other, expected) => {
-  expect([overlaps(one, other), overlaps(other, one)]).toEqual([expected, expected])
+  expect([hasOverlap(one, other), hasOverlap(other, one)]).toEqual([expected, expected])
 })
 
 it.each([
@@ -60,5 +60,5 @@ it.each([
   ['/a/b', '/a/b'],
   ['nfs:/a/*', undefined],
 ])('%s is of the directory %s', (entry, directory) => {
-  expect(directoryOf(entry)).toBe(directory)
+  expect(parseEntryDirectory(entry)).toBe(directory)
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseSource, type Source, sourcePath, sourceText } from '../../src/request/source.ts'
+import { formatSource, getSourcePath, parseSource, type Source } from '../../src/request/source.ts'
 
 it.each<[string, Source]>([
   ['', { type: 'none' }],
@@ -18,8 +18,8 @@ it.each<[string, Source]>([
   ['tmpfs', { type: 'text', text: 'tmpfs' }],
 ])('the source %j is parsed, and says the same again', (text, source) => {
   expect(parseSource(text)).toEqual(source)
-  expect(sourceText(source)).toBe(text === '' ? undefined : text)
-  expect(sourcePath(source)).toBe(source.type === 'local' ? text : undefined)
+  expect(formatSource(source)).toBe(text === '' ? undefined : text)
+  expect(getSourcePath(source)).toBe(source.type === 'local' ? text : undefined)
 })
 
 it.each<[string, Source]>([

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
 import { type Refusal, UnknownFormat } from '../../src/refusal/refusal.ts'
-import { askedOf, type MountRequest } from '../../src/request/mount-request.ts'
+import { type MountRequest, pickRequestedMount } from '../../src/request/mount-request.ts'
 import {
   listMountRecords,
   listMounts,
@@ -58,7 +58,7 @@ describe('a mount record', () => {
       boot: 'boot-1',
       directory: '/pods/p/v',
       pod: 'n/p',
-      request: askedOf(REQUEST),
+      request: pickRequestedMount(REQUEST),
       source: '/srv/a',
       volume: 'fs-2-3',
       given: { by: 'none' },

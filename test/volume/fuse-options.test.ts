@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Naming } from '../../src/request/allow.ts'
+import type { OptionNaming } from '../../src/request/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { kindOf } from '../../src/volume/index.ts'
@@ -25,7 +25,7 @@ function faults(program: string, options: string): string[] {
   return kind.faults(request, DEFAULT_CONFIG)
 }
 
-function naming(program: string, option: string): Naming {
+function naming(program: string, option: string): OptionNaming {
   return namingOf(kindOf(`fuse.${program}`)?.optionRules() ?? new Map(), option)
 }
 

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import type { Naming } from '../../src/request/allow.ts'
+import type { OptionNaming } from '../../src/request/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { parseSource } from '../../src/request/source.ts'
@@ -105,7 +105,7 @@ export class RemoteStage {
   }
 
   /** How far a rule has to name an option. */
-  naming(option: string): Naming {
+  naming(option: string): OptionNaming {
     return namingOf(this.#kind.optionRules(), option)
   }
 }

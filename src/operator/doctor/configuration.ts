@@ -1,4 +1,4 @@
-import { directoryOf } from '../../request/rule-source.ts'
+import { parseEntryDirectory } from '../../request/rule-source.ts'
 import type { Session } from '../../store/session.ts'
 import { allowedSourceFindings } from './allowed-sources.ts'
 import { type Found, fault, ok, warning } from './findings.ts'
@@ -21,7 +21,7 @@ export async function* configurationFindings(session: Session, { file, faults }:
   yield* systemGroupFindings(config.map, 'map', file)
   const entries = config.allow.flatMap(({ sources = ['/*'] }) => sources)
   // Others' are asked by their mount alone.
-  const sources = [...new Set(entries.flatMap((entry) => directoryOf(entry) ?? []))]
+  const sources = [...new Set(entries.flatMap((entry) => parseEntryDirectory(entry) ?? []))]
   const directories = sources.filter((source) => source !== '/')
   yield* allowedSourceFindings(session, directories, file)
   if (directories.length < sources.length) {

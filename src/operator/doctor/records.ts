@@ -7,7 +7,7 @@ import { isUnwell } from '../../heal/state.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { type PathLookups, pathLookups } from '../../mount-table/path-lookups.ts'
 import { refusalOf } from '../../refusal/refusal.ts'
-import { sizeOf } from '../../request/size.ts'
+import { parseSize } from '../../request/size.ts'
 import { containersSeen, listContainers } from '../../store/container-record.ts'
 import { otherInPlace } from '../../store/find-volume.ts'
 import { nameNotice } from '../../store/former-name.ts'
@@ -108,10 +108,10 @@ export function* memoryFindings(session: Session): Generator<Found> {
     ({ fsType, mountPoint }) => fsType === 'tmpfs' && directories.has(mountPoint),
   )
   if (rows.length === 0) return
-  const sizes = rows.map(({ superOptions }) => sizeOf(superOptions.join().match(/\bsize=(\w+)/)?.[1] ?? ''))
+  const sizes = rows.map(({ superOptions }) => parseSize(superOptions.join().match(/\bsize=(\w+)/)?.[1] ?? ''))
   const total = sizes.reduce((sum: number, size) => sum + (size ?? 0), 0)
   const text = `volumes in memory (tmpfs): ${rows.length}, which may take ${Math.ceil(total / 2 ** 20)} MiB`
-  const larger = sizes.filter((size) => size === undefined || size > (sizeOf(tmpfsMaxSize) ?? 0)).length
+  const larger = sizes.filter((size) => size === undefined || size > (parseSize(tmpfsMaxSize) ?? 0)).length
   if (larger === 0) return yield ok(text)
   const way = 'delete their pods, so that new ones get less; or raise tmpfsMaxSize'
   yield warning(`${text}; ${larger} may take more than tmpfsMaxSize (${tmpfsMaxSize})`, way)

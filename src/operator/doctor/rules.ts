@@ -1,7 +1,7 @@
 import { FLAGS } from '../../mount-table/flags.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../request/rule.ts'
-import { overlaps, within } from '../../request/rule-source.ts'
+import { hasOverlap, isSourceWithin } from '../../request/rule-source.ts'
 import type { SystemGroupRule } from '../../request/system-group-rule.ts'
 import { kinds } from '../../volume/index.ts'
 import { isTaken, nameOf } from '../../volume/kind/options.ts'
@@ -13,7 +13,7 @@ export function* ruleFindings(rules: readonly Rule[], file: string): Generator<F
     yield warning('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
   for (const [at, rule] of rules.entries()) yield ok(`rule ${at + 1}: ${sentence(rule)}`)
   for (const [at, { fsTypes = [] }] of rules.entries()) {
-    for (const fsType of fsTypes.filter((name) => kinds.of(name) === undefined)) {
+    for (const fsType of fsTypes.filter((name) => kinds.find(name) === undefined)) {
       const text = `rule ${at + 1} has fsTypes ${quoted(fsType)}, which modekeep cannot mount`
       yield fault(text, `write one of ${kinds.names.join(', ')} in "allow" of ${file}`)
     }
@@ -82,7 +82,7 @@ function sentence(rule: Rule): string {
 
 /** What none of a rule's kinds of volume takes allows nothing: who meant another option learns of it by a refused pod. */
 function* optionFindings({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule, at: number, file: string) {
-  const known = fsTypes.flatMap((fsType) => kinds.of(fsType) ?? [])
+  const known = fsTypes.flatMap((fsType) => kinds.find(fsType) ?? [])
   // What another program takes it alone knows.
   if (known.length === 0 || known.some(({ takesAny }) => takesAny)) return
   const names = known.map(({ name }) => name).join(', ')
@@ -123,7 +123,7 @@ function covers(wide: Rule, narrow: Rule): boolean {
       (narrow.namespaces?.every((one) => namespaces.some((glob) => matchesGlob(glob, one))) ?? false)) &&
     (!needsSource ||
       sources === undefined ||
-      (narrow.sources?.every((one) => sources.some((entry) => within(one, entry))) ?? false)) &&
+      (narrow.sources?.every((one) => sources.some((entry) => isSourceWithin(one, entry))) ?? false)) &&
     has(wide.volumes, narrow.volumes) &&
     has(fsTypes, narrow.fsTypes ?? DEFAULT_FS_TYPES) &&
     has(ownership, narrow.ownership) &&
@@ -168,5 +168,5 @@ function shared(one: Rule, first: string, other: Rule, second: string): string |
       ? []
       : (sources ?? ['/*']).map((entry) => entry.replaceAll(NAMESPACE, namespace))
   const others = sourcesOf(other, second)
-  return sourcesOf(one, first).find((entry) => others.some((there) => overlaps(entry, there)))
+  return sourcesOf(one, first).find((entry) => others.some((there) => hasOverlap(entry, there)))
 }

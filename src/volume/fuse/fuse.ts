@@ -1,7 +1,7 @@
 import { DIRECTORY, FILE_TYPE, REGULAR } from '../../host/host.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import { type Source, sourcePath, sourceText } from '../../request/source.ts'
+import { formatSource, getSourcePath, type Source } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import { nameOf, optionFaults, ownOptions } from '../kind/options.ts'
 import { openNode, pathFaults, type Wanted } from '../kind/source-path.ts'
@@ -46,7 +46,7 @@ export function fuse(name: string): VolumeKind | undefined {
     },
 
     openSource(host, { source }) {
-      const path = sourcePath(source)
+      const path = getSourcePath(source)
       return path === undefined ? undefined : openNode(host, path, A_DIRECTORY_OR_FILE)
     },
 
@@ -56,7 +56,7 @@ export function fuse(name: string): VolumeKind | undefined {
 
 /** @param isLocal its program takes nothing but a path of the node; else also what it alone understands: `bucket` */
 function sourceFaults(source: Source, isLocal: boolean, config: NodeConfig): string[] {
-  const text = sourceText(source)
+  const text = formatSource(source)
   // Two slashes make a share of it elsewhere; a program of the node takes none.
   if (text?.startsWith('/')) return pathFaults(text, config)
   if (isLocal) return ['option "source" names no path of this node: write what the program is to show']
@@ -78,7 +78,7 @@ async function start(
   const known = PROGRAMS.get(program)
   const login = known?.login?.(secrets, mountOptions, stage)
   const delivered = known === undefined ? deliverSecrets(secrets, secretKeys, mountOptions, stage) : undefined
-  const text = sourceText(request.source) ?? ''
+  const text = formatSource(request.source) ?? ''
   const own = ownOptions(mountOptions)
   const taken = new Set(own.map(nameOf))
   // Without "grant" no permission bit is added.

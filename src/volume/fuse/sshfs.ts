@@ -1,6 +1,6 @@
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
-import { type Source, sourceText } from '../../request/source.ts'
+import { formatSource, type Source } from '../../request/source.ts'
 import { nameOf } from '../kind/options.ts'
 import type { Stage } from '../kind/staged.ts'
 
@@ -9,7 +9,7 @@ const SOURCE =
   /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
 
 export function sshSourceFaults(asked: Source): string[] {
-  const source = sourceText(asked)
+  const source = formatSource(asked)
   if (source === undefined) return ['option "source" is missing: write it like user@host:/directory']
   if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
   return [

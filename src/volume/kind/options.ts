@@ -1,8 +1,8 @@
 import { contradictingFlags, FLAGS, ORDINARY_FLAGS } from '../../mount-table/flags.ts'
 import { quoted } from '../../refusal/refusal.ts'
-import type { Naming } from '../../request/allow.ts'
+import type { OptionNaming } from '../../request/allow.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
-import { sourceText } from '../../request/source.ts'
+import { formatSource } from '../../request/source.ts'
 
 /** The rule of an option the file system itself takes: `size` in `size=64m`. */
 export interface OptionRule {
@@ -88,7 +88,7 @@ export function nameOf(option: string): string {
 }
 
 /** How far a rule of the node has to name an option of a kind. */
-export function namingOf(rules: OptionRules, option: string): Naming {
+export function namingOf(rules: OptionRules, option: string): OptionNaming {
   const name = nameOf(option)
   const own = rules.get(name)
   if (own?.onlyNamed?.includes(option.slice(name.length + 1))) return 'value'
@@ -152,7 +152,7 @@ export function optionFaults(
 /** Faults of a request for a kind whose volumes are new and empty with each mount. */
 export function freshFaults(kind: string, { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): string[] {
   const faults: string[] = []
-  const text = sourceText(source)
+  const text = formatSource(source)
   if (text !== undefined && text !== kind) {
     faults.push(`option "source" is ${quoted(text)}: a ${kind} has none, leave it out`)
   }

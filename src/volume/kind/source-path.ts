@@ -6,13 +6,13 @@ import { subPathFaults } from '../../path/inside.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
 import type { KindRequest } from '../../request/request.ts'
-import { type Source, sourcePath, sourceText } from '../../request/source.ts'
+import { formatSource, getSourcePath, type Source } from '../../request/source.ts'
 import type { OpenedSource } from './kind.ts'
 
 /** Faults of a source of the node and of the part of it that is asked for. @param what kinds of things it may name */
 export function sourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): string[] {
   const ofPart = subPath === undefined ? [] : subPathFaults(subPath)
-  const path = sourceText(source)
+  const path = formatSource(source)
   if (path === undefined) return [`option "source" is missing: name the ${what} of the node to mount`, ...ofPart]
   return [...pathFaults(path, config), ...ofPart]
 }
@@ -102,7 +102,7 @@ function explain(path: string, { what = 'source', remedy = 'create the directory
 
 /** The path of a source that its kind has found to be one of the node. */
 export function pathOf(source: Source): string {
-  const path = sourcePath(source)
-  if (path === undefined) throw new Error(`source ${sourceText(source)} is no path of the node`)
+  const path = getSourcePath(source)
+  if (path === undefined) throw new Error(`source ${formatSource(source)} is no path of the node`)
   return path
 }

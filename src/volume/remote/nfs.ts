@@ -1,5 +1,5 @@
 import { explained, type Handle, orClosed } from '../../host/host.ts'
-import { sourceText } from '../../request/source.ts'
+import { formatSource } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import {
   choices,
@@ -92,7 +92,7 @@ function refuseSquashed({ host: { inodes }, request }: MountContext, tree: Handl
     () => inodes.chown(tree, gid),
     () => ({
       'EPERM EACCES':
-        `the server of ${sourceText(source)} squashes root, so this node cannot give group ${fsGroup} to its files: ` +
+        `the server of ${formatSource(source)} squashes root, so this node cannot give group ${fsGroup} to its files: ` +
         'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
     }),
   )

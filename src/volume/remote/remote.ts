@@ -2,7 +2,7 @@ import type { HelperOrder } from '../../host/helpers.ts'
 import type { Handle } from '../../host/host.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
-import { REMOTE_EXAMPLES, sourceText } from '../../request/source.ts'
+import { formatSource, REMOTE_EXAMPLES } from '../../request/source.ts'
 import type { MountContext } from '../kind/kind.ts'
 import { ownOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
@@ -14,7 +14,7 @@ export function remoteFaults({ source, subPath, fsType }: KindRequest, form: 'ex
     faults.push(`option "subPath" is ${quoted(subPath)}: of ${fsType} the source names the directory, add it there`)
   }
   if (source.type === form) return faults
-  const what = source.type === 'none' ? 'is missing' : `is ${quoted(sourceText(source))}`
+  const what = source.type === 'none' ? 'is missing' : `is ${quoted(formatSource(source))}`
   return [...faults, `option "source" ${what}: write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`]
 }
 
@@ -28,7 +28,7 @@ export function mountRemote(context: MountContext, options: string[], more: Part
   return mountStaged(context, (directory) =>
     host.helpers.run({
       program: `mount.${request.fsType}`,
-      args: [sourceText(request.source) ?? '', directory, '-o', all.join(',')],
+      args: [formatSource(request.source) ?? '', directory, '-o', all.join(',')],
       timeoutSeconds,
       secrets: [...secrets.values()],
       ...more,

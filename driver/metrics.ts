@@ -1,22 +1,22 @@
 import * as fs from 'node:fs'
-import { expose, writeTextfile } from '../src/metrics/expose.ts'
+import { writeMetrics, writeTextfile } from '../src/metrics/expose.ts'
 import type { Session } from '../src/store/session.ts'
 import { print } from './streams.ts'
 import { VERSION } from './version.ts'
 
 /** `status --prometheus`: to stdout, or into a file that a collector reads. */
 export function exposeMetrics(session: Session, output: string | undefined): Promise<void> {
-  return expose(fs, session, VERSION, (text) => {
+  return writeMetrics(fs, session, VERSION, (text) => {
     if (output === undefined) print(text)
     else writeTextfile(session.host, output, text)
   })
 }
 
-/** The same for whoever asks over HTTP. */
+/** `status --prometheus` over HTTP. */
 export async function metricsText(session: Session): Promise<string> {
-  let told = ''
-  await expose(fs, session, VERSION, (text) => {
-    told = text
+  let page = ''
+  await writeMetrics(fs, session, VERSION, (text) => {
+    page = text
   })
-  return told
+  return page
 }

@@ -1,7 +1,7 @@
 import { nodeFs, readHead } from '../src/host/read-file.ts'
 import { errorCode } from '../src/host/system-error.ts'
 import { MAX_MANIFEST_BYTES } from '../src/migrate/bounds.ts'
-import { type Migrated, migrate, type Remark } from '../src/migrate/migrate.ts'
+import { type MigrationRemark, type MigrationResult, migrate } from '../src/migrate/migrate.ts'
 import { jsonDocument } from '../src/operator/text/output.ts'
 import type { MigrateCommand } from '../src/operator/verbs/migrate.ts'
 import { printable } from '../src/refusal/printable.ts'
@@ -68,8 +68,8 @@ async function collect(stream: AsyncIterable<Buffer>, file: string): Promise<Buf
   return bounded(Buffer.concat(chunks), file)
 }
 
-function told({ volumes, secrets, left, notes, allow }: Migrated, name: string): string {
-  const line = (kind: string) => (remark: Remark) =>
+function told({ volumes, secrets, left, notes, allow }: MigrationResult, name: string): string {
+  const line = (kind: string) => (remark: MigrationRemark) =>
     `${kind}: ${name}, line ${remark.line}${remark.what && `, ${remark.what}`}: ${remark.text}`
   const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
   const rules = allow.map((rule) => `  ${JSON.stringify(rule)}`)

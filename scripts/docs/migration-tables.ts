@@ -1,14 +1,19 @@
-import { type Fate, KNOWN, type KnownDriver, OTHERS } from '../../src/migrate/drivers.ts'
+import {
+  type OptionMapping,
+  SUPPORTED_DRIVERS,
+  type SupportedDriver,
+  UNSUPPORTED_DRIVERS,
+} from '../../src/migrate/drivers.ts'
 import { between, code, table } from './table.ts'
 
 const MARKS = ['<!-- Written by "npm run docs" from src/migrate/drivers.ts. -->\n', '\n<!-- End. -->'] as const
 
 /** The page with the keys of each driver that "modekeep migrate" knows. @throws {Error} for one without a place for them */
 export function withDriverTables(page: string): string {
-  const known = table(['driver', 'theirs', "modekeep's"], KNOWN.flatMap(rowsOf))
+  const known = table(['driver', 'theirs', "modekeep's"], SUPPORTED_DRIVERS.flatMap(rowsOf))
   const others = table(
     ['driver', 'its options', 'its Secret', 'what to do'],
-    OTHERS.map(({ names, options, secretKeys, why, remedy }) => [
+    UNSUPPORTED_DRIVERS.map(({ names, options, secretKeys, why, remedy }) => [
       codes(names),
       codes(options),
       codes(secretKeys) || '–',
@@ -21,8 +26,8 @@ export function withDriverTables(page: string): string {
 
 const codes = (words: readonly string[]) => words.map(code).join(', ')
 
-function rowsOf(driver: KnownDriver): string[][] {
-  const { names, fsType, options, secretKeys, givesGroup } = driver
+function rowsOf(driver: SupportedDriver): string[][] {
+  const { names, fsType, options, secretKeys, appliesGroup: givesGroup } = driver
   const [first = ''] = names
   const rows = [
     ['(no `fsType` is read)', code(`fsType: ${fsType}`)],
@@ -47,7 +52,7 @@ function rowsOf(driver: KnownDriver): string[][] {
   return rows.map((row, at) => [at === 0 ? code(first) : '', ...row])
 }
 
-function fateText({ fsType }: KnownDriver, fate: Fate): string {
+function fateText({ fsType }: SupportedDriver, fate: OptionMapping): string {
   const source = code(`source: ${fsType === 'nfs' ? 'server:/directory' : '//server/share'}`)
   switch (fate.to) {
     case 'source':

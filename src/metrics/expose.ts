@@ -11,50 +11,50 @@ import { pluginRecord, runningPlugin } from '../store/plugin-record.ts'
 import { listReservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeRecords } from '../store/volume-record.ts'
-import { count } from './counters.ts'
-import { add, type Samples, textOf, zeros } from './samples.ts'
+import { updateCounters } from './counters.ts'
+import { addSample, createZeroSamples, formatSamples, type Samples } from './samples.ts'
 
 /**
- * Looks at the node as `status` does, and counts what the log says since the last time.
- * @param write gets the whole text; nobody else counts until it returns, so a later text is never older
+ * Reads the node's state as `status` does, and counts the log lines since the last call.
+ * @param write gets the full text; no other process counts until it returns, so a later text is never older
  */
-export async function expose(
+export async function writeMetrics(
   fs: typeof NodeFs,
   session: Session,
   version: string,
   write: (text: string) => void,
 ): Promise<void> {
   refuseOtherNamespace(session)
-  const gauges = await gaugesOf(session, version)
-  count(fs, session, (counters) => write(textOf(new Map([...gauges, ...counters]))))
+  const gauges = await readGauges(session, version)
+  updateCounters(fs, session, (counters) => write(formatSamples(new Map([...gauges, ...counters]))))
 }
 
-/** What is so at this moment. */
-async function gaugesOf(session: Session, version: string): Promise<Samples> {
-  const gauges = zeros('gauges')
-  add(gauges, 'modekeep_info', { version })
+/** The gauges show the present state. */
+async function readGauges(session: Session, version: string): Promise<Samples> {
+  const gauges = createZeroSamples('gauges')
+  addSample(gauges, 'modekeep_info', { version })
   const { mounts, containers, unrecorded, unreadable } = await status(session)
   for (const { fsType, ownership, state, daemon } of mounts) {
-    add(gauges, 'modekeep_mounts', { type: fsType, ownership, state })
-    if (daemon) add(gauges, 'modekeep_daemons', { state: daemon.state })
+    addSample(gauges, 'modekeep_mounts', { type: fsType, ownership, state })
+    if (daemon) addSample(gauges, 'modekeep_daemons', { state: daemon.state })
   }
   // Only the record has the type and the ownership.
   const state: MountState = 'unknown'
   for (const _ of [...unrecorded, ...unreadable]) {
-    add(gauges, 'modekeep_mounts', { type: 'unknown', ownership: 'unknown', state })
+    addSample(gauges, 'modekeep_mounts', { type: 'unknown', ownership: 'unknown', state })
   }
-  add(gauges, 'modekeep_walks_running', {}, listReservations(session).length)
-  for (const state of pendingRestores(session)) add(gauges, 'modekeep_restores_pending', { state })
-  for (const { state } of containers) add(gauges, 'modekeep_container_volumes', { state })
+  addSample(gauges, 'modekeep_walks_running', {}, listReservations(session).length)
+  for (const state of listPendingRestores(session)) addSample(gauges, 'modekeep_restores_pending', { state })
+  for (const { state } of containers) addSample(gauges, 'modekeep_container_volumes', { state })
   if (pluginRecord.has(session, undefined)) {
-    add(gauges, 'modekeep_plugins', { state: runningPlugin(session)?.isRegistered ? 'asked' : 'away' })
+    addSample(gauges, 'modekeep_plugins', { state: runningPlugin(session)?.isRegistered ? 'asked' : 'away' })
   }
-  add(gauges, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(session.config.logLevel) ? 1 : 0)
+  addSample(gauges, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(session.config.logLevel) ? 1 : 0)
   return gauges
 }
 
-/** One for each volume with a pending restore; a restore that is running is not overdue. */
-function pendingRestores(session: Session): ('mounted' | 'overdue')[] {
+/** Returns a state for each volume with a pending restore. A running restore is not overdue. */
+function listPendingRestores(session: Session): ('mounted' | 'overdue')[] {
   const records = listMountRecords(session).filter(({ ended }) => ended === undefined)
   const mounted = new Set(records.map(({ volume }) => volume))
   return listVolumes(session).flatMap((volume) => {
@@ -64,16 +64,16 @@ function pendingRestores(session: Session): ('mounted' | 'overdue')[] {
 }
 
 /**
- * Exchanges a file for one with this text. The temporary name ends in no `.prom`, by which a collector goes.
- * @throws {Refusal} naming the file, and what the system said
+ * Replaces a file atomically. The temporary name does not end in `.prom`, so collectors ignore it.
+ * @throws {Refusal} that names the file and the system's error
  */
 export function writeTextfile({ files }: Host, path: string, text: string): void {
   try {
-    // Everybody may read it: the collector is not root.
+    // World-readable, because the collector does not run as root.
     files.replace(path, text, 0o644)
   } catch (error) {
-    const said = messageOf((error as Error).cause ?? error)
-    const told = `--output ${quoted(path)} cannot be written (${said}): name a file in a directory that is there`
-    throw new Refusal(told, { cause: error })
+    const reason = messageOf((error as Error).cause ?? error)
+    const message = `--output ${quoted(path)} cannot be written (${reason}): name a file in a directory that is there`
+    throw new Refusal(message, { cause: error })
   }
 }

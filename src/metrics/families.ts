@@ -1,25 +1,25 @@
 import { HEAL_ACTIONS, isUnwell, MOUNT_STATES } from '../heal/state.ts'
 import { SKIP_REASONS } from '../ownership/walk/report.ts'
 
-/** Label -> its values, `undefined` where the node decides. All of the other series are there from the start. */
-type Labels = Readonly<Record<string, readonly string[] | undefined>>
+/** Label -> its values; undefined: the node decides. All other series exist from the start. */
+type LabelValues = Readonly<Record<string, readonly string[] | undefined>>
 
-/** One metric: what a scraper is told of it. */
-export interface Family {
+/** A metric as scrapers see it. */
+export interface MetricFamily {
   type: 'counter' | 'gauge' | 'histogram'
   help: string
-  labels: Labels
+  labels: LabelValues
 }
 
-const family =
-  (type: Family['type']) =>
-  (help: string, labels: Labels = {}): Family => ({ type, help, labels })
-const [gauge, counter, histogram] = [family('gauge'), family('counter'), family('histogram')]
+const createFamily =
+  (type: MetricFamily['type']) =>
+  (help: string, labels: LabelValues = {}): MetricFamily => ({ type, help, labels })
+const [gauge, counter, histogram] = [createFamily('gauge'), createFamily('counter'), createFamily('histogram')]
 
 const CALLS = ['mount', 'unmount', 'apply', 'restore', 'heal', 'gc', 'map']
 const WALKS = ['mount', 'unmount', 'apply', 'restore']
 
-/** In the order of the page. Units are base units, and in the name (Prometheus' conventions). */
+/** In the order of the page. Names include the unit, a base unit (Prometheus' conventions). */
 export const FAMILIES = {
   modekeep_info: gauge('Always 1: the version of modekeep.', { version: undefined }),
   modekeep_mounts: gauge('Volumes on record as mounted, by kind, how their group is given, and their state.', {
@@ -67,9 +67,9 @@ export const FAMILIES = {
   modekeep_calls_logged: gauge(
     '1 where logLevel lets successful calls into the log, from which the counters are made; else 0.',
   ),
-} satisfies Record<string, Family>
+} satisfies Record<string, MetricFamily>
 
 export type FamilyName = keyof typeof FAMILIES
 
-/** Seconds. From a repeated mount to the walk of a volume with millions of files. */
+/** Seconds: from a repeated mount to the walk of a volume with millions of files. */
 export const BUCKETS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, Number.POSITIVE_INFINITY]

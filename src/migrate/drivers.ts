@@ -1,31 +1,31 @@
-/** What becomes of an option of another driver. */
-export type Fate =
-  /** It is all of the source. */
+/** How an option of another driver is translated. */
+export type OptionMapping =
+  /** The option is the whole source. */
   | { to: 'source' }
-  /** Together they are the source: `//server/share`, `server:/directory`. */
+  /** `server` and `path` together are the source: `//server/share`, `server:/directory`. */
   | { to: 'server' }
   | { to: 'path' }
-  /** A list with commas. */
+  /** A comma-separated list. */
   | { to: 'mountOptions' }
-  /** It has no counterpart; where its value is one of `idle` it changed nothing anyway. */
+  /** The option has no counterpart. A value in `idle` had no effect. */
   | { to: 'nothing'; idle?: readonly string[]; why: string; remedy: string }
 
 /** A FlexVolume driver whose volumes modekeep can mount. */
-export interface KnownDriver {
-  /** As manifests write it: `vendor/driver`. */
+export interface SupportedDriver {
+  /** Names in manifests: `vendor/driver`. */
   names: readonly string[]
   fsType: 'cifs' | 'nfs'
-  options: Readonly<Record<string, Fate>>
-  /** What its Secret has; modekeep reads the same keys. Without them it takes no Secret. */
+  options: Readonly<Record<string, OptionMapping>>
+  /** Keys of its Secret; modekeep reads the same ones. Empty: it takes no Secret. */
   secretKeys: readonly string[]
-  /** It shows a pod's `fsGroup` by mount options itself, and not only where somebody writes them. */
-  givesGroup?: true
+  /** The driver itself shows a pod's `fsGroup` by mount options, even if the author writes none. */
+  appliesGroup?: true
 }
 
-/** One whose volumes modekeep cannot mount: they are left as they are. */
-export interface OtherDriver {
+/** A driver whose volumes modekeep cannot mount. They are not changed. */
+export interface UnsupportedDriver {
   names: readonly string[]
-  /** The options that it reads. */
+  /** Options that the driver reads. */
   options: readonly string[]
   secretKeys: readonly string[]
   why: string
@@ -33,7 +33,7 @@ export interface OtherDriver {
 }
 
 /** The keys are those that each driver's own source reads. */
-export const KNOWN: readonly KnownDriver[] = [
+export const SUPPORTED_DRIVERS: readonly SupportedDriver[] = [
   {
     names: ['fstab/cifs'],
     fsType: 'cifs',
@@ -58,7 +58,7 @@ export const KNOWN: readonly KnownDriver[] = [
       opts: { to: 'mountOptions' },
     },
     secretKeys: ['username', 'password', 'domain'],
-    givesGroup: true,
+    appliesGroup: true,
   },
   {
     names: ['microsoft.com/smb'],
@@ -78,7 +78,7 @@ export const KNOWN: readonly KnownDriver[] = [
   },
 ]
 
-export const OTHERS: readonly OtherDriver[] = [
+export const UNSUPPORTED_DRIVERS: readonly UnsupportedDriver[] = [
   {
     names: ['azure/blobfuse'],
     options: ['container', 'tmppath', 'mountoptions'],
@@ -129,5 +129,8 @@ export const OTHERS: readonly OtherDriver[] = [
   },
 ]
 
-/** Options of mount(8) and fstab(5) that say nothing to a file system: those of networks, booting and users; `intr` the kernel ignores. */
+/**
+ * Options of mount(8) and fstab(5) that no file system reads: those for networks, booting and users. The kernel ignores
+ * `intr`.
+ */
 export const IDLE_MOUNT_OPTIONS = /^(_netdev|nofail|auto|noauto|user|users|nouser|defaults|n?o?intr|x-.*|comment=.*)$/

@@ -4,74 +4,74 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { kindOf } from '../volume/index.ts'
 import { nameOf, namingOf } from '../volume/kind/options.ts'
-import { KNOWN, type KnownDriver, OTHERS } from './drivers.ts'
-import { Edits } from './edits.ts'
-import { entryOf, type Found, isEntry, objectName, readManifest, textOf } from './manifest.ts'
-import { type Foreign, translate } from './translate.ts'
+import { SUPPORTED_DRIVERS, type SupportedDriver, UNSUPPORTED_DRIVERS } from './drivers.ts'
+import { TextEdits } from './edits.ts'
+import { findEntry, isMapEntry, type ManifestMap, readManifest, readObjectName, readText } from './manifest.ts'
+import { type ForeignVolume, translateVolume } from './translate.ts'
 
-const OWN = 'modekeep/fs'
+const MODEKEEP_DRIVER = 'modekeep/fs'
 
-/** What migrate says of one place in a manifest. */
-export interface Remark {
+/** A remark about one volume or Secret of a manifest. */
+export interface MigrationRemark {
   line: number
-  /** Whose volume or Secret it is. */
+  /** The volume or Secret. */
   what: string
   text: string
 }
 
-export interface Migrated {
-  /** The manifests, rewritten. */
+export interface MigrationResult {
+  /** The rewritten manifests. */
   text: string
-  /** How many volumes and Secrets are modekeep's now that were another driver's. */
+  /** Number of rewritten volumes and Secrets. */
   volumes: number
   secrets: number
-  /** What could not be taken over. */
-  left: Remark[]
-  /** What to know or to do besides. */
-  notes: Remark[]
-  /** Rules for "allow" of the nodes' configuration, without which the nodes refuse these volumes. */
+  /** Parts that could not be translated. */
+  left: MigrationRemark[]
+  /** Further advice. */
+  notes: MigrationRemark[]
+  /** Rules for "allow" of the nodes' configuration. Without them the nodes refuse these volumes. */
   allow: object[]
 }
 
 /**
- * Rewrites FlexVolumes of other drivers to modekeep's. What it does not change stays byte for byte.
+ * Rewrites FlexVolumes of other drivers to modekeep's. All other bytes stay as they are.
  * @param text YAML or JSON, any number of documents
  * @param file for messages
- * @throws {Refusal} where it is not YAML
+ * @throws {Refusal} if the text is not YAML
  */
-export function migrate(text: string, file: string): Migrated {
-  const { volumes, secrets, unread } = readManifest(text, file)
-  const edits = new Edits(text)
-  const left: Remark[] = unread.map((place) => ({
+export function migrate(text: string, file: string): MigrationResult {
+  const { volumes, secrets, aliased: unread } = readManifest(text, file)
+  const edits = new TextEdits(text)
+  const left: MigrationRemark[] = unread.map((place) => ({
     ...place,
     text: 'flexVolume is written by an alias: write it out, and call this again',
   }))
-  const notes: Remark[] = []
+  const notes: MigrationRemark[] = []
   const requests = volumes.map((volume) => rewriteVolume(edits, volume, secrets, left, notes))
   const rewritten = secrets.filter((secret) => rewriteSecret(edits, secret, notes))
-  const done = edits.applied()
-  refuseOther(done, file, requests)
+  const done = edits.apply()
+  assertRewritten(done, file, requests)
   return {
     text: done,
     volumes: requests.filter((request) => request !== undefined).length,
     secrets: rewritten.length,
-    left: left.toSorted(byLine),
-    notes: notes.toSorted(byLine),
-    allow: rulesFor(requests.filter((request) => request !== undefined)),
+    left: left.toSorted(compareLines),
+    notes: notes.toSorted(compareLines),
+    allow: createRules(requests.filter((request) => request !== undefined)),
   }
 }
 
-/** Some ways of writing YAML cannot be changed in place: what came out is read once more. */
-function refuseOther(text: string, file: string, requests: readonly (MountRequest | undefined)[]): void {
+/** Reads the result once more, because some YAML styles cannot be changed in place. */
+function assertRewritten(text: string, file: string, requests: readonly (MountRequest | undefined)[]): void {
   const { volumes } = readManifest(text, 'what was written')
   for (const [index, request] of requests.entries()) {
-    const found = volumes[index]
+    const volume = volumes[index]
     const isSame =
       request === undefined ||
-      (found !== undefined &&
-        textOf(entryOf(found.map, 'driver')) === OWN &&
-        textOf(entryOf(found.map, 'fsType')) === request.fsType &&
-        isWritten(foreignOf(found.map, false).options, request))
+      (volume !== undefined &&
+        readText(findEntry(volume.map, 'driver')) === MODEKEEP_DRIVER &&
+        readText(findEntry(volume.map, 'fsType')) === request.fsType &&
+        isRewritten(readForeignVolume(volume.map, false).options, request))
     if (isSame) continue
     throw new Refusal(
       `${file}, volume ${index + 1}, is written in a way that cannot be changed in place: write its flexVolume as "key: value" lines`,
@@ -79,38 +79,38 @@ function refuseOther(text: string, file: string, requests: readonly (MountReques
   }
 }
 
-function isWritten(options: Foreign['options'], { source, mountOptions }: MountRequest): boolean {
+function isRewritten(options: ForeignVolume['options'], { source, mountOptions }: MountRequest): boolean {
   return (
     options.get('source') === formatSource(source) && (options.get('mountOptions') ?? '') === mountOptions.join(',')
   )
 }
 
-const byLine = (one: Remark, other: Remark) => one.line - other.line
+const compareLines = (one: MigrationRemark, other: MigrationRemark) => one.line - other.line
 
-/** @returns the volume as modekeep reads it; undefined where it stays what it was */
+/** @returns the volume as modekeep reads it; undefined: it was not changed */
 function rewriteVolume(
-  edits: Edits,
-  { map, line, what }: Found,
-  secrets: readonly Found[],
-  left: Remark[],
-  notes: Remark[],
+  edits: TextEdits,
+  { map, line, what }: ManifestMap,
+  secrets: readonly ManifestMap[],
+  left: MigrationRemark[],
+  notes: MigrationRemark[],
 ): MountRequest | undefined {
-  const name = textOf(entryOf(map, 'driver')) ?? ''
-  if (name === OWN) return undefined
+  const name = readText(findEntry(map, 'driver')) ?? ''
+  if (name === MODEKEEP_DRIVER) return undefined
   const leave = (text: string) => void left.push({ line, what, text })
-  const other = OTHERS.find(({ names }) => names.includes(name))
+  const other = UNSUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
   if (other !== undefined) {
     leave(`driver ${quoted(name)} stays: ${other.why}: ${other.remedy}`)
     return undefined
   }
-  const driver = KNOWN.find(({ names }) => names.includes(name))
+  const driver = SUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
   if (driver === undefined) {
-    const known = KNOWN.flatMap(({ names }) => names).join(', ')
+    const known = SUPPORTED_DRIVERS.flatMap(({ names }) => names).join(', ')
     leave(`driver ${quoted(name)} stays, as it is none of ${known}: "docs/migration.md" says how to write its options`)
     return undefined
   }
-  const secret = secretOf(map)
-  const translated = translate(driver, foreignOf(map, secret !== undefined))
+  const secret = readSecretName(map)
+  const translated = translateVolume(driver, readForeignVolume(map, secret !== undefined))
   if (Array.isArray(translated)) {
     translated.forEach(leave)
     return undefined
@@ -118,79 +118,84 @@ function rewriteVolume(
   translated.left.forEach(leave)
   for (const text of translated.notes) notes.push({ line, what, text })
   if (translated.request === undefined) return undefined
-  if (secret !== undefined && !secrets.some((found) => objectName(found.map) === secret)) {
-    notes.push({ line, what, text: `its Secret ${quoted(secret)} is not here: its type must be ${OWN}` })
+  if (secret !== undefined && !secrets.some(({ map }) => readObjectName(map) === secret)) {
+    notes.push({ line, what, text: `its Secret ${quoted(secret)} is not here: its type must be ${MODEKEEP_DRIVER}` })
   }
   if (what.startsWith('PersistentVolume ')) {
     const text =
       "a PersistentVolume's source cannot be changed where it exists: delete it first (with reclaim policy Retain its data stays), and let its claim bind again"
     notes.push({ line, what, text })
   }
-  write(edits, map, driver, translated)
+  writeVolume(edits, map, driver, translated)
   return translated.request
 }
 
-function foreignOf(map: YAMLMap, hasSecret: boolean): Foreign {
-  const options = entryOf(map, 'options')?.value
-  const pairs = isMap(options) ? options.items.filter(isEntry) : []
+function readForeignVolume(map: YAMLMap, hasSecret: boolean): ForeignVolume {
+  const options = findEntry(map, 'options')?.value
+  const pairs = isMap(options) ? options.items.filter(isMapEntry) : []
   return {
-    fsType: textOf(entryOf(map, 'fsType')),
-    readOnly: textOf(entryOf(map, 'readOnly')) === 'true',
+    fsType: readText(findEntry(map, 'fsType')),
+    readOnly: readText(findEntry(map, 'readOnly')) === 'true',
     hasSecret,
-    options: new Map(pairs.map((pair) => [String(pair.key.value), textOf(pair) ?? ''])),
+    options: new Map(pairs.map((pair) => [String(pair.key.value), readText(pair) ?? ''])),
   }
 }
 
-function secretOf(map: YAMLMap): string | undefined {
-  const reference = entryOf(map, 'secretRef')?.value
-  return isMap(reference) ? textOf(entryOf(reference, 'name')) : undefined
+function readSecretName(map: YAMLMap): string | undefined {
+  const reference = findEntry(map, 'secretRef')?.value
+  return isMap(reference) ? readText(findEntry(reference, 'name')) : undefined
 }
 
-/** The new words in place of the old ones: the first key that told of the source is the one that has it now. */
-function write(
-  edits: Edits,
+/** Rewrites a volume. The first key that described the source is replaced by `source`. */
+function writeVolume(
+  edits: TextEdits,
   map: YAMLMap,
-  driver: KnownDriver,
-  wanted: { fsType: string; source: string; mountOptions: string | undefined; ownership: string | undefined },
+  driver: SupportedDriver,
+  translation: { fsType: string; source: string; mountOptions: string | undefined; ownership: string | undefined },
 ): void {
-  const named = entryOf(map, 'driver')
-  const fsType = entryOf(map, 'fsType')
-  const options = entryOf(map, 'options')?.value
-  if (named === undefined || !isScalar(named.value) || !isMap(options)) return
-  edits.setValue(named.value, OWN)
-  if (fsType === undefined) edits.addAfter(map, named, 'fsType', wanted.fsType)
-  else if (isScalar(fsType.value) && textOf(fsType) !== wanted.fsType) edits.setValue(fsType.value, wanted.fsType)
+  const driverEntry = findEntry(map, 'driver')
+  const fsType = findEntry(map, 'fsType')
+  const options = findEntry(map, 'options')?.value
+  if (driverEntry === undefined || !isScalar(driverEntry.value) || !isMap(options)) return
+  edits.setValue(driverEntry.value, MODEKEEP_DRIVER)
+  if (fsType === undefined) edits.addAfter(map, driverEntry, 'fsType', translation.fsType)
+  else if (isScalar(fsType.value) && readText(fsType) !== translation.fsType)
+    edits.setValue(fsType.value, translation.fsType)
   const values = new Map([
-    ['source', wanted.source],
-    ['mountOptions', wanted.mountOptions],
+    ['source', translation.source],
+    ['mountOptions', translation.mountOptions],
   ])
-  const gone = new Set<unknown>()
-  for (const pair of options.items.filter(isEntry)) {
+  const removed = new Set<unknown>()
+  for (const pair of options.items.filter(isMapEntry)) {
     const key = String(pair.key.value)
-    const fate = driver.options[key]
+    const mapping = driver.options[key]
     const target =
-      fate === undefined || fate.to === 'nothing' ? undefined : fate.to === 'mountOptions' ? fate.to : 'source'
+      mapping === undefined || mapping.to === 'nothing'
+        ? undefined
+        : mapping.to === 'mountOptions'
+          ? mapping.to
+          : 'source'
     const value = target === undefined ? undefined : values.get(target)
     if (target === undefined || value === undefined) {
-      gone.add(pair)
+      removed.add(pair)
       continue
     }
     values.delete(target)
     if (key !== target) edits.setValue(pair.key, target)
-    if (textOf(pair) !== value) edits.setValue(pair.value, value)
-    if (target === 'source' && wanted.ownership !== undefined)
-      edits.addAfter(options, pair, 'ownership', wanted.ownership)
+    if (readText(pair) !== value) edits.setValue(pair.value, value)
+    if (target === 'source' && translation.ownership !== undefined)
+      edits.addAfter(options, pair, 'ownership', translation.ownership)
   }
-  edits.remove(options, gone)
+  edits.remove(options, removed)
 }
 
-/** @returns whether it was one of a known driver's */
-function rewriteSecret(edits: Edits, { map, line, what }: Found, notes: Remark[]): boolean {
-  const type = entryOf(map, 'type')
-  const name = textOf(type) ?? ''
-  const driver = KNOWN.find(({ names }) => names.includes(name))
+/** @returns whether it was the Secret of a supported driver */
+function rewriteSecret(edits: TextEdits, { map, line, what }: ManifestMap, notes: MigrationRemark[]): boolean {
+  const type = findEntry(map, 'type')
+  const name = readText(type) ?? ''
+  const driver = SUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
   if (driver === undefined || !isScalar(type?.value)) return false
-  edits.setValue(type.value, OWN)
+  edits.setValue(type.value, MODEKEEP_DRIVER)
   notes.push({
     line,
     what,
@@ -199,8 +204,8 @@ function rewriteSecret(edits: Edits, { map, line, what }: Found, notes: Remark[]
   return true
 }
 
-/** A rule for each kind of volume. */
-function rulesFor(requests: readonly MountRequest[]): object[] {
+/** Creates a rule for each kind of volume. */
+function createRules(requests: readonly MountRequest[]): object[] {
   return Map.groupBy(requests, ({ fsType }) => fsType)
     .entries()
     .map(([fsType, all]) => {

@@ -4,63 +4,68 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { readRequest } from '../request/request.ts'
 import { kindOf, kinds } from '../volume/index.ts'
 import { nameOf, optionFaults } from '../volume/kind/options.ts'
-import { IDLE_MOUNT_OPTIONS, type KnownDriver } from './drivers.ts'
+import { IDLE_MOUNT_OPTIONS, type SupportedDriver } from './drivers.ts'
 
-/** What somebody wrote for another driver; values as text. */
-export interface Foreign {
+/** A volume of another driver, with its option values as text. */
+export interface ForeignVolume {
   fsType: string | undefined
   readOnly: boolean
   hasSecret: boolean
   options: ReadonlyMap<string, string>
 }
 
-/** What could not be taken over: a sentence of what, why and what to do. */
+/**
+ * A volume translated to modekeep's options. `left` names each part that was not translated, the reason and the remedy.
+ */
 export interface Translation {
   fsType: string
   source: string
-  /** Undefined: there is nothing to write. */
+  /** Undefined: no mount options are needed. */
   mountOptions: string | undefined
   ownership: 'auto' | undefined
   left: string[]
-  /** What to know; nothing is lost. */
+  /** Advice; nothing is lost. */
   notes: string[]
-  /** As modekeep would read it. */
+  /** The request that modekeep reads from the result. */
   request: MountRequest | undefined
 }
 
 const CREDENTIALS = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
 
-const SECRET = /pass|user|key|secret|token|cred/i
+const SECRET_KEY = /pass|user|key|secret|token|cred/i
 
 /**
- * A volume of a known driver as modekeep's. Pure.
- * @returns undefined with the reasons where there is nothing to be mounted
+ * Translates a volume of a supported driver. Pure.
+ * @returns the reasons if it cannot be mounted
  */
-export function translate(driver: KnownDriver, foreign: Foreign): Translation | string[] {
+export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume): Translation | string[] {
   const left: string[] = []
   const notes: string[] = []
   const values = new Map<string, { key: string; value: string }>()
   for (const [key, value] of foreign.options) {
-    const fate = driver.options[key]
-    if (fate === undefined) {
-      const shown = SECRET.test(key) ? ' (its value is not shown)' : ` is ${quoted(value)}`
+    const mapping = driver.options[key]
+    if (mapping === undefined) {
+      const shown = SECRET_KEY.test(key) ? ' (its value is not shown)' : ` is ${quoted(value)}`
       left.push(`option ${quoted(key)}${shown}: ${driver.names[0]} does not read it; it was left out`)
-    } else if (fate.to === 'nothing') {
-      if (!fate.idle?.includes(value.toLowerCase()))
-        left.push(`option ${quoted(key)} is ${quoted(value)}: ${fate.why}; it was left out: ${fate.remedy}`)
-    } else if (values.has(fate.to)) {
+    } else if (mapping.to === 'nothing') {
+      if (!mapping.idle?.includes(value.toLowerCase()))
+        left.push(`option ${quoted(key)} is ${quoted(value)}: ${mapping.why}; it was left out: ${mapping.remedy}`)
+    } else if (values.has(mapping.to)) {
       left.push(
-        `option ${quoted(key)} says what ${quoted(values.get(fate.to)?.key)} says too: it was left out, keep one`,
+        `option ${quoted(key)} says what ${quoted(values.get(mapping.to)?.key)} says too: it was left out, keep one`,
       )
-    } else values.set(fate.to, { key, value })
+    } else values.set(mapping.to, { key, value })
   }
-  const source = sourceOf(driver, (part) => values.get(part)?.value)
+  const source = composeSource(driver, (part) => values.get(part)?.value)
   if (source === undefined)
-    return [`it names no server and directory that ${driver.names[0]} could mount: write ${wantedOf(driver)}`]
-  const { kept, rejected, idle } = sorted(driver.fsType, (values.get('mountOptions')?.value ?? '').split(','))
-  const own = values.get('mountOptions')?.key ?? 'mountOptions'
-  left.push(...rejected.map((why) => `option ${quoted(own)} ${why}`))
-  if (idle.length > 0) notes.push(`option ${quoted(own)} has ${quoted(idle)}, which mount(8) alone reads: left out`)
+    return [
+      `it names no server and directory that ${driver.names[0]} could mount: write ${describeRequiredOptions(driver)}`,
+    ]
+  const { kept, rejected, idle } = sortOptions(driver.fsType, (values.get('mountOptions')?.value ?? '').split(','))
+  const optionsKey = values.get('mountOptions')?.key ?? 'mountOptions'
+  left.push(...rejected.map((why) => `option ${quoted(optionsKey)} ${why}`))
+  if (idle.length > 0)
+    notes.push(`option ${quoted(optionsKey)} has ${quoted(idle)}, which mount(8) alone reads: left out`)
   if (foreign.fsType && foreign.fsType !== driver.fsType)
     notes.push(
       `fsType was ${quoted(foreign.fsType)}, which ${driver.names[0]} does not read: it is ${driver.fsType} now`,
@@ -70,12 +75,14 @@ export function translate(driver: KnownDriver, foreign: Foreign): Translation | 
     source,
     mountOptions: kept.length > 0 ? kept.join(',') : undefined,
     ownership:
-      driver.givesGroup && !kept.some((option) => ['gid', 'noforcegid'].includes(nameOf(option))) ? 'auto' : undefined,
+      driver.appliesGroup && !kept.some((option) => ['gid', 'noforcegid'].includes(nameOf(option)))
+        ? 'auto'
+        : undefined,
     left,
     notes,
     request: undefined,
   }
-  if (driver.givesGroup) notes.push(...groupNotes(translation.ownership))
+  if (driver.appliesGroup) notes.push(...createGroupNotes(translation.ownership))
   if (
     driver.fsType === 'cifs' &&
     !foreign.hasSecret &&
@@ -84,27 +91,30 @@ export function translate(driver: KnownDriver, foreign: Foreign): Translation | 
     left.push(
       'it has no secretRef: a share needs a user; name a Secret of type modekeep/fs with the keys username and password',
     )
-  return checked(translation, foreign)
+  return verifyTranslation(translation, foreign)
 }
 
-function groupNotes(ownership: Translation['ownership']): string[] {
+function createGroupNotes(ownership: Translation['ownership']): string[] {
   if (ownership === undefined) return []
   return [
     'the driver made the pod\'s fsGroup the owner and the group of all files: "ownership: auto" gives the group, with file_mode=0660 and dir_mode=0770 where you write none; add uid= to "mountOptions" if the owner matters',
   ]
 }
 
-function sourceOf({ fsType, options }: KnownDriver, value: (part: string) => string | undefined): string | undefined {
-  const whole = value('source')
-  if (whole !== undefined && whole !== '') return whole
+function composeSource(
+  { fsType, options }: SupportedDriver,
+  value: (part: string) => string | undefined,
+): string | undefined {
+  const source = value('source')
+  if (source !== undefined && source !== '') return source
   const [server, path] = [value('server'), value('path')]
   if (!server || !path || !Object.values(options).some(({ to }) => to === 'server')) return undefined
   const directory = `/${path.replace(/^\/+/, '')}`
   return fsType === 'nfs' ? `${server}:${directory}` : `//${server}${directory}`
 }
 
-/** What a driver's options have to name, for a message. */
-function wantedOf({ options }: KnownDriver): string {
+/** Formats the option names that a driver needs, for a message. */
+function describeRequiredOptions({ options }: SupportedDriver): string {
   const names = (...parts: string[]) => Object.keys(options).filter((key) => parts.includes(options[key]?.to ?? ''))
   const pair = names('server', 'path')
     .map((name) => quoted(name))
@@ -117,8 +127,8 @@ function wantedOf({ options }: KnownDriver): string {
   )
 }
 
-/** Options as modekeep's kind takes them, and what it does not. Values of credentials are not shown. */
-function sorted(fsType: string, options: readonly string[]) {
+/** Splits options into those that modekeep's kind accepts and the others. Values of credentials are not shown. */
+function sortOptions(fsType: string, options: readonly string[]) {
   const rules = kindOf(fsType)?.optionRules()
   const kept: string[] = []
   const rejected: string[] = []
@@ -144,8 +154,8 @@ function sorted(fsType: string, options: readonly string[]) {
   return { kept, rejected, idle }
 }
 
-/** With what modekeep itself says of it. */
-function checked(translation: Translation, { readOnly }: Foreign): Translation {
+/** Adds modekeep's own faults of the result. */
+function verifyTranslation(translation: Translation, { readOnly }: ForeignVolume): Translation {
   const { fsType, source, mountOptions, ownership } = translation
   const options = {
     source,

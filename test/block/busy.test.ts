@@ -5,7 +5,7 @@ import { publish } from '../../src/csi/publish.ts'
 import { unpublish } from '../../src/csi/unpublish.ts'
 import { collectGarbage } from '../../src/heal/garbage.ts'
 import { SystemError } from '../../src/host/host.ts'
-import { expose } from '../../src/metrics/expose.ts'
+import { writeMetrics } from '../../src/metrics/expose.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { mountFindings } from '../../src/operator/doctor/records.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -183,7 +183,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     await expect(stage.unmount('a')).rejects.toThrow('still in use')
     stage.host.inodes = { ...stage.host.inodes, chown: stale }
     let text = ''
-    await expose(fs, stage.session(), '1', (samples) => {
+    await writeMetrics(fs, stage.session(), '1', (samples) => {
       text = samples
     })
     expect(text).toContain('modekeep_mounts{type="ext4",ownership="walk",state="busy"} 1')

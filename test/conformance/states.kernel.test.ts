@@ -3,13 +3,13 @@ import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { VolumeStats } from '../../src/csi/worker-tasks.ts'
 import { formatStats } from '../../src/csi/node-service.ts'
 import { runCsiTask } from '../../src/csi/run-task.ts'
+import type { VolumeStats } from '../../src/csi/worker-tasks.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { type Finding, isUnwell, MOUNT_STATES, type MountState } from '../../src/heal/state.ts'
 import { callLog } from '../../src/log/call-log.ts'
-import { expose } from '../../src/metrics/expose.ts'
+import { writeMetrics } from '../../src/metrics/expose.ts'
 import { heal } from '../../src/operator/actions/heal.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import type { DoctorDocument } from '../../src/operator/doctor/findings.ts'
@@ -236,7 +236,7 @@ const textOf = (document: Document) => render(shown(document).lines(document), N
 
 async function readMetrics({ session }: Stage): Promise<Record<string, number>> {
   let text = ''
-  await expose(fs, session(), '1', (samples) => {
+  await writeMetrics(fs, session(), '1', (samples) => {
     text = samples
   })
   const mounts = parseExposition(text).samples.filter(({ name }) => name === 'modekeep_mounts')

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { withDriverTables } from '../../scripts/docs/migration-tables.ts'
-import { KNOWN, OTHERS } from '../../src/migrate/drivers.ts'
+import { SUPPORTED_DRIVERS, UNSUPPORTED_DRIVERS } from '../../src/migrate/drivers.ts'
 import { ROOT } from './pages.ts'
 
 const page = fs.readFileSync(join(ROOT, 'docs/migration.md'), 'utf8')
@@ -10,8 +10,8 @@ const page = fs.readFileSync(join(ROOT, 'docs/migration.md'), 'utf8')
 describe('the page of migration', () => {
   it('has the keys of each driver as migrate reads them: "npm run docs" writes it', () => {
     expect(page).toBe(withDriverTables(page))
-    for (const { names, options } of KNOWN)
+    for (const { names, options } of SUPPORTED_DRIVERS)
       for (const key of Object.keys(options)) expect(page, `${key} of ${names[0]}`).toContain(`| \`${key}\` |`)
-    for (const { names } of OTHERS) for (const name of names) expect(page).toContain(`\`${name}\``)
+    for (const { names } of UNSUPPORTED_DRIVERS) for (const name of names) expect(page).toContain(`\`${name}\``)
   })
 })

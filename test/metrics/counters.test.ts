@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { appendLine } from '../../src/log/log-file.ts'
-import { count } from '../../src/metrics/counters.ts'
+import { updateCounters } from '../../src/metrics/counters.ts'
 import type { Samples } from '../../src/metrics/samples.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
@@ -16,7 +16,7 @@ const append = (line: string, largest?: number) => appendLine(stage.fs, stage.co
 /** What was counted so far, of one series. */
 function counted(series = 'modekeep_calls_total{verb="mount",outcome="success"}'): number | undefined {
   let counters: Samples = new Map()
-  count(stage.fs, { ...stage.session(), config: stage.config }, (found) => {
+  updateCounters(stage.fs, { ...stage.session(), config: stage.config }, (found) => {
     counters = found
   })
   return counters.get(series)

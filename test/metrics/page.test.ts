@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { FAMILIES, type Family } from '../../src/metrics/families.ts'
+import { FAMILIES, type MetricFamily } from '../../src/metrics/families.ts'
 
 const read = (path: string) => readFileSync(resolve(import.meta.dirname, '../..', path), 'utf8')
 const page = read('docs/metrics.md')
@@ -11,7 +11,7 @@ const alerts = parse(read('driver/observability/alerts.yaml'))
 
 /** Names as a query may use them, and the labels each has there. */
 const known = new Map(
-  Object.entries<Family>(FAMILIES).flatMap(([name, { type, labels }]): [string, string[]][] => {
+  Object.entries<MetricFamily>(FAMILIES).flatMap(([name, { type, labels }]): [string, string[]][] => {
     const own = Object.keys(labels)
     if (type !== 'histogram') return [[name, own]]
     return [
@@ -42,7 +42,7 @@ function faultsOf(query: string): string[] {
 function selectorFaults(name: string, label: string, value: string): string[] {
   if (OF_PROMETHEUS.includes(label)) return []
   if (!known.get(name)?.includes(label)) return [`${name} has no label ${label}`]
-  const values = Object.entries<Family>(FAMILIES).find(([family]) => name.startsWith(family))?.[1].labels[label]
+  const values = Object.entries<MetricFamily>(FAMILIES).find(([family]) => name.startsWith(family))?.[1].labels[label]
   return values === undefined ? [] : value.split('|').filter((one) => !values.includes(one))
 }
 
@@ -50,12 +50,16 @@ describe('the page of metrics', () => {
   it('has exactly the metrics there are, with type and labels', () => {
     const rows = [...page.matchAll(/^\| `(modekeep_\w+)` \| (\w+) \|([^|]*)\|/gm)]
     const documented = rows.map(([, name, type, labels]) => [name, type, labels?.match(/\w+/g) ?? []])
-    const real = Object.entries<Family>(FAMILIES).map(([name, { type, labels }]) => [name, type, Object.keys(labels)])
+    const real = Object.entries<MetricFamily>(FAMILIES).map(([name, { type, labels }]) => [
+      name,
+      type,
+      Object.keys(labels),
+    ])
     expect(documented).toEqual(real)
   })
 
   it('names the values that labels take', () => {
-    const values = Object.entries<Family>(FAMILIES).flatMap(([name, { labels }]) =>
+    const values = Object.entries<MetricFamily>(FAMILIES).flatMap(([name, { labels }]) =>
       Object.entries(labels).flatMap(([label, list]) => (label === 'reason' ? [] : (list ?? []).map((v) => [name, v]))),
     )
     expect(values.filter(([, value]) => !page.includes(`\`${value}\``))).toEqual([])

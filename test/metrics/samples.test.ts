@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { FAMILIES, type Family } from '../../src/metrics/families.ts'
-import { add, observe, type Samples, series, textOf, zeros } from '../../src/metrics/samples.ts'
+import { FAMILIES, type MetricFamily } from '../../src/metrics/families.ts'
+import {
+  addSample,
+  createZeroSamples,
+  formatSamples,
+  formatSeries,
+  observeDuration,
+  type Samples,
+} from '../../src/metrics/samples.ts'
 import { parseExposition } from './exposition.ts'
 
 const FAMILY = '# HELP a_total Text.\n# TYPE a_total counter\n'
@@ -38,7 +45,7 @@ describe('the strict reader of the tests', () => {
 })
 
 describe('names', () => {
-  it.each(Object.entries<Family>(FAMILIES))('%s follows the conventions', (name, { type, help, labels }) => {
+  it.each(Object.entries<MetricFamily>(FAMILIES))('%s follows the conventions', (name, { type, help, labels }) => {
     expect(name).toMatch(/^modekeep_[a-z_]+[a-z]$/)
     expect(name.endsWith('_total')).toBe(type === 'counter')
     expect(name.endsWith('_seconds')).toBe(type === 'histogram')
@@ -49,7 +56,9 @@ describe('names', () => {
 
 describe('the text', () => {
   it('has every series with known labels from the start, and each family whole', () => {
-    const { families, samples } = parseExposition(textOf(new Map([...zeros('gauges'), ...zeros('counters')])))
+    const { families, samples } = parseExposition(
+      formatSamples(new Map([...createZeroSamples('gauges'), ...createZeroSamples('counters')])),
+    )
     const unknown = ['modekeep_info', 'modekeep_mounts']
     expect([...families.keys()]).toEqual(Object.keys(FAMILIES).filter((name) => !unknown.includes(name)))
     expect(new Set(samples.map(({ value }) => value))).toEqual(new Set([0]))
@@ -59,25 +68,25 @@ describe('the text', () => {
   it('gives back what was put in, whatever a label has in it', () => {
     const samples: Samples = new Map()
     const hostile = 'a"b\\c\nd} 1\n# TYPE x counter'
-    add(samples, 'modekeep_mounts', { type: `fuse.${hostile}`, ownership: 'none', state: 'healthy' })
-    const read = parseExposition(textOf(samples)).samples
+    addSample(samples, 'modekeep_mounts', { type: `fuse.${hostile}`, ownership: 'none', state: 'healthy' })
+    const read = parseExposition(formatSamples(samples)).samples
     expect(read.map(({ labels, value }) => [labels.type, value])).toEqual([[`fuse.${hostile}`, 1]])
   })
 
   it('counts an observation in its bucket and in all above', () => {
-    const samples = zeros('counters')
+    const samples = createZeroSamples('counters')
     for (const seconds of [0, 0.01, 0.0101, 5000])
-      observe(samples, 'modekeep_call_duration_seconds', { verb: 'heal' }, seconds)
+      observeDuration(samples, 'modekeep_call_duration_seconds', { verb: 'heal' }, seconds)
     const value = (part: string, labels = {}) =>
-      samples.get(series(`modekeep_call_duration_seconds_${part}`, { verb: 'heal', ...labels }))
+      samples.get(formatSeries(`modekeep_call_duration_seconds_${part}`, { verb: 'heal', ...labels }))
     expect([value('bucket', { le: '0.01' }), value('bucket', { le: '0.03' }), value('bucket', { le: '1000' })]).toEqual(
       [2, 3, 3],
     )
     expect([value('bucket', { le: '+Inf' }), value('count'), value('sum')]).toEqual([4, 4, 5000.0201])
-    expect(() => parseExposition(textOf(samples))).not.toThrow()
+    expect(() => parseExposition(formatSamples(samples))).not.toThrow()
   })
 
   it('leaves out what another version has counted', () => {
-    expect(textOf(new Map([['modekeep_gone_total', 5]]))).toBe('')
+    expect(formatSamples(new Map([['modekeep_gone_total', 5]]))).toBe('')
   })
 })

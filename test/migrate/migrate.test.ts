@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { KNOWN, OTHERS } from '../../src/migrate/drivers.ts'
+import { SUPPORTED_DRIVERS, UNSUPPORTED_DRIVERS } from '../../src/migrate/drivers.ts'
 import { migrate } from '../../src/migrate/migrate.ts'
 import { decideRequest } from '../../src/request/allow.ts'
 import { parseConfig } from '../../src/request/config.ts'
@@ -142,7 +142,7 @@ spec:
     expect(text).toContain('mountOptions: "noperm"\n')
   })
 
-  it.each(OTHERS.flatMap(({ names }) => names))('leaves %s as it is, and says what to use', (driver) => {
+  it.each(UNSUPPORTED_DRIVERS.flatMap(({ names }) => names))('leaves %s as it is, and says what to use', (driver) => {
     const text = pv(driver, 'fsName: myfs\nclusterNamespace: rook')
     const done = migrate(text, 'pv.yaml')
     expect(done.text).toBe(text)
@@ -186,7 +186,7 @@ spec:
 })
 
 describe('what it wrote', () => {
-  const volumes = KNOWN.map(({ names, options, fsType, secretKeys }) => {
+  const volumes = SUPPORTED_DRIVERS.map(({ names, options, fsType, secretKeys }) => {
     const value = {
       source: '//server/share',
       server: 'server',

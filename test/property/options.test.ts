@@ -160,7 +160,9 @@ describe('whatever the options are', () => {
         const text = textOf([...others, ...entriesOf(kept)])
         const result = outcome(text)
         const said =
-          result instanceof Refusal ? result.message + formatReplyLine(createFailureReply(result)) : JSON.stringify(result)
+          result instanceof Refusal
+            ? result.message + formatReplyLine(createFailureReply(result))
+            : JSON.stringify(result)
         expectNoSecret(said, kept)
         const decoded = readSecrets(text)
         for (const { key, bytes } of kept) expect(Buffer.from(decoded.get(key) ?? []).equals(bytes)).toBe(true)

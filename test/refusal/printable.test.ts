@@ -18,7 +18,10 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
     ['in a quoted list', () => quoted([written])],
     ['in a refusal', () => new Refusal(`source ${written} is missing`).message],
     ['in the reply of a refusal', () => JSON.parse(formatReplyLine(createFailureReply(new Refusal(written)))).message],
-    ['in the reply of another error', () => JSON.parse(formatReplyLine(createFailureReply(new Error(written)))).message],
+    [
+      'in the reply of another error',
+      () => JSON.parse(formatReplyLine(createFailureReply(new Error(written)))).message,
+    ],
     ['in a line of the log', () => logLine({ source: written })],
     ['in a cut line of the log', () => logLine({ source: written.repeat(1000) })],
   ])('%s', (_what, show) => {

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { Identity, Node, Registration } from '../../../src/csi/messages.ts'
-import { listen, createUnaryHandlers } from '../../../src/grpc/server.ts'
+import { createUnaryHandlers, listen } from '../../../src/grpc/server.ts'
 import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { expect } from 'vitest'
-import { type CsiTask, CSI_WORKER_VERB } from '../../../src/csi/worker-tasks.ts'
+import { CSI_WORKER_VERB, type CsiTask } from '../../../src/csi/worker-tasks.ts'
 import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
 import { expectSame, snapshot } from '../../crash/volume.ts'
 import { makeTree } from '../../helpers/tree.ts'
@@ -19,7 +19,8 @@ const optionsOf = ([, , options = '']: readonly string[]) => options
 /** The server's order to a worker, which does it and ends, as its input does. */
 function order(on: FaultNode, what: 'publish' | 'unpublish', options = ''): string {
   const about = { volumeId: 'csi-1', directory: target(on) }
-  const job: CsiTask = what === 'publish' ? { do: what, ...about, options, lifecycle: 'inline' } : { do: what, ...about }
+  const job: CsiTask =
+    what === 'publish' ? { do: what, ...about, options, lifecycle: 'inline' } : { do: what, ...about }
   return `${JSON.stringify(job)}\n`
 }
 

@@ -181,8 +181,16 @@ export interface Daemons {
    * @param about names what is asked: as long as one question about it is open, no other one is asked
    */
   answers(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<boolean>
-  /** The same, with whether something was found there; undefined: nothing is said in time. */
-  lookUp(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<'found' | 'not found' | undefined>
+  /**
+   * Looks up parent/name in another process.
+   * @returns 'not asked' where the node has no program for that; undefined where there is no answer in time
+   */
+  lookUp(
+    parent: Handle,
+    name: Name,
+    milliseconds: number,
+    about?: string,
+  ): Promise<'found' | 'not found' | 'not asked' | undefined>
   /** All that were given a path below this directory: also the programs that a daemon has started. */
   below(directory: string): ProcessId[]
   /** SIGKILL to them. */

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import { closing, errorCode, type Handle, type Inodes, isDirectory, SystemError } from '../host/host.ts'
+import type { MountRow } from './mountinfo.ts'
 import { type LookupCaller, lookUpIsolated, remoteFileSystems, silentPaths } from './silence.ts'
 import { mountsFrom } from './tree-location.ts'
 
@@ -25,41 +26,64 @@ export function pathLookups(caller: LookupCaller): PathLookups {
   return {
     isSilent,
     async open(path) {
-      if (isolatesWalks && serversTo(path) === '') {
-        const isCacheable = mountsTo(path).every(({ fsType }) => CACHED_TYPES.test(fsType)) && host.inodes.isCached('/')
-        return openFromCache(caller, path, isCacheable)
-      }
+      if (isolatesWalks && serversTo(path) === '') return openFromCache(caller, path, mountsTo(path))
       // Of a server the cache tells little: it is only asked before whether it responds.
       return (await isSilent(path)) ? undefined : host.inodes.openLinkFree(path)
     },
   }
 }
 
-/** The kernel resolves all names of these from its cache, once they are there. Others check each name, as zfs, vfat and sysfs do. */
-const CACHED_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|devtmpfs|overlay)$/
+/**
+ * Types whose names the kernel resolves from its cache, once they are there. Others check each name, as zfs, vfat and sysfs do,
+ * and so does an overlay of such a type.
+ */
+const CACHED_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|rootfs|devtmpfs|squashfs|erofs|autofs|overlay)$/
 
 /** Lookups that another process makes for one path: mounts made at the same moment, or a full memory, empty the cache. */
 const ATTEMPTS = 3
 
-/** The other process fills the cache, and the open uses the cache alone: nothing in between can make it wait. */
-async function openFromCache({ host }: LookupCaller, path: string, isCacheable: boolean): Promise<Handle | undefined> {
+/**
+ * The other process fills the cache, and the open uses the cache alone: nothing in between can make it wait.
+ * @param mounts that the path leads through
+ */
+async function openFromCache(
+  { host }: LookupCaller,
+  path: string,
+  mounts: readonly MountRow[],
+): Promise<Handle | undefined> {
   const { inodes } = host
   const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
-  let answer: Awaited<ReturnType<typeof lookUpIsolated>>
-  for (let attempt = 0; attempt <= ATTEMPTS; attempt++) {
+  for (let attempt = 0; ; attempt++) {
     try {
       return openLinkFree(path)
     } catch (error) {
       if (errorCode(error) !== 'EAGAIN') throw error
     }
-    if (attempt === (isCacheable ? ATTEMPTS : 1)) break
-    answer = await lookUpIsolated(host, path)
+    if (attempt === ATTEMPTS) return undefined
+    const answer = await lookUpIsolated(host, path)
     if (answer === undefined) return undefined
-  }
-  // A tmpfs caches no name that is missing, and no cache tells that a path leads through a file.
-  if (answer === 'not found')
+    if (answer === 'found' && isCacheable(inodes, path, mounts)) continue
+    try {
+      return openLinkFree(path)
+    } catch (error) {
+      if (errorCode(error) !== 'EAGAIN') throw error
+    }
+    if (answer !== 'not found') return inodes.openLinkFree(path)
+    // A tmpfs caches no name that is missing, and no cache tells that a path leads through a file.
     throw new SystemError('openat2', leadsThroughFile(inodes, path) ? 'ENOTDIR' : 'ENOENT', path)
-  return isCacheable ? undefined : inodes.openLinkFree(path)
+  }
+}
+
+/** Whether the kernel resolves a whole path from its cache after a lookup: it has the flag for that, and each file system allows it. */
+function isCacheable(inodes: Inodes, path: string, mounts: readonly MountRow[]): boolean {
+  if (!inodes.isCached('/')) return false
+  return mounts.every(({ fsType, mountPoint }, index) => {
+    // No name is looked up in a file system that another one covers.
+    if ((mounts[index + 1]?.mountPoint ?? path) === mountPoint) return true
+    if (fsType !== 'overlay' || mountPoint !== '/') return CACHED_TYPES.test(fsType)
+    // Of the node's root no user can exchange the first name. Another overlay may belong to a user.
+    return inodes.isCached(`/${path.split('/')[1]}`)
+  })
 }
 
 function leadsThroughFile(inodes: Inodes, path: string): boolean {

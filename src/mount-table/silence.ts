@@ -44,11 +44,8 @@ async function isBehindLockedDirectory(host: Host, path: string): Promise<boolea
   return !host.inodes.isCached(path) && (await lookUpIsolated(host, path)) === undefined
 }
 
-/** Looks a path up in another process, links included. @returns undefined where it gets no answer */
-export async function lookUpIsolated(
-  { daemons, inodes }: Host,
-  path: string,
-): Promise<'found' | 'not found' | undefined> {
+/** Looks a path up in another process, links included. @returns as `Daemons.lookUp` */
+export async function lookUpIsolated({ daemons, inodes }: Host, path: string): ReturnType<Host['daemons']['lookUp']> {
   using _turn = await lookups.take()
   const root = inodes.openTrusted('/')
   using _ = closing(inodes, root)

@@ -173,3 +173,63 @@ it('a path that is missing, has a link or leads through a file is opened with th
     ])
   }
 })
+
+describe.skipIf(!isRoot)(`a path whose names the kernel does not resolve from its cache${title}`, () => {
+  /** Opens a path and counts the lookups of other processes. */
+  async function openCounting(path: string, host: Host = linuxHost) {
+    let lookups = 0
+    const lookUp: Host['daemons']['lookUp'] = (...args) => {
+      lookups++
+      return host.daemons.lookUp(...args)
+    }
+    const counting = { ...host, daemons: { ...host.daemons, lookUp } }
+    const handle = await pathLookups({ host: counting, isolatesWalks: true }).open(path)
+    if (handle !== undefined) host.inodes.close(handle)
+    return { result: handle === undefined ? 'silent' : 'opened', lookups }
+  }
+
+  it('is opened after one lookup, also where a disk is mounted below such a file system', async () => {
+    const top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-lookups-')))
+    onTestFinished(() => fs.rmSync(top, { recursive: true }))
+    execFileSync('mount', ['-t', 'sysfs', 'none', top])
+    onTestFinished(() => void execFileSync('umount', ['-R', top]))
+    execFileSync('mount', ['-t', 'tmpfs', 'none', `${top}/fs`])
+    fs.mkdirSync(`${top}/fs/data`)
+    const opened = { result: 'opened', lookups: 1 }
+    expect([await openCounting(`${top}/kernel`), await openCounting(`${top}/fs/data`)]).toEqual([opened, opened])
+  })
+
+  /** A node whose root is an overlay. @param isCached whether the cache has `/tmp` after a lookup */
+  function overlayNode(isCached: boolean, lookUp = linuxHost.daemons.lookUp): Host {
+    const openLinkFree = (path: string) => {
+      throw Object.assign(new Error(path), { code: 'EAGAIN' })
+    }
+    const { daemons, inodes, mounts } = linuxHost
+    return {
+      ...linuxHost,
+      daemons: { ...daemons, lookUp },
+      inodes: {
+        ...inodes,
+        cachedOpens: { ...inodes.cachedOpens, openLinkFree },
+        isCached: (path) => path === '/' || isCached,
+      },
+      mounts: { ...mounts, table: () => '21 1 0:19 / / rw,relatime shared:1 - overlay overlay rw\n' },
+    }
+  }
+
+  it('is opened on an overlay of layers whose names are not cached, and not on one that caches them', async () => {
+    expect((await openCounting('/tmp', overlayNode(false))).result).toBe('opened')
+    expect((await openCounting('/tmp', overlayNode(true))).result).toBe('silent')
+  })
+
+  it('is opened on a node that has no program for the lookup', async () => {
+    expect(
+      (
+        await openCounting(
+          '/tmp',
+          overlayNode(true, async () => 'not asked'),
+        )
+      ).result,
+    ).toBe('opened')
+  })
+})

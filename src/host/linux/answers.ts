@@ -1,13 +1,12 @@
 import { execa } from 'execa'
-import type { Handle, Name } from '../host.ts'
+import type { Daemons, Handle, Name } from '../host.ts'
 import { CHILD_OPTIONS, endingOf, within } from './child.ts'
 import { isExecutable, SYSTEM_PATH } from './programs.ts'
 
 /** Where the program finds the directory that it inherits. */
 const PARENT = 3
 
-/** Undefined where it was given up. */
-type Answer = 'found' | 'not found' | undefined
+type Answer = Awaited<ReturnType<Daemons['lookUp']>>
 
 interface Question {
   since: number
@@ -33,7 +32,9 @@ export async function answers(parent: Handle, name: Name, milliseconds: number, 
 /** The same, with whether something was found. */
 export async function lookUp(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<Answer> {
   const known = about === undefined ? undefined : open.get(about)
-  const question = known ?? ask(parent, name)
+  const program = SYSTEM_PATH.map((directory) => `${directory}/stat`).find(isExecutable)
+  if (program === undefined) return 'not asked'
+  const question = known ?? ask(program, parent, name)
   if (question === undefined) return 'found'
   const patience = about !== undefined && silent.has(about) ? Math.min(ONCE_MORE, milliseconds) : milliseconds
   if (about !== undefined && known === undefined) {
@@ -47,9 +48,7 @@ export async function lookUp(parent: Handle, name: Name, milliseconds: number, a
   return answer
 }
 
-function ask(parent: Handle, name: Name): Question | undefined {
-  const program = SYSTEM_PATH.map((directory) => `${directory}/stat`).find(isExecutable)
-  if (program === undefined) return undefined
+function ask(program: string, parent: Handle, name: Name): Question | undefined {
   const path = `/proc/self/fd/${PARENT}/${Buffer.from(name)}`
   // statfs(2) and statx(2): a daemon may answer one and not the other. From a cache comes nothing of the first.
   const children = [['-f', path], [path]].flatMap((args) => {

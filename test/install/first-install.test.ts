@@ -54,6 +54,16 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     expect(dotFiles(world)).toEqual([])
   })
 
+  it('sets the mode of a state directory that is a link', async () => {
+    const world = makeWorld()
+    const state = join(world.root, 'srv/state')
+    mkdirSync(state, { recursive: true, mode: 0o755 })
+    mkdirSync(join(world.root, 'var/lib'), { recursive: true })
+    symlinkSync('../../srv/state', join(world.root, 'var/lib/modekeep'))
+    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    expect({ exitCode, stderr, mode: permissions(state) }).toEqual({ exitCode: 0, stderr: '', mode: 0o700 })
+  })
+
   it('shows the kubelet one new name, once, and never a driver that is not complete', async () => {
     const world = makeWorld()
     const binary = standIn(world, 'a')

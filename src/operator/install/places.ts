@@ -96,7 +96,8 @@ export function makePlaces(site: Site): void {
   }
   make(state, 0o700)
   const { mode = 0o700 } = files.stat(state) ?? {}
-  if ((mode & 0o7777) !== 0o700) act(site, `set the mode of ${state} to 0700`, () => files.chmod(state, 0o700))
+  if ((mode & 0o7777) !== 0o700)
+    act(site, `set the mode of ${state} to 0700`, () => files.chmod(files.realPath(state), 0o700))
   // Only the default prefix is ours to make; one that the configuration names is the operator's.
   if (!configText.includes('"allow"')) {
     const above = dirname(VOLUMES_DIR)

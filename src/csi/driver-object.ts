@@ -1,23 +1,23 @@
 import { readOwned } from '../host/owned-file.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
-/** How the server reads its CSIDriver object. */
+/** Access of the server to its CSIDriver object. */
 export interface ApiAccess {
   /** `HOST:PORT` of the API server. */
   readonly server: string
-  /** The directory that holds the files `token` and `ca.crt` of a service account. */
+  /** Directory with the files `token` and `ca.crt` of a service account. */
   readonly directory: string
 }
 
-/** What the API server says of `podInfoOnMount`: the field of the object, or that no such object exists. */
+/** Value of `podInfoOnMount`, or 'no object' if the CSIDriver object does not exist. */
 export type PodInfoAnswer = boolean | 'no object'
 
 const TIMEOUT_MS = 5000
 const MAX_ANSWER_LENGTH = 1 << 20
 
 /**
- * Reads `podInfoOnMount` of one CSIDriver object. The token is read anew for each request, because kubelet rotates it.
- * @throws {Error} where the API server gives no usable answer
+ * Reads `podInfoOnMount` of one CSIDriver object. Each request reads the token again, because kubelet rotates it.
+ * @throws {Error} if the API server gives no usable answer
  */
 export async function readPodInfoOnMount({ server, directory }: ApiAccess, name: string): Promise<PodInfoAnswer> {
   const token = readAccessFile(`${directory}/token`).toString().trim()
@@ -28,7 +28,7 @@ export async function readPodInfoOnMount({ server, directory }: ApiAccess, name:
   return parsePodInfoOnMount(text, name)
 }
 
-/** Reads the field of an object in JSON. @throws {Error} where the text is another object */
+/** Parses the field of an object in JSON. @throws {Error} if the text is another object */
 export function parsePodInfoOnMount(text: string, name: string): boolean {
   const object: unknown = JSON.parse(text)
   const { kind, metadata, spec } = (object ?? {}) as {
@@ -53,7 +53,7 @@ async function getObject(
   path: string,
   { token, ca }: { token: string; ca: Buffer },
 ): Promise<{ status: number; text: string }> {
-  // Loaded where the server has access to the API only: TLS takes memory.
+  // Loaded only by a server with access to the API, because TLS takes memory.
   const { get } = await import('node:https')
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(server) ?? []

@@ -1,8 +1,8 @@
 import { type Message, protobufPackage } from '../grpc/protobuf.ts'
 
 /**
- * The messages of the Container Storage Interface that a node without a controller needs, by the numbers of its csi.proto.
- * Left out: fields that are neither sent nor read (staging, topology, publish_context). An enumeration is its number.
+ * Messages of the Container Storage Interface for a node without a controller, with the field numbers of its csi.proto.
+ * Fields that are neither sent nor read are left out (staging, topology, publish_context). An enumeration is an int32.
  */
 export const CSI_MESSAGES = {
   /** google.protobuf.BoolValue */
@@ -20,7 +20,7 @@ export const CSI_MESSAGES = {
   NodeGetCapabilitiesResponse: { capabilities: [1, 'NodeServiceCapability', 'repeated'] },
   NodeGetInfoRequest: {},
   NodeGetInfoResponse: { nodeId: [1, 'string'], maxVolumesPerNode: [2, 'int64'] },
-  /** Of VolumeCapability, as AccessMode. */
+  /** Nested in VolumeCapability, as is AccessMode. */
   BlockVolume: {},
   MountVolume: {
     fsType: [1, 'string'],
@@ -49,7 +49,7 @@ export const CSI_MESSAGES = {
   },
 } as const
 
-/** Those of kubelet's plugin registration, v1. */
+/** Messages of kubelet's plugin registration, v1. */
 export const REGISTRATION_MESSAGES = {
   InfoRequest: {},
   PluginInfo: {
@@ -85,7 +85,7 @@ export const Node = {
   NodeGetVolumeStats: method('Node/NodeGetVolumeStats', 'NodeGetVolumeStatsRequest', 'NodeGetVolumeStatsResponse'),
 }
 
-/** What kubelet asks of a plugin whose socket it finds. */
+/** Service that kubelet calls on a plugin's registration socket. */
 export const Registration = {
   GetInfo: registration.method('Registration/GetInfo', 'InfoRequest', 'PluginInfo'),
   NotifyRegistrationStatus: registration.method(

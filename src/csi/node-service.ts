@@ -3,15 +3,14 @@ import { truncateMessage } from '../flexvolume/reply.ts'
 import type { Space } from '../host/inodes.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
 import type { Content, Identity, Node } from './messages.ts'
-import { passesFsGroup } from './older-kubelet.ts'
 import type { PodInfoGuard } from './pod-info.ts'
 import type { PublicationQueue } from './publication-queue.ts'
 import { parsePublishRequest, parseStatsTarget, parseTarget, refuseOutsidePods } from './publish-request.ts'
 import { CallFailure, type CsiTask, type CsiTaskOutcome, type VolumeStats } from './worker-tasks.ts'
 
-/** Who answers. */
+/** Identity of the driver on this node. */
 export interface DriverSettings {
-  /** As a pod's volume and the CSIDriver object name it. */
+  /** Name of the driver in pods' volumes and of the CSIDriver object. */
   readonly name: string
   readonly version: string
   readonly nodeId: string
@@ -27,28 +26,42 @@ export interface CallEvents {
 const GET_VOLUME_STATS = 2
 const VOLUME_CONDITION = 4
 const SINGLE_NODE_MULTI_WRITER = 5
-/** Kubelet hands the pod's fsGroup over, and does not walk itself. */
+/** Kubelet passes the pod's fsGroup to the driver, and does not change the volume's group itself. */
 const VOLUME_MOUNT_GROUP = 6
 
 // csi.proto: VolumeUsage.Unit
 const BYTES = 1
 const INODES = 2
 
-/** In ms. Kubelet waits for two minutes. */
+/** Kubelet waits for two minutes. */
 const MAX_ANSWER_MS = 100_000
-/** Of what a caller gives for an answer, for its way back. */
+/** Part of the caller's deadline that is reserved for the answer's way back. */
 const MAX_RETURN_MS = 2000
 
-/** In performance.now()'s ms, when a call is to be answered at the latest. @param deadline the caller's */
+/** Calculates when a call must be answered, in performance.now()'s milliseconds. @param deadline the caller's */
 export function calculateAnswerTime(deadline: Date | number): number {
-  const left = Number(deadline) - Date.now()
-  return performance.now() + Math.max(0, Math.min(MAX_ANSWER_MS, left - Math.min(MAX_RETURN_MS, left / 4)))
+  const remainingMs = Number(deadline) - Date.now()
+  const answerMs = remainingMs - Math.min(MAX_RETURN_MS, remainingMs / 4)
+  return performance.now() + Math.max(0, Math.min(MAX_ANSWER_MS, answerMs))
 }
 
-/** What answers on the CSI socket. No call does anything to a volume in this process. */
+// By Kubernetes' go.mod: 1.20 and 1.21 have gRPC 1.27, 1.22 has 1.38, 1.23 has 1.40.
+const GRPC_OF_1_23 = 40
+
+/**
+ * Returns whether the calling kubelet passes the pod's fsGroup, as those from 1.23 do. The call itself does not show it,
+ * because the pod may have no fsGroup. Other clients count as newer kubelets.
+ * @param client the call's user agent, such as `grpc-go/1.27.1`
+ */
+export function passesFsGroup(client: string): boolean {
+  const minor = /^grpc-go\/1\.(\d+)\./.exec(client)?.[1]
+  return minor === undefined || Number(minor) >= GRPC_OF_1_23
+}
+
+/** Creates the handlers of the CSI socket. Workers access the volumes; this process never does. */
 export function createNodeHandlers(
   { name, version, nodeId, directory: kubeletDirectory }: DriverSettings,
-  publications: PublicationQueue,
+  queue: PublicationQueue,
   podInfo: Pick<PodInfoGuard, 'assertConfirmed'>,
   events: CallEvents,
 ): grpc.UntypedServiceImplementation {
@@ -56,11 +69,11 @@ export function createNodeHandlers(
   const capabilities = types.map((type) => ({ rpc: { type } }))
 
   async function runTask(
-    job: CsiTask,
+    task: CsiTask,
     namespace: string,
     until: number,
   ): Promise<Exclude<CsiTaskOutcome, { failure: object }>> {
-    const outcome = await publications.answer(job, namespace, until)
+    const outcome = await queue.answer(task, namespace, until)
     if (outcome.failure !== undefined) throw new CallFailure(outcome.failure.code, outcome.failure.message)
     return outcome
   }
@@ -72,10 +85,10 @@ export function createNodeHandlers(
     NodeGetCapabilities: () => ({ capabilities }),
     NodeGetInfo: () => ({ nodeId, maxVolumesPerNode: 0n }),
     async NodePublishVolume(request, until, client) {
-      const { namespace, ...asked } = parsePublishRequest(request, passesFsGroup(client))
-      await refuseOutsidePods(kubeletDirectory, asked.directory)
+      const { namespace, ...publication } = parsePublishRequest(request, passesFsGroup(client))
+      await refuseOutsidePods(kubeletDirectory, publication.directory)
       await podInfo.assertConfirmed()
-      await runTask({ do: 'publish', ...asked }, namespace, until)
+      await runTask({ do: 'publish', ...publication }, namespace, until)
       return {}
     },
     async NodeUnpublishVolume({ volumeId, targetPath }, until) {
@@ -96,7 +109,7 @@ const NO_SPACE = { total: '0', used: '0', available: '0' }
 
 /** Formats the answer to kubelet: the usage, and a condition that is abnormal if the volume has a fault. */
 export function formatStats({ space, trouble }: VolumeStats): Content<'NodeGetVolumeStatsResponse'> {
-  const usage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
+  const formatUsage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
     total: BigInt(total),
     used: BigInt(used),
     available: BigInt(available),
@@ -104,7 +117,10 @@ export function formatStats({ space, trouble }: VolumeStats): Content<'NodeGetVo
   })
   return {
     // Older kubelets discard a condition that comes without a usage.
-    usage: space === undefined ? [usage(BYTES, NO_SPACE)] : [usage(BYTES, space.bytes), usage(INODES, space.inodes)],
+    usage:
+      space === undefined
+        ? [formatUsage(BYTES, NO_SPACE)]
+        : [formatUsage(BYTES, space.bytes), formatUsage(INODES, space.inodes)],
     volumeCondition: { abnormal: trouble !== '', message: trouble },
   }
 }
@@ -115,12 +131,12 @@ type MethodReplies<S> = {
     : never
 }
 
-/** A caller that goes away changes nothing: what was begun goes on, and it will ask again. */
+/** A task continues if its caller disconnects, because kubelet repeats the call. */
 function createHandlers<S extends grpc.ServiceDefinition>(
   { refused }: CallEvents,
   replies: MethodReplies<S>,
 ): grpc.UntypedServiceImplementation {
-  const handler = (
+  const createHandler = (
     name: string,
     reply: (request: unknown, until: number, client: string) => unknown,
   ): grpc.handleUnaryCall<unknown, unknown> => {
@@ -135,7 +151,7 @@ function createHandlers<S extends grpc.ServiceDefinition>(
       }
     }
   }
-  return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, handler(name, reply)]))
+  return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, createHandler(name, reply)]))
 }
 
 function convertError(error: unknown) {

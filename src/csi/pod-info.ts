@@ -10,19 +10,19 @@ export interface PodInfoSources {
   readonly isStated: () => Promise<boolean>
   /** Reads the object. Undefined: the server has no access to the API. */
   readonly readObject: (() => Promise<PodInfoAnswer>) | undefined
-  /** In ms. */
+  /** Returns milliseconds. */
   readonly now: () => number
   readonly log: (level: Level, event: string, facts: Record<string, unknown>) => void
 }
 
-/** Between two checks of a server that publishes. */
+/** Interval between checks of a running server. */
 export const CHECK_INTERVAL_MS = 5 * 60_000
-/** At least so long between two checks that calls cause while publishing is refused. */
+/** Minimum interval between checks that calls cause while publishing is refused. */
 const MIN_RETRY_MS = 5000
 
 /**
- * Knows whether the CSIDriver object says `podInfoOnMount: true`. Without it the author of a PersistentVolume writes the
- * pod's namespace himself, and the node's rules decide by that, so nothing is published until this is confirmed.
+ * Refuses to publish until the CSIDriver object is known to have `podInfoOnMount: true`. Without it the author of a
+ * PersistentVolume could write any namespace into its attributes, and the node's rules depend on the namespace.
  */
 export class PodInfoGuard {
   readonly #sources: PodInfoSources
@@ -35,7 +35,7 @@ export class PodInfoGuard {
     this.#sources = sources
   }
 
-  /** Checks anew, or joins the check that is under way. Never rejects. */
+  /** Starts a check, or joins the running one. Never rejects. */
   check(): Promise<void> {
     this.#running ??= this.#check().finally(() => {
       this.#checkedAt = this.#sources.now()
@@ -64,7 +64,7 @@ export class PodInfoGuard {
       if (answer === 'no object') return this.#set(false, 'there is no such object')
       this.#set(answer, answer ? 'the object says so' : 'the object does not say so')
     } catch (error) {
-      // The last answer holds while the API server is away: only an administrator of the cluster changes the object.
+      // The last answer stays valid while the API server is unreachable: only a cluster administrator changes the object.
       this.#set(this.#isConfirmed, `the object cannot be read: ${messageOf(error)}`)
     }
   }
@@ -73,7 +73,7 @@ export class PodInfoGuard {
     if (isConfirmed === this.#isConfirmed && reason === this.#reason) return
     this.#isConfirmed = isConfirmed
     this.#reason = reason
-    // What the configuration states is no event.
+    // A value from the node's configuration is not logged.
     if (!isConfirmed) this.#sources.log('warn', 'pod-info-unconfirmed', { message: reason })
     else if (this.#sources.readObject !== undefined) this.#sources.log('info', 'pod-info', { message: reason })
   }

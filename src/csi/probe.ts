@@ -4,12 +4,12 @@ import { messageOf } from '../refusal/refusal.ts'
 import { Identity } from './messages.ts'
 import { resolveSocketPaths } from './server.ts'
 
-/** Less than a probe of kubelet's has, so that its event says why. */
+/** Shorter than the timeout of kubelet's probe, so that kubelet's event contains the reason. */
 const PROBE_TIMEOUT_MS = 5000
 
 /**
- * Asks the server of a kubelet directory whether it is well, over the socket that kubelet calls it by.
- * @returns why it is not; undefined for a server that answers
+ * Calls Probe of the server of a kubelet directory, on the socket that kubelet uses.
+ * @returns the server's fault; undefined if it answers
  */
 export async function probeServer(directory: string, name: string): Promise<string | undefined> {
   const { csi, registration } = resolveSocketPaths(directory, name)

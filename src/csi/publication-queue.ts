@@ -3,93 +3,93 @@ import { within } from '../host/linux/child.ts'
 import type { RunningTask, Workers } from '../worker-pool/workers.ts'
 import type { CsiTask, CsiTaskOutcome, CsiTaskProgress, TaskFailure } from './worker-tasks.ts'
 
-/** What is under way at a target. */
-interface RunningCall {
-  readonly job: CsiTask['do']
+/** A task that waits or runs for a target. */
+interface TargetTask {
+  readonly kind: CsiTask['do']
   readonly fingerprint: string
   readonly running: RunningTask<CsiTaskOutcome, CsiTaskProgress>
-  readonly since: number
-  /** Calls that wait for its outcome. */
-  waiting: number
+  readonly startedAt: number
+  /** Number of calls that wait for its outcome. */
+  callers: number
 }
 
-/** What failed while nobody waited for it: the next call for the same hears of it, once. */
+/** A failure that no call waited for. The next identical call reports it, once. */
 interface UnreportedFailure {
   readonly fingerprint: string
   readonly failure: TaskFailure
-  readonly until: number
+  readonly expiresAt: number
 }
 
 const TASK_NAMES = { publish: 'mounting', unpublish: 'unmounting', stats: 'a look' }
 
-/** In ms. Kubelet asks again within two minutes or so, and a reason is true for as long. */
+/** Kubelet repeats a call within about two minutes, and the reason of a failure stays true for that time. */
 const FAILURE_KEPT_MS = 5 * 60_000
 
 /**
- * One job at a time for a target. A call that is repeated joins the job that is under way, and a job goes on though
- * nobody waits for it any more.
+ * Runs one task at a time for each target. A repeated call joins the running task, and a task continues after its callers'
+ * deadlines.
  */
 export class PublicationQueue {
   readonly #workers: Pick<Workers<CsiTask, CsiTaskOutcome, CsiTaskProgress>, 'run'>
   readonly #now: () => number
-  readonly #current = new Map<string, RunningCall>()
+  readonly #current = new Map<string, TargetTask>()
   readonly #unreported = new Map<string, UnreportedFailure>()
 
-  /** @param now ms, for `until` too */
+  /** @param now clock of `until`, in milliseconds */
   constructor(workers: Pick<Workers<CsiTask, CsiTaskOutcome, CsiTaskProgress>, 'run'>, now: () => number) {
     this.#workers = workers
     this.#now = now
   }
 
   /**
-   * @param namespace the pod's, of a publication
-   * @param until when the caller must have an answer
+   * @param namespace the pod's namespace; '' unless the task publishes
+   * @param until deadline of the answer
    */
-  async answer(job: CsiTask, namespace: string, until: number): Promise<CsiTaskOutcome> {
-    const { directory } = job
-    const fingerprint = hashTask(job)
-    for (let at = this.#current.get(directory); at !== undefined; at = this.#current.get(directory)) {
-      if (at.fingerprint === fingerprint) return this.#waitForOutcome(at, until)
-      if (job.do === 'publish' && at.job === 'publish')
-        return createAborted(`another request came first: ${this.#formatState(at)}`)
-      // A pod that goes waits for no walk, and for nobody's look.
-      if (job.do === 'unpublish' && at.job !== 'unpublish') at.running.cancel()
-      if (!(await this.#waitForEnd(at, until))) return createAborted(this.#formatState(at))
+  async answer(task: CsiTask, namespace: string, until: number): Promise<CsiTaskOutcome> {
+    const { directory } = task
+    const fingerprint = hashTask(task)
+    for (let current = this.#current.get(directory); current; current = this.#current.get(directory)) {
+      if (current.fingerprint === fingerprint) return this.#waitForOutcome(current, until)
+      if (task.do === 'publish' && current.kind === 'publish')
+        return createAborted(`another request came first: ${this.#formatState(current)}`)
+      // The deletion of a pod waits neither for a walk nor for a stats call.
+      if (task.do === 'unpublish' && current.kind !== 'unpublish') current.running.cancel()
+      if (!(await this.#waitForEnd(current, until))) return createAborted(this.#formatState(current))
     }
-    const unheard = this.#unreported.get(directory)
-    if (job.do !== 'stats') this.#unreported.delete(directory)
-    if (job.do === 'publish' && unheard?.fingerprint === fingerprint && this.#now() < unheard.until) {
-      return { failure: unheard.failure }
+    const unreported = this.#unreported.get(directory)
+    if (task.do !== 'stats') this.#unreported.delete(directory)
+    if (task.do === 'publish' && unreported?.fingerprint === fingerprint && this.#now() < unreported.expiresAt) {
+      return { failure: unreported.failure }
     }
-    return this.#waitForOutcome(this.#begin(job, fingerprint, namespace), until)
+    return this.#waitForOutcome(this.#begin(task, fingerprint, namespace), until)
   }
 
-  #begin(job: CsiTask, fingerprint: string, namespace: string): RunningCall {
-    const running = this.#workers.run(job, namespace)
-    const current: RunningCall = { job: job.do, fingerprint, running, since: this.#now(), waiting: 0 }
-    this.#current.set(job.directory, current)
+  #begin(task: CsiTask, fingerprint: string, namespace: string): TargetTask {
+    const running = this.#workers.run(task, namespace)
+    const current: TargetTask = { kind: task.do, fingerprint, running, startedAt: this.#now(), callers: 0 }
+    this.#current.set(task.directory, current)
     void running.outcome.then((outcome) => {
-      this.#current.delete(job.directory)
-      // A worker that died has told nothing that a next one would not.
+      this.#current.delete(task.directory)
+      // The failure of a crashed worker says nothing about the volume, so it is not kept.
       const { failure } = outcome
-      if (current.waiting > 0 || job.do !== 'publish' || failure === undefined || failure.code === 'ABORTED') return
-      this.#forgetOld()
-      const until = this.#now() + FAILURE_KEPT_MS
-      this.#unreported.set(job.directory, { fingerprint, failure, until })
+      if (current.callers > 0 || task.do !== 'publish' || failure === undefined || failure.code === 'ABORTED') return
+      this.#removeExpired()
+      const expiresAt = this.#now() + FAILURE_KEPT_MS
+      this.#unreported.set(task.directory, { fingerprint, failure, expiresAt })
     })
     return current
   }
 
-  async #waitForOutcome(current: RunningCall, until: number): Promise<CsiTaskOutcome> {
-    current.waiting++
+  async #waitForOutcome(current: TargetTask, until: number): Promise<CsiTaskOutcome> {
+    current.callers++
     try {
       return (await this.#within(current.running.outcome, until)) ?? createAborted(this.#formatState(current))
     } finally {
-      current.waiting--
+      current.callers--
     }
   }
 
-  async #waitForEnd({ running }: RunningCall, until: number): Promise<boolean> {
+  async #waitForEnd({ running }: TargetTask, until: number): Promise<boolean> {
     return (await this.#within(running.outcome, until)) !== undefined
   }
 
@@ -97,16 +97,18 @@ export class PublicationQueue {
     return within(Math.max(0, until - this.#now()), promise)
   }
 
-  #formatState({ job, running: { progress, isWaiting }, since }: RunningCall): string {
-    const seconds = Math.round((this.#now() - since) / 1000)
+  #formatState({ kind, running: { progress, isWaiting }, startedAt }: TargetTask): string {
+    const seconds = Math.round((this.#now() - startedAt) / 1000)
     const walk = progress === undefined ? '' : ` (${formatWalk(progress)})`
     return isWaiting
       ? `waiting for ${seconds} s, as much else is being mounted: kubelet asks again`
-      : `${TASK_NAMES[job]} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
+      : `${TASK_NAMES[kind]} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
   }
 
-  #forgetOld(): void {
-    for (const [directory, { until }] of this.#unreported) if (until <= this.#now()) this.#unreported.delete(directory)
+  #removeExpired(): void {
+    for (const [directory, { expiresAt }] of this.#unreported) {
+      if (expiresAt <= this.#now()) this.#unreported.delete(directory)
+    }
   }
 }
 
@@ -119,7 +121,7 @@ function createAborted(message: string): CsiTaskOutcome {
   return { failure: { code: 'ABORTED', message } }
 }
 
-/** A job may hold secrets: nothing of it is kept. */
-function hashTask(job: CsiTask): string {
-  return createHash('sha256').update(JSON.stringify(job)).digest('hex')
+/** Hashes a task, because it may contain secrets that must not be kept. */
+function hashTask(task: CsiTask): string {
+  return createHash('sha256').update(JSON.stringify(task)).digest('hex')
 }

@@ -9,16 +9,16 @@ import type { Content } from './messages.ts'
 import { isBelowPods } from './target-path.ts'
 import { createNotPublished } from './worker-tasks.ts'
 
-/** What kubelet asks to be published, as the rest of modekeep knows it. */
+/** Parsed NodePublishVolume request. */
 export interface PublishRequest {
   volumeId: string
   directory: string
-  /** As FlexVolume's options argument: one JSON object of strings, its keys in order. It may hold secrets. */
+  /** FlexVolume's options argument: a JSON object of strings with sorted keys. It may contain secrets. */
   options: string
   lifecycle: Lifecycle
-  /** The access mode allows one target. */
+  /** The access mode allows only one target. */
   isSingleWriter?: true
-  /** The pod's. */
+  /** The pod's namespace. */
   namespace: string
 }
 
@@ -27,7 +27,7 @@ const ACCESS_MODES = [1, 2, 3, 4, 5, 6, 7]
 const READ_ONLY_MODES = [2, 3]
 const SINGLE_NODE_SINGLE_WRITER = 6
 
-/** Kubelet writes below it, over whatever the author wrote, where the CSIDriver object says podInfoOnMount (csi_mounter.go). */
+/** Kubelet overwrites attributes with this prefix if the CSIDriver object has podInfoOnMount (csi_mounter.go). */
 const POD_PREFIX = 'csi.storage.k8s.io/'
 const EPHEMERAL_KEY = `${POD_PREFIX}ephemeral`
 const POD_KEYS: Readonly<Record<string, string>> = {
@@ -36,7 +36,7 @@ const POD_KEYS: Readonly<Record<string, string>> = {
   [`${POD_PREFIX}pod.uid`]: 'kubernetes.io/pod.uid',
 }
 const ACCOUNT_KEY = `${POD_PREFIX}serviceAccount.name`
-/** What a provisioner adds to the volumes that it makes. */
+/** Attribute that a provisioner adds to its volumes. */
 const PROVISIONER_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
 const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
   ['true', 'inline'],
@@ -44,11 +44,14 @@ const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
 ])
 
 /**
- * Reads a NodePublishVolume. Pure. What an option's value may be is the engine's to say.
- * @param givesGroup whether the caller would have handed the group over, if the pod had one
- * @throws {Refusal} with every fault of the call's form
+ * Parses a NodePublishVolume request. Pure. The values of options are checked later, when the options are parsed.
+ * @param isGroupPassed whether the calling kubelet passes the pod's fsGroup, if the pod has one
+ * @throws {Refusal} with every fault of the request
  */
-export function parsePublishRequest(request: Content<'NodePublishVolumeRequest'>, givesGroup = true): PublishRequest {
+export function parsePublishRequest(
+  request: Content<'NodePublishVolumeRequest'>,
+  isGroupPassed = true,
+): PublishRequest {
   const { volumeId, volumeCapability: capability, volumeContext: context } = request
   const tooLong = findSizeFaults(request)
   if (tooLong.length > 0) throw new Refusal(tooLong)
@@ -61,8 +64,8 @@ export function parsePublishRequest(request: Content<'NodePublishVolumeRequest'>
     faults.push(`volume_mount_group is ${quoted(volumeMountGroup)}: kubelet gives a group's number there`)
   }
   const { ownership = 'none' } = context
-  // Without this such a pod would run, and lack the access that its author asks for.
-  if (!givesGroup && volumeMountGroup === '' && ownership !== 'none') {
+  // The pod would otherwise run without access to its volume.
+  if (!isGroupPassed && volumeMountGroup === '' && ownership !== 'none') {
     faults.push(
       `ownership is ${quoted(ownership)}, but this kubelet is older than 1.23 and hands no fsGroup over to CSI drivers: leave ownership out, or use the FlexVolume driver`,
     )
@@ -80,8 +83,8 @@ export function parsePublishRequest(request: Content<'NodePublishVolumeRequest'>
   if (mountOptions.length > 0) options.set('mountOptions', mountOptions.join(','))
   if (fsType !== '') options.set('kubernetes.io/fsType', fsType)
   if (volumeMountGroup !== '') options.set('kubernetes.io/mounterArgs.FsGroup', volumeMountGroup)
-  // Kubelet's maps come in another order each time, and a repeated call is to be known again.
-  const sorted = [...options].sort(([one], [other]) => (one < other ? -1 : 1))
+  // Sorted, because Go's maps have a random order and a repeated call must be recognized.
+  const sorted = [...options].sort(([first], [second]) => (first < second ? -1 : 1))
   return {
     volumeId,
     directory,
@@ -92,7 +95,7 @@ export function parsePublishRequest(request: Content<'NodePublishVolumeRequest'>
   }
 }
 
-/** @throws {Refusal} where nothing of kubelet's pods lies at a target */
+/** @throws {Refusal} if a target is not below kubelet's pods directory */
 export async function refuseOutsidePods(kubeletDirectory: string, directory: string): Promise<void> {
   if (await isBelowPods(kubeletDirectory, directory)) return
   throw new Refusal(
@@ -100,7 +103,7 @@ export async function refuseOutsidePods(kubeletDirectory: string, directory: str
   )
 }
 
-/** Reads what names a volume and where it is published. @throws {Refusal} with every fault */
+/** Parses the volume id and target path of a call. @throws {Refusal} with every fault */
 export function parseTarget(volumeId: string, path: string): string {
   const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, target_path: path })]
   const directory = parseDirectory('target_path', path, faults)
@@ -109,8 +112,8 @@ export function parseTarget(volumeId: string, path: string): string {
 }
 
 /**
- * The same of a look: where nothing can be published, nothing is (csi-sanity asks about `some/path`).
- * @throws {Refusal} with every field that is missing, {CallFailure} NOT_FOUND
+ * Like `parseTarget`, for a stats call. A path where nothing can be published has no volume (csi-sanity uses `some/path`).
+ * @throws {Refusal} with every missing field; {CallFailure} NOT_FOUND for an invalid path
  */
 export function parseStatsTarget(volumeId: string, path: string): string {
   const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, volume_path: path })]
@@ -120,7 +123,7 @@ export function parseStatsTarget(volumeId: string, path: string): string {
   return directory
 }
 
-/** Faults in the lengths of all that is read of a NodePublishVolume, in the thread that answers. */
+/** Checks the lengths of all fields first, because the request is parsed in the thread that answers all calls. */
 function findSizeFaults({
   volumeId,
   volumeCapability,
@@ -128,8 +131,8 @@ function findSizeFaults({
   secrets,
 }: Content<'NodePublishVolumeRequest'>): string[] {
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = volumeCapability?.mount ?? {}
-  const isRead = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT_KEY
-  const fields = Object.entries(volumeContext).filter(([key]) => isRead(key))
+  const isKnown = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT_KEY
+  const fields = Object.entries(volumeContext).filter(([key]) => isKnown(key))
   const flagBytes = mountFlags.reduce((sum, flag) => sum + flag.length + 1, 0)
   const secretBytes = Object.values(secrets).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
   return [
@@ -179,7 +182,7 @@ function findCapabilityFaults(capability: Content<'VolumeCapability'> | undefine
   return faults
 }
 
-/** Of keys that only kubelet writes for a FlexVolume, anybody may write here. */
+/** Refuses unknown attributes. The author may write any key here, even those that only kubelet writes for a FlexVolume. */
 function findKeyFaults(context: Readonly<Record<string, string>>): string[] {
   const foreign = Object.keys(context).filter(
     (key) => !AUTHOR_KEYS.includes(key) && !key.startsWith(POD_PREFIX) && key !== PROVISIONER_KEY,
@@ -188,7 +191,7 @@ function findKeyFaults(context: Readonly<Record<string, string>>): string[] {
   return [`volumeAttributes have unknown ${quoted(foreign)}: the attributes are ${AUTHOR_KEYS.join(', ')}`]
 }
 
-/** The pod that kubelet names; what it has not named is a fault. */
+/** Parses the pod's attributes that kubelet adds. A missing one is a fault. */
 function parsePod(context: Readonly<Record<string, string>>, directory: string, faults: string[]) {
   const lifecycle = LIFECYCLES.get(context[EPHEMERAL_KEY])
   const names = Object.keys(POD_KEYS).filter((key) => !context[key])

@@ -12,30 +12,30 @@ import { orWarn, type Session } from '../store/session.ts'
 import { CallFailure } from './worker-tasks.ts'
 
 /**
- * Mounts as FlexVolume's `mount` does, in a directory that it makes. One that is published with other options stays as
- * it is.
- * @throws {Refusal} with a sentence for the pod's author, {CallFailure} ALREADY_EXISTS; any other error is the system's
+ * Mounts as FlexVolume's `mount` does, and creates the directory.
+ * @throws {Refusal} with a message for the pod's author; {CallFailure} ALREADY_EXISTS if the target is published with other
+ *   options; system errors
  */
 export async function publish(session: Session, request: MountRequest): Promise<void> {
-  let isMade = false
+  let isCreated = false
   try {
     await mount(session, request, (point) => {
-      isMade = prepareTarget(session, request, point)
+      isCreated = prepareTarget(session, request, point)
     })
   } catch (error) {
-    if (isMade) orWarn(session, 'could not remove the target', () => removeCreatedTarget(session, request.directory))
+    if (isCreated) orWarn(session, 'could not remove the target', () => removeCreatedTarget(session, request.directory))
     throw error
   }
 }
 
-/** Call it under the mount's lock. @returns whether it has made the directory */
+/** The caller holds the mount's lock. @returns whether it has created the directory */
 function prepareTarget(session: Session, request: MountRequest, point: MountPoint): boolean {
   const { host } = session
   const record = mountRecords.readUnlessDamaged(session, point.path)
   const stat = statPoint(host, point)
   if (stat === undefined) {
     writeTargetOrigin(session, point.path, 'made')
-    // With a record an interrupted call has removed it, and the mount makes what it needs.
+    // If there is a record, an interrupted call has removed the directory, and the mount creates it again.
     if (record === undefined) host.inodes.createDirectory(point.parent, point.name, DIRECTORY_MODE)
     return record === undefined
   }
@@ -52,18 +52,18 @@ function prepareTarget(session: Session, request: MountRequest, point: MountPoin
   )
 }
 
-/** As it was before a mount that failed. What else has come there stays. */
+/** Removes the directory of a failed mount, if it is empty. */
 function removeCreatedTarget(session: Session, directory: string): void {
   const { host } = session
   using point = openMountPoint(host, directory)
   if (point === undefined) return
   using lock = tryLockTarget(session, point.path)
-  // Another publication of the target has found the directory, and uses it.
+  // Another publication of the target uses the directory.
   if (lock === undefined || mountRecords.has(session, point.path)) return
   succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
 }
 
-/** Without its disk the state directory has no lock, and no other call publishes there. */
+/** Returns an empty lock if the state directory is unusable, because no other call can publish then. */
 function tryLockTarget(session: Session, path: string): Disposable | undefined {
   try {
     return tryHoldPlace(session, mountPlace(session, path))

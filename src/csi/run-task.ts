@@ -9,43 +9,43 @@ import { readStats } from './stats.ts'
 import { unpublish } from './unpublish.ts'
 import { CallFailure, type CsiTask, type CsiTaskOutcome, type FailureCode } from './worker-tasks.ts'
 
-/** Does a job and logs it, as FlexVolume's calls are: one line, and one for each warning. Never throws. */
-export async function runCsiTask(job: CsiTask, process: CallContext): Promise<CsiTaskOutcome> {
-  const { log } = process
+/** Runs a task. Logs one line for it and one for each warning, as for FlexVolume's calls. Never throws. */
+export async function runCsiTask(task: CsiTask, context: CallContext): Promise<CsiTaskOutcome> {
+  const { log } = context
   try {
-    if (job.do === 'stats') return { stats: await readStats(createSession(process), job.directory) }
-    if (job.do === 'publish') notePod(log, job.options)
-    for (const fault of process.configFaults) log.warn(fault)
-    if (job.do === 'publish') await runPublish(job, process)
+    if (task.do === 'stats') return { stats: await readStats(createSession(context), task.directory) }
+    if (task.do === 'publish') notePod(log, task.options)
+    for (const fault of context.configFaults) log.warn(fault)
+    if (task.do === 'publish') await runPublish(task, context)
     else {
-      await unpublish(createSession(process), job.directory, job.driver)
+      await unpublish(createSession(context), task.directory, task.driver)
       log.end('Success')
     }
     return {}
   } catch (error) {
-    // Kubelet may ask for the volume of a pod that is just going.
-    if (!(job.do === 'stats' && error instanceof CallFailure)) log.end('Failure', error)
+    // Kubelet may request stats of a pod that is being deleted.
+    if (!(task.do === 'stats' && error instanceof CallFailure)) log.end('Failure', error)
     return { failure: { code: findFailureCode(error), message: formatMessage(error) } }
   }
 }
 
-async function runPublish(job: Extract<CsiTask, { do: 'publish' }>, process: CallContext): Promise<void> {
-  if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
+async function runPublish(task: Extract<CsiTask, { do: 'publish' }>, context: CallContext): Promise<void> {
+  if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
   let isRepeat = false
   const note: CallLog['note'] = (facts) => {
     if ('decision' in facts) isRepeat = facts.decision === 'ready'
-    process.log.note(facts)
+    context.log.note(facts)
   }
-  const session = createSession({ ...process, log: { ...process.log, note } }, job.options)
-  const request = readAsInvalid(() => readMountRequest(session, job, process))
+  const session = createSession({ ...context, log: { ...context.log, note } }, task.options)
+  const request = readAsInvalid(() => readMountRequest(session, task, context))
   refuseGivenUp(session, request.directory)
-  const publication = { volumeId: job.volumeId, isSingleWriter: job.isSingleWriter === true }
-  await publish(session, { ...request, lifecycle: job.lifecycle, publication })
-  // Kubelet repeats each call about once a minute: a line each time would drive all others out of the log.
-  if (!isRepeat) process.log.end('Success')
+  const publication = { volumeId: task.volumeId, isSingleWriter: task.isSingleWriter === true }
+  await publish(session, { ...request, lifecycle: task.lifecycle, publication })
+  // Kubelet repeats each call about once a minute. Logging each repetition would rotate all other lines out of the log.
+  if (!isRepeat) context.log.end('Success')
 }
 
-/** What the author wrote is at fault, not what the node allows or has. */
+/** Marks refusals of the author's options, which are no fault of the node or its configuration. */
 function readAsInvalid<T>(read: () => T): T {
   try {
     return read()
@@ -66,7 +66,7 @@ function findFailureCode(error: unknown): FailureCode {
   return error instanceof Refusal && !(error instanceof DamagedRecord) ? 'FAILED_PRECONDITION' : 'INTERNAL'
 }
 
-/** What the engine calls options the pod's author wrote as volumeAttributes, and names a secret by another field. */
+/** Replaces FlexVolume's terms in a message: CSI calls options volumeAttributes, and names the secret by another field. */
 function translateToCsi(message: string): string {
   return message
     .replaceAll(/\boption "(?!kubernetes\.io\/)/g, 'volumeAttributes "')

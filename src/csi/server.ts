@@ -24,20 +24,20 @@ import {
 export interface CsiServerSettings extends DriverSettings {
   readonly podInfo: PodInfoGuard
   readonly startWorker: StartWorker<CsiTask, CsiTaskOutcome, CsiTaskProgress>
-  /** Milliseconds for which a worker may report nothing. */
+  /** Time without a report after which a worker is killed. */
   readonly patienceMs: number
   /** Must not throw. */
   readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
 }
 
-/** How long calls under way are waited for at the end, ms. */
+/** Time limit for running calls when the server stops. */
 const DRAIN_MS = 500
-/** Between two looks whether the sockets are where they were made. */
+/** The server checks at this interval whether its sockets still exist. */
 const SOCKET_CHECK_MS = 10_000
 
 const DIRECTORY_MODE = 0o700
 
-/** Where a driver's sockets are: kubelet finds it by the second. */
+/** Resolves the paths of a driver's sockets. Kubelet discovers the driver by the registration socket. */
 export function resolveSocketPaths(directory: string, name: string): { csi: string; registration: string } {
   return {
     csi: join(directory, 'plugins', name, 'csi.sock'),
@@ -46,9 +46,9 @@ export function resolveSocketPaths(directory: string, name: string): { csi: stri
 }
 
 /**
- * Serves until stopped. What workers are at then goes on without it. Only one may run on a node: whoever calls it holds
- * a lock for that.
- * @throws {Refusal} where its sockets cannot be where kubelet looks for them, or are there no longer
+ * Serves until `stop` aborts. Running tasks of workers continue after that. The caller holds a lock that keeps other servers
+ * from running on the node.
+ * @throws {Refusal} if its sockets cannot be created in kubelet's directories, or were removed
  */
 export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): Promise<void> {
   const { directory, name, podInfo, startWorker, patienceMs, log } = settings
@@ -56,26 +56,22 @@ export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): 
   makeSocketDirectories(directory, Object.values(paths).map(dirname))
   for (const path of Object.values(paths)) await removeStaleSocketAt(path)
   const workers = new Workers(startWorker, CSI_WORKER_LIMITS, LOST_CSI_TASK, superviseCsiTasks(patienceMs))
-  const publications = new PublicationQueue(workers, () => performance.now())
+  const queue = new PublicationQueue(workers, () => performance.now())
   const refused = (method: string, code: string, message: string) => log('warn', 'refused', { method, code, message })
   const servers: SocketServer[] = []
   const checking = setInterval(() => void podInfo.check(), CHECK_INTERVAL_MS)
   void podInfo.check()
   try {
     servers.push(
-      await listen(
-        paths.csi,
-        { ...Identity, ...Node },
-        createNodeHandlers(settings, publications, podInfo, { refused }),
-      ),
+      await listen(paths.csi, { ...Identity, ...Node }, createNodeHandlers(settings, queue, podInfo, { refused })),
     )
-    // Kubelet calls as soon as it sees it.
+    // Kubelet calls as soon as the registration socket exists, so it is created last.
     servers.push(await listen(paths.registration, Registration, createRegistrationHandlers(settings, paths.csi)))
     log('info', 'listening', { sockets: Object.values(paths) })
     await waitForStop(servers, stop)
   } finally {
     clearInterval(checking)
-    // First what kubelet finds it by.
+    // Closes the registration socket first.
     await Promise.all(servers.reverse().map((server) => server.close(DRAIN_MS)))
     workers.close()
     log('info', 'closed')
@@ -87,7 +83,7 @@ function createRegistrationHandlers({ name, podInfo, log }: CsiServerSettings, e
   return createUnaryHandlers<typeof Registration>(refused, {
     GetInfo: () => ({ type: 'CSIPlugin', name, endpoint, supportedVersions: ['1.0.0'] }),
     NotifyRegistrationStatus({ pluginRegistered, error }) {
-      // Kubelet publishes from now on, and waits for this check.
+      // Kubelet publishes from now on. Its calls wait for this check.
       void podInfo.check()
       if (pluginRegistered) log('info', 'registered')
       else log('error', 'not-registered', { message: error })
@@ -96,36 +92,36 @@ function createRegistrationHandlers({ name, podInfo, log }: CsiServerSettings, e
   })
 }
 
-/** @throws {Refusal} where kubelet has no such directory, or others could exchange a socket */
-function makeSocketDirectories(root: string, places: readonly string[]): void {
+/** @throws {Refusal} if kubelet's directory is missing, or users other than root could replace a socket */
+function makeSocketDirectories(root: string, directories: readonly string[]): void {
   if (!fs.existsSync(root)) {
     throw new Refusal(`kubelet has no directory ${quoted(root)} here: give its --root-dir as --kubelet-dir`)
   }
-  for (const place of places) {
+  for (const directory of directories) {
     try {
-      makeDirectories(nodeFs, place, DIRECTORY_MODE)
-      openGuardedParent(nodeFs, place)[Symbol.dispose]()
-      if (statPath(place)?.isDirectory()) continue
+      makeDirectories(nodeFs, directory, DIRECTORY_MODE)
+      openGuardedParent(nodeFs, directory)[Symbol.dispose]()
+      if (statPath(directory)?.isDirectory()) continue
     } catch (error) {
       if (!isRefusedPath(error)) throw error
     }
     throw new Refusal(
-      `others than root may write to ${quoted(place)} or a directory above it, or it is a link: make it a directory, chown root and chmod go-w the directories of its path`,
+      `others than root may write to ${quoted(directory)} or a directory above it, or it is a link: make it a directory, chown root and chmod go-w the directories of its path`,
     )
   }
 }
 
-/** A killed server leaves its sockets, and kubelet waits for them. */
+/** Removes the socket of a killed server. */
 async function removeStaleSocketAt(path: string): Promise<void> {
   using parent = openGuardedParent(nodeFs, dirname(path))
   if (await removeStaleSocket(parent, basename(path))) return
   throw new Refusal(`something else is at ${quoted(path)}, or another server listens there: end it, or remove it`)
 }
 
-/** @throws {Refusal} when a socket is not at its place any more: kubelet would never call again */
+/** @throws {Refusal} if a socket was removed, because kubelet cannot call the server any more */
 async function waitForStop(servers: readonly SocketServer[], stop: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const look = setInterval(() => {
+  const timer = setInterval(() => {
     const lost = servers.find(({ path, inode }) => statPath(path)?.ino !== inode)
     if (lost)
       reject(new Refusal(`the socket ${basename(lost.path)} was removed by somebody else: start the server again`))
@@ -135,6 +131,6 @@ async function waitForStop(servers: readonly SocketServer[], stop: AbortSignal):
   try {
     await promise
   } finally {
-    clearInterval(look)
+    clearInterval(timer)
   }
 }

@@ -9,13 +9,13 @@ import type { Session } from '../store/session.ts'
 import { askServed } from '../volume/daemon.ts'
 import { createNotPublished, type VolumeStats } from './worker-tasks.ts'
 
-/** In these states the volume, or what it was, is mounted. */
+/** In these states the volume, or a former version of it, is mounted. */
 const MOUNTED_STATES: ReadonlySet<MountState> = new Set(['healthy', 'changed', 'partial', 'stale', 'in progress'])
 
 /**
- * Reports the state of a published volume, as status, heal and doctor do, and its usage. This process asks nobody who may
- * hang.
- * @throws {CallFailure} NOT_FOUND where modekeep has published nothing
+ * Reads the state of a published volume, as status, heal and doctor do, and its usage. This process
+ * never queries a file system that may be unresponsive.
+ * @throws {CallFailure} NOT_FOUND if modekeep has published nothing at the path
  */
 export async function readStats(session: Session, directory: string): Promise<VolumeStats> {
   using point = openMountPoint(session.host, directory)
@@ -32,11 +32,11 @@ async function readSpace(session: Session, point: MountPoint, record: MountRecor
   const { inodes, daemons } = session.host
   const { stat, doubt } = await askServed(session, point, record)
   if (doubt !== undefined || stat === undefined || stat === 'broken') return undefined
-  // A daemon that lives has not been asked, and statfs(2) asks.
-  const isAnswered =
+  // `askServed` does not query a running daemon, but statfs(2) does, so its response is checked first.
+  const isResponsive =
     isLocalMount(session.host, stat.mountId, point.path) ||
     (await daemons.answers(point.parent, point.name, PATIENCE, `mount ${stat.mountId}`))
-  if (!isAnswered) return undefined
+  if (!isResponsive) return undefined
   const root = inodes.openEntry(point.parent, point.name)
   using _ = closing(inodes, root)
   const { bytes, inodes: files } = inodes.space(root)

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises'
 
 /**
- * Whether a target lies below the pods' directory of kubelet. Another spelling of kubelet's directory, such as a link or a bind
- * mount, is recognized by the inode of its `pods`.
+ * Returns whether a target lies below kubelet's pods directory. Other paths to that directory, such as links and bind mounts,
+ * are recognized by its inode.
  * @param kubeletDirectory kubelet's --root-dir
- * @param path absolute and normal
+ * @param path absolute and normalized
  */
 export async function isBelowPods(kubeletDirectory: string, path: string): Promise<boolean> {
   const pods = `${kubeletDirectory === '/' ? '' : kubeletDirectory}/pods`
@@ -20,7 +20,7 @@ export async function isBelowPods(kubeletDirectory: string, path: string): Promi
   return false
 }
 
-/** A path of kubelet's has one or two directories of this name. */
+/** Kubelet's paths have one or two directories named `pods`. */
 const MAX_PREFIXES = 8
 
 async function findInode(path: string): Promise<string | undefined> {

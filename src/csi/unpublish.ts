@@ -14,17 +14,16 @@ import { isUnreadable } from '../store/record.ts'
 import type { Session } from '../store/session.ts'
 import { CSI_WORKER_VERB } from './worker-tasks.ts'
 
-/** What is known of a target before it is unmounted. */
 interface TargetState {
-  /** False: publish never was there, so nothing is done. */
+  /** If false, nothing was published there, and nothing is done. */
   isPublished: boolean
-  /** Whether its directory goes too. */
+  /** Whether publish created the directory, which is removed then. */
   isMade: boolean
 }
 
 /**
- * Unmounts, and removes the directory if publish made it. A target that publish never was at is a success, and stays as it is. A
- * publication that a worker of an ended server is still at is given up: a pod that goes waits for no walk.
+ * Unmounts a target, and removes the directory if publish created it. Succeeds without a change if nothing was published.
+ * Ends a publication that a worker of an earlier server still runs, because the deletion of a pod waits for no walk.
  * @param driver the name of the driver that kubelet calls
  * @throws as `publish`
  */
@@ -38,7 +37,7 @@ export async function unpublish(session: Session, directory: string, driver = CS
       if (isMade) removeTarget(session.host, point)
       else refuseFilled(session.host, point)
     } catch (error) {
-      // The record goes all the same.
+      // The record is removed in any case.
       failure = error
     }
   })
@@ -65,15 +64,15 @@ function findTarget(session: Session, directory: string, driver: string): Target
     }
   } catch (error) {
     if (!(error instanceof FileError) && !isUnreadable(error)) throw error
-    // A pod goes without the state directory too.
+    // A pod can be deleted without the state directory too.
     return { isPublished: isOfKubelet, isMade: isOfKubelet }
   }
-  // The records may be lost: kubelet's note tells whose volume is mounted there.
+  // The records may be lost. Kubelet's note contains the driver of the volume.
   const isPublished = isOfKubelet && (readDriver(host, path) ?? driver) === driver
   return { isPublished, isMade: point !== undefined && isMounted(statPoint(host, point)) }
 }
 
-/** The driver that kubelet has noted for a CSI volume. */
+/** Reads the driver from kubelet's note of a CSI volume. */
 function readDriver({ files }: Host, path: string): string | undefined {
   return driverIn(files.readForeign(`${dirname(path)}/${CSI_NOTE}`) ?? '')
 }
@@ -89,7 +88,7 @@ function removeTarget({ inodes }: Host, point: MountPoint): void {
   }
 }
 
-/** Kubelet removes an empty directory by itself. @throws {Refusal} where it cannot */
+/** Kubelet removes an empty directory itself. @throws {Refusal} if the directory is not empty */
 function refuseFilled(host: Host, point: MountPoint): void {
   if (findInVolumeDirectory(host, point.path).length > 0) throw createFilledRefusal(point)
 }

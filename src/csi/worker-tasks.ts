@@ -8,20 +8,20 @@ import type { WorkerLimits } from '../worker-pool/schedule.ts'
 import { formatLeft, type Supervision } from '../worker-pool/supervision.ts'
 import type { LostTaskOutcomes } from '../worker-pool/workers.ts'
 
-/** How the executable is called as a worker: by the server alone, which hands jobs to its stdin. */
+/** Internal verb of the executable as a worker, which reads tasks from its stdin. */
 export const CSI_WORKER_VERB = 'csi-worker'
 
-/** What a worker does, one after the other; a line of JSON each. */
+/** A task of a worker process, sent as a line of JSON. */
 export type CsiTask = (
   | { do: 'publish'; volumeId: string; directory: string; options: string; lifecycle: Lifecycle; isSingleWriter?: true }
   | { do: 'unpublish'; volumeId: string; directory: string; driver?: string }
   | { do: 'stats'; volumeId: string; directory: string }
 ) & {
-  /** A worker that had this job before and was killed. */
+  /** The killed worker that had this task before. */
   givenUp?: GivenUpProcess
 }
 
-/** Of gRPC's codes, by name, those that calls are answered with. */
+/** gRPC status codes of failed calls. */
 export type FailureCode =
   | 'INVALID_ARGUMENT'
   | 'NOT_FOUND'
@@ -32,25 +32,25 @@ export type FailureCode =
 
 export interface TaskFailure {
   code: FailureCode
-  /** What the pod's event shows. */
+  /** Text of the pod's event. */
   message: string
 }
 
-/** What there is to say of a published volume. In JSON its numbers are texts. */
+/** Usage and condition of a published volume. JSON has no bigint, so its numbers are strings. */
 export interface VolumeStats {
-  /** Undefined where nobody says. */
+  /** Undefined if the file system does not report its usage. */
   space: Record<'bytes' | 'inodes', Record<keyof Space, string>> | undefined
-  /** In words, what is not well; '' where all is. */
+  /** Description of the volume's fault; '' if it has none. */
   trouble: string
 }
 
-/** Of a failure kubelet and the pod's author hear. */
+/** Outcome of a task. A failure is reported to kubelet and in the pod's events. */
 export type CsiTaskOutcome = { failure?: undefined; stats?: VolumeStats } | { failure: TaskFailure }
 
-/** How far a walk is, told about once a second: of the job, or of another call that it waits for. */
+/** Progress of a walk, about once a second. With `isAnothers` it is the walk of another call that the task waits for. */
 export type CsiTaskProgress = WalkCounts & { isAnothers?: true }
 
-/** What was done is not known: kubelet takes ABORTED for "perhaps", and asks again. */
+/** The result of a lost task is unknown. Kubelet treats ABORTED as an uncertain result and repeats the call. */
 export const LOST_CSI_TASK: LostTaskOutcomes<CsiTaskOutcome> = {
   notStarted: { failure: { code: 'ABORTED', message: 'it was given up before it began' } },
   createExited(how) {
@@ -67,28 +67,29 @@ export const CSI_WORKER_LIMITS: WorkerLimits = {
   minIdle: 0,
 }
 
-/** @param patienceMs for which a worker may report nothing */
+/** @param patienceMs time without a report after which a worker is killed */
 export function superviseCsiTasks(patienceMs: number): Supervision<CsiTask, CsiTaskOutcome> {
   return {
     patienceMs,
-    // The second worker accesses no volume. If it reports nothing either, kubelet repeats the call.
-    retry: (job, givenUp) => (job.givenUp === undefined && job.do !== 'stats' ? { ...job, givenUp } : undefined),
-    createOutcome: (job, silent) => (job.do === 'stats' ? createUnknownStats(formatGivenUp(silent)) : undefined),
-    findOwner: (job) => (job.do === 'stats' ? job.directory : undefined),
+    // The second worker accesses no volume. If it is unresponsive too, kubelet repeats the call.
+    retry: (task, givenUp) => (task.givenUp === undefined && task.do !== 'stats' ? { ...task, givenUp } : undefined),
+    createOutcome: (task, unresponsive) =>
+      task.do === 'stats' ? createUnknownStats(formatGivenUp(unresponsive)) : undefined,
+    findOwner: (task) => (task.do === 'stats' ? task.directory : undefined),
     maxLeft: MAX_LEFT,
-    refuseTooManyLeft(namespace, pids, job) {
-      if (job.do === 'stats') return createUnknownStats(formatLeftProcess(pids[0]))
+    refuseTooManyLeft(namespace, pids, task) {
+      if (task.do === 'stats') return createUnknownStats(formatLeftProcess(pids[0]))
       return { failure: { code: 'FAILED_PRECONDITION', message: formatLeft(namespace, pids) } }
     },
   }
 }
 
-/** The volume itself is not accessed. */
+/** Creates the answer of a stats call that could not access the volume. */
 function createUnknownStats(reason: string): CsiTaskOutcome {
   return { stats: { space: undefined, trouble: `unknown: ${reason}` } }
 }
 
-/** A failure of a code of its own. */
+/** A failure with a status code of its own. */
 export class CallFailure extends Error {
   readonly code: FailureCode
 
@@ -98,7 +99,7 @@ export class CallFailure extends Error {
   }
 }
 
-/** Of a look at a volume that modekeep has not mounted there. */
+/** Creates the failure of a stats call for a volume that modekeep has not mounted there. */
 export function createNotPublished(path: string): CallFailure {
   return new CallFailure('NOT_FOUND', `nothing is published at ${quoted(path)}`)
 }

@@ -17,23 +17,23 @@ import { createFailureReply, type FlexVolumeReply } from './reply.ts'
 export type VolumeCall = Extract<FlexVolumeCall, { verb: 'mount' | 'unmount' }>
 type MountArguments = Pick<Extract<FlexVolumeCall, { verb: 'mount' }>, 'directory' | 'options'>
 
-/** What the process gives a call; the rest of its session comes from the call itself. */
+/** Part of a call's session that the process provides. */
 export interface CallContext
   extends Pick<Session, 'host' | 'config' | 'mayHang' | 'isAlive' | 'limitSilence' | 'givenUp'> {
   log: CallLog
-  /** What is wrong with the node's configuration: a mount is refused then, an unmount is not. */
+  /** Faults of the node's configuration. A mount is refused for them, an unmount is not. */
   configFaults: readonly string[]
-  /** Is told how far a walk is, beside the log. */
+  /** Gets a walk's progress, in addition to the log. */
   progress?(counts: WalkCounts): void
-  /** The same of the walk of another call that this one waits for. */
+  /** Gets the progress of another call's walk that this call waits for. */
   waits?(counts: WalkCounts): void
-  /** A program that gets secrets leaves no core. */
+  /** Is called before secrets are read, so that no core dump contains them. */
   forbidCoreDumps(): void
 }
 
-/** What a call works with. @param options mount's options argument, whose secrets are decoded for the kinds that use them */
-export function createSession(process: CallContext, options = '{}'): Session {
-  const { host, config, mayHang, isAlive, limitSilence, givenUp, log, progress, waits } = process
+/** Creates the session of a call. @param options mount's options argument, whose secrets are decoded when they are used */
+export function createSession(context: CallContext, options = '{}'): Session {
+  const { host, config, mayHang, isAlive, limitSilence, givenUp, log, progress, waits } = context
   return {
     ...(waits && { waits }),
     host,
@@ -54,33 +54,33 @@ export function createSession(process: CallContext, options = '{}'): Session {
   }
 }
 
-/** Reads mount's options argument, for the call's log line too. @throws {Refusal} with every fault of the call */
+/** Reads mount's options argument, and notes pod and source for the call's log line. @throws {Refusal} with every fault */
 export function readMountRequest(
   session: Session,
   { directory, options }: MountArguments,
-  process: CallContext,
+  context: CallContext,
 ): MountRequest {
-  if (options.includes(SECRET_PREFIX)) process.forbidCoreDumps()
+  if (options.includes(SECRET_PREFIX)) context.forbidCoreDumps()
   const request = readRequest(directory, options, session.config, kinds)
   session.note({ pod: request.pod, source: formatSource(request.source) })
   return request
 }
 
-/** For each line of a call: also one that is refused for its options, or for the node's configuration, is a pod's. */
+/** Notes the pod for the log line, so that it is named even if the options or the node's configuration are invalid. */
 export function notePod(log: CallLog, options: string): void {
   log.note({ pod: findPodName(options) })
 }
 
-/** Runs `mount` or `unmount` and logs it: one line, and one for each warning. Never throws. */
-export async function answerVolumeCall(call: VolumeCall, process: CallContext): Promise<FlexVolumeReply> {
-  const { log, configFaults } = process
+/** Runs `mount` or `unmount`. Logs one line for the call and one for each warning. Never throws. */
+export async function answerVolumeCall(call: VolumeCall, context: CallContext): Promise<FlexVolumeReply> {
+  const { log, configFaults } = context
   if (call.verb === 'mount') notePod(log, call.options)
   for (const fault of configFaults) log.warn(fault)
-  const session = createSession(process, call.verb === 'mount' ? call.options : undefined)
+  const session = createSession(context, call.verb === 'mount' ? call.options : undefined)
   try {
     const message =
       call.verb === 'mount'
-        ? await runMount(session, call, process)
+        ? await runMount(session, call, context)
         : await (await import('../mount/unmount.ts')).unmount(session, call.directory)
     log.end('Success')
     return message ? { status: 'Success', message: printable(message) } : { status: 'Success' }
@@ -90,19 +90,19 @@ export async function answerVolumeCall(call: VolumeCall, process: CallContext): 
   }
 }
 
-/** Reports what modekeep chose, which group it did not apply, what it skipped and hid: a Success hides no number. */
-function formatMountMessage({ ownership }: MountRequest, given: MountResult): string | undefined {
-  const isWorthIt = given.why !== undefined && (ownership === 'auto' || given.by === 'none')
-  const chosen = isWorthIt ? `ownership ${given.by}: ${given.why}` : undefined
-  const skipped = given.by === 'walk' ? given.skipped : undefined
-  const message = [chosen, skipped, given.hiddenSubmounts].filter((part) => part !== undefined).join('; ')
+/** Formats the method that modekeep chose, a group that it did not apply, and what it skipped or hid. */
+function formatMountMessage({ ownership }: MountRequest, result: MountResult): string | undefined {
+  const isWorthIt = result.why !== undefined && (ownership === 'auto' || result.by === 'none')
+  const chosen = isWorthIt ? `ownership ${result.by}: ${result.why}` : undefined
+  const skipped = result.by === 'walk' ? result.skipped : undefined
+  const message = [chosen, skipped, result.hiddenSubmounts].filter((part) => part !== undefined).join('; ')
   return message === '' ? undefined : message
 }
 
-/** @returns what modekeep chose where the pod's author left it the choice */
-async function runMount(session: Session, call: MountArguments, process: CallContext): Promise<string | undefined> {
-  if (process.configFaults.length > 0) throw new Refusal(process.configFaults)
-  const request = readMountRequest(session, call, process)
+/** @returns the message of the reply */
+async function runMount(session: Session, call: MountArguments, context: CallContext): Promise<string | undefined> {
+  if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
+  const request = readMountRequest(session, call, context)
   refuseGivenUp(session, request.directory)
   return formatMountMessage(request, await mountAnywhere(session, request))
 }

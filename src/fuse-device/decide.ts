@@ -1,23 +1,25 @@
 import { type BackOff, pause } from '../host/back-off.ts'
 
-/** What is seen of the socket directory. A detached one was removed under a bind mount: nothing can appear in it. */
+/** State of the socket directory. A detached one was removed under a bind mount, and no file can be created in it. */
 export interface ObservedSockets {
   readonly directory: 'present' | 'absent' | 'detached'
-  /** Which socket kubelet.sock is now: another after each restart. */
+  /** Identity of kubelet.sock, which changes with each restart of kubelet. */
   readonly kubelet: string | undefined
-  /** The plugin's own socket is where it was made. */
+  /** Whether the plugin's own socket still exists. */
   readonly own: boolean
 }
 
 export interface PluginState {
   readonly serving: boolean
-  /** The kubelet socket that is being asked, and the one that said yes. */
+  /** Kubelet socket at which a registration is pending. */
   readonly asking: string | undefined
+  /** Kubelet socket at which the plugin is registered. */
   readonly registered: string | undefined
-  /** Streams on which kubelet watches the devices, and since when there is none; ms. */
+  /** Number of streams on which kubelet watches the devices. */
   readonly watchers: number
+  /** Time in milliseconds since which there is no watcher. */
   readonly unwatchedSince: number
-  /** Failures in a row to listen or register while kubelet's socket was the one named. */
+  /** Consecutive failures to listen or register with this kubelet socket. */
   readonly failed: { readonly kubelet: string; readonly times: number; readonly retryAt: number } | undefined
 }
 
@@ -41,25 +43,30 @@ export const INITIAL_STATE: PluginState = {
 }
 
 /**
- * The next thing to do. Decided from what is there, never from how it came about: a missed change is made up for.
- * @param graceMs how long kubelet may take, after it accepted a registration, until it watches
+ * Decides the next action from the current state alone, so that missed events have no effect.
+ * @param graceMs time limit for kubelet to watch the devices after it accepted a registration
  */
-export function decideAction(state: PluginState, view: ObservedSockets, now: number, graceMs: number): PluginAction {
-  if (view.directory === 'detached') return { do: 'give-up' }
+export function decideAction(
+  state: PluginState,
+  observed: ObservedSockets,
+  now: number,
+  graceMs: number,
+): PluginAction {
+  if (observed.directory === 'detached') return { do: 'give-up' }
   // Kubelet empties the directory when it starts.
-  if (state.serving && !view.own) return { do: 'close' }
-  if (view.kubelet === undefined) return { do: 'wait', until: Number.POSITIVE_INFINITY }
+  if (state.serving && !observed.own) return { do: 'close' }
+  if (observed.kubelet === undefined) return { do: 'wait', until: Number.POSITIVE_INFINITY }
   if (state.asking !== undefined) {
-    return state.asking === view.kubelet ? { do: 'wait', until: Number.POSITIVE_INFINITY } : { do: 'abandon' }
+    return state.asking === observed.kubelet ? { do: 'wait', until: Number.POSITIVE_INFINITY } : { do: 'abandon' }
   }
-  if (state.registered === view.kubelet) {
-    // Kubelet dials back once, later, and says nothing when that fails: without a watcher it does not know the plugin.
+  if (state.registered === observed.kubelet) {
+    // Kubelet connects back once, later, and reports no failure of it. Without a watcher the registration has failed.
     const until = state.watchers > 0 ? Number.POSITIVE_INFINITY : state.unwatchedSince + graceMs
     if (now < until) return { do: 'wait', until }
   }
   const { failed } = state
-  if (failed?.kubelet === view.kubelet && now < failed.retryAt) return { do: 'wait', until: failed.retryAt }
-  return { do: state.serving ? 'register' : 'listen', kubelet: view.kubelet }
+  if (failed?.kubelet === observed.kubelet && now < failed.retryAt) return { do: 'wait', until: failed.retryAt }
+  return { do: state.serving ? 'register' : 'listen', kubelet: observed.kubelet }
 }
 
 /** @param random in [0, 1) */

@@ -1,13 +1,12 @@
-/** Where the node has it. */
 export const FUSE_DEVICE = '/dev/fuse'
 
-/** Read and write, for those that are neither its owner nor of its group. */
+/** Read and write permission of other users. */
 const OTHERS_ACCESS = 0o006
 
 /**
- * Containers get the device with the node's mode, and the runtime makes it root's. Only an open by another user would
- * tell for sure: the plugin's own is root's.
- * @returns why not every pod can open it
+ * Explains why only root can open the device. Containers get it with the node's mode, owned by root. The mode is checked,
+ * because the plugin runs as root and can always open the device.
+ * @returns undefined if every user can open it
  */
 export function explainRootOnly(device: string, mode: number): string | undefined {
   if ((mode & OTHERS_ACCESS) === OTHERS_ACCESS) return undefined

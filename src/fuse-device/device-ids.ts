@@ -2,14 +2,14 @@ import { InvalidArgument } from '../grpc/server.ts'
 import { quoted } from '../refusal/refusal.ts'
 import type { Content } from './messages.ts'
 
-/** As a pod's resources name it. */
+/** Name of the resource in pods. */
 export const RESOURCE = 'modekeep/fuse'
 
 const MAX_NAMED = 5
 
 /**
- * The devices that are offered. All are alike. Work on a request is linear in its size, and a request that names more than
- * there is is refused by its length alone.
+ * IDs of the offered devices, which are all alike. Checking a request takes time linear in its size, and one with more IDs
+ * than there are devices is refused by its length alone.
  */
 export class DeviceIds {
   readonly #ids: ReadonlySet<string>
@@ -22,21 +22,21 @@ export class DeviceIds {
     return this.#ids
   }
 
-  /** @throws {InvalidArgument} for a request of more containers than there are devices */
+  /** @throws {InvalidArgument} if the request has more containers than there are devices */
   assertContainers(containers: readonly unknown[]): void {
-    const most = this.#ids.size
-    if (containers.length <= most) return
+    const count = this.#ids.size
+    if (containers.length <= count) return
     throw new InvalidArgument(
-      `the request has ${containers.length} containers, and ${RESOURCE} has ${most} devices: send smaller requests`,
+      `the request has ${containers.length} containers, and ${RESOURCE} has ${count} devices: send smaller requests`,
     )
   }
 
   /** @throws {InvalidArgument} for devices that are not offered */
   assertOffered(requested: readonly string[]): void {
-    const most = this.#ids.size
-    if (requested.length > most) {
+    const count = this.#ids.size
+    if (requested.length > count) {
       throw new InvalidArgument(
-        `the request names ${requested.length} devices of ${RESOURCE}, which has ${most}: name each device once`,
+        `the request names ${requested.length} devices of ${RESOURCE}, which has ${count}: name each device once`,
       )
     }
     const unknown: string[] = []
@@ -48,7 +48,7 @@ export class DeviceIds {
     if (unknown.length > 0) throw new InvalidArgument(`${RESOURCE} has no device ${unknown.join(', ')}`)
   }
 
-  /** Those that must be, then the first that are free. */
+  /** Chooses the required devices, then the first available ones. */
   prefer(request: Content<'ContainerPreferredAllocationRequest'>): { deviceIDs: string[] } {
     const { availableDeviceIDs, mustIncludeDeviceIDs, allocationSize: size } = request
     this.assertOffered(mustIncludeDeviceIDs)

@@ -1,8 +1,8 @@
 import { type Message, protobufPackage } from '../grpc/protobuf.ts'
 
 /**
- * The messages of kubelet's device plugin API v1beta1, by the numbers of its api.proto. Left out: fields the plugin
- * neither sends nor reads (topology, environment, mounts, annotations).
+ * Messages of kubelet's device plugin API v1beta1, with the field numbers of its api.proto. Fields that the plugin neither
+ * sends nor reads are left out (topology, environment, mounts, annotations).
  */
 export const MESSAGES = {
   Empty: {},
@@ -36,7 +36,7 @@ export type Content<N extends keyof typeof MESSAGES> = Message<typeof MESSAGES, 
 
 export const { codec, method } = protobufPackage('v1beta1', MESSAGES)
 
-/** What kubelet asks of a plugin, on the plugin's socket. */
+/** Service that kubelet calls on the plugin's socket. */
 export const DevicePlugin = {
   GetDevicePluginOptions: method('DevicePlugin/GetDevicePluginOptions', 'Empty', 'DevicePluginOptions'),
   ListAndWatch: method('DevicePlugin/ListAndWatch', 'Empty', 'ListAndWatchResponse', true),
@@ -49,10 +49,10 @@ export const DevicePlugin = {
   PreStartContainer: method('DevicePlugin/PreStartContainer', 'PreStartContainerRequest', 'PreStartContainerResponse'),
 }
 
-/** What a plugin asks of kubelet, on kubelet.sock. */
+/** Method that a plugin calls on kubelet.sock. */
 export const Register = method('Registration/Register', 'RegisterRequest', 'Empty')
 
-/** All devices are alike and need no preparation: kubelet need not ask, though it is answered. */
+/** Kubelet need not call GetPreferredAllocation or PreStartContainer, because all devices are alike and need no preparation. */
 export const OPTIONS: Content<'DevicePluginOptions'> = {
   preStartRequired: false,
   getPreferredAllocationAvailable: false,

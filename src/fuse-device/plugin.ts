@@ -10,14 +10,14 @@ import { explainRootOnly } from './device-access.ts'
 import { type DeviceServer, registerPlugin, serveDevices } from './server.ts'
 import { createSocketName, KUBELET_SOCKET, observeSockets, removeStaleSockets } from './sockets.ts'
 
-/** In ms. */
 export interface DevicePluginTiming extends BackOff {
-  /** How long kubelet may take, after it accepted a registration, until it watches. */
+  /** Time limit for kubelet to watch the devices after it accepted a registration. */
   readonly graceMs: number
-  /** Between two looks at the device and, should a change have been missed, at the directory. */
+  /** Interval between checks of the device, and of the directory in case a change was missed. */
   readonly checkMs: number
-  /** How long kubelet may take to answer a registration, and calls under way at the end. */
+  /** Time limit for kubelet to answer a registration. */
   readonly registerMs: number
+  /** Time limit for running calls when a server is closed. */
   readonly drainMs: number
 }
 
@@ -31,9 +31,9 @@ export const DEVICE_PLUGIN_TIMING: DevicePluginTiming = {
 }
 
 export interface DevicePluginSettings {
-  /** Where kubelet.sock is. */
+  /** Directory of kubelet.sock. */
   readonly directory: string
-  /** The device, on the node. */
+  /** Path of the device on the node. */
   readonly device: string
   readonly count: number
   readonly timing: DevicePluginTiming
@@ -42,8 +42,8 @@ export interface DevicePluginSettings {
 }
 
 /**
- * Offers the device to kubelet until stopped, over any number of kubelet's restarts.
- * @throws Error when the directory was removed under a bind mount, where only a new mount helps
+ * Offers the device to kubelet until `stop` aborts, and registers again after restarts of kubelet.
+ * @throws Error if the directory was removed under a bind mount, which only a new mount repairs
  */
 export async function runDevicePlugin(
   { directory, device, count, timing, log }: DevicePluginSettings,
@@ -51,7 +51,7 @@ export async function runDevicePlugin(
 ): Promise<void> {
   const wakeup = new Wakeup()
   const wake = () => wakeup.wake()
-  // Where they fail the regular look remains.
+  // If the watches fail, the regular check remains.
   const watches = new DirectoryWatches(wake, ({ message }) => log('warn', 'watch-failed', { message }))
   let state = INITIAL_STATE
   let server: DeviceServer | undefined
@@ -76,7 +76,7 @@ export async function runDevicePlugin(
     const { unhealthy, restricted } = await examineDevice(device)
     health = unhealthy === undefined ? { healthy: true } : { healthy: false, message: unhealthy }
     nextCheck = performance.now() + timing.checkMs
-    // The devices stay healthy: to a pod that is root they are of use.
+    // A restricted device stays healthy, because pods that run as root can use it.
     if (restricted !== undefined && restricted !== restriction) log('warn', 'restricted', { message: restricted })
     restriction = restricted
     if (before?.healthy === health.healthy) return
@@ -105,7 +105,7 @@ export async function runDevicePlugin(
     }
   }
 
-  /** Not waited for: kubelet may be slow, and may be another one before it answers. */
+  /** Does not wait for the answer, because kubelet may be slow, or restart before it answers. */
   function startRegistration(kubelet: string): void {
     const abort = new AbortController()
     const endpoint = basename(server?.socket.path ?? '')
@@ -162,7 +162,7 @@ export async function runDevicePlugin(
   try {
     while (!stop.aborted) {
       if (performance.now() >= nextCheck) await checkDevice()
-      // Before the look, so that no change falls between the two. The parent tells of the directory's coming.
+      // Watches start before the observation, so that no change is missed. The parent reports that the directory was created.
       watches.follow([directory, dirname(directory)])
       await act(decideAction(state, observeSockets(directory, server?.socket), performance.now(), timing.graceMs))
     }
@@ -173,13 +173,14 @@ export async function runDevicePlugin(
   }
 }
 
-/** What is wrong with a device: for everybody, and for who is not root. */
 export interface DeviceCondition {
+  /** Fault for all users. */
   unhealthy?: string | undefined
+  /** Fault for users other than root. */
   restricted?: string | undefined
 }
 
-/** Only an open tells: the device may lack its kernel module, or be denied by its cgroup. */
+/** Opens the device, because its kernel module may be missing, or the cgroup may deny it. */
 export async function examineDevice(device: string): Promise<DeviceCondition> {
   try {
     await using handle = await open(device, 'r+')

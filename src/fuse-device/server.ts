@@ -4,38 +4,38 @@ import { createUnaryHandlers, listen, type SocketServer } from '../grpc/server.t
 import { DeviceIds, RESOURCE } from './device-ids.ts'
 import { type Content, DevicePlugin, OPTIONS, Register } from './messages.ts'
 
-/** Where a container finds the device, and where FUSE libraries look. */
+/** Path of the device in containers, which FUSE libraries expect. */
 const CONTAINER_PATH = '/dev/fuse'
 
 type DeviceList = Content<'ListAndWatchResponse'>
 type Watcher = grpc.ServerWritableStream<unknown, DeviceList>
 
-/** What is offered. */
+/** Devices that the plugin offers. */
 interface DeviceOffer {
-  /** Each device is the node's one device, so their count only bounds how many containers may have it. */
+  /** Every device is the same device of the node, so the count only limits the containers that may use it. */
   readonly count: number
-  /** As the container runtime finds it. */
+  /** Path of the device on the node. */
   readonly device: string
   isHealthy(): boolean
 }
 
 interface DeviceServerEvents {
-  /** Streams on which the devices are watched now. */
+  /** Is called with the number of streams on which kubelet watches the devices. */
   watchers(count: number): void
   allocated(ids: readonly string[]): void
   refused(method: string, message: string): void
 }
 
-/** The plugin's own socket, what answers on it and who watches the devices there. */
+/** Server on the plugin's own socket. */
 export interface DeviceServer {
   readonly socket: SocketServer
-  /** Tells all who watch how the devices are. */
+  /** Sends the devices' health to all watchers. */
   send(): void
-  /** Ends the watching, waits for calls under way, at most this long; the socket is gone from the directory then. */
+  /** Ends all watches, removes the socket, and waits for running calls for at most `graceMs`. */
   close(graceMs: number): Promise<void>
 }
 
-/** Resolves once connections are accepted. */
+/** Starts the server. Resolves once it accepts connections. */
 export async function serveDevices(
   path: string,
   offer: DeviceOffer,
@@ -72,10 +72,10 @@ export async function serveDevices(
   const socket = await listen(path, DevicePlugin, {
     ...answers,
     ListAndWatch(watcher: Watcher) {
-      const gone = () => {
+      const remove = () => {
         if (watchers.delete(watcher)) events.watchers(watchers.size)
       }
-      for (const event of ['cancelled', 'close', 'finish', 'error']) watcher.on(event, gone)
+      for (const event of ['cancelled', 'close', 'finish', 'error']) watcher.on(event, remove)
       watchers.add(watcher)
       watcher.write(createDeviceList())
       events.watchers(watchers.size)
@@ -88,7 +88,7 @@ export async function serveDevices(
     },
     async close(graceMs) {
       const watching = [...watchers]
-      // Nothing more is told of them.
+      // The end of these streams is not reported.
       watchers.clear()
       const closed = socket.close(graceMs)
       for (const watcher of watching) watcher.end()
@@ -98,8 +98,10 @@ export async function serveDevices(
 }
 
 /**
- * Asks kubelet to call back. A connection for each: kubelet's socket may be another next time.
- * @param endpoint the plugin's socket, a name in the directory of kubelet's. @throws as `ask`, also when aborted
+ * Registers the plugin with kubelet, which then connects to the plugin's socket. Each registration has a connection of its
+ * own, because a restarted kubelet has another socket.
+ * @param endpoint name of the plugin's socket in kubelet's directory
+ * @throws as `callOnce`, also if aborted
  */
 export async function registerPlugin(
   kubelet: string,

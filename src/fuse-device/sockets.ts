@@ -7,23 +7,23 @@ import type { ObservedSockets } from './decide.ts'
 
 export const KUBELET_SOCKET = 'kubelet.sock'
 
-/** Sockets of plugins of this kind, of those that were killed too. */
+/** Returns whether a name is that of a socket of this plugin, running or killed. */
 export const isPluginSocket = (name: string) => PLUGIN_SOCKET.test(name)
 
 const PLUGIN_SOCKET = /^modekeep-fuse-\d+-[0-9a-z]+\.sock$/
 
-/** Another plugin's socket is bound for a moment before it listens. */
+/** Younger sockets are kept, because another plugin may have bound one and not yet listen on it. */
 const MIN_STALE_AGE_MS = 60_000
 
-/** A name's bytes at most: its process id has 7 digits, its time 8 characters and its serial number 3. */
+/** Limit in bytes: the process id has up to 7 digits, the time 8 characters and the serial number 3. */
 export const MAX_SOCKET_NAME = 38
 
 let serial = 0
 
-/** A new name each time: kubelet may still hold a connection to an older socket of the same name. @param now ms */
-export function createSocketName(pid: number, now: number): string {
+/** Creates a new name each time, because kubelet may still have a connection to an older socket of the same name. */
+export function createSocketName(pid: number, nowMs: number): string {
   serial += 1
-  return `modekeep-fuse-${pid}-${now.toString(36)}${serial.toString(36)}.sock`
+  return `modekeep-fuse-${pid}-${nowMs.toString(36)}${serial.toString(36)}.sock`
 }
 
 /** @param own path and inode of the plugin's socket */
@@ -31,25 +31,25 @@ export function observeSockets(
   directory: string,
   own: { path: string; inode: bigint | undefined } | undefined,
 ): ObservedSockets {
-  const place = statPath(directory)
-  if (place === undefined) return { directory: 'absent', kubelet: undefined, own: false }
+  const stat = statPath(directory)
+  if (stat === undefined) return { directory: 'absent', kubelet: undefined, own: false }
   const kubelet = statPath(join(directory, KUBELET_SOCKET))
   return {
-    directory: place.nlink === 0n ? 'detached' : 'present',
-    // Inode numbers are used again at once, on some file systems.
+    directory: stat.nlink === 0n ? 'detached' : 'present',
+    // Some file systems reuse inode numbers at once.
     kubelet: kubelet?.isSocket() ? `${kubelet.ino}:${kubelet.ctimeNs}` : undefined,
     own: own !== undefined && statPath(own.path)?.ino === own.inode,
   }
 }
 
-/** Removes sockets that a killed plugin of this kind left. @returns their names. @throws {SystemError} as `openGuardedParent` */
-export async function removeStaleSockets(directory: string, now: number): Promise<string[]> {
+/** Removes sockets that killed plugins left. @returns their names @throws {SystemError} as `openGuardedParent` */
+export async function removeStaleSockets(directory: string, nowMs: number): Promise<string[]> {
   using parent = openGuardedParent(nodeFs, directory)
   const names = fs.readdirSync(parent.at('.')).filter(isPluginSocket)
   const removed: string[] = []
   for (const name of names) {
     const stat = statPath(parent.at(name))
-    if (stat === undefined || now - Number(stat.mtimeMs) < MIN_STALE_AGE_MS) continue
+    if (stat === undefined || nowMs - Number(stat.mtimeMs) < MIN_STALE_AGE_MS) continue
     if (await removeStaleSocket(parent, name)) removed.push(name)
   }
   return removed

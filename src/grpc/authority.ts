@@ -10,18 +10,18 @@ const PADDED = 0x8
 const PRIORITY = 0x20
 
 /**
- * Kubelet before 1.26 gives the socket's path as `:authority`, which HTTP/2 forbids and Node's server refuses. In such
- * a header each slash becomes a dash, which is allowed and says nothing to a gRPC server.
+ * Kubelet before 1.26 sends the socket's path as `:authority`, which HTTP/2 forbids and Node's server rejects. This stream
+ * replaces each slash in such a header by a dash, which is valid. A gRPC server ignores the value.
  */
 export function acceptPathAsAuthority(connection: Socket): Duplex {
   const readable = new AuthorityFilter()
   connection.on('error', (error) => readable.destroy(error))
   connection.on('close', () => readable.destroy())
-  // Its types know only the streams of the web.
+  // The types of Duplex.from accept only web streams.
   return Duplex.from({ readable: connection.pipe(readable), writable: connection } as never)
 }
 
-/** Passes a client's HTTP/2 bytes on, frame by frame. */
+/** Forwards a client's HTTP/2 bytes frame by frame, with valid `:authority` headers. */
 class AuthorityFilter extends Transform {
   #rest = Buffer.alloc(0)
   #seen = 0
@@ -38,7 +38,7 @@ class AuthorityFilter extends Transform {
     done()
   }
 
-  /** @returns the size of what comes next; 0: not known yet */
+  /** @returns the size of the next frame; 0 until its header is complete */
   #next(): number {
     if (this.#seen === 0) return PREFACE_SIZE
     return this.#rest.length < FRAME_HEADER_SIZE ? 0 : FRAME_HEADER_SIZE + this.#rest.readUIntBE(0, 3)
@@ -47,7 +47,7 @@ class AuthorityFilter extends Transform {
 
 function replaceSlashesInHeaders(frame: Buffer): void {
   const flags = frame[4] ?? 0
-  // A block in several frames: no kubelet's is that long.
+  // Kubelet's headers never need several frames.
   if (!(flags & END_HEADERS)) return
   const padding = flags & PADDED ? (frame[FRAME_HEADER_SIZE] ?? 0) : 0
   const start = FRAME_HEADER_SIZE + (flags & PADDED ? 1 : 0) + (flags & PRIORITY ? 5 : 0)

@@ -3,7 +3,7 @@ import { nodeFs } from '../host/node-fs.ts'
 import { type PathHandle, withKnownPath } from '../host/path-handle.ts'
 import { openOwnSocket } from './socket.ts'
 
-/** Calls over a unix socket, by one connection that is made when it is needed, and again after its end. */
+/** Calls methods over a unix socket. Connects at the first call, and reconnects after the connection has ended. */
 export class GrpcClient implements Disposable {
   readonly #path: string
   readonly #socket: PathHandle
@@ -14,22 +14,22 @@ export class GrpcClient implements Disposable {
     this.#path = path
     this.#socket = openOwnSocket(path)
     this.#client = new grpc.Client(`unix:${this.#socket.link}`, grpc.credentials.createInsecure(), {
-      // Another client's connection may be to another socket by a handle of the same number.
+      // Handles are reused, so another client's connection to the same link may lead to another socket.
       'grpc.use_local_subchannel_pool': 1,
       'grpc.default_authority': 'localhost',
       'grpc.enable_channelz': 0,
-      // Who answers here is started again in a moment, or not at all.
+      // The servers on these sockets restart within a moment, or not at all.
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 1000,
     })
   }
 
-  /** The socket has no name any more: a server that was started again listens on another one. */
+  /** The socket was removed: a restarted server listens on another one. */
   get isStale(): boolean {
     return nodeFs.fstatSync(this.#socket.fd).nlink === 0
   }
 
-  /** @throws {grpc.ServiceError} where no answer comes in time, a fault, or `stop` is aborted */
+  /** @throws {grpc.ServiceError} if the call fails, no answer comes in time, or `stop` aborts */
   call<Request, Reply>(
     method: grpc.MethodDefinition<Request, Reply>,
     request: Request,
@@ -60,8 +60,8 @@ export class GrpcClient implements Disposable {
 
 /**
  * Makes one call over a unix socket, on a connection of its own.
- * @param stop aborts it
- * @throws {SystemError} as `openOwnSocket`; {grpc.ServiceError} where no answer comes in time, or a fault
+ * @param stop aborts the call
+ * @throws {SystemError} as `openOwnSocket`; {grpc.ServiceError} if the call fails or no answer comes in time
  */
 export async function callOnce<Request, Reply>(
   path: string,

@@ -6,10 +6,10 @@ import {
 } from '@bufbuild/protobuf/wkt'
 import type { MethodDefinition } from '@grpc/grpc-js'
 
-/** A field by its number, with a type of proto3 or a message of the same package. The keys of a map are texts. */
+/** A field: its number, and a scalar type of proto3 or a message of the same package. The keys of a map are strings. */
 type Field = readonly [number: number, type: string, many?: 'repeated' | 'map']
 
-/** Messages of a package, by name; their fields by the names that TypeScript gives them, `allocationSize`. */
+/** Messages of a package by name. Their fields have TypeScript's names, such as `allocationSize`. */
 export type Messages = Readonly<Record<string, Readonly<Record<string, Field>>>>
 
 interface Scalars {
@@ -23,10 +23,10 @@ interface Scalars {
 
 type Value<M extends Messages, T> = T extends keyof Scalars ? Scalars[T] : T extends keyof M ? Message<M, T> : never
 
-/** One message may be left out; a scalar never is, as proto3 has it. */
+/** A message may be undefined; a scalar never is, because proto3 has defaults. */
 type Single<M extends Messages, T> = T extends keyof Scalars ? Scalars[T] : Value<M, T> | undefined
 
-/** The value of a message of scalars, messages, lists and maps: every field is there. */
+/** Value of a message. Every field of it is present. */
 export type Message<M extends Messages, N extends keyof M> = {
   [F in keyof M[N]]: M[N][F] extends readonly [number, infer T, infer Many]
     ? Many extends 'map'
@@ -35,7 +35,7 @@ export type Message<M extends Messages, N extends keyof M> = {
     : Single<M, M[N][F][1]>
 }
 
-/** The codecs of a package's messages, and of its methods as gRPC takes them. */
+/** Creates the codecs of a package's messages, and the definitions of its methods for gRPC. */
 export function protobufPackage<M extends Messages>(name: string, messages: M) {
   const file = create(FileDescriptorProtoSchema, {
     name,
@@ -54,7 +54,7 @@ export function protobufPackage<M extends Messages>(name: string, messages: M) {
     if (schema === undefined) throw new Error(`no message ${message} in ${name}`)
     return {
       encode: (value: Message<M, N>) => Buffer.from(toBinary(schema, create(schema, value))),
-      /** Fields that are not in the table are passed over. @throws Error for bytes that are not a message */
+      /** Ignores fields that are not in the table. @throws Error if the bytes are no such message */
       decode: (bytes: Uint8Array) => fromBinary(schema, bytes) as unknown as Message<M, N>,
     }
   }
@@ -98,7 +98,7 @@ function createFieldType(space: string, type: string) {
   return { type: FieldDescriptorProto_Type.MESSAGE, typeName: `${space}.${type}` }
 }
 
-/** On the wire a map is a list of such messages. */
+/** Creates the message type of a map's entries: on the wire a map is a list of them. */
 function createMapEntry(space: string, field: string, [, type, many]: Field) {
   if (many !== 'map') return []
   const label = FieldDescriptorProto_Label.OPTIONAL

@@ -12,27 +12,27 @@ import { statPath } from './socket.ts'
 
 const OTHERS_MASK = 0o077
 
-/** A request that names what is not there, or asks for what cannot be: INVALID_ARGUMENT for the caller. */
+/** An error of the request. The caller gets the status INVALID_ARGUMENT. */
 export class InvalidArgument extends Error {}
 
-/** A gRPC server on a unix socket to which only its own user can connect, and root. */
+/** A gRPC server on a unix socket to which only its own user and root can connect. */
 export interface SocketServer {
   readonly path: string
   readonly inode: bigint | undefined
-  /** Waits for calls under way, at most this long; the socket is gone from its directory then. */
+  /** Removes the socket, and waits for running calls for at most `graceMs`. */
   close(graceMs: number): Promise<void>
 }
 
 /**
- * Resolves once connections are accepted. The socket is bound, and removed, below its directory's handle.
- * @throws {SystemError} as `openGuardedParent`; the system's error, with nothing left behind
+ * Starts a server. Resolves once it accepts connections. The socket is bound and removed below its directory's handle.
+ * @throws {SystemError} as `openGuardedParent`; system errors, after which no socket is left
  */
 export async function listen(
   path: string,
   service: grpc.ServiceDefinition,
   handlers: grpc.UntypedServiceImplementation,
 ): Promise<SocketServer> {
-  // Held until the listener is closed, which removes the socket by the path that it was bound with.
+  // Open until the listener is closed, because closing removes the socket by the path that it was bound with.
   const parent = openGuardedParent(nodeFs, dirname(path))
   const bound = parent.at(basename(path))
   const server = new grpc.Server({ 'grpc.enable_channelz': 0 })
@@ -46,7 +46,7 @@ export async function listen(
     injector.injectConnection(acceptPathAsAuthority(socket))
   })
   try {
-    // The socket is made within listen, with the mode that the umask leaves: there is no moment for others to connect.
+    // listen creates the socket with the umask's mode, so that other users can connect at no time.
     const umask = process.umask(OTHERS_MASK)
     listener.listen(bound)
     process.umask(umask)
@@ -67,7 +67,7 @@ export async function listen(
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()))
       clearTimeout(timer)
       server.forceShutdown()
-      // gRPC knows nothing of a client that has not spoken yet, and the listener waits for each.
+      // The listener waits for every connection, also for those on which gRPC has received nothing yet.
       for (const socket of connections) socket.destroy()
       await closed
       parent[Symbol.dispose]()
@@ -75,9 +75,9 @@ export async function listen(
   }
 }
 
-/** Whether root has connected, or the user of this process. Anybody else can where the socket's mode was opened. */
+/** Returns whether the peer is root or this process's user. Other users can connect if the socket's mode was changed. */
 function isTrusted(socket: net.Socket): boolean {
-  // Node tells the descriptor in no other way.
+  // Node has no public way to read the descriptor.
   const { _handle } = socket as { _handle?: { fd?: number } }
   const user = peerUser(_handle?.fd ?? -1)
   return user !== undefined && (user === 0 || user === process.geteuid?.())
@@ -87,7 +87,7 @@ type UnaryReplies<S> = {
   [N in keyof S]?: S[N] extends grpc.MethodDefinition<infer I, infer O> ? (request: I) => O : never
 }
 
-/** Handlers of calls with one request and one answer. @param refused is told of each call that fails */
+/** Creates handlers of calls with one request and one answer. @param refused is called for each call that fails */
 export function createUnaryHandlers<S extends grpc.ServiceDefinition>(
   refused: (method: string, message: string) => void,
   replies: UnaryReplies<S>,

@@ -1,16 +1,15 @@
 import { setTimeout } from 'node:timers/promises'
 
-/** Lets one waiter sleep until there is something to do. A wake that comes while nobody sleeps is kept. */
+/** Lets one waiter sleep until `wake` is called. A wake without a sleeper ends the next sleep at once. */
 export class Wakeup {
-  #due = new AbortController()
+  #awake = new AbortController()
 
   wake(): void {
-    this.#due.abort()
+    this.#awake.abort()
   }
 
-  /** @param ms the longest sleep */
-  async sleep(ms: number): Promise<void> {
-    await setTimeout(ms, undefined, { signal: this.#due.signal }).catch(() => {})
-    this.#due = new AbortController()
+  async sleep(maxMs: number): Promise<void> {
+    await setTimeout(maxMs, undefined, { signal: this.#awake.signal }).catch(() => {})
+    this.#awake = new AbortController()
   }
 }

@@ -86,7 +86,13 @@ describe('the page of CSI', () => {
   })
 
   it('has the limits that hold', () => {
-    expect(CSI_WORKER_LIMITS).toEqual({ quick: 4, longAfterMs: 5000, ofAKind: 16, ofANamespace: 8, warm: 0 })
+    expect(CSI_WORKER_LIMITS).toEqual({
+      maxQuick: 4,
+      longAfterMs: 5000,
+      maxPerKind: 16,
+      maxPerNamespace: 8,
+      minIdle: 0,
+    })
     expect(page).toMatch(/At most four jobs are at work at a time, but one that takes longer than 5 s/)
     expect(page).toMatch(
       /16 publications, 16 unpublications and 16 looks at a time, and at most 8 publications of one namespace/,

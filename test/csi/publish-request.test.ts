@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Content } from '../../src/csi/messages.ts'
-import { passesFsGroup } from '../../src/csi/older-kubelet.ts'
+import { passesFsGroup } from '../../src/csi/node-service.ts'
 import { parsePublishRequest, parseStatsTarget, parseTarget } from '../../src/csi/publish-request.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'

@@ -25,6 +25,7 @@ const VARYING: readonly [RegExp, string][] = [
   [/\b(text-)?[0-9a-f]{8,32}(\.[0-9a-f]+)*-[0-9a-f]+-[0-9a-f]+\b/g, '<volume>'],
   [/("(?:pid|ms|durationMs|device|inode|mountId|uptime|seconds|startedAt|[a-z]*Ms)": ?)[\d.]+/gi, '$1<number>'],
   [/("(?:available|total|used)": ?)"\d+"/g, '$1<number>'],
+  [/"stack":"(?:[^"\\]|\\.)*"/g, '"stack":"<stack>"'],
   [/\b\d+(\.\d+)? ?(ms|s)\b/g, '<duration>'],
   [/^(modekeep_\S*(?:seconds|bytes)\S*) .*/gm, '$1 <value>'],
   // Columns are as wide as the paths of the run.

@@ -19,7 +19,7 @@ const [gauge, counter, histogram] = [createFamily('gauge'), createFamily('counte
 const CALLS = ['mount', 'unmount', 'apply', 'restore', 'heal', 'gc', 'map']
 const WALKS = ['mount', 'unmount', 'apply', 'restore']
 
-/** In the order of the page. Names include the unit, a base unit (Prometheus' conventions). */
+/** Families in the order of the page. A name includes its base unit (Prometheus' conventions). */
 export const FAMILIES = {
   modekeep_info: gauge('Always 1: the version of modekeep.', { version: undefined }),
   modekeep_mounts: gauge('Volumes on record as mounted, by kind, how their group is given, and their state.', {

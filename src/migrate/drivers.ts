@@ -1,4 +1,4 @@
-/** How an option of another driver is translated. */
+/** Translation of an option of another driver. */
 export type OptionMapping =
   /** The option is the whole source. */
   | { to: 'source' }

@@ -54,7 +54,7 @@ export function readManifest(text: string, file: string): Manifest {
     visit(document, {
       Map(_key, map, path) {
         assertUniqueKeys(map)
-        if (readText(findEntry(map, 'kind')) === 'Secret' && isScalar(findEntry(map, 'type')?.value)) {
+        if (readScalar(findEntry(map, 'kind')) === 'Secret' && isScalar(findEntry(map, 'type')?.value)) {
           manifest.secrets.push({ line: findLine(map), what: formatOwner([...path, map]), map })
         }
       },
@@ -108,7 +108,7 @@ export function findEntry(map: YAMLMap, key: string): MapEntry | undefined {
 }
 
 /** Returns a scalar as its author wrote it; undefined: missing, or not a scalar. */
-export function readText(entry: MapEntry | undefined): string | undefined {
+export function readScalar(entry: MapEntry | undefined): string | undefined {
   if (!isScalar(entry?.value)) return undefined
   const { value, source } = entry.value
   return typeof value === 'string' ? value : value === null ? '' : (source ?? String(value))
@@ -121,7 +121,7 @@ export function isMapEntry(pair: Pair<unknown, unknown>): pair is MapEntry {
 /** Returns the name in an object's metadata. */
 export function readObjectName(object: YAMLMap): string | undefined {
   const metadata = findEntry(object, 'metadata')?.value
-  return isMap(metadata) ? readText(findEntry(metadata, 'name')) : undefined
+  return isMap(metadata) ? readScalar(findEntry(metadata, 'name')) : undefined
 }
 
 /** Formats the innermost object with a kind, and the name of the volume. */
@@ -131,9 +131,9 @@ function formatOwner(path: readonly unknown[]): string {
   const volume = maps.at(-1)
   const name = owner && readObjectName(owner)
   const parts = owner
-    ? [`${readText(findEntry(owner, 'kind'))}${name === undefined ? '' : ` ${JSON.stringify(name)}`}`]
+    ? [`${readScalar(findEntry(owner, 'kind'))}${name === undefined ? '' : ` ${JSON.stringify(name)}`}`]
     : []
-  const volumeName = volume === owner || volume === undefined ? undefined : readText(findEntry(volume, 'name'))
+  const volumeName = volume === owner || volume === undefined ? undefined : readScalar(findEntry(volume, 'name'))
   if (volumeName !== undefined) parts.push(`volume ${JSON.stringify(volumeName)}`)
   return parts.join(', ')
 }

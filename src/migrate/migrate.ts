@@ -6,7 +6,7 @@ import { kindOf } from '../volume/index.ts'
 import { nameOf, namingOf } from '../volume/kind/options.ts'
 import { SUPPORTED_DRIVERS, type SupportedDriver, UNSUPPORTED_DRIVERS } from './drivers.ts'
 import { TextEdits } from './edits.ts'
-import { findEntry, isMapEntry, type ManifestMap, readManifest, readObjectName, readText } from './manifest.ts'
+import { findEntry, isMapEntry, type ManifestMap, readManifest, readObjectName, readScalar } from './manifest.ts'
 import { type ForeignVolume, translateVolume } from './translate.ts'
 
 const MODEKEEP_DRIVER = 'modekeep/fs'
@@ -69,8 +69,8 @@ function assertRewritten(text: string, file: string, requests: readonly (MountRe
     const isSame =
       request === undefined ||
       (volume !== undefined &&
-        readText(findEntry(volume.map, 'driver')) === MODEKEEP_DRIVER &&
-        readText(findEntry(volume.map, 'fsType')) === request.fsType &&
+        readScalar(findEntry(volume.map, 'driver')) === MODEKEEP_DRIVER &&
+        readScalar(findEntry(volume.map, 'fsType')) === request.fsType &&
         isRewritten(readForeignVolume(volume.map, false).options, request))
     if (isSame) continue
     throw new Refusal(
@@ -95,7 +95,7 @@ function rewriteVolume(
   left: MigrationRemark[],
   notes: MigrationRemark[],
 ): MountRequest | undefined {
-  const name = readText(findEntry(map, 'driver')) ?? ''
+  const name = readScalar(findEntry(map, 'driver')) ?? ''
   if (name === MODEKEEP_DRIVER) return undefined
   const leave = (text: string) => void left.push({ line, what, text })
   const other = UNSUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
@@ -134,16 +134,16 @@ function readForeignVolume(map: YAMLMap, hasSecret: boolean): ForeignVolume {
   const options = findEntry(map, 'options')?.value
   const pairs = isMap(options) ? options.items.filter(isMapEntry) : []
   return {
-    fsType: readText(findEntry(map, 'fsType')),
-    readOnly: readText(findEntry(map, 'readOnly')) === 'true',
+    fsType: readScalar(findEntry(map, 'fsType')),
+    readOnly: readScalar(findEntry(map, 'readOnly')) === 'true',
     hasSecret,
-    options: new Map(pairs.map((pair) => [String(pair.key.value), readText(pair) ?? ''])),
+    options: new Map(pairs.map((pair) => [String(pair.key.value), readScalar(pair) ?? ''])),
   }
 }
 
 function readSecretName(map: YAMLMap): string | undefined {
   const reference = findEntry(map, 'secretRef')?.value
-  return isMap(reference) ? readText(findEntry(reference, 'name')) : undefined
+  return isMap(reference) ? readScalar(findEntry(reference, 'name')) : undefined
 }
 
 /** Rewrites a volume. The first key that described the source is replaced by `source`. */
@@ -159,7 +159,7 @@ function writeVolume(
   if (driverEntry === undefined || !isScalar(driverEntry.value) || !isMap(options)) return
   edits.setValue(driverEntry.value, MODEKEEP_DRIVER)
   if (fsType === undefined) edits.addAfter(map, driverEntry, 'fsType', translation.fsType)
-  else if (isScalar(fsType.value) && readText(fsType) !== translation.fsType)
+  else if (isScalar(fsType.value) && readScalar(fsType) !== translation.fsType)
     edits.setValue(fsType.value, translation.fsType)
   const values = new Map([
     ['source', translation.source],
@@ -182,7 +182,7 @@ function writeVolume(
     }
     values.delete(target)
     if (key !== target) edits.setValue(pair.key, target)
-    if (readText(pair) !== value) edits.setValue(pair.value, value)
+    if (readScalar(pair) !== value) edits.setValue(pair.value, value)
     if (target === 'source' && translation.ownership !== undefined)
       edits.addAfter(options, pair, 'ownership', translation.ownership)
   }
@@ -192,7 +192,7 @@ function writeVolume(
 /** @returns whether it was the Secret of a supported driver */
 function rewriteSecret(edits: TextEdits, { map, line, what }: ManifestMap, notes: MigrationRemark[]): boolean {
   const type = findEntry(map, 'type')
-  const name = readText(type) ?? ''
+  const name = readScalar(type) ?? ''
   const driver = SUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
   if (driver === undefined || !isScalar(type?.value)) return false
   edits.setValue(type.value, MODEKEEP_DRIVER)

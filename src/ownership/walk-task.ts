@@ -2,7 +2,7 @@ import type { Handle, Inodes } from '../host/host.ts'
 import type { GroupPolicy } from './inode/policy.ts'
 import type { Journal } from './journal/journal.ts'
 import type { WalkReport } from './walk/report.ts'
-import { applyGroup, pruneJournal, restoreTree, type WalkOptions } from './walks.ts'
+import { applyGroup, pruneJournal, restoreOwnership, type WalkOptions } from './walks.ts'
 
 /** A walk of a volume. It can be written as JSON, for a worker process. */
 export type WalkTask =
@@ -18,7 +18,7 @@ export interface WalkResult {
   isPruned?: boolean
 }
 
-/** @throws as `applyGroup`, `restoreTree` and `pruneJournal` */
+/** @throws as `applyGroup`, `restoreOwnership` and `pruneJournal` */
 export async function runWalkTask(
   task: WalkTask,
   inodes: Inodes,
@@ -31,6 +31,6 @@ export async function runWalkTask(
     return { report, isStillRecorded: true }
   }
   if (task.do === 'prune') return { ...(await pruneJournal(inodes, root, journal, options)), isStillRecorded: true }
-  const report = await restoreTree(inodes, root, journal, options, task.isForced, task.toBaseline)
+  const report = await restoreOwnership(inodes, root, journal, options, task.isForced, task.toBaseline)
   return { report, isStillRecorded: !journal.isEmpty() }
 }

@@ -60,12 +60,12 @@ export async function applyGroup(
  * skipped.
  * Only records of restored inodes are dropped, because an inode that was not visited may be visited another time. It
  * may be repeated and may be killed.
- * In the report, `changed` counts restored inodes, `alreadyRight` those that already were as recorded.
+ * The report counts restored inodes as `changed`, and those that already were as recorded as `alreadyRight`.
  * @param isForced also restores inodes changed by users, if they certainly are the recorded inodes
  * @param toBaseline inodes with a baseline of `apply` return to that, and stay recorded
  * @throws as `applyGroup`
  */
-export async function restoreTree(
+export async function restoreOwnership(
   inodes: Inodes,
   root: Handle,
   journal: Journal,
@@ -204,7 +204,7 @@ async function walkTree(
   using walk: Walk = new Walk(inodes, spec, new Ledger(journal, names, isSurvey), {
     boundary: { mountId: stat.mountId, device: stat.device },
     observer,
-    // With `grant`, the ACL decides what is added. With a record, the changes since then matter.
+    // The decision needs the ACL with `grant`, and later changes if there is a record.
     isStatOnly: isSurvey && spec.do === 'own' && spec.isFirstWalk && spec.order.access === 'keep',
     batchSize: computeBatchSize(inodes.handleLimit(), largestBatch),
     onStep: reportProgress,

@@ -69,7 +69,7 @@ const OBJECTIONS: readonly Objection[] = [
     objectUnless(idmapFrom === undefined || isInRanges(allowed, idmapFrom), `idmapFrom ${idmapFrom}`),
   ({ setGid }, { rootSetGid }) => objectUnless(!rootSetGid || setGid === 'root', 'setGid "root"'),
   ({ mountOptions: allowed }, { mountOptions }, { naming }) => {
-    const missing = mountOptions.filter((option) => !isNamed(allowed, option, naming(option)))
+    const missing = mountOptions.filter((option) => !isOptionNamed(allowed, option, naming(option)))
     return objectUnless(missing.length === 0, `mountOptions ${quoted(missing.join(','))}`)
   },
   ({ submounts: allowed }, { submounts }) =>
@@ -80,7 +80,7 @@ const OBJECTIONS: readonly Objection[] = [
   },
 ]
 
-function isNamed(allowed: readonly string[] | undefined, option: string, naming: OptionNaming): boolean {
+function isOptionNamed(allowed: readonly string[] | undefined, option: string, naming: OptionNaming): boolean {
   if (allowed === undefined) return naming === 'none'
   return allowed.includes(option) || (naming !== 'value' && allowed.includes(option.split('=', 1)[0] ?? ''))
 }

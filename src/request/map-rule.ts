@@ -27,7 +27,7 @@ export const DEFAULT_MAP_VOLUMES: readonly string[] = ['emptyDir', 'csi', 'local
 
 export const DEFAULT_MAP_FS_TYPES: readonly string[] = ['ext4', 'xfs', 'btrfs']
 
-/** Rules of a configuration without `map`. Messages compare the identity, because then nobody wrote a rule. */
+/** Rules of a configuration without `map`. Messages compare the identity, to report that no rule is written. */
 export const DEFAULT_MAP_RULES: readonly MapRule[] = [{}]
 
 export const HOST_PATH = 'hostPath'

@@ -32,7 +32,7 @@ export const createRequestedMountSchema = () =>
 
 type RequestedMount = z.infer<ReturnType<typeof createRequestedMountSchema>>
 
-/** How a volume is published through CSI. */
+/** Parameters of a volume published through CSI. */
 export interface CsiPublication {
   volumeId: string
   /** Access mode SINGLE_NODE_SINGLE_WRITER: no second target may show the volume. */

@@ -102,7 +102,7 @@ export interface VolumeKinds {
 }
 
 /**
- * Returns the pod that kubelet names in `mount`'s options argument, whatever faults it has; undefined: it names none.
+ * Returns the pod that kubelet names in `mount`'s options argument, even if it has faults; undefined: it names none.
  */
 export function findPodName(text: string): string | undefined {
   try {
@@ -126,7 +126,7 @@ function formatPodName(...parts: unknown[]): string | undefined {
 export function readRequest(directory: string, text: string, config: NodeConfig, kinds: VolumeKinds): MountRequest {
   const parsed = parseOptionsText(text)
   // Lengths are checked first, because each of the checks below may be fast for short texts only.
-  const lengthFaults = [...findSizeFaults(parsed.entries), ...findSecretFaults(parsed.entries)]
+  const lengthFaults = [...findLengthFaults(parsed.entries), ...findSecretFaults(parsed.entries)]
   if (lengthFaults.length > 0) throw new Refusal(lengthFaults)
   const { options, faults, uncertainKeys } = checkOptions(parsed.entries)
   const group = parseFsGroup(
@@ -169,7 +169,7 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
 }
 
 /** Returns faults in the lengths of the options that modekeep reads. */
-function findSizeFaults(entries: readonly [string, unknown][]): string[] {
+function findLengthFaults(entries: readonly [string, unknown][]): string[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
     const subject = `option "${key}"`

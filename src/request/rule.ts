@@ -1,7 +1,7 @@
 import type { SecretKeys } from './secret-keys.ts'
 import type { SystemGroupRule } from './system-group-rule.ts'
 
-/** How a CSI volume is assigned to its pod: written in the pod itself, or bound by a claim. */
+/** Kinds of CSI volumes: written in the pod itself, or bound by a claim. */
 export const LIFECYCLES = ['inline', 'persistent'] as const
 export type Lifecycle = (typeof LIFECYCLES)[number]
 
@@ -12,7 +12,7 @@ export type Lifecycle = (typeof LIFECYCLES)[number]
 export interface Rule extends SystemGroupRule {
   /** Globs of namespaces: `team-*`. */
   namespaces?: readonly string[] | undefined
-  /** How CSI volumes may be assigned to their pods. A rule with this key matches no FlexVolume. */
+  /** Allowed kinds of CSI volumes. A rule with this key matches no FlexVolume. */
   volumes?: readonly Lifecycle[] | undefined
   /** Entries as for matchesSource. Ignored for a tmpfs, which has no source. */
   sources?: readonly string[] | undefined
@@ -38,7 +38,7 @@ export interface Rule extends SystemGroupRule {
   /** `include`: mounts inside of a source may be shown, if a rule allows each as a source of its own. */
   submounts?: 'include' | undefined
   /**
-   * How keys of a Secret are passed to a FUSE program. Left out: none is passed, and a pod with a Secret is refused.
+   * Delivery of a Secret's keys to a FUSE program. Left out: none is passed, and a pod with a Secret is refused.
    */
   secretKeys?: SecretKeys | undefined
 }

@@ -44,7 +44,7 @@ const hasOneDescriptor = (keys: SecretKeys): boolean =>
   Object.values(keys).filter((one) => 'keep' in one && one.keep === 'daemon').length <= 1
 
 /**
- * How a key of a Secret is passed to a FUSE program. `option`: a mount option that names a file with the value. The
+ * Delivery of a Secret's key to a FUSE program. `option`: a mount option that names a file with the value. The
  * file exists until the mount is ready; with `keep` the daemon inherits it. `variable`: an environment variable.
  */
 export type SecretDelivery = { option: string; keep?: 'daemon' | undefined } | { variable: string }

@@ -5,7 +5,7 @@ import type { GroupPolicy } from '../../src/ownership/inode/policy.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { WalkOptions } from '../../src/ownership/walks.ts'
-import { applyGroup, restoreTree } from '../../src/ownership/walks.ts'
+import { applyGroup, restoreOwnership } from '../../src/ownership/walks.ts'
 
 /** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */
 export interface Walked {
@@ -28,7 +28,7 @@ export function ownDirectory(
 
 /** Puts back what `ownDirectory` changed. */
 export function restoreDirectory(walked: Walked, options?: WalkOptions): Promise<WalkReport> {
-  return onTree(walked, (tree, journal) => restoreTree(linuxHost.inodes, tree, journal, options))
+  return onTree(walked, (tree, journal) => restoreOwnership(linuxHost.inodes, tree, journal, options))
 }
 
 /** What an operator's plan counts. */

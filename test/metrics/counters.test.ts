@@ -22,8 +22,8 @@ function counted(series = 'modekeep_calls_total{verb="mount",outcome="success"}'
   return counters.get(series)
 }
 
-describe('the counters', () => {
-  it('begin with what is logged after the first look, and count each line once', () => {
+describe('metrics counters', () => {
+  it('counters begin with lines logged after the first count, and count each line once', () => {
     append(MOUNT)
     expect(counted()).toBe(0)
     append(MOUNT)
@@ -32,7 +32,7 @@ describe('the counters', () => {
     expect(counted()).toBe(2)
   })
 
-  it('count warnings that a call has not written again', () => {
+  it('warnings that a call counted instead of logging again are added to the counters', () => {
     append('{"verb":"heal"}')
     const warnings = 'modekeep_warnings_total{verb="mount"}'
     counted()
@@ -48,7 +48,7 @@ describe('the counters', () => {
     expect(counted('modekeep_calls_total{verb="mount",outcome="failed"}')).toBe(2)
   })
 
-  it('go on through rotations, and count a call that ends late in a rotated file', () => {
+  it('counters continue through log rotations, and count a call that ends late in a rotated file', () => {
     append('{"verb":"heal"}')
     counted()
     const late = stage.fs.openSync(stage.config.logFile, 'a')
@@ -61,7 +61,7 @@ describe('the counters', () => {
     expect(counted('modekeep_log_gaps_total')).toBe(0)
   })
 
-  it('say that lines were lost', () => {
+  it('a gap in the log is counted as lost lines', () => {
     append(MOUNT)
     counted()
     stage.fs.rmSync(stage.config.logFile)
@@ -72,7 +72,7 @@ describe('the counters', () => {
     expect(counted('modekeep_log_gaps_total')).toBe(1)
   })
 
-  it('tell what heal found and did, and nothing of states that they do not know', () => {
+  it('states and actions of heal are counted, and unknown ones are ignored', () => {
     const found = [
       { state: 'stale', action: 'replaced' },
       { state: 'stale', action: 'replaced' },

@@ -35,7 +35,7 @@ async function served(metrics: () => Promise<string>, bounds: Partial<typeof BOU
   return { open, ask }
 }
 
-it('scrapes at one time are one look at the node, and so are those shortly after it', async () => {
+it('concurrent scrapes, and those shortly after, share one status of the node', async () => {
   let looks = 0
   const text = async () => {
     looks++
@@ -49,7 +49,7 @@ it('scrapes at one time are one look at the node, and so are those shortly after
   await expect.poll(() => ask('/metrics')).toEqual([200, 'look 2\n'])
 })
 
-it('a look that takes too long is told to each who waits, keeps no probe waiting, and its end is what the next one gets', async () => {
+it('a slow status fails every waiting scrape, delays no probe, and its result serves the next scrape', async () => {
   const look = Promise.withResolvers<string>()
   let looks = 0
   const text = () => {
@@ -70,7 +70,7 @@ it('a look that takes too long is told to each who waits, keeps no probe waiting
   expect(looks).toBe(1)
 })
 
-it('a look that fails is told to all who wait for it, and the next one is another', async () => {
+it('a failed status is reported to every waiting scrape, and the next scrape starts another', async () => {
   let looks = 0
   const text = async () => {
     if (++looks === 1) throw new Error('the records cannot be read')
@@ -82,7 +82,7 @@ it('a look that fails is told to all who wait for it, and the next one is anothe
   await expect.poll(() => ask('/metrics')).toEqual([200, 'all of it\n'])
 })
 
-it('who sends slowly is not waited for, and keeps nobody waiting', async () => {
+it('a client that sends slowly delays no other client', async () => {
   const { open, ask } = await served(async () => 'all of it\n', { request: 1000, connection: 600_000 })
   const slow = await open()
   slow.write('GET /metrics HTTP/1.1\r\nHost: node\r\nX-Slow: ')
@@ -96,7 +96,7 @@ it('who sends slowly is not waited for, and keeps nobody waiting', async () => {
 it.each([
   ['reads nothing', 0],
   ['reads slowly', 1000],
-])('who %s loses the connection, and keeps nobody waiting', async (_, bytes) => {
+])('a client that %s is disconnected, and delays no other client', async (_, bytes) => {
   const size = 32 * 2 ** 20
   const { open, ask } = await served(async () => 'x'.repeat(size), { connection: 3000 })
   const slow = await open()
@@ -117,7 +117,7 @@ it.each([
   expect(read).toBeLessThan(size)
 })
 
-it('who holds all the connections that there may be loses the oldest of them, and nobody else does', async () => {
+it('a client that uses up all connections loses the oldest of them, and no other client does', async () => {
   const look = Promise.withResolvers<string>()
   const { open, ask } = await served(() => look.promise, { connections: 10, request: 60_000 })
   const scrape = ask('/metrics', '127.0.0.3')

@@ -46,8 +46,8 @@ function selectorFaults(name: string, label: string, value: string): string[] {
   return values === undefined ? [] : value.split('|').filter((one) => !values.includes(one))
 }
 
-describe('the page of metrics', () => {
-  it('has exactly the metrics there are, with type and labels', () => {
+describe('docs/metrics.md', () => {
+  it('the page lists exactly the exported metrics, with type and labels', () => {
     const rows = [...page.matchAll(/^\| `(modekeep_\w+)` \| (\w+) \|([^|]*)\|/gm)]
     const documented = rows.map(([, name, type, labels]) => [name, type, labels?.match(/\w+/g) ?? []])
     const real = Object.entries<MetricFamily>(FAMILIES).map(([name, { type, labels }]) => [
@@ -58,27 +58,27 @@ describe('the page of metrics', () => {
     expect(documented).toEqual(real)
   })
 
-  it('names the values that labels take', () => {
+  it('the page names the values of labels', () => {
     const values = Object.entries<MetricFamily>(FAMILIES).flatMap(([name, { labels }]) =>
       Object.entries(labels).flatMap(([label, list]) => (label === 'reason' ? [] : (list ?? []).map((v) => [name, v]))),
     )
     expect(values.filter(([, value]) => !page.includes(`\`${value}\``))).toEqual([])
   })
 
-  it('says what to do about every alert, and about no other', () => {
+  it('the page has a remedy for every alert, and for no other', () => {
     const rows = [...page.matchAll(/^\| `(Modekeep\w+)` \|/gm)].map(([, name]) => name)
     const rules = alerts.groups.flatMap((group: { rules: { alert: string }[] }) => group.rules)
     expect(rows).toEqual(rules.map(({ alert }: { alert: string }) => alert))
   })
 })
 
-describe('queries', () => {
+describe('PromQL queries', () => {
   it.each([
     ['modekeep_gone_total', ['modekeep_gone_total']],
     ['modekeep_daemons{state!="lost"}', ['lost']],
     ['modekeep_daemons{pod="x"}', ['modekeep_daemons has no label pod']],
     ['sum by (pod) (modekeep_daemons)', ['pod']],
-  ])('that ask for what is not there are seen: %s', (query, faults) => {
+  ])('a query for a missing metric or label is reported: %s', (query, faults) => {
     expect(faultsOf(query)).toEqual(faults)
   })
 
@@ -91,23 +91,23 @@ describe('queries', () => {
       rules.map(({ alert, expr }) => ({ title: alert, query: expr })),
   )
 
-  it('are there', () => {
+  it('the alerts and the dashboard have queries', () => {
     expect([targets.length, rules.length].every((count) => count > 5)).toBe(true)
     expect(faultsOf(dashboard.templating.list.map(({ definition = '' }) => definition).join())).toEqual([])
   })
 
-  it.each([...targets, ...rules])('of "$title" ask for what there is: $query', ({ query }) => {
+  it.each([...targets, ...rules])('the query of "$title" uses existing metrics and labels: $query', ({ query }) => {
     expect(query).toMatch(/modekeep_|node_textfile/)
     expect(faultsOf(query)).toEqual([])
   })
 
-  it('of the dashboard use every metric', () => {
+  it('the queries of the dashboard use every metric', () => {
     const all = targets.map(({ query }) => query).join('\n')
     expect(Object.keys(FAMILIES).filter((name) => !all.includes(name))).toEqual([])
   })
 })
 
-it('every panel of the dashboard has a place of its own', () => {
+it('the panels of the dashboard do not overlap', () => {
   const cells = dashboard.panels.flatMap(
     ({ gridPos: { x, y, w, h } }: { gridPos: Record<'x' | 'y' | 'w' | 'h', number> }) =>
       Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),

@@ -13,7 +13,7 @@ import { parseExposition } from './exposition.ts'
 const FAMILY = '# HELP a_total Text.\n# TYPE a_total counter\n'
 
 describe('the strict reader of the tests', () => {
-  it('reads labels with every escape, and numbers of every form', () => {
+  it('the reader parses labels with every escape, and numbers of every form', () => {
     const { samples } = parseExposition(`${FAMILY}a_total{b="\\\\ \\" \\n",c=""} 1.5e+21\na_total 0\n`)
     expect(samples).toEqual([
       { family: 'a_total', name: 'a_total', labels: { b: '\\ " \n', c: '' }, value: 1.5e21 },
@@ -39,23 +39,26 @@ describe('the strict reader of the tests', () => {
       'a bucket that falls',
       '# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n',
     ],
-  ])('takes no %s', (_what, text) => {
+  ])('the reader refuses %s', (_what, text) => {
     expect(() => parseExposition(text)).toThrow()
   })
 })
 
-describe('names', () => {
-  it.each(Object.entries<MetricFamily>(FAMILIES))('%s follows the conventions', (name, { type, help, labels }) => {
-    expect(name).toMatch(/^modekeep_[a-z_]+[a-z]$/)
-    expect(name.endsWith('_total')).toBe(type === 'counter')
-    expect(name.endsWith('_seconds')).toBe(type === 'histogram')
-    expect(help).toMatch(/^[^\n\\]+\.$|^[^\n\\]+; else 0\.$/)
-    for (const label of Object.keys(labels)) expect(label).toMatch(/^(?!le$|quantile$|__)[a-z_]+$/)
-  })
+describe('names of metrics', () => {
+  it.each(Object.entries<MetricFamily>(FAMILIES))(
+    'the name %s follows the conventions',
+    (name, { type, help, labels }) => {
+      expect(name).toMatch(/^modekeep_[a-z_]+[a-z]$/)
+      expect(name.endsWith('_total')).toBe(type === 'counter')
+      expect(name.endsWith('_seconds')).toBe(type === 'histogram')
+      expect(help).toMatch(/^[^\n\\]+\.$|^[^\n\\]+; else 0\.$/)
+      for (const label of Object.keys(labels)) expect(label).toMatch(/^(?!le$|quantile$|__)[a-z_]+$/)
+    },
+  )
 })
 
-describe('the text', () => {
-  it('has every series with known labels from the start, and each family whole', () => {
+describe('the text format', () => {
+  it('the text has every series with known labels from the start, and each family in one piece', () => {
     const { families, samples } = parseExposition(
       formatSamples(new Map([...createZeroSamples('gauges'), ...createZeroSamples('counters')])),
     )
@@ -65,7 +68,7 @@ describe('the text', () => {
     expect(samples.filter(({ name }) => name === 'modekeep_calls_total')).toHaveLength(21)
   })
 
-  it('gives back what was put in, whatever a label has in it', () => {
+  it('the text keeps every value and any character in labels', () => {
     const samples: Samples = new Map()
     const hostile = 'a"b\\c\nd} 1\n# TYPE x counter'
     addSample(samples, 'modekeep_mounts', { type: `fuse.${hostile}`, ownership: 'none', state: 'healthy' })
@@ -73,7 +76,7 @@ describe('the text', () => {
     expect(read.map(({ labels, value }) => [labels.type, value])).toEqual([[`fuse.${hostile}`, 1]])
   })
 
-  it('counts an observation in its bucket and in all above', () => {
+  it('an observation counts in its bucket and in all larger ones', () => {
     const samples = createZeroSamples('counters')
     for (const seconds of [0, 0.01, 0.0101, 5000])
       observeDuration(samples, 'modekeep_call_duration_seconds', { verb: 'heal' }, seconds)
@@ -86,7 +89,7 @@ describe('the text', () => {
     expect(() => parseExposition(formatSamples(samples))).not.toThrow()
   })
 
-  it('leaves out what another version has counted', () => {
+  it('series of an unknown family are left out', () => {
     expect(formatSamples(new Map([['modekeep_gone_total', 5]]))).toBe('')
   })
 })

@@ -24,7 +24,7 @@ ${more}`
 const SECRET = '    secretRef:\n      name: login\n'
 
 describe('migrate', () => {
-  it('rewrites what fstab/cifs reads, and leaves every other byte as it was', () => {
+  it('options of fstab/cifs are rewritten, and every other byte stays', () => {
     const text = `# Volumes of the shop
 ---
 apiVersion:   v1
@@ -65,7 +65,7 @@ spec:
     expect(migrate(done, 'web.yaml')).toMatchObject({ text: done, volumes: 0, secrets: 0, left: [] })
   })
 
-  it('makes one source of server and share, and gives the group as juliohm/cifs did', () => {
+  it('server and share of juliohm/cifs become one source, and the group is applied as it did', () => {
     const { text, left, notes } = migrate(
       pv('juliohm/cifs', 'opts: uid=1000,vers=3.0\nserver: my-host\n# below\nshare: /My Dir  # with a blank', SECRET),
       'pv.yaml',
@@ -89,7 +89,7 @@ spec:
     ['k8s/nfs', 'server: nfs.example.com\nshare: exports/data', 'source: nfs.example.com:/exports/data', 'nfs'],
     ['k8s/nfs', 'share: /exports/data\nserver: nfs.example.com', 'source: nfs.example.com:/exports/data', 'nfs'],
     ['microsoft.com/smb', 'source: //a/b\nmountoptions: vers=3.0', 'source: //a/b\nmountOptions: vers=3.0', 'cifs'],
-  ])('rewrites %s: %j', (driver, options, wanted, fsType) => {
+  ])('options of %s are rewritten: %j', (driver, options, wanted, fsType) => {
     const more = fsType === 'cifs' ? SECRET : ''
     const { text, left } = migrate(pv(driver, options, more), 'pv.yaml')
     const [document] = parseAllDocuments(text)
@@ -101,7 +101,7 @@ spec:
     expect(left).toEqual([])
   })
 
-  it('rewrites JSON and flow style', () => {
+  it('JSON and flow style are rewritten', () => {
     const volume = {
       driver: 'fstab/cifs',
       secretRef: { name: 'a' },
@@ -122,7 +122,7 @@ spec:
     )
   })
 
-  it('says of each thing that it could not take over the key, the value, why and what to do', () => {
+  it('each part that is not translated is reported with key, value, reason and remedy', () => {
     const options =
       'networkPath: //a/b\nmountOptions: "sec=ntlm,password=geheim,_netdev,noperm,context=x"\nselinuxEnabled: "true"\npassword: geheim\ncolour: red'
     const { text, left, notes } = migrate(pv('fstab/cifs', options), 'pv.yaml')
@@ -142,12 +142,15 @@ spec:
     expect(text).toContain('mountOptions: "noperm"\n')
   })
 
-  it.each(UNSUPPORTED_DRIVERS.flatMap(({ names }) => names))('leaves %s as it is, and says what to use', (driver) => {
-    const text = pv(driver, 'fsName: myfs\nclusterNamespace: rook')
-    const done = migrate(text, 'pv.yaml')
-    expect(done.text).toBe(text)
-    expect(done.left).toMatchObject([{ text: expect.stringMatching(/^driver ".*" stays: .*: use the CSI driver/) }])
-  })
+  it.each(UNSUPPORTED_DRIVERS.flatMap(({ names }) => names))(
+    'volumes of %s are not changed, and the remark names a replacement',
+    (driver) => {
+      const text = pv(driver, 'fsName: myfs\nclusterNamespace: rook')
+      const done = migrate(text, 'pv.yaml')
+      expect(done.text).toBe(text)
+      expect(done.left).toMatchObject([{ text: expect.stringMatching(/^driver ".*" stays: .*: use the CSI driver/) }])
+    },
+  )
 
   it.each([
     ['a driver that nobody knows', pv('example.com/disk', 'a: b'), 'is none of fstab/cifs'],
@@ -163,18 +166,18 @@ spec:
       `x: &o {networkPath: //a/b}\nflexVolume:\n  driver: fstab/cifs\n  options: *o\n`,
       'is written by an alias',
     ],
-  ])('leaves a volume with %s as it is', (_what, text, why) => {
+  ])('a volume with %s is not changed', (_what, text, why) => {
     const done = migrate(text, 'pv.yaml')
     expect(done.text).toBe(text)
     expect(done.left.map((remark) => remark.text).join('\n')).toContain(why)
   })
 
-  it('names the line of what is not YAML, and not what stands there', () => {
+  it('a syntax error is reported with its line, without the text there', () => {
     expect(() => migrate('a: {\nb: geheim: c\n', 'x.yaml')).toThrow(/^x\.yaml, line 2, column \d+, is not YAML \(/)
     expect(() => migrate('volumes:\n{{- if .Values.a }}\n', 'x.yaml')).toThrow('helm template')
   })
 
-  it('keeps line ends, and block scalars', () => {
+  it('line ends and block scalars are kept', () => {
     const text = (driver: string, key: string) =>
       `flexVolume:\r\n  driver: ${driver}\r\n  options:\r\n    ${key}: >-\r\n      //a/b\r\n    mountOptions: |\r\n      guest,\r\n      seal\r\n    # end\r\n`
     const wanted = text('modekeep/fs\r\n  fsType: cifs', 'source').replace(
@@ -185,7 +188,7 @@ spec:
   })
 })
 
-describe('what it wrote', () => {
+describe('rewritten manifests', () => {
   const volumes = SUPPORTED_DRIVERS.map(({ names, options, fsType, secretKeys }) => {
     const value = {
       source: '//server/share',
@@ -211,7 +214,7 @@ describe('what it wrote', () => {
     }
   })
 
-  it.each(volumes)('of $name is what a node with the rules that it names mounts', ({ text }) => {
+  it.each(volumes)('a node with the suggested rules accepts $name', ({ text }) => {
     const done = migrate(text, 'pv.yaml')
     expect(done.left).toEqual([])
     const { config, faults } = parseConfig(JSON.stringify({ allow: done.allow }), 'the rules')
@@ -238,7 +241,7 @@ describe('a manifest above the bounds is refused before it is parsed', () => {
     expect(() => migrate(text, 'm.yaml')).toThrow(message)
   })
 
-  it('accepts 5,000 documents, and 200 lists in lists', () => {
+  it('5,000 documents, and 200 nested lists, are accepted', () => {
     expect(migrate('---\na: b\n'.repeat(5000), 'm.yaml').left).toEqual([])
     expect(migrate(`a: ${'['.repeat(200)}${']'.repeat(200)}`, 'm.yaml').left).toEqual([])
   })

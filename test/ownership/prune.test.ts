@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { Records } from '../../src/ownership/journal/records.ts'
 import { RecordLog } from '../../src/ownership/journal/tables.ts'
-import { applyGroup, pruneJournal, restoreTree } from '../../src/ownership/walks.ts'
+import { applyGroup, pruneJournal, restoreOwnership } from '../../src/ownership/walks.ts'
 import { letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
 import { MemoryVolume } from './volume.ts'
@@ -22,7 +22,8 @@ async function arrange(): Promise<MemoryVolume> {
 
 const walk = (volume: MemoryVolume) =>
   volume.call((root, journal) => applyGroup(volume.host.inodes, root, order, journal))
-const putBack = (volume: MemoryVolume) => volume.call((root, journal) => restoreTree(volume.host.inodes, root, journal))
+const putBack = (volume: MemoryVolume) =>
+  volume.call((root, journal) => restoreOwnership(volume.host.inodes, root, journal))
 const pruned = (volume: MemoryVolume) =>
   volume.call(async (root, journal) => (await pruneJournal(volume.host.inodes, root, journal)).isPruned)
 const recorded = (volume: MemoryVolume) =>
@@ -32,7 +33,7 @@ const recorded = (volume: MemoryVolume) =>
   })
 const modesOf = (volume: MemoryVolume) => modes(listTree(volume.fs, volume.directory))
 
-it('a walk forgets what is gone, and keeps what is there', async () => {
+it('a walk forgets deleted inodes, and keeps existing ones', async () => {
   const volume = await arrange()
   expect(await recorded(volume)).toBeGreaterThan(GONE)
   await walk(volume)
@@ -46,13 +47,13 @@ it('a walk forgets what is gone, and keeps what is there', async () => {
   expect(modesOf(volume)).toMatchObject({ kept: '0640', deep: '0755', 'deep/kept': '0600' })
 })
 
-it('a restore forgets it too, although it never meets it', async () => {
+it('a restore forgets a deleted inode, too, although it never visits it', async () => {
   const volume = await arrange()
   await putBack(volume)
   expect(await recorded(volume)).toBe(0)
 })
 
-it('nothing is forgotten where something was moved meanwhile: what was not met may be there', async () => {
+it('nothing is forgotten if a directory was moved during the walk', async () => {
   const volume = await arrange()
   const { look } = volume.host.inodes
   let isMoved = false
@@ -68,7 +69,7 @@ it('nothing is forgotten where something was moved meanwhile: what was not met m
   expect(await recorded(volume)).toBe(4)
 })
 
-it('dies anywhere, and nothing that is there is forgotten', async () => {
+it('a crash at any action of a prune forgets no existing inode', async () => {
   const kept = await arrange()
   await putBack(kept)
   let deaths = 0
@@ -91,7 +92,7 @@ it('dies anywhere, and nothing that is there is forgotten', async () => {
   expect(deaths).toBeGreaterThan(1)
 })
 
-it('a change that nobody can finish, as its inode is gone, is not waited for', async () => {
+it('an unfinished change of a deleted inode does not stay recorded', async () => {
   const volume = new MemoryVolume()
   makeTree(volume.fs, volume.directory, ['file kept 0640 5', 'file gone 0640 5'])
   await letTicksPass()

@@ -2,7 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
-import { applyGroup, restoreTree } from '../../src/ownership/walks.ts'
+import { applyGroup, restoreOwnership } from '../../src/ownership/walks.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -10,9 +10,9 @@ import { MemoryWorld } from '../memory-host/world.ts'
 // A call dies between chown and chmod, the next one finishes. Then either nothing, or a write by a user, for which the
 // kernel takes set-uid away.
 it.each<[string, boolean, string, number]>([
-  ['is restored with it', false, '104775', 5],
-  ['that was written since is left without it', true, '100775', 2000],
-])('a set-uid file whose chown was cut off %s', async (_what, writes, mode, gid) => {
+  ['is restored with set-uid', false, '104775', 5],
+  ['and that was written to since is restored without set-uid', true, '100775', 2000],
+])('a set-uid file whose chown was interrupted %s', async (_what, writes, mode, gid) => {
   const world = new MemoryWorld()
   makeTree(world.fs as unknown as typeof NodeFs, '/vol', ['file suid 4775 5'])
   const host = memoryHost(world)
@@ -46,6 +46,6 @@ it.each<[string, boolean, string, number]>([
     world.fs.chmodSync('/vol/suid', 0o775)
     world.fs.utimesSync('/vol/suid', 2_000_000_000, 2_000_000_000)
   }
-  await walk((inodes, journal) => restoreTree(inodes, root, journal))
+  await walk((inodes, journal) => restoreOwnership(inodes, root, journal))
   expect(look()).toEqual([mode, gid])
 })

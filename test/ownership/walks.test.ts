@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { Dirents } from '../../src/host/dirents.ts'
 import type { Stat } from '../../src/host/host.ts'
 import { FirstLinks, HardLinks } from '../../src/ownership/walk/hard-links.ts'
-import { applyGroup, restoreTree, type SurveyIntent, surveyTree } from '../../src/ownership/walks.ts'
+import { applyGroup, restoreOwnership, type SurveyIntent, surveyTree } from '../../src/ownership/walks.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
 import { MemoryVolume } from './volume.ts'
@@ -35,10 +35,10 @@ const now = () => listTree(volume.fs, volume.directory)
 const walk = (order: typeof keep | typeof grant = keep) =>
   volume.call((root, journal) => applyGroup(volume.host.inodes, root, order, journal))
 const putBack = (isForced = false) =>
-  volume.call((root, journal) => restoreTree(volume.host.inodes, root, journal, {}, isForced))
+  volume.call((root, journal) => restoreOwnership(volume.host.inodes, root, journal, {}, isForced))
 
 describe('a walk', () => {
-  it('that keeps gives the group, and set-gid to directories, and no other bit', async () => {
+  it('a walk with keep applies the group, and set-gid to directories, and no other bit', async () => {
     const before = here()
     const report = await walk()
     expect(report).toMatchObject({ visited: 12, changed: 8, alreadyRight: 1 })
@@ -52,14 +52,14 @@ describe('a walk', () => {
     })
   })
 
-  it("that grants gives kubelet's bits", async () => {
+  it("a walk with grant adds kubelet's bits", async () => {
     const before = here()
     await walk(grant)
     expect(here().modes).toMatchObject({ '.': '2775', closed: '2770', plain: '0660', suid: '4775', twice: '0660' })
     expect(here().modes.inside).toBe(before.modes.inside)
   })
 
-  it('leaves what its users changed since the last one, and a restore leaves it too', async () => {
+  it('inodes changed by users since the last walk are skipped, by a restore, too', async () => {
     await walk(grant)
     volume.fs.chmodSync(`${volume.directory}/plain`, 0o600)
     const again = await walk(grant)
@@ -71,7 +71,7 @@ describe('a walk', () => {
     expect(here()).toMatchObject({ modes: { plain: '0640' }, groups: { plain: 5 } })
   })
 
-  it('is put back, whatever number of groups came after the first', async () => {
+  it('a restore returns to the first state after any number of groups', async () => {
     const before = here()
     await walk()
     await volume.call((root, journal) =>
@@ -82,7 +82,7 @@ describe('a walk', () => {
     await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))
   })
 
-  it('that was cut off at any action is finished by the next, and put back to what was there before the first', async () => {
+  it('a walk interrupted at any action is completed by the next, and restored to the first state', async () => {
     // Names of hard links do not count for a while after their inode was changed.
     volume.fs.unlinkSync(`${volume.directory}/deep/again`)
     const before = here()
@@ -107,14 +107,14 @@ describe('a walk', () => {
   })
 })
 
-describe('what is gone between its listing and its look', () => {
+describe('an entry that vanished between its listing and its inspection', () => {
   const file = 'gone or replaced during the walk'
   const directory = `directory ${file}` as const
 
   it.each([
     [0, directory],
     [8, file],
-  ])('may have been a directory, unless its type is known (%i)', async (type, reason) => {
+  ])('a vanished entry counts as a directory, unless its type is known (%i)', async (type, reason) => {
     const { readEntries } = volume.host.inodes
     volume.host.inodes.readEntries = (handle) => {
       const bytes = readEntries(handle)
@@ -149,17 +149,20 @@ describe('a survey', () => {
     return { report, visited, changes }
   }
 
-  it.each([keep, grant])('counts what a walk then does, and changes and records nothing: %o', async (order) => {
-    const before = here()
-    const { report, visited, changes } = await look({ do: 'own', order })
-    expect(here()).toEqual(before)
-    expect(visited).toHaveLength(report.visited)
-    expect(changes).toHaveLength(report.changed)
-    expect(await walk(order)).toEqual(report)
-    expect(await look({ do: 'own', order })).toMatchObject({ changes: [], report: { changed: 0 } })
-  })
+  it.each([keep, grant])(
+    'a survey counts what a walk then does, and changes and records nothing: %o',
+    async (order) => {
+      const before = here()
+      const { report, visited, changes } = await look({ do: 'own', order })
+      expect(here()).toEqual(before)
+      expect(visited).toHaveLength(report.visited)
+      expect(changes).toHaveLength(report.changed)
+      expect(await walk(order)).toEqual(report)
+      expect(await look({ do: 'own', order })).toMatchObject({ changes: [], report: { changed: 0 } })
+    },
+  )
 
-  it('counts what a restore then does, forced or not', async () => {
+  it('a survey counts what a restore then does, forced or not', async () => {
     await walk(grant)
     volume.fs.chmodSync(`${volume.directory}/plain`, 0o600)
     const forced = await look({ do: 'restore', isForced: true })
@@ -168,7 +171,7 @@ describe('a survey', () => {
     expect(await putBack()).toEqual(report)
   })
 
-  it('of a volume without a journal sees every inode as new', async () => {
+  it('a survey of a volume without a journal treats every inode as new', async () => {
     const root = volume.host.inodes.openLinkFree(volume.directory)
     const observer = { onVisit() {}, onWouldChange() {} }
     const seen = await surveyTree(volume.host.inodes, root, { do: 'own', order: keep }, undefined, { observer })
@@ -190,7 +193,7 @@ describe('a volume with more hard links than a walk can remember', () => {
   const ownWith = (most: number) =>
     volume.call((root, journal) => applyGroup(volume.host.inodes, root, keep, journal, { names: new HardLinks(most) }))
 
-  it('is refused, and goes on or back as after any other walk that failed', async () => {
+  it('a walk with too many hard links is refused, and can be repeated or restored like any failed walk', async () => {
     const before = here()
     await expect(ownWith(1000)).rejects.toThrow(/^the volume has more hard links than a walk can remember: /)
     expect(groups(now())).toMatchObject({ 'a/f0': 5, 'b/f59': 5, '.': before.groups['.'] })
@@ -202,11 +205,13 @@ describe('a volume with more hard links than a walk can remember', () => {
     expect(here()).toEqual(before)
   })
 
-  it('is put back whole, though a restore does not remember which it has met', async () => {
+  it('a restore with too many hard links is complete, though it does not remember which it has visited', async () => {
     const before = here()
     await walk(grant)
     expect(groups(now())).toMatchObject({ 'a/f0': 2000, 'b/f59': 2000 })
-    await volume.call((root, journal) => restoreTree(volume.host.inodes, root, journal, { names: new FirstLinks(1) }))
+    await volume.call((root, journal) =>
+      restoreOwnership(volume.host.inodes, root, journal, { names: new FirstLinks(1) }),
+    )
     expect(here()).toEqual(before)
     await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))
   })

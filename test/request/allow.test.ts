@@ -68,7 +68,7 @@ describe('a rule', () => {
     ['mountOptions: one value', { mountOptions: ['sec=krb5'] }, { mountOptions: ['sec=krb5'] }, true],
     ['mountOptions: not by its name', { mountOptions: ['sec'] }, { mountOptions: ['sec=krb5'] }, false],
     ['mountOptions: another value', { mountOptions: ['sec=krb5'] }, { mountOptions: ['sec=krb5p'] }, false],
-  ])('%s', (_what, rule, asked, expected) => {
+  ])('a rule decides: %s', (_what, rule, asked, expected) => {
     expect(isAllowed(rule, asked)).toBe(expected)
   })
 
@@ -112,7 +112,7 @@ describe('a rule', () => {
     ['bucket:/a', 'Bucket:/a', false, 'fuse.s3fs'],
     ['bucket:/*', 'Bucket:/a', false, 'fuse.s3fs'],
     ['/srv/*', '/srv/a', true, 'fuse.bindfs'],
-  ])('with source %s allows %s: %s', (entry, source, expected, fsType = 'bind') => {
+  ])('a rule with source %s allows %s: %s', (entry, source, expected, fsType = 'bind') => {
     expect(isAllowed({ sources: [entry], fsTypes: [fsType] }, { source, fsType })).toBe(expected)
   })
 
@@ -126,8 +126,8 @@ describe('a rule', () => {
   )
 })
 
-describe('of rules', () => {
-  it('the first that matches decides, its readOnly too', () => {
+describe('the list of rules', () => {
+  it('the first matching rule decides, also by its readOnly', () => {
     const [one, other]: Rule[] = [{ sources: ['/srv/*'], readOnly: true }, {}]
     expect(decide([one ?? {}, other ?? {}], { readOnly: true })).toEqual({ rule: one })
     expect(decide([one ?? {}, other ?? {}], { source: '/etc' })).toEqual({ rule: other })
@@ -139,12 +139,12 @@ describe('of rules', () => {
     })
   })
 
-  it('the default gives each namespace what is below its own directory', () => {
+  it('the default rule allows each namespace the paths below its own directory', () => {
     const at = (path: string) => 'rule' in decide(DEFAULT_RULES, { source: `/var/lib/modekeep/volumes${path}` })
     expect([at('/shop/a'), at('/shop'), at('/other/a'), at('')]).toEqual([true, false, false, false])
   })
 
-  it('none that matches is a refusal that says what each lacks', () => {
+  it('a refusal names what each rule does not match', () => {
     const rules = [{ sources: ['/srv/*'], ownership: ['none'] }, { namespaces: ['x'] }]
     expect(decide(rules, { source: '/etc', ownership: 'walk', readOnly: true })).toEqual({
       refusal:
@@ -158,7 +158,7 @@ describe('of rules', () => {
     })
   })
 
-  it('many and long ones are cut in a refusal', () => {
+  it('a refusal shortens many and long rules', () => {
     const rules = Array.from({ length: 100 }, () => ({ sources: Array(100).fill('/srv/volumes/*') }))
     const verdict = decide(rules, { source: `/${'x'.repeat(4000)}`, mountOptions: ['suid'] })
     expect('refusal' in verdict && verdict.refusal).toMatch(/and 95 more rules do not either/)
@@ -172,7 +172,7 @@ describe('of rules', () => {
     ['a walk without a group', { ownership: 'walk' }, {}, true],
     ['a read-only volume', { ownership: 'walk', fsGroup: 7, readOnly: true }, {}, true],
     ['no ownership', { fsGroup: 7 }, {}, true],
-  ])('of a server they allow %s: %j %j', (_what, asked, rule, expected) => {
+  ])('rules for a volume on a server allow %s: %j %j', (_what, asked, rule, expected) => {
     const verdict = decide([{ ...rule, fsTypes: ['nfs'] }], { ...asked, fsType: 'nfs' }, { ...KIND, walksServer: true })
     if (expected) expect(verdict).toHaveProperty('rule')
     else expect(verdict).toMatchObject({ refusal: expect.stringMatching(/does not say singleNode, and another node/) })

@@ -15,7 +15,7 @@ function parse(config: unknown) {
 }
 
 describe("the node's configuration", () => {
-  it('may be empty: everything has a default, and the defaults deny', () => {
+  it('an empty configuration has every default, and the defaults deny', () => {
     expect(parse({})).toEqual({ config: DEFAULT_CONFIG, faults: [] })
     expect(DEFAULT_CONFIG).toEqual({
       stateDir: '/var/lib/modekeep',
@@ -68,11 +68,11 @@ describe("the node's configuration", () => {
     ['stateQuota', 2 ** 20],
     ['stateQuota', 2 ** 40],
     ['capabilities', { selinuxRelabel: true, supportsMetrics: false }],
-  ])('takes %s: %j', (key, value) => {
+  ])('the configuration accepts %s: %j', (key, value) => {
     expect(parse({ [key]: value })).toEqual({ config: { ...DEFAULT_CONFIG, [key]: value }, faults: [] })
   })
 
-  it('takes one capability and keeps the default of the other', () => {
+  it('one capability can be set, and the other keeps its default', () => {
     const { config, faults } = parse({ capabilities: { selinuxRelabel: true } })
     expect(faults).toEqual([])
     expect(config.capabilities).toEqual({ selinuxRelabel: true, supportsMetrics: true })
@@ -150,7 +150,7 @@ describe("the node's configuration", () => {
     ],
     ['alow', [], `key "alow" is unknown: the keys are ${KEYS}`],
     ['__proto__', 'x', `key "__proto__" is unknown: the keys are ${KEYS}`],
-  ])('refuses %s: %j and falls back to the default', (key, value, fault) => {
+  ])('the configuration refuses %s: %j and uses the default', (key, value, fault) => {
     // Written by hand: in an object literal __proto__ would be no key.
     const { config, faults } = parseConfig(`{${JSON.stringify(key)}:${JSON.stringify(value)}}`, FILE)
     expect(faults).toEqual([typeof fault === 'string' ? `node configuration ${FILE}: ${fault}` : fault])
@@ -181,7 +181,7 @@ describe("the node's configuration", () => {
       '/a/{name}/*',
       '*',
     ],
-  ])('refuses the source %s, which no kind of volume has', (source) => {
+  ])('a rule with the source %s, which no kind of volume has, is refused', (source) => {
     const { config, faults } = parse({ allow: [{ sources: [source] }] })
     expect(faults).toEqual([
       expect.stringContaining(`key "allow.0.sources.0" is "${source}": write "/srv/volumes/*" for`),
@@ -201,14 +201,14 @@ describe("the node's configuration", () => {
       '[{"sources":["/*","nfs:/a/*","//s/*","bucket"],"fsTypes":["nfs"],"mountOptions":["hard"]},{"sources":["/*","nfs:/a/*","//s/*","bucket"],"fsTypes":["bind"]}]',
     ],
     ['nonsense', { allowedMountOptions: 5, allowedSources: { a: 1 } }, '[{"sources":[],"fsTypes":["bind","tmpfs"]}]'],
-  ])('of an earlier version is refused with the rules to write instead: %s', (_what, old, rules) => {
+  ])('a configuration of an earlier version is refused with the rules to write instead: %s', (_what, old, rules) => {
     const { config, faults } = parse(old)
     expect(faults).toEqual([expect.stringContaining(`been replaced by "allow": write "allow": ${rules} instead`)])
     expect(config).toEqual(DEFAULT_CONFIG)
     expect(parse({ allow: JSON.parse(rules) }).faults).toEqual([])
   })
 
-  it.each(['2000-', '-1', '3-2', '01', '4294967295', '1-2-3', ' 1', '1e3'])('refuses %j as a group', (text) => {
+  it.each(['2000-', '-1', '3-2', '01', '4294967295', '1-2-3', ' 1', '1e3'])('%j is refused as a group', (text) => {
     const fault = `${JSON.stringify(text)}: write a group like "2000" or a range like "2000-2999"`
     for (const key of ['fsGroups', 'idmapFrom']) {
       expect(parse({ allow: [{ [key]: [text] }] }).faults).toEqual([
@@ -217,7 +217,7 @@ describe("the node's configuration", () => {
     }
   })
 
-  it('loses only the keys that are wrong', () => {
+  it('only invalid keys lose their value', () => {
     const { config, faults } = parse({ stateDir: '/srv/state', logLevel: 'loud', typo: 1, allow: [] })
     expect(config).toEqual({ ...DEFAULT_CONFIG, stateDir: '/srv/state', allow: [] })
     expect(faults).toEqual([
@@ -231,16 +231,21 @@ describe("the node's configuration", () => {
     ['null', 'null'],
     ['a string', '"x"'],
     ['a number', '5'],
-  ])('that is %s is refused as no object', (_what, text) => {
+  ])('a configuration that is %s is refused as no object', (_what, text) => {
     expect(parseConfig(text, FILE)).toEqual({
       config: DEFAULT_CONFIG,
       faults: [`node configuration ${FILE} is not a JSON object`],
     })
   })
 
-  it.each([[''], ['{'], ['{"stateDir":"/a",}'], ['stateDir: /a']])('that is no JSON is refused: %j', (text) => {
-    const { config, faults } = parseConfig(text, FILE)
-    expect(config).toEqual(DEFAULT_CONFIG)
-    expect(faults).toEqual([expect.stringMatching(/^node configuration \/etc\/modekeep\/config\.json is not JSON: \S/)])
-  })
+  it.each([[''], ['{'], ['{"stateDir":"/a",}'], ['stateDir: /a']])(
+    'a configuration that is no JSON is refused: %j',
+    (text) => {
+      const { config, faults } = parseConfig(text, FILE)
+      expect(config).toEqual(DEFAULT_CONFIG)
+      expect(faults).toEqual([
+        expect.stringMatching(/^node configuration \/etc\/modekeep\/config\.json is not JSON: \S/),
+      ])
+    },
+  )
 })

@@ -14,7 +14,7 @@ describe('a group', () => {
     ['2000', 2000],
     ['4294967294', 4294967294],
     ['-1', 'none'],
-  ])('%j is %j', (text, group) => {
+  ])('parseGroup of %j is %j', (text, group) => {
     expect(parseGroup(text)).toBe(group)
   })
 
@@ -47,7 +47,7 @@ describe('a group', () => {
     ['root'],
     ['٥'],
     ['-1 '],
-  ])('%j is none', (text) => {
+  ])('parseGroup of %j is undefined', (text) => {
     expect(parseGroup(text)).toBeUndefined()
   })
 })
@@ -62,7 +62,7 @@ describe("the pod's group", () => {
     ['the largest', { [NEW]: '4294967294' }, 4294967294],
     ['given twice alike', { [OLD]: '2000', [NEW]: '2000' }, 2000],
     ['given twice as none', { [OLD]: '-1', [NEW]: '-1' }, undefined],
-  ])('%s is taken', (_what, options: Record<string, string>, group) => {
+  ])('the group of the pod, %s', (_what, options: Record<string, string>, group) => {
     expect(parseFsGroup(new Map(Object.entries(options)))).toEqual({ group, faults: [] })
   })
 
@@ -82,7 +82,7 @@ describe("the pod's group", () => {
     ['2000', '3000'],
     ['2000', '-1'],
     ['-1', '0'],
-  ])('given as %s by one key and as %s by the other is a contradiction', (old, recent) => {
+  ])('the groups %s of one key and %s of the other contradict each other', (old, recent) => {
     const { faults } = parseFsGroup(
       new Map([
         [OLD, old],
@@ -92,7 +92,7 @@ describe("the pod's group", () => {
     expect(faults).toEqual([`options "${OLD}" ("${old}") and "${NEW}" ("${recent}") differ: keep one`])
   })
 
-  it('that is wrong under both keys is told for both', () => {
+  it('an invalid group under both keys is reported for both', () => {
     const { group, faults } = parseFsGroup(
       new Map([
         [OLD, '02000'],

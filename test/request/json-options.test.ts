@@ -23,7 +23,7 @@ describe('the options argument', () => {
     ['with text behind it', '{} x'],
     ['with a byte order mark', '\ufeff{}'],
     ['with a raw newline in a string', '{"source":"a\nb"}'],
-  ])('%s is refused as no JSON', (_what, text) => {
+  ])('an unparsable options argument is refused as no JSON: %s', (_what, text) => {
     expect(refusalOf(text)).toBe(
       'the options are not JSON: kubelet passes one JSON object of strings as the last argument',
     )
@@ -36,7 +36,7 @@ describe('the options argument', () => {
     ['a string', '"{}"'],
     ['a number', '7'],
     ['a boolean', 'true'],
-  ])('that is %s instead of an object is refused and told what it is: %s', (kind, text) => {
+  ])('an options argument that is %s instead of an object is refused with its type: %s', (kind, text) => {
     expect(refusalOf(text)).toBe(
       `the options are ${kind}: kubelet passes one JSON object of strings as the last argument`,
     )
@@ -48,11 +48,11 @@ describe('the options argument', () => {
     ['aHVudGVyMg=='],
     ['["aHVudGVyMg=="]'],
     ['"aHVudGVyMg=="'],
-  ])('is never echoed when it cannot be read, as it may hold a secret: %s', (text) => {
+  ])('an unreadable options argument is never quoted, because it may hold a secret: %s', (text) => {
     expect(refusalOf(text)).not.toMatch(/aHV|secret|password/)
   })
 
-  it('is returned as pairs in the order given, values unchecked', () => {
+  it('options are returned as pairs in the given order, values unchecked', () => {
     expect(parseOptionsText('{"b":"1","a":2,"c":null,"d":["x"],"__proto__":"y"}')).toEqual({
       entries: [
         ['b', '1'],
@@ -66,7 +66,7 @@ describe('the options argument', () => {
   })
 })
 
-describe('a key given twice', () => {
+describe('a duplicate key', () => {
   it.each([
     ['plainly', '{"a":"1","a":"2"}', ['option "a" is given twice: keep one']],
     ['with the same value', '{"a":"1","a":"1"}', ['option "a" is given twice: keep one']],
@@ -83,7 +83,7 @@ describe('a key given twice', () => {
       '{"a":"1","b":"1","b":"2","a":"2"}',
       ['option "b" is given twice: keep one', 'option "a" is given twice: keep one'],
     ],
-  ])('%s is a fault that names it', (_how, text, faults) => {
+  ])('a duplicate key is a fault that names it: %s', (_how, text, faults) => {
     expect(parseOptionsText(text).faults).toEqual(faults)
   })
 
@@ -99,7 +99,7 @@ describe('a key given twice', () => {
     ['an array of objects', '{"a":[{"b":"1"},{"b":"2"}],"b":"3"}'],
     ['keys beside an object, told once that is repaired', '{"a":{},"b":"1","b":"2"}'],
     ['an escaped newline before a quote', '{"a":"\\n\\":","b":"\\n\\":"}'],
-  ])('is not seen in %s', (_what, text) => {
+  ])('no duplicate key is reported in %s', (_what, text) => {
     expect(parseOptionsText(text).faults).toEqual([])
   })
 })

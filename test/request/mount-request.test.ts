@@ -9,12 +9,12 @@ const REQUEST: MountRequest = {
   restoreOnUnmount: true,
 }
 
-describe('whether two requests ask for the same mount', () => {
+describe('isSameMount', () => {
   it.each<[string, Partial<MountRequest>]>([
     ['the order of mount options', { mountOptions: ['noatime', 'noexec'] }],
     ['the pod', { pod: 'n/q' }],
     ['the spelling of the directory', { directory: '/other' }],
-  ])('does not depend on %s', (_what, over) => {
+  ])('isSameMount does not depend on %s', (_what, over) => {
     expect(isSameMount(REQUEST, { ...REQUEST, ...over })).toBe(true)
   })
 
@@ -32,11 +32,11 @@ describe('whether two requests ask for the same mount', () => {
     [{ changePolicy: 'Always' }],
     [{ restoreOnUnmount: false }],
     [{ submounts: 'hide' }],
-  ])('depends on %j', (over) => {
+  ])('isSameMount depends on %j', (over) => {
     expect(isSameMount(REQUEST, { ...REQUEST, ...over })).toBe(false)
   })
 
-  it('leaves the order of the request itself alone', () => {
+  it('isSameMount does not change the order of mount options in the request', () => {
     isSameMount(REQUEST, REQUEST)
     expect(REQUEST.mountOptions).toEqual(['noexec', 'noatime'])
   })

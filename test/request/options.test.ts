@@ -5,11 +5,11 @@ const KEYS =
   'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid, submounts'
 
 describe('the options', () => {
-  it('an author may write are ten', () => {
+  it('an author can write ten options', () => {
     expect(AUTHOR_KEYS.join(', ')).toBe(KEYS)
   })
 
-  it('of a complete call are accepted as they are', () => {
+  it('the options of a complete call are accepted unchanged', () => {
     const options = {
       source: '/srv/a',
       subPath: 'a/b',
@@ -34,7 +34,7 @@ describe('the options', () => {
     expect(checkOptions(Object.entries(options))).toMatchObject({ options, faults: [] })
   })
 
-  it('that nobody knows are all named in one fault, their values not', () => {
+  it('unknown options are named in one fault, without their values', () => {
     const given = [
       ['Source', 'value-1'],
       ['fsType', 'value-2'],
@@ -51,7 +51,7 @@ describe('the options', () => {
     expect({}).not.toHaveProperty('x')
   })
 
-  it('from a newer kubelet are passed over, as long as they are strings', () => {
+  it('unknown keys of kubelet are ignored if they are strings', () => {
     expect(
       checkOptions([
         ['kubernetes.io/new', 'x'],
@@ -87,15 +87,18 @@ describe('the options', () => {
       'option "kubernetes.io/mounterArgs.FsGroup" is 2000: write it as a JSON string',
     ],
     ['kubernetes.io/pod.name', {}, 'option "kubernetes.io/pod.name" is {}: write it as a JSON string'],
-  ])('%s: %j is a fault that names key, value and way out', (key, value, fault) => {
+  ])('the fault of %s: %j names key, value and remedy', (key, value, fault) => {
     expect(checkOptions([[key, value]])).toMatchObject({ options: {}, faults: [fault] })
   })
 })
 
 describe("a secret's value", () => {
-  it.each([['aHVudGVyMg=='], [''], ['not base64 !']])('that is a string is accepted and not kept: %j', (value) => {
-    expect(checkOptions([['kubernetes.io/secret/password', value]])).toMatchObject({ options: {}, faults: [] })
-  })
+  it.each([['aHVudGVyMg=='], [''], ['not base64 !']])(
+    'a secret that is a string is accepted and not kept: %j',
+    (value) => {
+      expect(checkOptions([['kubernetes.io/secret/password', value]])).toMatchObject({ options: {}, faults: [] })
+    },
+  )
 
   it.each([[12345678], [['hunter2-12345678']], [{ a: 'hunter2-12345678' }], [null]])(
     'that is no string is refused without being shown: %j',

@@ -12,7 +12,7 @@ beforeEach(() => {
 })
 afterEach(() => fs.rmSync(top, { recursive: true }))
 
-it('no file is no fault, unless it was named', async () => {
+it('a missing configuration is no fault, unless it was named explicitly', async () => {
   expect((await readConfigFile(file, false)).faults).toEqual([])
   const named = await readConfigFile(file, true)
   expect(named.faults).toEqual([`node configuration ${file} cannot be read (ENOENT)`])
@@ -20,14 +20,14 @@ it('no file is no fault, unless it was named', async () => {
   expect(named.isUnreadable).toBe(true)
 })
 
-it('a file that cannot be read is a fault in any case', async () => {
+it('an unreadable configuration is always a fault', async () => {
   fs.mkdirSync(file)
   expect((await readConfigFile(file, false)).faults).toEqual([
     `node configuration ${file} is no regular file: write one there`,
   ])
 })
 
-it('the state directory is a real path, also where it is still to be made', async () => {
+it('the state directory is a resolved path, even if it does not exist yet', async () => {
   fs.mkdirSync(`${top}/real`)
   fs.symlinkSync(`${top}/real`, `${top}/link`)
   fs.writeFileSync(file, JSON.stringify({ stateDir: `${top}/link/deeper/state` }))
@@ -37,7 +37,7 @@ it('the state directory is a real path, also where it is still to be made', asyn
   })
 })
 
-it('every fault of the file is told', async () => {
+it('every fault of the configuration is reported', async () => {
   fs.writeFileSync(file, JSON.stringify({ stateDir: 'relative', logLevel: 'loud' }))
   const { faults, isUnreadable } = await readConfigFile(file, true)
   expect(faults).toHaveLength(2)

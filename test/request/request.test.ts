@@ -35,11 +35,11 @@ const FRESH = {
 }
 
 describe('a request', () => {
-  it('is complete from its source alone', () => {
+  it('a request is complete with a source only', () => {
     expect(read({ source: '/srv/volumes/data' })).toEqual(FRESH)
   })
 
-  it('is read from a call recorded from kubelet 1.20.2', () => {
+  it('a call recorded from kubelet 1.20.2 is read', () => {
     const recorded =
       '{"kubernetes.io/fsType":"","kubernetes.io/mounterArgs.FsGroup":"2000","kubernetes.io/pod.name":"p-node",' +
       '"kubernetes.io/pod.namespace":"default","kubernetes.io/pod.uid":"8c03","kubernetes.io/pvOrVolumeName":"v",' +
@@ -47,7 +47,7 @@ describe('a request', () => {
     expect(read(recorded)).toEqual({ ...FRESH, fsGroup: 2000, pod: 'default/p-node', namespace: 'default' })
   })
 
-  it('keeps what the pod asks for, and no secret', () => {
+  it("a request has the pod's options, and no secret", () => {
     const request = read({
       source: '/srv/volumes/data',
       'kubernetes.io/fsType': 'bind',
@@ -83,7 +83,7 @@ describe('a request', () => {
     [{ mountOptions: 'rw' }, false],
     [{ 'kubernetes.io/readwrite': 'rw', mountOptions: 'ro' }, true],
     [{ 'kubernetes.io/readwrite': 'ro', mountOptions: 'ro' }, true],
-  ])('of %j is read-only: %s', (options, readOnly) => {
+  ])('a request with %j is read-only: %s', (options, readOnly) => {
     expect(read({ source: '/srv/volumes/data', ...options }).readOnly).toBe(readOnly)
   })
 
@@ -91,11 +91,11 @@ describe('a request', () => {
     [{}, undefined],
     [{ 'kubernetes.io/pod.name': 'p' }, 'p'],
     [{ 'kubernetes.io/pod.namespace': 'n', 'kubernetes.io/pod.name': 'p' }, 'n/p'],
-  ])('of %j is named after its pod: %j', (options, pod) => {
+  ])('a request with %j is named after its pod: %j', (options, pod) => {
     expect(read({ source: '/srv/volumes/data', ...options }).pod).toBe(pod)
   })
 
-  it('is named after its pod up to the longest name there is', () => {
+  it('the name of a pod is limited to the longest valid one', () => {
     const podOf = (namespace: number, name: number) =>
       read({
         source: '/srv/volumes/data',
@@ -110,7 +110,7 @@ describe('a request', () => {
 })
 
 describe('a refused request', () => {
-  it('tells every fault of the call at once, each with its key, its value and the way out', () => {
+  it('a refusal reports every fault of the call, each with its key, its value and the remedy', () => {
     const text =
       '{"kubernetes.io/fsGroup":"02000","sourc":"/srv/volumes/data","ownership":"chown","restoreOnUnmount":"yes",' +
       '"mountOptions":5,"kubernetes.io/readwrite":"rw","kubernetes.io/readwrite":"ro","kubernetes.io/secret/k":7}'
@@ -127,7 +127,7 @@ describe('a refused request', () => {
     ])
   })
 
-  it('tells what is wrong with the source, the mount options and the group together', () => {
+  it('a refusal reports faults of the source, the mount options and the group together', () => {
     expect(
       faultsOf({ source: '/etc/', mountOptions: 'noatime,relatime,suid=1', 'kubernetes.io/mounterArgs.FsGroup': 'x' }),
     ).toEqual([
@@ -146,7 +146,7 @@ describe('a refused request', () => {
     ['restoreOnUnmount', 'true', 'walk', 'idmap'],
     ['idmapFrom', '0', 'idmap', 'walk'],
     ['setGid', 'root', 'idmap', 'walk'],
-  ])('contradicts itself with %s: %s and no %s', (key, value, needed, other) => {
+  ])('%s: %s without ownership %s is contradictory', (key, value, needed, other) => {
     const fault = (ownership: string) =>
       `option "${key}" is "${value}" but ownership is "${ownership}": set ownership to "${needed}" or "auto", or leave ${key} out`
     const source = '/srv/volumes/data'
@@ -165,7 +165,7 @@ describe('a refused request', () => {
     },
   )
 
-  it('does not contradict itself when it turns off what it does not use', () => {
+  it('an option that is off contradicts nothing', () => {
     expect(read({ source: '/srv/volumes/data', restoreOnUnmount: 'false' }).restoreOnUnmount).toBe(false)
   })
 
@@ -179,24 +179,24 @@ describe('a refused request', () => {
       'option "submounts" is "hide" but fsType is "ext4": leave submounts out, it is for directories of the node (bind)',
     ],
     [{ submounts: 'show' }, 'option "submounts" is "show": use one of refuse, hide, include'],
-  ])('has submounts where they have no meaning: %j', (options, fault) => {
+  ])('submounts are refused where they have no meaning: %j', (options, fault) => {
     expect(faultsOf({ source: '/srv/volumes/data', ...options })).toEqual([fault])
   })
 
-  it('leaves submounts undefined that are not named, and takes each value for a directory of the node', () => {
+  it('submounts are undefined by default, and every value is accepted for a directory of the node', () => {
     expect(read({ source: '/srv/volumes/data' }).submounts).toBeUndefined()
     for (const submounts of ['refuse', 'hide', 'include']) {
       expect(read({ source: '/srv/volumes/data', submounts }).submounts).toBe(submounts)
     }
   })
 
-  it('contradicts itself with readOnly and rw', () => {
+  it('readOnly contradicts rw', () => {
     expect(
       faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/readwrite': 'ro', mountOptions: 'noatime,rw' }),
     ).toEqual(['option "mountOptions" has rw but the volume is readOnly: leave one of them out'])
   })
 
-  it.each([['zfs'], ['BIND'], ['afs'], ['__proto__'], [' ']])('has an fsType nobody mounts: %j', (fsType) => {
+  it.each([['zfs'], ['BIND'], ['afs'], ['__proto__'], [' ']])('an fsType that no kind has is refused: %j', (fsType) => {
     expect(faultsOf({ source: '/srv/volumes/data', 'kubernetes.io/fsType': fsType })).toEqual([
       `fsType is ${JSON.stringify(fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`,
     ])
@@ -215,15 +215,15 @@ describe('a refused request', () => {
     },
   )
 
-  it('names its missing source', () => {
+  it('a missing source is named', () => {
     expect(faultsOf({})).toEqual(['option "source" is missing: name the directory of the node to mount'])
   })
 
-  it('is not judged by defaults of options that could not be read', () => {
+  it('a request is not checked against defaults of unreadable options', () => {
     expect(faultsOf({ source: 5 })).toEqual(['option "source" is 5: write it as a JSON string'])
   })
 
-  it('is refused once, with unknown keys, bad values and what its kind says of the others', () => {
+  it('unknown keys, invalid values and faults of the kind are refused in one message', () => {
     expect(
       faultsOf({
         source: 'rel',
@@ -242,14 +242,14 @@ describe('a refused request', () => {
     ])
   })
 
-  it('is not told that a key is missing that may be the unknown one', () => {
+  it('a missing key is not reported if the unknown key may be meant for it', () => {
     expect(faultsOf({ sorce: '/srv/volumes/data', mountOptions: 'nonsense' })).toEqual([
       expect.stringMatching(/^unknown \["sorce"\]/),
       expect.stringMatching(/nonsense/),
     ])
   })
 
-  it('never shows a secret, whatever else is wrong', () => {
+  it('a refusal never shows a secret, with any other fault', () => {
     const secret = 'aHVudGVyMg'
     const twice = `"kubernetes.io/secret/a":"${secret}","kubernetes.io/secret/a":"${secret}"`
     const others = `"x":"${secret}","ownership":"x"`

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_FS_TYPES, type Rule } from '../../src/request/rule.ts'
 import { findWritableRule, hasOverlap, isSourceWithin, parseEntryDirectory } from '../../src/request/rule-source.ts'
 
-describe('a file may be written by some pod', () => {
+describe('findWritableRule', () => {
   it.each<[Rule, string, boolean]>([
     // Directories below it can be mounted, not files in it.
     [{ sources: ['/srv/*'] }, '/srv/disk.img', false],
@@ -22,7 +22,7 @@ describe('a file may be written by some pod', () => {
     [{ sources: ['/srv/*'], readOnly: true }, '/srv/a/disk.img', false],
     [{ sources: ['/srv/*'], fsTypes: ['ext4', 'tmpfs'] }, '/srv/a/disk.img', false],
     [{ sources: ['/srv/*'], fsTypes: ['fuse.bindfs'] }, '/srv/a/disk.img', true],
-  ])('by %j: %s: %s', (rule, path, expected) => {
+  ])('a pod can write to a file by rule %j: %s: %s', (rule, path, expected) => {
     expect(findWritableRule([{ fsTypes: [] }, rule], path, DEFAULT_FS_TYPES)).toBe(expected ? rule : undefined)
   })
 })
@@ -59,6 +59,6 @@ it.each([
   ['/*', '/'],
   ['/a/b', '/a/b'],
   ['nfs:/a/*', undefined],
-])('%s is of the directory %s', (entry, directory) => {
+])('the directory of entry %s is %s', (entry, directory) => {
   expect(parseEntryDirectory(entry)).toBe(directory)
 })

@@ -16,7 +16,7 @@ it.each<[string, Source]>([
   ['me@host:/a', { type: 'text', text: 'me@host:/a' }],
   ['remote:bucket/a', { type: 'text', text: 'remote:bucket/a' }],
   ['tmpfs', { type: 'text', text: 'tmpfs' }],
-])('the source %j is parsed, and says the same again', (text, source) => {
+])('the source %j is parsed, and formatted as it was', (text, source) => {
   expect(parseSource(text)).toEqual(source)
   expect(formatSource(source)).toBe(text === '' ? undefined : text)
   expect(getSourcePath(source)).toBe(source.type === 'local' ? text : undefined)

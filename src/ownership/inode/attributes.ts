@@ -97,7 +97,7 @@ export function inspectInode(
   return {
     handle,
     stat,
-    inspectedAtMs: inspectedAtMs,
+    inspectedAtMs,
     capability,
     acl: names.includes(ACCESS_ACL) ? readAcl(inodes, handle) : undefined,
   }

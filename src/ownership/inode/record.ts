@@ -79,7 +79,7 @@ export interface IntendedOwnership extends Ownership {
  */
 export function resolveIntendedOwnership(record: InodeRecord, now: InodeState): IntendedOwnership | undefined {
   const { before, after, acl } = record
-  // Without birth times, only a different owner can show that the inode number was reused.
+  // A file system without birth times shows a reused inode number only by a different owner.
   if (record.born === 0n && record.uid !== now.stat.uid) return undefined
   const owned = extractOwnership(now.stat)
   const intact = isSameBytes(getDueCapability(record), now.capability)

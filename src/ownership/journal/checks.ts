@@ -3,7 +3,7 @@ import { errorCode } from '../../host/host.ts'
 import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
 import { FORMAT, formatSchema, PRAGMAS, runTransaction } from './tables.ts'
 
-/** How a journal is opened. */
+/** Parameters of opening a journal. */
 export interface JournalOpenOptions {
   /** Path of the journal's file. */
   path: string
@@ -123,7 +123,7 @@ export function isFullError(error: unknown): boolean {
   return errorCode(error) === 'ERR_SQLITE_ERROR' && getPrimaryCode(error) === SQLITE_FULL
 }
 
-/** Without a cause, the content of the journal itself is invalid. */
+/** Returns whether the file is damaged. An undefined cause means that the journal found invalid content itself. */
 export function isCorruptError(cause: unknown): boolean {
   const primary = getPrimaryCode(cause)
   return primary === SQLITE_CORRUPT || primary === SQLITE_NOTADB

@@ -17,7 +17,7 @@ type FoundRecord = EncodedRecord & { settled: boolean; isInProgress: boolean }
 
 /**
  * The recorded states of a volume's inodes before and after modekeep's changes.
- * It is a SQLite database outside the volume, where a pod cannot forge it. Records are on disk before a change.
+ * The SQLite database is outside the volume, where a pod cannot forge it. Records are on disk before a change.
  */
 export class Journal {
   readonly #file: JournalFile

@@ -3,7 +3,7 @@ type Entries<K, V> = Map<K, { value: V; weight: number }>
 /**
  * A cache of the newest entries, limited by their weight: at least half of `maxWeight` is kept, at most all of it. A
  * pod can have any number of different values.
- * It has two halves, because deleting the oldest key of a Map repeatedly scans all keys deleted before.
+ * Two halves are kept, because deleting the oldest key of a Map repeatedly scans all keys deleted before.
  */
 export class WeightedCache<K, V> {
   readonly #half: number

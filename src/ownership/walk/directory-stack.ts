@@ -7,7 +7,7 @@ import { hashName, NameSet } from './name-set.ts'
 
 const NONE = Buffer.alloc(0)
 const PARENT = Uint8Array.from([0x2e, 0x2e])
-// Limit of open directory handles, whatever the depth of the tree.
+// Limit of open directory handles, independent of the depth of the tree.
 const MAX_OPEN = 32
 // Each directory on the stack costs at most 2 KiB.
 const MAX_DEPTH = 16_384

@@ -24,7 +24,7 @@ export class PlainColumns {
   count = 0
   readonly #handles: Int32Array
   readonly #seenGroups: Uint32Array
-  /** With type bits. */
+  /** Modes with type bits. */
   readonly #seenModes: Uint16Array
   /** ctime, and the time before it was read; milliseconds. */
   readonly #changed: Float64Array

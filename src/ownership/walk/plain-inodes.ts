@@ -12,7 +12,7 @@ import type { WalkStrategy } from './strategies.ts'
 
 type ChangeOutcome = ReturnType<typeof applyChange>
 
-/** What remains to be recorded after the changes. */
+/** Inodes whose outcome must still be recorded after the changes. */
 export interface PlainResult {
   /** Inodes with nothing left to restore: inode and birth time of each in turn. */
   forgotten: BigInt64Array

@@ -24,7 +24,7 @@ export interface WalkReport {
   changed: number
   alreadyRight: number
   left: Partial<Record<SkipReason, { count: number; examples: string[] }>>
-  /** Why the walk skipped the root of the volume; undefined if it did not. */
+  /** Reason for skipping the root of the volume; undefined: it was not skipped. */
   root?: SkipReason
 }
 

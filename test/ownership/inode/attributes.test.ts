@@ -93,7 +93,7 @@ it.each<[string, number, Entry[], Entry[]]>([
   expect(given).toEqual(acl(...before))
 })
 
-it('an ACL without a mask is the mode, and stays as it is', () => {
+it('an ACL without a mask is returned unchanged', () => {
   const plain = acl(['owner', 0o6], ['group', 0o4], ['other', 0o0])
   expect(grantAcl(plain, 0o6)).toBe(plain)
 })

@@ -28,7 +28,7 @@ function expectWanted(found: Stat, order: GroupPolicy, mode: number): void {
   expect(matchesPolicy(found, order)).toBe(isSameOwnership(extractOwnership(found), wanted))
 }
 
-describe('what a walk wants of an inode', () => {
+describe('the target state of an inode', () => {
   it.each<[string, number, number]>([
     ['a directory', DIRECTORY | 0o755, 0o2755],
     ['a closed directory', DIRECTORY | 0o000, 0o2000],
@@ -41,7 +41,7 @@ describe('what a walk wants of an inode', () => {
     ['a file with every bit', REGULAR | 0o7777, 0o7777],
     ['a fifo', FIFO | 0o600, 0o600],
     ['a socket', SOCKET | 0o755, 0o755],
-  ])('%s: the group, and set-gid on directories alone', (_what, mode, wanted) => {
+  ])('%s: keep sets the group, and set-gid on directories only', (_what, mode, wanted) => {
     for (const gid of [5, 2000]) expectWanted(stat(mode, gid), keep(2000), wanted)
   })
 
@@ -55,11 +55,11 @@ describe('what a walk wants of an inode', () => {
     ['a set-uid file', REGULAR | 0o4755, 0o4775],
     ['a fifo', FIFO | 0o600, 0o660],
     ['a socket', SOCKET | 0o755, 0o775],
-  ])("%s: with grant, what kubelet's masks give", (_what, mode, wanted) => {
+  ])("%s: grant adds the bits of kubelet's masks", (_what, mode, wanted) => {
     expectWanted(stat(mode), grant(2000), wanted)
   })
 
-  it('is group 0 where that is asked for', () => {
+  it('group 0 is a valid target', () => {
     expectWanted(stat(REGULAR | 0o640), keep(0), 0o640)
   })
 
@@ -67,7 +67,7 @@ describe('what a walk wants of an inode', () => {
     ['a link', SYMLINK | 0o777, 'symlink'],
     ['a block device', BLOCK_DEVICE | 0o660, 'device'],
     ['a character device', CHARACTER_DEVICE | 0o2666, 'device'],
-  ])('is nothing for %s', (_what, mode, leave) => {
+  ])('the unchangeable type of %s', (_what, mode, leave) => {
     expect(findUnchangeableType(stat(mode))).toBe(leave)
   })
 })
@@ -80,7 +80,7 @@ it.each<[string, number, number, boolean]>([
   ['neither', DIRECTORY | 0o755, 5, false],
   ['a link of the group', SYMLINK | 0o2777, 2000, false],
   ['a device of the group', BLOCK_DEVICE | 0o2660, 2000, false],
-])('a root with %s: %#', (_what, mode, gid, matches) => {
+])('isRootMatching of a root with %s: %#', (_what, mode, gid, matches) => {
   expect(isRootMatching(stat(mode, gid), keep(2000))).toBe(matches)
 })
 
@@ -89,11 +89,11 @@ it.each([
   [0o775, false],
   [0o2770, true],
   [0o2777, true],
-])('a root with mode %o was granted: %s', (mode, matches) => {
+])('a root with mode %o matches the policy with grant: %s', (mode, matches) => {
   expect(isRootMatching(stat(DIRECTORY | mode, 2000), grant(2000))).toBe(matches)
 })
 
-it('ownership is the group and the bits without the type', () => {
+it('extractOwnership returns the group and the mode without type bits', () => {
   expect(extractOwnership(stat(REGULAR | 0o6711))).toEqual({ gid: 5, mode: 0o6711 })
   expect(extractOwnership(stat(DIRECTORY | 0o1777, 0))).toEqual({ gid: 0, mode: 0o1777 })
 })
@@ -103,7 +103,7 @@ it.each([
   [{ gid: 6, mode: 0o640 }, false],
   [{ gid: 5, mode: 0o641 }, false],
   [{ gid: 5, mode: 0o4640 }, false],
-])('%j is the same as group 5 with 0640: %s', (other, is) => {
+])('%j equals group 5 with mode 0640: %s', (other, is) => {
   expect(isSameOwnership({ gid: 5, mode: 0o640 }, other)).toBe(is)
 })
 

@@ -70,7 +70,7 @@ const written = { modified: 11n }
 const grown = { size: 4n }
 const users = { uid: 1000 }
 
-describe('an inode is as it was left', () => {
+describe('the intended state of a recorded inode', () => {
   // With a record that is settled, and with one whose change may have been cut off.
   it.each<[string, InodeRecord, InodeState, boolean, boolean]>([
     ['as found', FILE, file(5, 0o640), true, true],
@@ -141,7 +141,7 @@ describe('an inode is as it was left', () => {
     ['a capability replaced, and written to', CAPABLE, file(2000, 0o755, OTHER_CAP, written), false, false],
     ["a capability replaced on a user's file", CAPABLE, file(2000, 0o755, OTHER_CAP, users), false, false],
     ['a capability given since, and written to', FILE, file(2000, 0o640, CAP, written), false, false],
-  ])('%s: %#', (_what, known, now, settled, unsettled) => {
+  ])('the state is resolved, %s: %#', (_what, known, now, settled, unsettled) => {
     expect({
       settled: isAsLeft({ ...known, settled: true }, now),
       unsettled: isAsLeft({ ...known, settled: false }, now),
@@ -153,13 +153,13 @@ describe('an inode is as it was left', () => {
     ['another capability in its place', CAPABLE, file(2000, 0o755, OTHER_CAP)],
     ['another capability, before the chown', CAPABLE, file(5, 0o755, OTHER_CAP)],
     ['a capability it never had', FILE, file(2000, 0o640, CAP)],
-  ])('but not with %s, settled or not', (_what, known, now) => {
+  ])('%s: changed by a user, whether its record is settled or not', (_what, known, now) => {
     expect(isAsLeft({ ...known, settled: true }, now)).toBe(false)
     expect(isAsLeft({ ...known, settled: false }, now)).toBe(false)
   })
 
   // A call died after its chown; the next one records the state that was meant, not the stripped one.
-  it('but not where a write took set-uid a second time, after a call that died', () => {
+  it("a set-uid bit that a write dropped again after an interrupted call is a user's change", () => {
     const known = { ...SUID, seen: { gid: 2000, mode: 0o755 }, meant: { gid: 2000, mode: 0o4755 } }
     expect(isAsLeft({ ...known, settled: true }, file(2000, 0o755, undefined, written))).toBe(false)
     expect(isAsLeft(known, file(2000, 0o755, undefined, written))).toBe(false)
@@ -167,7 +167,7 @@ describe('an inode is as it was left', () => {
   })
 
   // Linux leaves set-gid without group-execute (mandatory locking once) to a chown by root: 6644 becomes 2644.
-  it('where chown took set-uid alone, as set-gid had no group-execute beside it', () => {
+  it('a chown may drop set-uid alone if set-gid came without group-execute', () => {
     const known = record(0o6644, 0o6644)
     expect(isAsLeft({ ...known, settled: true }, file(2000, 0o2644))).toBe(false)
     expect(isAsLeft(known, file(2000, 0o2644))).toBe(true)
@@ -175,7 +175,7 @@ describe('an inode is as it was left', () => {
   })
 })
 
-describe('content is the recorded one', () => {
+describe('the content of a recorded inode', () => {
   it.each<[string, InodeRecord, Partial<Stat>, boolean]>([
     ['same mtime and size', FILE, {}, true],
     ["same mtime and size, a user's own", { ...FILE, uid: 1000 }, { uid: 1000 }, true],
@@ -188,7 +188,7 @@ describe('content is the recorded one', () => {
     ['with a capability, owner root, mtime moved', CAPABLE, { modified: 11n }, false],
     ['with a capability, owner not root', CAPABLE, { uid: 1000 }, false],
     ['with a capability, owner not root, mtime moved', CAPABLE, { uid: 1000, modified: 11n }, false],
-  ])('%s: %#', (_what, known, over, is) => {
+  ])('the content is the recorded one: %s: %#', (_what, known, over, is) => {
     expect(hasRecordedContent(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
   })
 })
@@ -201,7 +201,7 @@ it.each<[string, Uint8Array | undefined, Uint8Array | undefined, boolean]>([
   ['equal', CAP, Buffer.from(CAP), true],
   ['another byte', CAP, OTHER_CAP, false],
   ['longer', CAP, Uint8Array.of(...CAP, 0), false],
-])('bytes, %s: %#', (_what, a, b, are) => {
+])('isSameBytes, %s: %#', (_what, a, b, are) => {
   expect(isSameBytes(a, b)).toBe(are)
 })
 
@@ -210,7 +210,7 @@ describe('an ACL', () => {
   const given = record(0o640, 0o660, { acl: { before, seen: before, after } })
   const withAcl = (acl: Uint8Array | undefined, gid: number, mode: number) => ({ ...found(gid, mode), acl })
 
-  it('that a call gave, before it was interrupted, is its own, with the permission bits that came with it', () => {
+  it('the ACL of an interrupted call is recognized, with the permission bits that it set', () => {
     expect(resolveIntendedOwnership(given, withAcl(after, 5, 0o660))).toEqual({ gid: 5, mode: 0o660 })
     expect(resolveIntendedOwnership({ ...given, settled: true }, withAcl(after, 5, 0o660))).toBeUndefined()
   })

@@ -63,7 +63,7 @@ function database<T>(use: (database: DatabaseSync) => T): T {
 
 const rows = () => database((journal) => journal.prepare('SELECT acl FROM acls ORDER BY number').all().length)
 
-it('each ACL is there once, whoever has it, and is read by the next process, also by one that only reads', () => {
+it('each ACL is stored once for all inodes, and the next process reads it, also a read-only one', () => {
   recorded(
     [
       record(1, [acl(1), acl(1), acl(2)]),
@@ -81,7 +81,7 @@ it('each ACL is there once, whoever has it, and is read by the next process, als
   }
 })
 
-it('ten thousand inodes with one ACL of a kilobyte take the room of their records', () => {
+it('ten thousand inodes with one ACL of a kilobyte take only the space of their records', () => {
   const [before, after] = [acl(1, 1024), acl(2, 1024)]
   const inodes = Array.from({ length: 10_000 }, (_, inode) => record(inode, [before, before, after]))
   const batches = Array.from({ length: 20 }, (_, at) => inodes.slice(at * 500, (at + 1) * 500))
@@ -93,7 +93,7 @@ it('ten thousand inodes with one ACL of a kilobyte take the room of their record
   expect(aclsOf(next(), 9999)).toEqual([before, before, after])
 })
 
-it('an ACL that no record refers to any more is removed with the records that did, and its room is given back', () => {
+it('an ACL is deleted with the last record that refers to it, and its space is freed', () => {
   const large = (inode: number) => acl(inode, 50_000)
   const journal = recorded([1, 2, 3, 4, 5].map((inode) => record(inode, [large(inode), large(inode), large(inode)])))
   journal.find(encodeKeys([record(1, [])]))
@@ -112,7 +112,7 @@ it('an ACL that no record refers to any more is removed with the records that di
   expect(rows()).toBe(0)
 })
 
-it('one of a transaction that was undone is written with the next record that has it', () => {
+it('an ACL of a transaction that was rolled back is written with the next record that has it', () => {
   const journal = recorded([record(1, [acl(1), acl(1), acl(1)])])
   const broken = [record(2, [acl(2), acl(3), acl(1)]), undefined as unknown as InodeRecord]
   expect(() => journal.append(broken)).toThrow()
@@ -122,14 +122,14 @@ it('one of a transaction that was undone is written with the next record that ha
 })
 
 it.each([
-  ['of a bit of an ACL', `UPDATE acls SET acl = x'${'01'.repeat(43)}03' WHERE number = 1`],
-  ['of the places of two', 'UPDATE acls SET number = -number; UPDATE acls SET number = 3 + number'],
-  ['of the type of one', "UPDATE acls SET acl = 'text' WHERE number = 2"],
-  ['of a checksum', 'UPDATE acls SET sum = sum + 1 WHERE number = 2'],
-  ['by which one is missing', 'DELETE FROM acls WHERE number = 2'],
-  ['by which all are missing', 'DELETE FROM acls'],
-  ['by which their table is missing', 'DROP TABLE acls'],
-])('a change %s refuses the journal as soon as anything is looked for', (_what, sql) => {
+  ['a flipped bit in an ACL', `UPDATE acls SET acl = x'${'01'.repeat(43)}03' WHERE number = 1`],
+  ['two ACLs exchanged', 'UPDATE acls SET number = -number; UPDATE acls SET number = 3 + number'],
+  ['an ACL of another type', "UPDATE acls SET acl = 'text' WHERE number = 2"],
+  ['a changed checksum', 'UPDATE acls SET sum = sum + 1 WHERE number = 2'],
+  ['a missing ACL', 'DELETE FROM acls WHERE number = 2'],
+  ['no ACLs', 'DELETE FROM acls'],
+  ['no table of ACLs', 'DROP TABLE acls'],
+])('a journal with %s is refused at the first lookup', (_what, sql) => {
   recorded([record(1, [acl(1), acl(1), acl(2)]), record(2, [])])
   database((journal) => journal.exec(sql))
   for (const isReading of [false, true]) {
@@ -141,7 +141,7 @@ it.each([
   }
 })
 
-it('an ACL with the hash of another is not taken for it', () => {
+it('an ACL with the hash of another one is refused', () => {
   recorded([record(1, [acl(1), acl(1), acl(2)])])
   database((journal) => {
     const [{ hash } = {}] = journal.prepare('SELECT hash FROM acls WHERE number = 1').all()
@@ -151,7 +151,7 @@ it('an ACL with the hash of another is not taken for it', () => {
   expect(() => next().append([record(3, [acl(1), undefined, undefined])])).toThrow('an ACL is not the one of its hash')
 })
 
-it('ACLs count for the quota, and for what is more than the inodes of a volume need', () => {
+it("ACLs count for the quota, and for the journal's size per inode", () => {
   const journal = recorded([1, 2, 3].map((inode) => record(inode, [acl(inode, 60_000), acl(0), acl(0)])))
   expect([journal.isLargerThan(180_000), journal.isLargerThan(190_000)]).toEqual([true, false])
   expect(journal.isOvergrown(3)).toBe(false)
@@ -167,7 +167,7 @@ it('ACLs count for the quota, and for what is more than the inodes of a volume n
   expect(aclsOf(journal, 39)).toEqual([acl(39, 60_000), undefined, undefined])
 })
 
-it('of many large ones few are in memory', async () => {
+it('few of many large ACLs are kept in memory', async () => {
   const MANY = 400
   const large = (inode: number) => {
     const bytes = acl(inode % 256, 65_536)

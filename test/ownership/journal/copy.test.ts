@@ -46,7 +46,7 @@ function database(sql: string): void {
   journal.close()
 }
 
-it('a journal is at its copy what it was, with the numbers of its ACLs, and goes on to be written', async () => {
+it('a copy has the rows and ACL numbers of its journal, and accepts new records', async () => {
   recordAll([1, 2, 3, 4].map((inode) => record(inode, inode === 4 ? undefined : acl(inode % 2))))
   const other = `${top}/other.db`
   {
@@ -70,7 +70,7 @@ it('a journal is at its copy what it was, with the numbers of its ACLs, and goes
   expect(three.acls).toBe(3)
 })
 
-it('it is that of one moment, whatever is recorded and removed meanwhile', () => {
+it('a copy shows one moment, whatever a walk records meanwhile', () => {
   recordAll([record(1, acl(1)), record(2, acl(2))])
   using snapshot = new JournalSnapshot(host, path, VOLUME, true)
   const before = copied(snapshot.rows())
@@ -89,14 +89,14 @@ it.each([
   ['one ACL', 'UPDATE acls SET sum = sum + 1 WHERE number = 2', 'an ACL has changed'],
   ['the hash of one', "UPDATE acls SET hash = 'x' WHERE number = 2", 'an ACL is not the one of its hash'],
   ['a batch', 'UPDATE log SET sum = sum + 1 WHERE batch = 2', 'a batch of records has changed'],
-])('nothing is copied of a journal with damage to %s', (_what, sql, reason) => {
+])('a journal with damage to %s is not copied', (_what, sql, reason) => {
   recordAll([record(1, acl(1)), record(2, acl(2))])
   database(sql)
   using snapshot = new JournalSnapshot(host, path, VOLUME, true)
   expect(() => copied(snapshot.rows())).toThrow(`the ownership journal ${path} cannot be used (${reason})`)
 })
 
-it('of many large ACLs few are in memory', () => {
+it('few of many large ACLs are kept in memory during a copy', () => {
   const MANY = 400
   recordAll(Array.from({ length: MANY }, (_, inode) => record(inode, acl(inode, LARGE))))
   using snapshot = new JournalSnapshot(host, path, VOLUME, true)
@@ -110,7 +110,7 @@ it('of many large ACLs few are in memory', () => {
   expect(most).toBeLessThan(4_000_000)
 })
 
-it('a copy asks for the room that it needs, and gets no more than the most', async () => {
+it('a copy reserves the space that it needs, up to the quota', async () => {
   recordAll([
     ...Array.from({ length: 100 }, (_, inode) => record(inode, acl(inode, LARGE))),
     ...Array.from({ length: 1000 }, (_, inode) => record(1000 + inode, acl(1000 + inode))),

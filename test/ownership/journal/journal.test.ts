@@ -132,7 +132,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       .sort((a, b) => (a < b ? -1 : 1))
   const settled = (journal: Journal, inode: bigint) => find(journal, inode, 7n)?.settled
 
-  it('is empty at first, and after all is forgotten', () => {
+  it('a journal is empty at first, and after all inodes are forgotten', () => {
     const journal = next()
     expect(journal.isEmpty()).toBe(true)
     expect(find(journal, 1n, 7n)).toBeUndefined()
@@ -146,7 +146,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(next().isEmpty()).toBe(true)
   })
 
-  it('knows from the first moment on that a restore has begun, until a walk has ended', () => {
+  it('a begun restore is recorded until a walk is completed', () => {
     recordNext(next(), [record(1n)])
     expect(next().hasRestoreBegun).toBe(false)
     next().beginRestore()
@@ -159,7 +159,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect([journal.hasRestoreBegun, next().hasRestoreBegun]).toEqual([false, false])
   })
 
-  it('knows what most inodes were and became without their records, and which have more to say', () => {
+  it('states of plain inodes are returned without their records, and other inodes are marked', () => {
     const plain = (inode: bigint, over: Partial<InodeRecord> = {}) => record(inode, { capability: undefined, ...over })
     const begun = next()
     recordNext(begun, [
@@ -184,7 +184,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(next().findStates(keys)[0]).toBe('other')
   })
 
-  it('settles a batch that was recorded together with what is forgotten', () => {
+  it('a batch is settled if it was recorded together with forgotten inodes', () => {
     const journal = next()
     recordNext(journal, [record(1n)])
     forget(journal, encodeKeys([record(1n)]))
@@ -195,7 +195,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect([unfinished(journal), unfinished(next()), find(next(), 1n, 7n)]).toEqual([[], [], undefined])
   })
 
-  it('forgets no inode that a batch under way has as well: a directory that is moved ahead of a walk is met twice', () => {
+  it('an inode in a batch in progress is not forgotten, because a walk can visit a moved directory twice', () => {
     const journal = next()
     const one = journal.append([record(1n), record(2n)])
     const other = journal.append([record(2n)])
@@ -207,7 +207,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 2n, 7n)?.before).toEqual(record(2n).before)
   })
 
-  it('notes that a restore has begun until a walk has met all inodes', () => {
+  it('a begun restore stays recorded until a walk has visited every inode', () => {
     recordNext(next(), [record(1n)])
     const journal = next()
     journal.beginRestore()
@@ -215,7 +215,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(next().hasRestoreBegun).toBe(true)
   })
 
-  it('takes a batch of none', () => {
+  it('a batch without records is accepted', () => {
     const journal = next()
     recordNext(journal, [])
     forget(journal, encodeKeys([]))
@@ -223,7 +223,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(journal.isEmpty()).toBe(true)
   })
 
-  it('gives back what was recorded, to the next process as well', () => {
+  it('records are read back, by the next process as well', () => {
     const plain = record(1n)
     const capable = record(2n, { capability: CAP, before: { gid: 4294967294, mode: 0o7777 }, uid: 4294967294 })
     const old = record(3n, { modified: -1n, size: 2n ** 63n - 1n, seen: { gid: 0, mode: 0 }, capabilityIntact: false })
@@ -235,7 +235,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     for (const r of [plain, capable, old]) expect(find(later, r.inode, 7n)).toEqual({ ...r, settled: true })
   })
 
-  it('never records again what an inode was at first, and keeps up with all else', () => {
+  it('the first state of an inode is recorded once, and its last state is updated', () => {
     const first = record(1n, { capability: CAP })
     const second = record(1n, {
       path: new Uint8Array(Buffer.from('moved')),
@@ -262,14 +262,14 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(both)
   })
 
-  it('records no capability for an inode that had none at first', () => {
+  it('an inode without a capability at first has none in later records', () => {
     const journal = next()
     recordNext(journal, [record(1n)])
     recordNext(journal, [record(1n, { capability: CAP })])
     expect(find(journal, 1n, 7n)?.capability).toBeUndefined()
   })
 
-  it('records anew what was forgotten', () => {
+  it('a forgotten inode is recorded anew', () => {
     const journal = next()
     recordNext(journal, [record(1n, { capability: CAP })])
     forget(journal, encodeKeys([{ inode: 1n, born: 7n }]))
@@ -278,7 +278,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(journal, 1n, 7n)).toEqual(anew)
   })
 
-  it('keeps inodes of one number apart by their birth', () => {
+  it('inodes with the same number are distinguished by birth time', () => {
     const births = [0n, 1n, -1n, 1_700_000_000_000_000_000n]
     const records = births.map((born, index) => record(1n, { born, uid: index }))
     const journal = next()
@@ -288,7 +288,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(births.map((born) => find(journal, 1n, born)?.uid)).toEqual([0, 1, undefined, 3])
   })
 
-  it('knows inode numbers of all 64 bits', () => {
+  it('inode numbers of all 64 bits are kept', () => {
     const numbers = [0n, 1n, 2n ** 53n + 1n, 2n ** 63n - 1n, 2n ** 63n, 2n ** 63n + 1n, 2n ** 64n - 2n, 2n ** 64n - 1n]
     const records = numbers.map((inode, index) => record(inode, { uid: index }))
     dying(records)
@@ -307,7 +307,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     ['with quotes and newlines', new Uint8Array(Buffer.from('a\'b"c\nd;--'))],
     ['of 4 KiB', new Uint8Array(4096).fill(0xe9)],
     ['with every byte but NUL', Uint8Array.from({ length: 255 }, (_, index) => index + 1)],
-  ])('keeps paths %s', (_what, path) => {
+  ])('paths %s are kept', (_what, path) => {
     dying([record(1n, { path })])
     expect(find(next(), 1n, 7n)?.path).toEqual(path)
     expect(
@@ -317,8 +317,8 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     ).toEqual([path])
   })
 
-  describe('settles a batch', () => {
-    it('when it is confirmed, or the next is recorded, and not before', () => {
+  describe('a batch is settled', () => {
+    it('a batch is settled when it is confirmed or the next one is recorded, and not before', () => {
       const journal = next()
       recordNext(journal, [record(1n)])
       expect(settled(journal, 1n)).toBe(false)
@@ -332,14 +332,14 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       expect(unfinished(next())).toEqual([])
     })
 
-    it('on disk after the volume was synced: a crash before leaves every batch unsettled', () => {
+    it('a batch is settled on disk after the volume was synced: a crash before that leaves every batch unsettled', () => {
       dying([record(1n)], [record(2n), record(3n)])
       const journal = next()
       expect(unfinished(journal)).toEqual([1n, 2n, 3n])
       expect([1n, 2n, 3n].map((inode) => settled(journal, inode))).toEqual([false, false, false])
     })
 
-    it('on disk only if the volume could be synced', () => {
+    it('a batch is not settled on disk if the volume could not be synced', () => {
       const journal = next()
       journal.setVolumeSync(() => {
         throw new Error('EIO')
@@ -349,7 +349,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       expect(unfinished(next())).toEqual([1n])
     })
 
-    it('of an inode recorded a second time as part of the second batch', () => {
+    it('a batch is settled if its inode was recorded again in a second batch', () => {
       const journal = next()
       recordNext(journal, [record(1n), record(2n)])
       recordNext(journal, [record(1n)])
@@ -357,8 +357,8 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     })
   })
 
-  describe('keeps the batch of a process that died', () => {
-    it('through processes that read, record others and confirm', () => {
+  describe('a batch of a crashed process', () => {
+    it("a crashed process's batch survives processes that read, record other inodes and confirm", () => {
       dying([record(1n), record(2n)])
       next().confirm()
       expect(unfinished(next())).toEqual([1n, 2n])
@@ -373,7 +373,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       }
     })
 
-    it('until its inodes are recorded again, one by one', () => {
+    it("a crashed process's batch stays unsettled until its inodes are recorded again, one by one", () => {
       dying([record(1n), record(2n)])
       const second = next()
       recordNext(second, [record(1n)])
@@ -387,7 +387,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       expect(unfinished(next())).toEqual([])
     })
 
-    it('until its inodes are forgotten', () => {
+    it("a crashed process's batch stays unsettled until its inodes are forgotten", () => {
       dying([record(1n), record(2n)])
       const second = next()
       forget(second, encodeKeys([record(1n)]))
@@ -400,7 +400,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       expect(next().isEmpty()).toBe(true)
     })
 
-    it('together with those of others that died after it', () => {
+    it('batches of several crashed processes are kept', () => {
       dying([record(1n)])
       dying([record(2n)])
       dying([record(3n)])
@@ -411,7 +411,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       expect(unfinished(next())).toEqual([1n, 3n])
     })
 
-    it('and takes no later batch for it once it is settled', () => {
+    it("a later batch is not confused with a crashed process's settled batch", () => {
       dying([record(1n)])
       const journal = next()
       recordNext(journal, [record(1n)])
@@ -422,7 +422,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     })
   })
 
-  describe('does not grow with the number of walks', () => {
+  describe('compaction of a journal', () => {
     const MANY = 6000
     const many = (over: Partial<InodeRecord> = {}) =>
       Array.from({ length: MANY }, (_, inode) => record(BigInt(inode), over))
@@ -433,7 +433,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       return all.map(({ size }) => Number(size)).reduce((sum, size) => sum + size, 0)
     }
 
-    it('and keeps of every inode what it was at first, and the latest', () => {
+    it('compaction keeps the first and the last state of every inode', () => {
       const first = next()
       recordNext(first, many())
       finish(first)
@@ -452,7 +452,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       }
     })
 
-    it('and has nothing left when all is put back, not of a process that died either', () => {
+    it('compaction leaves nothing after a complete restore, not even of a crashed process', () => {
       dying(many())
       const journal = next()
       forget(journal, encodeKeys(many()))
@@ -465,7 +465,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       expect(find(next(), 1n, 7n)).toEqual(record(1n, { uid: 5, settled: true }))
     })
 
-    it('but keeps all while it is not known what a process that died has made', () => {
+    it("compaction waits until a crashed process's changes are settled", () => {
       const first = next()
       recordNext(first, many())
       finish(first)
@@ -479,7 +479,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const MANY_AND_ONE = BigInt(MANY + 1)
   })
 
-  it('keeps nothing of a batch that could not be recorded whole', () => {
+  it('a batch that could not be recorded completely leaves nothing', () => {
     const journal = next()
     recordNext(journal, [record(1n)])
     finish(journal)
@@ -491,7 +491,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(unfinished(later)).toEqual([])
   })
 
-  it('of another volume is refused, and stays what it is', () => {
+  it('a journal of another volume is refused, and not changed', () => {
     dying([record(1n)])
     const { message } = refusalOf(() => next('fs-2-4'))
     expect(message).toBe(
@@ -500,7 +500,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(record(1n))
   })
 
-  it('notes what its volume lies on', () => {
+  it('the disk of the volume is recorded', () => {
     const disk = 'image 1\nimage 1-2'
     const noted = (told?: string) => {
       using journal = Journal.open(place.host, place.path, 'fs-2-3', false, told)
@@ -518,7 +518,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(record(1n))
   })
 
-  it.each([[0], [1], [3], [5], [-1]])('of format %i is refused, whosever volume it says', (format) => {
+  it.each([[0], [1], [3], [5], [-1]])('a journal of format %i is refused, whichever volume it names', (format) => {
     dying([record(1n)])
     next()
     const database = place.host.openDatabase(place.path)
@@ -535,7 +535,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   })
 })
 
-describe('a file that is no journal', () => {
+describe('a file that is not a journal', () => {
   let top: string
   let path: string
   beforeEach(() => {
@@ -548,7 +548,7 @@ describe('a file that is no journal', () => {
   const REPAIR =
     /, so nothing more is changed: repair the disk, or give up what could be restored by moving its directory away$/
 
-  it('is refused and left as it is when it is text', () => {
+  it('a text file in place of the journal is refused and not changed', () => {
     const text = 'this is no database, and a long enough text to be read as one'.repeat(20)
     fs.writeFileSync(path, text)
     const refusal = refused()
@@ -560,21 +560,21 @@ describe('a file that is no journal', () => {
   it.each<[string, () => void]>([
     ['a directory', () => fs.mkdirSync(path)],
     ['in no directory', () => fs.rmdirSync(top)],
-  ])('is refused when it is %s, which the disk is not to blame for', (_what, make) => {
+  ])('a journal path that is %s is refused without a hint at the disk', (_what, make) => {
     make()
     expect(refused().message).toMatch(
       /cannot be used \(.*\), so nothing more is changed: remove the cause, and the call is repeated$/,
     )
   })
 
-  it("is refused when it is a database of somebody else's with a table of that name", () => {
+  it('a foreign database with a table of the same name is refused', () => {
     const database = new DatabaseSync(path)
     database.exec("CREATE TABLE journal (entry TEXT); INSERT INTO journal VALUES ('dear diary')")
     database.close()
     expect(refused().message).toMatch(/its format is undefined, this version reads 4/)
   })
 
-  it("is refused, and not written to, when it is a database of somebody else's", () => {
+  it('a foreign database is refused and not written to', () => {
     const database = new DatabaseSync(path)
     database.exec('CREATE TABLE log (entry TEXT)')
     database.close()
@@ -583,7 +583,7 @@ describe('a file that is no journal', () => {
     expect(fs.readFileSync(path).equals(before)).toBe(true)
   })
 
-  it('is not written to when it is of a format this version does not know', () => {
+  it('a journal of an unknown format is not written to', () => {
     const database = new DatabaseSync(path)
     database.exec("CREATE TABLE journal (format INTEGER, volume TEXT); INSERT INTO journal VALUES (5, 'fs-2-3')")
     database.close()
@@ -603,14 +603,14 @@ it.each<[string, unknown, boolean]>([
   ['SQLITE_READONLY', { errcode: 8 }, false],
   ['SQLITE_FULL', { errcode: 13 }, false],
   ['SQLITE_CANTOPEN', { errcode: 14 }, false],
-])('a journal stopped by %s is damaged: %#', (_what, cause, is) => {
+])('a journal that fails with %s is damaged: %#', (_what, cause, is) => {
   expect(isCorruptError(cause)).toBe(is)
 })
 
 describe('the baseline of a journal', () => {
   const open = (host: Host) => Journal.open(host, '/journal.db', 'v')
 
-  it('is what the last change of each inode made of it, and stays through later changes, compaction and opening', () => {
+  it("the baseline is the target of each inode's last change, and survives later changes, compaction and reopening", () => {
     const host = memoryHost(new MemoryWorld())
     const acl = { before: ACL_BEFORE, seen: ACL_BEFORE, after: ACL_APPLIED }
     {
@@ -643,7 +643,7 @@ describe('the baseline of a journal', () => {
     ])
   })
 
-  it('is of none where nothing is recorded', () => {
+  it('an empty journal has no baseline', () => {
     using journal = open(memoryHost(new MemoryWorld()))
     journal.setBaseline()
     expect(journal.isEmpty()).toBe(true)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { NumberSet } from '../../../src/ownership/journal/number-set.ts'
 
-it('has the numbers that were put in, and no others', () => {
+it('a number set has exactly the added numbers', () => {
   const numbers = [0, 1, 7, 8, 1023, 1024, 1025, 4096, 10_000_000]
   const set = new NumberSet()
   for (const number of numbers) {

@@ -27,7 +27,7 @@ function arrange(most: number, given: number, answers: number[]) {
   return { database, room, asked, write, rows, size: () => readFileSize(database) }
 }
 
-it('a journal grows within what it was given without asking, and then by what it is given, each batch once', () => {
+it('a journal grows within its reservation, then reserves more once for each batch', () => {
   const { asked, write, rows, size } = arrange(100 * MIB, MIB, [2 * MIB, 2 * MIB])
   const before = size()
   while (asked.length === 0) write(100_000)
@@ -41,7 +41,7 @@ it('a journal grows within what it was given without asking, and then by what it
   expect(rows()).toBe(written + 1)
 })
 
-it('what is wanted is enough for what is written', () => {
+it('a reservation is enough for what is written', () => {
   for (const bytes of [20_000, 100_000, 5 * MIB]) {
     const { asked, write, rows } = arrange(100 * MIB, 0, [estimateLogGrowth([new Uint8Array(bytes)])])
     write(bytes)
@@ -49,7 +49,7 @@ it('what is wanted is enough for what is written', () => {
   }
 })
 
-it('nothing is written beyond what is given, and nothing is asked for beyond the most', () => {
+it('nothing is written beyond the reservation, and nothing is reserved beyond the quota', () => {
   const refused = arrange(100 * MIB, 0, [])
   expect(() => refused.write(100_000)).toThrow('no more')
   expect(refused.rows()).toBe(0)
@@ -64,7 +64,7 @@ it('nothing is written beyond what is given, and nothing is asked for beyond the
   full.write(2 * MIB)
 })
 
-it('a disk that is full is asked about once for each batch', () => {
+it('a full disk causes one reservation for each batch', () => {
   const { asked, room } = arrange(100 * MIB, MIB, Array(10).fill(MIB))
   const full = () => {
     throw Object.assign(new Error('database or disk is full'), { code: 'ERR_SQLITE_ERROR', errcode: 13 })

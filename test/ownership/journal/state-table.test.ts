@@ -7,7 +7,7 @@ const states = (gid: number, mode = 0o640): RecordedStates => ({
   after: { gid: 2000, mode },
 })
 
-it('gives equal states one number, and tells what a number stands for', () => {
+it('equal states have one number, which returns them', () => {
   const table = new StateTable()
   const all = [states(1), states(1), states(2), states(1, 0o660), states(1)]
   const found = ids(table, all)
@@ -16,7 +16,7 @@ it('gives equal states one number, and tells what a number stands for', () => {
   expect(table.get(NO_STATE_ID)).toBeUndefined()
 })
 
-it('does not grow with a volume whose users made each file another', () => {
+it('the state table is limited if users make every file different', () => {
   const table = new StateTable()
   const all = Array.from({ length: 10_000 }, (_, gid) => states(gid))
   const found = ids(table, all)

@@ -69,7 +69,7 @@ function write(): void {
 }
 
 describe('a change', () => {
-  it("is made in the kernel's order: what a chown drops comes after it, the capability last", () => {
+  it("a change follows the kernel's order: what a chown drops comes after it, the capability last", () => {
     const item = arrange({ mode: '4750', wanted: 0o4770, capability: CAP, acl: [ACL, WIDER] })
     const { setAttribute } = inodes
     inodes.setAttribute = (handle, name, value) => {
@@ -86,7 +86,7 @@ describe('a change', () => {
     expect(report).toMatchObject({ changed: 1, left: {} })
   })
 
-  it('calls nothing that would change nothing: a chown to the same group drops privileges', () => {
+  it('a change makes no call that would change nothing, because even a chown to the same group drops privileges', () => {
     const item = arrange({ mode: '4750' })
     inodes.chown(item.inode.handle, 2000)
     inodes.chmod(item.inode.handle, 0o4750)
@@ -95,13 +95,13 @@ describe('a change', () => {
     expect([calls(), report.changed, report.alreadyRight]).toEqual([[], 0, 1])
   })
 
-  it('gives no group to what has it, whatever else it needs', () => {
+  it('a change calls no chown if the group is right', () => {
     const item = arrange({ group: 2000, wanted: 0o660 })
     expect(applyChange(inodes, item, report)).toBe('made')
     expect(calls()).toEqual(['chmod 660'])
   })
 
-  it('changes no mode where the group is all there is to give', () => {
+  it('a change calls no chmod if only the group differs', () => {
     expect(applyChange(inodes, arrange(), report)).toBe('made')
     expect(calls()).toEqual(['chown 2000'])
   })
@@ -110,7 +110,7 @@ describe('a change', () => {
     ['group', 'overtaken', () => volume.fs.chownSync(path(), 0, 4000)],
     // The group shows that no walk was here, so there is nothing to remember.
     ['mode', 'untouched', () => volume.fs.chmodSync(path(), 0o600)],
-  ])('is left undone where the %s is another than was recorded: it is %s', (_what, outcome, change) => {
+  ])('a change of an inode whose %s differs from its record is %s', (_what, outcome, change) => {
     const item = arrange()
     change()
     const before = now()
@@ -119,14 +119,14 @@ describe('a change', () => {
     expect(report.left).toEqual({ 'changed during the walk': { count: 1, examples: ['a'] } })
   })
 
-  it('gives no privileges to what was written to before it, and leaves that', () => {
+  it('a file that was written to before the change gets no privileges, and is skipped', () => {
     const item = arrange({ mode: '4750' })
     write()
     expect(applyChange(inodes, item, report)).toBe('untouched')
     expect([calls(), now()]).toEqual([[], { gid: 0, mode: '4750' }])
   })
 
-  it.each(['chown', 'chmod'] as const)('takes privileges away from what was written to after its %s', (call) => {
+  it.each(['chown', 'chmod'] as const)('a file that was written to after its %s loses its privileges', (call) => {
     const item = arrange({ mode: '4750', capability: CAP })
     after(call, write)
     expect(applyChange(inodes, item, report)).toBe('made')
@@ -136,7 +136,7 @@ describe('a change', () => {
     if (call === 'chown') expect(calls()).toEqual(['chown 2000'])
   })
 
-  it('raises no mask of an ACL that was not seen', () => {
+  it('a change does not raise the mask of an ACL that was not seen', () => {
     const item = arrange({ wanted: 0o660 })
     inodes.setAttribute(item.inode.handle, ACCESS_ACL, ACL)
     volume.world.actions.length = 0
@@ -156,34 +156,34 @@ describe('a change that the kernel refuses', () => {
     ['EPERM', 'immutable or append-only'],
     ['EROFS', 'read-only'],
     ['EDQUOT', 'over quota'],
-  ])('for a reason of the inode (%s) is reported, and the walk goes on', (code, reason) => {
+  ])('a refusal that concerns the inode (%s) is reported, and the walk continues', (code, reason) => {
     const item = arrange()
     refuse('chown', code)
     expect(applyChange(inodes, item, report)).toBe('untouched')
     expect(report).toMatchObject({ changed: 0, left: { [reason]: { count: 1, examples: ['a'] } } })
   })
 
-  it('is remembered where an earlier walk has changed the inode', () => {
+  it('a refused change stays recorded if an earlier walk has changed the inode', () => {
     const item = arrange()
     refuse('chown', 'EPERM')
     const record = { ...item.record, before: { gid: 9, mode: 0o640 } }
     expect(applyChange(inodes, { ...item, record }, report)).toBe('refused')
   })
 
-  it('for any other reason ends the walk', () => {
+  it('a refusal for any other reason ends the walk', () => {
     const item = arrange()
     refuse('chown', 'EIO')
     expect(() => applyChange(inodes, item, report)).toThrow('EIO')
   })
 
-  it('half way ends the walk: the next call must finish it', () => {
+  it('a half-applied change ends the walk, and the next call must complete it', () => {
     const item = arrange({ wanted: 0o660 })
     refuse('chmod', 'EPERM')
     expect(() => applyChange(inodes, item, report)).toThrow('EPERM')
     expect(now()).toEqual({ gid: 2000, mode: '640' })
   })
 
-  it('where a call was interrupted before ends it too, and so does a user who changes the file meanwhile', () => {
+  it("a refusal or a user's change ends the walk at an inode with an interrupted change", () => {
     const item = arrange({ mode: '0640' })
     const half = { ...item, record: { ...item.record, intended: { gid: 0, mode: 0o4640 } } }
     volume.fs.chownSync(path(), 0, 4000)
@@ -201,7 +201,7 @@ it.each<[string, Partial<InodeRecord>, boolean]>([
   ],
   ['the capability is gone', { after: { gid: 0, mode: 0o640 }, capability: CAP }, true],
   ['the capability is forfeited', { after: { gid: 0, mode: 0o640 }, capability: CAP, forfeited: true }, false],
-])('a change is needed where %s: %s', (_what, over, needed) => {
+])('isChangeNeeded if %s: %s', (_what, over, needed) => {
   const { inode, record } = arrange()
   expect(isChangeNeeded(inode, { ...record, ...over })).toBe(needed)
 })

@@ -51,8 +51,8 @@ function ascend(frames: DirectoryStack, met: string[]): string[] {
 
 const FILES = [10, 11, 12, DEPTH].map(chain)
 
-describe('the directories of a walk', () => {
-  it('are open in a number that does not grow with the depth, and each is read on where it was left', () => {
+describe('the stack of directories', () => {
+  it('the number of open directories does not grow with the depth, and each is resumed at its position', () => {
     const met: string[] = []
     const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     descend(frames, met)
@@ -63,7 +63,7 @@ describe('the directories of a walk', () => {
     expect(open()).toBe(0)
   })
 
-  it('are found from the beginning where ".." leads to another directory by now', () => {
+  it('a directory is found again from the base if ".." leads to another directory', () => {
     const { openDirectory } = inodes
     const met: string[] = []
     const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
@@ -80,7 +80,7 @@ describe('the directories of a walk', () => {
     expect(open()).toBe(0)
   })
 
-  it('that another has taken the place of are told as lost, and the walk goes on above them', () => {
+  it('a replaced directory is reported as lost, and the walk continues above it', () => {
     const met: string[] = []
     const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     descend(frames, met)
@@ -93,7 +93,7 @@ describe('the directories of a walk', () => {
     expect(open()).toBe(0)
   })
 
-  it('are not gone down into below themselves, nor again where they were moved after they had been read', () => {
+  it('a directory is not entered below itself, nor again after it was read and moved', () => {
     const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     const base = frames.top() as OpenFrame
     const enter = () => {
@@ -112,7 +112,7 @@ describe('the directories of a walk', () => {
     expect(open()).toBe(0)
   })
 
-  it('are refused where one lists the same entries again and again', () => {
+  it('a directory that lists the same entries repeatedly is refused', () => {
     const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
     const bytes = inodes.readEntries(frames.top()?.handle as Handle)
     inodes.readEntries = () => bytes

@@ -10,11 +10,11 @@ it.each([
   ['', 'a', 'a'],
   ['a', '', 'a'],
   ['a/b', 'c', 'a/b/c'],
-])('of directory "%s" and name "%s" the path is "%s"', (directory, name, path) => {
+])('joinPath of "%s" and "%s" is "%s"', (directory, name, path) => {
   expect(below(directory, name)).toBe(path)
 })
 
-it('of a long path only the end is kept, from a whole name on', () => {
+it('only the end of a long path is kept, from a full name on', () => {
   const path = below('directory/'.repeat(200).slice(0, -1), 'name')
   expect(path).toMatch(/^…(\/directory)+\/name$/)
   expect(Buffer.byteLength(path)).toBeLessThanOrEqual(1024 + 3)
@@ -28,7 +28,7 @@ it.each(['ENOENT', 'ENOTDIR', 'ELOOP'])('a name that vanished (%s) has no result
   ).toBeUndefined()
 })
 
-it('every other error passes, and so does the result', () => {
+it('any other error is thrown, and a result is returned', () => {
   const fail = () => {
     throw new SystemError('openat', 'EACCES', 'a')
   }

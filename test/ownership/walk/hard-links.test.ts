@@ -30,7 +30,7 @@ function walk(sights: Sight[]): { completed: string[]; outside: (string | undefi
   return { completed: completed.map(([, , , name]) => name), outside }
 }
 
-describe('the names of an inode', () => {
+describe('names of an inode', () => {
   it.each<[string, Sight[], string[], string[]]>([
     ['none', [], [], []],
     ['the only one', [[1n, 1, 7, 'a']], ['a'], []],
@@ -138,7 +138,7 @@ describe('the names of an inode', () => {
     expect(walk(sights)).toEqual({ completed, outside })
   })
 
-  it('are told apart in all the 64 bits of an inode number', () => {
+  it('inode numbers are distinguished by all 64 bits', () => {
     expect(
       walk([
         [2n ** 63n, 2, 7, 'a'],
@@ -148,21 +148,21 @@ describe('the names of an inode', () => {
   })
 })
 
-it('a name that is met twice is one name', () => {
+it('a name that is visited twice counts once', () => {
   const links = new HardLinks()
   expect(links.addName(sighting([1n, 2, 7, 'a']))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'a']))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(true)
 })
 
-it('a name is not counted when the next rename might not show in ctime', () => {
+it('a name is not counted if the next rename might not show in ctime', () => {
   const links = new HardLinks()
   expect(links.addName(sighting([1n, 2, 7, 'a'], { statTimeMs: 10 }))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(false)
   expect([...links.listOutside()]).toEqual([Buffer.from('b')])
 })
 
-it('counts as a set of names for each inode and ctime does, whatever is met', () => {
+it('counting equals a set of names for each inode and ctime, for any sequence of visits', () => {
   const sights = fc.array(
     fc.tuple(
       fc.bigInt({ min: 1n, max: 40n }),
@@ -193,7 +193,7 @@ it('counts as a set of names for each inode and ctime does, whatever is met', ()
   )
 })
 
-describe('more than can be remembered', () => {
+describe('more names than the limit', () => {
   const LITTLE = 2000
   const refusalOf = (work: () => void) => {
     try {
@@ -205,7 +205,7 @@ describe('more than can be remembered', () => {
     throw new Error('nothing was refused')
   }
 
-  it('names of one inode end the walk, which says how many there are, and where', () => {
+  it('too many names of one inode end the walk, and the message has their number and a path', () => {
     const links = new HardLinks(LITTLE)
     const message = refusalOf(() => {
       for (let at = 0; at < 1000; at++) links.addName(sighting([1n, 5_000_000, 7, `many/${at}`]))
@@ -216,7 +216,7 @@ describe('more than can be remembered', () => {
     )
   })
 
-  it('inodes with names elsewhere do so too', () => {
+  it('too many inodes with names outside the volume end the walk', () => {
     const links = new HardLinks(LITTLE)
     const message = refusalOf(() => {
       for (let at = 0; at < 1000; at++) links.addName(sighting([BigInt(at), 2, 7, `many/${at}`]))
@@ -226,7 +226,7 @@ describe('more than can be remembered', () => {
     )
   })
 
-  it('is not reached by inodes of which all names were met, or by names of which the inode was changed', () => {
+  it('inodes whose names were all visited, and names from before a change, do not count for the limit', () => {
     const links = new HardLinks(LITTLE)
     for (let at = 0; at < 20_000; at++) {
       expect(links.addName(sighting([BigInt(at), 3, 7, `a${at}`]))).toBe(false)
@@ -237,7 +237,7 @@ describe('more than can be remembered', () => {
     expect([...links.listOutside()].map((path) => path && Buffer.from(path).toString())).toEqual(['d19999'])
   })
 
-  it('are the paths of many inodes: their number is still right', () => {
+  it('paths beyond the limit are dropped, and their number is still right', () => {
     const links = new HardLinks()
     const MANY = 50_000
     for (let at = 0; at < MANY; at++) links.addName(sighting([BigInt(at), 2, 7, `many/${at}`]))
@@ -247,7 +247,7 @@ describe('more than can be remembered', () => {
     expect(outside.at(-1)).toBeUndefined()
   })
 
-  it('are first names: an inode may be met as a new one, and not for ever', () => {
+  it('first names beyond the limit are forgotten, so that an inode may be visited as new, but not indefinitely', () => {
     const names = new FirstLinks(2)
     const add = (inode: bigint) => names.addName({ inode, born: 1n })
     expect([add(1n), add(1n), add(2n), add(2n)]).toEqual([true, false, true, false])

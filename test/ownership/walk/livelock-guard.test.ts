@@ -62,15 +62,15 @@ const entriesIn = (unrest: LivelockGuard, changed: number, itsChanged: number) =
     blockOf(MANY),
   )
 
-describe('a walk', () => {
+describe('the guard against endless walks', () => {
   const inPlace = (unrest: LivelockGuard) => entriesIn(unrest, now - HOUR, now)
 
-  it('goes on where nothing moved, though entries are written to, and asks no entry', () => {
+  it('a walk continues without inspecting entries if files are written to but nothing is moved', () => {
     expect(verdict(inPlace)).toBe('goes on')
     expect(looks).toBe(0)
   })
 
-  it('goes on where a directory changes but its entries do not, and asks a few of them', () => {
+  it('a walk continues if a directory changes but its entries do not, and inspects a sample of them', () => {
     expect(verdict((unrest) => entriesIn(unrest, now, now - HOUR))).toBe('goes on')
     expect(looks).toBeGreaterThan(0)
     expect(looks).toBeLessThanOrEqual(33)
@@ -80,17 +80,17 @@ describe('a walk', () => {
     ['made or moved', () => now, false],
     ['gone', () => undefined, false],
     ['in a directory that was moved', () => now - HOUR, true],
-  ])('ends where nearly all entries are %s, and says where', (_what, changed, isMoved) => {
+  ])('a walk ends if nearly all entries are %s, and the message names the directory', (_what, changed, isMoved) => {
     expect(verdict((unrest) => unrest.countEntries(inodesOf(changed), read(now, isMoved), blockOf(MANY)))).toMatch(
       /^the volume changes faster than it can be walked: 3000 entries .*, and 0 were in their places; the last ones were in directory "d\/e"/,
     )
   })
 
-  it('goes on for as long as it has patience, whatever moves', () => {
+  it('a walk continues during its grace period, whatever is moved', () => {
     expect(verdict((unrest) => entriesIn(unrest, now, now), HOUR)).toBe('goes on')
   })
 
-  it('goes on while two moved for each that is in its place, and no further', () => {
+  it('a walk continues with two moved entries for each one in place, and ends with more', () => {
     const mixed = (moved: number) => (unrest: LivelockGuard) => {
       inPlace(unrest)
       unrest.countMoved(moved, new Uint8Array())
@@ -99,7 +99,7 @@ describe('a walk', () => {
     expect(verdict(mixed(2 * MANY + 1001))).toMatch(/in directory "\."/)
   })
 
-  it('counts what it reads again once', () => {
+  it('an entry that is read again counts once', () => {
     const unrest = new LivelockGuard(0)
     for (let turn = 0; turn < 100; turn++) {
       const again = turn === 0 ? 0 : MANY
@@ -113,7 +113,7 @@ describe('a walk', () => {
     expect(() => unrest.check()).toThrow(`and ${MANY} were in their places`)
   })
 
-  it('takes no ctime of the future for one of its own time, as a clock that was set back leaves', () => {
+  it('a ctime in the future, as a clock that was set back leaves it, does not count as recent', () => {
     expect(new LivelockGuard().isRecent(now + HOUR)).toBe(false)
     expect(new LivelockGuard().isRecent(now - HOUR)).toBe(false)
     vi.useFakeTimers({ now })

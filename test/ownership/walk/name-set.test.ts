@@ -3,7 +3,7 @@ import { hashName, NameSet } from '../../../src/ownership/walk/name-set.ts'
 
 const HERE = { inode: 1n, born: 1n }
 
-it('names are told apart by their directory, and by all their bytes', () => {
+it('names are distinguished by their directory, and by all their bytes', () => {
   const directories = [HERE, { inode: 1n, born: 2n }, { inode: 2n ** 63n, born: 1n }, { inode: 1n, born: 2n ** 40n }]
   const numbers = directories.map((directory) => hashName(directory, Buffer.from('a')))
   numbers.push(
@@ -16,7 +16,7 @@ it('names are told apart by their directory, and by all their bytes', () => {
   for (const number of numbers) expect(number).toSatisfy((n: number) => Number.isSafeInteger(n - 1) && n > 0)
 })
 
-it('a name counts once, however many there are', () => {
+it('a name counts once in a set of any size', () => {
   const names = Array.from({ length: 200_000 }, (_, index) => hashName(HERE, Buffer.from(`file-${index}`)))
   expect(new Set(names).size).toBe(names.length)
   const set = new NameSet()

@@ -84,8 +84,8 @@ function take(line: Pipeline, ...names: string[]): void {
 /** Taken one by one: e has several names. */
 const ODD = ['e', 'f']
 
-describe('what a walk has to change', () => {
-  it('is recorded in full batches, and made and let go of when the next is recorded', () => {
+describe('the pipeline of changes', () => {
+  it('full batches are recorded, and changed and closed when the next one is recorded', () => {
     const line = pipeline()
     take(line, 'a')
     expect(log).toEqual([])
@@ -108,7 +108,7 @@ describe('what a walk has to change', () => {
     expect(line.flush()).toBe(false)
   })
 
-  it('is left to the batch that changes it already, or to another of its names', () => {
+  it('an inode is left to the batch that changes it already, or to another of its names', () => {
     const line = pipeline({ query: () => ['wait'] })
     take(line, 'a', 'e')
     line.flush()
@@ -116,14 +116,14 @@ describe('what a walk has to change', () => {
     expect(open()).toBe(0)
   })
 
-  it('is not changed where nothing is recorded: a survey counts it', () => {
+  it('a survey counts changes without making them', () => {
     const line = pipeline({ isSurvey: true })
     take(line, 'a', 'f')
     line.flush()
     expect([log, open(), report.changed]).toEqual([[], 0, 2])
   })
 
-  it('is recorded as any other would record it, but without an object for each', () => {
+  it('plain inodes are recorded like all others, without an object for each', () => {
     const recorded: { objects: number; bytes: Uint8Array }[] = []
     const line = pipeline({
       record(objects, plain = new Uint8Array()) {
@@ -142,7 +142,7 @@ describe('what a walk has to change', () => {
     expect(recorded).toEqual([{ objects: 0, bytes: encodeRecords(records, acls) }])
   })
 
-  it('and was refused before anything was made of it need not be remembered', () => {
+  it('an inode whose first change was refused needs no record', () => {
     refuse('a', 'EPERM')
     const line = pipeline()
     take(line, 'a', 'b')
@@ -151,7 +151,7 @@ describe('what a walk has to change', () => {
     expect(report.left).toEqual({ 'immutable or append-only': { count: 1, examples: ['a'] } })
   })
 
-  it('and was refused after an earlier walk is recorded as what it still is, and that is settled at once', () => {
+  it('an inode whose change was refused after an earlier walk is recorded with its present state, and settled at once', () => {
     const { inodes } = volume.host
     inodes.chown(inodes.openEntry(top, Buffer.from('e')), 3000)
     const line = pipeline({ query: () => [earlier('e')] })
@@ -191,7 +191,7 @@ describe('what a walk has to change', () => {
   })
 })
 
-describe('every inode is let go of where a walk ends with an error', () => {
+describe('every inode is closed if a walk ends with an error', () => {
   const fail = () => {
     throw new Error('the disk is full')
   }
@@ -220,7 +220,7 @@ describe('every inode is let go of where a walk ends with an error', () => {
     expect(new Set(closed).size).toBe(closed.length)
   })
 
-  it('one of them fails in a way that is not its own', () => {
+  it('every inode is closed if one fails with an error of another cause', () => {
     refuse('b', 'EIO')
     const line = pipeline()
     take(line, 'a', 'b', 'c')
@@ -236,7 +236,7 @@ it.each([
   [1024, 154],
   [256, 26],
   [100, 8],
-])('with %i handles a walk records %i inodes at a time', (limit, size) => {
+])('a walk with %i handles records %i inodes at a time', (limit, size) => {
   expect(computeBatchSize(limit)).toBe(size)
 })
 

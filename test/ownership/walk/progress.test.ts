@@ -13,13 +13,13 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it('tells nothing of a walk that takes less than a second', () => {
+it('a walk that takes less than a second reports no progress', () => {
   vi.advanceTimersByTime(999)
   progress.report({ visited: 5, changed: 4 })
   expect(told).toEqual([])
 })
 
-it('tells once a second, however often it is told', () => {
+it('progress is reported once a second, however often it is updated', () => {
   for (let visited = 1; visited <= 30; visited++) {
     vi.advanceTimersByTime(100)
     progress.report({ visited, changed: 0 })

@@ -63,35 +63,35 @@ const own = (over: Partial<GroupStrategySpec> = {}) =>
 const restore = (isForced = false) => createStrategy({ do: 'restore', isForced })
 const LEFT = 'changed since by its user'
 
-describe('a walk that gives a group', () => {
+describe('the strategy that applies a group', () => {
   it.each<[string, Partial<Stat>, unknown]>([
     ['a link', { mode: SYMLINK | 0o777 }, { skip: 'symlink' }],
     ['a device, which opens hardware', { mode: CHARACTER | 0o660 }, { skip: 'device' }],
-    ['what has the group', { gid: 2000 }, 'unchanged'],
-    ['what has another', {}, 'inspect'],
+    ['a file with the group', { gid: 2000 }, 'unchanged'],
+    ['a file with another group', {}, 'inspect'],
     ['a directory without set-gid', { gid: 2000, mode: DIRECTORY | 0o755 }, 'inspect'],
-    ['a directory with it', { gid: 2000, mode: DIRECTORY | 0o2755 }, 'unchanged'],
-  ])('meets %s', (_what, over, seen) => {
+    ['a directory with set-gid', { gid: 2000, mode: DIRECTORY | 0o2755 }, 'unchanged'],
+  ])('classify of %s', (_what, over, seen) => {
     expect(own().classify(stat(over))).toEqual(seen)
   })
 
-  it('looks at all after a restore that was begun: what is right was perhaps put back, and is recorded as something else', () => {
+  it('every inode is inspected after a begun restore, because a right one may be recorded as something else', () => {
     expect(own({ hasRestoreBegun: true }).classify(stat({ gid: 2000 }))).toBe('inspect')
   })
 
-  it('looks at what an interrupted call may have left half changed, though it seems right', () => {
+  it('an inode with an unfinished change is inspected, though it seems right', () => {
     const unfinished = new Set([formatInodeKey({ inode: 7n, born: 3n })])
     expect(own({ unfinished }).classify(stat({ gid: 2000 }))).toBe('inspect')
     expect(own({ unfinished }).classify(stat({ gid: 2000, born: 4n }))).toBe('unchanged')
   })
 
-  it('asks an empty journal only for what this walk itself may have changed', () => {
+  it('an empty journal is queried only for inodes that this walk may have changed', () => {
     expect(own().needsRecord(stat())).toBe(true)
     const first = own({ isFirstWalk: true })
     expect([99, 100].map((changed) => first.needsRecord(stat({ changed })))).toEqual([false, true])
   })
 
-  it('records what was there before, and what it will be', () => {
+  it('a decision records the state before and the target', () => {
     expect(own().decide(found(), PATH, undefined)).toMatchObject({
       change: { before: { gid: 5, mode: 0o640 }, after: { gid: 2000, mode: 0o640 }, settled: false },
       forfeits: false,
@@ -100,46 +100,46 @@ describe('a walk that gives a group', () => {
     expect(granted.change?.after).toEqual({ gid: 2000, mode: 0o660 })
   })
 
-  it('keeps what was there before the first group, when another comes', () => {
+  it('a second group keeps the recorded state before the first', () => {
     const second = own({ order: { group: 3000, access: 'keep' } })
     const { change } = second.decide(found({ gid: 2000 }), PATH, record())
     expect(change).toMatchObject({ before: { gid: 5, mode: 0o640 }, after: { gid: 3000, mode: 0o640 } })
   })
 
   it.each<[string, Partial<InodeRecord>, Partial<Stat>]>([
-    ['gave it another group', {}, { gid: 4000 }],
-    ['gave it other bits', {}, { gid: 2000, mode: REGULAR | 0o600 }],
-    ['gave it back the group it had', {}, { gid: 5 }],
-  ])('leaves what its user changed since a walk for the same group: %s', (_what, over, now) => {
+    ['another group', {}, { gid: 4000 }],
+    ['other permission bits', {}, { gid: 2000, mode: REGULAR | 0o600 }],
+    ['the group that it had', {}, { gid: 5 }],
+  ])("a user's change since a walk for the same group is kept: %s", (_what, over, now) => {
     expect(own().decide(found(now), PATH, record(over))).toEqual({ skip: LEFT })
   })
 
   it.each([
-    ['a restore that was begun and ended in between', true, true],
-    ['its user', false, false],
-  ])('finds a file as it was at first: %s put it back', (_what, hasRestoreBegun, isGiven) => {
+    ['restored by an interrupted restore, is changed again', true, true],
+    ['changed back by its user, is skipped', false, false],
+  ])('a file in its first state, %s', (_what, hasRestoreBegun, isGiven) => {
     const { change, skip } = own({ hasRestoreBegun }).decide(found(), PATH, record())
     expect([change?.after.gid, skip]).toEqual(isGiven ? [2000, undefined] : [undefined, LEFT])
   })
 
-  it('leaves what its user changed to him, and no longer finishes what was begun', () => {
+  it("a user's change is kept, and drops the target of an interrupted call", () => {
     const begun = record({ settled: false })
     expect(own().decide(found({ gid: 4000 }), PATH, begun)).toEqual({ skip: LEFT, settle: begun })
   })
 })
 
-describe('a walk that puts back', () => {
-  it('passes over what no walk changes, and looks at everything else', () => {
+describe('the strategy that restores', () => {
+  it('inodes that no walk changes are ignored, and all others are inspected', () => {
     expect(restore().classify(stat({ mode: SYMLINK | 0o777 }))).toBe('ignore')
     expect(restore().classify(stat())).toBe('inspect')
     expect([restore().needsRecord(stat()), restore().forgetsRecords, own().forgetsRecords]).toEqual([true, true, false])
   })
 
-  it('does nothing to what was never recorded', () => {
+  it('an inode that was never recorded is not changed', () => {
     expect(restore(true).decide(found(), PATH, undefined)).toEqual({})
   })
 
-  it('gives back what was there before, privileges included', () => {
+  it('a restore returns the first state, with privileges', () => {
     const had = record({ before: { gid: 5, mode: 0o4755 }, after: { gid: 2000, mode: 0o4755 }, capability: CAP })
     const now = found({ gid: 2000, mode: REGULAR | 0o4755 }, { capability: CAP })
     const { change, forfeits } = restore().decide(now, PATH, had)
@@ -147,7 +147,7 @@ describe('a walk that puts back', () => {
     expect(forfeits).toBe(false)
   })
 
-  it('leaves what its user changed, and overrides him only where that is ordered', () => {
+  it("a restore skips a user's change, and overrides it only if forced", () => {
     const now = found({ gid: 4000, mode: REGULAR | 0o600 })
     expect(restore().decide(now, PATH, record())).toEqual({ skip: LEFT })
     expect(restore(true).decide(now, PATH, record()).change?.after).toEqual({ gid: 5, mode: 0o640 })
@@ -156,18 +156,18 @@ describe('a walk that puts back', () => {
   it.each<[string, Partial<InodeRecord>, InodeState]>([
     ['may be another inode: there is no birth time', { born: 0n }, found({ gid: 4000, born: 0n })],
     ['was given a capability', {}, found({ gid: 4000 }, { capability: CAP })],
-  ])('does not override where it %s', (_what, over, now) => {
+  ])('a forced restore does not override an inode that %s', (_what, over, now) => {
     expect(restore(true).decide(now, PATH, record(over))).toEqual({ skip: LEFT })
   })
 
-  it('gives no privileges to content that may be another, though its user is overridden', () => {
+  it('a forced restore gives no privileges to content that may have changed', () => {
     const had = record({ before: { gid: 5, mode: 0o4755 }, after: { gid: 2000, mode: 0o4755 } })
     const { change, forfeits } = restore(true).decide(found({ gid: 4000, mode: REGULAR | 0o755 }), PATH, had)
     expect(change).toMatchObject({ after: { gid: 5, mode: 0o755 }, forfeited: true })
     expect(forfeits).toBe(true)
   })
 
-  it('gives no foreign group back its set-gid on a file that was written to', () => {
+  it('a restore does not return set-gid of another group to a file that was written to', () => {
     const had = record({ before: { gid: 5, mode: 0o2755 }, after: { gid: 2000, mode: 0o2755 } })
     const asLeft = { gid: 2000, mode: REGULAR | 0o2755 }
     expect(restore().decide(found(asLeft), PATH, had).change?.after).toEqual({ gid: 5, mode: 0o2755 })

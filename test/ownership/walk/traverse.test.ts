@@ -36,7 +36,7 @@ function arrange() {
   return { volume, inodes, stat, visitor, seen, left, expected: expected.sort(), top }
 }
 
-it('meets every inode below the root once, a directory after what is in it, and leaves no handle open', () => {
+it('every inode below the root is visited once, a directory after its contents, and no handle stays open', () => {
   const { volume, inodes, stat, visitor, seen, expected, top } = arrange()
   Array.from(traverse(inodes, top, stat, visitor))
   expect([...seen].sort()).toEqual(expected)
@@ -47,7 +47,7 @@ it('meets every inode below the root once, a directory after what is in it, and 
   expect([...volume.world.handles.keys()]).toEqual([top])
 })
 
-it('lets whoever drives it have a turn between entries, and leaves no handle open where it is not driven on', () => {
+it('the walk yields between entries, and leaves no handle open if it is not continued', () => {
   const { volume, inodes, stat, visitor, seen, left, expected, top } = arrange()
   for (const _ of traverse(inodes, top, stat, visitor)) if (seen.length > 10) break
   expect(seen.length).toBeLessThan(expected.length)
@@ -55,7 +55,7 @@ it('lets whoever drives it have a turn between entries, and leaves no handle ope
   expect([...volume.world.handles.keys()]).toEqual([top])
 })
 
-it('does not enter what lies on another device', () => {
+it('a directory on another device is not entered', () => {
   const { inodes, stat, visitor, seen, left, top } = arrange()
   Array.from(traverse(inodes, top, { ...stat, device: -1 }, visitor))
   expect(seen.sort()).toEqual(['a', 'l'])

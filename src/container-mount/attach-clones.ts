@@ -11,14 +11,14 @@ import { type ContainerRecord, containerRecords, isContainerId } from '../store/
 import type { Session } from '../store/session.ts'
 import { hasOneGroup } from '../store/volume-record.ts'
 import { createCloneIdMap } from './clone-id-map.ts'
-import { refuseMountsBelow, refuseOptions, refuseType } from './clone-refusals.ts'
+import { refuseMountsBelow, refusePropagation, refuseType } from './clone-refusals.ts'
 import {
   type AttachStep,
   type CloneOutcome,
   type CloneRequest,
   type ContainerCloneRequest,
   type ContainerOutcome,
-  findRemedy,
+  findCloneRemedy,
   formatRefusal,
 } from './clone-request.ts'
 import type { CloneSource } from './clone-source.ts'
@@ -112,7 +112,7 @@ function planClone(
 ): Promise<PlannedClone> {
   return attempt({ request: clone }, async (planned) => {
     const podIdMap = readPodIdMap(session.host, request)
-    refuseOptions(clone)
+    refusePropagation(clone)
     let requests: readonly CloneRequest[] = [clone]
     planned.source = clone.isOwn
       ? await cloneOwnVolume(session, context, clone, handles)
@@ -146,9 +146,9 @@ async function attempt(
 function formatFailure(request: CloneRequest, error: unknown): string {
   const { group } = request
   const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
-  if (error instanceof Unmappable) return `${what}: ${error.why}: ${findRemedy(request)}`
+  if (error instanceof Unmappable) return `${what}: ${error.why}: ${findCloneRemedy(request)}`
   if (error instanceof Refusal) return error.message
-  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${findRemedy(request)}`
+  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${findCloneRemedy(request)}`
 }
 
 function refuseUnlessOptional({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {

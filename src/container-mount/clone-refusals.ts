@@ -5,7 +5,7 @@ import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type CloneRequest, findPropagation, LEAVE_OUT } from './clone-request.ts'
 
-export function refuseOptions({ options }: CloneRequest): void {
+export function refusePropagation({ options }: CloneRequest): void {
   const option = findPropagation(options)
   if (option === undefined) return
   throw new Refusal(

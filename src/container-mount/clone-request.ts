@@ -104,6 +104,6 @@ export const LEAVE_OUT = `leave the volume out of the annotation, or write annot
 const NAMESPACE_REMEDY = 'use ownership "walk", or leave "hostUsers" out'
 
 /** Finds the remedy for a volume that cannot be mapped. */
-export function findRemedy({ isOwn }: CloneRequest): string {
+export function findCloneRemedy({ isOwn }: CloneRequest): string {
   return isOwn ? NAMESPACE_REMEDY : LEAVE_OUT
 }

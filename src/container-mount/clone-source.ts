@@ -144,11 +144,11 @@ function createOwnVolumeRefusal(group: number | undefined): Refusal {
   )
 }
 
-/** Without a link. @throws {Refusal} for what another pod has */
+/** Opens a source without following links. @throws {Refusal} for another pod's volume */
 export function openSource(session: Session, context: PodContext, source: string): Handle {
   const { host } = session
   const inPod = splitPodPath(context, source)
-  if (inPod !== undefined) return openParts(host, context.kubeletDir, inPod)
+  if (inPod !== undefined) return openComponents(host, context.kubeletDir, inPod)
   return orClosed(host.inodes, openLinkFree(host, source, { what: 'its source', remedy: 'create it' }), (handle) => {
     refuseOtherPods(session, context, handle)
     return handle
@@ -168,16 +168,16 @@ function splitPodPath({ kubeletDir, pod }: PodIdentity, source: string): string[
 }
 
 /** Opens a path below kubelet's root directory. Only the path to that directory may contain symbolic links. */
-function openParts({ inodes }: Host, kubeletDir: string, parts: readonly string[]): Handle {
+function openComponents({ inodes }: Host, kubeletDir: string, parts: readonly string[]): Handle {
   let here = inodes.openTrusted(kubeletDir)
   for (const part of parts) {
     using _ = closing(inodes, here)
-    here = openPart(inodes, here, part)
+    here = openComponent(inodes, here, part)
   }
   return here
 }
 
-function openPart(inodes: Host['inodes'], parent: Handle, name: string): Handle {
+function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Handle {
   try {
     return orClosed(inodes, inodes.openEntry(parent, Buffer.from(name)), (entry) => {
       // statMountPoint does not query a network file system's server.
@@ -198,14 +198,14 @@ export function findSubPathVolume({ kubeletDir, pod }: PodIdentity, source: stri
   return source.startsWith(directory) ? volumeOfSubPath(source.slice(directory.length)) : undefined
 }
 
-/** Opens each directory where kubelet has mounted a volume of this name: a CSI volume's is one level deeper. The caller closes them. */
+/** Opens each mount of kubelet's for a volume name. A CSI volume is mounted one level deeper. The caller closes them. */
 export function* openVolumeRoots(host: Host, { kubeletDir, pod }: PodIdentity, volume: string): Generator<Handle> {
   const volumes = ['pods', pod.uid, 'volumes']
   for (const plugin of host.files.list([kubeletDir, ...volumes].join('/'))) {
     const root = [...volumes, plugin, volume]
     const parts = plugin === CSI_PLUGIN ? [...root, 'mount'] : root
     try {
-      yield openParts(host, kubeletDir, parts)
+      yield openComponents(host, kubeletDir, parts)
     } catch (error) {
       // Most plugins have no volume of this name.
       if (!(error instanceof Refusal)) throw error
@@ -214,7 +214,7 @@ export function* openVolumeRoots(host: Host, { kubeletDir, pod }: PodIdentity, v
 }
 
 /** Opens and stats each source of a container. @throws the error of the first source that fails */
-export function checkSources(session: Session, request: ContainerCloneRequest): void {
+export function checkCloneSources(session: Session, request: ContainerCloneRequest): void {
   const { host } = session
   const context = { ...request, table: snapshotTable(host) }
   for (const { source } of request.clones) {

@@ -10,7 +10,7 @@ import type {
   OwnMountsRequest,
   RuntimeSnapshot,
 } from './clone-request.ts'
-import { checkSources } from './clone-source.ts'
+import { checkCloneSources } from './clone-source.ts'
 import { readOwnRestrictions } from './own-restrictions.ts'
 import { recordWithout } from './record-container.ts'
 import { reconcileContainers, releaseClones } from './release.ts'
@@ -57,7 +57,7 @@ export async function runContainerTask(
         await recordWithout(session, task.order, task.why)
         return {}
       case 'check':
-        checkSources(session, task.order)
+        checkCloneSources(session, task.order)
         return {}
       case 'registration':
         pluginRecord.write(session, task.record)

@@ -20,7 +20,7 @@ export function readOwnRestrictions(session: Session, request: OwnMountsRequest)
       using handles = new DisposableStack()
       const shown = openSource(session, context, source)
       handles.use(closing(host.inodes, shown))
-      if (!isOwn(session, request, source, shown, handles)) return []
+      if (!hasOwnRecord(session, request, source, shown, handles)) return []
       const restrictions = host.inodes.statMountPoint(shown).mountRoot ? readRestrictions(shown) : undefined
       if (restrictions !== undefined) return restrictions
       session.warn(
@@ -34,7 +34,7 @@ export function readOwnRestrictions(session: Session, request: OwnMountsRequest)
 }
 
 /** Returns whether the volume has a mount record. The path of a `subPath` contains the pod's name of its volume. */
-function isOwn(
+function hasOwnRecord(
   session: Session,
   request: OwnMountsRequest,
   source: string,

@@ -64,7 +64,7 @@ export function reconcileContainers(session: Session, snapshot?: RuntimeSnapshot
       using lock = tryLockContainer(session, container)
       // The record may have changed before the lock was acquired.
       const found = lock === undefined ? {} : containerRecords.find(session, container)
-      const state = lock === undefined ? 'keep' : decideState(session, container, found, snapshot, isPresent)
+      const state = lock === undefined ? 'keep' : decideContainerState(session, container, found, snapshot, isPresent)
       if (state === 'keep') return
       const hasMounts = isDry ? staged.includes(container) : applyState(session, container, state)
       if (hasMounts || state === 'gone' || found.record?.state === 'created') changed.push(container)
@@ -89,7 +89,7 @@ function removeStaleLocks(session: Session): void {
   }
 }
 
-function decideState(
+function decideContainerState(
   session: Session,
   container: string,
   { record, problem }: Found<ContainerRecord>,

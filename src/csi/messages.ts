@@ -62,7 +62,7 @@ export const REGISTRATION_MESSAGES = {
   RegistrationStatusResponse: {},
 } as const
 
-export type Content<N extends keyof typeof CSI_MESSAGES> = Message<typeof CSI_MESSAGES, N>
+export type CsiMessage<N extends keyof typeof CSI_MESSAGES> = Message<typeof CSI_MESSAGES, N>
 
 export const { codec, method } = protobufPackage('csi.v1', CSI_MESSAGES)
 export const registration = protobufPackage('pluginregistration', REGISTRATION_MESSAGES)

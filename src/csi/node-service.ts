@@ -2,7 +2,7 @@ import * as grpc from '@grpc/grpc-js'
 import { truncateMessage } from '../flexvolume/reply.ts'
 import type { Space } from '../host/inodes.ts'
 import { messageOf, Refusal } from '../refusal/refusal.ts'
-import type { Content, Identity, Node } from './messages.ts'
+import type { CsiMessage, Identity, Node } from './messages.ts'
 import type { PodInfoGuard } from './pod-info.ts'
 import type { PublicationQueue } from './publication-queue.ts'
 import { parsePublishRequest, parseStatsTarget, parseTarget, refuseOutsidePods } from './publish-request.ts'
@@ -45,7 +45,7 @@ export function calculateAnswerTime(deadline: Date | number): number {
   return performance.now() + Math.max(0, Math.min(MAX_ANSWER_MS, answerMs))
 }
 
-// By Kubernetes' go.mod: 1.20 and 1.21 have gRPC 1.27, 1.22 has 1.38, 1.23 has 1.40.
+// Kubernetes 1.20 and 1.21 use gRPC 1.27, 1.22 uses 1.38, 1.23 uses 1.40 (go.mod).
 const GRPC_OF_1_23 = 40
 
 /**
@@ -108,7 +108,7 @@ export function createNodeHandlers(
 const NO_SPACE = { total: '0', used: '0', available: '0' }
 
 /** Formats the answer to kubelet: the usage, and a condition that is abnormal if the volume has a fault. */
-export function formatStats({ space, trouble }: VolumeStats): Content<'NodeGetVolumeStatsResponse'> {
+export function formatStats({ space, trouble }: VolumeStats): CsiMessage<'NodeGetVolumeStatsResponse'> {
   const formatUsage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
     total: BigInt(total),
     used: BigInt(used),

@@ -5,7 +5,7 @@ import { parseGroup } from '../request/fs-group.ts'
 import { SECRET_PREFIX } from '../request/json-options.ts'
 import { AUTHOR_KEYS, parsePodUid } from '../request/request.ts'
 import type { Lifecycle } from '../request/rule.ts'
-import type { Content } from './messages.ts'
+import type { CsiMessage } from './messages.ts'
 import { isBelowPods } from './target-path.ts'
 import { createNotPublished } from './worker-tasks.ts'
 
@@ -49,11 +49,11 @@ const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
  * @throws {Refusal} with every fault of the request
  */
 export function parsePublishRequest(
-  request: Content<'NodePublishVolumeRequest'>,
+  request: CsiMessage<'NodePublishVolumeRequest'>,
   isGroupPassed = true,
 ): PublishRequest {
   const { volumeId, volumeCapability: capability, volumeContext: context } = request
-  const tooLong = findSizeFaults(request)
+  const tooLong = findRequestSizeFaults(request)
   if (tooLong.length > 0) throw new Refusal(tooLong)
   const faults = findMissingFields({ volume_id: volumeId, target_path: request.targetPath })
   const directory = parseDirectory('target_path', request.targetPath, faults)
@@ -124,12 +124,12 @@ export function parseStatsTarget(volumeId: string, path: string): string {
 }
 
 /** Checks the lengths of all fields first, because the request is parsed in the thread that answers all calls. */
-function findSizeFaults({
+function findRequestSizeFaults({
   volumeId,
   volumeCapability,
   volumeContext,
   secrets,
-}: Content<'NodePublishVolumeRequest'>): string[] {
+}: CsiMessage<'NodePublishVolumeRequest'>): string[] {
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = volumeCapability?.mount ?? {}
   const isKnown = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT_KEY
   const fields = Object.entries(volumeContext).filter(([key]) => isKnown(key))
@@ -167,7 +167,7 @@ function parseDirectory(field: string, path: string, faults: string[]): string {
   }
 }
 
-function findCapabilityFaults(capability: Content<'VolumeCapability'> | undefined): string[] {
+function findCapabilityFaults(capability: CsiMessage<'VolumeCapability'> | undefined): string[] {
   if (capability === undefined) return ['volume_capability is missing: name it']
   const { block, mount, accessMode } = capability
   const faults: string[] = []

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { createUnaryHandlers, listen, type SocketServer } from '../grpc/server.ts'
+import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../grpc/server.ts'
 import { removeStaleSocket, statPath } from '../grpc/socket.ts'
 import { makeDirectories } from '../host/make-directory.ts'
 import { nodeFs } from '../host/node-fs.ts'
@@ -63,10 +63,16 @@ export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): 
   void podInfo.check()
   try {
     servers.push(
-      await listen(paths.csi, { ...Identity, ...Node }, createNodeHandlers(settings, queue, podInfo, { refused })),
+      await listenOnSocket(
+        paths.csi,
+        { ...Identity, ...Node },
+        createNodeHandlers(settings, queue, podInfo, { refused }),
+      ),
     )
     // Kubelet calls as soon as the registration socket exists, so it is created last.
-    servers.push(await listen(paths.registration, Registration, createRegistrationHandlers(settings, paths.csi)))
+    servers.push(
+      await listenOnSocket(paths.registration, Registration, createRegistrationHandlers(settings, paths.csi)),
+    )
     log('info', 'listening', { sockets: Object.values(paths) })
     await waitForStop(servers, stop)
   } finally {

@@ -9,7 +9,7 @@ import type { Session } from '../store/session.ts'
 import { askServed } from '../volume/daemon.ts'
 import { createNotPublished, type VolumeStats } from './worker-tasks.ts'
 
-/** In these states the volume, or a former version of it, is mounted. */
+/** States in which the volume, or a former version of it, is mounted. */
 const MOUNTED_STATES: ReadonlySet<MountState> = new Set(['healthy', 'changed', 'partial', 'stale', 'in progress'])
 
 /**

@@ -29,7 +29,7 @@ interface TargetState {
  */
 export async function unpublish(session: Session, directory: string, driver = CSI_DRIVER): Promise<void> {
   endPublication(session, directory)
-  const { isPublished, isMade } = findTarget(session, directory, driver)
+  const { isPublished, isMade } = findTargetState(session, directory, driver)
   if (!isPublished) return session.note({ decision: 'nothing published' })
   let failure: unknown
   await unmount(session, directory, (point) => {
@@ -50,7 +50,7 @@ function endPublication(session: Session, directory: string): void {
   if (pid !== undefined) session.note({ ended: pid })
 }
 
-function findTarget(session: Session, directory: string, driver: string): TargetState {
+function findTargetState(session: Session, directory: string, driver: string): TargetState {
   const { host } = session
   using point = openMountPoint(host, directory)
   const path = point?.path ?? directory

@@ -1,6 +1,6 @@
 import { InvalidArgument } from '../grpc/server.ts'
 import { quoted } from '../refusal/refusal.ts'
-import type { Content } from './messages.ts'
+import type { DevicePluginMessage } from './messages.ts'
 
 /** Name of the resource in pods. */
 export const RESOURCE = 'modekeep/fuse'
@@ -49,7 +49,7 @@ export class DeviceIds {
   }
 
   /** Chooses the required devices, then the first available ones. */
-  prefer(request: Content<'ContainerPreferredAllocationRequest'>): { deviceIDs: string[] } {
+  prefer(request: DevicePluginMessage<'ContainerPreferredAllocationRequest'>): { deviceIDs: string[] } {
     const { availableDeviceIDs, mustIncludeDeviceIDs, allocationSize: size } = request
     this.assertOffered(mustIncludeDeviceIDs)
     this.assertOffered(availableDeviceIDs)

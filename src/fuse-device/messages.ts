@@ -32,7 +32,7 @@ export const MESSAGES = {
   PreferredAllocationResponse: { containerResponses: [1, 'ContainerPreferredAllocationResponse', 'repeated'] },
 } as const
 
-export type Content<N extends keyof typeof MESSAGES> = Message<typeof MESSAGES, N>
+export type DevicePluginMessage<N extends keyof typeof MESSAGES> = Message<typeof MESSAGES, N>
 
 export const { codec, method } = protobufPackage('v1beta1', MESSAGES)
 
@@ -53,7 +53,7 @@ export const DevicePlugin = {
 export const Register = method('Registration/Register', 'RegisterRequest', 'Empty')
 
 /** Kubelet need not call GetPreferredAllocation or PreStartContainer, because all devices are alike and need no preparation. */
-export const OPTIONS: Content<'DevicePluginOptions'> = {
+export const OPTIONS: DevicePluginMessage<'DevicePluginOptions'> = {
   preStartRequired: false,
   getPreferredAllocationAvailable: false,
 }

@@ -1,13 +1,13 @@
 import type * as grpc from '@grpc/grpc-js'
 import { callOnce } from '../grpc/client.ts'
-import { createUnaryHandlers, listen, type SocketServer } from '../grpc/server.ts'
+import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../grpc/server.ts'
 import { DeviceIds, RESOURCE } from './device-ids.ts'
-import { type Content, DevicePlugin, OPTIONS, Register } from './messages.ts'
+import { DevicePlugin, type DevicePluginMessage, OPTIONS, Register } from './messages.ts'
 
 /** Path of the device in containers, which FUSE libraries expect. */
 const CONTAINER_PATH = '/dev/fuse'
 
-type DeviceList = Content<'ListAndWatchResponse'>
+type DeviceList = DevicePluginMessage<'ListAndWatchResponse'>
 type Watcher = grpc.ServerWritableStream<unknown, DeviceList>
 
 /** Devices that the plugin offers. */
@@ -69,7 +69,7 @@ export async function serveDevices(
       return {}
     },
   })
-  const socket = await listen(path, DevicePlugin, {
+  const socket = await listenOnSocket(path, DevicePlugin, {
     ...answers,
     ListAndWatch(watcher: Watcher) {
       const remove = () => {

@@ -27,7 +27,7 @@ export interface SocketServer {
  * Starts a server. Resolves once it accepts connections. The socket is bound and removed below its directory's handle.
  * @throws {SystemError} as `openGuardedParent`; system errors, after which no socket is left
  */
-export async function listen(
+export async function listenOnSocket(
   path: string,
   service: grpc.ServiceDefinition,
   handlers: grpc.UntypedServiceImplementation,
@@ -40,7 +40,7 @@ export async function listen(
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure())
   const connections = new Set<net.Socket>()
   const listener = net.createServer((socket) => {
-    if (!isTrusted(socket)) return void socket.destroy()
+    if (!isTrustedPeer(socket)) return void socket.destroy()
     connections.add(socket)
     socket.once('close', () => connections.delete(socket))
     injector.injectConnection(acceptPathAsAuthority(socket))
@@ -76,7 +76,7 @@ export async function listen(
 }
 
 /** Returns whether the peer is root or this process's user. Other users can connect if the socket's mode was changed. */
-function isTrusted(socket: net.Socket): boolean {
+function isTrustedPeer(socket: net.Socket): boolean {
   // Node has no public way to read the descriptor.
   const { _handle } = socket as { _handle?: { fd?: number } }
   const user = peerUser(_handle?.fd ?? -1)

@@ -2,7 +2,7 @@ import { WRITTEN_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
 import { type AnnotationRequest, trimTrailingSlashes } from './annotations.ts'
-import { isOwnVolume, type MountedVolume, type PodVolumes } from './mounted-volume.ts'
+import { isModekeepVolume, type MountedVolume, type PodVolumes } from './mounted-volume.ts'
 
 const MAX_LISTED_NAMES = 10
 
@@ -37,7 +37,7 @@ export function findUnknownNames(
   )
   if (unknown.length === 0) return []
   const names = [...plugins].flatMap(([name, plugin]) =>
-    WRITTEN_PLUGINS.includes(plugin) || isOwnVolume(plugin, name, volumes) !== false ? [] : [name],
+    WRITTEN_PLUGINS.includes(plugin) || isModekeepVolume(plugin, name, volumes) !== false ? [] : [name],
   )
   const paths = mounted.flatMap(({ mount: { destination }, isKubelets, isOwn }) =>
     isKubelets || isOwn !== false || RUNTIME_PATHS.includes(destination) ? [] : [destination],

@@ -4,7 +4,7 @@ import { parseGroup } from '../request/fs-group.ts'
 
 export const GROUP_ANNOTATION = 'modekeep/group'
 
-/** With the value `root`, the roots of the pod's volumes get the set-gid bit. */
+/** The value `root` requests the set-gid bit on the roots of the pod's volumes. */
 const SET_GID_ANNOTATION = 'modekeep/set-gid'
 
 /** Refusals give this reason for a clone of modekeep's own volume, in place of an annotation. */

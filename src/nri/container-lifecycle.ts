@@ -4,7 +4,7 @@ import { hasGroupAnnotation } from './annotations.ts'
 import type { CloneService } from './clone-service.ts'
 import { coalesceCalls } from './coalesce.ts'
 import { createCreationHandler } from './container-creation.ts'
-import { findMissingClones, hasUserNamespace } from './decide-clones.ts'
+import { findMissingClones, isInUserNamespace } from './decide-clones.ts'
 import { type Container, type PodSandbox, STATE } from './messages.ts'
 import { createRequestReader, type DecisionSources, listContainerFields } from './request-reader.ts'
 import { isUnmapped, takeSnapshot } from './runtime-snapshot.ts'
@@ -99,7 +99,7 @@ export function createContainerHandler({ clones, deadlineMs, ...sources }: Lifec
       const { namespace } = pod
       if (!tracked.has(id)) {
         // The runtime was creating it when it sent its container list.
-        if (!hasGroupAnnotation(pod.annotations) && !hasUserNamespace(container)) return
+        if (!hasGroupAnnotation(pod.annotations) && !isInUserNamespace(container)) return
         tracked.set(id, { sandbox: podSandboxId, namespace, done: Promise.resolve() })
         if (hasGroupAnnotation(pod.annotations) && isUnmapped(container)) {
           void enqueue(id, () => recordWithout(pod, container, CREATED_WITHOUT_PLUGIN))
@@ -129,7 +129,7 @@ export function createContainerHandler({ clones, deadlineMs, ...sources }: Lifec
       const before = new Map(tracked)
       tracked.clear()
       for (const container of containers) {
-        if (!isAnnotated(container) && !hasUserNamespace(container)) continue
+        if (!isAnnotated(container) && !isInUserNamespace(container)) continue
         const { done = Promise.resolve() } = before.get(container.id) ?? {}
         const { namespace = '' } = sandboxes.get(container.podSandboxId) ?? {}
         tracked.set(container.id, { sandbox: container.podSandboxId, namespace, done })

@@ -2,7 +2,7 @@ import {
   type AttachStep,
   type CloneRequest,
   type ContainerCloneRequest,
-  findRemedy,
+  findCloneRemedy,
   formatRefusal,
 } from '../container-mount/clone-request.ts'
 import { Refusal } from '../refusal/refusal.ts'
@@ -52,7 +52,7 @@ export function createDeadlineRefusal(
   const { clones } = request
   const refuseAll = (text: string) => new Refusal(clones.map((clone) => formatRefusal(clone, text)))
   const refuseWithRemedy = (refused: readonly CloneRequest[], text: string) =>
-    new Refusal(refused.map((clone) => formatRefusal(clone, `${text} ${findRemedy(clone)}`)))
+    new Refusal(refused.map((clone) => formatRefusal(clone, `${text} ${findCloneRemedy(clone)}`)))
   if (task?.isBlocked) return refuseWithRemedy(clones, WORKERS_BLOCKED)
   if (task !== undefined && task.progress === undefined) return refuseAll(WORKER_NOT_STARTED)
   const { step = 'open', volume } = task?.progress ?? {}

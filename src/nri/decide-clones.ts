@@ -33,14 +33,14 @@ const MAX_MOUNTS = 200
 
 /** Returns whether a container may need a clone. The plugin answers all other containers at once. */
 export function mayNeedClone(pod: PodSandbox, container: Container): boolean {
-  return hasGroupAnnotation(pod.annotations) || (hasUserNamespace(container) && container.mounts.some(mayBeOwnVolume))
+  return hasGroupAnnotation(pod.annotations) || (isInUserNamespace(container) && container.mounts.some(mayBeOwnVolume))
 }
 
 /** Returns whether the path may be one of modekeep's own volumes. Only kubelet's note of the volume names its driver. */
 export const mayBeOwnVolume = ({ source }: { source: string }) =>
   /\/volumes\/(modekeep~fs|kubernetes\.io~csi)\/|\/volume-subpaths\//.test(source)
 
-export function hasUserNamespace({ linux }: Container): boolean {
+export function isInUserNamespace({ linux }: Container): boolean {
   return linux?.namespaces.some(({ type }) => type === 'user') ?? false
 }
 
@@ -68,7 +68,7 @@ export function decideClones(
   const groups = user === undefined ? podGroups : { certain: [user.gid, ...user.additionalGids], possible: [] }
   const podDir = resolvePodDirectory(kubeletDir, pod.uid)
   const mounted = container.mounts.flatMap((mount) => findMountedVolume(mount, podDir, volumes) ?? [])
-  const wanted = mounted.flatMap((volume) => findCandidate(volume, annotation, hasUserNamespace(container)))
+  const wanted = mounted.flatMap((volume) => findCandidate(volume, annotation, isInUserNamespace(container)))
   if (annotation === undefined && wanted.length === 0) return {}
   if (wanted.length > MAX_MOUNTS) throw new Refusal(formatTooManyMounts(annotation, wanted.length, containerName))
   const mayStartWithout = isGroupOptional(pod.annotations)
@@ -173,7 +173,7 @@ function createContainerRequest(
     containerName: container.name,
     sandbox: pod.id,
     pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
-    hasUserNamespace: hasUserNamespace(container),
+    hasUserNamespace: isInUserNamespace(container),
     kubeletDir,
     clones,
     isOptional: mayStartWithout,

@@ -53,12 +53,12 @@ const NRI_MESSAGES = {
   StateChangeEvent: { event: [1, 'int32'], pod: [2, 'PodSandbox'], container: [3, 'Container'] },
 } as const
 
-type Content<N extends keyof typeof NRI_MESSAGES> = Message<typeof NRI_MESSAGES, N>
+type NriMessage<N extends keyof typeof NRI_MESSAGES> = Message<typeof NRI_MESSAGES, N>
 
-export type PodSandbox = Content<'PodSandbox'>
-export type Container = Content<'Container'>
-export type Mount = Content<'Mount'>
-export type Configuration = Content<'ConfigureRequest'>
+export type PodSandbox = NriMessage<'PodSandbox'>
+export type Container = NriMessage<'Container'>
+export type Mount = NriMessage<'Mount'>
+export type NriConfiguration = NriMessage<'ConfigureRequest'>
 
 export const { codec } = protobufPackage('nri.pkg.api.v1alpha1', NRI_MESSAGES)
 

@@ -26,7 +26,7 @@ export interface MountedVolume {
   readonly isKubelets: boolean
   /** Whether it is modekeep's own volume; undefined: unknown. */
   readonly isOwn: boolean | undefined
-  /** It lies in a directory with the pod's uid, but not in the configured kubelet directory. */
+  /** True if its directory has the pod's uid, but is not in the configured kubelet directory. */
   readonly isElsewhere: boolean
 }
 
@@ -58,7 +58,7 @@ function parseVolumeKind(plugin: string): string {
  * Returns whether a volume is modekeep's own; undefined for a CSI volume whose driver is not in kubelet's note. A CSI driver
  * of modekeep's under another name than the default is not recognized.
  */
-export function isOwnVolume(plugin: string, name: string, { drivers }: PodVolumes): boolean | undefined {
+export function isModekeepVolume(plugin: string, name: string, { drivers }: PodVolumes): boolean | undefined {
   if (plugin !== CSI_PLUGIN) return plugin === OWN_PLUGIN
   const driver = drivers.get(name)
   return driver === undefined ? undefined : driver === CSI_DRIVER
@@ -102,7 +102,7 @@ function parseVolumePath(
     kind: parseVolumeKind(plugin),
     name,
     isKubelets: WRITTEN_PLUGINS.includes(plugin),
-    isOwn: isOwnVolume(plugin, name, volumes),
+    isOwn: isModekeepVolume(plugin, name, volumes),
   }
 }
 

@@ -2,7 +2,7 @@ import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-re
 import type { Level } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
 import { messageOf } from '../refusal/refusal.ts'
-import { hasUserNamespace, mayBeOwnVolume } from './decide-clones.ts'
+import { isInUserNamespace, mayBeOwnVolume } from './decide-clones.ts'
 import type { Container, Mount, PodSandbox } from './messages.ts'
 import { listContainerFields } from './request-reader.ts'
 import type { ContainerHandler } from './service.ts'
@@ -16,7 +16,7 @@ export type ReadRestrictions = (
 export interface OwnMountSettings {
   readonly kubeletDir: string
   readonly readRestrictions: ReadRestrictions
-  /** How long a container waits for its mount options, ms. */
+  /** Time limit for the mount options of a container, ms. */
   readonly waitMs: number
   /** A read that no container waits for any more is cancelled after this time, ms. */
   readonly giveUpMs: number
@@ -110,7 +110,7 @@ async function appendRestricted(
  * there the kernel keeps the flags, and a replaced mount would lose the mapping of its ids.
  */
 export function findOwnMounts(kubeletDir: string, pod: PodSandbox, container: Container): OwnMount[] {
-  if (hasUserNamespace(container)) return []
+  if (isInUserNamespace(container)) return []
   const found = container.mounts.flatMap((mount): OwnMount[] => {
     // Runtimes resolve symbolic links in a source, so the path of kubelet's directory may differ from kubeletDir.
     const at = mount.source.indexOf(`/pods/${pod.uid}/volume`)

@@ -2,8 +2,8 @@ import type { PluginRecord } from '../store/plugin-record.ts'
 import { coalesceCalls } from './coalesce.ts'
 
 /**
- * Records from the plugin's events whether the runtime has the plugin registered. Records are written one after the other.
- * Of those that wait, only the newest is written.
+ * Records from the plugin's events whether the runtime has the plugin registered. Records are written one after the other,
+ * and only the newest of the waiting ones is written.
  */
 export class RegistrationRecorder {
   readonly #write: (record: PluginRecord) => Promise<void>

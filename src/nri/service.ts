@@ -1,12 +1,12 @@
 import type { Level } from '../log/call-log.ts'
 import { type ServeMethod, Unimplemented } from './connection.ts'
 import {
-  type Configuration,
   type Container,
   codec,
   EVENT,
   EVENT_MASK,
   type Mount,
+  type NriConfiguration,
   type PodSandbox,
 } from './messages.ts'
 
@@ -140,7 +140,7 @@ function listLogFields({
   runtimeVersion,
   requestTimeout,
   nriVersion,
-}: Configuration): Record<string, unknown> {
+}: NriConfiguration): Record<string, unknown> {
   return {
     runtime: runtimeName,
     version: runtimeVersion,

@@ -1,4 +1,4 @@
-import { type ContainerCloneRequest, findRemedy, formatRefusal } from '../container-mount/clone-request.ts'
+import { type ContainerCloneRequest, findCloneRemedy, formatRefusal } from '../container-mount/clone-request.ts'
 import { Refusal } from '../refusal/refusal.ts'
 
 const STILL_UNRESPONSIVE = 'has not answered since an earlier attempt: look at its disk or server, or'
@@ -31,7 +31,7 @@ export class UnresponsiveVolumes {
     const unresponsive = new Set(late.flatMap((volumes) => [...volumes]))
     const faults = request.clones.filter(({ volume }) => unresponsive.has(formatVolumeKey(request, volume)))
     if (faults.length > 0)
-      throw new Refusal(faults.map((clone) => formatRefusal(clone, `${STILL_UNRESPONSIVE} ${findRemedy(clone)}`)))
+      throw new Refusal(faults.map((clone) => formatRefusal(clone, `${STILL_UNRESPONSIVE} ${findCloneRemedy(clone)}`)))
   }
 }
 

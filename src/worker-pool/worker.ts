@@ -36,7 +36,7 @@ export interface RunningTask<Outcome, Progress = never> {
   readonly outcome: Promise<Outcome>
   /** No worker runs it yet. */
   readonly isWaiting: boolean
-  /** It waits for stuck workers, which were killed and have not ended, or take very long. */
+  /** True if it waits for stuck workers, which were killed and have not ended, or take very long. */
   readonly isBlocked: boolean
   /** Progress that the worker reported last. */
   readonly progress: Progress | undefined

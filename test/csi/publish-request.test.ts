@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Content } from '../../src/csi/messages.ts'
+import type { CsiMessage } from '../../src/csi/messages.ts'
 import { passesFsGroup } from '../../src/csi/node-service.ts'
 import { parsePublishRequest, parseStatsTarget, parseTarget } from '../../src/csi/publish-request.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
@@ -17,10 +17,10 @@ const POD = {
   'csi.storage.k8s.io/ephemeral': 'true',
 }
 
-type Publish = Content<'NodePublishVolumeRequest'>
-type Capability = Content<'VolumeCapability'>
+type Publish = CsiMessage<'NodePublishVolumeRequest'>
+type Capability = CsiMessage<'VolumeCapability'>
 
-const capability = (mount: Partial<Content<'MountVolume'>> = {}, mode = 1): Capability => ({
+const capability = (mount: Partial<CsiMessage<'MountVolume'>> = {}, mode = 1): Capability => ({
   block: undefined,
   mount: { fsType: '', mountFlags: [], volumeMountGroup: '', ...mount },
   accessMode: { mode },

@@ -6,7 +6,7 @@ import * as grpc from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { GrpcClient } from '../../src/grpc/client.ts'
 import { protobufPackage } from '../../src/grpc/protobuf.ts'
-import { createUnaryHandlers, InvalidArgument, listen } from '../../src/grpc/server.ts'
+import { createUnaryHandlers, InvalidArgument, listenOnSocket } from '../../src/grpc/server.ts'
 import { isStaleSocket, statPath } from '../../src/grpc/socket.ts'
 import { titled } from '../helpers/needs.ts'
 import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
@@ -34,7 +34,7 @@ const echo = ({ text }: { text: string }) => {
   return { text }
 }
 const served = (at = path) =>
-  listen(
+  listenOnSocket(
     at,
     service,
     createUnaryHandlers<typeof service>((...told) => refused.push(told), { Echo: echo }),
@@ -149,7 +149,7 @@ describe('a gRPC client on a unix socket', () => {
     const run = join(top, 'run')
     for (const name of [run, join(top, 'others')]) fs.mkdirSync(name)
     const ours = await served(join(run, 'test.sock'))
-    const theirs = await listen(join(top, 'others/test.sock'), service, {
+    const theirs = await listenOnSocket(join(top, 'others/test.sock'), service, {
       Echo: (_call: unknown, answer: grpc.sendUnaryData<{ text: string }>) => answer(null, { text: 'of another' }),
     })
     exchangeAfterCheck(() => exchange(run, join(top, 'others')))

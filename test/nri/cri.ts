@@ -1,4 +1,4 @@
-import { createUnaryHandlers, listen, type SocketServer } from '../../src/grpc/server.ts'
+import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../../src/grpc/server.ts'
 import { PodSandboxStatus } from '../../src/nri/process-groups.ts'
 
 const SERVICES = { PodSandboxStatus }
@@ -19,5 +19,5 @@ export function criRuntime(socket: string, sandboxes: RegExp, info: string): Pro
       return { info: verbose ? { info } : {} }
     },
   })
-  return listen(socket, SERVICES, answers)
+  return listenOnSocket(socket, SERVICES, answers)
 }

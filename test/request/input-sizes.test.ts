@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Content } from '../../src/csi/messages.ts'
+import type { CsiMessage } from '../../src/csi/messages.ts'
 import { parsePublishRequest, parseTarget } from '../../src/csi/publish-request.ts'
 import { parseMountDirectory } from '../../src/flexvolume/call.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
@@ -27,7 +27,7 @@ function faultsOf(run: () => void): readonly string[] {
 const read = (options: Record<string, string>) =>
   readRequest(DIRECTORY, JSON.stringify({ source: '/srv/a', ...options }), DEFAULT_CONFIG, kinds)
 
-const publish = (over: Partial<Content<'NodePublishVolumeRequest'>>, more: Record<string, string> = {}) =>
+const publish = (over: Partial<CsiMessage<'NodePublishVolumeRequest'>>, more: Record<string, string> = {}) =>
   parsePublishRequest({
     volumeId: 'v',
     targetPath: TARGET,

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { Identity, Node, Registration } from '../../../src/csi/messages.ts'
-import { createUnaryHandlers, listen } from '../../../src/grpc/server.ts'
+import { createUnaryHandlers, listenOnSocket } from '../../../src/grpc/server.ts'
 import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
@@ -84,7 +84,7 @@ export class ForeignDriver {
     const endpoint = `${KUBELETS_ROOT}/plugins/${FOREIGN}/csi.sock`
     fs.mkdirSync(`${KUBELETS_ROOT}/plugins/${FOREIGN}`, { recursive: true })
     const failed = (call: string, message: string) => void this.faults.push(`${call}: ${message}`)
-    const csi = await listen(
+    const csi = await listenOnSocket(
       endpoint,
       SERVICES,
       createUnaryHandlers<typeof SERVICES>(failed, {
@@ -112,7 +112,7 @@ export class ForeignDriver {
       }),
     )
     // Kubelet calls as soon as it sees it.
-    const registration = await listen(
+    const registration = await listenOnSocket(
       `${KUBELETS_ROOT}/plugins_registry/${FOREIGN}-reg.sock`,
       Registration,
       createUnaryHandlers<typeof Registration>(failed, {

@@ -41,7 +41,7 @@ const CLOCK_SLACK_MS = 100
 export async function applyGroup(
   inodes: Inodes,
   root: Handle,
-  order: GroupPolicy,
+  policy: GroupPolicy,
   journal: Journal,
   options: WalkOptions = {},
 ): Promise<WalkReport> {
@@ -50,7 +50,7 @@ export async function applyGroup(
   if (quota !== undefined && journal.isLargerThan(quota.maxBytes / 2))
     await pruneJournal(inodes, root, journal, { pulse })
   journal.setQuota(quota)
-  const report = await walkTree(inodes, root, createGroupSpec(order, journal), journal, options)
+  const report = await walkTree(inodes, root, createGroupSpec(policy, journal), journal, options)
   journal.setQuota(undefined)
   return finishWalk(inodes, root, journal, report, options)
 }
@@ -137,7 +137,7 @@ function hasVisitedAll(report: WalkReport): boolean {
 }
 
 /** The walk that a survey simulates. */
-export type SurveyIntent = { do: 'own'; order: GroupPolicy } | { do: 'restore'; isForced: boolean }
+export type SurveyIntent = { do: 'own'; policy: GroupPolicy } | { do: 'restore'; isForced: boolean }
 
 /**
  * Walks without recording or changing anything: `changed` counts what would be changed.
@@ -150,15 +150,15 @@ export async function surveyTree(
   journal: Journal | undefined,
   options: { observer?: WalkObserver; progress?: ProgressListener | undefined },
 ): Promise<WalkReport> {
-  const spec = intent.do === 'own' ? createGroupSpec(intent.order, journal) : intent
+  const spec = intent.do === 'own' ? createGroupSpec(intent.policy, journal) : intent
   return walkTree(inodes, root, spec, journal, options, true)
 }
 
 /** @param journal the volume's journal; undefined: it has none */
-function createGroupSpec(order: GroupPolicy, journal: Journal | undefined): StrategySpec {
+function createGroupSpec(policy: GroupPolicy, journal: Journal | undefined): StrategySpec {
   return {
     do: 'own',
-    order,
+    policy,
     isFirstWalk: journal?.isNew() ?? true,
     startedAtMs: Date.now() - CLOCK_SLACK_MS,
     unfinished: new Set(journal?.readUnfinished().map(formatInodeKey)),
@@ -205,7 +205,7 @@ async function walkTree(
     boundary: { mountId: stat.mountId, device: stat.device },
     observer,
     // The decision needs the ACL with `grant`, and later changes if there is a record.
-    isStatOnly: isSurvey && spec.do === 'own' && spec.isFirstWalk && spec.order.access === 'keep',
+    isStatOnly: isSurvey && spec.do === 'own' && spec.isFirstWalk && spec.policy.access === 'keep',
     batchSize: computeBatchSize(inodes.handleLimit(), largestBatch),
     onStep: reportProgress,
   })

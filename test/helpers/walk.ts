@@ -36,7 +36,7 @@ export function planDirectory(walked: Walked, group: number): Promise<WalkReport
   const order = { group, access: 'grant' } as const
   return onTree(
     walked,
-    async (tree, journal) => (await survey(linuxHost.inodes, tree, { do: 'own', order }, journal)).report,
+    async (tree, journal) => (await survey(linuxHost.inodes, tree, { do: 'own', policy: order }, journal)).report,
   )
 }
 

@@ -153,12 +153,12 @@ describe('a survey', () => {
     'a survey counts what a walk then does, and changes and records nothing: %o',
     async (order) => {
       const before = here()
-      const { report, visited, changes } = await look({ do: 'own', order })
+      const { report, visited, changes } = await look({ do: 'own', policy: order })
       expect(here()).toEqual(before)
       expect(visited).toHaveLength(report.visited)
       expect(changes).toHaveLength(report.changed)
       expect(await walk(order)).toEqual(report)
-      expect(await look({ do: 'own', order })).toMatchObject({ changes: [], report: { changed: 0 } })
+      expect(await look({ do: 'own', policy: order })).toMatchObject({ changes: [], report: { changed: 0 } })
     },
   )
 
@@ -174,7 +174,7 @@ describe('a survey', () => {
   it('a survey of a volume without a journal treats every inode as new', async () => {
     const root = volume.host.inodes.openLinkFree(volume.directory)
     const observer = { onVisit() {}, onWouldChange() {} }
-    const seen = await surveyTree(volume.host.inodes, root, { do: 'own', order: keep }, undefined, { observer })
+    const seen = await surveyTree(volume.host.inodes, root, { do: 'own', policy: keep }, undefined, { observer })
     expect(await walk()).toEqual(seen)
   })
 })

@@ -94,7 +94,7 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   const walk = walkUnderWay(session, volume)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   using journal = readableJournal(session, volume)
-  const seen = await surveyVolume(session, opened, { do: 'own', order }, journal)
+  const seen = await surveyVolume(session, opened, { do: 'own', policy: order }, journal)
   const { report, widened, differences } = walks ? seen : { report: createReport(), widened: 0, differences: [] }
   const refuse = () => {
     refuseOfSystem(session.host, directory, command.isSure)

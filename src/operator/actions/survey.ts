@@ -112,7 +112,7 @@ export async function survey(
   progress?: ProgressListener,
 ) {
   // Kubelet has no rule for a restore.
-  const group = intent.do === 'own' ? intent.order.group : undefined
+  const group = intent.do === 'own' ? intent.policy.group : undefined
   const kubelet: KubeletCounts = { touched: 0, changed: 0, widened: 0 }
   const differences: Difference[] = []
   let widened = 0

@@ -89,11 +89,11 @@ export class JournalFile {
       if (own) this.#sql.run`INSERT INTO unsettled VALUES (${own.number})`
       return { batches, own }
     }
-    const room = estimateLogGrowth(
+    const growthBytes = estimateLogGrowth(
       batch ? [...forgottenRecords, { byteLength: estimateBatchBytes(batch) }] : forgottenRecords,
     )
     return this.guard(() =>
-      this.#fileQuota.runWithQuota(room, () =>
+      this.#fileQuota.runWithQuota(growthBytes, () =>
         this.#acls.clearCacheOnError(() => runTransaction(this.#database, operation)),
       ),
     )

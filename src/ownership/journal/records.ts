@@ -130,9 +130,9 @@ export class Records {
 
   /** Returns inode and birth time in turn of the inodes that no walk visited since the log was read. */
   listUnvisited(): BigInt64Array {
-    const unmet = this.#index.listUnvisited()
-    this.#isPruned ||= unmet.length > 0 || this.#total > this.size
-    return unmet
+    const unvisited = this.#index.listUnvisited()
+    this.#isPruned ||= unvisited.length > 0 || this.#total > this.size
+    return unvisited
   }
 
   /** The log has far more records than inodes. */

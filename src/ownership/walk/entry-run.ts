@@ -56,27 +56,27 @@ export class EntryRun implements Disposable {
     this.#isFinished = true
   }
 
-  getPosition(at: number): number {
-    return this.#positions[at] as number
+  getPosition(index: number): number {
+    return this.#positions[index] as number
   }
 
-  getName(at: number): Name {
-    return this.#sights.nameOf(at)
+  getName(index: number): Name {
+    return this.#sights.nameOf(index)
   }
 
   /** Returns undefined if the entry must be inspected by itself. */
-  stat(at: number): Look | undefined {
-    return this.#sights.stat(at)
+  stat(index: number): Look | undefined {
+    return this.#sights.stat(index)
   }
 
   /** Hands the handle over to the caller. Call it for each entry in turn. */
-  takeHandle(at: number): Handle | undefined {
-    this.#nextHandle = at + 1
-    return this.#sights.handle(at)
+  takeHandle(index: number): Handle | undefined {
+    this.#nextHandle = index + 1
+    return this.#sights.handle(index)
   }
 
-  attributeNames(at: number): string | undefined {
-    return this.#sights.attributeNames(at)
+  attributeNames(index: number): string | undefined {
+    return this.#sights.attributeNames(index)
   }
 
   /** Closes the handles that were not taken. */

@@ -39,9 +39,9 @@ function shortenPath(path: Buffer): Uint8Array {
 const VANISHED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
 
 /** Returns undefined if the name was removed or became something else meanwhile (a link: ELOOP). */
-export function ignoreVanished<T>(look: () => T): T | undefined {
+export function ignoreVanished<T>(operation: () => T): T | undefined {
   try {
-    return look()
+    return operation()
   } catch (error) {
     if (VANISHED.has(errorCode(error) ?? '')) return undefined
     throw error

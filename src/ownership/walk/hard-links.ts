@@ -84,10 +84,10 @@ export class HardLinks {
    * @throws {Refusal} if there are too many names to remember
    */
   addName(sighting: LinkSighting): boolean {
-    const { inode, born, links, changed, statTimeMs: at, name, path } = sighting
-    const known = this.#counts.get(inode, born)
-    const seen = known?.changed === changed ? known : this.#begin(sighting, known)
-    if (at - changed > CLOCK_TICKS_MS && this.#names.add(name, seen.id, () => this.#counts.collectUsedIds())) {
+    const { inode, born, links, changed, statTimeMs, name, path } = sighting
+    const earlier = this.#counts.get(inode, born)
+    const seen = earlier?.changed === changed ? earlier : this.#begin(sighting, earlier)
+    if (statTimeMs - changed > CLOCK_TICKS_MS && this.#names.add(name, seen.id, () => this.#counts.collectUsedIds())) {
       this.#counts.increment(inode, born)
       seen.count++
     }
@@ -101,8 +101,8 @@ export class HardLinks {
     return false
   }
 
-  #begin({ inode, born, changed }: LinkSighting, known: LinkCount | undefined): LinkCount {
-    if (known) this.#drop(known)
+  #begin({ inode, born, changed }: LinkSighting, earlier: LinkCount | undefined): LinkCount {
+    if (earlier) this.#drop(earlier)
     return this.#counts.begin(inode, born, changed)
   }
 

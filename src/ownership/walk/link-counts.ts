@@ -3,8 +3,8 @@ import { freeBuffer } from '../journal/tables.ts'
 import { hashName } from './name-set.ts'
 import { computeSlots, MAX_LOAD, MIN_SLOTS } from './table-size.ts'
 
-const FREE = 0
-const REMOVED = 1
+const FREE_SLOT = 0
+const REMOVED_SLOT = 1
 const FIRST_ID = 2
 const NO_NAME = new Uint8Array()
 
@@ -34,40 +34,40 @@ export class LinkCounts {
   #reusableIds: number[] = []
 
   get(inode: bigint, born: bigint): LinkCount | undefined {
-    const at = this.#findSlot(inode, born)
-    const id = this.#ids[at] as number
+    const slot = this.#findSlot(inode, born)
+    const id = this.#ids[slot] as number
     if (id < FIRST_ID) return undefined
-    return { id, changed: this.#changed[at] as number, count: this.#counts[at] as number }
+    return { id, changed: this.#changed[slot] as number, count: this.#counts[slot] as number }
   }
 
   /** Starts an inode's count, and replaces an earlier one. */
   begin(inode: bigint, born: bigint, changed: number): LinkCount {
     if (this.#usedSlots >= this.#ids.length * MAX_LOAD) this.#rebuild()
-    const at = this.#findSlot(inode, born)
-    const before = this.#ids[at] as number
-    if (before === FREE) this.#usedSlots++
+    const slot = this.#findSlot(inode, born)
+    const before = this.#ids[slot] as number
+    if (before === FREE_SLOT) this.#usedSlots++
     if (before < FIRST_ID) this.size++
-    else this.#releaseId(at)
+    else this.#releaseId(slot)
     const count = { id: this.#freeIds.pop() ?? ++this.#lastId, changed, count: 0 }
-    this.#put(at, inode, born, count)
+    this.#put(slot, inode, born, count)
     return count
   }
 
-  #releaseId(at: number): void {
-    const ids = this.#counts[at] === 0 ? this.#freeIds : this.#reusableIds
-    ids.push(this.#ids[at] as number)
+  #releaseId(slot: number): void {
+    const ids = this.#counts[slot] === 0 ? this.#freeIds : this.#reusableIds
+    ids.push(this.#ids[slot] as number)
   }
 
   increment(inode: bigint, born: bigint): void {
-    const at = this.#findSlot(inode, born)
-    this.#counts[at] = (this.#counts[at] as number) + 1
+    const slot = this.#findSlot(inode, born)
+    this.#counts[slot] = (this.#counts[slot] as number) + 1
   }
 
   /** @param inode an inode with a count */
   remove(inode: bigint, born: bigint): void {
-    const at = this.#findSlot(inode, born)
-    this.#releaseId(at)
-    this.#ids[at] = REMOVED
+    const slot = this.#findSlot(inode, born)
+    this.#releaseId(slot)
+    this.#ids[slot] = REMOVED_SLOT
     this.size--
   }
 
@@ -88,30 +88,30 @@ export class LinkCounts {
     this.#ids = new Uint32Array(places)
     this.#counts = new Uint32Array(places)
     this.#usedSlots = this.size
-    for (const [at, id] of ids.entries()) {
+    for (const [slot, id] of ids.entries()) {
       if (id < FIRST_ID) continue
-      const [inode, born] = [keys[2 * at] as bigint, keys[2 * at + 1] as bigint]
-      const count = { id, changed: changed[at] as number, count: counts[at] as number }
+      const [inode, born] = [keys[2 * slot] as bigint, keys[2 * slot + 1] as bigint]
+      const count = { id, changed: changed[slot] as number, count: counts[slot] as number }
       this.#put(this.#findSlot(inode, born), inode, born, count)
     }
     for (const old of [keys, changed, ids, counts]) freeBuffer(old)
   }
 
-  #put(at: number, inode: bigint, born: bigint, { id, changed, count }: LinkCount): void {
-    this.#keys[2 * at] = inode
-    this.#keys[2 * at + 1] = born
-    this.#ids[at] = id
-    this.#changed[at] = changed
-    this.#counts[at] = count
+  #put(slot: number, inode: bigint, born: bigint, { id, changed, count }: LinkCount): void {
+    this.#keys[2 * slot] = inode
+    this.#keys[2 * slot + 1] = born
+    this.#ids[slot] = id
+    this.#changed[slot] = changed
+    this.#counts[slot] = count
   }
 
   /** Returns the slot of the inode, or a free one. */
   #findSlot(inode: bigint, born: bigint): number {
     const ids = this.#ids
     const signed = BigInt.asIntN(64, inode)
-    let at = hashName({ inode: BigInt.asUintN(64, inode), born }, NO_NAME) % ids.length
-    while (ids[at] !== FREE && (this.#keys[2 * at] !== signed || this.#keys[2 * at + 1] !== born))
-      at = (at + 1) % ids.length
-    return at
+    let slot = hashName({ inode: BigInt.asUintN(64, inode), born }, NO_NAME) % ids.length
+    while (ids[slot] !== FREE_SLOT && (this.#keys[2 * slot] !== signed || this.#keys[2 * slot + 1] !== born))
+      slot = (slot + 1) % ids.length
+    return slot
   }
 }

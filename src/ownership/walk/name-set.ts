@@ -19,9 +19,9 @@ export class NameSet {
       return
     }
     if (this.size >= this.#table.length * MAX_LOAD) this.#grow()
-    const at = this.#findSlot(name)
-    if (this.#table[at] === name) return
-    this.#table[at] = name
+    const slot = this.#findSlot(name)
+    if (this.#table[slot] === name) return
+    this.#table[slot] = name
     this.size++
   }
 
@@ -37,9 +37,9 @@ export class NameSet {
   }
 
   #findSlot(name: number): number {
-    let at = name % this.#table.length
-    while (this.#table[at] !== FREE_SLOT && this.#table[at] !== name) at = (at + 1) % this.#table.length
-    return at
+    let slot = name % this.#table.length
+    while (this.#table[slot] !== FREE_SLOT && this.#table[slot] !== name) slot = (slot + 1) % this.#table.length
+    return slot
   }
 }
 

@@ -21,9 +21,9 @@ export class OwnedNames {
    */
   add(name: number, owner: number, owners: () => { has(owner: number): boolean }): boolean {
     if (this.#usedSlots >= this.#names.length * MAX_LOAD) this.#rebuild(owners())
-    const at = this.#findSlot(name, owner)
-    if (this.#names[at] !== FREE_SLOT) return false
-    this.#put(at, name, owner)
+    const slot = this.#findSlot(name, owner)
+    if (this.#names[slot] !== FREE_SLOT) return false
+    this.#put(slot, name, owner)
     return true
   }
 
@@ -39,23 +39,24 @@ export class OwnedNames {
     this.#owners = new Uint32Array(places)
     this.#usedSlots = 0
     this.#droppedCount = 0
-    for (const [at, name] of names.entries()) {
-      const owner = ids[at] as number
+    for (const [slot, name] of names.entries()) {
+      const owner = ids[slot] as number
       if (name !== FREE_SLOT && owners.has(owner)) this.#put(this.#findSlot(name, owner), name, owner)
     }
     for (const old of [names, ids]) freeBuffer(old)
   }
 
-  #put(at: number, name: number, owner: number): void {
-    this.#names[at] = name
-    this.#owners[at] = owner
+  #put(slot: number, name: number, owner: number): void {
+    this.#names[slot] = name
+    this.#owners[slot] = owner
     this.#usedSlots++
   }
 
   #findSlot(name: number, owner: number): number {
     const names = this.#names
-    let at = name % names.length
-    while (names[at] !== FREE_SLOT && (names[at] !== name || this.#owners[at] !== owner)) at = (at + 1) % names.length
-    return at
+    let slot = name % names.length
+    while (names[slot] !== FREE_SLOT && (names[slot] !== name || this.#owners[slot] !== owner))
+      slot = (slot + 1) % names.length
+    return slot
   }
 }

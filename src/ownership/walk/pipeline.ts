@@ -59,12 +59,12 @@ export class Pipeline {
 
   /**
    * Like `take`, for an inode with one name.
-   * @param inspectedAtMs time before stat was called; `above` and `name`: its path
+   * @param inspectedAtMs time before stat was called; `parentPath` and `name`: its path
    * @returns false if the inode is not plain; the caller then keeps the handle
    */
-  takePlain(handle: Handle, look: Look, inspectedAtMs: number, above: Uint8Array, name: Uint8Array): boolean {
-    if (this.#ledger.isSurvey || !this.#strategy.plain.accepts(look)) return false
-    if (!this.#filling.add(handle, look, inspectedAtMs, above, name)) return false
+  takePlain(handle: Handle, stat: Look, inspectedAtMs: number, parentPath: Uint8Array, name: Uint8Array): boolean {
+    if (this.#ledger.isSurvey || !this.#strategy.plain.accepts(stat)) return false
+    if (!this.#filling.add(handle, stat, inspectedAtMs, parentPath, name)) return false
     this.#report.visited++
     this.#advanceIfFull()
     return true
@@ -131,7 +131,7 @@ export class Pipeline {
     this.#candidates = []
     this.#aclBytes = 0
     const queried = candidates.filter(({ inode, name }) => name !== undefined || this.#strategy.needsRecord(inode.stat))
-    const found = this.#queryLedger(queried)
+    const answers = this.#queryLedger(queried)
     const decided: DecidedBatch = { changes: [], records: [] }
     if (this.#strategy.plain.needsRecords) {
       for (const index of plain.classify()) {
@@ -140,7 +140,7 @@ export class Pipeline {
         this.#decide({ inode, path: plain.getPath(index) }, record, decided)
       }
     }
-    const answered = new Map(queried.map((candidate, index) => [candidate, found[index]]))
+    const answered = new Map(queried.map((candidate, index) => [candidate, answers[index]]))
     for (const candidate of candidates) {
       const answer = answered.get(candidate)
       if (answer === 'wait') this.#closeInode(candidate.inode)

@@ -48,23 +48,23 @@ export class PlainColumns {
   }
 
   /**
-   * @param inspectedAtMs time before stat was called; `above` and `name`: its path; `after`: its target state
+   * @param inspectedAtMs time before stat was called; `parentPath` and `name`: its path; `after`: its target state
    * @returns false if the path is too long; the inode is not added
    */
   add(
     handle: Handle,
     seen: Look,
     inspectedAtMs: number,
-    above: Uint8Array,
+    parentPath: Uint8Array,
     name: Uint8Array,
     after: PlainStrategy,
   ): boolean {
-    const length = measurePath(above, name)
+    const length = measurePath(parentPath, name)
     if (length === undefined) return false
     const index = this.count
     const start = this.#starts[index] as number
     if (start + PLAIN_RECORD_SIZE + length > this.#bytes.length) this.#grow()
-    const pathLength = writePath(this.#bytes, getPathOffset(start), above, name)
+    const pathLength = writePath(this.#bytes, getPathOffset(start), parentPath, name)
     const [gid, mode] = [after.group(seen), after.mode(seen)]
     this.#handles[index] = handle
     this.#seenGroups[index] = seen.gid
@@ -159,9 +159,9 @@ export class PlainColumns {
   }
 
   /** Returns the encoded records of some inodes; undefined: of all, valid until the next inode is added. */
-  records(some: readonly number[] | undefined): Uint8Array {
-    if (some === undefined) return this.#bytes.subarray(0, this.#starts[this.count])
-    return concatBytes(some.map((index) => this.#bytes.subarray(this.#starts[index], this.#starts[index + 1])))
+  records(indexes: readonly number[] | undefined): Uint8Array {
+    if (indexes === undefined) return this.#bytes.subarray(0, this.#starts[this.count])
+    return concatBytes(indexes.map((index) => this.#bytes.subarray(this.#starts[index], this.#starts[index + 1])))
   }
 
   /** @param recorded the journal's record of the inode */

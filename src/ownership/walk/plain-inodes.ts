@@ -60,11 +60,11 @@ export class PlainInodes implements Disposable {
   }
 
   /**
-   * @param inspectedAtMs time before stat was called; `above` and `name`: its path
+   * @param inspectedAtMs time before stat was called; `parentPath` and `name`: its path
    * @returns false if the inode is not taken; the caller then keeps the handle
    */
-  add(handle: Handle, seen: Look, inspectedAtMs: number, above: Uint8Array, name: Uint8Array): boolean {
-    return this.#columns.add(handle, seen, inspectedAtMs, above, name, this.#strategy.plain)
+  add(handle: Handle, seen: Look, inspectedAtMs: number, parentPath: Uint8Array, name: Uint8Array): boolean {
+    return this.#columns.add(handle, seen, inspectedAtMs, parentPath, name, this.#strategy.plain)
   }
 
   /**
@@ -135,9 +135,9 @@ export class PlainInodes implements Disposable {
   }
 
   #listOpen(): number[] {
-    const held: number[] = []
-    for (let index = 0; index < this.count; index++) if (this.#columns.getHandle(index) !== undefined) held.push(index)
-    return held
+    const open: number[] = []
+    for (let index = 0; index < this.count; index++) if (this.#columns.getHandle(index) !== undefined) open.push(index)
+    return open
   }
 
   /** Starts the changes. Their records must be on disk. */

@@ -73,7 +73,7 @@ export interface RestoreOptions {
 export type StrategySpec = { do: 'meet' } | ({ do: 'restore' } & RestoreOptions) | ({ do: 'own' } & GroupStrategySpec)
 
 export interface GroupStrategySpec {
-  order: GroupPolicy
+  policy: GroupPolicy
   /** The journal was empty, so it has only records of this walk. */
   isFirstWalk: boolean
   /** ctime from which on this walk may have changed an inode, milliseconds. */
@@ -100,22 +100,22 @@ const VISIT_ONLY: WalkStrategy = {
 
 /** Applies a group. */
 function createGroupStrategy({
-  order,
+  policy,
   isFirstWalk,
   startedAtMs,
   unfinished,
   hasRestoreBegun,
 }: GroupStrategySpec): WalkStrategy {
   const computeTarget = ({ stat }: InodeState, from: Ownership) =>
-    computeOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, order)
+    computeOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, policy)
   const computeTargetAcl = ({ stat, acl }: InodeState) =>
-    acl === undefined || order.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
+    acl === undefined || policy.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
   // The recorded change was confirmed, and the inode differs now: a user changed it, and that is kept.
   const isUserChange = ({ settled, before, after, seen, acl }: InodeRecord, state: InodeState) => {
     const current = extractOwnership(state.stat)
     const isAsApplied = isSameOwnership(after, current) && isSameBytes(acl.after, state.acl)
     const isAsRestored = hasRestoreBegun && isSameOwnership(before, current) && isSameBytes(acl.before, state.acl)
-    return settled && after.gid === order.group && !isSameOwnership(after, seen) && !isAsApplied && !isAsRestored
+    return settled && after.gid === policy.group && !isSameOwnership(after, seen) && !isAsApplied && !isAsRestored
   }
   return {
     forgetsRecords: false,
@@ -124,7 +124,7 @@ function createGroupStrategy({
       const skip = findUnchangeableType(stat)
       if (skip) return { skip }
       // An inode that matches by chance is recorded once more, because its record says that a walk left it otherwise.
-      if (!matchesPolicy(stat, order) || hasRestoreBegun) return 'inspect'
+      if (!matchesPolicy(stat, policy) || hasRestoreBegun) return 'inspect'
       return unfinished.size > 0 && unfinished.has(formatInodeKey(stat)) ? 'inspect' : 'unchanged'
     },
 
@@ -133,15 +133,15 @@ function createGroupStrategy({
     plain: {
       accepts: (stat) => hasNoSetIds(stat) && (!isFirstWalk || stat.changed < startedAtMs),
       needsRecords: !isFirstWalk,
-      group: () => order.group,
-      mode: (stat) => computeMode(stat, order),
+      group: () => policy.group,
+      mode: (stat) => computeMode(stat, policy),
     },
 
     decide(state, path, record) {
       let intended: IntendedOwnership | undefined = extractOwnership(state.stat)
       if (record) {
         intended = isUserChange(record, state) ? undefined : resolveIntendedOwnership(record, state)
-        if (order.isForced) intended ??= overrideUserChange(record, state)
+        if (policy.isForced) intended ??= overrideUserChange(record, state)
         if (intended === undefined) return skipUserChange(record)
       }
       const change = createInodeRecord(

@@ -70,10 +70,10 @@ export class Walk implements Visitor, Disposable {
     run.start(frame.handle, block, this.#opensAhead, false)
     while (run.count > 0) {
       next.start(frame.handle, block, this.#opensAhead, true)
-      const at = this.#visitRun(frame, run)
+      const index = this.#visitRun(frame, run)
       this.#settings.onStep?.()
-      if (at < run.count) {
-        block.goTo(run.getPosition(at))
+      if (index < run.count) {
+        block.goTo(run.getPosition(index))
         return true
       }
       ;[run, next] = [next, run]
@@ -85,31 +85,31 @@ export class Walk implements Visitor, Disposable {
   #visitRun(frame: OpenFrame, run: EntryRun): number {
     const taken = this.#takenCount
     run.finish()
-    let at = 0
+    let index = 0
     while (
-      at < run.count &&
-      !(run.opensEntries ? this.#visitOpened(frame, run, at) : this.#visitStatted(frame, run, at))
+      index < run.count &&
+      !(run.opensEntries ? this.#visitOpened(frame, run, index) : this.#visitStatted(frame, run, index))
     )
-      at++
+      index++
     this.#opensAhead = (this.#takenCount - taken) * 2 > run.count && !this.#settings.isStatOnly
-    return at
+    return index
   }
 
   /** @returns whether it is a directory */
-  #visitStatted(frame: OpenFrame, run: EntryRun, at: number): boolean {
-    const name = run.getName(at)
-    const seen = run.stat(at)
+  #visitStatted(frame: OpenFrame, run: EntryRun, index: number): boolean {
+    const name = run.getName(index)
+    const seen = run.stat(index)
     return seen ? this.#visitSeen(frame, name, seen) : this.#visitEntry(frame, name)
   }
 
   /** Like `#visitStatted`, for an open entry. */
-  #visitOpened(frame: OpenFrame, run: EntryRun, at: number): boolean {
-    const name = run.getName(at)
-    const handle = run.takeHandle(at)
+  #visitOpened(frame: OpenFrame, run: EntryRun, index: number): boolean {
+    const name = run.getName(index)
+    const handle = run.takeHandle(index)
     if (handle === undefined) return this.#visitEntry(frame, name)
-    const seen = run.stat(at)
+    const seen = run.stat(index)
     if (seen && !isDirectory(seen) && this.#needsInspection(seen, frame.path, name)) {
-      const attributes = run.attributeNames(at) ?? this.#attributeNames(handle, frame.handle, name)
+      const attributes = run.attributeNames(index) ?? this.#attributeNames(handle, frame.handle, name)
       this.#takeNamed(frame, name, handle, seen, run.startedAtMs, attributes)
       return false
     }
@@ -134,42 +134,58 @@ export class Walk implements Visitor, Disposable {
       this.#pipeline.countByStat(seen, joinPath(frame.path, name))
       return false
     }
-    const time = Date.now()
+    const inspectedAtMs = Date.now()
     const handle = this.#openEntry(frame.handle, name)
     if (handle === undefined) return this.#skipReplaced(frame.path, name)
-    const held = orClosed(this.#inodes, handle, this.#inodes.look)
-    const enters = isDirectory(held)
-    if (!enters && this.#needsInspection(held, frame.path, name)) {
-      this.#takeNamed(frame, name, handle, held, time, this.#attributeNames(handle, frame.handle, name))
+    const opened = orClosed(this.#inodes, handle, this.#inodes.look)
+    const isEntered = isDirectory(opened)
+    if (!isEntered && this.#needsInspection(opened, frame.path, name)) {
+      this.#takeNamed(frame, name, handle, opened, inspectedAtMs, this.#attributeNames(handle, frame.handle, name))
     } else this.#inodes.close(handle)
-    return enters
+    return isEntered
   }
 
-  #takeNamed(frame: OpenFrame, name: Name, handle: Handle, seen: Look, time: number, attributes: string): void {
+  #takeNamed(
+    frame: OpenFrame,
+    name: Name,
+    handle: Handle,
+    seen: Look,
+    inspectedAtMs: number,
+    attributes: string,
+  ): void {
     this.#takenCount++
-    if (seen.links === 1) this.#take(handle, seen, time, attributes, frame.path, name)
+    if (seen.links === 1) this.#take(handle, seen, inspectedAtMs, attributes, frame.path, name)
     else {
-      const inode = this.#inspect(handle, seen, time, attributes)
+      const inode = this.#inspect(handle, seen, inspectedAtMs, attributes)
       this.#pipeline.take(inode, joinPath(frame.path, name), hashName(frame, name))
     }
   }
 
-  #take(handle: Handle, seen: Look, time: number, attributes: string, above: Uint8Array, name: Uint8Array): void {
+  #take(
+    handle: Handle,
+    seen: Look,
+    inspectedAtMs: number,
+    attributes: string,
+    parentPath: Uint8Array,
+    name: Uint8Array,
+  ): void {
     const pipeline = isDirectory(seen) ? this.#directories : this.#pipeline
-    if (!hasAclOrCapability(attributes) && pipeline.takePlain(handle, seen, time, above, name)) return
-    pipeline.take(this.#inspect(handle, seen, time, attributes), joinPath(above, name))
+    if (!hasAclOrCapability(attributes) && pipeline.takePlain(handle, seen, inspectedAtMs, parentPath, name)) return
+    pipeline.take(this.#inspect(handle, seen, inspectedAtMs, attributes), joinPath(parentPath, name))
   }
 
   #attributeNames(handle: Handle, parent: Handle, name: Name): string {
     return orClosed(this.#inodes, handle, () => this.#inodes.attributeNames(handle, parent, name))
   }
 
-  #inspect(handle: Handle, seen: Look, time: number, attributes: string): OpenInode {
-    return orClosed(this.#inodes, handle, () => inspectInode(this.#inodes, handle, seen.keep(), time, attributes))
+  #inspect(handle: Handle, seen: Look, inspectedAtMs: number, attributes: string): OpenInode {
+    return orClosed(this.#inodes, handle, () =>
+      inspectInode(this.#inodes, handle, seen.keep(), inspectedAtMs, attributes),
+    )
   }
 
-  #skipReplaced(above: Uint8Array, name: Name, reason: SkipReason = ENTRY_REPLACED): false {
-    this.skip(reason, joinPath(above, name))
+  #skipReplaced(parentPath: Uint8Array, name: Name, reason: SkipReason = ENTRY_REPLACED): false {
+    this.skip(reason, joinPath(parentPath, name))
     return false
   }
 
@@ -202,10 +218,10 @@ export class Walk implements Visitor, Disposable {
   }
 
   /** Returns whether the inode must be opened and decided on; otherwise reports it. */
-  #needsInspection(stat: Stat, above: Uint8Array, name: Name): boolean {
+  #needsInspection(stat: Stat, parentPath: Uint8Array, name: Name): boolean {
     if (isOutsideBoundary(stat, this.#settings.boundary)) {
       this.onBoundary(stat)
-      this.skip('sub-mount', joinPath(above, name))
+      this.skip('sub-mount', joinPath(parentPath, name))
       return false
     }
     const seen = this.#strategy.classify(stat)
@@ -213,7 +229,7 @@ export class Walk implements Visitor, Disposable {
     this.report.visited++
     this.#settings.observer?.onVisit(stat)
     if (seen === 'unchanged') this.report.alreadyRight++
-    else if (seen !== 'ignore') this.skip(seen.skip, joinPath(above, name))
+    else if (seen !== 'ignore') this.skip(seen.skip, joinPath(parentPath, name))
     return false
   }
 

@@ -35,7 +35,7 @@ const text = (path: Uint8Array) => Buffer.from(path).toString()
 const open = () => volume.world.handles.size - 1
 const OWN = {
   do: 'own',
-  order: { group: 2000, access: 'keep' },
+  policy: { group: 2000, access: 'keep' },
   isFirstWalk: true,
   startedAtMs: Date.now() + 60_000,
   unfinished: new Set<string>(),

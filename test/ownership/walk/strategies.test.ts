@@ -53,7 +53,7 @@ const record = (over: Partial<InodeRecord> = {}): InodeRecord => ({
 const own = (over: Partial<GroupStrategySpec> = {}) =>
   createStrategy({
     do: 'own',
-    order: { group: 2000, access: 'keep' },
+    policy: { group: 2000, access: 'keep' },
     isFirstWalk: false,
     startedAtMs: 100,
     unfinished: new Set(),
@@ -96,12 +96,12 @@ describe('the strategy that applies a group', () => {
       change: { before: { gid: 5, mode: 0o640 }, after: { gid: 2000, mode: 0o640 }, settled: false },
       forfeits: false,
     })
-    const granted = own({ order: { group: 2000, access: 'grant' } }).decide(found(), PATH, undefined)
+    const granted = own({ policy: { group: 2000, access: 'grant' } }).decide(found(), PATH, undefined)
     expect(granted.change?.after).toEqual({ gid: 2000, mode: 0o660 })
   })
 
   it('a second group keeps the recorded state before the first', () => {
-    const second = own({ order: { group: 3000, access: 'keep' } })
+    const second = own({ policy: { group: 3000, access: 'keep' } })
     const { change } = second.decide(found({ gid: 2000 }), PATH, record())
     expect(change).toMatchObject({ before: { gid: 5, mode: 0o640 }, after: { gid: 3000, mode: 0o640 } })
   })

@@ -13,7 +13,7 @@ const skipped = cannotMount('tmpfs')
 
 describe.each(KINDS)("a container's clone of a volume on %s%s", (fsType, why) => {
   it.skipIf(why !== '')(
-    'shows its group as the one asked for, to two containers at once, and writes its own',
+    'shows the requested group to two containers at once, and stores the group on disk',
     async () => {
       const node = nodeWith(fsType)
       const before = listTree(fs, node.volume)
@@ -43,8 +43,8 @@ describe.each(KINDS)("a container's clone of a volume on %s%s", (fsType, why) =>
   )
 })
 
-describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
-  it('is seen by root alone, spreads to nobody, and goes when it has started', async () => {
+describe.skipIf(skipped !== '')(`a container's clones${skipped}`, () => {
+  it('are readable by root alone, do not propagate, and are removed after the start', async () => {
     const node = nodeWith('tmpfs')
     execFileSync('mount', ['--make-rshared', '/'])
     const [clone = ''] = await node.attach(node.order([node.clone()]))
@@ -64,7 +64,7 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     expect(fs.readdirSync(`${node.top}/state/nri`)).toEqual([])
   })
 
-  it('goes by gc when its container is one of an earlier boot; a dry run tells', async () => {
+  it('are removed by gc after a reboot, and listed by a dry run', async () => {
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
     expect((await gc(node.session, { verb: 'gc', isDry: false, forget: undefined })).items).toEqual([])
@@ -82,7 +82,7 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     expect(fs.existsSync(record)).toBe(false)
   })
 
-  it('keeps read-only, nosuid and a file as they are', async () => {
+  it('keep read-only, nosuid and the type of a file', async () => {
     const node = nodeWith('tmpfs')
     execFileSync('mount', ['-o', 'remount,bind,nosuid,noexec', node.source])
     const file = `${node.pod}/volume-subpaths/data/app/0`
@@ -100,7 +100,7 @@ describe.skipIf(skipped !== '')(`what stands for a container${skipped}`, () => {
     expect([fs.statSync(part).gid, fs.statSync(whole).gid]).toEqual([0, 2000])
   })
 
-  it('is nothing where one of its volumes cannot be mapped, and the reason has annotation, volume and way out', async () => {
+  it('are all removed if one volume cannot be mapped, with annotation, volume and remedy in the reason', async () => {
     const node = nodeWith('tmpfs')
     const overlay = `${node.pod}/volumes/kubernetes.io~csi/over/mount`
     for (const name of ['lower', 'upper', 'work']) fs.mkdirSync(`${node.top}/fs/${name}`)

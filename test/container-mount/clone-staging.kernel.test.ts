@@ -8,7 +8,7 @@ import { isRoot, kernelStage } from '../helpers/stage.ts'
 const [FIRST, SECOND] = ['a'.repeat(64), 'b'.repeat(64)]
 
 describe.skipIf(!isRoot)('the tmpfs of clones', () => {
-  it('is not removed, empty as it is, by another call while a container gets its directory in it', async () => {
+  it("is not removed by another call while a container's directory is created in it", async () => {
     const stage = kernelStage('tmpfs')
     onTestFinished(stage.close)
     const session = stage.session()

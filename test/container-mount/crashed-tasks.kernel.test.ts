@@ -64,12 +64,12 @@ const attach = (session: Session, node: TestNode) =>
   attachClones(session, node.order([node.clone(), node.clone({ destination: '/more', group: 3000 })]))
 const nothing = async () => {}
 
-describe.skipIf(skipped !== '')(`a job for a container that dies at any call to the kernel${skipped}`, () => {
-  it('attach: what it left goes, whether or not the runtime asks again', async () => {
+describe.skipIf(skipped !== '')(`a container's task that crashes at any system call${skipped}`, () => {
+  it('attach: its clones and records are removed, whether or not the runtime retries the container', async () => {
     expect(await diesAtEach(nothing, attach, nothing)).toBeGreaterThan(40)
   })
 
-  it('attach: the next one succeeds', async () => {
+  it('attach: the next attempt succeeds', async () => {
     await diesAtEach(nothing, attach, async (node) => {
       const { mounts } = await attach(node.session, node)
       expect(mounts.map((one) => one.do === 'replace' && fs.statSync(one.source).gid)).toEqual([2000, 3000])
@@ -77,7 +77,7 @@ describe.skipIf(skipped !== '')(`a job for a container that dies at any call to 
     })
   })
 
-  it('what died before it had a record, or after, leaves a lock: the next connection or gc removes it', async () => {
+  it('a lock of a task that crashed without a record is removed by the next connection or gc', async () => {
     const node = nodeWith('tmpfs')
     fs.mkdirSync(`${node.top}/state/nri`, { recursive: true })
     for (const name of [CONTAINER, 'stand']) fs.writeFileSync(`${node.top}/state/nri/${name}.lock`, '')
@@ -85,7 +85,7 @@ describe.skipIf(skipped !== '')(`a job for a container that dies at any call to 
     expect(fs.readdirSync(`${node.top}/state/nri`)).toEqual([])
   })
 
-  it.each(['started', 'gone'] as const)('release as %s: the next one ends it', async (as) => {
+  it.each(['started', 'gone'] as const)('release as %s: the next release completes it', async (as) => {
     const points = await diesAtEach(
       (node) => attach(node.session, node),
       (session) => releaseClones(session, CONTAINER, as),

@@ -58,7 +58,7 @@ async function ownVolume(kind: string, more: Record<string, string> = {}) {
 const CASES = ['bind', 'disk'].map((kind) => [kind, cannotMount(kind === 'disk' ? 'ext4' : 'tmpfs')] as const)
 
 describe.each(CASES)("modekeep's own %s that is mapped, for a pod with a user namespace%s", (kind, why) => {
-  it.skipIf(why !== '')('is mapped once more from its source, for the pod', async () => {
+  it.skipIf(why !== '')('is mounted again from its source and mapped for the pod', async () => {
     const node = await ownVolume(kind)
     expect(fs.statSync(`${node.directory}/file`).gid).toBe(2000)
     const { mounts } = await node.attach()
@@ -107,13 +107,13 @@ describe.each(CASES)("modekeep's own %s that is mapped, for a pod with a user na
 const skipped = cannotMount('tmpfs')
 
 describe.skipIf(skipped !== '')(`modekeep's own volume in a pod with a user namespace${skipped}`, () => {
-  it('that is not mapped stays, for the runtime to map', async () => {
+  it('keeps its mount if it is not mapped, so that the runtime maps it', async () => {
     const node = await ownVolume('bind', { ownership: 'walk' })
     expect(await node.attach()).toEqual({ mounts: [{ do: 'keep' }] })
     expect(node.mounted()).toEqual([])
   })
 
-  it('stays mapped where the plugin is away and the record of a container that is there cannot be read', async () => {
+  it('stays mapped without the plugin if the record of an existing container is unreadable', async () => {
     const node = await ownVolume('bind', { ownership: 'auto' })
     await node.attach()
     const record = `${node.top}/state/nri/${CONTAINER}.json`
@@ -134,14 +134,14 @@ describe.skipIf(skipped !== '')(`modekeep's own volume in a pod with a user name
     expect(fs.statSync(`${node.volume}/file`).gid).toBe(2000)
   })
 
-  it('without its record is refused', async () => {
+  it('is refused without its mount record', async () => {
     const node = await ownVolume('bind')
     execFileSync('umount', [node.directory])
     execFileSync('mount', ['--bind', node.volume, node.directory])
     await expect(node.attach()).rejects.toThrow("without a record of modekeep's that says how: delete the pod")
   })
 
-  it('whose source is another one by now is refused', async () => {
+  it('is refused if its source was replaced', async () => {
     const node = await ownVolume('bind')
     fs.renameSync(node.volume, `${node.volume}-moved`)
     fs.mkdirSync(node.volume)

@@ -17,16 +17,19 @@ const known = (as: 'created' | 'started', isMapped: boolean) => ({
 
 const recordOf = ({ session }: TestNode) => containerRecords.read(session, CONTAINER)
 
-describe.skipIf(skipped !== '')(`a container that was created without what was made for it${skipped}`, () => {
-  it.each(['created', 'started'] as const)('and is %s: nothing of that stays, and nobody relies on it', async (as) => {
-    const node = nodeWith('tmpfs')
-    await node.attach(node.order([node.clone()]))
-    expect(containerHolders(node.session)).toHaveLength(1)
-    expect(reconcileContainers(node.session, known(as, false))).toEqual([CONTAINER])
-    expect([node.mounted(), node.records(), containerHolders(node.session)]).toEqual([[], [], []])
-  })
+describe.skipIf(skipped !== '')(`a container that was created without the clones made for it${skipped}`, () => {
+  it.each(['created', 'started'] as const)(
+    'and is %s: its clones are removed, and no reference to the volume stays',
+    async (as) => {
+      const node = nodeWith('tmpfs')
+      await node.attach(node.order([node.clone()]))
+      expect(containerHolders(node.session)).toHaveLength(1)
+      expect(reconcileContainers(node.session, known(as, false))).toEqual([CONTAINER])
+      expect([node.mounted(), node.records(), containerHolders(node.session)]).toEqual([[], [], []])
+    },
+  )
 
-  it('is on record as one that does without, in the place of what was made', async () => {
+  it('is recorded as running without clones, and the clones are removed', async () => {
     const node = nodeWith('tmpfs')
     const order = node.order([node.clone()])
     await node.attach(order)
@@ -40,7 +43,7 @@ describe.skipIf(skipped !== '')(`a container that was created without what was m
     expect(recordOf(node)).toMatchObject({ volumes: [{ why: AWAY }] })
   })
 
-  it('is not one that has its clone: that stays until it has started', async () => {
+  it('differs from one with its clone, which stays until the start', async () => {
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
     const clones = node.mounted()
@@ -54,7 +57,7 @@ describe.skipIf(skipped !== '')(`a container that was created without what was m
     expect(node.mounted()).toEqual([])
   })
 
-  it('may be in the making when all others are told: it goes only where it has not started a while later', async () => {
+  it("may be missing from the runtime's list while it is created, and is removed only if it has not started later", async () => {
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
     const clones = node.mounted()

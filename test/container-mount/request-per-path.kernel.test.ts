@@ -34,7 +34,7 @@ const OF_KUBELET = "in kubelet's own directory or around it: use a volume of the
 const OF_POD = 'where the volume of a pod is mounted too'
 
 describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => {
-  it("is refused where it leads into kubelet's directory by another path", async () => {
+  it("is refused if it leads into kubelet's directory by another path", async () => {
     const node = nodeWith('ext4')
     otherVolume(node)
     make(`${node.kubeletDir}/pods/${OTHER}/volumes/kubernetes.io~empty-dir/cache`)
@@ -51,7 +51,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
     }
   })
 
-  it('is refused where it shows the mount of a pod, or a part of it, by another mount', async () => {
+  it('is refused if another mount of it shows the mount of a pod, or a part of it', async () => {
     const node = nodeWith('ext4')
     const volume = otherVolume(node)
     run('--bind', volume, make(`${node.top}/data/whole`))
@@ -61,7 +61,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
     }
   })
 
-  it("is refused where it leads into kubelet's directory to modekeep's own volume", async () => {
+  it("is refused if it leads to modekeep's own volume in kubelet's directory", async () => {
     const node = nodeWith('ext4')
     const directory = make(`${node.kubeletDir}/pods/${OTHER}/volumes/modekeep~fs/v`)
     const config = { ...node.session.config, allow: [{ sources: [node.volume] }] }
@@ -75,7 +75,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
   })
 
   it.each(['state', 'state/nri', 'state/nri/below', 'ownership', 'top/state/mounts'])(
-    "is refused where it leads to modekeep's records: %s",
+    "is refused if it leads to modekeep's records: %s",
     async (source) => {
       const node = nodeWith('ext4')
       for (const name of ['nri/below', 'ownership', 'mounts']) make(`${node.top}/state/${name}`)
@@ -87,7 +87,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
   )
 
   it.each(['logs', 'logs/log', 'etc', 'top'])(
-    'is refused where it holds or is the log or the configuration: %s',
+    'is refused if it is or contains the log or the configuration: %s',
     async (source) => {
       const node = nodeWith('ext4')
       const [logs, etc] = [make(`${node.top}/fs/logs`), make(`${node.top}/fs/etc/modekeep`)]
@@ -120,7 +120,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
     }
 
     it.each(['team', 'team/inner', 'top/strict/team', 'top/strict'])(
-      'is refused where a rule names its location by another path for another namespace: %s',
+      'is refused if a rule names its location by another path for another namespace: %s',
       async (source) => {
         const node = bound()
         const rule = { namespaces: ['team'], volumes: ['hostPath'], sources: [`${node.top}/fs/strict/*`] }
@@ -131,7 +131,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
       },
     )
 
-    it('is refused where the rule for its other path is for other file systems or not for its group', async () => {
+    it('is refused if the rule for its other path has other file systems or groups', async () => {
       const node = bound()
       const rule = { volumes: ['hostPath'], sources: [`${node.top}/fs/strict/*`], systemGroups: true }
       allowOther(node, { ...rule, fsTypes: ['xfs'] })
@@ -140,7 +140,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
       await expect(attach(node, `${node.top}/data/team`)).rejects.toThrow('group 2000')
     })
 
-    it('is refused where the rule for its other path does not permit a group of the system', async () => {
+    it('is refused if the rule for its other path does not permit a system group', async () => {
       const node = bound()
       const rule = { volumes: ['hostPath'], sources: [`${node.top}/fs/strict/*`] }
       fs.chmodSync(node.top, 0o755)
@@ -151,7 +151,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
     })
   })
 
-  it('is a clone where it is a directory of the node, also one that kubelet has bound for a local volume', async () => {
+  it('is cloned if it is a directory of the node, also if kubelet has bound it for a local volume', async () => {
     const node = nodeWith('ext4')
     const data = make(`${node.top}/fs/data`)
     run('--bind', data, make(`${node.kubeletDir}/pods/${OTHER}/volumes/kubernetes.io~local-volume/pv`))
@@ -161,7 +161,7 @@ describe.skipIf(why !== '')(`a hostPath that a rule of map allows${why}`, () => 
     expect(await node.attach(order)).toHaveLength(1)
   })
 
-  it('has the mount table read once, however many sources there are', async () => {
+  it('needs one read of the mount table for any number of sources', async () => {
     const node = nodeWith('ext4')
     const { host } = node.session
     let reads = 0

@@ -43,7 +43,7 @@ const REFUSED =
 const KINDS = ['ext4', 'xfs', 'btrfs', 'tmpfs'].map((fsType) => [fsType, cannotMount(fsType)] as const)
 
 describe.each(KINDS)('a subPath on %s%s', (fsType, why) => {
-  it.skipIf(why !== '')('that is no part of the volume of this name is refused, whatever it is', async () => {
+  it.skipIf(why !== '')('that is no part of the volume of its name is refused', async () => {
     const node = nodeWith(fsType)
     const others = ['other', 'volume-2', 'volume\n'].map((name) => makeDirectory(`${node.top}/fs/${name}`, 500))
     const file = `${node.top}/fs/secret`
@@ -118,7 +118,7 @@ it.skipIf(skipped !== '')(
 
 describe.skipIf(skipped !== '')(`a subPath of a volume whose mount is restricted${skipped}`, () => {
   it.each(['ro', 'nosuid', 'nodev', 'noexec'])(
-    'is so too (%s): by another mount of the same it is refused',
+    "has the volume's restriction (%s), and is refused by a mount without it",
     async (option) => {
       const node = nodeWith('tmpfs')
       makeDirectory(`${node.volume}/sub`, 500)
@@ -136,7 +136,7 @@ describe.skipIf(skipped !== '')(`a subPath of a volume whose mount is restricted
 const HOLDS_RECORDS = "which holds modekeep's own records: name another directory"
 
 describe.skipIf(skipped !== '')(`a volume of another driver${skipped}`, () => {
-  it('is none that modekeep has mounted, by whatever name of its CSI driver', async () => {
+  it('is refused if modekeep has mounted it, under any name of its CSI driver', async () => {
     const node = nodeWith('tmpfs')
     const directory = `${node.pod}/volumes/kubernetes.io~csi/own/mount`
     fs.mkdirSync(directory, { recursive: true })
@@ -157,7 +157,7 @@ describe.skipIf(skipped !== '')(`a volume of another driver${skipped}`, () => {
     expect(fs.statSync(sub).gid).toBe(500)
   })
 
-  it("is none where modekeep's records are in it, by whatever mount it shows them", async () => {
+  it("is refused if it shows modekeep's records, by any mount", async () => {
     const node = nodeWith('tmpfs')
     const records = `${node.top}/state/nri`
     fs.mkdirSync(`${records}/sub`, { recursive: true })

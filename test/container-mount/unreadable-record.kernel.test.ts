@@ -40,7 +40,7 @@ const collect = (node: TestNode, isDry: boolean) => gc(node.session, { verb: 'gc
 
 describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
   it.each(DAMAGES)(
-    '%s: what of it may be there is kept by gc, and no volume gets another group',
+    '%s: gc keeps it if its container may exist, and no volume gets another group',
     async (_, harm, why) => {
       const { node, file } = await damaged(harm)
       makeRoot(node)
@@ -62,14 +62,17 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     },
   )
 
-  it.each(['', '\0'.repeat(400)])('that was not on the disk when the node crashed is none', async (text) => {
-    const { node } = await damaged(() => text)
-    expect([containerHolders(node.session), statusOfContainers(node.session)]).toEqual([[], []])
-    expect(reconcileContainers(node.session)).toEqual([CONTAINER])
-    expect(node.records()).toEqual([])
-  })
+  it.each(['', '\0'.repeat(400)])(
+    'that was not yet on the disk when the node crashed counts as missing',
+    async (text) => {
+      const { node } = await damaged(() => text)
+      expect([containerHolders(node.session), statusOfContainers(node.session)]).toEqual([[], []])
+      expect(reconcileContainers(node.session)).toEqual([CONTAINER])
+      expect(node.records()).toEqual([])
+    },
+  )
 
-  it.each(DAMAGES)('%s: of a container that is not there it is removed by gc, and hinders nobody', async (_, harm) => {
+  it.each(DAMAGES)('%s: gc removes it if its container does not exist, and other calls succeed', async (_, harm) => {
     const { node } = await damaged(harm)
     if (!ofNode) node.session.host = { ...node.session.host, processesNow: () => () => false }
     expect(containerHolders(node.session)).toEqual([])
@@ -81,7 +84,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     expect([node.mounted(), node.records()]).toEqual([[], []])
   })
 
-  it.each(DAMAGES)('%s: what the runtime tells decides', async (_, harm) => {
+  it.each(DAMAGES)("%s: the runtime's container list decides", async (_, harm) => {
     const { node } = await damaged(harm)
     const clones = node.mounted()
     reconcileContainers(node.session, known([CONTAINER], []))
@@ -93,7 +96,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     expect(node.records()).toEqual([])
   })
 
-  it.each(DAMAGES)('%s: it goes with its container', async (_, harm) => {
+  it.each(DAMAGES)('%s: it is removed with its container', async (_, harm) => {
     const { node } = await damaged(harm)
     makeRoot(node)
     await releaseClones(node.session, CONTAINER, 'started')

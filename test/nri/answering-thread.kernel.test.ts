@@ -28,7 +28,7 @@ describe.skipIf(cannot !== '')(titled('the thread that answers the container run
     return () => node.end()
   })
 
-  it('accesses no file on a disk from its connection to its last answer', async () => {
+  it('opens no file on a disk between its connection and its last answer', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const end = await node.serve()
     const { pid } = node.plugin

@@ -23,8 +23,8 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
   return [...pieces, bytes.subarray(at)]
 }
 
-describe('frames and messages', () => {
-  it('are read as they were recorded', () => {
+describe('NRI frames and messages', () => {
+  it('recorded bytes of a runtime are decoded', () => {
     const [frame] = [...new MuxReader().push(FRAME)]
     expect(frame?.connection).toBe(1)
     const [message] = [...new TtrpcReader().push(frame?.bytes ?? Buffer.alloc(0))]
@@ -36,7 +36,7 @@ describe('frames and messages', () => {
     })
   })
 
-  it('come whole, however the socket cuts them', () => {
+  it('are complete if the socket splits them at any byte', () => {
     const messages = fc.array(
       fc.record({ stream: fc.nat(), type: fc.nat(255), payload: fc.uint8Array({ maxLength: 9000 }) }),
     )
@@ -60,7 +60,7 @@ describe('frames and messages', () => {
     )
   })
 
-  it('that are too long are refused by their header alone', () => {
+  it('are rejected by their header if they are too long', () => {
     const header = Buffer.alloc(10)
     header.writeUInt32BE(MAX_MESSAGE_LENGTH + 1)
     expect(() => [...new TtrpcReader().push(header)]).toThrow(ProtocolError)
@@ -68,7 +68,7 @@ describe('frames and messages', () => {
     expect(() => [...new MuxReader().push(frame)]).toThrow(ProtocolError)
   })
 
-  it('any bytes are read, or refused as no message of the protocol', () => {
+  it('random bytes are decoded or rejected with a ProtocolError', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 64 })), (pieces) => {
         const mux = new MuxReader()

@@ -78,8 +78,8 @@ const mapped = (id: string) => ({ ...withData, id, mounts: [mountOf('/data', `/c
 const started = (id: string, as = mapped, pod = asking) => containers.onStarted(pod, as(id))
 const settled = () => new Promise((resolve) => setTimeout(resolve, 10))
 
-describe('a container', () => {
-  it('that asks for nothing is answered at once, and nothing is done for it later', async () => {
+describe('the NRI plugin, for a container,', () => {
+  it('answers at once and queues no task if the pod has no annotation', async () => {
     expect(create(podOf(), withData)).toBeUndefined()
     started('c0ffee', mapped, podOf())
     containers.onEnded('c0ffee')
@@ -87,7 +87,7 @@ describe('a container', () => {
     expect(jobs).toEqual([])
   })
 
-  it('that asks gets its mounts replaced; its clones go when it has started, its record when it is gone', async () => {
+  it('replaces annotated mounts, removes the clones after the start and the record after the end', async () => {
     expect(await create(asking, withData)).toEqual([
       { destination: '/data', type: 'bind', source: '/clones/0', options: ['rbind', 'ro'] },
     ])
@@ -98,7 +98,7 @@ describe('a container', () => {
     expect(jobs).toEqual(['attach c0ffee', 'release c0ffee', 'forget c0ffee'])
   })
 
-  it('is seen to in turn: what takes long comes before what was told later', async () => {
+  it('runs its tasks in the order of the events, also if an earlier one takes long', async () => {
     const releasing = Promise.withResolvers<void>()
     release = () => releasing.promise
     await create(asking, withData)
@@ -111,12 +111,12 @@ describe('a container', () => {
     expect(jobs).toEqual(['attach c0ffee', 'release c0ffee', 'forget c0ffee'])
   })
 
-  it('keeps mounts that need no clone', async () => {
+  it('leaves mounts unchanged that need no clone', async () => {
     attach = async () => ({ mounts: [{ do: 'keep' }] })
     expect(await create(asking, withData)).toEqual([])
   })
 
-  it('is refused where the runtime tells of the pod that its processes are not in the group, and made where they are', async () => {
+  it('refuses it if the runtime reports that its processes are not in the group, and creates it if they are', async () => {
     groupsOfPod = async () => ({ certain: [3000], possible: [1000] })
     await expect(create(asking, withData)).rejects.toThrow('are not in group 2000: write it in')
     expect(jobs).toEqual([])
@@ -135,7 +135,7 @@ describe('a container', () => {
     expect(await create(asking, { ...withData, user })).toHaveLength(1)
   })
 
-  it("has its pod's groups asked once for its sandbox, ahead where that is told, and again where that was too early", async () => {
+  it("requests the pod's groups once for each sandbox, in advance, and again if that was too early", async () => {
     const asked: string[] = []
     groupsOfPod = async (sandbox) => {
       asked.push(sandbox)
@@ -152,7 +152,7 @@ describe('a container', () => {
     expect(asked).toHaveLength(3)
   })
 
-  it('is refused with the sentence of what went wrong, and nothing is left', async () => {
+  it('refuses it with the reason and removes its clones if they cannot be made', async () => {
     attach = async () => {
       throw new Refusal('annotation modekeep/group is "2000", but volume "pvc-1" cannot')
     }
@@ -165,7 +165,7 @@ describe('a container', () => {
     expect(events[0]).toMatchObject(['error', 'refused', { namespace: 'shop', pod: 'web-0', container: 'c0ffee' }])
   })
 
-  it("is refused where an error is nobody's fault, without what only the log should have", async () => {
+  it('refuses it after an unexpected error, with details only in the log', async () => {
     attach = async () => {
       throw new Error('EIO')
     }
@@ -173,7 +173,7 @@ describe('a container', () => {
     expect(events[0]).toMatchObject(['error', 'refused', { message: 'EIO', unexpected: true }])
   })
 
-  it('that does without the group starts, whatever went wrong', async () => {
+  it('lets it start after any failure if the group is optional', async () => {
     attach = async () => {
       throw new Refusal('no')
     }
@@ -186,7 +186,7 @@ describe('a container', () => {
     expect(events[1]).toMatchObject(['warn', 'without', { volumes: [{ volume: 'pvc-1', message: 'it is FAT' }] }])
   })
 
-  it('is refused in time where it takes too long, and what is at work on it hears of that', async () => {
+  it('refuses it at the deadline and cancels its task', async () => {
     const ended = Promise.withResolvers<void>()
     attach = (_order, late) => {
       late.addEventListener('abort', () => ended.resolve())
@@ -198,7 +198,7 @@ describe('a container', () => {
     await ended.promise
   })
 
-  it('leaves nothing of what was made too late', async () => {
+  it('removes clones that were made after the deadline', async () => {
     const first = Promise.withResolvers<ContainerOutcome>()
     attach = () => first.promise
     await expect(create(asking, withData)).rejects.toThrow('in time')
@@ -207,7 +207,7 @@ describe('a container', () => {
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee'])
   })
 
-  it('that was refused in time is seen to again only when nothing is left of the first attempt', async () => {
+  it('retries it only after the clones of the first attempt are removed', async () => {
     const first = Promise.withResolvers<ContainerOutcome>()
     attach = () => first.promise
     await expect(create(asking, withData)).rejects.toThrow('in time')
@@ -218,7 +218,7 @@ describe('a container', () => {
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee', 'attach c0ffee'])
   })
 
-  it('is refused while the configuration has a fault, where its pod asks', async () => {
+  it('refuses it while the configuration has a fault, if the pod has the annotation', async () => {
     faults = ['node configuration /etc/modekeep/config.json: key "x" is unknown']
     await expect(create(asking, withData)).rejects.toThrow(
       'annotation modekeep/group is "2000", but node configuration /etc/modekeep/config.json: key "x" is unknown',
@@ -226,7 +226,7 @@ describe('a container', () => {
     expect(jobs).toEqual([])
   })
 
-  it('says once where the annotation has a path at which it has no volume, and gets the others mapped', async () => {
+  it('warns once about an annotation path without a volume, and maps the other volumes', async () => {
     const mistyped = podOf({ 'modekeep/group': '2000,/dat=2000' })
     expect(await create(mistyped, withData)).toHaveLength(1)
     expect(await create(mistyped, { ...withData, id: 'again' })).toHaveLength(1)
@@ -239,7 +239,7 @@ describe('a container', () => {
     ])
   })
 
-  it('names the annotation in each refusal, whatever that is about', async () => {
+  it('names the annotation in every refusal', async () => {
     const refused = async (why: string) => {
       const sentence = `annotation modekeep/group is "2000", but ${why}`
       await expect(create(asking, withData)).rejects.toThrow(sentence)
@@ -257,12 +257,12 @@ describe('a container', () => {
   })
 })
 
-describe('a container in a user namespace whose pod asks for nothing', () => {
+describe('a container with a user namespace and without the annotation', () => {
   const inNamespace = (source: string) => containerOf([...USUAL, mountOf('/data', source)], { isInUserNamespace: true })
   const subPath = `${POD}/volume-subpaths/pvc-1/app/0`
 
   it.each([SOURCES.claim, subPath])(
-    "with another driver's volume starts whatever is wrong on the node: %s",
+    "with another driver's volume starts despite any fault of the node: %s",
     async (source) => {
       faults = ['key "x" is unknown']
       expect(await create(podOf(), inNamespace(source))).toBeUndefined()
@@ -276,7 +276,7 @@ describe('a container in a user namespace whose pod asks for nothing', () => {
     },
   )
 
-  it("with modekeep's own is refused where kubelet's directory does not tell, and mapped where it does", async () => {
+  it("with modekeep's own volume is refused if kubelet's directory cannot be read, and mapped otherwise", async () => {
     expect(await create(podOf(), inNamespace(SOURCES.ownClaim))).toHaveLength(1)
     expect(await create(podOf(), inNamespace(SOURCES.own))).toHaveLength(1)
     lookAtPod = async () => {
@@ -288,16 +288,16 @@ describe('a container in a user namespace whose pod asks for nothing', () => {
   })
 })
 
-describe('at each connection', () => {
+describe('at each connection of the NRI plugin', () => {
   const listed = (id: string, state: number) => ({ ...withData, id, state })
 
-  it('what is left over goes: of those that have started, and of those that are no more', async () => {
+  it('clones of started containers and records of ended ones are removed', async () => {
     containers.synchronize([asking], [listed('created', 1), listed('running', 3), listed('stopped', 4)])
     await settled()
     expect(known).toMatchObject([{ created: ['created'], started: ['running', 'stopped'] }])
   })
 
-  it('those that ask and have no clone are noted, started or not: nobody was asked, or nobody took the answer', async () => {
+  it('annotated containers without a clone are recorded, whether started or not', async () => {
     const unreadable = podOf({ 'modekeep/group': 'x' })
     containers.synchronize([asking], [listed('created', 1), listed('running', 3), listed('stopped', 4)])
     await settled()
@@ -311,7 +311,7 @@ describe('at each connection', () => {
     expect(jobs.slice(2)).toEqual([expect.stringMatching(/^without pvc-1 undefined: /)])
   })
 
-  it('those that have a clone are not, nor those of which a runtime tells no mounts', async () => {
+  it('containers with a clone are not recorded, nor those whose mounts the runtime does not report', async () => {
     const mapped = {
       ...listed('mapped', 3),
       mounts: [mountOf('/data', '/var/lib/modekeep/nri/mounts/mapped/0', ['rbind'])],
@@ -322,7 +322,7 @@ describe('at each connection', () => {
     expect(known[0]?.unmapped).toEqual([])
   })
 
-  it('what is still done for a container comes before what is told of it', async () => {
+  it('a running task of a container ends before its new tasks start', async () => {
     const first = Promise.withResolvers<ContainerOutcome>()
     attach = () => first.promise
     const gone = new AbortController()
@@ -338,14 +338,14 @@ describe('at each connection', () => {
     expect(jobs).toEqual(['attach running', 'forget running', expect.stringMatching(/^without pvc-1 2000: /)])
   })
 
-  it("also where its volume lies in a directory of kubelet's that this plugin does not know", async () => {
+  it('annotated containers are recorded if their volume is in another kubelet directory', async () => {
     const moved = containerOf([mountOf('/data', SOURCES.claim.replace(KUBELET, '/data/kubelet'))])
     containers.synchronize([asking], [{ ...moved, id: 'running', state: 3 }])
     await settled()
     expect(jobs).toEqual([expect.stringMatching(/^without pvc-1 2000: /)])
   })
 
-  it('containers that came before are seen to as if they had been asked for', async () => {
+  it('containers from before the connection get the tasks of later events', async () => {
     containers.synchronize([asking], [listed('created', 1)])
     started('created', mapped)
     started('unknown', mapped, podOf())
@@ -353,7 +353,7 @@ describe('at each connection', () => {
     expect(jobs.filter((job) => !job.startsWith('without'))).toEqual(['release created'])
   })
 
-  it('those that were in the making meanwhile are known once they start', async () => {
+  it('containers that were being created are tracked after they start', async () => {
     containers.synchronize([], [])
     containers.onStarted(asking, mapped('answered before'))
     containers.onStarted(asking, { ...withData, id: 'not asked about' })
@@ -365,7 +365,7 @@ describe('at each connection', () => {
     ])
   })
 
-  it('one that waits for a volume keeps no other from being known', async () => {
+  it('a task that waits for a volume does not delay the reconciliation', async () => {
     attach = () => new Promise(() => {})
     await create(optional, { ...withData, id: 'stuck' })
     containers.synchronize([{ ...optional, id: 'sandbox' }, asking], [listed('stuck', 3), listed('running', 3)])
@@ -373,7 +373,7 @@ describe('at each connection', () => {
     expect(jobs).toEqual(['attach stuck', expect.stringMatching(/^without pvc-1 2000: it was created while/)])
   })
 
-  it('new ones do not wait for that, and of what comes meanwhile only the newest is done', async () => {
+  it('new containers do not wait for the reconciliation, and only the newest waiting snapshot is used', async () => {
     const reconciling = Promise.withResolvers<void>()
     reconcile = () => reconciling.promise
     for (const id of ['a', 'b', 'c']) containers.synchronize([podOf()], [listed(id, 3)])
@@ -385,8 +385,8 @@ describe('at each connection', () => {
   })
 })
 
-describe('a container that is gone', () => {
-  it('is not seen to any more, whatever is told late', async () => {
+describe('an ended container', () => {
+  it('gets no further tasks from late events', async () => {
     await create(asking, withData)
     containers.onEnded('c0ffee')
     started('c0ffee')
@@ -395,8 +395,8 @@ describe('a container that is gone', () => {
   })
 })
 
-describe('a container that never ran', () => {
-  it('is gone with its sandbox, of which alone the end is told', async () => {
+describe('a container that never started', () => {
+  it('is forgotten when its sandbox stops', async () => {
     await create(asking, withData)
     await create(asking, { ...withData, id: 'other', podSandboxId: 'another' })
     containers.onSandboxStopped(withData.podSandboxId)
@@ -406,8 +406,8 @@ describe('a container that never ran', () => {
   })
 })
 
-describe('a volume that hangs', () => {
-  it('keeps the runtime waiting once, until it answers', async () => {
+describe('an unresponsive volume', () => {
+  it('makes the runtime wait once until it responds', async () => {
     const hanging = Promise.withResolvers<ContainerOutcome>()
     attach = () => hanging.promise
     await expect(create(asking, withData)).rejects.toThrow('did not answer in time')

@@ -17,7 +17,7 @@ const faults = (decide: () => unknown): readonly string[] => {
   return expect.unreachable()
 }
 
-describe('which volumes are mapped', () => {
+describe('a decision maps', () => {
   const mounts = [
     mountOf('/scratch', SOURCES.scratch),
     mountOf('/data', SOURCES.claim, ['rbind', 'rprivate', 'ro']),
@@ -28,11 +28,11 @@ describe('which volumes are mapped', () => {
     mountOf('/host', '/srv/shared'),
   ]
 
-  it('none where nothing is asked for', () => {
+  it('no volume without the annotation', () => {
     expect(decided(undefined, mounts)).toBeUndefined()
   })
 
-  it("all of the pod's that neither kubelet writes, nor modekeep gives, for a group alone", () => {
+  it("all volumes of the pod except kubelet's and modekeep's own, if the annotation is a group", () => {
     const order = decided('2000', mounts)
     expect(groups(order)).toEqual({ '/scratch': 2000, '/data': 2000, '/disk': 2000 })
     expect(order).toMatchObject({
@@ -56,13 +56,13 @@ describe('which volumes are mapped', () => {
     })
   })
 
-  it("those that are named, by kubelet's name or by the path in the container; others get the group of all", () => {
+  it("named volumes, by kubelet's name or the path in the container, and others to the default group", () => {
     expect(groups(decided('scratch=2000, pvc-1=3000', mounts))).toEqual({ '/scratch': 2000, '/data': 3000 })
     expect(groups(decided('/data=3000,1000', mounts))).toEqual({ '/scratch': 1000, '/data': 3000, '/disk': 1000 })
     expect(groups(decided('/elsewhere=3000', mounts))).toEqual({})
   })
 
-  it('an emptyDir gets the set-gid bit on its root, other volumes get it by the annotation modekeep/set-gid', () => {
+  it('an emptyDir with the set-gid bit on its root, and other volumes with it by the annotation modekeep/set-gid', () => {
     const bits = (annotations: Record<string, string>) =>
       decided('2000', mounts, { annotations })?.clones.map(({ destination, setGid }) => [destination, setGid])
     const scratch = ['/scratch', 'emptyDir']
@@ -71,13 +71,13 @@ describe('which volumes are mapped', () => {
     expect(() => bits({ 'modekeep/set-gid': 'true' })).toThrow('annotation modekeep/set-gid is "true": write "root"')
   })
 
-  it('the path in the container with or without a slash at its end, in the annotation and in the pod', () => {
+  it('a path with or without a trailing slash, in the annotation and in the pod', () => {
     expect(groups(decided('/data/=3000', mounts))).toEqual({ '/data': 3000 })
     expect(groups(decided('/data=3000', [mountOf('/data/', SOURCES.claim)]))).toEqual({ '/data/': 3000 })
     expect(() => decided('/data=2000,/data/=3000', mounts)).toThrow('names volume "/data" twice')
   })
 
-  it("a path at which the container has nothing is told, as it may be another container's", () => {
+  it('the other volumes and warns if the container has no volume at an annotated path', () => {
     expect(decisionOn('/data=3000', mounts).warning).toBeUndefined()
     expect(decisionOn('scratch=3000', mounts).warning).toBeUndefined()
     const { request, warning } = decisionOn('/dat=3000,/data=2000,/srv/none=1', mounts)
@@ -90,7 +90,7 @@ describe('which volumes are mapped', () => {
     expect([nothing.request, nothing.warning]).toEqual([undefined, expect.stringContaining('/dat')])
   })
 
-  it("below the real path of kubelet's directory, by which a runtime names it", () => {
+  it("a volume whose source has the real path of kubelet's directory", () => {
     const directory = `/disks/kubelet/pods/${UID}`
     const real = (source: string) => source.replace(POD, directory)
     const told = mounts.map((mount) => ({ ...mount, source: real(mount.source) }))
@@ -102,7 +102,7 @@ describe('which volumes are mapped', () => {
     )
   })
 
-  it('each part of a volume that a container has by a subPath', () => {
+  it('each subPath of a volume', () => {
     const parts = [
       mountOf('/a', `${SOURCES.scratch.replace('/volumes/kubernetes.io~empty-dir/', '/volume-subpaths/')}/app/0`),
       mountOf(
@@ -115,7 +115,7 @@ describe('which volumes are mapped', () => {
     expect(groups(decided('2000', parts))).toEqual({ '/a': 2000, '/b': 2000 })
   })
 
-  it("modekeep's own in a user namespace, asked for or not: with its own group", () => {
+  it("modekeep's own volume in a user namespace, with its own group", () => {
     const order = decided(undefined, mounts, { isInUserNamespace: true })
     expect(order?.hasUserNamespace).toBe(true)
     expect(order?.clones[0]?.asked).toBe('the pod has a user namespace of its own')
@@ -129,7 +129,7 @@ describe('which volumes are mapped', () => {
     })
   })
 
-  it('a hostPath by its path, where a rule allows it', () => {
+  it('a hostPath that the annotation names by its path, if a rule allows it', () => {
     const map = [{}, { volumes: ['hostPath'], sources: ['/srv/*'] }]
     expect(groups(decided('/srv/shared=2000', mounts, { map }))).toEqual({ '/host': 2000 })
     expect(groups(decided('/host=2000', mounts, { map }))).toEqual({ '/host': 2000 })
@@ -146,7 +146,7 @@ describe('which volumes are mapped', () => {
     },
   )
 
-  it('the types of file systems are those of every rule that allows it', () => {
+  it('a volume on the file system types of all rules that allow it', () => {
     const map = [
       { volumes: ['csi'], fsTypes: ['ext4'] },
       { groups: ['2000-2999'], fsTypes: ['ext4', 'overlay'] },
@@ -155,12 +155,12 @@ describe('which volumes are mapped', () => {
     expect(decided('pvc-1=2000', mounts, { map })?.clones[0]?.fsTypes).toEqual(['ext4', 'overlay'])
   })
 
-  it('the group may be left out where the annotation says so', () => {
+  it('optionally, if the annotation modekeep/group-optional is "true"', () => {
     expect(decided('2000', mounts, { annotations: { 'modekeep/group-optional': 'true' } })?.isOptional).toBe(true)
   })
 })
 
-describe('what is refused', () => {
+describe('a decision refuses', () => {
   const [scratch] = [mountOf('/scratch', SOURCES.scratch)]
 
   it.each([
@@ -179,12 +179,12 @@ describe('what is refused', () => {
     )
   })
 
-  it('two groups for one volume, or for all', () => {
+  it('an annotation with two groups for one volume, or for all volumes', () => {
     expect(faults(() => decided('2000,3000', [scratch]))).toHaveLength(1)
     expect(faults(() => decided('scratch=2000,scratch=3000', [scratch]))[0]).toContain('names volume "scratch" twice')
   })
 
-  it('a word for optional that is neither, where something is asked for', () => {
+  it('an annotation modekeep/group-optional that is neither "true" nor "false"', () => {
     const annotations = { 'modekeep/group-optional': 'yes' }
     expect(decisionOn(undefined, [mountOf('/data', SOURCES.claim)], { annotations, isInUserNamespace: true })).toEqual(
       {},
@@ -194,14 +194,14 @@ describe('what is refused', () => {
     )
   })
 
-  it('a name that no volume of the pod has, with those that there are', () => {
+  it("an unknown volume name, and lists the pod's volumes", () => {
     expect(() => decided('scratsch=2000', [scratch])).toThrow(
       'the pod has no volume "scratsch" that kubelet knows by this name: write "scratch" or "pvc-1" or "disk" or "share" ' +
         'or the path where the container has it, "/scratch" (a claim',
     )
   })
 
-  it("kubelet's and modekeep's own, by name", () => {
+  it("kubelet's and modekeep's own volumes, if the annotation names them", () => {
     expect(() => decided('config=2000', [mountOf('/config', SOURCES.config)])).toThrow('kubelet writes the files')
     expect(() => decided('own=2000', [mountOf('/own', SOURCES.own)])).toThrow(
       'volume "own" (at "/own") is modekeep\'s own: set the pod\'s fsGroup to 2000 and the volume\'s option ownership instead',
@@ -209,7 +209,7 @@ describe('what is refused', () => {
     expect(() => decided('own-pv=2000', [mountOf('/own', SOURCES.ownClaim)])).toThrow("is modekeep's own")
   })
 
-  it("another namespace, kind, path or group than the node's rules have", () => {
+  it('a namespace, kind, path or group that no rule of the node allows', () => {
     const sentence = (map: object[], annotation = '2000', mount = scratch) =>
       faults(() => decided(annotation, [mount], { map }))[0]
     expect(sentence([])).toBe(
@@ -226,7 +226,7 @@ describe('what is refused', () => {
     expect(sentence([{ volumes: ['hostPath'] }], '/host=2000', host)).toContain('rule 1 is not for this path')
   })
 
-  it("a hostPath where the node's configuration has no rules, with those that would allow it and keep the others", () => {
+  it("a hostPath without rules in the node's configuration, and shows rules that allow it", () => {
     const host = mountOf('/host', '/srv/shared')
     const { config, faults: none } = parseConfig('{}', '/etc/modekeep/config.json')
     const [fault = ''] = faults(() => decided('/host=2000', [host], { map: config.map }))
@@ -249,12 +249,12 @@ describe('what is refused', () => {
     })
   })
 
-  it("another pod's directory, and one of kubelet's that this plugin does not know", () => {
+  it("another pod's directory, and a directory of kubelet's that is not --kubelet-dir", () => {
     const foreign = mountOf('/x', SOURCES.scratch.replace(UID, 'another'))
     expect(() => decided('/x=2000', [foreign])).toThrow('may not have the hostPath volume')
   })
 
-  it("what lies in a directory of kubelet's that this plugin does not know, whichever volume is asked for", () => {
+  it('every volume outside --kubelet-dir, if the annotation names any volume', () => {
     const moved = (source: string) => mountOf('/x', source.replace('/var/lib/kubelet', '/data/kubelet'))
     const sentence = (source: string, text: string) => faults(() => decided(text, [scratch, moved(source)]))
     for (const source of [SOURCES.scratch, SOURCES.claim, SOURCES.config, SOURCES.own]) {
@@ -277,7 +277,7 @@ describe('what is refused', () => {
     )
   })
 
-  it('a volume of which nothing tells whose it is', () => {
+  it('a volume whose driver is unknown', () => {
     const volumes = { ...VOLUMES, drivers: new Map() }
     const claim = mountOf('/data', SOURCES.claim)
     for (const text of ['2000', '/data=2000', 'pvc-1=2000']) {
@@ -293,13 +293,13 @@ describe('what is refused', () => {
     )
   })
 
-  it('mountPropagation, which would end at a clone', () => {
+  it('mountPropagation, which a clone does not support', () => {
     expect(() => decided('2000', [mountOf('/s', SOURCES.scratch, ['rbind', 'rslave'])])).toThrow(
       'mountPropagation (rslave)',
     )
   })
 
-  it('processes that are not in the group, where the runtime tells', () => {
+  it('processes that are not in the group, if the runtime reports their groups', () => {
     const user = { uid: 1000, gid: 1000, additionalGids: [3000] }
     expect(() => decided('2000', [scratch], { user })).toThrow(
       'the processes of container "app" are not in group 2000: write it in supplementalGroups',
@@ -310,7 +310,7 @@ describe('what is refused', () => {
     expect(groups(decided('1000', [scratch], { user }))).toEqual({ '/scratch': 1000 })
   })
 
-  it("processes that are in none of the pod's groups; that of the pod's runAsGroup may be another in this container", () => {
+  it("processes that are in none of the pod's groups, except runAsGroup, which the container may override", () => {
     const podGroups = { certain: [2000], possible: [1000] }
     expect(() => decided('3000', [scratch], { podGroups })).toThrow('are not in group 3000')
     expect(decided('2000', [scratch], { podGroups })?.isMember).toBe(true)
@@ -322,7 +322,7 @@ describe('what is refused', () => {
     ).toBeUndefined()
   })
 
-  it('more mounts of one container than can be mapped in time', () => {
+  it('more than 200 mounts of one container', () => {
     const mounts = (count: number) =>
       Array.from({ length: count }, (_, at) => mountOf(`/scratch/${at}`, SOURCES.scratch))
     expect(decided('2000', mounts(200))?.clones).toHaveLength(200)
@@ -335,7 +335,7 @@ describe('what is refused', () => {
     expect(() => decided(undefined, own, { isInUserNamespace: true })).toThrow('but 201 volumeMounts')
   })
 
-  it('whatever an annotation of 256 KiB says, in few words and little work', () => {
+  it('any annotation of 256 KiB with a short message, within little time', () => {
     const mounts = Array.from({ length: 1500 }, (_, at) => mountOf(`/${at}`, SOURCES.scratch))
     const controls = '\u0001'.repeat(250 * 1024)
     const worst = [
@@ -356,20 +356,20 @@ describe('what is refused', () => {
     expect(escaped.length).toBeLessThan(1000)
   })
 
-  it('all faults at once', () => {
+  it('with all faults in one message', () => {
     const mounts = [mountOf('/config', SOURCES.config), mountOf('/own', SOURCES.own)]
     expect(faults(() => decided('config=1,own=2,nobody=3', mounts))).toHaveLength(3)
   })
 
-  it('a uid that would lead elsewhere', () => {
+  it("a uid that would leave kubelet's directory", () => {
     const pod = { ...podOf({ 'modekeep/group': '2000' }), uid: '../x' }
     const node = { kubeletDir: KUBELET, map: [{}] }
     expect(() => decideClones(pod, containerOf([]), VOLUMES, node)).toThrow('is no uid of kubelet')
   })
 })
 
-describe('who is concerned at all', () => {
-  it('containers that ask, and those in a user namespace with what may be a volume of modekeep', () => {
+describe('a clone may be needed', () => {
+  it("by annotated containers, and by those with a user namespace and a possible volume of modekeep's", () => {
     const plain = containerOf([...USUAL, mountOf('/data', SOURCES.claim)])
     expect(mayNeedClone(podOf(), plain)).toBe(false)
     expect(mayNeedClone(podOf({ 'modekeep/group': '' }), plain)).toBe(true)

@@ -38,7 +38,7 @@ const create = (mounts: readonly Mount[], pod: PodSandbox = POD, more: Partial<C
   containers.create(pod, { ...containerOf([...USUAL, ...mounts]), ...more }, heard)
 
 describe("the mount options of modekeep's own volumes", () => {
-  it('are added to the mounts of a container whose pod asks for nothing', async () => {
+  it('are added to the mounts of a container without the annotation', async () => {
     const mounts = [
       mountOf('/own', SOURCES.own),
       mountOf('/claim', SOURCES.ownClaim, ['rbind', 'rprivate', 'ro']),
@@ -66,13 +66,13 @@ describe("the mount options of modekeep's own volumes", () => {
     expect(requests).toEqual([])
   })
 
-  it('leave a mount as it is that is restricted already or is not of modekeep', async () => {
+  it("do not change a mount that has them already or is not modekeep's", async () => {
     read = async () => [FLAGS, []]
     const mounts = [mountOf('/own', SOURCES.own, ['rbind', ...FLAGS]), mountOf('/claim', SOURCES.claim)]
     expect(await create(mounts)).toEqual([])
   })
 
-  it('do not replace a clone, and a refusal of the clones stays a refusal', async () => {
+  it('do not replace a clone, and do not hide a refusal of the clones', async () => {
     const clone = { ...mountOf('/claim', '/clones/0'), options: ['rbind'] } as Mount
     const mounts = [mountOf('/own', SOURCES.own), mountOf('/claim', SOURCES.claim)]
     answer = async () => [clone]
@@ -81,7 +81,7 @@ describe("the mount options of modekeep's own volumes", () => {
     await expect(create(mounts)).rejects.toThrow('no')
   })
 
-  it('that are read too late neither refuse nor delay the container, and the log has it', async () => {
+  it('are left out with a warning, without refusing or delaying the container, if they are read too late', async () => {
     const late = Promise.withResolvers<string[][]>()
     read = () => late.promise
     expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
@@ -97,7 +97,7 @@ describe("the mount options of modekeep's own volumes", () => {
     expect(await create([mountOf('/own', SOURCES.own)])).toHaveLength(1)
   })
 
-  it('that cannot be read do not refuse the container, and the log has why', async () => {
+  it('are left out with the reason in the log if they cannot be read', async () => {
     read = async () => {
       throw new Refusal('the configuration cannot be read')
     }

@@ -57,8 +57,8 @@ async function connected(timing = CONNECTION_TIMING): Promise<RuntimeEnd> {
 
 const container = (id: string) => ({ pod: { id: 'p', uid: 'u' }, container: { id, args: ['sh', '-c', 'true'] } })
 
-describe('the plugin, over a socket', () => {
-  it('registers, says which events it wants, and is told all that runs before anything else', async () => {
+describe('the NRI plugin on a socket', () => {
+  it('registers, subscribes to events, and first gets all containers', async () => {
     const end = await connected()
     expect(await end.registered).toMatchObject({ pluginName: 'modekeep', pluginIdx: '10', NRIVersion: 'v0.12.0' })
     // RunPodSandbox 1, StopPodSandbox 2, CreateContainer 4, PostStartContainer 7, StopContainer 10, RemoveContainer 11
@@ -71,7 +71,7 @@ describe('the plugin, over a socket', () => {
     ])
   })
 
-  it('takes what runs in parts, and says that it can', async () => {
+  it('accepts the container list in parts', async () => {
     const end = await connected()
     const more = await end.call('Synchronize', 'SynchronizeRequest', { pods: [{ id: 'a' }], more: true })
     expect(decode('SynchronizeResponse', more.payload ?? Buffer.alloc(0))).toEqual({ more: true })
@@ -80,7 +80,7 @@ describe('the plugin, over a socket', () => {
     expect(told).toEqual(['all a c'])
   })
 
-  it('replaces a mount by its removal and the new one', async () => {
+  it('replaces a mount by an entry that removes it and an entry for the new one', async () => {
     const mount: Mount = { destination: '/data', type: 'bind', source: '/clone/0', options: ['rbind', 'ro'] } as Mount
     create = async () => [mount]
     const end = await connected()
@@ -92,7 +92,7 @@ describe('the plugin, over a socket', () => {
     ])
   })
 
-  it('answers in pieces that a runtime can read, however many mounts there are', async () => {
+  it('answers in frames of at most 4096 bytes with any number of mounts', async () => {
     const mounts = Array.from({ length: 300 }, (_, at) => ({
       destination: `/data/${at}`,
       type: 'bind',
@@ -107,7 +107,7 @@ describe('the plugin, over a socket', () => {
     expect(Math.max(...end.frames)).toBe(4096)
   })
 
-  it('answers a refusal with its text, and everything else that goes wrong, and stays', async () => {
+  it('answers refusals and unexpected errors with their message, and stays connected', async () => {
     const thrown: (() => Promise<undefined>)[] = [
       async () => {
         throw new Refusal('annotation modekeep/group is "x": write a group')
@@ -128,7 +128,7 @@ describe('the plugin, over a socket', () => {
     expect(await call()).toEqual({ payload: Buffer.alloc(0) })
   })
 
-  it('answers others while one container waits', async () => {
+  it('answers other calls while one container waits', async () => {
     const waiting = Promise.withResolvers<undefined>()
     create = (_pod, { id }) => (id === 'slow' ? waiting.promise : undefined)
     const end = await connected()
@@ -141,7 +141,7 @@ describe('the plugin, over a socket', () => {
     expect(await slow).toEqual({ payload: Buffer.alloc(0) })
   })
 
-  it('hears of starts and ends by StateChange, and by a method for each, as newer runtimes tell', async () => {
+  it('handles starts and ends by StateChange, and by the methods of newer runtimes', async () => {
     const end = await connected()
     await end.start()
     told.length = 0
@@ -172,7 +172,7 @@ describe('the plugin, over a socket', () => {
   })
 
   it.each(['PostCreateContainer', 'ValidateContainerAdjustment', 'constructor', '__proto__', ''])(
-    'says of the method %j that it has none',
+    'answers the unknown method %j with UNIMPLEMENTED',
     async (method) => {
       const end = await connected()
       await end.start()
@@ -184,7 +184,7 @@ describe('the plugin, over a socket', () => {
     },
   )
 
-  it('answers what is under way before it ends, and takes back what nobody waits for', async () => {
+  it('answers running calls before it ends, and removes clones that no call waits for', async () => {
     const answers = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
     const unheards: AbortSignal[] = []
     create = (_pod, _container, unheard) => answers[unheards.push(unheard) - 1]?.promise
@@ -205,7 +205,7 @@ describe('the plugin, over a socket', () => {
     await running
   })
 
-  it('ends though an answer never comes', async () => {
+  it('ends at its time limit if an answer never comes', async () => {
     create = () => new Promise(() => {})
     const end = await connected({ ...CONNECTION_TIMING, answerMs: 50 })
     await end.start()
@@ -215,7 +215,7 @@ describe('the plugin, over a socket', () => {
     await running
   })
 
-  it('connects again when the runtime restarts, and is told all that runs again', async () => {
+  it('reconnects after a restart of the runtime, and gets all containers again', async () => {
     const first = await connected()
     await first.start([], [{ id: 'c1' }])
     first.socket.destroy()
@@ -228,7 +228,7 @@ describe('the plugin, over a socket', () => {
     expect(told).toEqual(['all  c1', 'all  c2'])
   })
 
-  it('speaks to the socket whose owner was checked, whatever has its path by then', async () => {
+  it('connects to the socket whose owner was checked, even if its path was replaced', async () => {
     const [run, others] = [join(top, 'run'), join(top, 'others')]
     for (const directory of [run, others]) mkdirSync(directory)
     renameSync(join(top, 'nri.sock'), join(run, 'nri.sock'))
@@ -243,7 +243,7 @@ describe('the plugin, over a socket', () => {
     await other.close()
   })
 
-  it('waits for a runtime, says once why, and leaves one that accepts and says nothing', async () => {
+  it('waits for a runtime, logs the reason once, and disconnects from one that never responds', async () => {
     const next = runtime.next()
     start({ firstMs: 5, mostMs: 10, registerMs: 100, answerMs: 100 })
     const mute = await next
@@ -273,7 +273,7 @@ describe('the plugin, over a socket', () => {
     expect(events.map(([, event]) => event)).toContain('away')
   })
 
-  it('passes over connections and types of message that it does not know', async () => {
+  it('ignores unknown connections and message types', async () => {
     const end = await connected()
     await end.start()
     end.send(77, 1, 1, Buffer.from('ffff', 'hex'))

@@ -22,7 +22,7 @@ function csi(name: string, note?: string): void {
   if (note !== undefined) fs.writeFileSync(`${volumes}/kubernetes.io~csi/${name}/vol_data.json`, note)
 }
 
-it("kubelet's directory of a pod tells its real path, its volumes and their drivers", async () => {
+it("kubelet's directory of a pod is read with its real path, its volumes and their drivers", async () => {
   fs.mkdirSync(`${volumes}/kubernetes.io~empty-dir/scratch`, { recursive: true })
   csi('pvc-1', JSON.stringify({ driverName: 'ebs.csi.aws.com' }))
   for (const root of ['kubelet', 'disk/kubelet']) {
@@ -38,7 +38,7 @@ it("kubelet's directory of a pod tells its real path, its volumes and their driv
   }
 })
 
-it('a driver is not known where the note is missing, broken or no file', async () => {
+it("a volume's driver is unknown if kubelet's note is missing, invalid or no file", async () => {
   csi('missing')
   csi('broken', '{"driver')
   csi('none', '{}')
@@ -49,7 +49,7 @@ it('a driver is not known where the note is missing, broken or no file', async (
   expect(drivers).toEqual(new Map())
 })
 
-it("kubelet's note of a driver is read only from a bounded regular file, and no lookup of it waits", async () => {
+it("kubelet's note of a driver is read only from a small regular file, without blocking", async () => {
   const note = JSON.stringify({ driverName: 'ebs.csi.aws.com' })
   csi('fifo')
   execFileSync('mkfifo', [`${volumes}/kubernetes.io~csi/fifo/vol_data.json`])
@@ -75,13 +75,13 @@ it.runIf(isRoot)("a link that another user than root has made in place of kubele
   expect(drivers).toEqual(new Map([['own', 'ebs.csi.aws.com']]))
 })
 
-it('a name that two volumes have tells of none', async () => {
+it('a volume name that two plugins use belongs to no volume', async () => {
   csi('data')
   fs.mkdirSync(`${volumes}/kubernetes.io~empty-dir/data`, { recursive: true })
   expect(readPodVolumes(`${top}/kubelet`, UID).plugins.has('data')).toBe(false)
 })
 
-it('a pod that kubelet does not have there is refused, and a uid that leads elsewhere', async () => {
+it('a pod without a kubelet directory is refused, and so is a uid that would leave it', async () => {
   expect(() => readPodVolumes(`${top}/kubelet`, 'another')).toThrow(
     `kubelet has no directory "${top}/kubelet/pods/another" here: give its --root-dir as --kubelet-dir`,
   )

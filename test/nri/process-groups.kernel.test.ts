@@ -39,7 +39,7 @@ async function groupsOfPod(sandbox: string, sockets: readonly string[], withinMs
   return await groups.read(sandbox)
 }
 
-it('are told by the runtime that knows the sandbox, whatever else there is', async () => {
+it("the groups of a pod's processes are read from the runtime that has its sandbox", async () => {
   const other = await runtime('other', 'theirs', infoWith([1]))
   const ours = await runtime('ours', 'sandbox', infoWith([2000, 3000]))
   expect(await groupsOfPod('sandbox', [join(top, 'none'), other, ours])).toEqual({
@@ -49,14 +49,14 @@ it('are told by the runtime that knows the sandbox, whatever else there is', asy
   expect(await groupsOfPod('nobodys', [other, ours])).toBeUndefined()
 })
 
-it('are not told by who knows them not, answers late, or is no runtime', async () => {
+it("the groups of a pod's processes are unknown if no runtime has its sandbox or responds in time", async () => {
   expect(await groupsOfPod('sandbox', [await runtime('terse', 'sandbox', '{}')])).toBeUndefined()
   expect(await groupsOfPod('sandbox', [await silent()], 50)).toBeUndefined()
   fs.writeFileSync(join(top, 'file'), '')
   expect(await groupsOfPod('sandbox', [join(top, 'file')])).toBeUndefined()
 })
 
-it('are told again by a runtime that was started again', async () => {
+it("the groups of a pod's processes are read after a restart of the runtime", async () => {
   const socket = await runtime('one', 'sandbox', infoWith([2000]))
   using asked = new ProcessGroupReader(() => [socket], 5000)
   expect(await asked.read('sandbox')).toEqual({ certain: [2000], possible: [] })

@@ -3,7 +3,7 @@ import { parseProcessGroups } from '../../src/nri/process-groups.ts'
 
 const text = (security_context: unknown) => JSON.stringify({ config: { linux: { security_context } } })
 
-it('of a pod are the supplemental ones, and runAsGroup where a container has no other, as kubelet wrote them', () => {
+it("a sandbox's certain groups are the supplemental ones, and its runAsGroup is possible", () => {
   expect(parseProcessGroups(text({ run_as_group: { value: 1000 }, supplemental_groups: [2000, 3000] }))).toEqual({
     certain: [2000, 3000],
     possible: [1000],
@@ -20,6 +20,6 @@ it.each(['', 'null', '[]', '{}', '{"config":{}}', text(null), text('2000'), text
 )
 
 it.each([text({ supplemental_groups: '2000' }), text({ run_as_group: 'x' }), text({ run_as_group: { value: 1.5 } })])(
-  'of %j are not known, as it is another form',
+  'the groups in %j are unknown because its form is unexpected',
   (told) => expect(parseProcessGroups(told)).toBeUndefined(),
 )

@@ -70,14 +70,14 @@ function plugin(timeOf: (namespace: string) => number) {
   return { create, most: () => most }
 }
 
-it('none of a hundred containers at once is refused where each job takes 100 ms: waiting for each other does not count', async () => {
+it('none of a hundred concurrent containers is refused if each task takes 100 ms, because waiting does not count', async () => {
   const { create } = plugin(() => 100)
   const all = Promise.all(Array.from({ length: 100 }, (_, at) => create(at, 'shop')))
   await vi.advanceTimersByTimeAsync(60_000)
   expect(new Set(await all)).toEqual(new Set(['made']))
 })
 
-it('a container is refused once its own job has passed the deadline', async () => {
+it('a container is refused when its own task has passed the deadline', async () => {
   const { create } = plugin(() => DEADLINE_MS + 100)
   const answer = create(0, 'shop')
   await vi.advanceTimersByTimeAsync(DEADLINE_MS + 60)
@@ -138,9 +138,9 @@ const orderIn = (namespace: string): ContainerCloneRequest => ({
 const NEVER = new AbortController().signal
 const minute = () => vi.advanceTimersByTimeAsync(60_000)
 
-describe('a worker of the plugin that is stuck', () => {
+describe('a stuck worker of the NRI plugin', () => {
   it.each(['started', 'gone'] as const)(
-    'is killed after 60 s where it removes clones of a container that is %s',
+    'is killed after 60 s if it removes clones of a container that is %s',
     async (as) => {
       const { clones, killed } = stuckPool(['release'])
       void (as === 'gone' ? clones.forget('a', 'shop') : clones.release('a', 'shop'))
@@ -164,7 +164,7 @@ describe('a worker of the plugin that is stuck', () => {
     expect(killed).toHaveLength(1)
   })
 
-  it('keeps its place after it was killed, and jobs of other namespaces begin', async () => {
+  it('counts for the limits after it was killed, and tasks of other namespaces start', async () => {
     const { clones, begun, killed } = stuckPool(['bad'])
     for (let at = 0; at < 64; at++) void clones.forget(`bad-${at}`, `bad-${at % 4}`)
     await minute()
@@ -176,7 +176,7 @@ describe('a worker of the plugin that is stuck', () => {
     expect(begun).toContain('release healthy')
   })
 
-  it('has further containers of its namespace refused at once with the processes, and none of another namespace', async () => {
+  it('makes further containers of its namespace be refused at once, with its process ids, and none of another namespace', async () => {
     const { clones } = stuckPool(['attach bad'])
     const attach = (namespace: string, late: AbortSignal) => clones.attach(orderIn(namespace), late, () => {})
     const late = new AbortController()
@@ -194,7 +194,7 @@ describe('a worker of the plugin that is stuck', () => {
     expect(await healthy).toEqual({ mounts: [] })
   })
 
-  it('leaves one for the record whether the runtime asks, whichever volumes are stuck', async () => {
+  it('leaves one worker for the registration record, whichever volumes are stuck', async () => {
     const { clones, workers, begun } = stuckPool(['attach', 'check', 'release', 'restrictions'])
     const readRestrictions = createRestrictionsReader(workers)
     for (let at = 0; at < 30; at++) {

@@ -84,8 +84,8 @@ async function refusedLate(container: Container, pod?: PodSandbox): Promise<stri
   return await refusal
 }
 
-describe('a container that was refused as its volume took too long', () => {
-  it('is refused at once over a reconnect, under any id, until a try in the background succeeds', async () => {
+describe('a container that was refused because its volume took too long', () => {
+  it('is refused at once under any id, also after a reconnect, until a background retry succeeds', async () => {
     expect(await refusedLate(withClaim('a'))).toContain('did not answer in time')
     expect([attached, checked.length, reads]).toEqual([['a'], 1, 1])
     attach = works
@@ -98,7 +98,7 @@ describe('a container that was refused as its volume took too long', () => {
     expect(await create(withClaim('c'))).toContain('has not answered since an earlier attempt')
   })
 
-  it('is tried again after 60 s at most', async () => {
+  it('is retried after at most 60 s', async () => {
     attach = () => Promise.reject(new Refusal('never'))
     read = () => new Promise(() => {})
     expect(await refusedLate(withClaim('a'))).toContain(
@@ -112,7 +112,7 @@ describe('a container that was refused as its volume took too long', () => {
     expect(await create(withClaim('c'))).toBe('made')
   })
 
-  it('has its background try given up after 60 s', async () => {
+  it('has its background retry cancelled after 60 s', async () => {
     await refusedLate(withClaim('a'))
     await vi.advanceTimersByTimeAsync(59_000)
     expect(givenUp.map(({ aborted }) => aborted)).toEqual([false])
@@ -120,7 +120,7 @@ describe('a container that was refused as its volume took too long', () => {
     expect(givenUp.map(({ aborted }) => aborted)).toEqual([true])
   })
 
-  it('is one of 4,096 that are remembered', async () => {
+  it('is one of at most 4,096 remembered ones', async () => {
     for (let at = 0; at < 4097; at++)
       void create(withClaim(`id-${at}`), { ...asking, uid: `uid-${at}`, namespace: `n${at}` })
     await vi.advanceTimersByTimeAsync(DEADLINE * 2)
@@ -130,8 +130,8 @@ describe('a container that was refused as its volume took too long', () => {
   })
 })
 
-describe('a volume that does not answer', () => {
-  it('has the runtime wait once for all containers of its pod', async () => {
+describe('an unresponsive volume', () => {
+  it('makes the runtime wait once for all containers of its pod', async () => {
     await refusedLate(withClaim('a'))
     attach = works
     const other = (id: string) => containerWith(id, SOURCES.disk, 'other')
@@ -143,7 +143,7 @@ describe('a volume that does not answer', () => {
     expect(await create(other('c'))).toBe('made')
   })
 
-  it('has the runtime wait once for all pods of a namespace, and not for those of another', async () => {
+  it('makes the runtime wait once for all pods of a namespace, and again for those of another', async () => {
     await refusedLate(withClaim('a'))
     attach = works
     expect(await create(withClaim('b'), { ...asking, uid: 'second' })).toContain('the same volume of another pod')
@@ -175,7 +175,7 @@ describe('the refusal of a container that took too long', () => {
     expect(await late(slow)).toContain(text)
   })
 
-  it('is none while its job waits for other work of modekeep, however long', async () => {
+  it('is not given while its task waits for other tasks of modekeep', async () => {
     const waiting = { isWaiting: true, isBlocked: false, progress: undefined }
     const outcome = Promise.withResolvers<ContainerOutcome>()
     attach = (_order, begun) => {

@@ -1,19 +1,21 @@
 import * as grpc from '@grpc/grpc-js'
 import { nodeFs } from '../host/node-fs.ts'
 import { type PathHandle, withKnownPath } from '../host/path-handle.ts'
+import { ClientConnections } from './client-connections.ts'
 import { openOwnSocket } from './socket.ts'
 
 /** Calls methods over a unix socket. Connects at the first call, and reconnects after the connection has ended. */
 export class GrpcClient implements Disposable {
   readonly #path: string
   readonly #socket: PathHandle
+  readonly #connections = new ClientConnections()
   readonly #client: grpc.Client
 
   /** @throws {SystemError} as `openOwnSocket` */
   constructor(path: string) {
     this.#path = path
     this.#socket = openOwnSocket(path)
-    this.#client = new grpc.Client(`unix:${this.#socket.link}`, grpc.credentials.createInsecure(), {
+    this.#client = new grpc.Client(`unix:${this.#socket.link}`, this.#connections.credentials, {
       // Handles are reused, so another client's connection to the same link may lead to another socket.
       'grpc.use_local_subchannel_pool': 1,
       'grpc.default_authority': 'localhost',
@@ -54,6 +56,7 @@ export class GrpcClient implements Disposable {
 
   [Symbol.dispose](): void {
     this.#client.close()
+    this.#connections[Symbol.dispose]()
     this.#socket[Symbol.dispose]()
   }
 }

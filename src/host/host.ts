@@ -181,10 +181,7 @@ export interface Daemons {
    * @param about names what is asked: as long as one question about it is open, no other one is asked
    */
   answers(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<boolean>
-  /**
-   * Looks up parent/name in another process.
-   * @returns 'not asked' where the node has no program for that; undefined where there is no answer in time
-   */
+  /** Looks it up in another process. @returns 'not asked' where the node has no program for that; undefined: no answer in time */
   lookUp(
     parent: Handle,
     name: Name,

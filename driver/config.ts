@@ -1,12 +1,12 @@
 import { type ConfigFile, readConfigFile } from '../src/request/read-config.ts'
 
-const DEFAULT_FILE = '/etc/modekeep/config.json'
+const DEFAULT_CONFIG_FILE = '/etc/modekeep/config.json'
 
 /** The configuration of this node. @param named a file in place of it */
 export async function readConfig(
   { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
   named = MODEKEEP_CONFIG,
 ): Promise<ConfigFile & { file: string }> {
-  const file = named || DEFAULT_FILE
+  const file = named || DEFAULT_CONFIG_FILE
   return { file, ...(await readConfigFile(file, Boolean(named))) }
 }

@@ -9,8 +9,8 @@ import { appendLine } from '../src/log/log-file.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import { keepHeapSmall } from './heap.ts'
-import { type Report, workOff } from './jobs.ts'
-import { reporting } from './supervised.ts'
+import { startReporting } from './supervised.ts'
+import { runWorkerLoop, type TaskReporting } from './worker-loop.ts'
 
 /** What they are called in the log: what they do is what FlexVolume's calls of these names do. */
 const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' } as const
@@ -21,13 +21,13 @@ export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   keepHeapSmall()
   let isAlive = () => {}
   // A worker that waits for its next job reports nothing.
-  const report = reporting(() => isAlive())
-  return workOff<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
+  const report = startReporting(() => isAlive())
+  return runWorkerLoop<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
     async (job, progress, { isAlive: tell, limitSilence }) => {
       isAlive = tell
       limitSilence(undefined)
       try {
-        return await done(job, progress, { isAlive: report, limitSilence }, env)
+        return await runTask(job, progress, { isAlive: report, limitSilence }, env)
       } finally {
         isAlive = () => {}
       }
@@ -36,7 +36,12 @@ export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   )
 }
 
-async function done(job: CsiTask, progress: (counts: CsiTaskProgress) => void, report: Report, env: NodeJS.ProcessEnv) {
+async function runTask(
+  job: CsiTask,
+  progress: (counts: CsiTaskProgress) => void,
+  report: TaskReporting,
+  env: NodeJS.ProcessEnv,
+) {
   // As a call of its own would: the configuration may be another one by now.
   const { config, faults } = await readConfig(env)
   const { directory, volumeId } = job

@@ -10,33 +10,33 @@ import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { patienceMs } from '../src/store/given-up.ts'
 import { readConfig } from './config.ts'
-import { tellEvent, tellFailure } from './events.ts'
+import { logEvent, logFailure } from './events.ts'
 import { keepHeapSmall } from './heap.ts'
-import { nodeLock } from './node-lock.ts'
-import { tellProbe } from './probe.ts'
-import { endSignal } from './signals.ts'
+import { waitForNodeLock } from './node-lock.ts'
+import { reportProbe } from './probe.ts'
+import { createEndSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 import { startWorkers } from './workers.ts'
 
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or looks whether another does. @returns the exit status */
 export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, directory, name } = command
-  return isProbe ? tellProbe(await probeServer(directory, name)) : serve(command, env)
+  return isProbe ? reportProbe(await probeServer(directory, name)) : serve(command, env)
 }
 
 async function serve(
   { api, directory, name, nodeId = hostname() }: CommandOf<'csi'>,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const stop = endSignal()
+  const stop = createEndSignal()
   keepHeapSmall()
   try {
     const { config, faults } = await readConfig(env)
-    for (const message of faults) tellEvent('warn', 'configuration', { message })
+    for (const message of faults) logEvent('warn', 'configuration', { message })
     const store = { host: linuxHost, config }
     refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
-    tellEvent('info', 'start', { directory, name, version: VERSION })
-    using lock = await nodeLock(store, 'csi', 'another CSI server', stop)
+    logEvent('info', 'start', { directory, name, version: VERSION })
+    using lock = await waitForNodeLock(store, 'csi', 'another CSI server', stop)
     if (lock === undefined) return OK
     const startWorker = startWorkers<CsiTask, CsiTaskOutcome, CsiTaskProgress>(CSI_WORKER_VERB, env)
     const podInfo = new PodInfoGuard({
@@ -44,14 +44,14 @@ async function serve(
       isStated: async () => (await readConfig(env)).config.csiPodInfoOnMount,
       readObject: api && (() => readPodInfoOnMount(api, name)),
       now: () => performance.now(),
-      log: tellEvent,
+      log: logEvent,
     })
     const work = { startWorker, patienceMs: patienceMs(config) }
-    await serveCsi({ directory, name, version: VERSION, nodeId, podInfo, ...work, log: tellEvent }, stop)
-    tellEvent('info', 'end')
+    await serveCsi({ directory, name, version: VERSION, nodeId, podInfo, ...work, log: logEvent }, stop)
+    logEvent('info', 'end')
     return OK
   } catch (error) {
-    tellFailure(error)
+    logFailure(error)
     return FAILED
   }
 }

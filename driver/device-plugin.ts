@@ -3,9 +3,9 @@ import { DEVICE_PLUGIN_TIMING, type DevicePluginSettings, runDevicePlugin } from
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { messageOf } from '../src/refusal/refusal.ts'
-import { tellEvent } from './events.ts'
+import { logEvent } from './events.ts'
 import { keepHeapSmall } from './heap.ts'
-import { endSignal } from './signals.ts'
+import { createEndSignal } from './signals.ts'
 
 /** Offers the node's /dev/fuse until SIGTERM or SIGINT. @returns the exit status */
 export async function devicePlugin({ directory, devices }: CommandOf<'device-plugin'>): Promise<number> {
@@ -14,14 +14,14 @@ export async function devicePlugin({ directory, devices }: CommandOf<'device-plu
     count: devices,
     device: FUSE_DEVICE,
     timing: DEVICE_PLUGIN_TIMING,
-    log: tellEvent,
+    log: logEvent,
   }
   keepHeapSmall()
   try {
-    await runDevicePlugin(settings, endSignal())
+    await runDevicePlugin(settings, createEndSignal())
     return OK
   } catch (error) {
-    tellEvent('error', 'failed', { message: messageOf(error) })
+    logEvent('error', 'failed', { message: messageOf(error) })
     return FAILED
   }
 }

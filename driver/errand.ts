@@ -5,7 +5,7 @@ import { linuxHost } from '../src/host/linux/index.ts'
 import { type Work, workForCaller } from '../src/store/elsewhere.ts'
 import { writeAll } from './streams.ts'
 
-async function workOf(name: string): Promise<Work> {
+async function importWork(name: string): Promise<Work> {
   switch (name) {
     case 'mount':
       return (await import('../src/mount/anywhere.ts')).mountForCaller
@@ -52,7 +52,7 @@ export function runErrand(caller: string | undefined): boolean {
     stdin.off('data', read)
     // What comes is its end alone, of which nobody is told who does not read.
     stdin.on('data', () => {})
-    void workForCaller(linuxHost, ERRAND_HANDLE as Handle, order, say, workOf).then(() => process.exit(0), end)
+    void workForCaller(linuxHost, ERRAND_HANDLE as Handle, order, say, importWork).then(() => process.exit(0), end)
   }
   stdin.setEncoding('utf8').on('data', read).on('end', end).on('error', end)
   return true

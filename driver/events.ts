@@ -4,7 +4,7 @@ import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { writeAll, writeBytes } from './streams.ts'
 
 /** A line of JSON on stdout for what happens in a process that stays. */
-export function tellEvent(level: Level, event: string, facts?: Record<string, unknown>): void {
+export function logEvent(level: Level, event: string, facts?: Record<string, unknown>): void {
   writeAll(formatEvent(level, event, facts))
 }
 
@@ -14,7 +14,7 @@ function formatEvent(level: Level, event: string, facts?: Record<string, unknown
 }
 
 /** More are dropped while stdout takes nothing. */
-const MAX_PENDING = 10_000
+const MAX_PENDING_EVENTS = 10_000
 
 /** Events that are written by another thread, in their order: a reader of stdout that is slow delays nobody. */
 export class EventQueue {
@@ -23,7 +23,7 @@ export class EventQueue {
   #writing: Promise<void> | undefined
 
   tell(level: Level, event: string, facts?: Record<string, unknown>): void {
-    if (this.#pending.length >= MAX_PENDING) this.#dropped++
+    if (this.#pending.length >= MAX_PENDING_EVENTS) this.#dropped++
     else this.#pending.push(formatEvent(level, event, facts))
     this.#writing ??= this.#write()
   }
@@ -47,8 +47,8 @@ export class EventQueue {
 }
 
 /** Of a process that stays, and does not any more. What is no Refusal was not foreseen. */
-export function tellFailure(error: unknown): void {
-  tellEvent('error', 'failed', {
+export function logFailure(error: unknown): void {
+  logEvent('error', 'failed', {
     message: messageOf(error),
     ...(error instanceof Refusal ? {} : { unexpected: true }),
   })

@@ -5,7 +5,7 @@ import type { ServeHealth } from '../src/operator/actions/health.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 
 /** Milliseconds but for `connections` and `headerBytes`. */
-export const BOUNDS = {
+export const HEALTH_SERVER_LIMITS = {
   /** A scrape looks at every mount: whoever asks more often gets what the last one got. */
   fresh: 5000,
   /** How long a scrape waits: Prometheus gives up after ten seconds. */
@@ -20,7 +20,7 @@ export const BOUNDS = {
 
 const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
 
-type Answer = [status: number, text: string]
+type HealthAnswer = [status: number, text: string]
 
 /**
  * Answers probes, and scrapes where `metrics` is given, over HTTP. Anybody who reaches the port may hold connections, which
@@ -30,10 +30,10 @@ type Answer = [status: number, text: string]
 export async function serveHealth(
   { address, port }: Parameters<ServeHealth>[0],
   { notReady, metrics }: Parameters<ServeHealth>[1],
-  bounds = BOUNDS,
+  bounds = HEALTH_SERVER_LIMITS,
 ): Promise<Disposable> {
-  const scraped = metrics && sharedScrape(metrics, bounds)
-  const answer = async (path: string | undefined): Promise<Answer> => {
+  const scraped = metrics && createSharedScrape(metrics, bounds)
+  const answer = async (path: string | undefined): Promise<HealthAnswer> => {
     if (path === '/healthz') return [200, 'ok\n']
     if (path === '/readyz') {
       const why = notReady()
@@ -56,7 +56,7 @@ export async function serveHealth(
       (error) => send(500, `${messageOf(error)}\n`),
     )
   })
-  server.on('connection', boundedConnections(bounds))
+  server.on('connection', createConnectionLimiter(bounds))
   server.listen(port, address)
   try {
     await once(server, 'listening')
@@ -76,7 +76,10 @@ export async function serveHealth(
 }
 
 /** One look at the node for all who ask meanwhile. Whoever it is too late for is told so: an older text would look like news. */
-function sharedScrape(metrics: () => Promise<string>, bounds: typeof BOUNDS): () => Promise<Answer> {
+function createSharedScrape(
+  metrics: () => Promise<string>,
+  bounds: typeof HEALTH_SERVER_LIMITS,
+): () => Promise<HealthAnswer> {
   let current: { text: Promise<string>; since: number } | undefined
   const forget = () => {
     current = undefined
@@ -88,13 +91,13 @@ function sharedScrape(metrics: () => Promise<string>, bounds: typeof BOUNDS): ()
   return async () => {
     current ??= begin()
     const { text, since } = current
-    const late = Promise.withResolvers<Answer>()
+    const late = Promise.withResolvers<HealthAnswer>()
     const timer = setTimeout(() => {
       const seconds = Math.round((performance.now() - since) / 1000)
       late.resolve([503, `the node has been looked at for ${seconds} s, and the look goes on: ask again\n`])
     }, bounds.scrape)
     try {
-      return await Promise.race([text.then((got): Answer => [200, got]), late.promise])
+      return await Promise.race([text.then((got): HealthAnswer => [200, got]), late.promise])
     } finally {
       clearTimeout(timer)
     }
@@ -102,7 +105,7 @@ function sharedScrape(metrics: () => Promise<string>, bounds: typeof BOUNDS): ()
 }
 
 /** Ends connections that last too long or are too many. */
-function boundedConnections(bounds: typeof BOUNDS): (socket: Socket) => void {
+function createConnectionLimiter(bounds: typeof HEALTH_SERVER_LIMITS): (socket: Socket) => void {
   // In the order in which they came. An address is not to be had any more once its socket is closed.
   const open = new Map<Socket, string | undefined>()
   const endOldest = () => {

@@ -2,8 +2,8 @@ import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 import { linuxAdministration } from '../src/host/linux/administration.ts'
 import { install, uninstall } from '../src/operator/install/index.ts'
-import type { Job } from '../src/operator/install/site.ts'
-import { jsonDocument } from '../src/operator/text/output.ts'
+import type { InstallerRun } from '../src/operator/install/site.ts'
+import { formatJsonDocument } from '../src/operator/text/output.ts'
 import type { InstallCommand, UninstallCommand } from '../src/operator/verbs/install.ts'
 import { printable } from '../src/refusal/printable.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
@@ -44,36 +44,36 @@ export async function runInstaller(
     },
     warn(text: string) {
       warnings.push(text)
-      if (!json) writeAll(`${coloured('warning:', '33', env)} ${printable(text)}\n`, STDERR)
+      if (!json) writeAll(`${colourWord('warning:', '33', env)} ${printable(text)}\n`, STDERR)
     },
     stop: stopping.signal,
-  } satisfies Omit<Job, 'command'>
+  } satisfies Omit<InstallerRun, 'command'>
   try {
     if (!command.isDry && process.geteuid?.() !== 0) {
       throw new Refusal(['this needs root', 'run it with sudo, or look first with --dry-run'])
     }
     if (command.verb === 'install') await install({ ...job, command })
     else await uninstall({ ...job, command })
-    if (json) say(jsonDocument({ verb: command.verb, isDry: command.isDry, steps, warnings }))
+    if (json) say(formatJsonDocument({ verb: command.verb, isDry: command.isDry, steps, warnings }))
     if (unwritten !== undefined) throw unwritten
     return OK
   } catch (error) {
     if (stopping.signal.aborted) return 128 + constants.signals[stopping.signal.reason as NodeJS.Signals]
-    tellFault(error instanceof Refusal ? error.faults : [systems(error)], json, env)
+    printFault(error instanceof Refusal ? error.faults : [formatUnexpectedError(error)], json, env)
     return FAILED
   }
 }
 
 /** The fault, and below it what to do. */
-function tellFault(sentences: readonly string[], json: boolean, env: NodeJS.ProcessEnv): void {
-  if (json) writeAll(jsonDocument({ verb: 'error', error: sentences.join('; ') }), STDOUT)
-  else writeAll(`${coloured('error:', '31', env)} ${sentences.map(printable).join('\n       ')}\n`, STDERR)
+function printFault(sentences: readonly string[], json: boolean, env: NodeJS.ProcessEnv): void {
+  if (json) writeAll(formatJsonDocument({ verb: 'error', error: sentences.join('; ') }), STDOUT)
+  else writeAll(`${colourWord('error:', '31', env)} ${sentences.map(printable).join('\n       ')}\n`, STDERR)
 }
 
-function systems(error: unknown): string {
+function formatUnexpectedError(error: unknown): string {
   return `stopped, as something failed: ${messageOf(error)}`
 }
 
-function coloured(word: string, style: string, { NO_COLOR, TERM = 'dumb' }: NodeJS.ProcessEnv): string {
+function colourWord(word: string, style: string, { NO_COLOR, TERM = 'dumb' }: NodeJS.ProcessEnv): string {
   return isatty(STDERR) && !NO_COLOR && TERM !== 'dumb' ? `\x1b[${style}m${word}\x1b[0m` : word
 }

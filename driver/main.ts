@@ -9,47 +9,47 @@ import { closeStderr, writeAll } from './streams.ts'
 const STDIN = 0
 
 /** What a server calls this executable as. */
-const WORK: ReadonlyMap<string | undefined, () => Promise<void>> = new Map([
-  [CSI_WORKER, async () => (await import('./csi-worker.ts').catch(cannotLoad)).workForServer(process.env)],
-  [NRI_WORKER, async () => (await import('./nri-worker.ts').catch(cannotLoad)).workForPlugin(process.env)],
+const WORKER_ENTRIES: ReadonlyMap<string | undefined, () => Promise<void>> = new Map([
+  [CSI_WORKER, async () => (await import('./csi-worker.ts').catch(exitUnloadable)).workForServer(process.env)],
+  [NRI_WORKER, async () => (await import('./nri-worker.ts').catch(exitUnloadable)).workForPlugin(process.env)],
 ])
 
 /** The only reader of argv, and the only writer of replies to kubelet, which takes any exit but 0 as a reason to log argv. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand(argv[1])) return
-  const work = WORK.get(argv[0])
-  if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return workOff(work)
+  const work = WORKER_ENTRIES.get(argv[0])
+  if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return runWorker(work)
   // Any other word is a person's, also off a terminal: a script that mistypes a verb must not read success.
   if (!isKubeletVerb(argv[0])) return operateByHand(argv)
   closeStderr()
-  process.on('uncaughtException', (error) => answer(createFailureReply(error)))
+  process.on('uncaughtException', (error) => sendReply(createFailureReply(error)))
   try {
-    answer(await replyTo(argv))
+    sendReply(await createReply(argv))
   } catch (error) {
-    answer(createFailureReply(error))
+    sendReply(createFailureReply(error))
   }
 }
 
 /** For the server that has started this process with a pipe. */
-async function workOff(work: () => Promise<void>): Promise<never> {
+async function runWorker(work: () => Promise<void>): Promise<never> {
   await work()
   process.exit(0)
 }
 
 /** Imported here alone: kubelet's calls do not load it. */
 async function operateByHand(argv: string[]): Promise<never> {
-  const { operateHere } = await import('./operator.ts').catch(cannotLoad)
+  const { operateHere } = await import('./operator.ts').catch(exitUnloadable)
   process.exit(await operateHere(argv, process.env))
 }
 
 /** Uncaught, Node would print the whole bundle as the line that threw. */
-function cannotLoad(error: unknown): never {
+function exitUnloadable(error: unknown): never {
   writeAll(`error: modekeep cannot start: ${messageOf(error)}\n`, 2)
   process.exit(1)
 }
 
-async function replyTo(argv: string[]): Promise<FlexVolumeReply> {
+async function createReply(argv: string[]): Promise<FlexVolumeReply> {
   const call = parseCall(argv)
   if (call.verb === 'other')
     return { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(call.name).slice(0, 80)}` }
@@ -57,7 +57,7 @@ async function replyTo(argv: string[]): Promise<FlexVolumeReply> {
   return (await import('./volume-call.ts')).volumeCall(call, process.env)
 }
 
-function answer(reply: FlexVolumeReply): never {
+function sendReply(reply: FlexVolumeReply): never {
   writeAll(formatReplyLine(reply))
   process.exit(0)
 }

@@ -13,7 +13,7 @@ export function exposeMetrics(session: Session, output: string | undefined): Pro
 }
 
 /** `status --prometheus` over HTTP. */
-export async function metricsText(session: Session): Promise<string> {
+export async function formatMetrics(session: Session): Promise<string> {
   let page = ''
   await writeMetrics(fs, session, VERSION, (text) => {
     page = text

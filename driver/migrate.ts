@@ -2,7 +2,7 @@ import { nodeFs, readHead } from '../src/host/read-file.ts'
 import { errorCode } from '../src/host/system-error.ts'
 import { MAX_MANIFEST_BYTES } from '../src/migrate/bounds.ts'
 import { type MigrationRemark, type MigrationResult, migrate } from '../src/migrate/migrate.ts'
-import { jsonDocument } from '../src/operator/text/output.ts'
+import { formatJsonDocument } from '../src/operator/text/output.ts'
 import type { MigrateCommand } from '../src/operator/verbs/migrate.ts'
 import { printable } from '../src/refusal/printable.ts'
 import { messageOf, quoted, Refusal } from '../src/refusal/refusal.ts'
@@ -16,21 +16,21 @@ const STDERR = 2
 export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Promise<number> {
   const name = file === '-' ? 'stdin' : file
   try {
-    const migrated = migrate(await read(file), name)
-    await writeBytes(Buffer.from(isJson ? jsonDocument({ verb: 'migrate', file, ...migrated }) : migrated.text))
-    if (!isJson) writeAll(told(migrated, name), STDERR)
+    const migrated = migrate(await readManifest(file), name)
+    await writeBytes(Buffer.from(isJson ? formatJsonDocument({ verb: 'migrate', file, ...migrated }) : migrated.text))
+    if (!isJson) writeAll(formatMigrationRemarks(migrated, name), STDERR)
     return migrated.left.length === 0 ? OK : FAILED
   } catch (error) {
     // This is a script of its own: to who called it no error of this one is a Refusal.
     const message = error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
-    if (isJson) writeAll(jsonDocument({ verb: 'error', error: message }))
+    if (isJson) writeAll(formatJsonDocument({ verb: 'error', error: message }))
     else writeAll(`modekeep: ${printable(message)}\n`, STDERR)
     return FAILED
   }
 }
 
-async function read(file: string): Promise<string> {
-  const bytes = file === '-' ? await collect(process.stdin, file) : readRegularFile(file)
+async function readManifest(file: string): Promise<string> {
+  const bytes = file === '-' ? await readStream(process.stdin, file) : readRegularFile(file)
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
@@ -40,7 +40,7 @@ async function read(file: string): Promise<string> {
 
 function readRegularFile(file: string): Buffer {
   try {
-    return bounded(readHead(nodeFs, file, MAX_MANIFEST_BYTES + 1), file)
+    return assertManifestSize(readHead(nodeFs, file, MAX_MANIFEST_BYTES + 1), file)
   } catch (error) {
     const code = errorCode(error)
     if (code === undefined) throw error
@@ -51,13 +51,13 @@ function readRegularFile(file: string): Buffer {
   }
 }
 
-function bounded(bytes: Buffer, file: string): Buffer {
+function assertManifestSize(bytes: Buffer, file: string): Buffer {
   if (bytes.length <= MAX_MANIFEST_BYTES) return bytes
   throw new Refusal(`file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB: split it`)
 }
 
 /** @throws {Refusal} where there is more than a manifest may have */
-async function collect(stream: AsyncIterable<Buffer>, file: string): Promise<Buffer> {
+async function readStream(stream: AsyncIterable<Buffer>, file: string): Promise<Buffer> {
   const chunks: Buffer[] = []
   let sizeBytes = 0
   for await (const chunk of stream) {
@@ -65,10 +65,10 @@ async function collect(stream: AsyncIterable<Buffer>, file: string): Promise<Buf
     chunks.push(chunk)
     if (sizeBytes > MAX_MANIFEST_BYTES) break
   }
-  return bounded(Buffer.concat(chunks), file)
+  return assertManifestSize(Buffer.concat(chunks), file)
 }
 
-function told({ volumes, secrets, left, notes, allow }: MigrationResult, name: string): string {
+function formatMigrationRemarks({ volumes, secrets, left, notes, allow }: MigrationResult, name: string): string {
   const line = (kind: string) => (remark: MigrationRemark) =>
     `${kind}: ${name}, line ${remark.line}${remark.what && `, ${remark.what}`}: ${remark.text}`
   const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`

@@ -11,20 +11,20 @@ import { appendLine } from '../src/log/log-file.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import { keepHeapSmall } from './heap.ts'
-import { workOff } from './jobs.ts'
 import { yieldToPlugin } from './priority.ts'
+import { runWorkerLoop } from './worker-loop.ts'
 
 /** Does the jobs of the runtime's plugin. */
 export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
   yieldToPlugin()
   keepHeapSmall()
-  return workOff<ContainerTask, ContainerTaskResult, AttachStep>(
-    (job, report, { isAlive }) => done(job, env, report, isAlive),
+  return runWorkerLoop<ContainerTask, ContainerTaskResult, AttachStep>(
+    (job, report, { isAlive }) => runTask(job, env, report, isAlive),
     (error) => ({ failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }),
   )
 }
 
-async function done(
+async function runTask(
   job: ContainerTask,
   env: NodeJS.ProcessEnv,
   report: (step: AttachStep) => void,
@@ -33,18 +33,18 @@ async function done(
   const { config, faults, isUnreadable } = await readConfig(env)
   // What is to be taken away goes also where a rule is at fault, but not from another state directory.
   if (isUnreadable || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
-  const log = callLog(factsOf(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
+  const log = callLog(createLogFacts(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
   const { note, warn } = log
   const result = await runContainerTask({ host: linuxHost, config, mayHang: true, isAlive, note, warn }, job, report)
   const { failure } = result
   if (failure === undefined) {
-    if (!QUIET.has(job.do)) log.end('Success')
+    if (!QUIET_TASKS.has(job.do)) log.end('Success')
   } else log.end('Failure', result.isUnexpected ? new Error(failure) : new Refusal(failure))
   return result
 }
 
 /** Jobs that change no volume: only their warnings are logged. Nearly every container with a volume has one. */
-const QUIET: ReadonlySet<ContainerTask['do']> = new Set(['restrictions', 'check', 'registration'])
+const QUIET_TASKS: ReadonlySet<ContainerTask['do']> = new Set(['restrictions', 'check', 'registration'])
 
 /** What they are called in the log. */
 const VERBS = {
@@ -57,7 +57,7 @@ const VERBS = {
   registration: 'registration',
 } as const
 
-function factsOf(job: ContainerTask): Record<string, unknown> {
+function createLogFacts(job: ContainerTask): Record<string, unknown> {
   const facts = { verb: VERBS[job.do], door: 'nri' }
   if (job.do === 'reconcile' || job.do === 'registration') return facts
   if (job.do === 'release') return { ...facts, container: job.container, as: job.as }

@@ -25,13 +25,13 @@ import { pluginRecord, runningPlugin, whyNotAsked } from '../src/store/plugin-re
 import { orWarn, type Session } from '../src/store/session.ts'
 import { Workers } from '../src/worker-pool/workers.ts'
 import { readConfig } from './config.ts'
-import { EventQueue, tellEvent, tellFailure } from './events.ts'
+import { EventQueue, logEvent, logFailure } from './events.ts'
 import { keepHeapSmall } from './heap.ts'
-import { nodeLock } from './node-lock.ts'
+import { waitForNodeLock } from './node-lock.ts'
 import { NodeReader } from './node-reader-thread.ts'
 import { raisePriority } from './priority.ts'
-import { tellProbe } from './probe.ts'
-import { endSignal } from './signals.ts'
+import { reportProbe } from './probe.ts'
+import { createEndSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 import { startWorkers } from './workers.ts'
 
@@ -39,7 +39,7 @@ import { startWorkers } from './workers.ts'
 export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { config, faults } = await readConfig(env)
   const store = { host: linuxHost, config }
-  return command.isProbe ? tellProbe(whyNotAsked(runningPlugin(store))) : serve(command, store, faults, env)
+  return command.isProbe ? reportProbe(whyNotAsked(runningPlugin(store))) : serve(command, store, faults, env)
 }
 
 async function serve(
@@ -48,13 +48,13 @@ async function serve(
   faults: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  const stop = endSignal()
+  const stop = createEndSignal()
   keepHeapSmall()
   try {
-    for (const message of faults) tellEvent('warn', 'configuration', { message })
+    for (const message of faults) logEvent('warn', 'configuration', { message })
     refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
-    tellEvent('info', 'start', { directory, socket, version: VERSION })
-    using lock = await nodeLock(store, 'nri', 'another plugin', stop)
+    logEvent('info', 'start', { directory, socket, version: VERSION })
+    using lock = await waitForNodeLock(store, 'nri', 'another plugin', stop)
     if (lock === undefined) return OK
     // Whoever reads stdout may be slow, and the thread that answers the runtime does not wait for it.
     const events = new EventQueue()
@@ -68,7 +68,7 @@ async function serve(
     )
     const failed = (job: string, message: string) => tell('warn', 'failed', { job, message })
     const registration = new RegistrationRecorder(socket, createRegistrationWriter(workers, failed))
-    const log: typeof tellEvent = (level, event, facts) => {
+    const log: typeof logEvent = (level, event, facts) => {
       tell(level, event, facts)
       registration.observe(event, facts)
     }
@@ -101,14 +101,14 @@ async function serve(
       workers.close()
       await events.flush()
     }
-    const warn = (message: string) => tellEvent('warn', 'end', { message })
+    const warn = (message: string) => logEvent('warn', 'end', { message })
     orWarn({ warn }, 'cannot unmount the staging directory of clones', () => removeEmptyStaging({ ...store, warn }))
     // Nobody is to miss one that was ended on purpose.
     pluginRecord.remove(store, undefined)
-    tellEvent('info', 'end')
+    logEvent('info', 'end')
     return OK
   } catch (error) {
-    tellFailure(error)
+    logFailure(error)
     return FAILED
   }
 }

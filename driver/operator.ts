@@ -9,8 +9,8 @@ import { print, writeBytes } from './streams.ts'
 import { VERSION } from './version.ts'
 import { watchNode } from './watch.ts'
 
-const NARROW = 80
-const SHORT = 24
+const DEFAULT_COLUMNS = 80
+const DEFAULT_ROWS = 24
 
 /** Runs a verb that a person gives by hand on this node. @returns the exit status */
 export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -31,15 +31,16 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     columns: (stream) => {
       if (!isatty(stream)) return undefined
       // A terminal that does not know its size says 0.
-      return (stream === 1 ? process.stdout : process.stderr).columns || NARROW
+      return (stream === 1 ? process.stdout : process.stderr).columns || DEFAULT_COLUMNS
     },
-    rows: (stream) => (isatty(stream) ? (stream === 1 ? process.stdout : process.stderr).rows || SHORT : undefined),
+    rows: (stream) =>
+      isatty(stream) ? (stream === 1 ? process.stdout : process.stderr).rows || DEFAULT_ROWS : undefined,
     workingDirectory: () => process.cwd(),
     readConfig: (file) => readConfig(env, file),
     onInterrupt,
     watch: watchNode,
     serveHealth: async (where, told) => (await import('./health-server.ts')).serveHealth(where, told),
-    metrics: async (session) => (await import('./metrics.ts')).metricsText(session),
+    metrics: async (session) => (await import('./metrics.ts')).formatMetrics(session),
     exposeMetrics: async (session, output) => (await import('./metrics.ts')).exposeMetrics(session, output),
     runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),
     runMigration: async (command, isJson) => (await import('./migrate.ts')).migrateFile(command, isJson),

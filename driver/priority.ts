@@ -1,19 +1,19 @@
 import { constants, setPriority } from 'node:os'
 
 /** Nice values are per thread on Linux, and threads and processes inherit them (setpriority(2)). */
-const ANSWERING = constants.priority.PRIORITY_HIGH
+const ANSWERING_PRIORITY = constants.priority.PRIORITY_HIGH
 
 /** Has the thread that answers the runtime run before others when the node has no processor to spare. */
 export function raisePriority(): void {
-  set(ANSWERING)
+  trySetPriority(ANSWERING_PRIORITY)
 }
 
 /** Gives a worker less than it has inherited from the thread that answers: a container waits for its few milliseconds too. */
 export function yieldToPlugin(): void {
-  set(constants.priority.PRIORITY_ABOVE_NORMAL)
+  trySetPriority(constants.priority.PRIORITY_ABOVE_NORMAL)
 }
 
-function set(priority: number): void {
+function trySetPriority(priority: number): void {
   try {
     setPriority(0, priority)
   } catch {

@@ -19,7 +19,7 @@ export function closeStderr(): void {
 
 /** Writes all of it, whatever stdout is: a pipe may be full for a moment, or gone for good. @returns false for the latter */
 export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
-  return unwritten(text, to) === undefined
+  return writeUntilError(text, to) === undefined
 }
 
 /**
@@ -28,7 +28,7 @@ export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
  * @throws {Refusal} where stdout cannot be written, as on a full disk
  */
 export function print(text: string, to: 1 | 2 = STDOUT): boolean {
-  const error = unwritten(text, to)
+  const error = writeUntilError(text, to)
   if (error && to === STDOUT && error.code !== 'EPIPE') {
     throw new Refusal(`not all of the answer was written: stdout: ${messageOf(error)}: write it to another place`)
   }
@@ -36,7 +36,7 @@ export function print(text: string, to: 1 | 2 = STDOUT): boolean {
 }
 
 /** @returns why not all of it was written */
-function unwritten(text: string, to: 1 | 2): NodeJS.ErrnoException | undefined {
+function writeUntilError(text: string, to: 1 | 2): NodeJS.ErrnoException | undefined {
   let rest = Buffer.from(text)
   while (rest.length > 0) {
     try {

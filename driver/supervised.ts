@@ -7,17 +7,17 @@ import { writeAll } from './streams.ts'
 
 const REPORT_INTERVAL_MS = 500
 
-type Supervised = Required<Pick<Session, 'isAlive' | 'limitSilence'>> & Pick<Session, 'givenUp'>
+type SupervisedReporting = Required<Pick<Session, 'isAlive' | 'limitSilence'>> & Pick<Session, 'givenUp'>
 
 /**
  * Reports to the loader's process, which kills this one if nothing is reported for too long: see driver/loader/supervise.c.
  * @param value of the variable that the loader sets
  */
-export function reportToLoader(value: string, config: NodeConfig): Supervised {
+export function reportToLoader(value: string, config: NodeConfig): SupervisedReporting {
   markSupervised()
   const [pid, silentMs, end] = value.split(' ')
   const limitSilence = (milliseconds = patienceMs(config)) => void writeAll(`${milliseconds}\n`)
-  const isAlive = reporting(() => void writeAll('\n'))
+  const isAlive = startReporting(() => void writeAll('\n'))
   limitSilence()
   const givenUp: GivenUpProcess | undefined =
     end === undefined
@@ -30,7 +30,7 @@ export function reportToLoader(value: string, config: NodeConfig): Supervised {
  * Reports repeatedly from now on.
  * @returns the same for work during which timers have no turn: it may be called at any rate
  */
-export function reporting(report: () => void): () => void {
+export function startReporting(report: () => void): () => void {
   let last = performance.now()
   const isAlive = () => {
     if (performance.now() - last < REPORT_INTERVAL_MS) return

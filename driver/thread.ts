@@ -3,7 +3,7 @@ import type { Worker, WorkerOptions } from 'node:worker_threads'
 /** Entries of threads: files beside this one, each an asset of the executable. */
 export const THREADS = ['mount-watch', 'node-reader'] as const
 
-export function assetOf(thread: (typeof THREADS)[number]): string {
+export function formatAssetName(thread: (typeof THREADS)[number]): string {
   return `${thread}.cjs`
 }
 
@@ -17,6 +17,6 @@ export function startThread(
   const sea = process.getBuiltinModule('node:sea')
   // Handles are closed by the module that opens them: Node must not look after them (it would warn).
   const all = { ...options, workerData, trackUnmanagedFds: false }
-  if (sea.isSea()) return new Worker(sea.getAsset(assetOf(thread), 'utf8'), { ...all, eval: true })
+  if (sea.isSea()) return new Worker(sea.getAsset(formatAssetName(thread), 'utf8'), { ...all, eval: true })
   return new Worker(new URL(`./${thread}.ts`, import.meta.url), all)
 }

@@ -3,27 +3,27 @@ import { watch } from '../src/heal/watch.ts'
 import { DirectoryWatches } from '../src/host/linux/directory-watches.ts'
 import { makeStop } from '../src/host/linux/mount-watch.ts'
 import { ProcessWatch } from '../src/host/linux/process-watch.ts'
-import type { Watch } from '../src/operator/actions/heal.ts'
+import type { WatchNode } from '../src/operator/actions/heal.ts'
 import { keepHeapSmall } from './heap.ts'
-import { endSignal } from './signals.ts'
+import { createEndSignal } from './signals.ts'
 import { startThread } from './thread.ts'
 
-const UNTIL_THEN = 'until then some changes are only found every five minutes'
+const FALLBACK_NOTE = 'until then some changes are only found every five minutes'
 
 /** Heals after every change on this node until SIGTERM or SIGINT, at most a second longer. */
-export const watchNode: Watch = async (heal, { warn, failed }) => {
-  const signal = endSignal()
+export const watchNode: WatchNode = async (heal, { warn, failed }) => {
+  const signal = createEndSignal()
   keepHeapSmall()
   let changed = () => {}
   const directories = new DirectoryWatches(
     () => changed(),
-    (error) => warn(`cannot watch directories (${error.message}): ${wayOut(error)}${UNTIL_THEN}`),
+    (error) => warn(`cannot watch directories (${error.message}): ${formatWatchRemedy(error)}${FALLBACK_NOTE}`),
     false,
   )
   const daemons = new ProcessWatch(() => changed())
   const endThread = await watchMounts(
     () => changed(),
-    (error) => warn(`cannot watch the mount table (${error.message}): restart it; ${UNTIL_THEN}`),
+    (error) => warn(`cannot watch the mount table (${error.message}): restart it; ${FALLBACK_NOTE}`),
   )
   try {
     const listen = (callback: () => void) => {
@@ -32,7 +32,7 @@ export const watchNode: Watch = async (heal, { warn, failed }) => {
     await watch(heal, {
       changes: { listen, follow: (paths) => directories.follow(paths), attend: (pids) => daemons.follow(pids) },
       signal,
-      spent: processorTime,
+      spent: readProcessorTimeMs,
       failed,
     })
   } finally {
@@ -42,7 +42,7 @@ export const watchNode: Watch = async (heal, { warn, failed }) => {
   }
 }
 
-function wayOut(error: Error): string {
+function formatWatchRemedy(error: Error): string {
   const message = error.message
   if (message.startsWith('ENOSPC')) return 'raise the sysctl fs.inotify.max_user_watches; '
   return message.startsWith('EMFILE') ? 'raise the sysctl fs.inotify.max_user_instances; ' : ''
@@ -63,7 +63,7 @@ async function watchMounts(changed: () => void, failed: (error: Error) => void):
   }
 }
 
-function processorTime(): number {
+function readProcessorTimeMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000
 }

@@ -24,9 +24,9 @@ export function startWorkers<Job, Outcome, Progress = never>(
     const exited = endingOf(child.nodeChildProcess)
     // Of one that has ended, its end tells.
     child.stdin.on('error', () => {})
-    void hear()
+    void readReports()
 
-    async function hear(): Promise<void> {
+    async function readReports(): Promise<void> {
       try {
         for await (const line of linesOf(child.stdout)) said(JSON.parse(line) as WorkerReport<Outcome, Progress>)
       } catch {

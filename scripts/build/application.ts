@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { build, type Metafile, type Plugin, transform } from 'esbuild'
 import { execa } from 'execa'
 import fs from 'fs-extra'
-import { assetOf, THREADS } from '../../driver/thread.ts'
+import { formatAssetName, THREADS } from '../../driver/thread.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const START = 'start.cjs'
@@ -85,7 +85,10 @@ export async function bundle(entry: string, outfile: string): Promise<string[]> 
 
 /** The entries of what the executable runs, and what they are called in it. */
 export function entriesOf(entry: string): { source: string; name: string }[] {
-  const threads = THREADS.map((thread) => ({ source: join(ROOT, `driver/${thread}.ts`), name: assetOf(thread) }))
+  const threads = THREADS.map((thread) => ({
+    source: join(ROOT, `driver/${thread}.ts`),
+    name: formatAssetName(thread),
+  }))
   const scripts = [...OTHERS].map(([source, name]) => ({ source, name }))
   return [
     { source: join(ROOT, 'driver/start.ts'), name: START },
@@ -106,7 +109,7 @@ export async function prepareApplication(
   workDirectory: string,
   { codeCache, plugins = [] }: { codeCache: boolean; plugins?: readonly Plugin[] | undefined },
 ): Promise<Buffer> {
-  const assets = THREADS.map(assetOf)
+  const assets = THREADS.map(formatAssetName)
   const clean = { cwd: workDirectory, env: {}, extendEnv: false }
   for (const { source, name } of entriesOf(entry)) {
     const file = join(workDirectory, name)

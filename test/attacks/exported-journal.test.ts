@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { expect, it } from 'vitest'
-import { run } from '../../src/operator/verbs/index.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
 import { Checksums } from '../../src/ownership/journal/checksums.ts'
 import type { JournalRow } from '../../src/ownership/journal/copy.ts'
@@ -19,11 +19,11 @@ async function exported(stage: Stage): Promise<{ file: string; directory: string
   const file = `${stage.top}/data.journal`
   makeTree(stage.fs, directory, SIX_FILES)
   const order = { verb: 'apply', directory, order: ORDER } as const
-  await run(stage.session(), order)
+  await runVerb(stage.session(), order)
   // A second walk, for a second batch.
-  await run(stage.session(), { ...order, order: { ...ORDER, group: 3000 } })
+  await runVerb(stage.session(), { ...order, order: { ...ORDER, group: 3000 } })
   recordAcls(stage)
-  await run(stage.session(), { verb: 'journal', action: 'export', target: { directory }, file, isForced: false })
+  await runVerb(stage.session(), { verb: 'journal', action: 'export', target: { directory }, file, isForced: false })
   return { file, directory }
 }
 
@@ -212,13 +212,13 @@ it.each(Object.entries(CASES))('is refused before anything is written: %s', asyn
   stage.fs.writeFileSync(file, changed)
   const there = { ...stage.session(), config: { ...stage.config, stateDir: `${stage.top}/state-b` } }
   const command = { verb: 'journal', action: 'import', file, at: undefined, isDry: false } as const
-  await expect(run(there, command)).rejects.toThrow(
+  await expect(runVerb(there, command)).rejects.toThrow(
     /^the file .*: (export the journal again|import it with the version)/,
   )
   expect(stage.fs.existsSync(there.config.stateDir)).toBe(false)
   // The one that it was made of is not.
   stage.fs.writeFileSync(file, whole)
-  expect(await run(there, command)).toMatchObject({ outcome: 'imported' })
+  expect(await runVerb(there, command)).toMatchObject({ outcome: 'imported' })
 })
 
 it('is refused where its batches are as they have to be, and what they have is no record', async () => {
@@ -234,7 +234,7 @@ it('is refused where its batches are as they have to be, and what they have is n
       Buffer.concat([...exportedBytes(lone, [{ kind: 'batch', number: 1n, sum, bytes: records }])]),
     )
     const command = { verb: 'journal', action: 'import', file, at: undefined, isDry: true } as const
-    await expect(run(stage.session(), command)).rejects.toThrow(
+    await expect(runVerb(stage.session(), command)).rejects.toThrow(
       / is damaged, or none that .* has written \(.+\): export/,
     )
   }
@@ -248,7 +248,7 @@ onKernelStages('an exported journal', (open) => {
       const { file, directory } = await exported(stage)
       expect(fs.statSync(file)).toMatchObject({ uid: 0, gid: 0, mode: 0o100600 })
       const write = (to: string, isForced: boolean) =>
-        run(stage.session(), { verb: 'journal', action: 'export', target: { directory }, file: to, isForced })
+        runVerb(stage.session(), { verb: 'journal', action: 'export', target: { directory }, file: to, isForced })
       const [link, fifo, device] = ['link', 'fifo', 'device'].map((name) => `${stage.top}/${name}`) as [
         string,
         string,
@@ -283,7 +283,7 @@ onKernelStages('an exported journal', (open) => {
       execFileSync('mkfifo', [fifo])
       for (const file of [fifo, stage.top, '/dev/zero']) {
         const command = { verb: 'journal', action: 'import', file, at: undefined, isDry: false } as const
-        await expect(run(stage.session(), command)).rejects.toThrow(/^cannot read .*EINVAL \(no regular file\)/)
+        await expect(runVerb(stage.session(), command)).rejects.toThrow(/^cannot read .*EINVAL \(no regular file\)/)
       }
       expect(listVolumes(stage.session())).toEqual([])
     } finally {

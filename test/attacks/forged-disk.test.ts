@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pruneVolume } from '../../src/heal/prune-volume.ts'
 import { pathLookups } from '../../src/mount-table/path-lookups.ts'
 import { type RestoreDocument, restore } from '../../src/operator/actions/restore.ts'
-import { volumeFindings } from '../../src/operator/doctor/records.ts'
+import { checkVolumes } from '../../src/operator/doctor/records.ts'
 import { type DiskType, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -166,7 +166,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
       expect.stringMatching(/^volume not restored, .* are of image .*, and this is image .*: a copy, or a forged one/),
     ])
     expect(within(image, seen)).toEqual([GIVEN, SET_GID])
-    expect(await Array.fromAsync(volumeFindings(stage.session()))).toContainEqual({
+    expect(await Array.fromAsync(checkVolumes(stage.session()))).toContainEqual({
       level: 'warning',
       text: expect.stringMatching(/the restore of .* is pending, but .* are of image .*, and this is image /),
       remedy: expect.stringContaining('--force'),

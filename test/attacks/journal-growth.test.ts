@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreTree } from '../../src/fs-group/restore-volume.ts'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
-import { run } from '../../src/operator/verbs/index.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
 import { takenByAll } from '../../src/store/journal-room.ts'
 import { volumePlace } from '../../src/store/places.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
@@ -56,7 +56,7 @@ describe.skipIf(!isRoot)(title, () => {
     await round()
     remove()
     expect(stateSize()).toBeGreaterThan(2_000_000)
-    const { items } = (await run(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument
+    const { items } = (await runVerb(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument
     expect(items).toMatchObject([{ kind: 'volume', action: 'kept', reason: expect.stringContaining('forgotten') }])
     expect(stateSize()).toBeLessThan(200_000)
     await stage.byHand(volume(), (session, { tree, volume: id }) =>

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { helpText } from '../../src/operator/usage/help.ts'
+import { formatHelp } from '../../src/operator/usage/help.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { terminal } from '../helpers/terminal.ts'
 import { MODEKEEP } from './modekeep.ts'
@@ -24,7 +24,7 @@ describe.skipIf(cannot !== '')(titled('on a terminal', cannot), () => {
 
   it.each(WIDTHS)('of %i columns help is as wide as that', async (width) => {
     using shown = terminal(`${MODEKEEP} help gc`, width, env())
-    const lines = helpText('gc', width).trimEnd().split('\n')
+    const lines = formatHelp('gc', width).trimEnd().split('\n')
     expect(await shown.until((all) => all.includes('Examples:'))).toEqual(expect.arrayContaining(lines))
   })
 

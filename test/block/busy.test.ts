@@ -7,7 +7,7 @@ import { collectGarbage } from '../../src/heal/garbage.ts'
 import { SystemError } from '../../src/host/host.ts'
 import { writeMetrics } from '../../src/metrics/expose.ts'
 import { status } from '../../src/operator/actions/status.ts'
-import { mountFindings } from '../../src/operator/doctor/records.ts'
+import { checkMounts } from '../../src/operator/doctor/records.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { listMountRecords, type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { kinds } from '../../src/volume/index.ts'
@@ -87,7 +87,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     fs.rmdirSync(directory)
 
     expect((await status(stage.session())).mounts).toMatchObject([{ directory, state: 'busy', reason: inUse }])
-    const findings = await Array.fromAsync(mountFindings(stage.session()))
+    const findings = await Array.fromAsync(checkMounts(stage.session()))
     expect(findings).toContainEqual(expect.objectContaining({ text: `${directory} is busy: ${inUse}` }))
     const garbage = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
     expect(garbage).toContainEqual({ kind: 'mount record', name: directory, action: 'kept', reason: inUse })

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
 import type { RestoreDocument } from '../../src/operator/actions/restore.ts'
 import type { StatusDocument } from '../../src/operator/actions/status.ts'
-import { run } from '../../src/operator/verbs/index.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
 import { loopsBelow, makeImage } from '../helpers/disks.ts'
 import { needed } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
@@ -76,16 +76,16 @@ describe.skipIf(!isRoot)(title, () => {
     const snapshot = (name: string) =>
       execFileSync(needed('btrfs'), ['-q', 'subvolume', 'snapshot', source(), `${source()}/${name}`])
     const volumes = async () =>
-      ((await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
+      ((await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
     const restore = (isForced = false) =>
-      run(stage.session(), {
+      runVerb(stage.session(), {
         verb: 'restore',
         target: { directory: source() },
         isDry: false,
         isForced,
       }) as Promise<RestoreDocument>
     const gc = async () =>
-      ((await run(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument).items
+      ((await runVerb(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument).items
     beforeEach(() => {
       execFileSync('mount', ['-o', 'loop', image, place])
     })

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
-import { run } from '../../src/operator/verbs/index.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
 import { listVolumes } from '../../src/store/places.ts'
 import { detachDisks, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
@@ -31,10 +31,10 @@ describe.skipIf(!isRoot)(`a walked image that no pod uses${title}`, () => {
     await stage.unmount('a')
   }
   const gc = async () =>
-    ((await run(stage.session(), { verb: 'gc', isDry: true, forget: undefined })) as GcDocument).items.map(
+    ((await runVerb(stage.session(), { verb: 'gc', isDry: true, forget: undefined })) as GcDocument).items.map(
       ({ reason }) => reason,
     )
-  const restore = () => run(stage.session(), { verb: 'restore', target: { volume }, isDry: false, isForced: false })
+  const restore = () => runVerb(stage.session(), { verb: 'restore', target: { volume }, isDry: false, isForced: false })
 
   it('is reported by gc and restore as not mounted, and no message advises to forget it', async () => {
     expect(await gc()).toEqual([

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Lock } from '../../src/host/host.ts'
 import type { ApplyDocument } from '../../src/operator/actions/apply.ts'
-import { run } from '../../src/operator/verbs/index.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
 import { listReservations, type Reservation, reservations } from '../../src/store/reservation-record.ts'
 import type { Session } from '../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
@@ -116,13 +116,13 @@ onEveryStage('a call at work on a volume', (open) => {
 
   it('for a mount refuses what is asked by hand, with its name', async () => {
     const order = { group: 2000, access: 'keep', policy: 'Always' } as const
-    await run(session(), { verb: 'apply', directory: source, order })
+    await runVerb(session(), { verb: 'apply', directory: source, order })
     workOnSub({})
-    await expect(run(session(), { verb: 'apply', directory: source, order })).rejects.toThrow(/pod shop\/web uses/)
+    await expect(runVerb(session(), { verb: 'apply', directory: source, order })).rejects.toThrow(/pod shop\/web uses/)
     await expect(
-      run(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false }),
+      runVerb(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false }),
     ).rejects.toThrow(/pod shop\/web uses/)
-    expect(await run(session(), { verb: 'plan', directory: source, order })).toMatchObject({
+    expect(await runVerb(session(), { verb: 'plan', directory: source, order })).toMatchObject({
       refusal: expect.stringContaining('pod shop/web uses'),
     })
   })
@@ -152,7 +152,7 @@ onEveryStage('a call at work on a volume', (open) => {
     await stage.mount('a', asked('data', 2000))
     await expect(stage.mount('b', asked('data', 3000))).rejects.toThrow(/belongs to group 2000/)
     await stage.unmount('a')
-    const { volume } = (await run(session(), {
+    const { volume } = (await runVerb(session(), {
       verb: 'apply',
       directory: source,
       order: { group: 2000, access: 'keep', policy: 'Always' },
@@ -160,7 +160,7 @@ onEveryStage('a call at work on a volume', (open) => {
     const place = `${stage.config.stateDir}/ownership/${volume}`
     expect(stage.fs.readdirSync(place)).toContain('journal.db')
     expect(stage.fs.readdirSync(`${stage.config.stateDir}/reservations`)).toEqual([])
-    await run(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false })
+    await runVerb(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false })
     expect(stage.fs.existsSync(place)).toBe(false)
   })
 

@@ -10,12 +10,12 @@ import { healMounts } from '../../src/heal/heal.ts'
 import { type Finding, isUnwell, MOUNT_STATES, type MountState } from '../../src/heal/state.ts'
 import { callLog } from '../../src/log/call-log.ts'
 import { writeMetrics } from '../../src/metrics/expose.ts'
-import { heal } from '../../src/operator/actions/heal.ts'
+import { healNode } from '../../src/operator/actions/heal.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import type { DoctorDocument } from '../../src/operator/doctor/findings.ts'
-import { mountFindings } from '../../src/operator/doctor/records.ts'
-import { jsonDocument, render } from '../../src/operator/text/output.ts'
-import { type Document, shown } from '../../src/operator/verbs/index.ts'
+import { checkMounts } from '../../src/operator/doctor/records.ts'
+import { formatJsonDocument, render } from '../../src/operator/text/output.ts'
+import { type Document, getDocumentVerb } from '../../src/operator/verbs/index.ts'
 import { tryLockPlace } from '../../src/store/locks.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { mountPlace } from '../../src/store/places.ts'
@@ -232,7 +232,7 @@ const SITUATIONS: Record<MountState, Record<string, Situation>> = {
 }
 
 const NO_COLOUR = false
-const textOf = (document: Document) => render(shown(document).lines(document), NO_COLOUR)
+const textOf = (document: Document) => render(getDocumentVerb(document).lines(document), NO_COLOUR)
 
 async function readMetrics({ session }: Stage): Promise<Record<string, number>> {
   let text = ''
@@ -244,7 +244,7 @@ async function readMetrics({ session }: Stage): Promise<Record<string, number>> 
 }
 
 async function readDoctor({ session }: Stage): Promise<DoctorDocument> {
-  const findings = (await Array.fromAsync(mountFindings(session()))).map(
+  const findings = (await Array.fromAsync(checkMounts(session()))).map(
     (found) => ({ area: 'mounts', ...found }) as const,
   )
   const count = (wanted: string) => findings.filter(({ level }) => level === wanted).length
@@ -258,7 +258,7 @@ function callPlugin(top: string, document: Document, hasTrouble: boolean): strin
   const give = (name: string, text: string, mode = 0o644) => fs.writeFileSync(`${top}/plugin/${name}`, text, { mode })
   give('kubectl', RECORDING, 0o755)
   give('pods', 'node\tnode\tmk\t2026-01-01T00:00:00Z\t\tRunning\n')
-  give(`mk.${verb}`, jsonDocument(document))
+  give(`mk.${verb}`, formatJsonDocument(document))
   give(`mk.${verb}.status`, hasTrouble ? '1\n' : '0\n')
   const env = { PATH: `${top}/plugin:${process.env.PATH}`, TOP: `${top}/plugin`, TMPDIR: top }
   const { status, stdout } = spawnSync(PLUGIN, [verb], { encoding: 'utf8', env, timeout: 60_000 })
@@ -273,7 +273,7 @@ const hasAdvice = (text: string) => /^next\n( {2}containers on runc.*\n)* {2}(?!
 async function readSurfaces(node: StateNode, { state, reason, action }: Finding) {
   const { stage, target } = node
   const has = (text: string) => ({ state: text.includes(state), reason: reason !== '' && text.includes(reason) })
-  const healed = await heal(stage.session(), {
+  const healed = await healNode(stage.session(), {
     verb: 'heal',
     isDry: true,
     isWatching: false,
@@ -296,10 +296,10 @@ async function readSurfaces(node: StateNode, { state, reason, action }: Finding)
     'text of status': { ...has(statusText), hasAdvice: hasAdvice(statusText) },
     heal: healed.mounts.map(({ state, reason, action }) => ({ state, reason, action })),
     'text of heal': has(textOf(healed)),
-    'exit status of heal': shown(healed).hasTrouble?.(healed) ? 1 : 0,
+    'exit status of heal': getDocumentVerb(healed).hasTrouble?.(healed) ? 1 : 0,
     'log of heal': logged,
     doctor: trouble.map(({ level, text }) => ({ level, isOfMount: text.startsWith(target), ...has(text) })),
-    'exit status of doctor': shown(doctor).hasTrouble?.(doctor) ? 1 : 0,
+    'exit status of doctor': getDocumentVerb(doctor).hasTrouble?.(doctor) ? 1 : 0,
     metrics: await readMetrics(stage),
     CSI: failure?.code ?? (stats && formatStats(stats).volumeCondition),
     'kubectl modekeep status': { ...has(pluginText), hasAdvice: /^ {2}do: /m.test(pluginText) },

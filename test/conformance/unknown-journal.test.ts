@@ -2,9 +2,9 @@ import type { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
 import type { StatusDocument } from '../../src/operator/actions/status.ts'
-import { volumeFindings } from '../../src/operator/doctor/records.ts'
-import { run } from '../../src/operator/verbs/index.ts'
-import { statusLines } from '../../src/operator/verbs/status.ts'
+import { checkVolumes } from '../../src/operator/doctor/records.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
+import { formatStatus } from '../../src/operator/verbs/status.ts'
 import { listVolumes } from '../../src/store/places.ts'
 import { parts } from '../helpers/line.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
@@ -51,7 +51,7 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     expect(stage.layers('a')).toEqual([])
     expect(held()).toEqual(before)
     expect(now()).toEqual(tree)
-    const { volumes } = (await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
+    const { volumes } = (await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
     expect(volumes).toMatchObject([{ restorePending: true }])
   })
 
@@ -61,10 +61,10 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     const order = { group: 2000, access: 'keep', policy: 'Always' } as const
     const failing = [
       () => stage.mount('a', { ...asked(), fsGroupChangePolicy: 'Always' }),
-      () => run(stage.session(), { verb: 'plan', directory: source, order }),
-      () => run(stage.session(), { verb: 'apply', directory: source, order }),
-      () => run(stage.session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: true }),
-      () => run(stage.session(), { verb: 'restore', target: { directory: source }, isDry: true, isForced: false }),
+      () => runVerb(stage.session(), { verb: 'plan', directory: source, order }),
+      () => runVerb(stage.session(), { verb: 'apply', directory: source, order }),
+      () => runVerb(stage.session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: true }),
+      () => runVerb(stage.session(), { verb: 'restore', target: { directory: source }, isDry: true, isForced: false }),
     ]
     for (const call of failing) await expect(call()).rejects.toThrow(sentence())
     expect(held()).toEqual(before)
@@ -74,13 +74,13 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
   it('is named by status and doctor, and gc keeps it', async () => {
     await stage.unmount('a')
     const before = held()
-    const document = (await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
+    const document = (await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
     expect(document.volumes).toMatchObject([{ fault: sentence() }])
-    expect(statusLines(document, 0).map((line) => parts(line).text)).toContain(`  ${sentence()}`)
-    expect(await Array.fromAsync(volumeFindings(stage.session()))).toContainEqual(
+    expect(formatStatus(document, 0).map((line) => parts(line).text)).toContain(`  ${sentence()}`)
+    expect(await Array.fromAsync(checkVolumes(stage.session()))).toContainEqual(
       expect.objectContaining({ level: 'fault', text: sentence() }),
     )
-    const { items } = (await run(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument
+    const { items } = (await runVerb(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument
     expect(items).toMatchObject([{ kind: 'volume', action: 'kept' }])
     expect(held()).toEqual(before)
   })

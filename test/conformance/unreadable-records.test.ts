@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { collectGarbage } from '../../src/heal/garbage.ts'
 import { status } from '../../src/operator/actions/status.ts'
-import { mountFindings, volumeFindings } from '../../src/operator/doctor/records.ts'
+import { checkMounts, checkVolumes } from '../../src/operator/doctor/records.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -92,7 +92,7 @@ onEveryStage('a record that cannot be read', (open) => {
     const { unreadable, volumes } = await status(stage.session())
     const told = [...unreadable, ...volumes].map(({ fault }) => fault)
     expect(told).toEqual(paths.map((path) => expect.stringContaining(path)))
-    const checks = [mountFindings(stage.session()), volumeFindings(stage.session())]
+    const checks = [checkMounts(stage.session()), checkVolumes(stage.session())]
     const found = (await Promise.all(checks.map((check) => Array.fromAsync(check)))).flat()
     const faults = found.filter(({ level }) => level === 'fault').map((finding) => finding.text)
     expect(faults).toEqual([expect.stringContaining(mountRecord), expect.stringMatching(/record/)])

@@ -3,9 +3,9 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
 import { processesNow } from '../../src/host/linux/pod-processes.ts'
-import { statusOfContainers, unwellContainers } from '../../src/operator/actions/containers.ts'
+import { findContainerProblems, readContainerStatuses } from '../../src/operator/actions/containers.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
-import { containerFindings } from '../../src/operator/doctor/records.ts'
+import { checkContainerRecords } from '../../src/operator/doctor/records.ts'
 import { containerHolders } from '../../src/store/container-record.ts'
 import { cannotMount, scratch } from '../kernel/mapped-volume.ts'
 import { CONTAINER, nodeWith, type TestNode } from './node.ts'
@@ -47,10 +47,10 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
       const clones = node.mounted()
       expect(() => containerHolders(node.session)).toThrow(why)
       expect(() => containerHolders(node.session)).toThrow(`delete the pod of container ${CONTAINER}`)
-      expect(statusOfContainers(node.session)).toMatchObject([
+      expect(readContainerStatuses(node.session)).toMatchObject([
         { container: CONTAINER, state: 'unreadable', reason: expect.stringContaining(file), since: null },
       ])
-      expect([...containerFindings(node.session)]).toMatchObject([
+      expect([...checkContainerRecords(node.session)]).toMatchObject([
         { level: 'fault', text: expect.stringContaining(why), remedy: expect.stringContaining('may rely on') },
       ])
       for (const isDry of [true, false]) {
@@ -66,7 +66,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     'that was not yet on the disk when the node crashed counts as missing',
     async (text) => {
       const { node } = await damaged(() => text)
-      expect([containerHolders(node.session), statusOfContainers(node.session)]).toEqual([[], []])
+      expect([containerHolders(node.session), readContainerStatuses(node.session)]).toEqual([[], []])
       expect(reconcileContainers(node.session)).toEqual([CONTAINER])
       expect(node.records()).toEqual([])
     },
@@ -76,7 +76,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     const { node } = await damaged(harm)
     if (!ofNode) node.session.host = { ...node.session.host, processesNow: () => () => false }
     expect(containerHolders(node.session)).toEqual([])
-    expect([...containerFindings(node.session)]).toMatchObject([{ remedy: expect.stringContaining('modekeep gc') }])
+    expect([...checkContainerRecords(node.session)]).toMatchObject([{ remedy: expect.stringContaining('modekeep gc') }])
     const item = { kind: 'container', name: CONTAINER, action: 'removed' }
     expect(await collect(node, true)).toMatchObject({ items: [item] })
     expect(node.records()).toEqual([`${CONTAINER}.json`])
@@ -130,13 +130,13 @@ it.skipIf(skipped !== '')(
     const holders = [expect.objectContaining({ group: 500, pod: 'default/web' })]
     expect(containerHolders(store)).toEqual(holders)
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
-    expect(statusOfContainers(store)).toMatchObject([{ container: CONTAINER, state: 'mapped' }])
+    expect(readContainerStatuses(store)).toMatchObject([{ container: CONTAINER, state: 'mapped' }])
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
-    expect(unwellContainers(store)).toEqual([])
+    expect(findContainerProblems(store)).toEqual([])
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
     expect(reconcileContainers(store, undefined, true)).toHaveLength(5)
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
-    expect([...containerFindings(store)]).toHaveLength(5)
+    expect([...checkContainerRecords(store)]).toHaveLength(5)
     expect(looks.splice(0)).toEqual(['mounts', 'processes'])
   },
 )

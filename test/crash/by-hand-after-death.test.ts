@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { ApplyDocument, PlanDocument } from '../../src/operator/actions/apply.ts'
-import { run } from '../../src/operator/verbs/index.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
 import type { Session } from '../../src/store/session.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
@@ -33,11 +33,11 @@ async function killEverywhere(
 ): Promise<number> {
   for (let n = 0; ; n++) {
     const { stage, session, directory } = arrange()
-    if (verb === 'restore') await run(session, { verb: 'apply', directory, order })
+    if (verb === 'restore') await runVerb(session, { verb: 'apply', directory, order })
     if (stage.world) stage.world.killAt = n
     let died = false
     try {
-      await run(
+      await runVerb(
         session,
         verb === 'apply' ? { verb, directory, order } : { verb, target: { directory }, isDry: false, isForced: false },
       )
@@ -55,8 +55,8 @@ it.each(['apply', 'restore'] as const)(
   'after a death anywhere in %s, a plan says what the next apply does',
   async (verb) => {
     const points = await killEverywhere(verb, async (session, directory) => {
-      const planned = (await run(session, { verb: 'plan', directory, order })) as PlanDocument
-      const done = (await run(session, { verb: 'apply', directory, order })) as ApplyDocument
+      const planned = (await runVerb(session, { verb: 'plan', directory, order })) as PlanDocument
+      const done = (await runVerb(session, { verb: 'apply', directory, order })) as ApplyDocument
       expect({ walks: planned.walks, report: planned.report }).toEqual({ walks: done.walked, report: done.report })
     })
     expect(points).toBeGreaterThan(15)
@@ -66,7 +66,7 @@ it.each(['apply', 'restore'] as const)(
 it.each(['apply', 'restore'] as const)('after a death anywhere in %s, a plan has no effect', async (verb) => {
   await killEverywhere(verb, async (session, directory, stage) => {
     const before = stage.world?.actions.length
-    await run(session, { verb: 'plan', directory, order })
+    await runVerb(session, { verb: 'plan', directory, order })
     // What makes its own mount.
     expect(stage.world?.actions.slice(before).map((action) => action.split(' ')[0])).toEqual([
       'clone-tree',
@@ -81,7 +81,7 @@ it.each(['apply', 'restore'] as const)(
     const { stage, directory } = arrange()
     const original = found(stage, directory)
     await killEverywhere(verb, async (session, at, where) => {
-      await run(session, { verb: 'restore', target: { directory: at }, isDry: false, isForced: false })
+      await runVerb(session, { verb: 'restore', target: { directory: at }, isDry: false, isForced: false })
       expect(found(where, at)).toEqual(original)
     })
   },

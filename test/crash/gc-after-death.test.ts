@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
-import { run } from '../../src/operator/verbs/index.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
 import { listMountPlaces, listVolumes } from '../../src/store/places.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
@@ -16,7 +16,7 @@ async function arrange(): Promise<Stage> {
   await stage.mount('b', { ...options, source: `${stage.top}/volumes/done` })
   await stage.unmount('b')
   const target = { directory: `${stage.top}/volumes/done` }
-  await run(stage.session(), { verb: 'restore', target, isDry: false, isForced: false })
+  await runVerb(stage.session(), { verb: 'restore', target, isDry: false, isForced: false })
   await stage.mount('a', { ...options, source: `${stage.top}/volumes/pending`, restoreOnUnmount: 'true' })
   stage.reboot()
   stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
@@ -35,7 +35,7 @@ it('gc that dies anywhere takes nothing that has a pending restore, and the next
   for (let n = 0, isDead = true; isDead; n++) {
     const stage = await arrange()
     if (stage.world) stage.world.killAt = n
-    isDead = await run(stage.session(), GC).then(
+    isDead = await runVerb(stage.session(), GC).then(
       (document) => (document as GcDocument).items.some(({ action }) => action === 'failed'),
       (error) => {
         if (!(error instanceof Killed)) throw error
@@ -44,7 +44,7 @@ it('gc that dies anywhere takes nothing that has a pending restore, and the next
     )
     deaths += Number(isDead)
     stage.world?.revive()
-    const { items } = (await run(stage.session(), GC)) as GcDocument
+    const { items } = (await runVerb(stage.session(), GC)) as GcDocument
     expect(items.filter(({ action }) => action === 'failed' || action === 'kept')).toEqual([])
     expect(found(stage)).toEqual(found(original))
     expect(listVolumes(stage)).toEqual([])

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { run } from '../../src/operator/verbs/index.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
 import { listImports, listVolumes } from '../../src/store/places.ts'
 import type { Session } from '../../src/store/session.ts'
 import { hasJournal } from '../../src/store/volume-journal.ts'
@@ -27,11 +27,11 @@ async function arrange(): Promise<Arranged> {
   makeTree(stage.fs, directory, TREE)
   const original = found(stage, directory)
   const here = stage.session()
-  await run(here, { verb: 'apply', directory, order: ORDER })
+  await runVerb(here, { verb: 'apply', directory, order: ORDER })
   const [volume = ''] = listVolumes(here)
   const record = volumeRecords.read(here, volume)
   if (record) volumeRecords.write(here, { ...record, restorePending: true })
-  await run(here, { verb: 'journal', action: 'export', target: { directory }, file, isForced: false })
+  await runVerb(here, { verb: 'journal', action: 'export', target: { directory }, file, isForced: false })
   const there = { ...here, config: { ...stage.config, stateDir: `${stage.top}/state-b` } }
   return { stage, directory, file, there, original }
 }
@@ -42,7 +42,7 @@ function found({ fs }: Stage, directory: string): object {
 }
 
 const importing = ({ there, file }: Arranged) =>
-  run(there, { verb: 'journal', action: 'import', file, at: undefined, isDry: false })
+  runVerb(there, { verb: 'journal', action: 'import', file, at: undefined, isDry: false })
 
 /** Lets an import die in place of each of its effects in turn, and then looks; returns in how many places. */
 async function killEverywhere(after: (arranged: Arranged, died: boolean) => Promise<void>): Promise<number> {
@@ -83,7 +83,7 @@ it('after a death anywhere in an import, the volume has all of it or nothing', a
     if (!died) expect(isThere).toBe(true)
     const { there, directory, stage, original } = arranged
     const target = { directory }
-    const restored = await run(there, { verb: 'restore', target, isDry: false, isForced: false })
+    const restored = await runVerb(there, { verb: 'restore', target, isDry: false, isForced: false })
     expect(restored).toMatchObject({ outcome: isThere ? 'restored' : 'nothing recorded' })
     if (isThere) expect(found(stage, directory)).toEqual(original)
   })
@@ -96,7 +96,7 @@ it('after a death anywhere in an import, the next one ends it and leaves nothing
     expect(await importing(arranged)).toMatchObject({ outcome: expect.stringMatching(/^(imported|already here)$/) })
     const { there, directory, stage, original } = arranged
     expect(listImports(there)).toEqual([])
-    await run(there, { verb: 'restore', target: { directory }, isDry: false, isForced: false })
+    await runVerb(there, { verb: 'restore', target: { directory }, isDry: false, isForced: false })
     expect(found(stage, directory)).toEqual(original)
     expect(stage.fs.readdirSync(there.config.stateDir)).toEqual(['growth', 'reservations', 'reservations.lock'])
     expect(stage.fs.readdirSync(`${there.config.stateDir}/reservations`)).toEqual([])
@@ -107,10 +107,10 @@ it('after a death anywhere in an import, gc removes what is half, and a mount go
   await killEverywhere(async (arranged) => {
     const { there, directory, stage } = arranged
     const isThere = isImported(arranged)
-    await run(there, { verb: 'gc', isDry: false, forget: undefined })
+    await runVerb(there, { verb: 'gc', isDry: false, forget: undefined })
     expect(listImports(there)).toEqual([])
     expect(listVolumes(there)).toHaveLength(isThere ? 1 : 0)
-    await run(there, { verb: 'apply', directory, order: ORDER })
+    await runVerb(there, { verb: 'apply', directory, order: ORDER })
     expect(new Set(Object.values(groups(listTree(stage.fs, directory))))).toEqual(new Set([2000]))
   })
 })
@@ -123,7 +123,7 @@ it('after a death anywhere in an export, there is the whole file or none, and no
     const before = Object.keys(listTree(stage.fs, stage.config.stateDir))
     if (stage.world) stage.world.killAt = n
     const command = { verb: 'journal', action: 'export', target: { directory }, file, isForced: false } as const
-    const died = await run(stage.session(), command).then(
+    const died = await runVerb(stage.session(), command).then(
       () => false,
       (error) => {
         if (error instanceof Killed) return true

@@ -7,7 +7,7 @@ import { healMounts } from '../../src/heal/heal.ts'
 import { isUnwell, type MountState } from '../../src/heal/state.ts'
 import { callLog } from '../../src/log/call-log.ts'
 import { status } from '../../src/operator/actions/status.ts'
-import { mountFindings } from '../../src/operator/doctor/records.ts'
+import { checkMounts } from '../../src/operator/doctor/records.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { mountPlace } from '../../src/store/places.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
@@ -131,7 +131,7 @@ onEveryStage('a job of the CSI server', (open) => {
     const place = mountPlace(session, target).path
     const record = stage.fs.readFileSync(`${place}/record.json`)
     stage.fs.rmSync(`${place}/record.json`)
-    const found = await Array.fromAsync(mountFindings(session))
+    const found = await Array.fromAsync(checkMounts(session))
     stage.fs.writeFileSync(`${place}/record.json`, record)
     expect(found).toContainEqual(
       expect.objectContaining({ level: 'warning', text: expect.stringMatching(`${target}.*mounted without a record`) }),
@@ -223,7 +223,7 @@ onEveryStage('a job of the CSI server', (open) => {
       expect(mounts.map(({ state, reason }) => ({ state, reason }))).toEqual([{ state, reason: found?.reason }])
       const { stats } = (await run({ do: 'stats' })) as { stats: VolumeStats }
       expect(stats.trouble).toBe(isUnwell(state) ? `${state}: ${found?.reason}` : '')
-      const doctor = (await Array.fromAsync(mountFindings(session))).map(({ text }) => text)
+      const doctor = (await Array.fromAsync(checkMounts(session))).map(({ text }) => text)
       const text = `${target} is ${state}: ${found?.reason}`
       expect(doctor.includes(text)).toBe(isUnwell(state))
     })

@@ -6,7 +6,7 @@ import type { CloneRequest } from '../../src/container-mount/clone-request.ts'
 import { releaseClones } from '../../src/container-mount/release.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
 import { status } from '../../src/operator/actions/status.ts'
-import { rootBitFindings } from '../../src/operator/doctor/records.ts'
+import { checkRootBits } from '../../src/operator/doctor/records.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { listRootBits } from '../../src/store/root-bit-record.ts'
 import { UID } from '../container-mount/node.ts'
@@ -212,9 +212,9 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     await mountFor('a', { setGid: 'root' })
     stage.reboot()
     fs.rmSync(`${stage.config.stateDir}/mounts`, { recursive: true })
-    expect([...rootBitFindings(stage.session())]).toMatchObject([{ text: expect.stringContaining('not removed yet') }])
+    expect([...checkRootBits(stage.session())]).toMatchObject([{ text: expect.stringContaining('not removed yet') }])
     await gc(stage.session(), { verb: 'gc', isDry: false, forget: undefined })
-    expect([bit(), listRootBits(stage), [...rootBitFindings(stage.session())]]).toEqual([false, [], []])
+    expect([bit(), listRootBits(stage), [...checkRootBits(stage.session())]]).toEqual([false, [], []])
   })
 
   it('needs a rule: without one the option and the annotation are refused', async () => {
@@ -232,7 +232,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     const { mounts, containers } = await status(stage.session())
     expect(mounts).toMatchObject([{ why: expect.stringContaining('set option "setGid" to "root"') }])
     expect(containers).toMatchObject([{ reason: expect.stringContaining('annotation modekeep/set-gid "root"') }])
-    expect([...rootBitFindings(stage.session())]).toMatchObject([
+    expect([...checkRootBits(stage.session())]).toMatchObject([
       { level: 'warning', text: expect.stringContaining('mapped volumes whose root has no set-gid bit: 2') },
     ])
   })

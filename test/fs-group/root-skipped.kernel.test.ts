@@ -5,7 +5,7 @@ import type { FlexVolumeReply } from '../../src/flexvolume/reply.ts'
 import { answerVolumeCall } from '../../src/flexvolume/volume-call.ts'
 import { callLog } from '../../src/log/call-log.ts'
 import { status } from '../../src/operator/actions/status.ts'
-import { statusLines } from '../../src/operator/verbs/status.ts'
+import { formatStatus } from '../../src/operator/verbs/status.ts'
 import { needed } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -45,7 +45,7 @@ describe.skipIf(!isRoot)(title, () => {
   }
   async function statusOf() {
     const document = await status(stage.session())
-    const text = statusLines(document, 0).map((line) => (typeof line === 'string' ? line : line.text))
+    const text = formatStatus(document, 0).map((line) => (typeof line === 'string' ? line : line.text))
     return { ...document, text: text.join('\n') }
   }
   function changeAll(uid: number, gid: number, mode: number): void {

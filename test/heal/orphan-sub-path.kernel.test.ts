@@ -9,7 +9,7 @@ import { SOCKET } from '../../src/host/host.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
 import { status } from '../../src/operator/actions/status.ts'
-import { mountFindings } from '../../src/operator/doctor/records.ts'
+import { checkMounts } from '../../src/operator/doctor/records.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { kinds } from '../../src/volume/index.ts'
@@ -172,7 +172,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(mountsBelow(pod)).toEqual([])
     const { mounts } = await status(stage.session())
     expect(mounts).toMatchObject([{ state: 'orphaned', reason: expect.stringContaining(inWay) }])
-    const found = await Array.fromAsync(mountFindings(stage.session()))
+    const found = await Array.fromAsync(checkMounts(stage.session()))
     expect(JSON.stringify(found)).toContain(inWay)
     for (const isDry of [true, false]) {
       const items = await collectGarbage(stage.session(), { isDry, forget: undefined }, kubelets())

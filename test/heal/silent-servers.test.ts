@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, openByHand } from '../../src/fs-group/by-hand.ts'
 import { collectGarbage } from '../../src/heal/garbage.ts'
 import { refuseToForget } from '../../src/heal/volume-garbage.ts'
-import { configurationFindings } from '../../src/operator/doctor/configuration.ts'
-import { volumeFindings } from '../../src/operator/doctor/records.ts'
+import { checkConfiguration } from '../../src/operator/doctor/configuration.ts'
+import { checkVolumes } from '../../src/operator/doctor/records.ts'
 import { listVolumes } from '../../src/store/places.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -121,14 +121,14 @@ describe('a server that does not respond', () => {
     hang()
     const warning = (path: string) =>
       expect.objectContaining({ level: 'warning', text: expect.stringContaining(`${path} does not respond`) })
-    const found = await Array.fromAsync(volumeFindings(stage.session()))
+    const found = await Array.fromAsync(checkVolumes(stage.session()))
     expect(found.filter(({ level }) => level !== 'ok')).toEqual([warning(`${share}/data`)])
     expect(found).toContainEqual({ level: 'ok', text: 'volumes on record: 2', remedy: '' })
     stage.fs.symlinkSync(share, `${stage.top}/link`)
     const sources = [`${share}/*`, `${stage.top}/link/*`, `${stage.top}/local/*`]
     const config = { ...stage.config, allow: [{ sources }] }
     const ofRules = await Array.fromAsync(
-      configurationFindings({ ...stage.session(), config }, { file: '/none', faults: [] }),
+      checkConfiguration({ ...stage.session(), config }, { file: '/none', faults: [] }),
     )
     expect(ofRules).toContainEqual(warning(share))
     expect(ofRules).toContainEqual(warning(`${stage.top}/link`))

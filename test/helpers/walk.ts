@@ -1,6 +1,6 @@
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { survey } from '../../src/operator/actions/survey.ts'
+import { surveyOwnership } from '../../src/operator/actions/survey.ts'
 import type { GroupPolicy } from '../../src/ownership/inode/policy.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
@@ -36,7 +36,8 @@ export function planDirectory(walked: Walked, group: number): Promise<WalkReport
   const order = { group, access: 'grant' } as const
   return onTree(
     walked,
-    async (tree, journal) => (await survey(linuxHost.inodes, tree, { do: 'own', policy: order }, journal)).report,
+    async (tree, journal) =>
+      (await surveyOwnership(linuxHost.inodes, tree, { do: 'own', policy: order }, journal)).report,
   )
 }
 

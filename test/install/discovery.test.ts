@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { kubelets } from '../../src/operator/kubelet/discovery.ts'
+import { findKubelets } from '../../src/operator/kubelet/discovery.ts'
 import { BINARY, fakeProc, makeWorld, missing, needing, pluginDir, put, runHere, standIn, type World } from './world.ts'
 
 const byDefault = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
@@ -148,7 +148,7 @@ describe('the plugin directory', () => {
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(stdout).toContain(`plugin dir  ${world.root}${found} (`)
     // What doctor says is the same.
-    const theirs = kubelets(linuxHost.files, world.proc, world.root).map(({ directory }) => directory)
+    const theirs = findKubelets(linuxHost.files, world.proc, world.root).map(({ directory }) => directory)
     expect([...new Set(theirs)]).toEqual([found])
   })
 })

@@ -2,7 +2,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
-import { verbForm } from '../../src/operator/verbs/index.ts'
+import { getVerbForm } from '../../src/operator/verbs/index.ts'
 import {
   BINARY,
   install,
@@ -46,7 +46,7 @@ describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('instal
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(stdout).toContain('Examples:')
     expect(stdout).toContain('--uninstall')
-    const options = Object.keys(verbForm('install').options).map((name) => `--${name}`)
+    const options = Object.keys(getVerbForm('install').options).map((name) => `--${name}`)
     expect(stdout.match(/(?<=^ {2}(?:-\w, )?)--[a-z0-9-]+/gm)?.sort()).toEqual(options.sort())
     const removing = await run(['--help', '--uninstall'], { shell })
     expect(removing.stdout).toMatch(/^modekeep uninstall/)

@@ -3,10 +3,10 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { mount } from '../../src/mount/mount.ts'
 import type { PlanDocument } from '../../src/operator/actions/apply.ts'
 import type { StatusDocument } from '../../src/operator/actions/status.ts'
-import { submountFindings } from '../../src/operator/doctor/records.ts'
+import { checkHiddenMounts } from '../../src/operator/doctor/records.ts'
 import { render } from '../../src/operator/text/output.ts'
-import { run } from '../../src/operator/verbs/index.ts'
-import { statusLines } from '../../src/operator/verbs/status.ts'
+import { runVerb } from '../../src/operator/verbs/index.ts'
+import { formatStatus } from '../../src/operator/verbs/status.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
@@ -45,7 +45,7 @@ onKernelStages('a mount inside of the source', (open) => {
     const request = readRequest(directory, JSON.stringify({ source, ...options }), stage.config, kinds)
     return (await mount(stage.session(), request)).hiddenSubmounts
   }
-  const status = async () => (await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
+  const status = async () => (await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
   const seen = (pod: string) => stage.fs.readdirSync(`${stage.podDirectory(pod)}/disk`)
   const includeRules = (...rules: object[]) => {
     stage.config = { ...stage.config, allow: rules }
@@ -88,22 +88,24 @@ onKernelStages('a mount inside of the source', (open) => {
   it('is reported by status, doctor and plan, also if it came later', async () => {
     await call('a')
     expect((await status()).mounts).toMatchObject([{ hiddenSubmounts: null }])
-    expect([...submountFindings(stage.session())]).toEqual([])
+    expect([...checkHiddenMounts(stage.session())]).toEqual([])
     const path = mountDisk()
     const hidden = { count: 1, examples: [path] }
     expect((await status()).mounts).toMatchObject([{ state: 'healthy', hiddenSubmounts: hidden }])
-    expect(render(statusLines(await status(), Date.now()), false)).toContain(
+    expect(render(formatStatus(await status(), Date.now()), false)).toContain(
       `mounts inside of its source are hidden from the pod: "${path}"`,
     )
-    expect([...submountFindings(stage.session())]).toMatchObject([
+    expect([...checkHiddenMounts(stage.session())]).toMatchObject([
       { level: 'warning', text: expect.stringContaining(path) },
     ])
     const order = { group: 2000, access: 'keep', policy: 'Always' } as const
-    const plan = (await run(stage.session(), { verb: 'plan', directory: source, order })) as PlanDocument
+    const plan = (await runVerb(stage.session(), { verb: 'plan', directory: source, order })) as PlanDocument
     expect(plan.submounts).toEqual(hidden)
     await stage.unmount('a')
     await call('a', { submounts: 'hide' })
-    expect([...submountFindings(stage.session())]).toMatchObject([{ level: 'ok', text: expect.stringContaining(path) }])
+    expect([...checkHiddenMounts(stage.session())]).toMatchObject([
+      { level: 'ok', text: expect.stringContaining(path) },
+    ])
   })
 
   it('does not count if it is of kubelet or modekeep', async () => {

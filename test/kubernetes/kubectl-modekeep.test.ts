@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { StatusDocument } from '../../src/operator/actions/status.ts'
-import { jsonDocument } from '../../src/operator/text/output.ts'
+import { formatJsonDocument } from '../../src/operator/text/output.ts'
 import { VERB_NAMES } from '../../src/operator/verbs/index.ts'
 import { PLUGIN, RECORDING } from './fake-kubectl.ts'
 
@@ -88,7 +88,7 @@ const volume = (
 })
 
 const status = (more: Partial<StatusDocument>): string =>
-  jsonDocument<StatusDocument>({
+  formatJsonDocument<StatusDocument>({
     verb: 'status',
     mounts: [],
     volumes: [],
@@ -258,7 +258,7 @@ describe('kubectl modekeep', () => {
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
     const finding = (level: string, text: string, remedy: string) => ({ area: 'state', level, text, remedy })
     const document = (findings: object[], faults: number) =>
-      jsonDocument({ verb: 'doctor', findings, ok: 1, warnings: 0, faults })
+      formatJsonDocument({ verb: 'doctor', findings, ok: 1, warnings: 0, faults })
     give('mk-a.doctor', document([finding('ok', 'fine', '')], 0))
     give('mk-b.doctor', document([finding('ok', 'fine', ''), finding('fault', 'it is full', 'make room')], 1))
     give('mk-b.doctor.status', '1')
@@ -276,7 +276,7 @@ node-2, state: fault: it is full
 
   it('tells what a node refused', () => {
     pods(['node-1', 'mk-a'])
-    give('mk-a.status', jsonDocument({ verb: 'error', error: 'the configuration is wrong: mend it' }))
+    give('mk-a.status', formatJsonDocument({ verb: 'error', error: 'the configuration is wrong: mend it' }))
     give('mk-a.status.status', '1')
     expect(call(['status'])).toMatchObject({
       status: 1,
@@ -288,7 +288,7 @@ node-2, state: fault: it is full
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
     const nothing = 'nothing of "a/b" is mounted or recorded on this node: "modekeep status" lists what is'
     for (const pod of ['mk-a', 'mk-b']) {
-      give(`${pod}.status`, jsonDocument({ verb: 'error', error: nothing }))
+      give(`${pod}.status`, formatJsonDocument({ verb: 'error', error: nothing }))
       give(`${pod}.status.status`, '1')
     }
     expect(call(['status', 'a/b'])).toMatchObject({
@@ -310,8 +310,8 @@ node-2, state: fault: it is full
     ['half a document', status({ mounts: [mount('a/b')] }).slice(0, -20)],
     ['a document in another language', '<html>502 Bad Gateway</html>\n'],
     ['a word', 'null\n'],
-    ['another document', jsonDocument({ verb: 'version', version: '1' })],
-    ['a document without what is asked for', jsonDocument({ verb: 'status' })],
+    ['another document', formatJsonDocument({ verb: 'version', version: '1' })],
+    ['a document without what is asked for', formatJsonDocument({ verb: 'status' })],
     ['a document that is closed otherwise', '{"apiVersion":"modekeep/v1","kind":"Status","mounts":[}]\n'],
     ['two documents', status({}) + status({})],
   ])('ends with 3 and names the node whose answer is %s', (_what, text) => {

@@ -4,17 +4,21 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
-import { BOUNDS, serveHealth } from '../../driver/health-server.ts'
+import { HEALTH_SERVER_LIMITS, serveHealth } from '../../driver/health-server.ts'
 
 // Each test shortens what it waits for.
-async function served(metrics: () => Promise<string>, bounds: Partial<typeof BOUNDS> = {}) {
+async function served(metrics: () => Promise<string>, bounds: Partial<typeof HEALTH_SERVER_LIMITS> = {}) {
   const free = createServer().listen(0, '127.0.0.1')
   await once(free, 'listening')
   const { port } = free.address() as AddressInfo
   free.close()
   await once(free, 'close')
   const where = { address: '127.0.0.1', port }
-  const server = await serveHealth(where, { notReady: () => undefined, metrics }, { ...BOUNDS, ...bounds })
+  const server = await serveHealth(
+    where,
+    { notReady: () => undefined, metrics },
+    { ...HEALTH_SERVER_LIMITS, ...bounds },
+  )
   const sockets: Socket[] = []
   onTestFinished(() => {
     server[Symbol.dispose]()

@@ -7,7 +7,7 @@ import { refuseOfSystem } from '../../src/fs-group/system-directory.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { parseCommand } from '../../src/operator/verbs/command.ts'
-import { type CommandOf, run } from '../../src/operator/verbs/index.ts'
+import { type CommandOf, runVerb } from '../../src/operator/verbs/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
 import type { Session } from '../../src/store/session.ts'
@@ -127,9 +127,9 @@ describe.skipIf(why !== '')(`a directory that a person names${why}`, () => {
       const words = ['--fsgroup', '2000', directory]
       const apply = parseCommand(['apply', ...words], () => '/') as CommandOf<'apply'>
       const plan = parseCommand(['plan', ...words], () => '/') as CommandOf<'plan'>
-      await expect(run(node.session, apply)).rejects.toThrow(/holds modekeep's (log|configuration) "/)
-      expect(await run(node.session, plan)).toMatchObject({ refusal: expect.stringContaining("holds modekeep's") })
-      expect(await run(node.session, { ...apply, isSure: true })).toMatchObject({ walked: true })
+      await expect(runVerb(node.session, apply)).rejects.toThrow(/holds modekeep's (log|configuration) "/)
+      expect(await runVerb(node.session, plan)).toMatchObject({ refusal: expect.stringContaining("holds modekeep's") })
+      expect(await runVerb(node.session, { ...apply, isSure: true })).toMatchObject({ walked: true })
     }
   })
 

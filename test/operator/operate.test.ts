@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { operate, type World } from '../../src/operator/operate.ts'
+import type { OperatorContext } from '../../src/operator/context.ts'
+import { operate } from '../../src/operator/operate.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
 
@@ -16,13 +17,13 @@ beforeEach(() => {
   interrupt = () => {}
 })
 
-const world = (argv: string[], more: Partial<World> = {}): World => ({
+const world = (argv: string[], more: Partial<OperatorContext> = {}): OperatorContext => ({
   argv,
   env: {},
   versions: { version: '1.2.3', node: '26.0.0', arch: 'x64' },
   host: stage.host,
   fs: stage.fs,
-  diagnosis: {} as World['diagnosis'],
+  diagnosis: {} as OperatorContext['diagnosis'],
   executable: undefined,
   isRoot: true,
   write: (text, to) => {
@@ -52,7 +53,7 @@ const world = (argv: string[], more: Partial<World> = {}): World => ({
   runNri: async () => 8,
   ...more,
 })
-const call = (argv: string[], more?: Partial<World>) => operate(world(argv, more))
+const call = (argv: string[], more?: Partial<OperatorContext>) => operate(world(argv, more))
 
 describe('a verb given by hand', () => {
   it('has its results on stdout, a line in the log, and status 0', async () => {
@@ -130,7 +131,7 @@ describe('a verb given by hand', () => {
 
   it('has colour on a terminal, unless that is not wanted', async () => {
     const isTerminal = (stream: 1 | 2) => stream === 1
-    const colour = async (env: World['env']) => {
+    const colour = async (env: OperatorContext['env']) => {
       streams[1] = ''
       await call(['restore', directory, '--dry-run'], { env, isTerminal })
       await call(['gc', '--dry-run'], { env, isTerminal })

@@ -9,12 +9,12 @@ import type { Session } from '../../store/session.ts'
 import { refuseOtherDisk } from '../../store/volume-disk.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
 import { findMountsInside, type HiddenMounts } from './hidden-mounts.ts'
-import { type LastWalk, lastWalk } from './last-walk.ts'
-import { type Difference, type KubeletCounts, kubeletSkips, surveyVolume } from './survey.ts'
-import { expectInodes, readableJournal, walkUnderWay } from './volume.ts'
+import { extractLastWalk, type LastWalk } from './last-walk.ts'
+import { type Difference, isSkippedByKubelet, type KubeletCounts, surveyVolume } from './survey.ts'
+import { announceInodeCount, openReadableJournal, readRunningWalk } from './volume.ts'
 
 /** What a directory is to be given. */
-export interface OrderCommand<Verb> {
+export interface ApplyGroupCommand<Verb> {
   verb: Verb
   directory: string
   order: ByHandOrder
@@ -23,7 +23,7 @@ export interface OrderCommand<Verb> {
 }
 
 /** What was asked. Modes in documents are decimal numbers of permission bits. */
-interface OrderDocument<Verb> {
+interface ApplyGroupDocument<Verb> {
   verb: Verb
   directory: string
   /** Names the volume across reboots and paths. */
@@ -33,14 +33,14 @@ interface OrderDocument<Verb> {
   policy: 'OnRootMismatch' | 'Always'
 }
 
-export interface ApplyDocument extends OrderDocument<'apply'> {
+export interface ApplyDocument extends ApplyGroupDocument<'apply'> {
   /** False: the root has the group already and the policy is OnRootMismatch. */
   walked: boolean
   report: WalkReport
 }
 
 /** Gives a directory to a group, as a pod's mount does. */
-export async function apply(session: Session, command: OrderCommand<'apply'>): Promise<ApplyDocument> {
+export async function apply(session: Session, command: ApplyGroupCommand<'apply'>): Promise<ApplyDocument> {
   const { verb, directory, order } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, mountFlags([], false))
@@ -48,14 +48,15 @@ export async function apply(session: Session, command: OrderCommand<'apply'>): P
   refuseOfKernel(opened)
   refuseOfSystem(session.host, directory, command.isSure)
   refuseOwnFile(opened, command.isSure)
-  if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order))) await expectInodes(session, opened)
+  if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order)))
+    await announceInodeCount(session, opened)
   const report = await applyByHand(session, opened, order)
   const { group, access: groupAccess, policy } = order
   const asked = { verb, directory, volume: opened.volume, group, groupAccess, policy }
   return { ...asked, walked: report !== undefined, report: report ?? createReport() }
 }
 
-export interface PlanDocument extends OrderDocument<'plan'> {
+export interface PlanDocument extends ApplyGroupDocument<'plan'> {
   /** Whether `apply` would walk; where it would not, all counts of `report` are 0. */
   walks: boolean
   /** Why `apply` would be refused now. */
@@ -81,7 +82,7 @@ export interface PlanDocument extends OrderDocument<'plan'> {
  * Says what `apply` would do, and what kubelet would. The tree is looked at through a read-only mount of its own, no
  * lock is held and nothing of the volume or its records is changed.
  */
-export async function plan(session: Session, command: OrderCommand<'plan'>): Promise<PlanDocument> {
+export async function plan(session: Session, command: ApplyGroupCommand<'plan'>): Promise<PlanDocument> {
   const { verb, directory, order } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, mountFlags(['noatime'], true))
@@ -91,9 +92,9 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
   const { group, access: groupAccess, policy } = order
   const root = inodes.stat(tree)
   const walks = needsWalk(session, tree, orderFor(opened, order))
-  const walk = walkUnderWay(session, volume)
+  const walk = readRunningWalk(session, volume)
   const record = volumeRecords.readUnlessDamaged(session, volume)
-  using journal = readableJournal(session, volume)
+  using journal = openReadableJournal(session, volume)
   const seen = await surveyVolume(session, opened, { do: 'own', policy: order }, journal)
   const { report, widened, differences } = walks ? seen : { report: createReport(), widened: 0, differences: [] }
   const refuse = () => {
@@ -102,13 +103,13 @@ export async function plan(session: Session, command: OrderCommand<'plan'>): Pro
     refuseOthers(session, orderFor(opened, order), root.device)
     refuseOtherDisk(session, volume, tree)
   }
-  const kubeletWalks = policy === 'Always' || !kubeletSkips(root, group)
+  const kubeletWalks = policy === 'Always' || !isSkippedByKubelet(root, group)
   return {
     ...{ verb, directory, volume, group, groupAccess, policy, walks },
     refusal: refusalOf(refuse) ?? null,
     busy: walk !== null,
     underWay: walk && walk.pid !== null ? { visited: walk.visited, changed: walk.changed } : null,
-    recorded: record ? lastWalk(record) : null,
+    recorded: record ? extractLastWalk(record) : null,
     report,
     widened,
     submounts: findMountsInside(session, directory) ?? null,

@@ -41,7 +41,7 @@ export interface ContainerFinding
 }
 
 /** What no heal can repair of the containers that may run. */
-export function unwellContainers(store: Store): ContainerFinding[] {
+export function findContainerProblems(store: Store): ContainerFinding[] {
   const away = whyNotAsked(runningPlugin(store))
   const isThere = containersSeen(store)
   return listContainers(store).flatMap(({ container, record, problem }): ContainerFinding[] => {
@@ -51,32 +51,33 @@ export function unwellContainers(store: Store): ContainerFinding[] {
       return [{ container, ...about, state: 'unreadable', action: 'none', remedy: '"modekeep doctor" says what to do' }]
     }
     if (record === undefined || !mayRun(store, record)) return []
-    return volumesOf(record).flatMap(({ name, pod, volume, group, state, reason }): ContainerFinding[] => {
+    return toContainerStatuses(record).flatMap(({ name, pod, volume, group, state, reason }): ContainerFinding[] => {
       if (state !== 'without') return []
-      const remedy = remedyFor(record.pod, away)
+      const remedy = formatContainerRemedy(record.pod, away)
       return [{ container, name, pod, volume, group, reason, state, action: 'none', remedy }]
     })
   })
 }
 
-function remedyFor({ namespace, name }: ContainerRecord['pod'], away: string | undefined): string {
+function formatContainerRemedy({ namespace, name }: ContainerRecord['pod'], away: string | undefined): string {
   const anew = `kubectl delete pod ${name} --namespace ${namespace}, so that its containers are created anew`
   return away === undefined ? anew : `${away}; then ${anew}`
 }
 
 /** Every volume that the container runtime's plugin was asked for, of containers that may still be there. */
-export function statusOfContainers(store: Store): ContainerStatus[] {
+export function readContainerStatuses(store: Store): ContainerStatus[] {
   const isThere = containersSeen(store)
   return listContainers(store).flatMap(({ container, record, problem }) => {
-    if (problem !== undefined) return isThere(container) ? [{ ...UNKNOWN, container, reason: problem.message }] : []
-    return record === undefined || !mayRun(store, record) ? [] : volumesOf(record)
+    if (problem !== undefined)
+      return isThere(container) ? [{ ...UNREADABLE_CONTAINER, container, reason: problem.message }] : []
+    return record === undefined || !mayRun(store, record) ? [] : toContainerStatuses(record)
   })
 }
 
-const PLAIN_ROOT =
+const NO_SET_GID_REASON =
   'its root has no set-gid bit, so what root creates there does not get the group: write annotation modekeep/set-gid "root" (a rule of "map" has to permit it), or run "chmod g+s" for the root on the node'
 
-const UNKNOWN: Omit<ContainerStatus, 'container' | 'reason'> = {
+const UNREADABLE_CONTAINER: Omit<ContainerStatus, 'container' | 'reason'> = {
   name: '',
   pod: '',
   volume: '',
@@ -89,7 +90,7 @@ const UNKNOWN: Omit<ContainerStatus, 'container' | 'reason'> = {
   since: null,
 }
 
-function volumesOf({
+function toContainerStatuses({
   container,
   containerName,
   pod,
@@ -109,7 +110,7 @@ function volumesOf({
     group: to ?? null,
     isMember: isMember ?? null,
     state: why !== undefined ? 'without' : state === 'created' ? 'created' : 'mapped',
-    reason: why ?? (hasPlainRoot ? PLAIN_ROOT : ''),
+    reason: why ?? (hasPlainRoot ? NO_SET_GID_REASON : ''),
     since: new Date(at).toISOString(),
   }))
 }

@@ -6,7 +6,7 @@ import { Refusal } from '../../refusal/refusal.ts'
 import { listContainers } from '../../store/container-record.ts'
 import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
-import { volumeNamed } from './target.ts'
+import { resolveVolumeName } from './target.ts'
 
 /** @property forget a volume to be given up, or the beginning of its name */
 export interface GcCommand {
@@ -23,12 +23,12 @@ export interface GcDocument {
 
 /** Removes what is not needed any more from the state directory, or says what it would remove. */
 export async function gc(session: Session, { isDry, forget: word }: GcCommand): Promise<GcDocument> {
-  const forget = word === undefined ? undefined : volumeNamed(session, word, listVolumes(session))
+  const forget = word === undefined ? undefined : resolveVolumeName(session, word, listVolumes(session))
   if (word !== undefined && forget === undefined) {
     throw new Refusal(`nothing is recorded of volume ${word}: "modekeep status" names those that are`)
   }
   if (forget !== undefined) await refuseToForget(session, forget)
-  const items = [...(await collectGarbage(session, { isDry, forget })), ...collectContainers(session, isDry)]
+  const items = [...(await collectGarbage(session, { isDry, forget })), ...collectContainerGarbage(session, isDry)]
   if (!isDry) await restoreRootBits(session)
   const removed = items.filter(({ action }) => action === 'removed').map(({ kind, name }) => `${kind} ${name}`)
   session.note({ removed })
@@ -36,7 +36,7 @@ export async function gc(session: Session, { isDry, forget: word }: GcCommand): 
 }
 
 /** What the plugin of the container runtime has left: it does the same whenever it connects. */
-function collectContainers(session: Session, isDry: boolean): GarbageItem[] {
+function collectContainerGarbage(session: Session, isDry: boolean): GarbageItem[] {
   const reason = 'its pod is gone, or it has long had time to start'
   const removed = reconcileContainers(session, undefined, isDry)
   const kept = listContainers(session).flatMap(({ container: name, problem }): GarbageItem[] =>

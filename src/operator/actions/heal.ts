@@ -15,21 +15,21 @@ import { messageOf, quoted, Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
 import { stagedProcesses } from '../../volume/kind/staged.ts'
-import { type ContainerFinding, unwellContainers } from './containers.ts'
-import type { Listening, ServeHealth } from './health.ts'
+import { type ContainerFinding, findContainerProblems } from './containers.ts'
+import type { HealthEndpoint, ServeHealth } from './health.ts'
 
 /** Milliseconds. A daemon may have died before it was known: until its last thread ends its mount looks healthy. */
-const SETTLING = 3000
+const SETTLING_MS = 3000
 
 /** Milliseconds, that a watch waits for one repair before it looks at other mounts again. */
-const PATIENCE = 1000
+const REPAIR_PATIENCE_MS = 1000
 
 /** @property kubelet where kubelet keeps its pods, if its own subPath mounts are to be repaired too */
 export interface HealCommand {
   verb: 'heal'
   isDry: boolean
   isWatching: boolean
-  listen: Listening | undefined
+  listen: HealthEndpoint | undefined
   kubelet: string | undefined
 }
 
@@ -45,7 +45,7 @@ export interface HealDocument {
 }
 
 /** Repairs the mounts on this node, or says what it would do. */
-export function heal(session: Session, command: HealCommand): Promise<HealDocument> {
+export function healNode(session: Session, command: HealCommand): Promise<HealDocument> {
   return healOnce(session, command, new Kubelets())
 }
 
@@ -61,9 +61,9 @@ async function healOnce(
   if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
     throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
   }
-  const mounts = await healMounts(session, isDry, isWatching ? PATIENCE : undefined, kubelets)
+  const mounts = await healMounts(session, isDry, isWatching ? REPAIR_PATIENCE_MS : undefined, kubelets)
   const subPaths = await healSubPathsIsolated(session, kubelet, { dryRun: isDry })
-  const containers = unwellContainers(session)
+  const containers = findContainerProblems(session)
   session.note({
     found: mounts.filter(({ state }) => isUnwell(state)),
     subPaths,
@@ -73,12 +73,15 @@ async function healOnce(
 }
 
 /** Calls a heal after every change on the node until it is told to end. */
-export type Watch = (heal: Heal, told: Pick<WatchOptions, 'failed'> & { warn(message: string): void }) => Promise<void>
+export type WatchNode = (
+  heal: Heal,
+  told: Pick<WatchOptions, 'failed'> & { warn(message: string): void },
+) => Promise<void>
 
-interface Surroundings {
+interface HealContext {
   /** For the log. */
   fs: typeof NodeFs
-  watch: Watch
+  watch: WatchNode
   /** The node's configuration as it is at each heal; throws while it is faulty. */
   configNow(): Promise<NodeConfig>
   /** Prints what a heal found. */
@@ -92,7 +95,7 @@ interface Surroundings {
 export async function keepHealing(
   session: Session,
   order: HealCommand,
-  { fs, watch, configNow, tell, serveHealth, metrics }: Surroundings,
+  { fs, watch, configNow, tell, serveHealth, metrics }: HealContext,
 ): Promise<void> {
   let { config } = session
   // What each heal warns of is not written each time.
@@ -113,11 +116,11 @@ export async function keepHealing(
     const document = await healOnce(hearing, order, kubelets)
     const { mounts, subPaths, containers } = document
     const others = containers.map(({ pod, name, volume, state, reason }) => ({ pod, name, volume, state, reason }))
-    const news = toCompare([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
+    const news = normalizeForComparison([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
     // The same may have to be repaired again and again: then it is told each time.
     const hasDone = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
     if (hasDone) lastDone = performance.now()
-    if (hasDone || (news !== lastTold && news !== NO_NEWS)) {
+    if (hasDone || (news !== lastTold && news !== NO_FINDINGS)) {
       log.end('Success')
       tell(document)
     } else if (lastTold === undefined) tell(document)
@@ -141,12 +144,12 @@ export async function keepHealing(
           return state === 'unknown' && reason !== LOST.reason
         }),
       daemons: [...before, ...daemons()],
-      isUnsettled: isUndone || performance.now() - lastDone < SETTLING,
+      isUnsettled: isUndone || performance.now() - lastDone < SETTLING_MS,
     }
   }
   const failed = (error: unknown) => {
     notReady = messageOf(error)
-    const failure = toCompare(String(error))
+    const failure = normalizeForComparison(String(error))
     if (failure !== lastFailure) newLog().end('Failure', error)
     lastFailure = failure
   }
@@ -156,9 +159,9 @@ export async function keepHealing(
   await watch(healNow, { warn: (message) => newLog().warn(message), failed })
 }
 
-const NO_NEWS = '[[],[],[]]'
+const NO_FINDINGS = '[[],[],[]]'
 
 /** Without times, process ids and the like: the same trouble is no news. */
-function toCompare(told: unknown): string {
+function normalizeForComparison(told: unknown): string {
   return JSON.stringify(told).replaceAll(/\d+/g, '0')
 }

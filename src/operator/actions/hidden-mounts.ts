@@ -15,7 +15,7 @@ export interface HiddenMounts {
   examples: string[]
 }
 
-const MOST_EXAMPLES = 3
+const MAX_EXAMPLES = 3
 
 /**
  * Finds the mounts inside of the sources of recorded mounts that their pods do not see, also those that came later. The
@@ -55,7 +55,7 @@ export function findMountsInside(session: Session, directory: string): HiddenMou
 }
 
 function summarize(rows: readonly MountRow[]): HiddenMounts {
-  return { count: rows.length, examples: rows.slice(0, MOST_EXAMPLES).map(({ mountPoint }) => mountPoint) }
+  return { count: rows.length, examples: rows.slice(0, MAX_EXAMPLES).map(({ mountPoint }) => mountPoint) }
 }
 
 /** Names the first few mount points, and how many more there are. */

@@ -1,5 +1,5 @@
 import type { JournalHeader } from '../../store/exported-journal.ts'
-import { type LastWalk, lastWalk } from './last-walk.ts'
+import { extractLastWalk, type LastWalk } from './last-walk.ts'
 
 export interface JournalDocument {
   verb: 'journal'
@@ -21,18 +21,18 @@ export interface JournalDocument {
   bytes: number
 }
 
-export function recordedOf({ record }: Pick<JournalHeader, 'record'>): JournalDocument['recorded'] {
-  return record && lastWalk(record)
+export function extractRecordedWalk({ record }: Pick<JournalHeader, 'record'>): JournalDocument['recorded'] {
+  return record && extractLastWalk(record)
 }
 
-const EACH = 4 << 20
+const YIELD_INTERVAL_BYTES = 4 << 20
 
 /** Gives way to other events, Ctrl-C among them, every few megabytes. */
-export function pacer(): (bytes: number) => Promise<void> {
+export function createPacer(): (bytes: number) => Promise<void> {
   let since = 0
   return async (bytes) => {
     since += bytes
-    if (since < EACH) return
+    if (since < YIELD_INTERVAL_BYTES) return
     since = 0
     await new Promise((resolve) => setImmediate(resolve))
   }

@@ -11,20 +11,20 @@ import { hasJournal, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { A_DIRECTORY, openNodeBy } from '../../volume/kind/source-path.ts'
 import type { Caller } from './caller.ts'
-import { type JournalDocument, pacer, recordedOf } from './journal-document.ts'
-import { findTarget, type Target } from './target.ts'
+import { createPacer, extractRecordedWalk, type JournalDocument } from './journal-document.ts'
+import { resolveTarget, type TargetOperand } from './target.ts'
 
 /** @property file absolute, or '-' for stdout; isForced: what has that name is replaced */
 export interface ExportCommand {
   verb: 'journal'
   action: 'export'
-  target: Target
+  target: TargetOperand
   file: string
   isForced: boolean
 }
 
 /** What is on record of a volume at one moment. */
-interface Recorded {
+interface VolumeSnapshot {
   record: VolumeRecord | undefined
   journal: JournalSnapshot
   busy: boolean
@@ -38,9 +38,9 @@ export async function exportJournal(
 ): Promise<JournalDocument> {
   session.note({ action: 'export', file })
   refuseOutput(session, file, isForced, caller)
-  const found = await findTarget(session, target)
-  const volume = 'volume' in found ? found.volume : await recordedAt(session, found.directory)
-  const { record = null, journal, busy } = openRecorded(session, volume)
+  const resolved = await resolveTarget(session, target)
+  const volume = 'volume' in resolved ? resolved.volume : await findRecordedVolume(session, resolved.directory)
+  const { record = null, journal, busy } = openVolumeSnapshot(session, volume)
   using _ = journal
   const header = {
     modekeep: caller.version,
@@ -52,7 +52,7 @@ export async function exportJournal(
     batches: journal.batches,
     bytes: journal.bytes,
   }
-  const bytes = await write(session, exportedBytes(header, journal.rows()), { file, isForced }, caller)
+  const bytes = await writePieces(session, exportedBytes(header, journal.rows()), { file, isForced }, caller)
   session.note({ volume, bytes })
   return {
     verb: 'journal',
@@ -63,7 +63,7 @@ export async function exportJournal(
     isDry: false,
     outcome: 'exported',
     refusal: null,
-    recorded: recordedOf(header),
+    recorded: extractRecordedWalk(header),
     busy,
     bytes,
   }
@@ -82,7 +82,7 @@ function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTe
 }
 
 /** Of the names that a directory has as a volume, the one of which something is on record. */
-async function recordedAt(session: Session, directory: string): Promise<string> {
+async function findRecordedVolume(session: Session, directory: string): Promise<string> {
   const wanted = { ...A_DIRECTORY, what: 'directory' }
   const { handle } = await openNodeBy(pathLookups(session), session.host, directory, wanted)
   using _ = closing(session.host.inodes, handle)
@@ -94,7 +94,7 @@ async function recordedAt(session: Session, directory: string): Promise<string> 
   )
 }
 
-function openRecorded(session: Session, volume: string): Recorded {
+function openVolumeSnapshot(session: Session, volume: string): VolumeSnapshot {
   const look = () => {
     const record = volumeRecords.readUnlessDamaged(session, volume)
     if (record === undefined && volumeRecords.has(session, volume)) {
@@ -112,13 +112,13 @@ function openRecorded(session: Session, volume: string): Recorded {
   return { record: record && busy ? { ...record, complete: false } : record, journal, busy }
 }
 
-function explainStdout(error: unknown): never {
+function throwStdoutError(error: unknown): never {
   const code = errorCode(error)
   throw code === undefined ? error : new FileError('write to', 'stdout', code, error as Error)
 }
 
 /** @returns how many bytes there were */
-async function write(
+async function writePieces(
   { host }: Session,
   pieces: Iterable<Uint8Array>,
   { file, isForced }: Pick<ExportCommand, 'file' | 'isForced'>,
@@ -127,7 +127,7 @@ async function write(
   let bytes = 0
   if (file === '-') {
     for (const piece of pieces) {
-      await write(piece).catch(explainStdout)
+      await write(piece).catch(throwStdoutError)
       bytes += piece.length
     }
     return bytes
@@ -137,7 +137,7 @@ async function write(
   const remove = () => made[Symbol.dispose]()
   interrupted.addEventListener('abort', remove)
   listening.defer(() => interrupted.removeEventListener('abort', remove))
-  const pace = pacer()
+  const pace = createPacer()
   for (const piece of pieces) {
     made.write(piece)
     bytes += piece.length

@@ -12,7 +12,7 @@ import { difference, diskOf, diskUnder, textOfDisk, toRecordedDisk } from '../..
 import { openJournalForReading, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { A_DIRECTORY, openNodeBy } from '../../volume/kind/source-path.ts'
-import { type JournalDocument, pacer, recordedOf } from './journal-document.ts'
+import { createPacer, extractRecordedWalk, type JournalDocument } from './journal-document.ts'
 
 /** @property file and `at` absolute; at: where the volume is, where that is not where it was */
 export interface ImportCommand {
@@ -39,37 +39,41 @@ export async function importJournal(
   }
   const exported = readExportedJournal(file, path)
   const { header } = exported
-  const pace = pacer()
+  const pace = createPacer()
   for (const { bytes } of exported.rows()) await pace(bytes.length)
   const { volume } = header
   session.note({ volume })
-  const source = await directoryOf(session, exported, at)
+  const source = await resolveVolumeDirectory(session, exported, at)
   session.note({ source })
   const about = { verb: 'journal', action: 'import', file: path, volume, source, isDry, busy: false } as const
-  const document = { ...about, recorded: recordedOf(header), bytes: file.size }
+  const document = { ...about, recorded: extractRecordedWalk(header), bytes: file.size }
   if (header.bytes > session.config.stateQuota) {
     throw new Refusal(
       `the journal of volume ${volume} has ${header.bytes} bytes, and "stateQuota" of the configuration is ${session.config.stateQuota}: raise that`,
     )
   }
-  const here = whatIsHere(session, exported)
+  const here = compareWithRecords(session, exported)
   if (here === 'same') return { ...document, outcome: 'already here', refusal: null }
   if (isDry)
-    return { ...document, outcome: 'would import', refusal: here === 'nothing' ? null : refusalFor(here, volume) }
-  if (here === 'other') throw new Refusal(refusalFor(here, volume))
+    return {
+      ...document,
+      outcome: 'would import',
+      refusal: here === 'nothing' ? null : formatImportRefusal(here, volume),
+    }
+  if (here === 'other') throw new Refusal(formatImportRefusal(here, volume))
   using stage = ImportStage.tryOpen(session, volume)
   if (stage === undefined) {
     throw new Refusal(`another import of volume ${volume} is under way: call this again when that has ended`)
   }
   // Only now there is a state directory, whose disk may be the volume's.
-  const disk = toRecordedDisk(await diskAt(session, exported, source))
-  await stage.write(header.record === null ? undefined : recordAt(header.record, source, disk), {
+  const disk = toRecordedDisk(await identifyDiskAt(session, exported, source))
+  await stage.write(header.record === null ? undefined : relocateRecord(header.record, source, disk), {
     rows: exported.rows(),
     unsettled: header.unsettled.map(BigInt),
     disk: disk && textOfDisk(disk),
   })
   const outcome = await stage.publish()
-  if (outcome !== 'published') throw new Refusal(refusalFor(outcome === 'busy' ? 'busy' : 'other', volume))
+  if (outcome !== 'published') throw new Refusal(formatImportRefusal(outcome === 'busy' ? 'busy' : 'other', volume))
   return { ...document, outcome: 'imported', refusal: null }
 }
 
@@ -78,10 +82,14 @@ export async function importJournal(
  * @throws {Refusal} where it is not found: the records would be of inodes that are not here; where it is found on
  * another disk, and nobody has named the directory: a pod can make one whose content has the same name
  */
-async function directoryOf(session: Session, exported: ExportedJournal, at: string | undefined): Promise<string> {
-  const source = at ?? (await placeOf(session, exported))
-  const disk = await diskAt(session, exported, source)
-  const other = at === undefined ? difference(exported.header.volume, diskIn(exported), disk) : undefined
+async function resolveVolumeDirectory(
+  session: Session,
+  exported: ExportedJournal,
+  at: string | undefined,
+): Promise<string> {
+  const source = at ?? (await findVolumeDirectory(session, exported))
+  const disk = await identifyDiskAt(session, exported, source)
+  const other = at === undefined ? difference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
   if (other === undefined) return source
   throw new Refusal(`${other}: if ${quoted(source)} is the one that is meant, name it with --at`)
 }
@@ -90,7 +98,7 @@ async function directoryOf(session: Session, exported: ExportedJournal, at: stri
  * What the volume lies on here: what another node knows of its disk may be true there alone.
  * @throws {Refusal} where the directory is another volume, or does not respond
  */
-async function diskAt(
+async function identifyDiskAt(
   session: Session,
   { header }: ExportedJournal,
   directory: string,
@@ -107,34 +115,38 @@ async function diskAt(
   )
 }
 
-function diskIn({ header: { record, disk } }: ExportedJournal): VolumeRecord['disk'] {
+function parseExportedDisk({ header: { record, disk } }: ExportedJournal): VolumeRecord['disk'] {
   if (record !== null) return record.disk
   return disk === null ? undefined : diskOf(disk)
 }
 
-async function placeOf(session: Session, { header }: ExportedJournal): Promise<string> {
+async function findVolumeDirectory(session: Session, { header }: ExportedJournal): Promise<string> {
   const lookups = pathLookups(session)
   const { volume, record } = header
-  const was = record !== null && isPath(record.source) ? record.source : undefined
+  const was = record !== null && isPlainAbsolutePath(record.source) ? record.source : undefined
   const found = await placeOfVolume(session, volume, lookups, true, was)
   if (found?.isSilent) throw silentDirectory(found.path)
   if (found !== undefined) return found.path
   throw new Refusal(
-    `the file is of volume ${volume}, which is not found on this node${await wasAt(session, record, lookups)}: ` +
+    `the file is of volume ${volume}, which is not found on this node${await describeFormerPath(session, record, lookups)}: ` +
       'mount it, and name its directory with --at DIR',
   )
 }
 
 /** The text is what somebody has written: no name of a share, and nothing that leads elsewhere. */
-function isPath(source: string): boolean {
+function isPlainAbsolutePath(source: string): boolean {
   return source.startsWith('/') && !source.includes('\0') && normalize(source) === source
 }
 
 /** What is now where the volume was on the other node. */
-async function wasAt(session: Session, record: VolumeRecord | null, lookups: PathLookups): Promise<string> {
+async function describeFormerPath(
+  session: Session,
+  record: VolumeRecord | null,
+  lookups: PathLookups,
+): Promise<string> {
   if (record === null) return ''
   const { source, volume } = record
-  if (isTextIdentity(volume) || !isPath(source)) return ` (it was ${quoted(source)})`
+  if (isTextIdentity(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoted(source)})`
   if (await lookups.isSilent(source)) return ` (it was ${quoted(source)}, which does not respond here)`
   try {
     const { handle } = await openNodeBy(lookups, session.host, source)
@@ -148,7 +160,7 @@ async function wasAt(session: Session, record: VolumeRecord | null, lookups: Pat
 }
 
 /** By its name alone a text is found, whatever directory shows it; links that led to another directory lead here no more. */
-function recordAt(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
+function relocateRecord(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
   const here = { ...record, disk }
   if (isTextIdentity(record.volume) || record.source === directory) return here
   const { asked: _, ...rest } = here
@@ -156,21 +168,23 @@ function recordAt(record: VolumeRecord, directory: string, disk: VolumeRecord['d
 }
 
 /** What is on record of the volume on this node. */
-function whatIsHere(session: Session, exported: ExportedJournal): 'nothing' | 'same' | 'other' | 'busy' {
+function compareWithRecords(session: Session, exported: ExportedJournal): 'nothing' | 'same' | 'other' | 'busy' {
   const { volume } = exported.header
   return readWhileIdle(session, volume, () => {
     if (!volumeRecords.has(session, volume)) {
       using journal = openJournalForReading(session, volume, false)
       if (journal?.isEmpty() ?? true) return 'nothing'
     }
-    return isSame(session, exported) ? 'same' : 'other'
+    return isSameExport(session, exported) ? 'same' : 'other'
   })
 }
 
-function isSame(session: Session, { header, rows }: ExportedJournal): boolean {
+function isSameExport(session: Session, { header, rows }: ExportedJournal): boolean {
   const { record } = volumeRecords.find(session, header.volume)
   using journal = openJournalSnapshot(session, header.volume, false)
-  const [one, other] = [recordedOf({ record: record ?? null }), recordedOf(header)].map((told) => JSON.stringify(told))
+  const [one, other] = [extractRecordedWalk({ record: record ?? null }), extractRecordedWalk(header)].map((told) =>
+    JSON.stringify(told),
+  )
   if (journal === undefined || one !== other) return false
   if (journal.acls !== header.acls || journal.batches !== header.batches) return false
   if (journal.unsettled.join() !== header.unsettled.join()) return false
@@ -182,7 +196,7 @@ function isSame(session: Session, { header, rows }: ExportedJournal): boolean {
   return true
 }
 
-function refusalFor(why: 'other' | 'busy', volume: string): string {
+function formatImportRefusal(why: 'other' | 'busy', volume: string): string {
   return why === 'busy'
     ? `a walk or a restore of volume ${volume} is under way here: call this again when that has ended`
     : `other changes of volume ${volume} are on record here: put them back with "modekeep restore ${volume}", then import`

@@ -7,6 +7,6 @@ import { type ImportCommand, importJournal } from './journal-import.ts'
 export type JournalCommand = ExportCommand | ImportCommand
 
 /** Writes what is on record of a volume to a file, or takes it from one. */
-export function journal(session: Session, command: JournalCommand, caller: Caller): Promise<JournalDocument> {
+export function runJournal(session: Session, command: JournalCommand, caller: Caller): Promise<JournalDocument> {
   return command.action === 'export' ? exportJournal(session, command, caller) : importJournal(session, command)
 }

@@ -6,6 +6,6 @@ export type LastWalk = Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' |
   left: number | null
 }
 
-export function lastWalk({ group, groupAccess, complete, left, restorePending }: VolumeRecord): LastWalk {
+export function extractLastWalk({ group, groupAccess, complete, left, restorePending }: VolumeRecord): LastWalk {
   return { group, groupAccess, complete, left: left ?? null, restorePending }
 }

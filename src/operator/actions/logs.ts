@@ -18,14 +18,14 @@ export interface LogsCommand {
   isFailed?: boolean
 }
 
-const LOOKS_EACH_MS = 250
+const POLL_INTERVAL_MS = 250
 
 /**
  * Reads the node's log. With `isFollowing` it stays until the process is ended, or nobody reads any more.
  * @param show is given each line as it was written; false: nobody reads
  * @throws {Refusal} where there is no log, and it is not waited for
  */
-export async function logs(
+export async function readLog(
   fs: typeof NodeFs,
   { isFollowing, last, pod, age, isFailed }: LogsCommand,
   file: string,
@@ -34,22 +34,22 @@ export async function logs(
   if (!isFollowing && !generations(file).some((name) => fs.existsSync(name))) {
     throw new Refusal(`there is no log ${file} yet: kubelet has made no call that is logged`)
   }
-  refuseOther(fs, file)
-  const isAbout = podFilter(pod)
+  refuseForeignLog(fs, file)
+  const isAbout = createPodFilter(pod)
   const reader = logReader(fs, file, 'show')
-  const isYoung = ageFilter(age)
+  const isYoung = createAgeFilter(age)
   // Each line is asked whether it tells of the pod: it may tell of more.
   const isWanted = (raw: string) => isAbout(raw) && isYoung(raw) && (!isFailed || hasFailed(raw))
-  const news = () => reader.lines().filter(isWanted)
-  let isRead = tail(news(), last).every(show)
+  const readNewLines = () => reader.lines().filter(isWanted)
+  let isRead = takeLast(readNewLines(), last).every(show)
   while (isRead && isFollowing) {
-    await setTimeout(LOOKS_EACH_MS)
-    isRead = news().every(show)
+    await setTimeout(POLL_INTERVAL_MS)
+    isRead = readNewLines().every(show)
   }
 }
 
 /** @throws {Refusal} where something else is in the log's place, which modekeep neither reads nor writes */
-function refuseOther(fs: typeof NodeFs, file: string): void {
+function refuseForeignLog(fs: typeof NodeFs, file: string): void {
   try {
     openToRead(fs, file)[Symbol.dispose]()
   } catch (error) {
@@ -59,7 +59,7 @@ function refuseOther(fs: typeof NodeFs, file: string): void {
 }
 
 /** The last so many, without holding more of them. */
-function tail(lines: IteratorObject<string>, last: number | undefined): Pick<IteratorObject<string>, 'every'> {
+function takeLast(lines: IteratorObject<string>, last: number | undefined): Pick<IteratorObject<string>, 'every'> {
   if (last === undefined) return lines
   const kept: string[] = []
   for (const line of lines) {
@@ -70,7 +70,7 @@ function tail(lines: IteratorObject<string>, last: number | undefined): Pick<Ite
 }
 
 /** Lines that say when they were written, and not before that. */
-function ageFilter(age: number | undefined): (raw: string) => boolean {
+function createAgeFilter(age: number | undefined): (raw: string) => boolean {
   if (age === undefined) return () => true
   const from = Date.now() - age
   return (raw) => Date.parse(String(logEntry(raw)?.time)) >= from
@@ -82,7 +82,7 @@ function hasFailed(raw: string): boolean {
 }
 
 /** Lines about one pod: by its UID, which is in its paths, or by NAMESPACE/NAME, by which its UID is learned. */
-export function podFilter(pod: string | undefined): (raw: string) => boolean {
+export function createPodFilter(pod: string | undefined): (raw: string) => boolean {
   if (pod === undefined) return () => true
   if (!pod.includes('/')) return (raw) => raw.includes(`/pods/${pod}/`)
   const places = new Set<string>()

@@ -12,7 +12,7 @@ const PROTECTING: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosym
  * "modekeep nri" gives them to the runtime, or the kernel locks them as the pod has a user namespace.
  * @param isGivenByPlugin "modekeep nri" runs, and the runtime has it
  */
-export function unenforcedOptions(
+export function findUnenforcedOptions(
   { host }: Pick<Session, 'host'>,
   { directory, request }: MountRecord,
   isGivenByPlugin: boolean,
@@ -20,7 +20,7 @@ export function unenforcedOptions(
   if (isGivenByPlugin || podDirectoryOf(directory) === undefined) return []
   // Kubelet itself tells the runtime that a volume is read-only.
   const { set } = mountFlags(request.mountOptions, false)
-  const isTold = (option: string) => option === 'ro' && request.readOnly
-  const options = formatRestrictions(set).filter((option) => PROTECTING.includes(option) && !isTold(option))
+  const isSetByKubelet = (option: string) => option === 'ro' && request.readOnly
+  const options = formatRestrictions(set).filter((option) => PROTECTING.includes(option) && !isSetByKubelet(option))
   return options.length === 0 || hasUserNamespace(host, directory) ? [] : options
 }

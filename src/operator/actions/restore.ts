@@ -8,12 +8,12 @@ import type { Session } from '../../store/session.ts'
 import { otherDisk } from '../../store/volume-disk.ts'
 import { leftBy, volumeRecords } from '../../store/volume-record.ts'
 import { type Difference, surveyVolume } from './survey.ts'
-import { findTarget, type Target } from './target.ts'
-import { expectInodes, readableJournal } from './volume.ts'
+import { resolveTarget, type TargetOperand } from './target.ts'
+import { announceInodeCount, openReadableJournal } from './volume.ts'
 
 export interface RestoreCommand {
   verb: 'restore'
-  target: Target
+  target: TargetOperand
   isDry: boolean
   isForced: boolean
 }
@@ -41,7 +41,7 @@ export interface RestoreDocument {
 /** Puts a directory, or a volume wherever it is, back to what it was; or says what that would be. */
 export async function restore(session: Session, command: RestoreCommand): Promise<RestoreDocument> {
   const { verb, target, isDry, isForced } = command
-  const found = await findTarget(session, target)
+  const found = await resolveTarget(session, target)
   session.note(found)
   const [directory, known] =
     'volume' in found ? [await findVolume(session, found.volume), found.volume] : [found.directory, undefined]
@@ -52,14 +52,14 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   using _ = closing(inodes, tree)
   const about = { verb, directory, volume, isDry, isForced }
   if (!isDry) {
-    await expectInodes(session, opened)
+    await announceInodeCount(session, opened)
     const done = await restoreByHand(session, opened, isForced)
     const { outcome, report = createReport(), otherDisk: other = null } = done
-    const next = nextOf(session, done, volume, isForced)
+    const next = formatNextStep(session, done, volume, isForced)
     return { ...about, outcome, next, refusal: null, otherDisk: other, report, differences: [] }
   }
   const refusal = refusalOf(() => refuseRestore(session, opened, isForced)) ?? null
-  using journal = readableJournal(session, volume)
+  using journal = openReadableJournal(session, volume)
   if (journal === undefined || journal.isEmpty()) {
     const outcome = 'nothing recorded'
     return { ...about, outcome, next: null, refusal: null, otherDisk: null, report: createReport(), differences: [] }
@@ -83,7 +83,7 @@ function formatRemedies({ left = {} }: Partial<WalkReport>): string {
   return 'the volume was changed during the restore, so recorded inodes may have been missed: run restore again'
 }
 
-function nextOf(
+function formatNextStep(
   session: Session,
   { outcome, kept: left = 0, report }: RestoredByHand,
   volume: string,

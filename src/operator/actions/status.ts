@@ -11,12 +11,12 @@ import type { Session } from '../../store/session.ts'
 import type { SkippedInodes } from '../../store/skipped-inodes.ts'
 import { changeOf, volumeRecords } from '../../store/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
-import { type ContainerStatus, statusOfContainers } from './containers.ts'
+import { type ContainerStatus, readContainerStatuses } from './containers.ts'
 import { findHiddenMounts, type HiddenMounts } from './hidden-mounts.ts'
-import { unenforcedOptions } from './mount-options.ts'
-import { isBeginning, volumeNamed } from './target.ts'
-import { journalFault, type WalkStatus, walkUnderWay } from './volume.ts'
-import { mountsOfVolume } from './volume-mounts.ts'
+import { findUnenforcedOptions } from './mount-options.ts'
+import { isVolumePrefix, resolveVolumeName } from './target.ts'
+import { findJournalFault, readRunningWalk, type WalkStatus } from './volume.ts'
+import { findVolumeMounts } from './volume-mounts.ts'
 
 export interface StatusCommand {
   verb: 'status'
@@ -109,26 +109,29 @@ export interface MountStatus {
 
 /** What modekeep has mounted on this node, and which volumes it has records of. Changes nothing. */
 export async function status(session: Session, { selection }: Partial<StatusCommand> = {}): Promise<StatusDocument> {
-  const all = await statusOfAll(session)
-  return selection === undefined ? all : selected(session, all, selection)
+  const all = await readNodeStatus(session)
+  return selection === undefined ? all : selectStatus(session, all, selection)
 }
 
 /** @throws {Refusal} where nothing is what one thing was named, or several are */
-function selected(session: Session, all: StatusDocument, { namespace, of }: Selection): StatusDocument {
-  const isOf = mountFilter(session, all, of)
-  const isIn = ({ pod }: { pod: string }) => namespace === undefined || pod.startsWith(`${namespace}/`)
-  const mounts = all.mounts.filter((mount) => isOf(mount) && isIn(mount))
-  const containers = all.containers.filter((one) => isOf({ pod: one.pod, directory: one.source }) && isIn(one))
+function selectStatus(session: Session, all: StatusDocument, { namespace, of }: Selection): StatusDocument {
+  const isSelected = createMountFilter(session, all, of)
+  const isInNamespace = ({ pod }: { pod: string }) => namespace === undefined || pod.startsWith(`${namespace}/`)
+  const mounts = all.mounts.filter((mount) => isSelected(mount) && isInNamespace(mount))
+  const containers = all.containers.filter(
+    (one) => isSelected({ pod: one.pod, directory: one.source }) && isInNamespace(one),
+  )
   const shown = new Set(mounts.map(({ volume }) => volume))
-  const isNamed = ({ volume }: VolumeStatus) => of !== undefined && namespace === undefined && isOf({ volume })
-  const isThere = ({ directory }: { directory: string }) => namespace === undefined && isOf({ directory })
+  const isNamed = ({ volume }: VolumeStatus) => of !== undefined && namespace === undefined && isSelected({ volume })
+  const isSelectedDirectory = ({ directory }: { directory: string }) =>
+    namespace === undefined && isSelected({ directory })
   const found = {
     verb: all.verb,
     mounts,
     volumes: all.volumes.filter((about) => shown.has(about.volume) || isNamed(about)),
     containers,
-    unrecorded: all.unrecorded.filter(isThere),
-    unreadable: all.unreadable.filter(isThere),
+    unrecorded: all.unrecorded.filter(isSelectedDirectory),
+    unreadable: all.unreadable.filter(isSelectedDirectory),
   }
   const isNothing = [mounts, containers, found.volumes, found.unrecorded, found.unreadable].every(
     ({ length }) => length === 0,
@@ -138,27 +141,27 @@ function selected(session: Session, all: StatusDocument, { namespace, of }: Sele
   throw new Refusal(`nothing of ${quoted(name)} is mounted or recorded on this node: "modekeep status" lists what is`)
 }
 
-type Named = Partial<Pick<MountStatus, 'directory' | 'volume' | 'pod'>>
+type StatusSubject = Partial<Pick<MountStatus, 'directory' | 'volume' | 'pod'>>
 
-function mountFilter(
+function createMountFilter(
   session: Session,
   { mounts, volumes, containers }: StatusDocument,
   of: Selection['of'],
-): (one: Named) => boolean {
+): (one: StatusSubject) => boolean {
   if (of === undefined) return () => true
   if ('directory' in of) return ({ directory }) => directory === of.directory
   if ('pod' in of) return ({ pod }) => pod === of.pod
   const { word } = of
-  const isPods = ({ pod = '', directory = '' }: Named) =>
+  const isOfPod = ({ pod = '', directory = '' }: StatusSubject) =>
     pod.endsWith(`/${word}`) || directory.includes(`/pods/${word}/`)
   const told = containers.map(({ pod, source }) => ({ pod, directory: source }))
-  if ([...mounts, ...told].some(isPods)) return isPods
+  if ([...mounts, ...told].some(isOfPod)) return isOfPod
   const names = [...new Set([...mounts, ...volumes].map(({ volume }) => volume))].filter(Boolean)
-  const named = isBeginning(word) ? volumeNamed(session, word, names) : undefined
-  return (one) => (named === undefined ? isPods(one) : one.volume === named)
+  const named = isVolumePrefix(word) ? resolveVolumeName(session, word, names) : undefined
+  return (one) => (named === undefined ? isOfPod(one) : one.volume === named)
 }
 
-async function statusOfAll(session: Session): Promise<StatusDocument> {
+async function readNodeStatus(session: Session): Promise<StatusDocument> {
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
   const recorded = listMounts(session)
   const lookups = pathLookups(session)
@@ -170,27 +173,29 @@ async function statusOfAll(session: Session): Promise<StatusDocument> {
     if (found === undefined || isOver(record, found)) return []
     const hiddenSubmounts = hidden.get(record.directory) ?? null
     const { state, reason, action: repair } = found
-    return [{ ...aboutMount(session, record, hasPlugin), hiddenSubmounts, state, reason, repair }]
+    return [{ ...createMountStatus(session, record, hasPlugin), hiddenSubmounts, state, reason, repair }]
   })
   const unrecorded = [...findings.values()].filter(({ reason }) => reason === LOST.reason)
   return {
     verb: 'status',
     unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),
     mounts: mounts.sort((one, other) => (one.directory < other.directory ? -1 : 1)),
-    volumes: await Promise.all(listVolumes(session).map((volume) => aboutVolume(session, volume, records, lookups))),
-    containers: statusOfContainers(session),
+    volumes: await Promise.all(
+      listVolumes(session).map((volume) => readVolumeStatus(session, volume, records, lookups)),
+    ),
+    containers: readContainerStatuses(session),
     unreadable: recorded.flatMap(({ directory, problem }) => (problem ? [{ directory, fault: problem.message }] : [])),
   }
 }
 
-async function aboutVolume(
+async function readVolumeStatus(
   session: Session,
   volume: string,
   records: readonly MountRecord[],
   lookups: PathLookups,
 ): Promise<VolumeStatus> {
   const { record, problem } = volumeRecords.find(session, volume)
-  const walk = walkUnderWay(session, volume)
+  const walk = readRunningWalk(session, volume)
   return {
     volume,
     source: record?.source ?? '',
@@ -202,20 +207,20 @@ async function aboutVolume(
     changed: (record && changeOf(record)) ?? null,
     skipped: record?.skipped ?? null,
     name: (record && (await nameNotice(session, record, lookups)))?.text ?? null,
-    mounts: (await mountsOfVolume(session, volume, records, lookups)).length,
+    mounts: (await findVolumeMounts(session, volume, records, lookups)).length,
     // Whoever is at work on it finds out himself.
-    fault: problem?.message ?? (walk === null ? journalFault(session, volume) : undefined) ?? null,
+    fault: problem?.message ?? (walk === null ? findJournalFault(session, volume) : undefined) ?? null,
     walk,
   }
 }
 
-function aboutMount(
+function createMountStatus(
   session: Session,
   record: MountRecord,
   hasPlugin: boolean,
 ): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason' | 'repair'> {
   const { directory, volume = '', pod = '', source = '', given, mounted, request } = record
-  const walk = record.volume === undefined ? null : walkUnderWay(session, record.volume)
+  const walk = record.volume === undefined ? null : readRunningWalk(session, record.volume)
   // What is recorded of the group is recorded when it has been given.
   const isGiven = mounted !== undefined || given.by !== 'none' || walk === null
   return {
@@ -230,13 +235,13 @@ function aboutMount(
     why: isGiven ? (given.why ?? '') : 'under way',
     since: mounted === undefined ? null : new Date(mounted.since).toISOString(),
     walk,
-    unenforced: unenforcedOptions(session, record, hasPlugin),
-    daemon: daemonStatus(session, record),
+    unenforced: findUnenforcedOptions(session, record, hasPlugin),
+    daemon: readDaemonStatus(session, record),
   }
 }
 
 /** Asks the process table, never the daemon: it may hang. */
-function daemonStatus(session: Session, record: MountRecord): MountStatus['daemon'] {
+function readDaemonStatus(session: Session, record: MountRecord): MountStatus['daemon'] {
   if (record.staging === undefined) return null
   const daemon = findDaemon(session, record, record.staging)
   if (daemon === undefined) return { pid: null, state: 'dead' }

@@ -23,7 +23,7 @@ import { type SurveyIntent, surveyTree } from '../../ownership/walks.ts'
 import { doElsewhere } from '../../store/elsewhere.ts'
 import { formatGivenUpWalk, walkPatienceMs } from '../../store/given-up.ts'
 import type { Session } from '../../store/session.ts'
-import { readableJournal } from './volume.ts'
+import { openReadableJournal } from './volume.ts'
 
 const TYPES = {
   [REGULAR]: 'file',
@@ -39,7 +39,7 @@ const TYPES = {
 export type InodeType = (typeof TYPES)[keyof typeof TYPES]
 
 /** @param mode with its type bits */
-export function typeOf(mode: number): InodeType {
+export function parseInodeType(mode: number): InodeType {
   return TYPES[(mode & FILE_TYPE) as keyof typeof TYPES] ?? 'file'
 }
 
@@ -57,15 +57,15 @@ export interface Difference {
   kubelet: Ownership | null
 }
 
-const MOST_DIFFERENCES = 10
+const MAX_DIFFERENCES = 10
 
 /** What the other process is told. */
-interface SurveyOrder {
+interface SurveyRequest {
   volume: string
   intent: SurveyIntent
 }
 
-export type Survey = Awaited<ReturnType<typeof survey>>
+export type Survey = Awaited<ReturnType<typeof surveyOwnership>>
 
 /**
  * Surveys a volume in a process of its own where this one must not wait for a directory that is locked.
@@ -79,8 +79,8 @@ export async function surveyVolume(
   journal: Journal | undefined,
 ): Promise<Survey> {
   const { host, progress } = session
-  if (!session.isolatesWalks) return survey(host.inodes, tree, intent, journal, progress)
-  const about: SurveyOrder = { volume, intent }
+  if (!session.isolatesWalks) return surveyOwnership(host.inodes, tree, intent, journal, progress)
+  const about: SurveyRequest = { volume, intent }
   return doElsewhere(session, {
     work: 'survey',
     about,
@@ -94,17 +94,17 @@ export async function surveyVolume(
 export async function surveyForCaller(
   session: Session,
   tree: Handle,
-  { volume, intent }: SurveyOrder,
+  { volume, intent }: SurveyRequest,
 ): Promise<Survey> {
-  using journal = readableJournal(session, volume)
-  return await survey(session.host.inodes, tree, intent, journal, session.progress)
+  using journal = openReadableJournal(session, volume)
+  return await surveyOwnership(session.host.inodes, tree, intent, journal, session.progress)
 }
 
 /**
  * What a walk or a restore of a tree would do, and what kubelet's walk would. Changes and records nothing.
  * @param journal what earlier walks have recorded; undefined: nothing
  */
-export async function survey(
+export async function surveyOwnership(
   inodes: Inodes,
   root: Handle,
   intent: SurveyIntent,
@@ -123,7 +123,7 @@ export async function survey(
       if (group === undefined) return
       kubelet.touched++
       const before = extractOwnership(stat)
-      const after = kubeletsResult(stat, group)
+      const after = computeKubeletOwnership(stat, group)
       if (isSameOwnership(before, after)) return
       if (stat.links > 1 && !isDirectory(stat) && !counted.addName(stat)) return
       kubelet.changed++
@@ -131,9 +131,9 @@ export async function survey(
     },
     onWouldChange(stat, { path, seen, after }) {
       if (widens(seen, after)) widened++
-      if (differences.length >= MOST_DIFFERENCES) return
-      const about = { path: Buffer.from(path).toString() || '.', type: typeOf(stat.mode), uid: stat.uid }
-      const theirs = group === undefined ? null : kubeletsResult(stat, group)
+      if (differences.length >= MAX_DIFFERENCES) return
+      const about = { path: Buffer.from(path).toString() || '.', type: parseInodeType(stat.mode), uid: stat.uid }
+      const theirs = group === undefined ? null : computeKubeletOwnership(stat, group)
       differences.push({ ...about, before: seen, after, kubelet: theirs })
     },
   }
@@ -145,17 +145,17 @@ function widens(before: Ownership, after: Ownership): boolean {
   return (after.mode & ~before.mode & 0o777) !== 0
 }
 
-const KUBELETS_FILE_BITS = 0o660
-const KUBELETS_DIRECTORY_BITS = 0o2770
+const KUBELET_FILE_BITS = 0o660
+const KUBELET_DIRECTORY_BITS = 0o2770
 
 /** What kubelet's own walk makes of an inode: chown, and chmod with more bits unless it is a link (volume_linux.go). */
-function kubeletsResult(stat: Stat, group: number): Ownership {
+function computeKubeletOwnership(stat: Stat, group: number): Ownership {
   const { mode } = extractOwnership(stat)
   if ((stat.mode & FILE_TYPE) === SYMLINK) return { gid: group, mode }
-  return { gid: group, mode: mode | (isDirectory(stat) ? KUBELETS_DIRECTORY_BITS : KUBELETS_FILE_BITS) }
+  return { gid: group, mode: mode | (isDirectory(stat) ? KUBELET_DIRECTORY_BITS : KUBELET_FILE_BITS) }
 }
 
 /** Whether kubelet spares the walk with OnRootMismatch: it wants the permission bits on the root too. */
-export function kubeletSkips(root: Stat, group: number): boolean {
-  return root.gid === group && (root.mode & KUBELETS_DIRECTORY_BITS) === KUBELETS_DIRECTORY_BITS
+export function isSkippedByKubelet(root: Stat, group: number): boolean {
+  return root.gid === group && (root.mode & KUBELET_DIRECTORY_BITS) === KUBELET_DIRECTORY_BITS
 }

@@ -5,7 +5,7 @@ import type { Session } from '../../store/session.ts'
 import { otherDisk } from '../../store/volume-disk.ts'
 
 /** The mounts of a volume. A mount of a copy, which has the same identity but lies on another disk, is none of them. */
-export async function mountsOfVolume(
+export async function findVolumeMounts(
   session: Session,
   volume: string,
   records: readonly MountRecord[],
@@ -15,12 +15,12 @@ export async function mountsOfVolume(
   const isCopy = new Map<number, boolean>()
   for (const { directory, mounted } of mounts) {
     if (mounted === undefined || isCopy.has(mounted.device)) continue
-    isCopy.set(mounted.device, await liesOnOtherDisk(session, volume, directory, lookups))
+    isCopy.set(mounted.device, await isOnOtherDisk(session, volume, directory, lookups))
   }
   return mounts.filter(({ mounted }) => mounted === undefined || !isCopy.get(mounted.device))
 }
 
-async function liesOnOtherDisk(
+async function isOnOtherDisk(
   session: Session,
   volume: string,
   directory: string,

@@ -15,15 +15,15 @@ import { volumeRecords } from '../../store/volume-record.ts'
 import { walkProgress } from '../../store/walk-progress.ts'
 
 /** A volume's journal, for looking only; undefined where it has none. A walk may be writing to it meanwhile. */
-export function readableJournal(session: Session, volume: string): Journal | undefined {
+export function openReadableJournal(session: Session, volume: string): Journal | undefined {
   const known = volumeRecords.readUnlessDamaged(session, volume) !== undefined
   return openJournalForReading(session, volume, known)
 }
 
 /** Why a volume's journal cannot be used; undefined where it can, or where there is none and need not be. */
-export function journalFault(session: Session, volume: string): string | undefined {
+export function findJournalFault(session: Session, volume: string): string | undefined {
   return refusalOf(() => {
-    using journal = readableJournal(session, volume)
+    using journal = openReadableJournal(session, volume)
     journal?.isEmpty()
   })
 }
@@ -36,7 +36,7 @@ export interface WalkStatus {
   changed: number
 }
 
-export function walkUnderWay(session: Session, volume: string): WalkStatus | null {
+export function readRunningWalk(session: Session, volume: string): WalkStatus | null {
   if (!isVolumeBusy(session, volume)) return null
   const { pid, visited = 0, changed = 0 } = walkProgress.find(session, volume).record ?? {}
   return { pid: walkerOf(session, volume) ?? pid ?? null, visited, changed }
@@ -46,7 +46,7 @@ export function walkUnderWay(session: Session, volume: string): WalkStatus | nul
  * Tells who looks on how many inodes a walk will meet. Not of what a server or a daemon tells of: this process would wait
  * for one that hangs.
  */
-export async function expectInodes(session: Session, { tree, directory, volume }: VolumeByHand): Promise<void> {
+export async function announceInodeCount(session: Session, { tree, directory, volume }: VolumeByHand): Promise<void> {
   const { host, expect } = session
   if (!expect || !isLocalTree(host, tree, directory)) return
   if (!session.isolatesWalks) return expect(await countInodes(host.inodes, tree))
@@ -65,7 +65,7 @@ export function countForCaller({ host }: Session, tree: Handle): Promise<number>
   return countInodes(host.inodes, tree)
 }
 
-const EACH = 20_000
+const YIELD_INTERVAL_INODES = 20_000
 
 /**
  * How many inodes a walk will meet, about: names are counted, and only directories opened. It gives way to other events
@@ -88,10 +88,10 @@ export async function countInodes(inodes: Inodes, root: Handle): Promise<number>
   }
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)
-  let turn = EACH
+  let turn = YIELD_INTERVAL_INODES
   for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
     if (counted < turn) continue
-    turn = counted + EACH
+    turn = counted + YIELD_INTERVAL_INODES
     await new Promise((resolve) => setImmediate(resolve))
   }
   return counted

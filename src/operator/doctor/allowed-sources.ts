@@ -6,32 +6,32 @@ import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { type IsSilentAt, isUnanswered, silentPaths } from '../../mount-table/silence.ts'
 import { doElsewhere, Unresponsive } from '../../store/elsewhere.ts'
 import type { Session } from '../../store/session.ts'
-import { type Found, ok, silence, warning } from './findings.ts'
-import { lookAtPath } from './paths.ts'
+import { type CheckResult, ok, unresponsive, warning } from './findings.ts'
+import { statPath } from './paths.ts'
 
 /**
  * Checks directories and disks that rules allow as sources. Where this process must not wait for a directory that is locked, another
  * one opens them.
  * @param file the configuration, for messages
  */
-export async function* allowedSourceFindings(
+export async function* checkAllowedSources(
   session: Session,
   sources: readonly string[],
   file: string,
-): AsyncGenerator<Found> {
+): AsyncGenerator<CheckResult> {
   const isSilentAt = silentPaths(session)
   const responsive: string[] = []
-  const findings = new Map<string, readonly Found[]>()
+  const findings = new Map<string, readonly CheckResult[]>()
   for (const source of sources) {
-    if (await isSilent(session, source, isSilentAt)) findings.set(source, [silence(source)])
+    if (await isSourceUnresponsive(session, source, isSilentAt)) findings.set(source, [unresponsive(source)])
     else responsive.push(source)
   }
-  const checked = await checkSources(session, { sources: responsive, file })
+  const checked = await checkResponsiveSources(session, { sources: responsive, file })
   for (const source of sources) yield* findings.get(source) ?? checked.get(source) ?? []
 }
 
 /** A link may lead to any server, past what the path says. */
-async function isSilent(session: Session, source: string, isSilentAt: IsSilentAt): Promise<boolean> {
+async function isSourceUnresponsive(session: Session, source: string, isSilentAt: IsSilentAt): Promise<boolean> {
   const { host, isolatesWalks } = session
   if (await isSilentAt(source)) return true
   return (isolatesWalks || hasLink(host, source)) && (await isUnanswered(host, source, source))
@@ -47,26 +47,29 @@ function hasLink({ inodes }: Host, path: string): boolean {
 }
 
 /** What the other process is told. */
-interface SourceOrder {
+interface SourceCheckRequest {
   sources: readonly string[]
   file: string
 }
 
 /** By source. One that gets no answer any more is checked apart from the others. */
-async function checkSources(session: Session, order: SourceOrder): Promise<Map<string, readonly Found[]>> {
+async function checkResponsiveSources(
+  session: Session,
+  order: SourceCheckRequest,
+): Promise<Map<string, readonly CheckResult[]>> {
   const { sources, file } = order
   if (sources.length === 0) return new Map()
-  if (!session.isolatesWalks) return findingsOf(session.host, order)
+  if (!session.isolatesWalks) return checkEachSource(session.host, order)
   try {
     const about = { work: 'sources', about: order, givenUp: () => '' }
-    return new Map(await doElsewhere<[string, readonly Found[]][]>(session, about))
+    return new Map(await doElsewhere<[string, readonly CheckResult[]][]>(session, about))
   } catch (error) {
     if (!(error instanceof Unresponsive)) throw error
     const [source = '', ...others] = sources
-    if (others.length === 0) return new Map([[source, [silence(source)]]])
-    const found = new Map<string, readonly Found[]>()
+    if (others.length === 0) return new Map([[source, [unresponsive(source)]]])
+    const found = new Map<string, readonly CheckResult[]>()
     for (const one of sources)
-      for (const each of await checkSources(session, { sources: [one], file })) found.set(...each)
+      for (const each of await checkResponsiveSources(session, { sources: [one], file })) found.set(...each)
     return found
   }
 }
@@ -75,26 +78,26 @@ async function checkSources(session: Session, order: SourceOrder): Promise<Map<s
 export async function checkSourcesForCaller(
   { host }: Session,
   _: Handle,
-  order: SourceOrder,
-): Promise<[string, readonly Found[]][]> {
-  return [...findingsOf(host, order)]
+  order: SourceCheckRequest,
+): Promise<[string, readonly CheckResult[]][]> {
+  return [...checkEachSource(host, order)]
 }
 
-function findingsOf(host: Host, { sources, file }: SourceOrder): Map<string, readonly Found[]> {
-  return new Map(sources.map((source) => [source, [...findingsAt(host, source, file)]]))
+function checkEachSource(host: Host, { sources, file }: SourceCheckRequest): Map<string, readonly CheckResult[]> {
+  return new Map(sources.map((source) => [source, [...checkSource(host, source, file)]]))
 }
 
-function* findingsAt(host: Host, source: string, file: string): Generator<Found> {
-  if (lookAtPath(host, source) === undefined) {
-    yield warning(`a rule has ${source}, which does not exist`, toHave(source, file))
+function* checkSource(host: Host, source: string, file: string): Generator<CheckResult> {
+  if (statPath(host, source) === undefined) {
+    yield warning(`a rule has ${source}, which does not exist`, formatSourceRemedy(source, file))
     return
   }
-  yield mappingOf(host, source)
-  yield* setIdFindings(host, source)
+  yield tryIdMapping(host, source)
+  yield* checkSetIdExposure(host, source)
 }
 
 /** What is below /dev the kernel makes. */
-const toHave = (source: string, file: string) =>
+const formatSourceRemedy = (source: string, file: string) =>
   source.startsWith('/dev/') ? `attach the disk, or correct its name in "allow" of ${file}` : `mkdir -p ${source}`
 
 const NOSUID = 'nosuid'
@@ -104,9 +107,9 @@ const OTHERS_ENTER = 0o011
  * A volume is mounted nosuid for its pods, but at its own path a set-id program that the pod's root has made has its
  * effect for whoever reaches it there.
  */
-function* setIdFindings(host: Host, source: string): Generator<Found> {
+function* checkSetIdExposure(host: Host, source: string): Generator<CheckResult> {
   for (let at = source; at !== '/'; at = dirname(at)) {
-    const stat = lookAtPath(host, at)
+    const stat = statPath(host, at)
     if (stat !== undefined && (stat.mode & OTHERS_ENTER) === 0) return
   }
   const options = parseMountinfo(host.mounts.table())
@@ -123,7 +126,7 @@ function* setIdFindings(host: Host, source: string): Generator<Found> {
 }
 
 /** Tried on a detached mount of the directory, as a pod's volume would be. */
-function mappingOf({ inodes, mounts }: Host, source: string): Found {
+function tryIdMapping({ inodes, mounts }: Host, source: string): CheckResult {
   const directory = inodes.openTrusted(source)
   using _directory = closing(inodes, directory)
   try {

@@ -1,53 +1,54 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import { messageOf } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
-import { type Configuration, configurationFindings } from './configuration.ts'
-import { devicePluginFindings } from './device-plugin.ts'
-import { type CheckFinding, type DoctorDocument, type Found, fault } from './findings.ts'
-import { kubeletFindings } from './kubelet.ts'
-import { restrictionFindings } from './mount-options.ts'
-import { helperFindings, kernelFindings, systemCallFindings } from './node.ts'
-import { permissionFindings, spaceFindings } from './paths.ts'
+import { type ConfigurationFile, checkConfiguration } from './configuration.ts'
+import { checkFuseDevice } from './device-plugin.ts'
+import { type CheckFinding, type CheckResult, type DoctorDocument, fault } from './findings.ts'
+import { checkKubelets } from './kubelet.ts'
+import { checkMountOptions } from './mount-options.ts'
+import { checkHelpers, checkKernel, checkSystemCalls } from './node.ts'
+import { checkFreeSpace, checkPermissions } from './paths.ts'
 import {
-  containerFindings,
-  memoryFindings,
-  mountFindings,
-  rootBitFindings,
-  submountFindings,
-  volumeFindings,
+  checkContainerRecords,
+  checkHiddenMounts,
+  checkMounts,
+  checkRootBits,
+  checkTmpfsMemory,
+  checkVolumes,
 } from './records.ts'
-import { runtimeFindings } from './runtime.ts'
+import { checkRuntime } from './runtime.ts'
 
 /** What doctor knows beside the session. */
-export interface Patient {
+export interface DoctorContext {
   diagnosis: Diagnosis
-  configuration: Configuration
+  configuration: ConfigurationFile
   /** This program's own file; undefined where it runs from its sources. */
   executable: string | undefined
 }
 
 /** Checks the node. Changes nothing; what cannot be checked is a fault, and the rest is checked all the same. */
-export async function doctor(session: Session, patient: Patient): Promise<DoctorDocument> {
+export async function runDoctor(session: Session, patient: DoctorContext): Promise<DoctorDocument> {
   const { host, config } = session
   const { diagnosis, configuration, executable } = patient
-  const checks: readonly (readonly [CheckFinding['area'], () => Iterable<Found> | AsyncIterable<Found>])[] = [
-    ['kernel', () => kernelFindings(diagnosis.features(), diagnosis.release())],
-    ['system calls', () => systemCallFindings(diagnosis.selfTest())],
-    ['helpers', () => helperFindings(diagnosis, config)],
-    ['kubelet', () => kubeletFindings(host, diagnosis, executable)],
-    ['kubelet', () => devicePluginFindings(host)],
-    ['runtime', () => runtimeFindings(session, diagnosis)],
-    ['runtime', () => restrictionFindings(session)],
-    ['configuration', () => configurationFindings(session, configuration)],
-    ['state', () => permissionFindings(host, config, configuration.file)],
-    ['state', () => spaceFindings(host, diagnosis, config.stateDir)],
-    ['mounts', () => mountFindings(session)],
-    ['mounts', () => submountFindings(session)],
-    ['mounts', () => memoryFindings(session)],
-    ['mounts', () => containerFindings(session)],
-    ['mounts', () => rootBitFindings(session)],
-    ['volumes', () => volumeFindings(session)],
-  ]
+  const checks: readonly (readonly [CheckFinding['area'], () => Iterable<CheckResult> | AsyncIterable<CheckResult>])[] =
+    [
+      ['kernel', () => checkKernel(diagnosis.features(), diagnosis.release())],
+      ['system calls', () => checkSystemCalls(diagnosis.selfTest())],
+      ['helpers', () => checkHelpers(diagnosis, config)],
+      ['kubelet', () => checkKubelets(host, diagnosis, executable)],
+      ['kubelet', () => checkFuseDevice(host)],
+      ['runtime', () => checkRuntime(session, diagnosis)],
+      ['runtime', () => checkMountOptions(session)],
+      ['configuration', () => checkConfiguration(session, configuration)],
+      ['state', () => checkPermissions(host, config, configuration.file)],
+      ['state', () => checkFreeSpace(host, diagnosis, config.stateDir)],
+      ['mounts', () => checkMounts(session)],
+      ['mounts', () => checkHiddenMounts(session)],
+      ['mounts', () => checkTmpfsMemory(session)],
+      ['mounts', () => checkContainerRecords(session)],
+      ['mounts', () => checkRootBits(session)],
+      ['volumes', () => checkVolumes(session)],
+    ]
   const findings: CheckFinding[] = []
   for (const [area, check] of checks) {
     try {

@@ -1,12 +1,16 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import type { Host } from '../../host/host.ts'
-import { kubelets } from '../kubelet/discovery.ts'
-import { type Found, fault, ok, warning } from './findings.ts'
-import { lookAtPath, writerFaults } from './paths.ts'
+import { findKubelets } from '../kubelet/discovery.ts'
+import { type CheckResult, fault, ok, warning } from './findings.ts'
+import { checkWriters, statPath } from './paths.ts'
 
 /** @param executable this program's own file, to be compared with the installed one; undefined: run from its sources */
-export function* kubeletFindings(host: Host, diagnosis: Diagnosis, executable: string | undefined): Generator<Found> {
-  const found = kubelets(host.files)
+export function* checkKubelets(
+  host: Host,
+  diagnosis: Diagnosis,
+  executable: string | undefined,
+): Generator<CheckResult> {
+  const found = findKubelets(host.files)
   if (found.length === 0)
     yield warning('no kubelet runs here', 'start kubelet, or run doctor where its processes are visible')
   for (const { pid, kind, directory, why } of found) {
@@ -17,22 +21,22 @@ export function* kubeletFindings(host: Host, diagnosis: Diagnosis, executable: s
     }
     const at = `${who} uses the plugin directory ${directory} (${why})`
     const install = `./install.sh --plugin-dir ${directory}`
-    if (lookAtPath(host, directory) === undefined) yield fault(`${at}, which does not exist`, install)
-    else yield* [ok(at), ...driverFindings(host, diagnosis, `${directory}/modekeep~fs/fs`, install, executable)]
+    if (statPath(host, directory) === undefined) yield fault(`${at}, which does not exist`, install)
+    else yield* [ok(at), ...checkDriver(host, diagnosis, `${directory}/modekeep~fs/fs`, install, executable)]
   }
 }
 
-function driverFindings(
+function checkDriver(
   host: Host,
   { isSameFile }: Diagnosis,
   driver: string,
   install: string,
   executable?: string,
-): Found[] {
-  const stat = lookAtPath(host, driver)
+): CheckResult[] {
+  const stat = statPath(host, driver)
   if (stat === undefined) return [fault(`${driver} is missing: kubelet does not know modekeep/fs`, install)]
   if ((stat.mode & 0o111) === 0) return [fault(`${driver} is not executable`, install)]
-  const faults = writerFaults(host, 'the driver', driver)
+  const faults = checkWriters(host, 'the driver', driver)
   if (faults.length > 0) return faults
   if (executable === undefined) return [ok(`${driver} is there`)]
   return isSameFile(driver, executable)

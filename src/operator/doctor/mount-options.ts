@@ -1,13 +1,13 @@
 import { listMountRecords } from '../../store/mount-record.ts'
 import { runningPlugin } from '../../store/plugin-record.ts'
 import type { Session } from '../../store/session.ts'
-import { unenforcedOptions } from '../actions/mount-options.ts'
-import { type Found, ok, warning } from './findings.ts'
+import { findUnenforcedOptions } from '../actions/mount-options.ts'
+import { type CheckResult, ok, warning } from './findings.ts'
 
 const PROMISE = 'nosuid, nodev and noexec of the volumes'
 
 /** Whether the mount options of volumes hold in the containers, by the container runtime and its version. */
-export async function* restrictionFindings(session: Session): AsyncGenerator<Found> {
+export async function* checkMountOptions(session: Session): AsyncGenerator<CheckResult> {
   const plugin = runningPlugin(session)
   if (plugin?.isRegistered) {
     yield ok(`${PROMISE} hold in containers: "modekeep nri" gives them to ${plugin.runtime}, whatever runc it has`)
@@ -18,7 +18,7 @@ export async function* restrictionFindings(session: Session): AsyncGenerator<Fou
     `${runtime} clears ${PROMISE} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
     'volumeMounts; pods with "hostUsers: false" keep them'
   const concerned = listMountRecords(session).filter(
-    (record) => record.ended === undefined && unenforcedOptions(session, record, false).length > 0,
+    (record) => record.ended === undefined && findUnenforcedOptions(session, record, false).length > 0,
   )
   if (concerned.length === 0) yield ok(`${text}; no mount on this node depends on it`)
   else yield warning(`${text}: ${concerned.length} mounts depend on it`, 'start "modekeep nri" (docs/mounts.md)')

@@ -2,7 +2,7 @@ import type { Diagnosis, Feature, FeatureName, SelfTest } from '../../host/diagn
 import { Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { DEFAULT_FS_TYPES } from '../../request/rule.ts'
-import { type Found, fault, ok, warning } from './findings.ts'
+import { type CheckResult, fault, ok, warning } from './findings.ts'
 
 /** What is different without each; that is a fault where it `isNeeded`. */
 const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; isNeeded?: true }>> = {
@@ -25,7 +25,7 @@ const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; i
 }
 
 /** @param release of the kernel that runs, as uname(2) tells it: 6.18.1-2-amd64 */
-export function* kernelFindings(features: readonly Feature[], release: string): Generator<Found> {
+export function* checkKernel(features: readonly Feature[], release: string): Generator<CheckResult> {
   const works = features.filter((feature) => feature.works).map(({ name }) => name)
   if (works.length > 0) yield ok(`tried and working: ${works.join(', ')}`)
   for (const { name, detail } of features.filter((feature) => !feature.works)) {
@@ -49,7 +49,7 @@ function isSince(release: string, since: string): boolean {
 }
 
 /** A layer that says something else than Node must not touch anybody's files. */
-export function* systemCallFindings(tests: readonly SelfTest[]): Generator<Found> {
+export function* checkSystemCalls(tests: readonly SelfTest[]): Generator<CheckResult> {
   const agreed = tests.filter(({ difference }) => difference === '').map(({ name }) => name)
   if (agreed.length > 0) yield ok(`they work as they should: ${agreed.join(', ')}`)
   for (const { name, difference } of tests) {
@@ -58,15 +58,15 @@ export function* systemCallFindings(tests: readonly SelfTest[]): Generator<Found
 }
 
 /** What a kind of volume runs; the kernel mounts the others by itself. */
-function programsOf(fsType: string): string[] {
+function listHelperPrograms(fsType: string): string[] {
   if (fsType === 'nfs' || fsType === 'nfs4' || fsType === 'cifs') return [`mount.${fsType}`]
   return fsType.startsWith('fuse.') ? [fsType.slice('fuse.'.length), 'fusermount3'] : []
 }
 
 /** Only what the configuration lets pods ask for. */
-export function* helperFindings({ findProgram }: Diagnosis, { allow }: NodeConfig): Generator<Found> {
+export function* checkHelpers({ findProgram }: Diagnosis, { allow }: NodeConfig): Generator<CheckResult> {
   const fsTypes = new Set(allow.flatMap((rule) => rule.fsTypes ?? DEFAULT_FS_TYPES))
-  const programs = new Set([...fsTypes].flatMap(programsOf))
+  const programs = new Set([...fsTypes].flatMap(listHelperPrograms))
   if (programs.size === 0) yield ok(`no helper program is needed for ${[...fsTypes].join(', ') || 'no volume'}`)
   for (const program of programs) {
     try {

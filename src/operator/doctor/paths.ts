@@ -4,7 +4,7 @@ import { unlessRefused } from '../../host/file-error.ts'
 import { closing } from '../../host/handle.ts'
 import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
-import { type Found, fault, ok, warning } from './findings.ts'
+import { type CheckResult, fault, ok, warning } from './findings.ts'
 
 const OTHERS_WRITE = 0o002
 const GROUP_WRITES = 0o020
@@ -18,7 +18,7 @@ const ENOUGH_INODES = 1000
 const LEAST_INODES = 10
 
 /** Undefined where nothing is there. Links above it are followed. */
-export function lookAtPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat | undefined {
+export function statPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat | undefined {
   return unlessRefused(() => {
     const parent = inodes.openTrusted(dirname(path))
     using _ = closing(inodes, parent)
@@ -27,7 +27,7 @@ export function lookAtPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat
 }
 
 /** What others than root can write. */
-export interface Writable {
+export interface WritablePath {
   place: string
   stat: Stat
 }
@@ -36,12 +36,12 @@ export interface Writable {
  * Of a path and all above it, but not from `top` on, what others than root can write, and so exchange its content: as the
  * path is written, where a link may be exchanged, and as it really is.
  */
-export function writers(host: Pick<Host, 'inodes'>, path: string, top = ''): Writable[] {
+export function findWritablePaths(host: Pick<Host, 'inodes'>, path: string, top = ''): WritablePath[] {
   const found = new Map<string, Stat>()
-  for (const last of new Set([path, realPath(host, path)])) {
+  for (const last of new Set([path, resolveLinks(host, path)])) {
     for (let at = last; at !== top; at = dirname(at)) {
-      const stat = lookAtPath(host, at)
-      if (stat && isOthers(stat, at === last)) found.set(at, stat)
+      const stat = statPath(host, at)
+      if (stat && isWritableByOthers(stat, at === last)) found.set(at, stat)
       if (at === '/') break
     }
   }
@@ -49,14 +49,14 @@ export function writers(host: Pick<Host, 'inodes'>, path: string, top = ''): Wri
 }
 
 /** A fault for each place where others than root can exchange what lies at a path. */
-export function writerFaults(host: Host, what: string, path: string): Found[] {
-  return writers(host, path).map(({ place }) =>
+export function checkWriters(host: Host, what: string, path: string): CheckResult[] {
+  return findWritablePaths(host, path).map(({ place }) =>
     fault(`users other than root can replace ${what} through ${place}`, `chown root ${place}; chmod go-w ${place}`),
   )
 }
 
 /** With its links resolved; of what is no directory, with those above it. */
-function realPath({ inodes }: Pick<Host, 'inodes'>, path: string): string {
+function resolveLinks({ inodes }: Pick<Host, 'inodes'>, path: string): string {
   const whole = unlessRefused(() => inodes.openTrusted(path))
   const directory = whole ?? inodes.openTrusted(dirname(path))
   using _ = closing(inodes, directory)
@@ -65,7 +65,7 @@ function realPath({ inodes }: Pick<Host, 'inodes'>, path: string): string {
 }
 
 /** In a directory with the sticky bit others can make names, but not exchange root's. */
-function isOthers(stat: Stat, isLast: boolean): boolean {
+function isWritableByOthers(stat: Stat, isLast: boolean): boolean {
   if (stat.uid !== 0 && stat.uid !== process.geteuid?.()) return true
   // A link has no permissions of its own.
   if ((stat.mode & FILE_TYPE) === SYMLINK) return false
@@ -74,15 +74,15 @@ function isOthers(stat: Stat, isLast: boolean): boolean {
 }
 
 /** Who can write to the state directory or the configuration decides what root does. */
-export function* permissionFindings(host: Host, config: NodeConfig, configFile: string): Generator<Found> {
+export function* checkPermissions(host: Host, config: NodeConfig, configFile: string): Generator<CheckResult> {
   const { stateDir, logFile } = config
   const places = { 'the state directory': stateDir, 'the configuration': configFile, 'the log': logFile }
   for (const [what, path] of Object.entries(places)) {
-    if (lookAtPath(host, path) === undefined) continue
-    const faults = writerFaults(host, what, path)
+    if (statPath(host, path) === undefined) continue
+    const faults = checkWriters(host, what, path)
     yield* faults.length > 0 ? faults : [ok(`${what} ${path} is writable by root only`)]
   }
-  const state = lookAtPath(host, stateDir)
+  const state = statPath(host, stateDir)
   if (state === undefined) yield ok(`the state directory ${stateDir} will be created by the first mount`)
   else if ((state.mode & ANY_OTHERS) !== 0) {
     yield warning(`users other than root can read the state directory ${stateDir}`, `chmod 700 ${stateDir}`)
@@ -90,9 +90,9 @@ export function* permissionFindings(host: Host, config: NodeConfig, configFile: 
 }
 
 /** Where the disk of the state directory is full, walks stop before they change anything, and restores stay pending. */
-export function* spaceFindings(host: Host, { space }: Diagnosis, stateDir: string): Generator<Found> {
+export function* checkFreeSpace(host: Host, { space }: Diagnosis, stateDir: string): Generator<CheckResult> {
   let place = stateDir
-  while (place !== '/' && lookAtPath(host, place) === undefined) place = dirname(place)
+  while (place !== '/' && statPath(host, place) === undefined) place = dirname(place)
   if (isReadOnly(host, place)) {
     return yield fault(
       `the file system of ${stateDir} is read-only, so nothing can be recorded and mounts are refused`,

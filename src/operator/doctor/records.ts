@@ -19,14 +19,14 @@ import { listRootBits, rootBits } from '../../store/root-bit-record.ts'
 import type { Session } from '../../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { findHiddenMounts, formatHidden } from '../actions/hidden-mounts.ts'
-import { journalFault } from '../actions/volume.ts'
-import { type Found, fault, ok, silence, warning } from './findings.ts'
+import { findJournalFault } from '../actions/volume.ts'
+import { type CheckResult, fault, ok, unresponsive, warning } from './findings.ts'
 
 /** Records against mounts, both ways. */
-export async function* mountFindings(session: Session): AsyncGenerator<Found> {
-  const elsewhere = refusalOf(() => refuseOtherNamespace(session))
-  if (elsewhere !== undefined) {
-    return yield fault(elsewhere, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
+export async function* checkMounts(session: Session): AsyncGenerator<CheckResult> {
+  const namespaceRefusal = refusalOf(() => refuseOtherNamespace(session))
+  if (namespaceRefusal !== undefined) {
+    return yield fault(namespaceRefusal, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
   }
   const recorded = new Map(listMounts(session).map((mount) => [mount.directory, mount]))
   // What cannot be read is told once, with its way out.
@@ -51,7 +51,7 @@ export async function* mountFindings(session: Session): AsyncGenerator<Found> {
 }
 
 /** Mapped volumes whose roots have no set-gid bit, and bits that are still to be removed. */
-export function* rootBitFindings(session: Session): Generator<Found> {
+export function* checkRootBits(session: Session): Generator<CheckResult> {
   const mounts = listMountRecords(session)
   const clones = listContainers(session).flatMap(({ record }) => record?.volumes ?? [])
   const plain = [
@@ -75,7 +75,7 @@ export function* rootBitFindings(session: Session): Generator<Found> {
 }
 
 /** Mounts inside of sources that pods do not see: of one that may write, its files lie beneath. */
-export function* submountFindings(session: Session): Generator<Found> {
+export function* checkHiddenMounts(session: Session): Generator<CheckResult> {
   const records = listMountRecords(session)
   const hidden = findHiddenMounts(session, records)
   for (const { directory, source, request } of records) {
@@ -88,7 +88,7 @@ export function* submountFindings(session: Session): Generator<Found> {
 }
 
 /** Of containers that the runtime's plugin was asked for. */
-export function* containerFindings(store: Store): Generator<Found> {
+export function* checkContainerRecords(store: Store): Generator<CheckResult> {
   const isThere = containersSeen(store)
   for (const { container, problem } of listContainers(store)) {
     if (problem === undefined) continue
@@ -100,7 +100,7 @@ export function* containerFindings(store: Store): Generator<Found> {
 }
 
 /** How much memory of the node volumes may take that are kept in it. */
-export function* memoryFindings(session: Session): Generator<Found> {
+export function* checkTmpfsMemory(session: Session): Generator<CheckResult> {
   const { tmpfsMaxSize } = session.config
   const volumes = listMountRecords(session).filter(({ request }) => request.fsType === 'tmpfs')
   const directories = new Set(volumes.map(({ directory }) => directory))
@@ -118,37 +118,37 @@ export function* memoryFindings(session: Session): Generator<Found> {
 }
 
 /** The share of what they may take from which on somebody should look. */
-const NEARLY = 0.8
+const WARNING_SHARE = 0.8
 
 /** Records of volumes, and what nothing needs any more. */
-export async function* volumeFindings(session: Session): AsyncGenerator<Found> {
+export async function* checkVolumes(session: Session): AsyncGenerator<CheckResult> {
   const volumes = listVolumes(session)
   const found = await collectGarbage(session, { isDry: true, forget: undefined })
   const leftovers = found.filter(({ action }) => action === 'removed').length
   yield ok(`volumes on record: ${volumes.length}`)
-  yield* roomFindings(session)
+  yield* checkStateQuota(session)
   const lookups = pathLookups(session)
   for (const volume of volumes) {
     const source = volumeRecords.find(session, volume).record?.source
-    if (source?.startsWith('/') && (await lookups.isSilent(source))) yield silence(source)
-    yield* await aboutVolume(session, volume, lookups)
+    if (source?.startsWith('/') && (await lookups.isSilent(source))) yield unresponsive(source)
+    yield* await checkVolume(session, volume, lookups)
   }
   if (leftovers > 0)
     yield warning(`leftovers in ${session.config.stateDir}: ${leftovers}`, 'modekeep gc (--dry-run lists them)')
 }
 
-function* roomFindings(session: Session): Generator<Found> {
+function* checkStateQuota(session: Session): Generator<CheckResult> {
   const most = mostOfAll(session)
   if (most === undefined) return
   const { bytes, largest } = takenByAll(session)
   const text = `the records of all volumes take ${inMib(bytes)} MiB of the ${inMib(most)} MiB that they may take`
-  if (bytes <= NEARLY * most) return yield ok(text)
+  if (bytes <= WARNING_SHARE * most) return yield ok(text)
   yield warning(text, `modekeep gc; modekeep restore ${largest?.volume} puts back the volume that takes most`)
 }
 
-async function aboutVolume(session: Session, volume: string, lookups: PathLookups): Promise<Found[]> {
+async function checkVolume(session: Session, volume: string, lookups: PathLookups): Promise<CheckResult[]> {
   if (isVolumeBusy(session, volume)) return []
-  const damage = journalFault(session, volume)
+  const damage = findJournalFault(session, volume)
   if (damage !== undefined) {
     return [fault(damage, `what it says; "modekeep gc --forget ${volume}" removes the record of a volume that is gone`)]
   }
@@ -158,12 +158,12 @@ async function aboutVolume(session: Session, volume: string, lookups: PathLookup
     return [fault(`the record of volume ${volume} cannot be read`, way)]
   }
   if (record === undefined) return []
-  const named = await aboutName(session, record, lookups)
-  return [...named, ...(await aboutRecord(session, record, lookups))]
+  const named = await checkVolumeName(session, record, lookups)
+  return [...named, ...(await checkVolumeRecord(session, record, lookups))]
 }
 
 /** Of a record that stands under a name of another kernel's. */
-async function aboutName(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<Found[]> {
+async function checkVolumeName(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<CheckResult[]> {
   const notice = await nameNotice(session, record, lookups)
   if (notice === undefined) return []
   const text = `volume ${record.volume}: ${notice.text}`
@@ -171,7 +171,7 @@ async function aboutName(session: Session, record: VolumeRecord, lookups: PathLo
   return [warning(text, 'what it says')]
 }
 
-async function aboutRecord(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<Found[]> {
+async function checkVolumeRecord(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<CheckResult[]> {
   const { volume, source, group, complete, hasEnded, left, restorePending } = record
   const isUsed = listMountRecords(session).some((mount) => mount.volume === volume && mount.ended === undefined)
   if (left !== undefined && left > 0) {

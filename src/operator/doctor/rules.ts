@@ -5,28 +5,32 @@ import { hasOverlap, isSourceWithin } from '../../request/rule-source.ts'
 import type { SystemGroupRule } from '../../request/system-group-rule.ts'
 import { kinds } from '../../volume/index.ts'
 import { isTaken, nameOf } from '../../volume/kind/options.ts'
-import { type Found, fault, ok, warning } from './findings.ts'
+import { type CheckResult, fault, ok, warning } from './findings.ts'
 
 /** Each rule in a sentence, and what its administrator may not have meant. */
-export function* ruleFindings(rules: readonly Rule[], file: string): Generator<Found> {
+export function* checkRules(rules: readonly Rule[], file: string): Generator<CheckResult> {
   if (rules.length === 0)
     yield warning('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
-  for (const [at, rule] of rules.entries()) yield ok(`rule ${at + 1}: ${sentence(rule)}`)
+  for (const [at, rule] of rules.entries()) yield ok(`rule ${at + 1}: ${describeRule(rule)}`)
   for (const [at, { fsTypes = [] }] of rules.entries()) {
     for (const fsType of fsTypes.filter((name) => kinds.find(name) === undefined)) {
       const text = `rule ${at + 1} has fsTypes ${quoted(fsType)}, which modekeep cannot mount`
       yield fault(text, `write one of ${kinds.names.join(', ')} in "allow" of ${file}`)
     }
   }
-  for (const [at, rule] of rules.entries()) yield* optionFindings(rule, at, file)
+  for (const [at, rule] of rules.entries()) yield* checkRuleOptions(rule, at, file)
   for (const [at, rule] of rules.entries()) {
-    for (const [before, earlier] of rules.slice(0, at).entries()) yield* orderFindings(earlier, before, rule, at, file)
-    for (const [other, writer] of rules.entries()) yield* neighbourFindings(rule, at, writer, other, file)
+    for (const [before, earlier] of rules.slice(0, at).entries()) yield* checkRuleOrder(earlier, before, rule, at, file)
+    for (const [other, writer] of rules.entries()) yield* checkNamespaceOverlap(rule, at, writer, other, file)
   }
 }
 
 /** Rules that let pods have groups of the system. @param key `allow` or `map` */
-export function* systemGroupFindings(rules: readonly SystemGroupRule[], key: string, file: string): Generator<Found> {
+export function* checkSystemGroups(
+  rules: readonly SystemGroupRule[],
+  key: string,
+  file: string,
+): Generator<CheckResult> {
   for (const [at, { systemGroups }] of rules.entries()) {
     if (!systemGroups) continue
     yield warning(
@@ -39,7 +43,7 @@ export function* systemGroupFindings(rules: readonly SystemGroupRule[], key: str
 const list = (texts: readonly string[] | undefined) => texts?.join(', ')
 
 /** What a rule lets whom have. */
-function sentence(rule: Rule): string {
+function describeRule(rule: Rule): string {
   const {
     namespaces,
     volumes,
@@ -81,7 +85,7 @@ function sentence(rule: Rule): string {
 }
 
 /** What none of a rule's kinds of volume takes allows nothing: who meant another option learns of it by a refused pod. */
-function* optionFindings({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule, at: number, file: string) {
+function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule, at: number, file: string) {
   const known = fsTypes.flatMap((fsType) => kinds.find(fsType) ?? [])
   // What another program takes it alone knows.
   if (known.length === 0 || known.some(({ takesAny }) => takesAny)) return
@@ -102,7 +106,7 @@ function* optionFindings({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule
 }
 
 /** The first rule that matches decides: one that says as much as another makes one of them useless. */
-function* orderFindings(earlier: Rule, before: number, rule: Rule, at: number, file: string): Generator<Found> {
+function* checkRuleOrder(earlier: Rule, before: number, rule: Rule, at: number, file: string): Generator<CheckResult> {
   if (covers(earlier, rule)) {
     const text = `rule ${at + 1} has no effect: rule ${before + 1} before it matches all that it matches`
     yield warning(text, `remove it from "allow" in ${file}, or put it first`)
@@ -135,23 +139,35 @@ function covers(wide: Rule, narrow: Rule): boolean {
 }
 
 /** Two that nobody thought of: they stand for those that a rule is for without naming them. */
-const ANYBODY = ['some-namespace', 'another-namespace']
+const UNNAMED_NAMESPACES = ['some-namespace', 'another-namespace']
 
 /** Whether a rule lets a namespace into what another one may write. */
-function* neighbourFindings(rule: Rule, at: number, writer: Rule, other: number, file: string): Generator<Found> {
+function* checkNamespaceOverlap(
+  rule: Rule,
+  at: number,
+  writer: Rule,
+  other: number,
+  file: string,
+): Generator<CheckResult> {
   // Of two that both write one finding is enough.
   if (writer.readOnly || (other < at && !rule.readOnly)) return
   const names = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'x')))
   const more = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'y')))
-  const known = [...new Set([...names, ...more, ...ANYBODY])]
+  const known = [...new Set([...names, ...more, ...UNNAMED_NAMESPACES])]
   const may = ({ namespaces }: Rule, name: string) => namespaces?.some((glob) => matchesGlob(glob, name)) ?? true
   for (const guest of known.filter((name) => may(rule, name))) {
     for (const host of known.filter((name) => name !== guest && may(writer, name))) {
-      const place = shared(rule, guest, writer, host)
+      const place = findSharedSource(rule, guest, writer, host)
       if (place === undefined) continue
       const which = other === at ? `rule ${at + 1} lets` : `rules ${at + 1} and ${other + 1} let`
-      const who = ANYBODY.includes(guest) || ANYBODY.includes(host) ? 'one namespace' : `namespace ${quoted(guest)}`
-      const whose = ANYBODY.includes(guest) || ANYBODY.includes(host) ? "another's" : `that of ${quoted(host)}`
+      const who =
+        UNNAMED_NAMESPACES.includes(guest) || UNNAMED_NAMESPACES.includes(host)
+          ? 'one namespace'
+          : `namespace ${quoted(guest)}`
+      const whose =
+        UNNAMED_NAMESPACES.includes(guest) || UNNAMED_NAMESPACES.includes(host)
+          ? "another's"
+          : `that of ${quoted(host)}`
       yield warning(
         `${which} ${who} into ${whose}: ${place}`,
         `write ${NAMESPACE} as a directory of the source, or name one namespace, in "allow" of ${file}`,
@@ -162,11 +178,11 @@ function* neighbourFindings(rule: Rule, at: number, writer: Rule, other: number,
 }
 
 /** A source that both may have. */
-function shared(one: Rule, first: string, other: Rule, second: string): string | undefined {
-  const sourcesOf = ({ sources, fsTypes = DEFAULT_FS_TYPES }: Rule, namespace: string) =>
+function findSharedSource(one: Rule, first: string, other: Rule, second: string): string | undefined {
+  const expandSources = ({ sources, fsTypes = DEFAULT_FS_TYPES }: Rule, namespace: string) =>
     fsTypes.every((fsType) => fsType === 'tmpfs')
       ? []
       : (sources ?? ['/*']).map((entry) => entry.replaceAll(NAMESPACE, namespace))
-  const others = sourcesOf(other, second)
-  return sourcesOf(one, first).find((entry) => others.some((there) => hasOverlap(entry, there)))
+  const others = expandSources(other, second)
+  return expandSources(one, first).find((entry) => others.some((there) => hasOverlap(entry, there)))
 }

@@ -2,21 +2,21 @@ import type { Diagnosis } from '../../host/diagnosis.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { Store } from '../../store/places.ts'
 import { NRI_SOCKET, type PluginRecord, pluginRecord, runningPlugin, whyNotAsked } from '../../store/plugin-record.ts'
-import { unwellContainers } from '../actions/containers.ts'
-import { type Found, fault, ok, warning } from './findings.ts'
+import { findContainerProblems } from '../actions/containers.ts'
+import { type CheckResult, fault, ok, warning } from './findings.ts'
 
-const ENABLE =
+const ENABLE_NRI_REMEDY =
   'enable NRI in its configuration and restart it: containerd before 2.0 has [plugins."io.containerd.nri.v1.nri"] with disable = true, ' +
   'CRI-O enable_nri in [crio.nri] (docs/any-volume.md)'
 
-type Listening = Pick<Diagnosis, 'isListening'>
+type ListenerCheck = Pick<Diagnosis, 'isListening'>
 
 /** Whether the runtime could ask a plugin, whether modekeep's is there, and what containers do without. */
-export function* runtimeFindings(store: Store, diagnosis: Listening): Generator<Found> {
+export function* checkRuntime(store: Store, diagnosis: ListenerCheck): Generator<CheckResult> {
   const { record, problem } = pluginRecord.find(store, undefined)
   if (problem !== undefined) yield warning(problem.message, 'start "modekeep nri" again, which writes it anew')
-  yield pluginFinding(store, record, diagnosis)
-  const lacking = unwellContainers(store).filter(({ state }) => state === 'without')
+  yield checkPlugin(store, record, diagnosis)
+  const lacking = findContainerProblems(store).filter(({ state }) => state === 'without')
   const [first] = lacking
   if (first === undefined) return
   const such = `${quoted(first.volume)} of pod ${first.pod}`
@@ -24,16 +24,16 @@ export function* runtimeFindings(store: Store, diagnosis: Listening): Generator<
   yield warning(text, `modekeep status says why of each; ${first.remedy}`)
 }
 
-function pluginFinding(store: Store, record: PluginRecord | undefined, { isListening }: Listening): Found {
+function checkPlugin(store: Store, record: PluginRecord | undefined, { isListening }: ListenerCheck): CheckResult {
   const plugin = runningPlugin(store)
   if (plugin?.isRegistered) {
-    return ok(`the container runtime (${versionOf(plugin)}) asks "modekeep nri"`)
+    return ok(`the container runtime (${formatRuntimeVersion(plugin)}) asks "modekeep nri"`)
   }
   const socket = plugin?.socket ?? record?.socket ?? NRI_SOCKET
   const isThere = store.host.files.stat(socket) !== undefined
   if (plugin !== undefined) {
-    if (!isThere) return fault(`the container runtime has no NRI socket at ${quoted(socket)}`, ENABLE)
-    return fault(whyNotAsked(plugin) ?? '', `see why in the runtime's log; ${ENABLE}`)
+    if (!isThere) return fault(`the container runtime has no NRI socket at ${quoted(socket)}`, ENABLE_NRI_REMEDY)
+    return fault(whyNotAsked(plugin) ?? '', `see why in the runtime's log; ${ENABLE_NRI_REMEDY}`)
   }
   if (record !== undefined) {
     const since = new Date(record.since).toISOString()
@@ -47,6 +47,6 @@ function pluginFinding(store: Store, record: PluginRecord | undefined, { isListe
     : ok(`nobody is seen to listen at the NRI socket ${quoted(socket)}: the runtime has ended, or NRI is off; ${none}`)
 }
 
-function versionOf({ runtime, nri }: PluginRecord): string {
+function formatRuntimeVersion({ runtime, nri }: PluginRecord): string {
   return nri === undefined ? runtime : `${runtime}, NRI ${nri}`
 }

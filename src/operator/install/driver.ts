@@ -3,11 +3,11 @@ import { succeeds } from '../../host/file-error.ts'
 import { DIRECTORY, REGULAR } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
-import { askInit, type Executable, requireInit, requireProgram, requireSum } from './executable.ts'
-import { act, type Site, show, stagedName } from './site.ts'
+import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
+import { createStagedName, type InstallSite, publish, takeStep } from './site.ts'
 
 /** @throws {Refusal} for what lies where the driver's directory is to be */
-export function checkDriverDirectory({ files, driverDirectory }: Site): void {
+export function checkDriverDirectory({ files, driverDirectory }: InstallSite): void {
   if (files.target(driverDirectory) !== undefined) {
     throw new Refusal(`${driverDirectory} is a symbolic link, which the kubelet skips: remove it first`)
   }
@@ -20,21 +20,21 @@ export function checkDriverDirectory({ files, driverDirectory }: Site): void {
  * Kubelet watches its plugin directory and calls `init` upon events on names without a dot in front. So the driver
  * comes, or changes, by one rename of what is complete and synced under a dot name, and nothing else is written there.
  */
-export async function installDriver(site: Site<InstallCommand>, executable: Executable): Promise<void> {
+export async function installDriver(site: InstallSite<InstallCommand>, executable: Executable): Promise<void> {
   checkDriverDirectory(site)
   const { files, plugins, driverDirectory, driver, tell, stop } = site
-  const isOurs = (path: string, mode: number) => {
+  const isOwnedByRoot = (path: string, mode: number) => {
     const stat = files.stat(path, 'of a link itself')
     return stat?.mode === mode && stat.uid === 0 && stat.gid === 0
   }
   const isUpgrade = files.hasDirectory(driverDirectory)
-  const isDirectoryOurs = isOurs(driverDirectory, DIRECTORY | 0o755)
+  const isDirectoryOurs = isOwnedByRoot(driverDirectory, DIRECTORY | 0o755)
   // The bytes last: most nodes tell by the rest.
-  if (isDirectoryOurs && isOurs(driver, REGULAR | 0o755) && files.sum(driver) === executable.sum) {
+  if (isDirectoryOurs && isOwnedByRoot(driver, REGULAR | 0o755) && files.sum(driver) === executable.sum) {
     return tell('unchanged', `${driver} has these bytes already`)
   }
   const form = isUpgrade ? `${driverDirectory}/.fs` : `${plugins}/.modekeep~fs`
-  const stage = site.command.isDry ? `${form}.XXXXXX` : stagedName(form)
+  const stage = site.command.isDry ? `${form}.XXXXXX` : createStagedName(form)
   const shown = isUpgrade ? driver : driverDirectory
   const copy = isUpgrade ? stage : `${stage}/fs`
   if (site.command.isDry) {
@@ -48,12 +48,12 @@ export async function installDriver(site: Site<InstallCommand>, executable: Exec
   // Lets a signal be heard.
   await new Promise((done) => setImmediate(done))
   stop.throwIfAborted()
-  requireSum(executable, executable.file.copyTo(copy))
+  assertSum(executable, executable.file.copyTo(copy))
   files.secure(copy, 0o755)
   files.sync(copy)
-  await requireInit(site, executable, copy)
+  await assertInitSucceeds(site, executable, copy)
   const wasThere = files.stat(driver) !== undefined
-  if (isUpgrade) show(files, stage, shown)
+  if (isUpgrade) publish(files, stage, shown)
   else {
     files.secure(stage, 0o755)
     files.sync(stage)
@@ -65,7 +65,7 @@ export async function installDriver(site: Site<InstallCommand>, executable: Exec
 }
 
 /** Makes the driver the operator's command too, where the name is free. */
-export function linkCommand(site: Site) {
+export function linkOperatorCommand(site: InstallSite) {
   const { files, warn, link, linkTarget, driver, aside } = site
   const target = files.target(link)
   if (target === linkTarget) return
@@ -73,44 +73,47 @@ export function linkCommand(site: Site) {
   if (files.stat(link, 'of a link itself') && !target?.endsWith('/modekeep~fs/fs')) {
     return warn(`${link} is not modekeep's: left alone, the operator's command is ${driver}`)
   }
-  act(site, `link ${link} -> ${linkTarget}`, () => {
+  takeStep(site, `link ${link} -> ${linkTarget}`, () => {
     const isMade = succeeds(() => {
       files.makeDirectory(dirname(link), 0o755)
       files.link(linkTarget, aside.link)
     })
     if (!isMade) return warn(`cannot write ${dirname(link)}: no link there, the operator's command is ${driver}`)
-    show(files, aside.link, link)
+    publish(files, aside.link, link)
     site.tell('linked', `${link} -> ${linkTarget}`)
   })
 }
 
 /** Makes what --config names the node's configuration, if the driver that is installed by now finds no fault in it. */
-export async function installConfiguration(site: Site<InstallCommand>, bytes: Buffer | undefined): Promise<void> {
+export async function installConfiguration(
+  site: InstallSite<InstallCommand>,
+  bytes: Buffer | undefined,
+): Promise<void> {
   const { files, tell, config: installed, driver } = site
   const { config, isDry } = site.command
   if (bytes === undefined) return
   if (isDry) return tell('would', `rename a copy of ${config} to ${installed}, unless the driver finds a fault in it`)
-  requireProgram(files, driver, driver)
+  assertProgram(files, driver, driver)
   const candidate = site.aside.config
   files.create(candidate, bytes)
   files.secure(candidate, 0o644)
   files.sync(candidate)
-  const { fault, text, shown } = await askInit(site, driver, candidate)
+  const { fault, text, shown } = await callInit(site, driver, candidate)
   const inForce = 'the configuration that was there, if any, is in force'
-  const faults = faultsIn(text)
+  const faults = parseInitFaults(text)
   if (faults !== '') throw new Refusal([`${config} is refused; ${inForce}`, faults])
   // Who cannot answer has not found that there is no fault.
   if (fault !== undefined) throw new Refusal([`${config} was not tried; ${inForce}`, `init gave ${fault}`, shown])
   if (!files.hasDirectory(installed) && files.stat(installed) && files.isSame(candidate, installed)) {
     return tell('unchanged', `${installed} has these bytes already`)
   }
-  show(files, candidate, installed)
+  publish(files, candidate, installed)
   files.sync(site.configDirectory)
   tell('configured', installed)
 }
 
 /** `init` answers with the capabilities whatever the configuration is, and with its faults in the message. */
-function faultsIn(answer: string): string {
+function parseInitFaults(answer: string): string {
   try {
     const { message } = JSON.parse(answer)
     return typeof message === 'string' ? message : ''

@@ -2,11 +2,11 @@ import { basename, dirname } from 'node:path'
 import type { NodeFiles, OpenFile } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
-import type { Job, Site } from './site.ts'
+import type { InstallerRun, InstallSite } from './site.ts'
 
-const SECONDS = 30
+const INIT_TIMEOUT_SECONDS = 30
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-const LONGEST_SHOWN = 300
+const MAX_SHOWN_CHARACTERS = 300
 
 /** Where an ELF header names its processor. */
 const MACHINE = { offset: 18, end: 20 }
@@ -27,7 +27,7 @@ export function findExecutable({
   admin: { files },
   command,
   executable,
-}: Job<InstallCommand>): Executable & Disposable {
+}: InstallerRun<InstallCommand>): Executable & Disposable {
   const { binary: path = executable, sha256 } = command
   if (path === undefined) {
     throw new Refusal(['this runs from its sources: there is no executable', 'name one with --binary FILE'])
@@ -36,9 +36,9 @@ export function findExecutable({
   const file = files.open(path)
   try {
     const found = file.sum()
-    const wanted = sha256 === undefined ? beside(files, path) : { sum: sha256, by: '--sha256' }
+    const wanted = sha256 === undefined ? readReleaseSum(files, path) : { sum: sha256, by: '--sha256' }
     const whole = { path, file, sum: wanted?.sum ?? found, by: wanted?.by }
-    requireSum(whole, found)
+    assertSum(whole, found)
     return { ...whole, [Symbol.dispose]: () => file[Symbol.dispose]() }
   } catch (error) {
     file[Symbol.dispose]()
@@ -50,7 +50,10 @@ export function findExecutable({
  * What --config names, read once: these bytes are tried and installed. Undefined without it.
  * @throws {Refusal} for what is no configuration of root's alone, before anything is done
  */
-export function findConfiguration({ admin: { files }, command: { config } }: Job<InstallCommand>): Buffer | undefined {
+export function findConfiguration({
+  admin: { files },
+  command: { config },
+}: InstallerRun<InstallCommand>): Buffer | undefined {
   if (config === undefined) return undefined
   try {
     const bytes = files.readOwned(config)
@@ -63,7 +66,7 @@ export function findConfiguration({ admin: { files }, command: { config } }: Job
 }
 
 /** A release has SHA256SUMS beside its files, as sha256sum writes it: the sum, a blank, a blank or a star, the name. */
-function beside(files: NodeFiles, path: string): Pick<Executable, 'sum' | 'by'> | undefined {
+function readReleaseSum(files: NodeFiles, path: string): Pick<Executable, 'sum' | 'by'> | undefined {
   const sums = `${dirname(path)}/SHA256SUMS`
   const text = files.readForeign(sums)
   if (text === undefined) return undefined
@@ -75,7 +78,7 @@ function beside(files: NodeFiles, path: string): Pick<Executable, 'sum' | 'by'> 
 }
 
 /** @param found the sum of the bytes that were read, or that were written to the copy to be installed */
-export function requireSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | 'by'>, found: string): void {
+export function assertSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | 'by'>, found: string): void {
   if (found === sum) return
   const fault =
     by === undefined
@@ -89,7 +92,7 @@ export function requireSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | 
  * @param copy what is tried
  * @throws {Refusal} for what is neither a script nor an ELF file of this processor
  */
-export function requireProgram(files: NodeFiles, path: string, copy: string): void {
+export function assertProgram(files: NodeFiles, path: string, copy: string): void {
   const head = files.head(copy, MACHINE.end)?.toString('latin1') ?? ''
   if (head.startsWith('#!')) return
   if (!head.startsWith('\x7fELF')) throw new Refusal(`${path} is no executable: it has neither an ELF header nor #!`)
@@ -104,21 +107,21 @@ export function requireProgram(files: NodeFiles, path: string, copy: string): vo
  * @param config what it is to take for the node's configuration
  * @returns what is wrong with its answer as kubelet takes it, undefined for a success; the answer, with a sentence
  */
-export async function askInit({ admin, command, stop }: Site<InstallCommand>, driver: string, config?: string) {
+export async function callInit({ admin, command, stop }: InstallSite<InstallCommand>, driver: string, config?: string) {
   const { text, status, isLate } = await admin.tryDriver({
     command: command.tryIn === undefined ? [driver, 'init'] : ['chroot', command.tryIn, driver, 'init'],
     environment: { PATH, ...(config !== undefined && { MODEKEEP_CONFIG: config }) },
-    seconds: SECONDS,
+    seconds: INIT_TIMEOUT_SECONDS,
     stop,
   })
   stop.throwIfAborted()
   const answer = text.replace(/\n+$/, '')
-  const fault = isLate ? `no answer within ${SECONDS} seconds` : faultOf(answer, status)
-  const shown = answer.replace(/[^ -~]+/g, ' ').slice(0, LONGEST_SHOWN)
+  const fault = isLate ? `no answer within ${INIT_TIMEOUT_SECONDS} seconds` : findInitFault(answer, status)
+  const shown = answer.replace(/[^ -~]+/g, ' ').slice(0, MAX_SHOWN_CHARACTERS)
   return { fault, text: answer, shown: `it said: ${shown || 'nothing'}` }
 }
 
-function faultOf(answer: string, status: number): string | undefined {
+function findInitFault(answer: string, status: number): string | undefined {
   if (status !== 0) return `exit status ${status}`
   if (answer.includes('\n')) return 'more than one line'
   if (!/^\{.*\}$/.test(answer)) return 'no JSON object'
@@ -126,16 +129,20 @@ function faultOf(answer: string, status: number): string | undefined {
 }
 
 /** @throws {Refusal} where a staged driver does not work on this node */
-export async function requireInit(site: Site<InstallCommand>, { path }: Executable, staged: string): Promise<void> {
+export async function assertInitSucceeds(
+  site: InstallSite<InstallCommand>,
+  { path }: Executable,
+  staged: string,
+): Promise<void> {
   const { files, root, plugins, aside } = site
-  requireProgram(files, path, staged)
+  assertProgram(files, path, staged)
   // Below --root the configuration of this system is another's: one that leads nowhere else.
   const config = root === '' ? undefined : aside.probe
   if (config !== undefined) {
     const places = { stateDir: `${root}/var/lib/modekeep`, logFile: `${root}/var/log/modekeep/modekeep.log` }
     files.replace(config, `${JSON.stringify(places)}\n`)
   }
-  const { fault, text, shown } = await askInit(site, staged, config)
+  const { fault, text, shown } = await callInit(site, staged, config)
   if (fault === undefined) return
   const way = text.includes('error while loading shared libraries')
     ? 'install the named library (libatomic.so.1: package libatomic1 or libatomic)'

@@ -1,12 +1,12 @@
 import { unlessRefused } from '../../host/file-error.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
-import { installConfiguration, installDriver, linkCommand } from './driver.ts'
+import { makeDirectories, makePluginDirectory, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
+import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'
 import { findConfiguration, findExecutable } from './executable.ts'
-import { sweep, underLock } from './leftovers.ts'
-import { makePlaces, makePluginDirectory, refuseWriters, stayBelowRoot } from './places.ts'
+import { removeLeftovers, runLocked } from './locked-run.ts'
 import { choosePluginDirectory } from './plugin-directory.ts'
-import { type Job, placesOf, type Site } from './site.ts'
+import { type InstallerRun, type InstallSite, resolveSitePaths } from './site.ts'
 import { uninstallFrom } from './uninstall.ts'
 
 /**
@@ -14,19 +14,19 @@ import { uninstallFrom } from './uninstall.ts'
  * next run removes what was being written.
  * @throws {Refusal} whose first sentence is the fault and the rest the way out; any other error is the system's
  */
-export async function install(job: Job<InstallCommand>): Promise<void> {
+export async function install(job: InstallerRun<InstallCommand>): Promise<void> {
   const configuration = findConfiguration(job)
   using executable = findExecutable(job)
-  const site = siteOf(job)
-  refuseWriters(site)
+  const site = resolveSite(job)
+  refuseWritablePaths(site)
   const isNew = makePluginDirectory(site)
-  const removeStaged = () => sweep({ ...site, tell() {} })
-  await underLock(site, async () => {
+  const removeStaged = () => removeLeftovers({ ...site, tell() {} })
+  await runLocked(site, async () => {
     try {
-      makePlaces(site)
+      makeDirectories(site)
       await installDriver(site, executable)
       await installConfiguration(site, configuration)
-      linkCommand(site)
+      linkOperatorCommand(site)
     } catch (error) {
       unlessRefused(removeStaged)
       throw error
@@ -39,12 +39,14 @@ export async function install(job: Job<InstallCommand>): Promise<void> {
 }
 
 /** Removes the driver and its link. Throws as `install`. */
-export async function uninstall(job: Job<UninstallCommand>): Promise<void> {
-  const site = siteOf(job)
-  await underLock(site, () => uninstallFrom(site))
+export async function uninstall(job: InstallerRun<UninstallCommand>): Promise<void> {
+  const site = resolveSite(job)
+  await runLocked(site, () => uninstallFrom(site))
 }
 
-function siteOf<Command extends InstallCommand | UninstallCommand>(job: Job<Command>): Site<Command> {
+function resolveSite<Command extends InstallCommand | UninstallCommand>(
+  job: InstallerRun<Command>,
+): InstallSite<Command> {
   const { files } = job.admin
   const { root: named } = job.command
   const real = named === undefined ? '' : unlessRefused(() => files.realPath(named))
@@ -52,8 +54,8 @@ function siteOf<Command extends InstallCommand | UninstallCommand>(job: Job<Comm
   // Canonical, as mountinfo has it, and '' for the system that runs: every path is `root/...`.
   const root = real === '/' ? '' : real
   const { directory, reason } = choosePluginDirectory(job, root)
-  const site = { ...job, ...placesOf(files, root, directory) }
+  const site = { ...job, ...resolveSitePaths(files, root, directory) }
   job.tell('plugin dir', `${site.plugins} (${reason})`)
-  stayBelowRoot(site)
+  refuseOutsideRoot(site)
   return site
 }

@@ -1,9 +1,9 @@
 import { dirname, normalize } from 'node:path'
 import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import { type Kubelet, kubelets } from '../kubelet/discovery.ts'
+import { findKubelets, type Kubelet } from '../kubelet/discovery.ts'
 import type { InstallCommand } from '../verbs/install.ts'
-import type { Job } from './site.ts'
+import type { InstallerRun } from './site.ts'
 
 /** The overlays of driver/kubernetes by the directory that they are for. */
 export const OVERLAYS: Readonly<Record<string, string>> = {
@@ -21,27 +21,32 @@ export const OVERLAYS: Readonly<Record<string, string>> = {
  * @returns what is said of the directory
  * @throws {Refusal} with the directory to name, and the overlay that has it
  */
-export function checkNamed(job: Job<InstallCommand>, named: string, proc: string, root: string): string {
+export function checkNamedDirectory(
+  job: InstallerRun<InstallCommand>,
+  named: string,
+  proc: string,
+  root: string,
+): string {
   const { admin, command, warn } = job
   const { files } = admin
   // In a container the node's files are there, and a kubelet's executable cannot be seen.
   const view = root || (command.tryIn ?? '')
-  const found = kubelets(files, proc, view, 'an unseen executable is believed')
+  const found = findKubelets(files, proc, view, 'an unseen executable is believed')
   if (found.length === 0) return 'named by --plugin-dir; no kubelet is seen, so nobody says whether it looks there'
-  const wanted = placesOf(files, [root], named)
-  const isThere = ({ pid, directory }: Kubelet) =>
+  const wanted = identifyDirectory(files, [root], named)
+  const usesNamedDirectory = ({ pid, directory }: Kubelet) =>
     directory !== undefined &&
     (normalize(directory) === normalize(named) ||
-      placesOf(files, [`${proc}/${pid}/root`, view], directory).some((place) => wanted.includes(place)))
-  const agreeing = found.find(isThere)
+      identifyDirectory(files, [`${proc}/${pid}/root`, view], directory).some((place) => wanted.includes(place)))
+  const agreeing = found.find(usesNamedDirectory)
   if (agreeing) return `named by --plugin-dir, as it is the directory of ${agreeing.kind}, pid ${agreeing.pid}`
-  const here = found.filter(({ pid }) => isHere(files, proc, pid))
-  const sure = here.filter(isSure)
-  const [first] = sure
-  if (first === undefined || sure.length < here.length) {
-    const untold = found.find((kubelet) => !sure.includes(kubelet)) as Kubelet
-    const why = here.includes(untold) ? untold.why : 'it has mounts of its own'
-    return `named by --plugin-dir; whether ${untold.kind}, pid ${untold.pid}, looks there is not known: ${why}`
+  const here = found.filter(({ pid }) => isInNodeMounts(files, proc, pid))
+  const certain = here.filter(isDirectoryCertain)
+  const [first] = certain
+  if (first === undefined || certain.length < here.length) {
+    const uncertain = found.find((kubelet) => !certain.includes(kubelet)) as Kubelet
+    const why = here.includes(uncertain) ? uncertain.why : 'it has mounts of its own'
+    return `named by --plugin-dir; whether ${uncertain.kind}, pid ${uncertain.pid}, looks there is not known: ${why}`
   }
   const other = first.directory ?? ''
   const fault = `${first.kind} (pid ${first.pid}) looks for drivers in ${other}, not in ${named} (${first.why})`
@@ -61,11 +66,11 @@ export function checkNamed(job: Job<InstallCommand>, named: string, proc: string
 }
 
 /** k3s hides its arguments, and its unit may be anywhere: that nothing says another directory is no proof of the default. */
-const isSure = ({ kind, directory, isDefault }: Kubelet) =>
+const isDirectoryCertain = ({ kind, directory, isDefault }: Kubelet) =>
   directory?.startsWith('/') && (kind === 'kubelet' || !isDefault)
 
 /** A directory that may not be there yet, by the inode of what is there above it. */
-function placesOf(files: NodeFiles, roots: readonly string[], directory: string): string[] {
+function identifyDirectory(files: NodeFiles, roots: readonly string[], directory: string): string[] {
   return roots.flatMap((root) => {
     let above = normalize(directory).replace(/(?<=.)\/$/, '')
     const path = above
@@ -82,11 +87,11 @@ function placesOf(files: NodeFiles, roots: readonly string[], directory: string)
  * Whether a process sees the node's mounts. One in a container of its own may have the directory under another name. Unlike
  * all else that tells it, anybody may read this; ids of mounts are the whole system's.
  */
-function isHere(files: NodeFiles, proc: string, pid: string): boolean {
-  const mountOf = (process: string) =>
-    /^\d+ /.exec(files.head(`${proc}/${process}/mountinfo`, FIRST_LINE)?.toString() ?? '')?.[0]
-  const its = mountOf(pid)
-  return its !== undefined && ['self', '1'].some((process) => mountOf(process) === its)
+function isInNodeMounts(files: NodeFiles, proc: string, pid: string): boolean {
+  const readFirstMountId = (process: string) =>
+    /^\d+ /.exec(files.head(`${proc}/${process}/mountinfo`, FIRST_LINE_BYTES)?.toString() ?? '')?.[0]
+  const its = readFirstMountId(pid)
+  return its !== undefined && ['self', '1'].some((process) => readFirstMountId(process) === its)
 }
 
-const FIRST_LINE = 32
+const FIRST_LINE_BYTES = 32

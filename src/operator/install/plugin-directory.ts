@@ -1,13 +1,13 @@
 import type { NodeFiles } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import { DEFAULT_PLUGIN_DIR, type Kubelet, kubelets } from '../kubelet/discovery.ts'
-import { checkNamed } from './kubelet-check.ts'
-import type { Job } from './site.ts'
+import { DEFAULT_PLUGIN_DIR, findKubelets, type Kubelet } from '../kubelet/discovery.ts'
+import { checkNamedDirectory } from './kubelet-check.ts'
+import type { InstallerRun } from './site.ts'
 
 /** Where kubelet can be told to look on a node whose /usr is read-only. */
 export const WRITABLE_DIR = '/var/lib/kubelet/volumeplugins'
 
-const KNOWN = [
+const KNOWN_DIRECTORIES = [
   WRITABLE_DIR,
   '/etc/kubernetes/kubelet-plugins/volume/exec',
   '/etc/kubernetes/volumeplugins',
@@ -16,7 +16,7 @@ const KNOWN = [
   '/opt/rke/var/lib/kubelet/volumeplugins',
   DEFAULT_PLUGIN_DIR,
 ]
-const BY_NAME = '--plugin-dir DIR'
+const PLUGIN_DIR_OPTION = '--plugin-dir DIR'
 
 /**
  * Kubelet's volume plugin directory, as the node sees it: named, the running kubelet's, or the only one there is.
@@ -24,7 +24,7 @@ const BY_NAME = '--plugin-dir DIR'
  * @param root '' for the system that runs
  * @throws {Refusal} with what to name
  */
-export function choosePluginDirectory(job: Job, root: string): { directory: string; reason: string } {
+export function choosePluginDirectory(job: InstallerRun, root: string): { directory: string; reason: string } {
   const { admin, command } = job
   // No process of this system is about the one below --root.
   const proc = command.proc ?? (root === '' ? '/proc' : undefined)
@@ -32,61 +32,66 @@ export function choosePluginDirectory(job: Job, root: string): { directory: stri
     const directory = command.pluginDir.replace(/\/$/, '')
     // What is there goes from where it is, whoever looks there now.
     const isChecked = proc !== undefined && command.verb === 'install'
-    const reason = isChecked ? checkNamed({ ...job, command }, directory, proc, root) : 'named by --plugin-dir'
+    const reason = isChecked ? checkNamedDirectory({ ...job, command }, directory, proc, root) : 'named by --plugin-dir'
     return { directory, reason }
   }
-  const found = proc === undefined ? [] : kubelets(admin.files, proc, root)
-  if (proc === undefined || found.length === 0) return knownOne(admin.files, root)
-  const chosen = theirs(found)
+  const found = proc === undefined ? [] : findKubelets(admin.files, proc, root)
+  if (proc === undefined || found.length === 0) return chooseKnownDirectory(admin.files, root)
+  const chosen = chooseFromKubelets(found)
   warnAboutContainers(job, found, `${proc}`, root)
   return chosen
 }
 
-const inWords = ({ kind, pid, why }: Kubelet) => `${kind}, pid ${pid}, ${why}`
+const formatKubelet = ({ kind, pid, why }: Kubelet) => `${kind}, pid ${pid}, ${why}`
 
-function theirs(found: readonly Kubelet[]) {
+function chooseFromKubelets(found: readonly Kubelet[]) {
   const untold = found.filter(({ directory }) => directory === undefined)
   if (untold.length > 0) {
     throw new Refusal([
       'a running kubelet cannot be asked for its volume plugin directory',
       ...untold.map(({ kind, pid, why }) => `${kind}, pid ${pid}: ${why}`),
-      `run this as root, or name the directory with ${BY_NAME}`,
+      `run this as root, or name the directory with ${PLUGIN_DIR_OPTION}`,
     ])
   }
   const [first, ...others] = new Set(found.map(({ directory }) => directory))
-  const list = found.map((kubelet) => `${kubelet.directory}  (${inWords(kubelet)})`)
+  const list = found.map((kubelet) => `${kubelet.directory}  (${formatKubelet(kubelet)})`)
   if (others.length > 0) {
     const fault = 'the kubelets here use different volume plugin directories:'
-    throw new Refusal([fault, ...list, `run this once for each, with ${BY_NAME}`])
+    throw new Refusal([fault, ...list, `run this once for each, with ${PLUGIN_DIR_OPTION}`])
   }
   if (!first?.startsWith('/')) {
     const fault = `the kubelet's volume plugin directory is not an absolute path: ${list[0]}`
-    throw new Refusal([fault, `name it with ${BY_NAME}`])
+    throw new Refusal([fault, `name it with ${PLUGIN_DIR_OPTION}`])
   }
-  return { directory: first, reason: inWords(found[0] as Kubelet) }
+  return { directory: first, reason: formatKubelet(found[0] as Kubelet) }
 }
 
-function knownOne(files: NodeFiles, root: string) {
-  const there = KNOWN.filter((directory) => files.stat(root + directory))
+function chooseKnownDirectory(files: NodeFiles, root: string) {
+  const there = KNOWN_DIRECTORIES.filter((directory) => files.stat(root + directory))
   // A directory that has the driver already is no guess.
   const used = there.filter((directory) => files.stat(`${root}${directory}/modekeep~fs/fs`))
   const [directory, ...others] = used.length > 0 ? used : there
   if (directory === undefined) {
     throw new Refusal([
       'no kubelet was found, and none of the known volume plugin directories exists',
-      `name the directory with ${BY_NAME} (the kubelet's default is ${DEFAULT_PLUGIN_DIR})`,
+      `name the directory with ${PLUGIN_DIR_OPTION} (the kubelet's default is ${DEFAULT_PLUGIN_DIR})`,
     ])
   }
   if (others.length > 0) {
     const fault = 'no kubelet was found, and several volume plugin directories exist:'
-    throw new Refusal([fault, directory, ...others, `name the right one with ${BY_NAME}`])
+    throw new Refusal([fault, directory, ...others, `name the right one with ${PLUGIN_DIR_OPTION}`])
   }
   const why = used.length > 0 ? 'the driver is there already' : 'the only known directory that exists'
   return { directory, reason: `no kubelet was found; ${why}` }
 }
 
 /** A kubelet in a container looks for the driver in there. */
-function warnAboutContainers({ admin: { files }, warn }: Job, found: readonly Kubelet[], proc: string, root: string) {
+function warnAboutContainers(
+  { admin: { files }, warn }: InstallerRun,
+  found: readonly Kubelet[],
+  proc: string,
+  root: string,
+) {
   const isSame = (one: string, other: string) => {
     const [a, b] = [files.stat(one), files.stat(other)]
     return a !== undefined && a.dev === b?.dev && a.ino === b.ino

@@ -5,7 +5,7 @@ import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
 
 /** One run of the installer. What it refuses is a Refusal: its first sentence is the fault, the rest what to do. */
-export interface Job<Command = InstallCommand | UninstallCommand> {
+export interface InstallerRun<Command = InstallCommand | UninstallCommand> {
   admin: Administration
   command: Command
   /** This program's own file; undefined where it runs from its sources. */
@@ -18,19 +18,20 @@ export interface Job<Command = InstallCommand | UninstallCommand> {
 }
 
 /** A job, and where its things lie on the node. */
-export type Site<Command = InstallCommand | UninstallCommand> = Job<Command> & ReturnType<typeof placesOf>
+export type InstallSite<Command = InstallCommand | UninstallCommand> = InstallerRun<Command> &
+  ReturnType<typeof resolveSitePaths>
 
 export const VOLUMES_DIR = '/var/lib/modekeep/volumes'
-const LONGEST_CONFIG = 1 << 20
+const MAX_CONFIG_BYTES = 1 << 20
 
 /**
  * All below `root`, but for those whose names end in Dir or Target, which are paths as the node sees them.
  * @param root '' for the system that runs
  */
-export function placesOf(files: NodeFiles, root: string, pluginDir: string) {
+export function resolveSitePaths(files: NodeFiles, root: string, pluginDir: string) {
   const configDirectory = `${root}/etc/modekeep`
   const config = `${configDirectory}/config.json`
-  const configText = files.head(config, LONGEST_CONFIG)?.toString() ?? ''
+  const configText = files.head(config, MAX_CONFIG_BYTES)?.toString() ?? ''
   // From the text, as a configuration with a fault, or none at all to a parser, has its directories too.
   const named = (key: 'stateDir' | 'logFile') =>
     new RegExp(`"${key}"\\s*:\\s*"(/[^"\\\\]*)"`).exec(configText)?.[1] ?? DEFAULT_CONFIG[key]
@@ -65,8 +66,8 @@ export function placesOf(files: NodeFiles, root: string, pluginDir: string) {
 }
 
 /** A step: in a dry run only its text. @param told what is told when it was taken */
-export function act(
-  { command, tell }: Job,
+export function takeStep(
+  { command, tell }: InstallerRun,
   text: string,
   work: () => void,
   ...told: [] | [step: string, text: string]
@@ -77,12 +78,12 @@ export function act(
 }
 
 /** Shows something complete and synced under its name, or a file in the place of another. */
-export function show(files: NodeFiles, from: string, to: string): void {
+export function publish(files: NodeFiles, from: string, to: string): void {
   if (files.hasDirectory(to)) throw new Refusal(`${to} is a directory: remove it, then run this again`)
   files.rename(from, to)
 }
 
 /** A name for what is staged, which kubelet passes over as it begins with a dot. */
-export function stagedName(path: string): string {
+export function createStagedName(path: string): string {
   return `${path}.${Math.random().toString(36).slice(2, 8).padEnd(6, '0')}`
 }

@@ -6,25 +6,25 @@ import { Refusal } from '../../refusal/refusal.ts'
 import { orWarn } from '../../store/session.ts'
 import type { UninstallCommand } from '../verbs/install.ts'
 import { checkDriverDirectory } from './driver.ts'
-import { discard } from './leftovers.ts'
-import { act, type Site, stagedName, VOLUMES_DIR } from './site.ts'
+import { removeStaged } from './locked-run.ts'
+import { createStagedName, type InstallSite, takeStep, VOLUMES_DIR } from './site.ts'
 
-const MOST_SHOWN = 5
+const MAX_SHOWN_MOUNTS = 5
 /** A table of 100,000 mounts has some 20 MiB. */
-const MOST_TABLE = 1 << 27
+const MAX_TABLE_BYTES = 1 << 27
 
 /** Takes the driver away, and with --purge what it has made beside the pods' data. */
-export function uninstallFrom(site: Site<UninstallCommand>) {
+export function uninstallFrom(site: InstallSite<UninstallCommand>) {
   const { files, tell, driverDirectory, link } = site
   checkDriverDirectory(site)
   refuseWhileMounted(site, (problem) => site.warn(`${problem} going on because of --force`))
   if (!files.hasDirectory(driverDirectory)) tell('unchanged', `no driver in ${site.plugins}`)
   else {
     const text = `rename ${driverDirectory} to a dot name, then remove it`
-    act(site, text, () => removeDriver(site), 'removed', driverDirectory)
+    takeStep(site, text, () => removeDriver(site), 'removed', driverDirectory)
   }
   if (files.target(link) === site.linkTarget) {
-    act(site, `remove the link ${link}`, () => files.remove(link), 'removed', link)
+    takeStep(site, `remove the link ${link}`, () => files.remove(link), 'removed', link)
   } else if (files.stat(link, 'of a link itself')) tell('kept', `${link}: it does not lead to this driver`)
   removeCloneStaging(site)
   if (site.command.isPurging) return purge(site)
@@ -38,26 +38,26 @@ export function uninstallFrom(site: Site<UninstallCommand>) {
 }
 
 /** The plugin of the container runtime removes it at its end, unless it was killed. */
-function removeCloneStaging(site: Site<UninstallCommand>): void {
+function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
   const { admin, state, warn, tell } = site
   const node = { host: admin.host, config: { stateDir: state }, warn }
   const staging = resolveStagingPath(node)
-  const isMounted = () => mountsWith(site, staging)?.includes(staging) === true
+  const isMounted = () => findMountPoints(site, staging)?.includes(staging) === true
   if (!isMounted()) return
-  act(site, `unmount ${staging}`, () => orWarn(site, `cannot unmount ${staging}`, () => removeEmptyStaging(node)))
+  takeStep(site, `unmount ${staging}`, () => orWarn(site, `cannot unmount ${staging}`, () => removeEmptyStaging(node)))
   if (!site.command.isDry) tell(isMounted() ? 'kept' : 'removed', staging)
 }
 
 /** Mount points below --root that hold `part`, here and where the first process lives; undefined: unknown. */
-function mountsWith({ files, command, root }: Site, part: string): string[] | undefined {
-  const tableOf = (pid: string) =>
-    unlessRefused(() => files.readForeign(`${command.proc ?? '/proc'}/${pid}/mountinfo`, MOST_TABLE))
-  const own = tableOf('self')
+function findMountPoints({ files, command, root }: InstallSite, part: string): string[] | undefined {
+  const readMountTable = (pid: string) =>
+    unlessRefused(() => files.readForeign(`${command.proc ?? '/proc'}/${pid}/mountinfo`, MAX_TABLE_BYTES))
+  const own = readMountTable('self')
   if (own === undefined) return undefined
   try {
-    const points = [own, tableOf('1') ?? ''].flatMap(parseMountinfo).map(({ mountPoint }) => mountPoint)
-    const asked = new Set(points.filter((point) => point.startsWith(`${root}/`) && point.includes(part)))
-    return [...asked].filter((point) => !isSeenElsewhere(point, asked)).sort()
+    const points = [own, readMountTable('1') ?? ''].flatMap(parseMountinfo).map(({ mountPoint }) => mountPoint)
+    const matching = new Set(points.filter((point) => point.startsWith(`${root}/`) && point.includes(part)))
+    return [...matching].filter((point) => !isRepeatedInContainer(point, matching)).sort()
   } catch {
     // A line that is not understood: --force is to help there too.
     return undefined
@@ -65,7 +65,7 @@ function mountsWith({ files, command, root }: Site, part: string): string[] | un
 }
 
 /** A container shows the node's mounts once more below a directory of its own. */
-function isSeenElsewhere(point: string, points: ReadonlySet<string>): boolean {
+function isRepeatedInContainer(point: string, points: ReadonlySet<string>): boolean {
   for (let at = point.indexOf('/', 1); at > 0; at = point.indexOf('/', at + 1)) {
     if (points.has(point.slice(at))) return true
   }
@@ -73,9 +73,9 @@ function isSeenElsewhere(point: string, points: ReadonlySet<string>): boolean {
 }
 
 /** @param goOn told what is wrong, where --force allows it */
-function refuseWhileMounted(site: Site<UninstallCommand>, goOn: (problem: string) => void) {
+function refuseWhileMounted(site: InstallSite<UninstallCommand>, goOn: (problem: string) => void) {
   const { isForced, isPurging, proc = '/proc' } = site.command
-  const mounted = mountsWith(site, '/volumes/modekeep~fs/')
+  const mounted = findMountPoints(site, '/volumes/modekeep~fs/')
   if (mounted?.length === 0) return
   const problem = mounted
     ? 'volumes of modekeep/fs are mounted:'
@@ -83,15 +83,15 @@ function refuseWhileMounted(site: Site<UninstallCommand>, goOn: (problem: string
   if (isForced && !isPurging) return goOn(problem)
   throw new Refusal([
     problem,
-    ...(mounted ?? []).slice(0, MOST_SHOWN),
+    ...(mounted ?? []).slice(0, MAX_SHOWN_MOUNTS),
     'without the driver the kubelet cannot unmount them and their pods hang in Terminating:',
     `drain the node first${isPurging ? '' : ', or use --force'}`,
   ])
 }
 
-function removeDriver(site: Site<UninstallCommand>): void {
+function removeDriver(site: InstallSite<UninstallCommand>): void {
   const { files, plugins, driverDirectory } = site
-  const stage = stagedName(`${plugins}/.modekeep~fs`)
+  const stage = createStagedName(`${plugins}/.modekeep~fs`)
   const aside = `${stage}/gone`
   files.makeDirectory(stage, 0o700)
   try {
@@ -111,15 +111,15 @@ function removeDriver(site: Site<UninstallCommand>): void {
     files.removeEmpty(stage)
     throw error
   }
-  discard(site, stage)
+  removeStaged(site, stage)
 }
 
-function purge(site: Site<UninstallCommand>) {
+function purge(site: InstallSite<UninstallCommand>) {
   const { files, warn, state, stateDir, logFile, configDirectory, config, example, aside } = site
-  if (mountsWith(site, `${state}/`)?.length !== 0) return warn(`something is mounted below ${state}: kept`)
+  if (findMountPoints(site, `${state}/`)?.length !== 0) return warn(`something is mounted below ${state}: kept`)
   if (/\/\.\.?\//.test(`${stateDir}/`)) warn(`${state} is not a plain path: kept`)
   else if (!stateDir.includes('modekeep')) warn(`${state} does not look like modekeep's alone: kept`)
-  else act(site, `remove the state in ${state}`, () => purgeState(site), 'purged', state)
+  else takeStep(site, `remove the state in ${state}`, () => purgeState(site), 'purged', state)
   const logs = dirname(logFile)
   const removeLogs = () => {
     for (const name of files.list(logs).map((name) => `${logs}/${name}`)) {
@@ -127,16 +127,16 @@ function purge(site: Site<UninstallCommand>) {
     }
     if (logs.slice(site.root.length).includes('modekeep')) files.removeEmpty(logs)
   }
-  act(site, `remove ${logFile} and its older files`, removeLogs, 'purged', logFile)
+  takeStep(site, `remove ${logFile} and its older files`, removeLogs, 'purged', logFile)
   const removeConfiguration = () => {
     for (const file of [config, example, aside.config, aside.example]) files.remove(file)
     files.removeEmpty(configDirectory)
   }
-  act(site, `remove ${config} and config.example.json`, removeConfiguration, 'purged', configDirectory)
+  takeStep(site, `remove ${config} and config.example.json`, removeConfiguration, 'purged', configDirectory)
 }
 
 /** But what the configuration names, and the default source: that is the pods' data. */
-function purgeState({ files, tell, root, state, configText }: Site): void {
+function purgeState({ files, tell, root, state, configText }: InstallSite): void {
   const volumes = root + VOLUMES_DIR
   for (const entry of files.list(state).map((name) => `${state}/${name}`)) {
     const isData = entry === volumes || configText.includes(`"${entry.slice(root.length)}`)

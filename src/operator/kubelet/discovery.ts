@@ -18,9 +18,9 @@ export interface Kubelet {
   isDefault?: boolean
 }
 
-type Files = Pick<TrustedFiles, 'list' | 'readForeign' | 'stat'>
+type DiscoveryFiles = Pick<TrustedFiles, 'list' | 'readForeign' | 'stat'>
 /** Files as a process names them. */
-type View = Pick<Files, 'list' | 'readForeign'>
+type ProcessFiles = Pick<DiscoveryFiles, 'list' | 'readForeign'>
 
 /**
  * Finds the kubelets among the processes of `proc`, in the order of their ids. What others than root run is none, and
@@ -28,8 +28,8 @@ type View = Pick<Files, 'list' | 'readForeign'>
  * @param root before the path of each file that a process names, unless that process sees the file in a root of its own
  * @param trust whether to ask one whose executable cannot be seen: for a comparison, which chooses no directory
  */
-export function kubelets(
-  files: Files,
+export function findKubelets(
+  files: DiscoveryFiles,
   proc = '/proc',
   root = '',
   trust?: 'an unseen executable is believed',
@@ -38,15 +38,15 @@ export function kubelets(
     .filter((name) => /^\d+$/.test(name))
     .sort((one, other) => Number(one) - Number(other))
     .flatMap((pid) => {
-      const textOf = (file: string) => unlessRefused(() => files.readForeign(`${proc}/${pid}/${file}`)) ?? ''
+      const readProcessFile = (file: string) => unlessRefused(() => files.readForeign(`${proc}/${pid}/${file}`)) ?? ''
       // Anybody can start a process with a kubelet's arguments: it has no say in where root installs a program.
-      if (!mayBeKubelet(textOf('status'))) return []
-      const found = kubeletArguments(textOf('cmdline').replace(/\0$/, '').split('\0'))
+      if (!mayBeKubelet(readProcessFile('status'))) return []
+      const found = parseKubeletArguments(readProcessFile('cmdline').replace(/\0$/, '').split('\0'))
       if (found === undefined) return []
       const executable = unlessRefused(() => files.stat(`${proc}/${pid}/exe`))
-      const why = executable === undefined && trust ? undefined : executableFault(executable)
+      const why = executable === undefined && trust ? undefined : findExecutableFault(executable)
       if (why !== undefined) return [{ pid, kind: found.kind, directory: undefined, why }]
-      return directoryOf(viewOf(files, [`${proc}/${pid}/root`, root]), pid, found)
+      return resolvePluginDirectory(createProcessFiles(files, [`${proc}/${pid}/root`, root]), pid, found)
     })
 }
 
@@ -61,7 +61,7 @@ function mayBeKubelet(status: string): boolean {
 
 const OTHERS_WRITE = 0o022
 
-function executableFault(stat: ReturnType<Files['stat']>): string | undefined {
+function findExecutableFault(stat: ReturnType<DiscoveryFiles['stat']>): string | undefined {
   if (stat === undefined) return 'its executable cannot be seen'
   const { uid, mode } = stat
   // As a configuration: who installs without being root is asked about his own.
@@ -70,30 +70,49 @@ function executableFault(stat: ReturnType<Files['stat']>): string | undefined {
 }
 
 /** Kubelet gives a flag precedence over its files, and a later file over an earlier one. */
-function directoryOf(view: View, pid: string, { kind, pluginDir, config, configDir }: Arguments): Kubelet[] {
-  const told = (why: string, directory?: string) => [{ pid, kind, directory: directory?.replace(/(?<=.)\/$/, ''), why }]
-  if (pluginDir) return told('volume-plugin-dir in its arguments', pluginDir)
-  const configurations = [...(config ? [config] : []), ...(configDir ? named(view, configDir, /\.conf$/) : [])]
+function resolvePluginDirectory(
+  view: ProcessFiles,
+  pid: string,
+  { kind, pluginDir, config, configDir }: KubeletArguments,
+): Kubelet[] {
+  const createKubelets = (why: string, directory?: string) => [
+    { pid, kind, directory: directory?.replace(/(?<=.)\/$/, ''), why },
+  ]
+  if (pluginDir) return createKubelets('volume-plugin-dir in its arguments', pluginDir)
+  const configurations = [
+    ...(config ? [config] : []),
+    ...(configDir ? listMatchingFiles(view, configDir, /\.conf$/) : []),
+  ]
   const unread = configurations.find((file) => view.readForeign(file) === undefined)
-  if (unread) return told(`cannot read its configuration ${unread}: it has to be a regular file of at most 1 MiB`)
-  const found = last(view, configurations, pluginDirIn) ?? (kind === 'kubelet' ? undefined : ofDistribution(view, kind))
-  if (found) return told(...found)
+  if (unread)
+    return createKubelets(`cannot read its configuration ${unread}: it has to be a regular file of at most 1 MiB`)
+  const found =
+    findInLastFile(view, configurations, parsePluginDir) ??
+    (kind === 'kubelet' ? undefined : findDistributionDirectory(view, kind))
+  if (found) return createKubelets(...found)
   // rke2 starts a kubelet process of its own, which is the one to ask.
   if (kind === 'rke2') return []
-  return told("says nothing: the kubelet's default", DEFAULT_PLUGIN_DIR).map((one) => ({ ...one, isDefault: true }))
+  return createKubelets("says nothing: the kubelet's default", DEFAULT_PLUGIN_DIR).map((one) => ({
+    ...one,
+    isDefault: true,
+  }))
 }
 
 /** k3s and rke2 hide their arguments: those of their unit precede those of their configuration. */
-function ofDistribution(view: View, kind: 'k3s' | 'rke2') {
+function findDistributionDirectory(view: ProcessFiles, kind: 'k3s' | 'rke2') {
   const own = `/etc/rancher/${kind}/config.yaml`
-  const units = named(view, '/etc/systemd/system', new RegExp(`^${kind}.*\\.service$`))
-  const dropIns = named(view, `/var/lib/rancher/${kind}/agent/etc/kubelet.conf.d`, /\.conf$/)
-  const handedOn = last(view, [own, ...named(view, `${own}.d`, /\.yaml$/), ...units], forwardedPluginDirIn)
-  return handedOn ?? last(view, dropIns, pluginDirIn)
+  const units = listMatchingFiles(view, '/etc/systemd/system', new RegExp(`^${kind}.*\\.service$`))
+  const dropIns = listMatchingFiles(view, `/var/lib/rancher/${kind}/agent/etc/kubelet.conf.d`, /\.conf$/)
+  const handedOn = findInLastFile(
+    view,
+    [own, ...listMatchingFiles(view, `${own}.d`, /\.yaml$/), ...units],
+    parseForwardedPluginDir,
+  )
+  return handedOn ?? findInLastFile(view, dropIns, parsePluginDir)
 }
 
-function last(
-  view: View,
+function findInLastFile(
+  view: ProcessFiles,
   paths: readonly string[],
   directoryIn: (text: string) => string | undefined,
 ): [file: string, directory: string] | undefined {
@@ -104,7 +123,7 @@ function last(
   return undefined
 }
 
-function named(view: View, directory: string, form: RegExp): string[] {
+function listMatchingFiles(view: ProcessFiles, directory: string, form: RegExp): string[] {
   return view
     .list(directory)
     .filter((name) => form.test(name))
@@ -113,7 +132,7 @@ function named(view: View, directory: string, form: RegExp): string[] {
 }
 
 /** Files as the first of several roots shows them. What cannot be read is not there: a process may end meanwhile. */
-function viewOf(files: View, roots: readonly string[]): View {
+function createProcessFiles(files: ProcessFiles, roots: readonly string[]): ProcessFiles {
   const first = <T>(path: string, look: (path: string) => T | undefined) =>
     roots.map((root) => unlessRefused(() => look(root + path))).find((found) => found !== undefined)
   return {
@@ -126,18 +145,18 @@ function viewOf(files: View, roots: readonly string[]): View {
   }
 }
 
-type Arguments = NonNullable<ReturnType<typeof kubeletArguments>>
+type KubeletArguments = NonNullable<ReturnType<typeof parseKubeletArguments>>
 
 /** @returns what the arguments of one process say of its volume plugin directory, undefined where it is no kubelet */
-export function kubeletArguments(argv: readonly string[]) {
-  const kind = kubeletKind(argv)
+export function parseKubeletArguments(argv: readonly string[]) {
+  const kind = parseKubeletKind(argv)
   if (kind === undefined) return undefined
-  const given = kind === 'kubelet' ? pairs(argv) : forwarded(argv)
+  const given = kind === 'kubelet' ? parseFlags(argv) : parseForwardedFlags(argv)
   const flag = (name: string) => given.findLast(([key]) => key.replaceAll('_', '-') === name)?.[1]
   return { kind, pluginDir: flag('volume-plugin-dir'), config: flag('config'), configDir: flag('config-dir') }
 }
 
-function kubeletKind([program = '', first = '']: readonly string[]): Kubelet['kind'] | undefined {
+function parseKubeletKind([program = '', first = '']: readonly string[]): Kubelet['kind'] | undefined {
   // k3s and rke2 write "/path/k3s server" over their argument list.
   const words = `${basename(program)} ${first}`
   if (/^(hyperkube )?kubelet( |$)/.test(words)) return 'kubelet'
@@ -145,7 +164,7 @@ function kubeletKind([program = '', first = '']: readonly string[]): Kubelet['ki
 }
 
 /** `--key=value` and `--key value`. */
-function pairs(argv: readonly string[]): [string, string][] {
+function parseFlags(argv: readonly string[]): [string, string][] {
   return argv.flatMap((word, index): [string, string][] => {
     const [, key, value] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
     return key === undefined ? [] : [[key, value ?? argv[index + 1] ?? '']]
@@ -153,14 +172,14 @@ function pairs(argv: readonly string[]): [string, string][] {
 }
 
 /** k3s hands on `--kubelet-arg key=value`. */
-function forwarded(argv: readonly string[]): [string, string][] {
-  return pairs(argv)
+function parseForwardedFlags(argv: readonly string[]): [string, string][] {
+  return parseFlags(argv)
     .filter(([key]) => key === 'kubelet-arg')
-    .flatMap(([, argument]) => pairs([`--${argument.replace(/^-+/, '')}`]))
+    .flatMap(([, argument]) => parseFlags([`--${argument.replace(/^-+/, '')}`]))
 }
 
 /** The volumePluginDir of a KubeletConfiguration, YAML or JSON; undefined where it says none. */
-export function pluginDirIn(configuration: string): string | undefined {
+export function parsePluginDir(configuration: string): string | undefined {
   let found: string | undefined
   for (const line of configuration.split(/\r?\n/)) {
     const match = /^([^#]*?)["']?volumePluginDir["']?[ \t]*:[ \t]*(?:"([^"]*)"|'([^']*)'|([^,} \t#]*))/.exec(line)
@@ -170,6 +189,6 @@ export function pluginDirIn(configuration: string): string | undefined {
 }
 
 /** What k3s and rke2 hand on as --kubelet-arg: in a unit file or a configuration of theirs. The last is in force. */
-function forwardedPluginDirIn(text: string): string | undefined {
+function parseForwardedPluginDir(text: string): string | undefined {
   return [...text.matchAll(/^[^#\n]*volume-plugin-dir=([^"',\s]+)/gm)].at(-1)?.[1]
 }

@@ -1,10 +1,10 @@
 import type { MountState } from '../../heal/state.ts'
 import { leftBy } from '../../store/volume-record.ts'
 import type { MountStatus, StatusDocument, VolumeStatus } from '../actions/status.ts'
-import { type Line, shellQuoted } from './output.ts'
+import { type Line, quoteForShell } from './output.ts'
 
 /** What to do about a mount, by what is the matter with it; undefined where that is nothing. */
-const OF_MOUNTS: Readonly<Record<MountState, string | undefined>> = {
+const STEP_BY_STATE: Readonly<Record<MountState, string | undefined>> = {
   healthy: undefined,
   'in progress': undefined,
   busy: 'process',
@@ -18,8 +18,8 @@ const OF_MOUNTS: Readonly<Record<MountState, string | undefined>> = {
 }
 
 /** What is to be done next, most urgent first; nothing where all is well. */
-export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable }: StatusDocument): Line[] {
-  const by = (step: string) => mounts.filter(({ state }) => OF_MOUNTS[state] === step)
+export function formatNextSteps({ mounts, volumes, containers, unrecorded, unreadable }: StatusDocument): Line[] {
+  const by = (step: string) => mounts.filter(({ state }) => STEP_BY_STATE[state] === step)
   const heals = by('heal').filter(canRepair)
   const failing = by('heal').filter((mount) => !canRepair(mount))
   const people = by('person')
@@ -27,26 +27,29 @@ export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable 
   const isUnreadable = unreadable.length > 0 || containers.some(({ state }) => state === 'unreadable')
   const isBroken = isUnreadable || volumes.some(({ fault }) => fault !== null)
   const steps = [
-    ...when(heals, `"modekeep heal" repairs what is ${statesOf(heals)}; with --dry-run it says what it would do`),
-    ...when(
-      failing,
-      `heal cannot repair what is ${statesOf(failing)} here: the line below each such mount says why and what to do`,
+    ...includeIfAny(
+      heals,
+      `"modekeep heal" repairs what is ${listStates(heals)}; with --dry-run it says what it would do`,
     ),
-    ...when(
+    ...includeIfAny(
+      failing,
+      `heal cannot repair what is ${listStates(failing)} here: the line below each such mount says why and what to do`,
+    ),
+    ...includeIfAny(
       commands,
       'the line below each mount or volume that is changed or partial names the command that gives it its group again',
     ),
-    ...when(
+    ...includeIfAny(
       by('process'),
       'the line below each busy mount names the processes to end before another node mounts its disk or image',
     ),
-    ...when(
+    ...includeIfAny(
       [...people, ...unrecorded],
       'heal leaves what is unknown or without a record: the reason beside it says what to do',
     ),
     ...(isBroken ? ['"modekeep doctor" says what to do about the records that cannot be used'] : []),
-    ...volumes.flatMap(stepOf),
-    ...unenforcedSteps(mounts),
+    ...volumes.flatMap(formatVolumeSteps),
+    ...formatUnenforcedSteps(mounts),
   ]
   if (steps.length === 0) return []
   return ['', { text: 'next', style: 'strong' }, ...steps.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))]
@@ -54,13 +57,13 @@ export function nextSteps({ mounts, volumes, containers, unrecorded, unreadable 
 
 const canRepair = ({ repair }: MountStatus): boolean => repair !== 'failed' && repair !== 'none'
 
-const when = (of: readonly unknown[], step: string) => (of.length > 0 ? [step] : [])
+const includeIfAny = (of: readonly unknown[], step: string) => (of.length > 0 ? [step] : [])
 
-function statesOf(mounts: readonly MountStatus[]): string {
+function listStates(mounts: readonly MountStatus[]): string {
   return [...new Set(mounts.map(({ state }) => state))].join(', ')
 }
 
-function stepOf({
+function formatVolumeSteps({
   volume,
   source,
   group,
@@ -72,7 +75,7 @@ function stepOf({
   fault,
 }: VolumeStatus): string[] {
   if (walk !== null || fault !== null || group === null) return []
-  const restore = `"modekeep restore ${shellQuoted(volume)}"`
+  const restore = `"modekeep restore ${quoteForShell(volume)}"`
   if (restorePending && mounts === 0) return [`${restore} puts the volume back, which its last unmount could not`]
   const kept = left === null ? undefined : leftBy({ volume, left })
   if (kept !== undefined) return [`${source}: ${kept}`]
@@ -82,7 +85,7 @@ function stepOf({
   ]
 }
 
-function unenforcedSteps(mounts: readonly MountStatus[]): string[] {
+function formatUnenforcedSteps(mounts: readonly MountStatus[]): string[] {
   const options = [...new Set(mounts.flatMap(({ unenforced }) => unenforced))]
   if (options.length === 0) return []
   return [

@@ -1,5 +1,5 @@
 import { jsonText, printable } from '../../refusal/printable.ts'
-import { folded } from './wrap.ts'
+import { foldLine } from './wrap.ts'
 
 /** One line without its end; control characters in it are still to be made printable. */
 export type Line = string | { text: string; style: 'strong' | 'notice' | 'fault' }
@@ -14,7 +14,7 @@ export function render(lines: readonly Line[], colour: boolean, width = Number.P
   return lines
     .flatMap((line) => {
       const [text, style] = typeof line === 'string' ? [line, undefined] : [line.text, STYLES[line.style]]
-      const safe = folded(printable(text), width)
+      const safe = foldLine(printable(text), width)
       return colour && style ? safe.map((part) => part && `\x1b[${style}m${part}\x1b[0m`) : safe
     })
     .map((line) => `${line}\n`)
@@ -22,7 +22,7 @@ export function render(lines: readonly Line[], colour: boolean, width = Number.P
 }
 
 /** Columns as wide as their widest cell; the last one is as long as it likes, and may end in blanks of its own. */
-export function aligned(rows: readonly (readonly string[])[], gap = '  '): string[] {
+export function alignColumns(rows: readonly (readonly string[])[], gap = '  '): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows.map((row) => {
     const last = row.findLastIndex((cell) => cell !== '')
@@ -32,7 +32,7 @@ export function aligned(rows: readonly (readonly string[])[], gap = '  '): strin
 }
 
 /** As a shell takes it. */
-export function shellQuoted(path: string): string {
+export function quoteForShell(path: string): string {
   const text = printable(path)
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
@@ -41,7 +41,7 @@ export function shellQuoted(path: string): string {
  * What `--json` prints of a verb, or of an `error`: one document and a newline, safe to look at too. Its apiVersion, of
  * all shapes that docs/commands.md has, changes where a program that reads one has to change.
  */
-export function jsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
+export function formatJsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
   const kind = verb.charAt(0).toUpperCase() + verb.slice(1)
   return `${jsonText(JSON.stringify({ apiVersion: 'modekeep/v1', kind, ...facts }))}\n`
 }

@@ -1,11 +1,11 @@
 import type { WalkCounts } from '../../ownership/walk/report.ts'
 
 // Milliseconds.
-const FIRST_AFTER = 1000
-const EACH = 200
+const FIRST_UPDATE_MS = 1000
+const UPDATE_INTERVAL_MS = 200
 
 /** One line of a terminal that is written over, from a second on. */
-export function progressLine(verb: string, columns: () => number, write: (text: string) => void) {
+export function createProgressLine(verb: string, columns: () => number, write: (text: string) => void) {
   let started = performance.now()
   let last = 0
   let total: number | undefined
@@ -17,9 +17,9 @@ export function progressLine(verb: string, columns: () => number, write: (text: 
     },
     update(counts: WalkCounts): void {
       const now = performance.now()
-      if (now - started < FIRST_AFTER || now - last < EACH) return
+      if (now - started < FIRST_UPDATE_MS || now - last < UPDATE_INTERVAL_MS) return
       last = now
-      write(`\r${progressText({ ...counts, verb, total, elapsed: now - started }, columns() - 1)}\x1b[K`)
+      write(`\r${formatProgress({ ...counts, verb, total, elapsed: now - started }, columns() - 1)}\x1b[K`)
     },
     clear(): void {
       if (last > 0) write('\r\x1b[K')
@@ -36,79 +36,79 @@ interface ProgressFacts extends WalkCounts {
   elapsed: number
 }
 
-const SHORTEST_BAR = 8
-const CHANGED: Readonly<Record<string, string>> = { plan: 'would change', restore: 'put back' }
+const MIN_BAR_LENGTH = 8
+const CHANGE_WORDS: Readonly<Record<string, string>> = { plan: 'would change', restore: 'put back' }
 
 /**
  * One line of at most `width` characters. Where the total is known that is a bar as long as there is room for, the part
  * that is done, the count, the rate and the remaining time: in words, or in short. No field changes its length while the
  * walk goes on, so that the line stands still.
  */
-export function progressText({ verb, visited, changed, total, elapsed }: ProgressFacts, width: number): string {
+export function formatProgress({ verb, visited, changed, total, elapsed }: ProgressFacts, width: number): string {
   const perSecond = elapsed > 0 ? (visited / elapsed) * 1000 : 0
-  const did = CHANGED[verb] ?? 'changed'
-  const rate = `${grouped(Math.round(perSecond))}/s`
+  const did = CHANGE_WORDS[verb] ?? 'changed'
+  const rate = `${formatCount(Math.round(perSecond))}/s`
   // More came than was counted: what is still to come is not known.
   if (total === undefined || visited > total || total === 0) {
-    const plain = `${verb}: ${grouped(visited)} looked at`
-    const forms = [`${plain}, ${grouped(changed)} ${did}, ${rate}`, `${plain}, ${rate}`]
-    return fitting(forms, width)
+    const plain = `${verb}: ${formatCount(visited)} looked at`
+    const forms = [`${plain}, ${formatCount(changed)} ${did}, ${rate}`, `${plain}, ${rate}`]
+    return pickFitting(forms, width)
   }
   const part = visited / total
   const percent = `${String(Math.floor(part * 100)).padStart(3)}%`
   const seconds = perSecond > 0 ? (total - visited) / perSecond : undefined
   const like = (text: string, widest: string) => text.padStart(widest.length)
-  const [all, allShort] = [grouped(total), short(total)]
-  const count = `${like(grouped(visited), all)} of ${all}`
+  const [all, allShort] = [formatCount(total), formatShortCount(total)]
+  const count = `${like(formatCount(visited), all)} of ${all}`
   const speed = like(rate, '100,000/s')
-  const left = seconds === undefined ? '' : like(`${duration(seconds)} left`, '59 min 59 s left')
-  const countShort = `${like(short(visited), '9.9M')}/${allShort}`
-  const leftShort = seconds === undefined ? '' : like(`${shortDuration(seconds)} left`, '59m59s left')
+  const left = seconds === undefined ? '' : like(`${formatDuration(seconds)} left`, '59 min 59 s left')
+  const countShort = `${like(formatShortCount(visited), '9.9M')}/${allShort}`
+  const leftShort = seconds === undefined ? '' : like(`${formatShortDuration(seconds)} left`, '59m59s left')
   const rest = [
-    [percent, count, `${like(grouped(changed), all)} ${did}`, speed, left],
+    [percent, count, `${like(formatCount(changed), all)} ${did}`, speed, left],
     [percent, count, speed, left],
-    [percent, countShort, like(`${short(perSecond)}/s`, '9.9M/s'), leftShort],
+    [percent, countShort, like(`${formatShortCount(perSecond)}/s`, '9.9M/s'), leftShort],
     [percent, countShort, leftShort],
   ].map((fields) => fields.filter(Boolean).join('  '))
   const barred = rest.map((fields) => {
     const room = width - `${verb} [] ${fields}`.length
-    return `${verb} ${bar(part, Math.max(SHORTEST_BAR, room))} ${fields}`
+    return `${verb} ${formatBar(part, Math.max(MIN_BAR_LENGTH, room))} ${fields}`
   })
-  return fitting([...barred, `${verb} ${rest.at(-1)}`, percent], width)
+  return pickFitting([...barred, `${verb} ${rest.at(-1)}`, percent], width)
 }
 
 /** The first that fits; of none the beginning of the last. */
-function fitting(forms: readonly string[], width: number): string {
+function pickFitting(forms: readonly string[], width: number): string {
   return forms.find(({ length }) => length <= width) ?? (forms.at(-1) ?? '').slice(0, Math.max(0, width))
 }
 
-function bar(part: number, length: number): string {
+function formatBar(part: number, length: number): string {
   const filled = Math.floor(part * length)
   return `[${'#'.repeat(filled)}${'-'.repeat(length - filled)}]`
 }
 
-const grouped = (count: number) => count.toLocaleString('en')
+const formatCount = (count: number) => count.toLocaleString('en')
 
 /** Three digits at most: 950, 9.5k, 12k, 1.2M. */
-function short(count: number): string {
+function formatShortCount(count: number): string {
   const [unit, size] = count < 1000 ? ['', 1] : count < 1_000_000 ? ['k', 1000] : ['M', 1_000_000]
   const scaled = count / size
   return `${unit !== '' && scaled < 10 ? (Math.floor(scaled * 10) / 10).toFixed(1) : Math.floor(scaled)}${unit}`
 }
 
-function duration(seconds: number): string {
-  const [hours, minutes, rest] = clock(seconds)
+function formatDuration(seconds: number): string {
+  const [hours, minutes, rest] = splitSeconds(seconds)
   if (hours > 0) return `${hours} h ${minutes} min`
   return minutes > 0 ? `${minutes} min ${rest} s` : `${rest} s`
 }
 
-function shortDuration(seconds: number): string {
-  const [hours, minutes, rest] = clock(seconds)
+function formatShortDuration(seconds: number): string {
+  const [hours, minutes, rest] = splitSeconds(seconds)
   if (hours > 0) return `${hours}h${minutes}m`
   return minutes > 0 ? `${minutes}m${rest}s` : `${rest}s`
 }
 
-function clock(seconds: number): [hours: number, minutes: number, seconds: number] {
+function splitSeconds(seconds: number): [hours: number, minutes: number, seconds: number] {
   const whole = Math.ceil(seconds)
   return [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60]
 }

@@ -1,15 +1,15 @@
 import type { Ownership } from '../../ownership/inode/policy.ts'
 import type { WalkReport } from '../../ownership/walk/report.ts'
 import type { Difference, InodeType } from '../actions/survey.ts'
-import { aligned, type Line } from './output.ts'
+import { alignColumns, type Line } from './output.ts'
 
 /** How many inodes a walk left alone. */
-export function leftCount({ left }: WalkReport): number {
+export function countSkipped({ left }: WalkReport): number {
   return Object.values(left).reduce((sum, { count }) => sum + count, 0)
 }
 
 /** Why, with examples. */
-export function leftLines({ left }: WalkReport): Line[] {
+export function formatSkippedInodes({ left }: WalkReport): Line[] {
   return Object.entries(left).map(([reason, { count, examples }]) => {
     const names = examples.join(', ') + (count > examples.length ? ', …' : '')
     return { text: `  left alone, ${reason}: ${count} (${names})`, style: 'notice' }
@@ -17,21 +17,21 @@ export function leftLines({ left }: WalkReport): Line[] {
 }
 
 /** What each inode is and becomes, as `ls -l` shows it; kubelet's rule beside it where there is one. */
-export function differenceLines(differences: readonly Difference[], changed: number): Line[] {
+export function formatDifferences(differences: readonly Difference[], changed: number): Line[] {
   if (differences.length === 0) return []
   const shown = differences.length < changed ? `the first ${differences.length} of ${changed}` : 'all'
   const hasKubelet = differences.some(({ kubelet }) => kubelet !== null)
   const head = hasKubelet ? ['now', 'modekeep', 'kubelet', 'path'] : ['now', 'then', 'path']
   const rows = differences.map(({ before, after, kubelet, path, type, uid }) => {
     const rules = [before, after, ...(kubelet === null ? [] : [kubelet])]
-    return [...rules.map(({ mode, gid }: Ownership) => `${modeString(type, mode)} ${uid} ${gid}`), path]
+    return [...rules.map(({ mode, gid }: Ownership) => `${formatMode(type, mode)} ${uid} ${gid}`), path]
   })
-  const table = aligned([head, ...rows], '   ').map((row) => `  ${row}`)
+  const table = alignColumns([head, ...rows], '   ').map((row) => `  ${row}`)
   return ['', `Changes (${shown}), mode, owner and group:`, ...table]
 }
 
 /** As `ls -l` has it: `-rwSr-xr-t`. */
-export function modeString(type: InodeType, mode: number): string {
+export function formatMode(type: InodeType, mode: number): string {
   const triples = ['s', 's', 't'].map((special, index) => {
     const bits = mode >> (6 - 3 * index)
     const isSpecial = mode & (0o4000 >> index)

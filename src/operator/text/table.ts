@@ -1,4 +1,4 @@
-import { aligned } from './output.ts'
+import { alignColumns } from './output.ts'
 
 /** How a column gives way where the terminal is too narrow for all. */
 export interface Column {
@@ -11,7 +11,7 @@ export interface Column {
  * The rows of a table, its head first, in at most `width` columns where the columns that may be cut have room for that.
  * The widest of them is cut first.
  */
-export function tableRows(
+export function formatTable(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
   width = Number.POSITIVE_INFINITY,
@@ -30,7 +30,7 @@ export function tableRows(
     const room = widths[at] ?? 0
     return columns[at]?.cut?.at === 'end' ? cutEnd(cell, room) : cutMiddle(cell, room)
   }
-  return aligned(all.map((row) => row.map(fit)))
+  return alignColumns(all.map((row) => row.map(fit)))
 }
 
 const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0)

@@ -2,9 +2,9 @@
  * A text in lines of at most `width` characters, broken between words. A word that is longer has a line of its own, and
  * what stands in double quotes, a command to be copied, stays on one line where it fits there.
  */
-export function wrapped(text: string, width: number): string[] {
+export function wrapText(text: string, width: number): string[] {
   const lines: string[] = []
-  for (const word of wordsOf(text, width)) {
+  for (const word of splitWords(text, width)) {
     const line = lines.at(-1)
     if (line === undefined || line.length + 1 + word.length > width) lines.push(word)
     else lines[lines.length - 1] = `${line} ${word}`
@@ -12,7 +12,7 @@ export function wrapped(text: string, width: number): string[] {
   return lines
 }
 
-function wordsOf(text: string, width: number): string[] {
+function splitWords(text: string, width: number): string[] {
   // A quote, with what is written to it before and behind; or what has no blank in it.
   const pieces = text.match(/(?:[^\s"]*"[^"]*"[^\s"]*)|\S+/g) ?? []
   return pieces.flatMap((piece) => (piece.length <= width ? [piece] : piece.split(' ')))
@@ -22,12 +22,12 @@ function wordsOf(text: string, width: number): string[] {
  * A line as lines of at most `width` characters; blanks within it stay as they are. A word that is longer, such as a path,
  * stays whole, to be copied; so does what stands in double quotes where it fits a line of its own.
  */
-export function folded(line: string, width: number): string[] {
+export function foldLine(line: string, width: number): string[] {
   const lines: string[] = []
   const indent = Math.min((line.match(/^ */)?.[0].length ?? 0) + 4, Math.floor(width / 2))
   let rest = line
   while (rest.length > width) {
-    const at = breakOf(rest, width, lines.length === 0 ? 0 : indent)
+    const at = findBreak(rest, width, lines.length === 0 ? 0 : indent)
     if (at === undefined) break
     lines.push(rest.slice(0, at).trimEnd())
     rest = ' '.repeat(indent) + rest.slice(at).trimStart()
@@ -36,7 +36,7 @@ export function folded(line: string, width: number): string[] {
 }
 
 /** Where a line is broken: at the last blank that fits, or the first one. @param indent where its text begins at least */
-function breakOf(line: string, width: number, indent: number): number | undefined {
+function findBreak(line: string, width: number, indent: number): number | undefined {
   const blanks = [...line.matchAll(/(?<=\S) +(?=\S)/g)].map(({ index }) => index).filter((at) => at > indent)
   const spans = [...line.matchAll(/"[^"]*"/g)].filter(([text]) => text.length <= width - indent)
   const isWithin = (at: number) => spans.some(({ index, 0: text }) => at > index && at < index + text.length)

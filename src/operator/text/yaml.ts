@@ -1,10 +1,10 @@
 import { stringify } from 'yaml'
 import { jsonText } from '../../refusal/printable.ts'
-import { jsonDocument } from './output.ts'
+import { formatJsonDocument } from './output.ts'
 
 /** What `-o yaml` prints: the document of jsonDocument, in YAML of blocks. Each text is in double quotes, safe to look at. */
-export function yamlDocument<T extends { verb: string }>(document: T): string {
-  const text = stringify(JSON.parse(jsonDocument(document)), {
+export function formatYamlDocument<T extends { verb: string }>(document: T): string {
+  const text = stringify(JSON.parse(formatJsonDocument(document)), {
     aliasDuplicateObjects: false,
     defaultKeyType: 'PLAIN',
     defaultStringType: 'QUOTE_DOUBLE',

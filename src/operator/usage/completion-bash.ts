@@ -1,8 +1,8 @@
-import { VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
-import { OPTIONS, type OptionName, spellings } from '../verbs/options.ts'
-import { offerFor } from './offer.ts'
+import { getVerbForm, VERB_NAMES, type Verb } from '../verbs/index.ts'
+import { listSpellings, OPTIONS, type OptionName } from '../verbs/options.ts'
+import { parseCandidates } from './completion-candidates.ts'
 
-export function bash(): string {
+export function formatBashScript(): string {
   return `# bash completion for modekeep
 _modekeep() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD - 1]} words= files= records= options= name
@@ -13,7 +13,7 @@ _modekeep() {
     words="${VERB_NAMES.join(' ')} --help --version"
   else
     case \${COMP_WORDS[1]} in
-${VERB_NAMES.map(ofVerb).join('\n')}
+${VERB_NAMES.map(formatBashVerb).join('\n')}
     esac
     # Words that begin with a dash are options, others what the verb takes.
     if [[ $word == -* && $options ]]; then words=$options files= records=; fi
@@ -34,24 +34,26 @@ complete -F _modekeep modekeep
 `
 }
 
-function ofVerb(verb: Verb): string {
-  const { options, operands } = verbForm(verb)
+function formatBashVerb(verb: Verb): string {
+  const { options, operands } = getVerbForm(verb)
   const names = Object.keys(options) as OptionName[]
   const valued = names.filter((name) => OPTIONS[name].type === 'string')
-  const values = valued.map((name) => `          ${spellings(name).join(' | ')}) ${assigned(OPTIONS[name].value)} ;;\n`)
+  const values = valued.map(
+    (name) => `          ${listSpellings(name).join(' | ')}) ${formatAssignment(OPTIONS[name].value)} ;;\n`,
+  )
   const [first, second] = (operands ?? '').split(' ')
   const operand = second
-    ? `if ((COMP_CWORD > 2)); then ${assigned(second)}; else ${assigned(first)}; fi`
-    : assigned(first)
+    ? `if ((COMP_CWORD > 2)); then ${formatAssignment(second)}; else ${formatAssignment(first)}; fi`
+    : formatAssignment(first)
   return `      ${verb})
         case $before in
-${values.join('')}          *) options="${names.flatMap(spellings).join(' ')}"; ${operand} ;;
+${values.join('')}          *) options="${names.flatMap(listSpellings).join(' ')}"; ${operand} ;;
         esac
         ;;`
 }
 
-function assigned(operand: string | undefined): string {
-  const { words, files, records } = offerFor(operand)
+function formatAssignment(operand: string | undefined): string {
+  const { words, files, records } = parseCandidates(operand)
   const flag = { none: '', directories: '-d', all: '-f' }[files]
   return `words="${words.join(' ')}" files=${flag} records="${records.join(' ')}"`
 }

@@ -1,8 +1,8 @@
-import { VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
+import { getVerbForm, VERB_NAMES, type Verb } from '../verbs/index.ts'
 import { OPTIONS, type OptionName } from '../verbs/options.ts'
-import { type Offer, offerFor } from './offer.ts'
+import { type CompletionCandidates, parseCandidates } from './completion-candidates.ts'
 
-export function fish(): string {
+export function formatFishScript(): string {
   return `# fish completion for modekeep
 function __modekeep_offer
     command -q modekeep; or return
@@ -22,45 +22,45 @@ end
 complete -c modekeep -f
 complete -c modekeep -n __modekeep_is_first -l help -s h -d 'print the overview'
 complete -c modekeep -n __modekeep_is_first -l version -d 'print the version'
-${VERB_NAMES.map((verb) => `complete -c modekeep -n __modekeep_is_first -a ${verb} -d ${quoted(verbForm(verb).summary)}\n`).join('')}${VERB_NAMES.flatMap(ofVerb).join('\n')}
+${VERB_NAMES.map((verb) => `complete -c modekeep -n __modekeep_is_first -a ${verb} -d ${quoteForFish(getVerbForm(verb).summary)}\n`).join('')}${VERB_NAMES.flatMap(formatFishVerb).join('\n')}
 `
 }
 
-function ofVerb(verb: Verb): string[] {
-  const { options, operands } = verbForm(verb)
-  const lines = Object.entries(options).map(([name, text]) => option(verb, name as OptionName, text))
+function formatFishVerb(verb: Verb): string[] {
+  const { options, operands } = getVerbForm(verb)
+  const lines = Object.entries(options).map(([name, text]) => formatFishOption(verb, name as OptionName, text))
   const [first, second] = (operands ?? '').split(' ')
-  lines.push(...operand(second ? `${verb} -eq 2` : verb, first))
-  if (second) lines.push(...operand(`${verb} -gt 2`, second))
+  lines.push(...formatFishOperand(second ? `${verb} -eq 2` : verb, first))
+  if (second) lines.push(...formatFishOperand(`${verb} -gt 2`, second))
   return lines
 }
 
-function option(verb: Verb, name: OptionName, text: string): string {
+function formatFishOption(verb: Verb, name: OptionName, text: string): string {
   const { value, short } = OPTIONS[name]
   const spelling = `-l ${name}${short ? ` -s ${short}` : ''}`
-  const taken = value === undefined ? '' : ` ${taking(offerFor(value))}`
-  return `complete -c modekeep -n '__modekeep_at ${verb}' ${spelling}${taken} -d ${quoted(text)}`
+  const taken = value === undefined ? '' : ` ${formatFishArgument(parseCandidates(value))}`
+  return `complete -c modekeep -n '__modekeep_at ${verb}' ${spelling}${taken} -d ${quoteForFish(text)}`
 }
 
-function operand(at: string, operands: string | undefined): string[] {
-  const offer = offerFor(operands)
+function formatFishOperand(at: string, operands: string | undefined): string[] {
+  const offer = parseCandidates(operands)
   const isNothing = offer.files === 'none' && offer.words.length === 0 && offer.records.length === 0
   return isNothing
     ? []
-    : [`complete -c modekeep -n '__modekeep_at ${at}' ${taking(offer).replace(/^-[rx] ?/, '')}`.trimEnd()]
+    : [`complete -c modekeep -n '__modekeep_at ${at}' ${formatFishArgument(offer).replace(/^-[rx] ?/, '')}`.trimEnd()]
 }
 
 /** -x: a value, and no file but what is offered; -r -F: a value that may be any file. */
-function taking({ words, files, records }: Offer): string {
+function formatFishArgument({ words, files, records }: CompletionCandidates): string {
   const offered = [
     ...words,
     ...(records.length > 0 ? [`(__modekeep_offer ${records.join(' ')})`] : []),
     ...(files === 'directories' ? ['(__fish_complete_directories (commandline -ct) "")'] : []),
   ]
-  const list = offered.length > 0 ? ` -a ${quoted(offered.join(' '))}` : ''
+  const list = offered.length > 0 ? ` -a ${quoteForFish(offered.join(' '))}` : ''
   return `${files === 'all' ? '-r -F' : '-x'}${list}`
 }
 
-function quoted(text: string): string {
+function quoteForFish(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }

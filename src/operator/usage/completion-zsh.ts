@@ -1,9 +1,9 @@
-import { VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
-import { OPTIONS, type OptionName, spellings } from '../verbs/options.ts'
-import { offerFor } from './offer.ts'
+import { getVerbForm, VERB_NAMES, type Verb } from '../verbs/index.ts'
+import { listSpellings, OPTIONS, type OptionName } from '../verbs/options.ts'
+import { parseCandidates } from './completion-candidates.ts'
 
-export function zsh(): string {
-  const verbs = VERB_NAMES.map((verb) => `    ${quoted(`${verb}:${verbForm(verb).summary}`)}`)
+export function formatZshScript(): string {
+  const verbs = VERB_NAMES.map((verb) => `    ${quoteForZsh(`${verb}:${getVerbForm(verb).summary}`)}`)
   return `#compdef modekeep
 # zsh completion for modekeep
 _modekeep_records() {
@@ -36,18 +36,18 @@ ${verbs.join('\n')}
   shift words
   ((CURRENT--))
   case $verb in
-${VERB_NAMES.map(ofVerb).join('\n')}
+${VERB_NAMES.map(formatZshVerb).join('\n')}
   esac
 }
 if [[ $funcstack[1] == _modekeep ]]; then _modekeep "$@"; else compdef _modekeep modekeep; fi
 `
 }
 
-function ofVerb(verb: Verb): string {
-  const { options, operands } = verbForm(verb)
-  const specs = Object.entries(options).flatMap(([name, text]) => option(name as OptionName, text))
+function formatZshVerb(verb: Verb): string {
+  const { options, operands } = getVerbForm(verb)
+  const specs = Object.entries(options).flatMap(([name, text]) => formatZshOption(name as OptionName, text))
   for (const [index, operand] of (operands?.split(' ') ?? []).entries()) {
-    specs.push(quoted(`${index + 1}:${operand}:${action(operand)}`))
+    specs.push(quoteForZsh(`${index + 1}:${operand}:${formatZshAction(operand)}`))
   }
   return `    ${verb})
       _arguments \\
@@ -55,20 +55,21 @@ ${specs.map((spec) => `        ${spec} \\\n`).join('')}        && return
       ;;`
 }
 
-function option(name: OptionName, text: string): string[] {
+function formatZshOption(name: OptionName, text: string): string[] {
   const { value } = OPTIONS[name]
   const about = `[${text.replaceAll(/[[\]:]/g, '\\$&')}]`
-  const all = spellings(name)
+  const all = listSpellings(name)
   return all.map((spelling) => {
     const taken = spelling.startsWith('--') ? '=' : '+'
-    const argument = value === undefined ? about : `${taken}${about}:${value.replaceAll(':', '\\:')}:${action(value)}`
-    return quoted(`(${all.join(' ')})${spelling}${argument}`)
+    const argument =
+      value === undefined ? about : `${taken}${about}:${value.replaceAll(':', '\\:')}:${formatZshAction(value)}`
+    return quoteForZsh(`(${all.join(' ')})${spelling}${argument}`)
   })
 }
 
 /** With a blank before a function it gets these arguments alone. */
-function action(operand: string): string {
-  const { words, files, records } = offerFor(operand)
+function formatZshAction(operand: string): string {
+  const { words, files, records } = parseCandidates(operand)
   if (operand.includes('VERB')) return '{_describe -t commands verb verbs}'
   if (records.length > 0) {
     return files === 'none'
@@ -79,6 +80,6 @@ function action(operand: string): string {
   return words.length > 0 ? `(${words.join(' ')})` : ' '
 }
 
-function quoted(text: string): string {
+function quoteForZsh(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }

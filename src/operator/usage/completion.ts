@@ -1,11 +1,15 @@
 import type { Shell } from '../verbs/about.ts'
-import { bash } from './completion-bash.ts'
-import { fish } from './completion-fish.ts'
-import { zsh } from './completion-zsh.ts'
+import { formatBashScript } from './completion-bash.ts'
+import { formatFishScript } from './completion-fish.ts'
+import { formatZshScript } from './completion-zsh.ts'
 
-const SCRIPTS: Readonly<Record<Shell, () => string>> = { bash, zsh, fish }
+const SCRIPTS: Readonly<Record<Shell, () => string>> = {
+  bash: formatBashScript,
+  zsh: formatZshScript,
+  fish: formatFishScript,
+}
 
 /** A script that completes the words of `modekeep`, made from the tables of verbs and options. */
-export function completionScript(shell: Shell): string {
+export function formatCompletionScript(shell: Shell): string {
   return SCRIPTS[shell]()
 }

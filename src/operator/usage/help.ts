@@ -1,6 +1,6 @@
-import { wrapped } from '../text/wrap.ts'
-import { isVerb, KUBELETS_VERBS, VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
-import { OPTIONS, type OptionName, spellings } from '../verbs/options.ts'
+import { wrapText } from '../text/wrap.ts'
+import { getVerbForm, isVerb, KUBELET_VERBS, VERB_NAMES, type Verb } from '../verbs/index.ts'
+import { listSpellings, OPTIONS, type OptionName } from '../verbs/options.ts'
 
 export const PURPOSE = "gives a directory's files to a group without damaging them, and puts back what it changed"
 
@@ -22,50 +22,52 @@ const NARROW = { below: 70, column: 6 }
  * @param topic undefined: the overview
  * @param width in columns; only a word that is longer, to be copied whole, is not cut
  */
-export function helpText(topic: string | undefined, width = WIDTH): string {
-  const lines = topic !== undefined && isVerb(topic) ? helpOf(topic, width) : overview(width)
+export function formatHelp(topic: string | undefined, width = WIDTH): string {
+  const lines = topic !== undefined && isVerb(topic) ? formatVerbHelp(topic, width) : formatOverview(width)
   return lines.map((line) => `${line}\n`).join('')
 }
 
 /** How a verb is called. */
-export function usageOf(verb: Verb): string {
-  const { needs = '', options } = verbForm(verb)
+export function formatUsage(verb: Verb): string {
+  const { needs = '', options } = getVerbForm(verb)
   const optional = Object.keys(options).filter((name) => name !== 'help' && !needs.includes(`--${name}`))
-  return `${neededOf(verb)} ${optional.length > 1 ? '[options]' : `[--${optional[0]}]`}`
+  return `${formatRequiredArguments(verb)} ${optional.length > 1 ? '[options]' : `[--${optional[0]}]`}`
 }
 
-function neededOf(verb: Verb): string {
-  const { operands = '', needs = '' } = verbForm(verb)
+function formatRequiredArguments(verb: Verb): string {
+  const { operands = '', needs = '' } = getVerbForm(verb)
   return ['modekeep', verb, operands, needs].filter((part) => part !== '').join(' ')
 }
 
 /** What help and the man page list: `-f, --follow`, with what its value is called, and what it does. */
-export function optionTerms(verb: Verb): [term: string, text: string][] {
-  return (Object.entries(verbForm(verb).options) as [OptionName, string][]).map(([name, text]) => {
+export function listOptionTerms(verb: Verb): [term: string, text: string][] {
+  return (Object.entries(getVerbForm(verb).options) as [OptionName, string][]).map(([name, text]) => {
     const { value } = OPTIONS[name]
-    return [`${spellings(name).join(', ')}${value ? ` ${value}` : ''}`, text]
+    return [`${listSpellings(name).join(', ')}${value ? ` ${value}` : ''}`, text]
   })
 }
 
-function overview(width: number): string[] {
+function formatOverview(width: number): string[] {
   return [
-    ...wrapped(`modekeep ${PURPOSE}.`, width),
+    ...wrapText(`modekeep ${PURPOSE}.`, width),
     '',
     'By hand, as root:',
-    ...VERB_NAMES.flatMap((verb) => entry(neededOf(verb), verbForm(verb).summary, VERB_COLUMN, width)),
+    ...VERB_NAMES.flatMap((verb) =>
+      formatEntry(formatRequiredArguments(verb), getVerbForm(verb).summary, VERB_COLUMN, width),
+    ),
     '',
-    ...wrapped(`For kubelet: ${KUBELETS_VERBS.join(', ')}.`, width),
+    ...wrapText(`For kubelet: ${KUBELET_VERBS.join(', ')}.`, width),
     '',
-    ...wrapped(`Exit status: ${EXIT_STATUSES.map((status) => status.join(' ')).join(', ')}.`, width),
+    ...wrapText(`Exit status: ${EXIT_STATUSES.map((status) => status.join(' ')).join(', ')}.`, width),
     '"modekeep VERB --help" has the rest.',
     '',
     'Example:',
-    ...example('modekeep plan /srv/volumes/data --fsgroup 2000', width),
+    ...formatExample('modekeep plan /srv/volumes/data --fsgroup 2000', width),
   ]
 }
 
 /** In the order of the help. */
-const EVERY_DAYS = [
+const EVERYDAY_VERBS = [
   'plan',
   'apply',
   'restore',
@@ -79,37 +81,39 @@ const EVERY_DAYS = [
 ] as const satisfies Verb[]
 
 /** What modekeep alone prints. @param mounted what is mounted on this node, in one line */
-export function firstLook(version: string, mounted: string): string {
-  const commands = EVERY_DAYS.flatMap((verb) => entry(neededOf(verb), verbForm(verb).summary, VERB_COLUMN, WIDTH))
-  const head = [`modekeep ${version} ${PURPOSE}.`, `Mounts: ${mounted}.`].flatMap((text) => wrapped(text, WIDTH))
+export function formatIntroduction(version: string, mounted: string): string {
+  const commands = EVERYDAY_VERBS.flatMap((verb) =>
+    formatEntry(formatRequiredArguments(verb), getVerbForm(verb).summary, VERB_COLUMN, WIDTH),
+  )
+  const head = [`modekeep ${version} ${PURPOSE}.`, `Mounts: ${mounted}.`].flatMap((text) => wrapText(text, WIDTH))
   const foot = '"modekeep help" has all commands, "modekeep VERB --help" what each of them takes.'
-  return [...head, '', ...commands, '', ...wrapped(foot, WIDTH)].map((line) => `${line}\n`).join('')
+  return [...head, '', ...commands, '', ...wrapText(foot, WIDTH)].map((line) => `${line}\n`).join('')
 }
 
-function helpOf(verb: Verb, width: number): string[] {
-  const { text, examples, failure } = verbForm(verb)
+function formatVerbHelp(verb: Verb, width: number): string[] {
+  const { text, examples, failure } = getVerbForm(verb)
   return [
-    ...wrapped(usageOf(verb), width),
+    ...wrapText(formatUsage(verb), width),
     '',
-    ...text.flatMap((paragraph) => [...wrapped(paragraph, width), '']),
-    ...optionTerms(verb).flatMap(([term, what]) => entry(term, what, OPTION_COLUMN, width)),
+    ...text.flatMap((paragraph) => [...wrapText(paragraph, width), '']),
+    ...listOptionTerms(verb).flatMap(([term, what]) => formatEntry(term, what, OPTION_COLUMN, width)),
     '',
-    ...(failure ? [...wrapped(`Exit status 1 also where ${failure}.`, width), ''] : []),
+    ...(failure ? [...wrapText(`Exit status 1 also where ${failure}.`, width), ''] : []),
     examples.length > 1 ? 'Examples:' : 'Example:',
-    ...examples.flatMap((line) => example(line, width)),
+    ...examples.flatMap((line) => formatExample(line, width)),
   ]
 }
 
 /** To be copied: a shell takes its lines for one. */
-function example(command: string, width: number): string[] {
-  const lines = wrapped(command, width - 8)
+function formatExample(command: string, width: number): string[] {
+  const lines = wrapText(command, width - 8)
   return lines.map((line, index) => `${index === 0 ? '  ' : '      '}${line}${index < lines.length - 1 ? ' \\' : ''}`)
 }
 
 /** A term and what it means, in two columns. */
-function entry(term: string, text: string, wide: number, width: number): string[] {
+function formatEntry(term: string, text: string, wide: number, width: number): string[] {
   const column = width < NARROW.below ? NARROW.column : wide
-  const [first = '', ...more] = wrapped(text, width - column).map((line) => ' '.repeat(column) + line)
+  const [first = '', ...more] = wrapText(text, width - column).map((line) => ' '.repeat(column) + line)
   const isLong = term.length + 3 > column
   return isLong ? [`  ${term}`, first, ...more] : [`  ${term}`.padEnd(column) + first.trimStart(), ...more]
 }

@@ -1,71 +1,71 @@
-import { KUBELETS_VERBS, VERB_NAMES, type Verb, verbForm } from '../verbs/index.ts'
-import { EXIT_STATUSES, optionTerms, PURPOSE, usageOf } from './help.ts'
+import { getVerbForm, KUBELET_VERBS, VERB_NAMES, type Verb } from '../verbs/index.ts'
+import { EXIT_STATUSES, formatUsage, listOptionTerms, PURPOSE } from './help.ts'
 
 /**
  * The man page, man(7), from what help is made of.
  * @param version shown at its foot; there is no date, so that one version is always the same text
  */
-export function manualPage(version: string): string {
+export function formatManualPage(version: string): string {
   return `${[
     `.TH MODEKEEP 8 "" "modekeep ${version}" "System administration"`,
     // Words as they are typed: no hyphenation, left-aligned.
     '.nh',
     '.ad l',
     '.SH NAME',
-    `modekeep \\- ${escaped(PURPOSE)}`,
+    `modekeep \\- ${escapeRoff(PURPOSE)}`,
     '.SH SYNOPSIS',
     '.nf',
-    ...VERB_NAMES.map((verb) => escaped(usageOf(verb))),
+    ...VERB_NAMES.map((verb) => escapeRoff(formatUsage(verb))),
     '.fi',
     '.SH DESCRIPTION',
-    escaped(
+    escapeRoff(
       'A Kubernetes FlexVolume driver, and commands for the administrators of its nodes. This page describes the commands; ' +
-        `most need root. kubelet calls ${KUBELETS_VERBS.join(', ')} and reads one JSON document as the reply.`,
+        `most need root. kubelet calls ${KUBELET_VERBS.join(', ')} and reads one JSON document as the reply.`,
     ),
-    paragraph(
+    formatParagraph(
       'Results are on standard output, errors on standard error. Colour and progress are shown on a terminal ' +
         'only, and no colour with NO_COLOR set. With --json a failure is a document of the kind "Error" on standard output.',
     ),
     '.SH COMMANDS',
-    ...VERB_NAMES.flatMap(aboutVerb),
+    ...VERB_NAMES.flatMap(formatVerbSection),
     '.SH EXIT STATUS',
-    ...EXIT_STATUSES.flatMap(([status, meaning]) => ['.TP', `.B ${status}`, escaped(meaning)]),
+    ...EXIT_STATUSES.flatMap(([status, meaning]) => ['.TP', `.B ${status}`, escapeRoff(meaning)]),
     '.SH ENVIRONMENT',
-    ...entry('MODEKEEP_CONFIG', "the node's configuration, instead of /etc/modekeep/config.json"),
-    ...entry('NO_COLOR', 'no colour, if set to anything'),
+    ...formatRoffEntry('MODEKEEP_CONFIG', "the node's configuration, instead of /etc/modekeep/config.json"),
+    ...formatRoffEntry('NO_COLOR', 'no colour, if set to anything'),
     '.SH FILES',
-    ...entry('/etc/modekeep/config.json', "the node's configuration"),
-    ...entry('/var/lib/modekeep', 'records of mounts, and of every changed file as it was before'),
-    ...entry('/var/log/modekeep/modekeep.log', 'the log, shown by modekeep logs'),
+    ...formatRoffEntry('/etc/modekeep/config.json', "the node's configuration"),
+    ...formatRoffEntry('/var/lib/modekeep', 'records of mounts, and of every changed file as it was before'),
+    ...formatRoffEntry('/var/log/modekeep/modekeep.log', 'the log, shown by modekeep logs'),
   ].join('\n')}\n`
 }
 
-function aboutVerb(verb: Verb): string[] {
-  const { text, examples, failure } = verbForm(verb)
+function formatVerbSection(verb: Verb): string[] {
+  const { text, examples, failure } = getVerbForm(verb)
   return [
-    `.SS ${escaped(usageOf(verb))}`,
-    ...text.map((words, index) => (index === 0 ? escaped(words) : paragraph(words))),
-    ...optionTerms(verb).flatMap(([term, what]) => entry(term, what)),
-    ...(failure ? [paragraph(`Exit status 1 also where ${failure}.`)] : []),
-    paragraph(examples.length > 1 ? 'Examples:' : 'Example:'),
+    `.SS ${escapeRoff(formatUsage(verb))}`,
+    ...text.map((words, index) => (index === 0 ? escapeRoff(words) : formatParagraph(words))),
+    ...listOptionTerms(verb).flatMap(([term, what]) => formatRoffEntry(term, what)),
+    ...(failure ? [formatParagraph(`Exit status 1 also where ${failure}.`)] : []),
+    formatParagraph(examples.length > 1 ? 'Examples:' : 'Example:'),
     '.RS 4',
     '.nf',
-    ...examples.map(escaped),
+    ...examples.map(escapeRoff),
     '.fi',
     '.RE',
   ]
 }
 
-function entry(term: string, text: string): string[] {
-  return ['.TP', `.B ${escaped(term)}`, escaped(text)]
+function formatRoffEntry(term: string, text: string): string[] {
+  return ['.TP', `.B ${escapeRoff(term)}`, escapeRoff(text)]
 }
 
-function paragraph(text: string): string {
-  return `.PP\n${escaped(text)}`
+function formatParagraph(text: string): string {
+  return `.PP\n${escapeRoff(text)}`
 }
 
 /** What roff would take for its own: backslashes, dots and quotes where a line begins; and hyphens, to be typed. */
-function escaped(text: string): string {
+function escapeRoff(text: string): string {
   return text
     .replaceAll('\\', '\\e')
     .replaceAll('-', '\\-')

@@ -1,6 +1,6 @@
 import { quoted } from '../../refusal/refusal.ts'
-import type { OfferKind } from '../actions/offer.ts'
-import type { Arguments, VerbForm } from './form.ts'
+import type { RecordedNameKind } from '../actions/recorded-names.ts'
+import type { VerbArguments, VerbForm } from './form.ts'
 
 export interface HelpCommand {
   verb: 'help'
@@ -22,7 +22,7 @@ export const help = {
     'modekeep help restore',
     'modekeep help --man | sudo install -D -m 644 /dev/stdin /usr/local/share/man/man8/modekeep.8',
   ],
-  read({ words: [topic, second], given, faults }: Arguments): HelpCommand {
+  read({ words: [topic, second], given, faults }: VerbArguments): HelpCommand {
     const isManual = given.has('man')
     if (second !== undefined) faults.push(`help is about one verb, got also ${quoted(second)}: leave it out`)
     if (isManual && topic !== undefined) {
@@ -48,7 +48,7 @@ export type Shell = (typeof SHELLS)[number]
 export interface CompletionCommand {
   verb: 'completion'
   shell: Shell
-  offer: OfferKind | undefined
+  offer: RecordedNameKind | undefined
 }
 
 export const completion = {
@@ -65,9 +65,9 @@ export const completion = {
     'modekeep completion zsh > /usr/local/share/zsh/site-functions/_modekeep',
     'modekeep completion fish > /etc/fish/completions/modekeep.fish',
   ],
-  read({ words, given, faults }: Arguments): CompletionCommand {
+  read({ words, given, faults }: VerbArguments): CompletionCommand {
     const [word, ...more] = words
-    const offer = given.get('offer') as OfferKind | undefined
+    const offer = given.get('offer') as RecordedNameKind | undefined
     const shell = SHELLS.find((name) => name === word)
     if (given.has('offer')) {
       if (word !== undefined) faults.push(`--offer is for no shell alone, got ${quoted(words)}: leave one out`)

@@ -1,16 +1,16 @@
 import type { ByHandOrder } from '../../fs-group/by-hand.ts'
 import {
   type ApplyDocument,
-  type OrderCommand,
+  type ApplyGroupCommand,
   type PlanDocument,
   apply as runApply,
   plan as runPlan,
 } from '../actions/apply.ts'
 import { formatHidden } from '../actions/hidden-mounts.ts'
-import { type Line, shellQuoted } from '../text/output.ts'
-import { differenceLines, leftCount, leftLines } from '../text/report.ts'
-import type { Arguments, Work } from './form.ts'
-import { directoryOf } from './paths.ts'
+import { type Line, quoteForShell } from '../text/output.ts'
+import { countSkipped, formatDifferences, formatSkippedInodes } from '../text/report.ts'
+import type { SessionVerb, VerbArguments } from './form.ts'
+import { readDirectoryOperand } from './paths.ts'
 
 const OPTIONS = {
   fsgroup: 'the group, a decimal number',
@@ -26,9 +26,9 @@ const OPTIONS = {
 } as const
 
 /** The directory, and what it is given. */
-function orderOf(verb: string, args: Arguments): Omit<OrderCommand<string>, 'verb'> {
+function readGroupOperands(verb: string, args: VerbArguments): Omit<ApplyGroupCommand<string>, 'verb'> {
   const { given, faults } = args
-  const directory = directoryOf(verb, args)
+  const directory = readDirectoryOperand(verb, args)
   if (!given.has('fsgroup')) faults.push('--fsgroup is missing: name the group, as in --fsgroup 2000')
   const order: ByHandOrder = {
     group: Number(given.get('fsgroup')),
@@ -39,7 +39,7 @@ function orderOf(verb: string, args: Arguments): Omit<OrderCommand<string>, 'ver
   return { directory, order, ...(given.has('yes') && { isSure: true }) }
 }
 
-export const plan: Work<OrderCommand<'plan'>, PlanDocument> = {
+export const plan: SessionVerb<ApplyGroupCommand<'plan'>, PlanDocument> = {
   operands: 'DIR',
   needs: '--fsgroup G',
   summary: 'print what apply and kubelet would change',
@@ -51,7 +51,7 @@ export const plan: Work<OrderCommand<'plan'>, PlanDocument> = {
   examples: ['modekeep plan /srv/volumes/data --fsgroup 2000 --fs-group-change-policy Always'],
   isLooking: true,
   isForAnyNamespace: true,
-  read: (args) => ({ verb: 'plan', ...orderOf('plan', args) }),
+  read: (args) => ({ verb: 'plan', ...readGroupOperands('plan', args) }),
   run: runPlan,
   lines(plan) {
     const { directory, group, groupAccess, policy, report, kubelet } = plan
@@ -63,22 +63,22 @@ export const plan: Work<OrderCommand<'plan'>, PlanDocument> = {
       ['of these, gain permission bits', plan.widened, kubelet.widened],
       ['ctime would move', report.changed, kubelet.touched],
       ['already right', report.alreadyRight, ''],
-      ['left alone', leftCount(report), ''],
+      ['left alone', countSkipped(report), ''],
     ]
     const cell = (value: number | string) => String(value).padStart(12)
     return [
       { text: title, style: 'strong' },
       'Nothing was changed.',
-      ...standing(plan),
+      ...formatPlanState(plan),
       '',
       ...rows.map(([what, ours, theirs]) => `  ${what.padEnd(30)}${cell(ours)}${cell(theirs)}`.trimEnd()),
-      ...leftLines(report),
-      ...differenceLines(plan.differences, report.changed),
+      ...formatSkippedInodes(report),
+      ...formatDifferences(plan.differences, report.changed),
     ]
   },
 }
 
-export const apply: Work<OrderCommand<'apply'>, ApplyDocument> = {
+export const apply: SessionVerb<ApplyGroupCommand<'apply'>, ApplyDocument> = {
   operands: 'DIR',
   needs: '--fsgroup G',
   summary: "give DIR to group G, as a pod's mount with ownership: walk does",
@@ -94,7 +94,7 @@ export const apply: Work<OrderCommand<'apply'>, ApplyDocument> = {
     'modekeep apply /srv/volumes/data --fsgroup 2000',
     'modekeep apply /srv/volumes/data --fsgroup 2000 --force',
   ],
-  read: (args) => ({ verb: 'apply', ...orderOf('apply', args) }),
+  read: (args) => ({ verb: 'apply', ...readGroupOperands('apply', args) }),
   run: runApply,
   lines({ directory, group, groupAccess, walked, report }) {
     if (!walked) {
@@ -104,16 +104,16 @@ export const apply: Work<OrderCommand<'apply'>, ApplyDocument> = {
     const counts = `${report.visited} looked at, ${report.changed} changed, ${report.alreadyRight} already right`
     return [
       { text: `${directory}: group ${group}, groupAccess ${groupAccess}`, style: 'strong' },
-      `${counts}, ${leftCount(report)} left alone`,
-      ...leftLines(report),
+      `${counts}, ${countSkipped(report)} left alone`,
+      ...formatSkippedInodes(report),
     ]
   },
   interrupted: ({ directory }) =>
     'interrupted. What was changed is recorded: the same command continues, ' +
-    `"modekeep restore ${shellQuoted(directory)}" puts it back`,
+    `"modekeep restore ${quoteForShell(directory)}" puts it back`,
 }
 
-function standing({ walks, refusal, busy, underWay, recorded, kubelet, submounts }: PlanDocument): Line[] {
+function formatPlanState({ walks, refusal, busy, underWay, recorded, kubelet, submounts }: PlanDocument): Line[] {
   const lines: Line[] = []
   if (submounts) {
     const text = `mounts inside are not walked, and hidden from a pod unless it asks for them: ${formatHidden(submounts)}`

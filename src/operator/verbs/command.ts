@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
-import type { Arguments } from './form.ts'
-import { type Command, isVerb, VERB_NAMES, type Verb, verbForm } from './index.ts'
-import { OPTIONS, type OptionName, valueFaults } from './options.ts'
+import type { VerbArguments } from './form.ts'
+import { type Command, getVerbForm, isVerb, VERB_NAMES, type Verb } from './index.ts'
+import { checkOptionValue, OPTIONS, type OptionName } from './options.ts'
 
 const HELP = { verb: 'help', topic: undefined, isManual: false } as const
 
@@ -16,33 +16,33 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
   if (word === undefined) return { ...HELP, isFirstLook: true }
   if (word === '--help' || word === '-h') return HELP
   const verb = word === '--version' ? 'version' : word
-  if (!isVerb(verb)) throw new Refusal(noVerb(verb))
+  if (!isVerb(verb)) throw new Refusal(formatUnknownVerb(verb))
   const args = { ...readArguments(verb, words), workingDirectory }
   if (args.given.has('help') && args.faults.length === 0) return { ...HELP, topic: verb }
-  const { operands, read } = verbForm(verb)
+  const { operands, read } = getVerbForm(verb)
   if (operands === undefined && args.words.length > 0) {
     const why = verb === 'version' ? 'takes no argument' : 'is about the whole node'
     args.faults.push(`${verb} ${why}, got ${quoted(args.words[0])}: leave it out`)
   }
   const command = read(args)
   if (command.verb === 'help' && command.topic !== undefined && !isVerb(command.topic)) {
-    args.faults.push(noVerb(command.topic))
+    args.faults.push(formatUnknownVerb(command.topic))
   }
   if (args.faults.length > 0) throw new Refusal(args.faults)
   return command
 }
 
-function noVerb(word: string): string {
-  const meant = nearest(word, VERB_NAMES)
+function formatUnknownVerb(word: string): string {
+  const meant = findNearest(word, VERB_NAMES)
   return `there is no verb ${quoted(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
 }
 
 /** Reads what follows a verb, and finds every fault of form. */
-function readArguments(verb: Verb, args: string[]): Omit<Arguments, 'workingDirectory'> {
-  const { options } = verbForm(verb)
+function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'workingDirectory'> {
+  const { options } = getVerbForm(verb)
   const { tokens } = parseArgs({
     args,
-    options: optionsFor(options),
+    options: collectOptions(options),
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -54,16 +54,16 @@ function readArguments(verb: Verb, args: string[]): Omit<Arguments, 'workingDire
     if (token.kind === 'positional') words.push(token.value)
     if (token.kind !== 'option') continue
     const { name, rawName, value } = token
-    if (!Object.hasOwn(options, name)) faults.push(unknownOption(verb, rawName, Object.keys(options)))
+    if (!Object.hasOwn(options, name)) faults.push(formatUnknownOption(verb, rawName, Object.keys(options)))
     else if (given.has(name)) faults.push(`${rawName} is given twice: keep one`)
-    else faults.push(...valueFaults(name as OptionName, value))
+    else faults.push(...checkOptionValue(name as OptionName, value))
     given.set(name, value)
   }
   return { given, words, faults }
 }
 
 /** All options, so that what follows one is its value even where it is another verb's; of two letters the verb's own. */
-function optionsFor(own: object): typeof OPTIONS {
+function collectOptions(own: object): typeof OPTIONS {
   const entries = Object.entries(OPTIONS).map(([name, { short, ...form }]) => {
     const isTaken = Object.keys(own).some((other) => other !== name && OPTIONS[other as OptionName].short === short)
     return [name, short === undefined || isTaken ? form : { ...form, short }]
@@ -71,18 +71,18 @@ function optionsFor(own: object): typeof OPTIONS {
   return Object.fromEntries(entries)
 }
 
-function unknownOption(verb: Verb, rawName: string, known: readonly string[]): string {
-  const meant = nearest(rawName.replace(/^-+/, ''), known)
+function formatUnknownOption(verb: Verb, rawName: string, known: readonly string[]): string {
+  const meant = findNearest(rawName.replace(/^-+/, ''), known)
   const takes = `takes ${known.map((option) => `--${option}`).join(', ')}`
-  const wayOut = meant === undefined ? `it ${takes}` : `did you mean --${meant}? It ${takes}`
-  return `${verb} has no option ${quoted(rawName)}: ${wayOut}`
+  const remedy = meant === undefined ? `it ${takes}` : `did you mean --${meant}? It ${takes}`
+  return `${verb} has no option ${quoted(rawName)}: ${remedy}`
 }
 
 /** The one of `known` that was probably meant; undefined where none is close. */
-function nearest(word: string, known: readonly string[]): string | undefined {
+function findNearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.max(1, Math.floor(word.length / 3))
   const close = known
-    .map((candidate) => ({ candidate, away: distance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .map((candidate) => ({ candidate, away: computeEditDistance(word.toLowerCase(), candidate.toLowerCase()) }))
     .filter(({ away }) => away <= most)
     .sort((one, other) => one.away - other.away)
   if (close[0]) return close[0].candidate
@@ -91,7 +91,7 @@ function nearest(word: string, known: readonly string[]): string | undefined {
 }
 
 /** Letters to insert, delete, replace, or exchange with their neighbour (optimal string alignment). */
-function distance(one: string, other: string): number {
+function computeEditDistance(one: string, other: string): number {
   // For the first i letters of one and j of the other; with none of either, the letters of the other.
   const table = Array.from({ length: one.length + 1 }, (_, i) =>
     Array.from({ length: other.length + 1 }, (_, j) => i + j),

@@ -1,11 +1,11 @@
 import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
 import { CSI_DRIVER } from '../../mount-table/kubelet-volume.ts'
 import { quoted } from '../../refusal/refusal.ts'
-import type { Arguments, VerbForm } from './form.ts'
-import { kubeletDirectory } from './paths.ts'
+import type { VerbArguments, VerbForm } from './form.ts'
+import { readKubeletDirectory } from './paths.ts'
 
 /** The longest path of a socket of its below kubelet's directory. */
-const longestSocket = (name: string) =>
+const measureLongestSocket = (name: string) =>
   Math.max(`/plugins_registry/${name}-reg.sock`.length, `/plugins/${name}/csi.sock`.length)
 
 export const csi = {
@@ -27,11 +27,11 @@ export const csi = {
     json: 'no effect: the output is JSON in any case',
   },
   examples: ['modekeep csi --kubelet-dir /var/lib/kubelet', 'modekeep csi --probe'],
-  read(args: Arguments) {
+  read(args: VerbArguments) {
     const { given, faults } = args
-    const directory = kubeletDirectory(args)
+    const directory = readKubeletDirectory(args)
     const name = given.get('driver-name') ?? CSI_DRIVER
-    if (faults.length === 0 && Buffer.byteLength(directory) + longestSocket(name) > MAX_SOCKET_PATH) {
+    if (faults.length === 0 && Buffer.byteLength(directory) + measureLongestSocket(name) > MAX_SOCKET_PATH) {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
       faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
     }

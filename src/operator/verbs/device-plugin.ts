@@ -1,8 +1,8 @@
 import { MAX_SOCKET_NAME } from '../../fuse-device/sockets.ts'
 import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
 import { quoted } from '../../refusal/refusal.ts'
-import type { Arguments, VerbForm } from './form.ts'
-import { kubeletDirectory } from './paths.ts'
+import type { VerbArguments, VerbForm } from './form.ts'
+import { readKubeletDirectory } from './paths.ts'
 
 export const devicePlugin = {
   summary: 'offer /dev/fuse to kubelet, for pods that run a FUSE daemon of their own',
@@ -20,10 +20,10 @@ export const devicePlugin = {
     json: 'no effect: the output is JSON in any case',
   },
   examples: ['modekeep device-plugin --devices 50'],
-  read(args: Arguments) {
+  read(args: VerbArguments) {
     const { given, faults } = args
     // Where kubelet.sock is.
-    const directory = `${kubeletDirectory(args)}/device-plugins`
+    const directory = `${readKubeletDirectory(args)}/device-plugins`
     const longest = MAX_SOCKET_PATH - MAX_SOCKET_NAME - 1
     if (faults.length === 0 && Buffer.byteLength(directory) > longest) {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`

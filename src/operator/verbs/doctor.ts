@@ -1,7 +1,7 @@
 import type { CheckFinding, DoctorDocument } from '../doctor/findings.ts'
 import type { Line } from '../text/output.ts'
-import type { Shown } from './form.ts'
-import { pathOf } from './paths.ts'
+import type { DocumentVerb } from './form.ts'
+import { readPathOption } from './paths.ts'
 
 export interface DoctorCommand {
   verb: 'doctor'
@@ -9,7 +9,7 @@ export interface DoctorCommand {
   config: string | undefined
 }
 
-export const doctor: Shown<DoctorCommand, DoctorDocument> = {
+export const doctor: DocumentVerb<DoctorCommand, DoctorDocument> = {
   summary: 'check the node: kernel, helpers, kubelet, permissions, records',
   text: [
     "Checks what modekeep needs on this node: the kernel's features, modekeep's system calls compared with Node's, " +
@@ -21,14 +21,14 @@ export const doctor: Shown<DoctorCommand, DoctorDocument> = {
   examples: ['modekeep doctor --config new-config.json', 'modekeep doctor || echo "this node needs a look"'],
   failure: 'there is a fault (a warning alone is no failure)',
   isLooking: true,
-  read: (args) => ({ verb: 'doctor', config: pathOf('config', args) }),
+  read: (args) => ({ verb: 'doctor', config: readPathOption('config', args) }),
   /** By area, each finding with its remedy below it. */
   lines({ findings, ok, warnings, faults }) {
     const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
     return [
       ...Map.groupBy(findings, ({ area }) => area)
         .entries()
-        .flatMap(([area, found]): Line[] => [{ text: area, style: 'strong' }, ...found.flatMap(findingLines)]),
+        .flatMap(([area, found]): Line[] => [{ text: area, style: 'strong' }, ...found.flatMap(formatFinding)]),
       '',
       { text: `${ok} ok, ${counted(warnings, 'warning')}, ${counted(faults, 'fault')}`, style: 'strong' },
     ]
@@ -37,7 +37,7 @@ export const doctor: Shown<DoctorCommand, DoctorDocument> = {
   hasTrouble: ({ faults }) => faults > 0,
 }
 
-function findingLines({ level, text, remedy }: CheckFinding): Line[] {
+function formatFinding({ level, text, remedy }: CheckFinding): Line[] {
   const line = `  ${level.padEnd(7)}  ${text}`
   const styled: Line = level === 'ok' ? line : { text: line, style: level === 'fault' ? 'fault' : 'notice' }
   return remedy === '' ? [styled] : [styled, `           do: ${remedy}`]

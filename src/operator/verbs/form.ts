@@ -4,7 +4,7 @@ import type { Line } from '../text/output.ts'
 import type { OptionName } from './options.ts'
 
 /** What follows a verb. */
-export interface Arguments {
+export interface VerbArguments {
   /** Options by name; undefined for one without a value. */
   given: ReadonlyMap<string, string | undefined>
   words: readonly string[]
@@ -29,11 +29,11 @@ export interface VerbForm<Command = unknown> {
   examples: readonly string[]
   /** What exit status 1 means beside "failed or refused". */
   failure?: string
-  read(args: Arguments): Command
+  read(args: VerbArguments): Command
 }
 
 /** How a document is looked at. */
-export interface Look<Command> {
+export interface DisplayOptions<Command> {
   /** What was asked for. */
   command?: Command
   /** Of the terminal, in columns; undefined: as wide as its content. */
@@ -41,11 +41,11 @@ export interface Look<Command> {
 }
 
 /** A verb that looks at, or changes, the node, and tells what it found in a document. */
-export interface Shown<Command, Document> extends VerbForm<Command> {
+export interface DocumentVerb<Command, Document> extends VerbForm<Command> {
   /** It changes nothing in any case, and leaves no line in the log. */
   isLooking?: boolean
   /** The document for people. */
-  lines(document: Document, look?: Look<Command>): Line[]
+  lines(document: Document, look?: DisplayOptions<Command>): Line[]
   /** What is said where that makes it a failure although it was carried out. */
   trouble?: string
   hasTrouble?(document: Document): boolean
@@ -55,7 +55,7 @@ export interface Shown<Command, Document> extends VerbForm<Command> {
   interrupted?(command: Command): string | undefined
 }
 
-export interface Work<Command, Document> extends Shown<Command, Document> {
+export interface SessionVerb<Command, Document> extends DocumentVerb<Command, Document> {
   /** Without it, it is refused in a mount namespace other than kubelet's. */
   isForAnyNamespace?: boolean
   /** @throws {Refusal} with a sentence for the operator; any other error is the system's */

@@ -1,11 +1,11 @@
 import { type GcCommand, type GcDocument, gc as run } from '../actions/gc.ts'
-import { withoutEllipsis } from '../actions/target.ts'
-import { aligned, type Line } from '../text/output.ts'
-import type { Work } from './form.ts'
+import { trimEllipsis } from '../actions/target.ts'
+import { alignColumns, type Line } from '../text/output.ts'
+import type { SessionVerb } from './form.ts'
 
-const MOST_NAMES = 3
+const MAX_NAMES = 3
 
-export const gc: Work<GcCommand, GcDocument> = {
+export const gc: SessionVerb<GcCommand, GcDocument> = {
   summary: 'remove records that no mount, pod or restore needs',
   text: [
     'Removes what nothing needs any more: records of mounts whose pod or boot is gone, empty journals, journals of ' +
@@ -24,7 +24,7 @@ export const gc: Work<GcCommand, GcDocument> = {
   failure: 'something could not be removed',
   read({ given }) {
     const word = given.get('forget')
-    return { verb: 'gc', isDry: given.has('dry-run'), forget: word && withoutEllipsis(word) }
+    return { verb: 'gc', isDry: given.has('dry-run'), forget: word && trimEllipsis(word) }
   },
   run,
   /** What went, line by line, and what stays, by reason. */
@@ -37,22 +37,24 @@ export const gc: Work<GcCommand, GcDocument> = {
     const rows = others.map(({ action, kind, name, reason }) => [done(action), kind, name, reason])
     return [
       { text: `${gone} ${done('removed')}, ${kept.length} kept${tail}`, style: 'strong' },
-      ...aligned(rows).map((text, row): Line => (others[row]?.action === 'failed' ? { text, style: 'fault' } : text)),
+      ...alignColumns(rows).map(
+        (text, row): Line => (others[row]?.action === 'failed' ? { text, style: 'fault' } : text),
+      ),
       ...Map.groupBy(kept, ({ kind, reason }) => `${kind} ${reason}`)
         .values()
-        .flatMap(keptLines),
+        .flatMap(formatKeptItems),
     ]
   },
   trouble: 'not everything could be removed: the reasons are above',
   hasTrouble: ({ items }) => items.some(({ action }) => action === 'failed'),
 }
 
-function keptLines(items: GcDocument['items']): Line[] {
+function formatKeptItems(items: GcDocument['items']): Line[] {
   const [first, second] = items
   if (first === undefined) return []
   const { kind, name, reason } = first
   if (second === undefined) return [`kept  ${kind} ${name}: ${reason}`]
-  const names = items.slice(0, MOST_NAMES).map((item) => `      ${item.name}`)
-  const more = items.length > MOST_NAMES ? [`      and ${items.length - MOST_NAMES} more`] : []
+  const names = items.slice(0, MAX_NAMES).map((item) => `      ${item.name}`)
+  const more = items.length > MAX_NAMES ? [`      and ${items.length - MAX_NAMES} more`] : []
   return [`kept  ${items.length} ${kind}s: ${reason}`, ...names, ...more]
 }

@@ -1,11 +1,11 @@
 import type { HealAction } from '../../heal/state.ts'
-import { type HealCommand, type HealDocument, heal as run } from '../actions/heal.ts'
-import { parseListening } from '../actions/health.ts'
-import { aligned } from '../text/output.ts'
-import type { Work } from './form.ts'
-import { kubeletDirectory } from './paths.ts'
+import { type HealCommand, type HealDocument, healNode as run } from '../actions/heal.ts'
+import { parseListenAddress } from '../actions/health.ts'
+import { alignColumns } from '../text/output.ts'
+import type { SessionVerb } from './form.ts'
+import { readKubeletDirectory } from './paths.ts'
 
-export const heal: Work<HealCommand, HealDocument> = {
+export const heal: SessionVerb<HealCommand, HealDocument> = {
   summary: 'repair mounts whose source, daemon or layers changed',
   text: [
     "Repairs modekeep's mounts without waiting for kubelet's next call: a source that was replaced or deleted, a mount " +
@@ -40,9 +40,9 @@ export const heal: Work<HealCommand, HealDocument> = {
     if (given.has('listen') && !isWatching) faults.push('--listen is for --watch: give both, or leave it out')
     if (given.has('metrics') && !given.has('listen'))
       faults.push('--metrics is for --listen: give both, or leave it out')
-    const where = parseListening(given.get('listen') ?? '')
+    const where = parseListenAddress(given.get('listen') ?? '')
     const listen = where && { ...where, hasMetrics: given.has('metrics') }
-    return { verb: 'heal', listen, isDry, isWatching, kubelet: isForKubelet ? kubeletDirectory(args) : undefined }
+    return { verb: 'heal', listen, isDry, isWatching, kubelet: isForKubelet ? readKubeletDirectory(args) : undefined }
   },
   run,
   /** What was not well, and the count of what was. */
@@ -60,7 +60,7 @@ export const heal: Work<HealCommand, HealDocument> = {
     const healthy = `${mounts.length - rows.length} of ${mounts.length} mounts healthy`
     return [
       { text: `${healthy}${isDry ? '. Nothing was changed.' : ''}`, style: 'strong' },
-      ...aligned([...rows, ...others, ...without]),
+      ...alignColumns([...rows, ...others, ...without]),
     ]
   },
   trouble: 'not every mount could be repaired: the reasons are above',

@@ -7,7 +7,7 @@ import { apply, plan } from './apply.ts'
 import { csi } from './csi.ts'
 import { devicePlugin } from './device-plugin.ts'
 import { doctor } from './doctor.ts'
-import type { Shown, VerbForm, Work } from './form.ts'
+import type { DocumentVerb, SessionVerb, VerbForm } from './form.ts'
 import { gc } from './gc.ts'
 import { heal } from './heal.ts'
 import { install, uninstall } from './install.ts'
@@ -44,43 +44,43 @@ export type Verb = keyof typeof VERBS
 
 /** The verbs of a form. */
 type VerbsLike<Form> = { [V in Verb]: (typeof VERBS)[V] extends Form ? V : never }[Verb]
-type ShownVerb = VerbsLike<{ lines: unknown }>
+type DocumentVerbName = VerbsLike<{ lines: unknown }>
 
 export type CommandOf<V extends Verb> = ReturnType<(typeof VERBS)[V]['read']>
 export type Command = CommandOf<Verb>
 
 /** A command that looks at, or changes, the node. */
-export type NodeCommand = CommandOf<ShownVerb>
+export type NodeCommand = CommandOf<DocumentVerbName>
 
 /** What needs no more than a session; doctor does. */
-type Task = CommandOf<VerbsLike<{ run: unknown }>>
+type SessionCommand = CommandOf<VerbsLike<{ run: unknown }>>
 
 /** What a verb found or did. `--json` prints it with an apiVersion and a kind for its verb. */
-export type Document = Parameters<(typeof VERBS)[ShownVerb]['lines']>[0]
+export type Document = Parameters<(typeof VERBS)[DocumentVerbName]['lines']>[0]
 
 export const VERB_NAMES = Object.keys(VERBS) as Verb[]
 
 /** What kubelet calls, for the overview and the man page. */
-export const KUBELETS_VERBS = ['init', 'mount DIR JSON', 'unmount DIR']
+export const KUBELET_VERBS = ['init', 'mount DIR JSON', 'unmount DIR']
 
 export function isVerb(verb: string): verb is Verb {
   return Object.hasOwn(VERBS, verb)
 }
 
 /** With the options that every verb has. */
-export function verbForm(verb: Verb): VerbForm<Command> {
+export function getVerbForm(verb: Verb): VerbForm<Command> {
   const form: VerbForm<Command> = VERBS[verb]
   const { json = 'one JSON document on stdout', ...own } = form.options
   return { ...form, options: { ...own, json, help: 'this text' } }
 }
 
 /** How a verb is shown: each of its commands and documents names it. */
-export function shown({ verb }: { verb: ShownVerb }): Shown<NodeCommand, Document> {
+export function getDocumentVerb({ verb }: { verb: DocumentVerbName }): DocumentVerb<NodeCommand, Document> {
   return VERBS[verb]
 }
 
 /** Nobody is there to read more than the document. */
-const NOBODY: Caller = {
+const NO_CALLER: Caller = {
   version: '',
   isTerminal: false,
   write: () => Promise.reject(new Refusal('there is no stdout: name a file')),
@@ -91,8 +91,8 @@ const NOBODY: Caller = {
  * Does what an operator's command says.
  * @throws {Refusal} with a sentence for the operator; any other error is the system's
  */
-export async function run(session: Session, command: Task, caller = NOBODY): Promise<Document> {
-  const work: Work<Task, Document> = VERBS[command.verb]
+export async function runVerb(session: Session, command: SessionCommand, caller = NO_CALLER): Promise<Document> {
+  const work: SessionVerb<SessionCommand, Document> = VERBS[command.verb]
   if (!work.isForAnyNamespace) refuseOtherNamespace(session)
   return work.run(session, command, caller)
 }

@@ -1,5 +1,5 @@
-import type { Arguments, VerbForm } from './form.ts'
-import { pathOf } from './paths.ts'
+import type { VerbArguments, VerbForm } from './form.ts'
+import { readPathOption } from './paths.ts'
 
 export type InstallCommand = ReturnType<typeof install.read>
 export type UninstallCommand = ReturnType<typeof uninstall.read>
@@ -11,14 +11,14 @@ const COMMON = {
   proc: 'look for kubelets and mounts in this proc directory (default: /proc)',
 }
 
-function commonOf(args: Arguments) {
+function readCommonOptions(args: VerbArguments) {
   return {
     isDry: args.given.has('dry-run'),
     /** Kubelet's volume plugin directory, where the running one is not to be asked. */
     pluginDir: args.given.get('plugin-dir'),
     /** The system that is worked on, where it is not the one that runs. */
-    root: pathOf('root', args),
-    proc: pathOf('proc', args),
+    root: readPathOption('root', args),
+    proc: readPathOption('proc', args),
   }
 }
 
@@ -51,15 +51,15 @@ export const install = {
     './install.sh --plugin-dir /var/lib/kubelet/volumeplugins',
     './install.sh --root /mnt/image --plugin-dir /etc/kubernetes/volumeplugins',
   ],
-  read: (args: Arguments) => ({
+  read: (args: VerbArguments) => ({
     verb: 'install' as const,
-    ...commonOf(args),
-    binary: pathOf('binary', args),
+    ...readCommonOptions(args),
+    binary: readPathOption('binary', args),
     /** Of the executable, 64 small hexadecimal digits. */
     sha256: args.given.get('sha256')?.toLowerCase(),
-    config: pathOf('config', args),
+    config: readPathOption('config', args),
     /** The root directory that the driver is tried in. */
-    tryIn: pathOf('try-in', args),
+    tryIn: readPathOption('try-in', args),
     /** Kubelet may look elsewhere now. */
     isForAnyKubelet: args.given.has('any-kubelet'),
   }),
@@ -77,9 +77,9 @@ export const uninstall = {
     ...COMMON,
   },
   examples: ['modekeep uninstall --dry-run', './install.sh --uninstall --purge'],
-  read: (args: Arguments) => ({
+  read: (args: VerbArguments) => ({
     verb: 'uninstall' as const,
-    ...commonOf(args),
+    ...readCommonOptions(args),
     isPurging: args.given.has('purge'),
     isForced: args.given.has('force'),
   }),

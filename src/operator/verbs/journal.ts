@@ -1,15 +1,15 @@
 import { quoted } from '../../refusal/refusal.ts'
 import { isTextIdentity } from '../../store/volume-record.ts'
-import { type JournalCommand, journal as run } from '../actions/journal.ts'
+import { type JournalCommand, runJournal as run } from '../actions/journal.ts'
 import type { JournalDocument } from '../actions/journal-document.ts'
-import { aligned, type Line, shellQuoted } from '../text/output.ts'
-import type { Arguments, Work } from './form.ts'
+import { alignColumns, type Line, quoteForShell } from '../text/output.ts'
+import type { SessionVerb, VerbArguments } from './form.ts'
 import type { OptionName } from './options.ts'
-import { directoryOf, fileOf, pathOf, targetOf } from './paths.ts'
+import { readDirectoryOperand, readFileOperand, readPathOption, readTargetOperand } from './paths.ts'
 
 const STDOUT = '-'
 
-export const journal: Work<JournalCommand, JournalDocument> = {
+export const journal: SessionVerb<JournalCommand, JournalDocument> = {
   operands: 'export|import VOLUME|DIR|FILE',
   summary: 'move what is on record of a volume to another node, or a backup',
   text: [
@@ -40,13 +40,13 @@ export const journal: Work<JournalCommand, JournalDocument> = {
       const got = action === undefined ? 'none' : quoted(action)
       faults.push(`journal takes export or import, got ${got}: write "journal export VOLUME" or "journal import FILE"`)
     }
-    if (isImport) refuseOptions(operands, 'export', ['output'])
+    if (isImport) refuseActionOptions(operands, 'export', ['output'])
     const at = given.get('at')
     return {
       verb: 'journal',
       action: 'import',
-      file: isImport ? fileOf('journal import', operands) : '',
-      at: at ? directoryOf('--at', { ...args, words: [at] }) : undefined,
+      file: isImport ? readFileOperand('journal import', operands) : '',
+      at: at ? readDirectoryOperand('--at', { ...args, words: [at] }) : undefined,
       ...(given.has('force') && { isForced: true }),
       isDry: given.has('dry-run'),
     }
@@ -56,15 +56,15 @@ export const journal: Work<JournalCommand, JournalDocument> = {
   lines(document) {
     const { action, file, volume, source, isDry, outcome, refusal, recorded, bytes } = document
     // It is another program's that reads stdout: only what a person has to know is said.
-    if (file === STDOUT) return remarks(document)
+    if (file === STDOUT) return formatJournalRemarks(document)
     const tail = isDry ? '. Nothing was changed.' : ''
     const lines: Line[] = [{ text: `${file}: ${outcome}, ${bytes} bytes${tail}`, style: 'strong' }]
-    const rows = [['volume', volume], ['source', source || '-'], ...recordRows(recorded)]
-    lines.push(...aligned(rows).map((row) => `  ${row}`))
+    const rows = [['volume', volume], ['source', source || '-'], ...formatRecordRows(recorded)]
+    lines.push(...alignColumns(rows).map((row) => `  ${row}`))
     if (refusal !== null) lines.push({ text: `import would be refused now: ${refusal}`, style: 'notice' })
-    lines.push(...remarks(document))
+    lines.push(...formatJournalRemarks(document))
     // Of a server's volume the directory says nothing.
-    const place = isTextIdentity(volume) ? volume : shellQuoted(source)
+    const place = isTextIdentity(volume) ? volume : quoteForShell(source)
     if (action === 'import' && !isDry) lines.push(`"modekeep restore ${place}" puts it back`)
     return lines
   },
@@ -75,32 +75,32 @@ export const journal: Work<JournalCommand, JournalDocument> = {
         : 'interrupted: nothing was exported'
     }
     if (command.isDry) return undefined
-    return `interrupted: nothing was imported, "modekeep journal import ${shellQuoted(command.file)}" begins anew`
+    return `interrupted: nothing was imported, "modekeep journal import ${quoteForShell(command.file)}" begins anew`
   },
 }
 
-function readExport(args: Arguments): JournalCommand {
+function readExport(args: VerbArguments): JournalCommand {
   const { given, faults } = args
-  refuseOptions(args, 'import', ['at', 'dry-run'])
+  refuseActionOptions(args, 'import', ['at', 'dry-run'])
   const isStdout = (given.get('output') ?? STDOUT) === STDOUT
   if (given.has('force') && isStdout) faults.push('--force is for --output FILE: give both, or leave it out')
   if (given.has('json') && isStdout) faults.push('--json needs stdout for its document: export with --output FILE')
   return {
     verb: 'journal',
     action: 'export',
-    target: targetOf('journal export', args),
-    file: isStdout ? STDOUT : (pathOf('output', args) ?? STDOUT),
+    target: readTargetOperand('journal export', args),
+    file: isStdout ? STDOUT : (readPathOption('output', args) ?? STDOUT),
     isForced: given.has('force'),
   }
 }
 
-function refuseOptions({ given, faults }: Arguments, action: string, names: readonly OptionName[]): void {
+function refuseActionOptions({ given, faults }: VerbArguments, action: string, names: readonly OptionName[]): void {
   for (const name of names) {
     if (given.has(name)) faults.push(`--${name} is for journal ${action}: leave it out`)
   }
 }
 
-function remarks({ action, busy, recorded }: JournalDocument): Line[] {
+function formatJournalRemarks({ action, busy, recorded }: JournalDocument): Line[] {
   const sentences = [
     busy && 'a walk or restore is under way: what it did later is not in the file',
     action === 'export' && recorded === null && 'there is no record that can be read: only the journal is in the file',
@@ -108,7 +108,7 @@ function remarks({ action, busy, recorded }: JournalDocument): Line[] {
   return sentences.flatMap((text) => (text ? [{ text, style: 'notice' as const }] : []))
 }
 
-function recordRows(recorded: JournalDocument['recorded']): string[][] {
+function formatRecordRows(recorded: JournalDocument['recorded']): string[][] {
   if (recorded === null) return [['group', '-']]
   const { group, groupAccess, complete, left, restorePending } = recorded
   const state = complete ? 'walked' : left === null ? 'interrupted' : left === 0 ? 'restored' : 'partly restored'

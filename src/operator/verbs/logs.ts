@@ -36,24 +36,24 @@ export const logs: VerbForm<LogsCommand> = {
 }
 
 /** One line of the log for people; what is no JSON object is shown as it is. */
-export function logLine(raw: string): Line {
+export function formatEntryLine(raw: string): Line {
   const entry = logEntry(raw)
   if (entry === undefined) return raw
   const { time, level, verb, outcome, durationMs } = entry
   const head = [
-    text(time).padEnd(24),
-    text(level).padEnd(5),
-    text(verb).padEnd(8),
-    text(outcome).padEnd(7),
+    textOrEmpty(time).padEnd(24),
+    textOrEmpty(level).padEnd(5),
+    textOrEmpty(verb).padEnd(8),
+    textOrEmpty(outcome).padEnd(7),
     (typeof durationMs === 'number' ? `${durationMs} ms` : '').padStart(10),
   ].join(' ')
-  const subject = text(entry.pod) || text(entry.source) || text(entry.directory)
-  const line = [head, subject, details(entry).join('; ')].filter((part) => part !== '').join('  ')
+  const subject = textOrEmpty(entry.pod) || textOrEmpty(entry.source) || textOrEmpty(entry.directory)
+  const line = [head, subject, listDetails(entry).join('; ')].filter((part) => part !== '').join('  ')
   if (level !== 'error' && level !== 'warn') return line
   return { text: line, style: level === 'error' ? 'fault' : 'notice' }
 }
 
-function details(entry: LogEntry): string[] {
+function listDetails(entry: LogEntry): string[] {
   const {
     error,
     message,
@@ -69,27 +69,29 @@ function details(entry: LogEntry): string[] {
     found,
     removed,
   } = entry
-  const healed = Array.isArray(found) ? found.map((one) => `${text(one.outcome)} ${text(one.directory)}`) : []
+  const healed = Array.isArray(found)
+    ? found.map((one) => `${textOrEmpty(one.outcome)} ${textOrEmpty(one.directory)}`)
+    : []
   return [
-    text(error) || text(message),
+    textOrEmpty(error) || textOrEmpty(message),
     typeof repeated === 'number' ? `${repeated} times more` : '',
     typeof repeatedWarnings === 'number' ? `warnings as before: ${repeatedWarnings}` : '',
-    [text(decision), text(reason)].filter(Boolean).join(': '),
-    text(given) && `ownership ${text(given)}: ${text(why)}`,
-    text(ownership),
-    counts(isEntry(inodes) ? inodes : entry),
-    text(restore),
+    [textOrEmpty(decision), textOrEmpty(reason)].filter(Boolean).join(': '),
+    textOrEmpty(given) && `ownership ${textOrEmpty(given)}: ${textOrEmpty(why)}`,
+    textOrEmpty(ownership),
+    formatCounts(isEntry(inodes) ? inodes : entry),
+    textOrEmpty(restore),
     ...healed,
     Array.isArray(removed) ? `${removed.length} removed` : '',
   ].filter((part) => part !== '')
 }
 
-function counts({ visited, changed, left }: LogEntry): string {
+function formatCounts({ visited, changed, left }: LogEntry): string {
   if (typeof visited !== 'number' || typeof changed !== 'number') return ''
   const reasons = Object.keys(isEntry(left) ? left : {})
   return `${visited} looked at, ${changed} changed${reasons.length > 0 ? `, left alone: ${reasons.join(', ')}` : ''}`
 }
 
-function text(value: unknown): string {
+function textOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

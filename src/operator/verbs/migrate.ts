@@ -1,5 +1,5 @@
-import type { Arguments, VerbForm } from './form.ts'
-import { fileOf } from './paths.ts'
+import type { VerbArguments, VerbForm } from './form.ts'
+import { readFileOperand } from './paths.ts'
 
 /** @property file absolute, or "-" for stdin */
 export interface MigrateCommand {
@@ -23,8 +23,8 @@ export const migrate = {
     'kubectl get pv -o yaml | modekeep migrate - > new-volumes.yaml',
   ],
   failure: 'something could not be taken over: it is on stderr',
-  read(args: Arguments): MigrateCommand {
+  read(args: VerbArguments): MigrateCommand {
     const { words } = args
-    return { verb: 'migrate', file: words.length === 1 && words[0] === '-' ? '-' : fileOf('migrate', args) }
+    return { verb: 'migrate', file: words.length === 1 && words[0] === '-' ? '-' : readFileOperand('migrate', args) }
   },
 } satisfies VerbForm

@@ -1,8 +1,8 @@
 import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import { NRI_SOCKET } from '../../store/plugin-record.ts'
-import type { Arguments, VerbForm } from './form.ts'
-import { kubeletDirectory } from './paths.ts'
+import type { VerbArguments, VerbForm } from './form.ts'
+import { readKubeletDirectory } from './paths.ts'
 
 export const nri = {
   summary: "show volumes of any driver to a pod's group, as the container runtime's NRI plugin",
@@ -23,9 +23,9 @@ export const nri = {
     json: 'no effect: the output is JSON in any case',
   },
   examples: ['modekeep nri', 'modekeep nri --probe'],
-  read(args: Arguments) {
+  read(args: VerbArguments) {
     const { given, faults } = args
-    const directory = kubeletDirectory(args)
+    const directory = readKubeletDirectory(args)
     const socket = given.get('socket') ?? NRI_SOCKET
     const criSocket = given.get('cri-socket')
     for (const [option, path] of [

@@ -1,7 +1,7 @@
 import { quoted } from '../../refusal/refusal.ts'
 import { parseGroup } from '../../request/fs-group.ts'
-import { parseListening } from '../actions/health.ts'
-import { isBeginning } from '../actions/target.ts'
+import { parseListenAddress } from '../actions/health.ts'
+import { isVolumePrefix } from '../actions/target.ts'
 
 /** How an option is written, as node's parseArgs reads it too. Each verb that has it tells what it does (verbs/). */
 interface OptionForm {
@@ -23,7 +23,7 @@ const group = (value: string) =>
     : 'a group is a decimal number from 0 to 4294967294, without sign or leading zeros'
 
 const volume = (value: string) =>
-  isBeginning(value) ? undefined : 'write a volume as "modekeep status" names it, or the beginning of its name'
+  isVolumePrefix(value) ? undefined : 'write a volume as "modekeep status" names it, or the beginning of its name'
 const pluginDirectory = (value: string) => (value === '/' ? 'write a directory below it' : absolute(value))
 const unless = (form: RegExp, fault: string) => (value: string) => (form.test(value) ? undefined : fault)
 
@@ -50,7 +50,7 @@ const driver = unless(
 const node = unless(/^[!-~]{1,256}$/, 'write the name of the node, up to 256 letters without a space')
 const server = unless(/^\S+:\S+$/, 'write HOST:PORT of the API server')
 const listening = (value: string) =>
-  parseListening(value) ? undefined : 'write ADDRESS:PORT, or :PORT for every address, with a port from 1 to 65535'
+  parseListenAddress(value) ? undefined : 'write ADDRESS:PORT, or :PORT for every address, with a port from 1 to 65535'
 // containerd/nri pkg/api/plugin.go, CheckPluginIndex.
 const index = unless(/^\d\d$/, 'write two digits, such as 10')
 const sum = unless(/^[0-9a-f]{64}$/i, 'write 64 hexadecimal digits')
@@ -117,31 +117,31 @@ export type OptionName = keyof typeof FORMS
 
 export const OPTIONS: Readonly<Record<OptionName, OptionForm>> = FORMS
 
-const MS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }
+const UNIT_MS: Readonly<Record<string, number>> = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }
 
 /** @param text such as `1h30m`: days, hours, minutes and seconds, in this order @returns milliseconds, undefined for none */
 export function parseDuration(text: string): number | undefined {
   if (!/^(?=\d)(\d{1,6}d)?(\d{1,6}h)?(\d{1,6}m)?(\d{1,6}s)?$/.test(text)) return undefined
   const parts = text.matchAll(/(\d+)([dhms])/g)
-  return [...parts].reduce((total, [, count, unit = 's']) => total + Number(count) * (MS[unit] ?? 0), 0)
+  return [...parts].reduce((total, [, count, unit = 's']) => total + Number(count) * (UNIT_MS[unit] ?? 0), 0)
 }
 
 /** `-f` and `--follow`. */
-export function spellings(name: OptionName): string[] {
+export function listSpellings(name: OptionName): string[] {
   const { short } = OPTIONS[name]
   return [...(short ? [`-${short}`] : []), `--${name}`]
 }
 
 /** Of what help writes for operands or a value all but placeholders, which are capitals. */
-export function choicesOf(operand = ''): string[] {
+export function parseChoices(operand = ''): string[] {
   return operand.split(/[| ]/).filter((word) => word !== word.toUpperCase())
 }
 
 /** What is wrong with an option as it was given. */
-export function valueFaults(name: OptionName, given: string | undefined): string[] {
+export function checkOptionValue(name: OptionName, given: string | undefined): string[] {
   const { type, value, example, fault } = OPTIONS[name]
   if (type === 'boolean') return given === undefined ? [] : [`--${name} takes no value: write it alone`]
-  const choices = choicesOf(value)
+  const choices = parseChoices(value)
   const either = choices.join(' or ')
   if (given === undefined) return [`--${name} has no value: write ${either || example} after it`]
   const wrong = choices.length > 0 && !choices.includes(given) ? `use ${either}` : fault?.(given)

@@ -1,39 +1,39 @@
 import { resolve } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
 import { isVolumeIdentity } from '../../store/places.ts'
-import { isBeginning, type Target, withoutEllipsis } from '../actions/target.ts'
-import type { Arguments } from './form.ts'
+import { isVolumePrefix, type TargetOperand, trimEllipsis } from '../actions/target.ts'
+import type { VerbArguments } from './form.ts'
 import type { OptionName } from './options.ts'
 
 /** The one directory that a verb takes, absolute and normal. */
-export function directoryOf(verb: string, { words, workingDirectory, faults }: Arguments): string {
-  const wrong = faultOf(verb, words)
+export function readDirectoryOperand(verb: string, { words, workingDirectory, faults }: VerbArguments): string {
+  const wrong = findDirectoryFault(verb, words)
   if (wrong !== undefined) faults.push(wrong)
-  return faults.length > 0 ? '' : resolve(belowWorkingDirectory(words[0] ?? '', workingDirectory))
+  return faults.length > 0 ? '' : resolve(makeAbsolute(words[0] ?? '', workingDirectory))
 }
 
 /** A volume by its name or the beginning of that, or a directory as `directoryOf` reads it. */
-export function targetOf(verb: string, args: Arguments): Target {
-  const word = withoutEllipsis(args.words[0] ?? '')
+export function readTargetOperand(verb: string, args: VerbArguments): TargetOperand {
+  const word = trimEllipsis(args.words[0] ?? '')
   const isOne = args.words.length === 1
   // As long as a whole name, it is none of a directory.
   if (isOne && isVolumeIdentity(word)) return { beginning: word, directory: undefined }
-  const directory = directoryOf(verb, args)
-  return isOne && isBeginning(word) ? { beginning: word, directory } : { directory }
+  const directory = readDirectoryOperand(verb, args)
+  return isOne && isVolumePrefix(word) ? { beginning: word, directory } : { directory }
 }
 
 /** The one file that a verb reads, absolute and not made normal. */
-export function fileOf(verb: string, { words, workingDirectory, faults }: Arguments): string {
+export function readFileOperand(verb: string, { words, workingDirectory, faults }: VerbArguments): string {
   const [file = '', ...more] = words
   if (file === '' || more.length > 0) {
     faults.push(`${verb} takes one file, got ${file === '' ? 'none' : quoted(words)}: name one`)
   } else if (/[\0\ufffd]/.test(file)) {
     faults.push(`file ${quoted(file)} is not valid UTF-8: give it another name`)
   }
-  return faults.length > 0 ? '' : belowWorkingDirectory(file, workingDirectory)
+  return faults.length > 0 ? '' : makeAbsolute(file, workingDirectory)
 }
 
-function faultOf(verb: string, [directory = '', ...more]: readonly string[]): string | undefined {
+function findDirectoryFault(verb: string, [directory = '', ...more]: readonly string[]): string | undefined {
   if (directory === '' || more.length > 0) {
     const got = directory === '' ? 'none' : quoted([directory, ...more])
     return `${verb} takes one directory, got ${got}: name one`
@@ -50,16 +50,16 @@ function faultOf(verb: string, [directory = '', ...more]: readonly string[]): st
 }
 
 /** An option's path, absolute and not made normal: ".." behind a link is not where the text says. */
-export function pathOf(name: OptionName, { given, workingDirectory }: Arguments): string | undefined {
+export function readPathOption(name: OptionName, { given, workingDirectory }: VerbArguments): string | undefined {
   const path = given.get(name)
-  return path && belowWorkingDirectory(path, workingDirectory)
+  return path && makeAbsolute(path, workingDirectory)
 }
 
-function belowWorkingDirectory(path: string, workingDirectory: () => string): string {
+function makeAbsolute(path: string, workingDirectory: () => string): string {
   return path.startsWith('/') ? path : `${workingDirectory()}/${path}`
 }
 
 /** Where kubelet keeps its pods and sockets: by default where it does unless told otherwise (--root-dir). */
-export function kubeletDirectory({ given }: Arguments): string {
+export function readKubeletDirectory({ given }: VerbArguments): string {
   return resolve(given.get('kubelet-dir') ?? '/var/lib/kubelet')
 }

@@ -1,10 +1,10 @@
 import { type RestoreCommand, type RestoreDocument, restore as run } from '../actions/restore.ts'
-import { type Line, shellQuoted } from '../text/output.ts'
-import { differenceLines, leftCount, leftLines } from '../text/report.ts'
-import type { Work } from './form.ts'
-import { targetOf } from './paths.ts'
+import { type Line, quoteForShell } from '../text/output.ts'
+import { countSkipped, formatDifferences, formatSkippedInodes } from '../text/report.ts'
+import type { SessionVerb } from './form.ts'
+import { readTargetOperand } from './paths.ts'
 
-export const restore: Work<RestoreCommand, RestoreDocument> = {
+export const restore: SessionVerb<RestoreCommand, RestoreDocument> = {
   operands: 'DIR|VOLUME',
   summary: 'put back all that modekeep has changed in DIR',
   text: [
@@ -26,7 +26,7 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
   failure: 'an inode was not put back, also where its user changed it since; it stays recorded',
   read: (args) => ({
     verb: 'restore',
-    target: targetOf('restore', args),
+    target: readTargetOperand('restore', args),
     isDry: args.given.has('dry-run'),
     isForced: args.given.has('force'),
   }),
@@ -35,18 +35,20 @@ export const restore: Work<RestoreCommand, RestoreDocument> = {
     if (outcome === 'nothing recorded') return [`${directory}: nothing is recorded, so there is nothing to put back`]
     const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
     const counts = `${report.visited} looked at, ${report.changed} ${changed}, ${report.alreadyRight} as recorded already`
-    const lines: Line[] = [{ text: `${directory}: ${counts}, ${leftCount(report)} left alone${tail}`, style: 'strong' }]
+    const lines: Line[] = [
+      { text: `${directory}: ${counts}, ${countSkipped(report)} left alone${tail}`, style: 'strong' },
+    ]
     if (refusal !== null) lines.push({ text: `restore would be refused now: ${refusal}`, style: 'notice' })
     if (otherDisk !== null && refusal === null) lines.push({ text: otherDisk, style: 'notice' })
-    lines.push(...leftLines(report))
+    lines.push(...formatSkippedInodes(report))
     if (next !== null) lines.push({ text: next, style: 'notice' })
-    return [...lines, ...differenceLines(differences, report.changed)]
+    return [...lines, ...formatDifferences(differences, report.changed)]
   },
   trouble: 'not everything was put back, and what was not stays recorded: what to do is above',
   hasTrouble: ({ outcome }) => outcome === 'unfinished' || outcome === 'partly restored',
   interrupted({ isDry, target }) {
     if (isDry) return undefined
     const named = 'beginning' in target ? target.beginning : 'volume' in target ? target.volume : target.directory
-    return `interrupted. What is not put back yet is still recorded: "modekeep restore ${shellQuoted(named)}" continues`
+    return `interrupted. What is not put back yet is still recorded: "modekeep restore ${quoteForShell(named)}" continues`
   },
 }

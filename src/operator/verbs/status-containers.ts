@@ -1,25 +1,25 @@
 import type { ContainerStatus } from '../actions/containers.ts'
 import type { Line } from '../text/output.ts'
-import { type Column, tableRows } from '../text/table.ts'
-import { ageOf, NARROW, type StatusLook, table } from './status-look.ts'
+import { type Column, formatTable } from '../text/table.ts'
+import { addRemarks, formatAge, NARROW_COLUMNS, type StatusTableOptions } from './status-table.ts'
 
-const isUnshown = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
+const hasNoShownGroup = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
 
 /** It fits 80 columns. */
-const UNTOLD: Line[] = [
+const UNKNOWN_MEMBERSHIP: Line[] = [
   '  The runtime does not tell whether their processes are in the groups shown:',
   "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
 ]
 
 /** Volumes of containers that the runtime's plugin was asked for. @param now milliseconds since the epoch */
-export function containerTable(
+export function formatContainerTable(
   containers: readonly ContainerStatus[],
   now: number,
-  { form, width: terminal }: StatusLook,
+  { form, width: terminal }: StatusTableOptions,
 ): Line[] {
   const isWide = form === 'wide'
   const width = isWide ? undefined : terminal
-  const isNarrow = (width ?? NARROW) < NARROW
+  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
   const columns: (Column & { of(about: ContainerStatus): string })[] = [
     {
       head: 'container',
@@ -28,8 +28,8 @@ export function containerTable(
     },
     { head: 'volume', cut: { to: 9, at: 'middle' }, of: ({ volume }) => volume || '-' },
     { head: 'on disk', of: ({ onDisk }) => String(onDisk ?? '-') },
-    { head: 'shown', of: ({ group, state }) => (isUnshown(state) ? '-' : String(group ?? 'its own')) },
-    { head: 'age', of: ({ since }) => (since === null ? '-' : ageOf(now - Date.parse(since))) },
+    { head: 'shown', of: ({ group, state }) => (hasNoShownGroup(state) ? '-' : String(group ?? 'its own')) },
+    { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))) },
     { head: 'state', of: ({ state }) => state },
     { head: 'path', of: ({ destination }) => destination },
     { head: 'id', of: ({ container }) => container },
@@ -39,8 +39,8 @@ export function containerTable(
   const below = containers.map(({ reason }): Line[] =>
     reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
   )
-  const isUntold = containers.some(
-    ({ isMember, group, state }) => isMember === null && group !== null && !isUnshown(state),
+  const isMembershipUnknown = containers.some(
+    ({ isMember, group, state }) => isMember === null && group !== null && !hasNoShownGroup(state),
   )
-  return [...table(tableRows(shown, rows, width), below), ...(isUntold ? UNTOLD : [])]
+  return [...addRemarks(formatTable(shown, rows, width), below), ...(isMembershipUnknown ? UNKNOWN_MEMBERSHIP : [])]
 }

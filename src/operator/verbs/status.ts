@@ -9,17 +9,17 @@ import {
   type StatusDocument,
   type VolumeStatus,
 } from '../actions/status.ts'
-import { withoutEllipsis } from '../actions/target.ts'
+import { trimEllipsis } from '../actions/target.ts'
 import type { WalkStatus } from '../actions/volume.ts'
-import { nextSteps } from '../text/next-steps.ts'
+import { formatNextSteps } from '../text/next-steps.ts'
 import type { Line } from '../text/output.ts'
-import { type Column, cutMiddle, tableRows } from '../text/table.ts'
-import type { Arguments, Work } from './form.ts'
-import { directoryOf } from './paths.ts'
-import { containerTable } from './status-containers.ts'
-import { ageOf, NARROW, type StatusLook, table } from './status-look.ts'
+import { type Column, cutMiddle, formatTable } from '../text/table.ts'
+import type { SessionVerb, VerbArguments } from './form.ts'
+import { readDirectoryOperand } from './paths.ts'
+import { formatContainerTable } from './status-containers.ts'
+import { addRemarks, formatAge, NARROW_COLUMNS, type StatusTableOptions } from './status-table.ts'
 
-export const status: Work<StatusCommand, StatusDocument> = {
+export const status: SessionVerb<StatusCommand, StatusDocument> = {
   operands: '[POD|MOUNT|VOLUME]',
   summary: 'list mounts, how their groups were given, and their state',
   text: [
@@ -60,26 +60,26 @@ export const status: Work<StatusCommand, StatusDocument> = {
     if (form && form !== 'json' && given.has('json')) faults.push(`-o ${form} and --json are two forms: keep one`)
     const isWatching = given.has('watch')
     if (isWatching && isWanted) faults.push('--prometheus prints once: leave out --watch')
-    const selection = selectionOf(args)
+    const selection = readSelection(args)
     if (selection && isWanted) faults.push('--prometheus is about the whole node: leave out what selects')
     return { verb: 'status', metrics: isWanted ? { output } : undefined, selection, form, isWatching }
   },
   run,
   lines(document, { command, width } = {}) {
     if (command?.form === 'name') return names(document)
-    return statusLines(document, Date.now(), { ...command, width })
+    return formatStatus(document, Date.now(), { ...command, width })
   },
 }
 
-function selectionOf(args: Arguments): Selection | undefined {
+function readSelection(args: VerbArguments): Selection | undefined {
   const { words, given, faults } = args
   const namespace = given.get('namespace')
   const [word, ...more] = words
   if (more.length > 0) faults.push(`status takes one pod, mount or volume, got ${quoted(words)}: name one`)
   if (word === undefined) return namespace === undefined ? undefined : { namespace, of: undefined }
-  if (/^[./]/.test(word)) return { namespace, of: { directory: directoryOf('status', args) } }
+  if (/^[./]/.test(word)) return { namespace, of: { directory: readDirectoryOperand('status', args) } }
   const [first = '', name, ...parts] = word.split('/')
-  if (name === undefined) return { namespace, of: { word: withoutEllipsis(word) } }
+  if (name === undefined) return { namespace, of: { word: trimEllipsis(word) } }
   if (first === '' || name === '' || parts.length > 0) {
     faults.push(`status has ${quoted(word)}: write NAMESPACE/POD, a path, or a volume as it names it`)
   }
@@ -96,7 +96,7 @@ function names({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Lin
 }
 
 /** @param now milliseconds since the epoch, from which ages are told */
-export function statusLines(document: StatusDocument, now: number, look: StatusLook = {}): Line[] {
+export function formatStatus(document: StatusDocument, now: number, look: StatusTableOptions = {}): Line[] {
   const { mounts, volumes, containers, unrecorded, unreadable } = document
   const noticed = (directory: string, text: string): Line => ({
     text: `${directory} is unknown: ${text}`,
@@ -105,33 +105,37 @@ export function statusLines(document: StatusDocument, now: number, look: StatusL
   const damaged = unreadable.map(({ directory, fault }) => noticed(directory, fault))
   const lost = unrecorded.map(({ directory, reason }) => noticed(directory, reason))
   return [
-    ...(mounts.length === 0 ? [nothing(look)] : mountTable(mounts, now, look)),
-    ...(volumes.length === 0 ? [] : ['', ...volumeTable(volumes, look)]),
-    ...(containers.length === 0 ? [] : ['', ...containerTable(containers, now, look)]),
+    ...(mounts.length === 0 ? [formatNothingMounted(look)] : formatMountTable(mounts, now, look)),
+    ...(volumes.length === 0 ? [] : ['', ...formatVolumeTable(volumes, look)]),
+    ...(containers.length === 0 ? [] : ['', ...formatContainerTable(containers, now, look)]),
     ...(lost.length === 0 ? [] : ['', { text: 'mounts without a record', style: 'strong' } as const, ...lost]),
     ...(damaged.length === 0
       ? []
       : ['', { text: 'records that cannot be read', style: 'strong' } as const, ...damaged]),
-    ...nextSteps(document),
+    ...formatNextSteps(document),
   ]
 }
 
-function nothing({ selection }: StatusLook): string {
+function formatNothingMounted({ selection }: StatusTableOptions): string {
   const { namespace, of } = selection ?? {}
   const whose = namespace === undefined ? '' : ` for pods of namespace ${namespace}`
   return `modekeep has nothing${of === undefined ? '' : ' of it'} mounted on this node${whose}`
 }
 
-function mountTable(mounts: readonly MountStatus[], now: number, { form, width: terminal }: StatusLook): Line[] {
+function formatMountTable(
+  mounts: readonly MountStatus[],
+  now: number,
+  { form, width: terminal }: StatusTableOptions,
+): Line[] {
   const isWide = form === 'wide'
   const width = isWide ? undefined : terminal
-  const isNarrow = (width ?? NARROW) < NARROW
+  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
   const columns: (Column & { of(mount: MountStatus): string })[] = [
     { head: 'pod', cut: { to: 9, at: 'middle' }, of: ({ pod }) => pod || '-' },
     { head: 'source', cut: { to: 9, at: 'middle' }, of: ({ source, fsType }) => source || fsType },
     { head: 'group', of: ({ group }) => String(group ?? '-') },
     { head: 'ownership', of: ({ ownership }) => ownership },
-    { head: 'age', of: ({ since }) => (since === null ? '-' : ageOf(now - Date.parse(since))) },
+    { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))) },
     { head: 'state', of: ({ state }) => state },
     { head: 'type', of: ({ fsType }) => fsType },
     { head: 'access', of: ({ readOnly }) => (readOnly ? 'ro' : 'rw') },
@@ -144,22 +148,22 @@ function mountTable(mounts: readonly MountStatus[], now: number, { form, width: 
   const below = mounts.map((mount) => {
     const { directory } = mount
     const place = isWide ? [] : [`  ${width === undefined ? directory : cutMiddle(directory, width - 2)}`]
-    return [...place, ...remarks(mount)]
+    return [...place, ...formatMountRemarks(mount)]
   })
-  return table(tableRows(shown, rows, width), below)
+  return addRemarks(formatTable(shown, rows, width), below)
 }
 
-function volumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }: StatusLook): Line[] {
+function formatVolumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }: StatusTableOptions): Line[] {
   const width = form === 'wide' ? undefined : terminal
-  const isNarrow = (width ?? NARROW) < NARROW
+  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
   const names = volumes.map(({ volume }) => volume)
   // What is left of a name still names the volume: with what stands for the rest of it, it can be given to any command.
-  const to = Math.max(8, ...names.map((name) => uniqueLength(name, names) + 1))
+  const to = Math.max(8, ...names.map((name) => findUniqueLength(name, names) + 1))
   const columns: (Column & { of(about: VolumeStatus): string })[] = [
     { head: 'volume', cut: { to, at: 'end' }, of: ({ volume }) => volume },
     { head: 'group', of: ({ group }) => String(group ?? '-') },
     { head: 'mounts', of: ({ mounts }) => String(mounts) },
-    { head: 'state', of: stateOf },
+    { head: 'state', of: formatVolumeState },
     { head: 'source', cut: { to: 12, at: 'middle' }, of: ({ source }) => source || '-' },
   ]
   const shown = columns.filter(({ head }) => !isNarrow || (head !== 'mounts' && head !== 'source'))
@@ -169,13 +173,13 @@ function volumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }
     const notices = [fault, changed, counts, name].filter((text) => text !== null)
     const told = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
     const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
-    return [...place, ...walkLines(walk), ...told]
+    return [...place, ...formatWalk(walk), ...told]
   })
-  return table(tableRows(shown, rows, width), below)
+  return addRemarks(formatTable(shown, rows, width), below)
 }
 
 /** How much of a name no other one has. */
-function uniqueLength(name: string, names: readonly string[]): number {
+function findUniqueLength(name: string, names: readonly string[]): number {
   const others = names.filter((other) => other !== name)
   for (let length = 1; length < name.length; length++) {
     if (!others.some((other) => other.startsWith(name.slice(0, length)))) return length
@@ -183,7 +187,7 @@ function uniqueLength(name: string, names: readonly string[]): number {
   return name.length
 }
 
-function stateOf({ group, complete, left, restorePending, mounts, walk, changed }: VolumeStatus): string {
+function formatVolumeState({ group, complete, left, restorePending, mounts, walk, changed }: VolumeStatus): string {
   if (walk) return 'in progress'
   if (group === null) return 'recorded'
   if (left !== null) return left === 0 ? 'restored' : 'partly restored'
@@ -192,17 +196,17 @@ function stateOf({ group, complete, left, restorePending, mounts, walk, changed 
   return restorePending && mounts === 0 ? 'restore pending' : 'walked'
 }
 
-function walkLines(walk: WalkStatus | null): Line[] {
+function formatWalk(walk: WalkStatus | null): Line[] {
   if (walk === null) return []
   const { pid, visited, changed } = walk
   const far = pid === null ? '' : ` (process ${pid}): ${visited} looked at, ${changed} changed`
   return [`  a walk or restore is under way${far}`]
 }
 
-function remarks({ why, reason, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
+function formatMountRemarks({ why, reason, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
   const lines: Line[] = []
   if (why !== '' && why !== 'asked for') lines.push(`  ownership: ${why}`)
-  lines.push(...walkLines(walk))
+  lines.push(...formatWalk(walk))
   if (daemon) {
     const text = daemon.pid === null ? '  daemon: dead' : `  daemon: process ${daemon.pid}, ${daemon.state}`
     lines.push(daemon.state === 'alive' ? text : { text, style: 'notice' })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { volumeRecords } from '../../../src/store/volume-record.ts'
 import { memoryStage, onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
@@ -20,12 +20,12 @@ class Volume {
 
   apply(group: number, access: 'keep' | 'grant' = 'keep') {
     const order = { group, access, policy: 'OnRootMismatch' } as const
-    return run(this.stage.session(), { verb: 'apply', directory: this.source, order })
+    return runVerb(this.stage.session(), { verb: 'apply', directory: this.source, order })
   }
 
   restore() {
     const target = { directory: this.source }
-    return run(this.stage.session(), { verb: 'restore', target, isDry: false, isForced: false })
+    return runVerb(this.stage.session(), { verb: 'restore', target, isDry: false, isForced: false })
   }
 
   mount(pod: string, group: number, more: Record<string, string> = {}) {

@@ -3,7 +3,7 @@ import type { ByHandOrder } from '../../../src/fs-group/by-hand.ts'
 import { SystemError } from '../../../src/host/host.ts'
 import type { ApplyDocument, PlanDocument } from '../../../src/operator/actions/apply.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
@@ -28,11 +28,11 @@ onEveryStage('by hand', (open) => {
   type Order = Partial<ByHandOrder>
   const order = (more: Order) => ({ group: 2000, access: 'keep', policy: 'OnRootMismatch', ...more }) as const
   const plan = (more: Order = {}) =>
-    run(session(), { verb: 'plan', directory, order: order(more) }) as Promise<PlanDocument>
+    runVerb(session(), { verb: 'plan', directory, order: order(more) }) as Promise<PlanDocument>
   const apply = (more: Order = {}) =>
-    run(session(), { verb: 'apply', directory, order: order(more) }) as Promise<ApplyDocument>
+    runVerb(session(), { verb: 'apply', directory, order: order(more) }) as Promise<ApplyDocument>
   const restore = () =>
-    run(session(), {
+    runVerb(session(), {
       verb: 'restore',
       target: { directory },
       isDry: false,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import { status } from '../../../src/operator/actions/status.ts'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { listVolumes } from '../../../src/store/places.ts'
 import { reservations } from '../../../src/store/reservation-record.ts'
 import type { Session } from '../../../src/store/session.ts'
@@ -23,9 +23,9 @@ function arrange(open: () => Stage) {
 
   const session = (): Session => stage.session()
   const gc = (more: { isDry?: boolean; forget?: string } = {}) =>
-    run(session(), { verb: 'gc', isDry: false, forget: undefined, ...more }) as Promise<GcDocument>
+    runVerb(session(), { verb: 'gc', isDry: false, forget: undefined, ...more }) as Promise<GcDocument>
   const restore = (volume: string, isDry = false) =>
-    run(session(), { verb: 'restore', target: { volume }, isDry, isForced: false }) as Promise<RestoreDocument>
+    runVerb(session(), { verb: 'restore', target: { volume }, isDry, isForced: false }) as Promise<RestoreDocument>
   const walked = (more: Record<string, string> = {}) => ({
     source,
     subPath: 'part',

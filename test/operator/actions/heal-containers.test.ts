@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { statusOfContainers } from '../../../src/operator/actions/containers.ts'
-import { type HealCommand, heal } from '../../../src/operator/actions/heal.ts'
+import { readContainerStatuses } from '../../../src/operator/actions/containers.ts'
+import { type HealCommand, healNode } from '../../../src/operator/actions/heal.ts'
 import { heal as verb } from '../../../src/operator/verbs/heal.ts'
 import { type ContainerRecord, containerRecords } from '../../../src/store/container-record.ts'
 import { pluginRecord } from '../../../src/store/plugin-record.ts'
@@ -35,7 +35,7 @@ function record(why: string | undefined, more: Partial<ContainerRecord> = {}): v
 describe("heal and the containers of the runtime's plugin", () => {
   it('reports one that runs without its group, why, and what to do; nothing has failed', async () => {
     record(WHY)
-    const document = await heal(stage.session(), COMMAND)
+    const document = await healNode(stage.session(), COMMAND)
     expect(document.containers).toEqual([
       {
         ...{ container: 'c0ffee', name: 'app', pod: 'shop/web-0', volume: 'data', group: 2000 },
@@ -53,39 +53,39 @@ describe("heal and the containers of the runtime's plugin", () => {
     const plugin = { isRegistered: true, runtime: 'containerd v2.1.9', since: 0, socket: '/run/nri.sock' }
     pluginRecord.write(stage.session(), plugin)
     using _lock = stage.host.tryLock(`${stage.config.stateDir}/nri.lock`)
-    const { containers } = await heal(stage.session(), COMMAND)
+    const { containers } = await healNode(stage.session(), COMMAND)
     expect(containers[0]?.remedy).toMatch(/^kubectl delete pod web-0 --namespace shop, /)
   })
 
   it('says nothing of one that has its group, whose pod is gone, or of an earlier boot', async () => {
     record(undefined)
-    expect((await heal(stage.session(), COMMAND)).containers).toEqual([])
+    expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])
     record(WHY, { boot: 'earlier' })
-    expect((await heal(stage.session(), COMMAND)).containers).toEqual([])
+    expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])
     record(WHY)
     stage.fs.rmSync(`${stage.top}/kubelet/pods/${UID}`, { recursive: true })
-    expect((await heal(stage.session(), COMMAND)).containers).toEqual([])
+    expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])
   })
 
   it('has status tell of the same containers alone: those that may be there', () => {
     record(undefined)
-    expect(statusOfContainers(stage.session())).toMatchObject([{ state: 'mapped' }])
+    expect(readContainerStatuses(stage.session())).toMatchObject([{ state: 'mapped' }])
     record(undefined, { boot: 'earlier' })
-    expect(statusOfContainers(stage.session())).toEqual([])
+    expect(readContainerStatuses(stage.session())).toEqual([])
     record(undefined, { state: 'created' })
     stage.fs.rmSync(`${stage.top}/kubelet/pods/${UID}`, { recursive: true })
-    expect(statusOfContainers(stage.session())).toEqual([])
+    expect(readContainerStatuses(stage.session())).toEqual([])
     stage.fs.writeFileSync(`${stage.config.stateDir}/nri/c0ffee.json`, '{')
-    expect(statusOfContainers(stage.session())).toEqual([])
+    expect(readContainerStatuses(stage.session())).toEqual([])
     stage.host.processesNow = () => () => true
-    expect(statusOfContainers(stage.session())).toMatchObject([{ state: 'unreadable' }])
+    expect(readContainerStatuses(stage.session())).toMatchObject([{ state: 'unreadable' }])
   })
 
   it('reports one whose record cannot be read, as long as it may be there', async () => {
     record(WHY)
     stage.fs.writeFileSync(`${stage.config.stateDir}/nri/c0ffee.json`, '{')
-    expect((await heal(stage.session(), COMMAND)).containers).toEqual([])
+    expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])
     stage.host.processesNow = () => () => true
-    expect((await heal(stage.session(), COMMAND)).containers).toMatchObject([{ state: 'unreadable', pod: '' }])
+    expect((await healNode(stage.session(), COMMAND)).containers).toMatchObject([{ state: 'unreadable', pod: '' }])
   })
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseListening } from '../../../src/operator/actions/health.ts'
+import { parseListenAddress } from '../../../src/operator/actions/health.ts'
 
 it.each([
   [':9808', { address: undefined, port: 9808 }],
@@ -15,5 +15,5 @@ it.each([
   ['localhost:80', undefined],
   ['', undefined],
 ])('reads where to listen: %s', (text, where) => {
-  expect(parseListening(text)).toEqual(where)
+  expect(parseListenAddress(text)).toEqual(where)
 })

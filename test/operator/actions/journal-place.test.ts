@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { listVolumes } from '../../../src/store/places.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { openJournalForReading } from '../../../src/store/volume-journal.ts'
@@ -19,20 +19,20 @@ let volume: string
 let there: Session
 beforeEach(async () => {
   ;({ stage, disk } = diskStage(['serial A', 'image of here']))
-  await run(stage.session(), { verb: 'apply', directory: PLACE, order: ORDER })
+  await runVerb(stage.session(), { verb: 'apply', directory: PLACE, order: ORDER })
   volume = listVolumes(stage)[0] ?? ''
   there = { ...stage.session(), config: { ...stage.config, stateDir: '/node/state-b' } }
 })
 
 const exported = () =>
-  run(stage.session(), {
+  runVerb(stage.session(), {
     verb: 'journal',
     action: 'export',
     target: { directory: PLACE },
     file: FILE,
     isForced: true,
   })
-const imported = (at?: string) => run(there, { verb: 'journal', action: 'import', file: FILE, at, isDry: false })
+const imported = (at?: string) => runVerb(there, { verb: 'journal', action: 'import', file: FILE, at, isDry: false })
 
 describe('the disk of an imported journal', () => {
   it('is the one where the volume is found, as this node knows it', async () => {
@@ -54,7 +54,7 @@ describe('the disk of an imported journal', () => {
     expect(stage.fs.existsSync(there.config.stateDir)).toBe(false)
     expect(await imported(PLACE)).toMatchObject({ outcome: 'imported' })
     expect(volumeRecords.read(there, volume)?.disk?.identities).toEqual(['serial B'])
-    await run(there, { verb: 'restore', target: { volume }, isDry: false, isForced: false })
+    await runVerb(there, { verb: 'restore', target: { volume }, isDry: false, isForced: false })
     expect(groups(listTree(disk.fs as unknown as typeof stage.fs, '/')).one).toBe(7)
   })
 
@@ -104,7 +104,7 @@ describe('a journal of a volume whose server does not respond', () => {
     untouched()
     const target = { volume }
     const command = { verb: 'journal', action: 'export', target, file: FILE, isForced: false } as const
-    expect(await run(stage.session(), command)).toMatchObject({ outcome: 'exported' })
+    expect(await runVerb(stage.session(), command)).toMatchObject({ outcome: 'exported' })
     untouched()
   })
 

@@ -5,7 +5,7 @@ import type { ExportCommand } from '../../../src/operator/actions/journal-export
 import type { ImportCommand } from '../../../src/operator/actions/journal-import.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { tryLockPlace } from '../../../src/store/locks.ts'
 import { importPlace, volumePlace } from '../../../src/store/places.ts'
 import type { Session } from '../../../src/store/session.ts'
@@ -40,10 +40,10 @@ onEveryStage('a journal that is moved to another node', (open) => {
   }
   const apply = async (session = stage.session(), group = 2000) => {
     const order = { group, access: 'keep', policy: 'Always' } as const
-    return ((await run(session, { verb: 'apply', directory, order })) as ApplyDocument).volume
+    return ((await runVerb(session, { verb: 'apply', directory, order })) as ApplyDocument).volume
   }
   const exported = (more: Partial<ExportCommand> = {}) =>
-    run(stage.session(), {
+    runVerb(stage.session(), {
       verb: 'journal',
       action: 'export',
       target: { volume },
@@ -52,7 +52,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
       ...more,
     }) as Promise<JournalDocument>
   const imported = (more: Partial<ImportCommand> = {}) =>
-    run(there, {
+    runVerb(there, {
       verb: 'journal',
       action: 'import',
       file,
@@ -61,8 +61,8 @@ onEveryStage('a journal that is moved to another node', (open) => {
       ...more,
     }) as Promise<JournalDocument>
   const restored = async (session = there) =>
-    (await run(session, { verb: 'restore', target: { volume }, isDry: false, isForced: false })) as RestoreDocument
-  const volumes = async () => ((await run(there, { verb: 'status', metrics: undefined })) as StatusDocument).volumes
+    (await runVerb(session, { verb: 'restore', target: { volume }, isDry: false, isForced: false })) as RestoreDocument
+  const volumes = async () => ((await runVerb(there, { verb: 'status', metrics: undefined })) as StatusDocument).volumes
   /** Files and their sizes. */
   const state = () =>
     Object.keys(stage.fs.existsSync(there.config.stateDir) ? listTree(stage.fs, there.config.stateDir) : {}).map(
@@ -194,7 +194,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
   it('leaves no interrupted import behind, once gc has run', async () => {
     const other = tryLockPlace(there, importPlace(there, volume))
     const gc = async (isDry: boolean) => {
-      const document = await run(there, { verb: 'gc', isDry, forget: undefined })
+      const document = await runVerb(there, { verb: 'gc', isDry, forget: undefined })
       return 'items' in document ? document.items : undefined
     }
     const item = { kind: 'import', name: volume }
@@ -225,7 +225,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     }
     const caller = { version: '1.2.3', isTerminal: false, write: async () => {}, interrupted: ending.signal }
     const command = { verb: 'journal', action: 'export', target: { volume }, file, isForced: false } as const
-    await expect(run({ ...stage.session(), host }, command, caller)).rejects.toThrow('ended')
+    await expect(runVerb({ ...stage.session(), host }, command, caller)).rejects.toThrow('ended')
     expect(stage.fs.readdirSync(stage.top).filter((name) => /journal|modekeep/.test(name))).toEqual([])
   })
 
@@ -252,7 +252,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(await exported()).toMatchObject({ recorded: null, source: '' })
     expect(stage.warnings).toEqual([`the record of volume ${volume} is damaged: the journal is exported without it`])
     expect(await imported({ at: directory })).toMatchObject({ outcome: 'imported', recorded: null })
-    await run(there, { verb: 'restore', target: { directory }, isDry: false, isForced: false })
+    await runVerb(there, { verb: 'restore', target: { directory }, isDry: false, isForced: false })
     expect(now()).toEqual(original)
   })
 })

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Heal } from '../../../src/heal/watch.ts'
 import type { HealDocument } from '../../../src/operator/actions/heal.ts'
-import { keepHealing, type Watch } from '../../../src/operator/actions/heal.ts'
+import { keepHealing, type WatchNode } from '../../../src/operator/actions/heal.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
@@ -18,7 +18,7 @@ beforeEach(() => {
 })
 
 /** Watches as a node does that changes only when the test says so. */
-async function watching(play: (heal: Heal, ...told: Parameters<Watch>) => Promise<void>, config = stage.config) {
+async function watching(play: (heal: Heal, ...told: Parameters<WatchNode>) => Promise<void>, config = stage.config) {
   await keepHealing(
     { ...stage.session(), config },
     { verb: 'heal', isDry: false, isWatching: true, listen: undefined, kubelet: undefined },

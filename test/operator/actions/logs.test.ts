@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { appendLine } from '../../../src/log/log-file.ts'
-import { logs, podFilter } from '../../../src/operator/actions/logs.ts'
+import { createPodFilter, readLog } from '../../../src/operator/actions/logs.ts'
 
 const DIRECTORY = '/var/lib/kubelet/pods/11-22/volumes/modekeep~fs/v'
 const mount = JSON.stringify({ verb: 'mount', directory: DIRECTORY, pod: 'shop/cart' })
@@ -11,12 +11,12 @@ const other = JSON.stringify({ verb: 'mount', directory: '/pods/33/volumes/v', p
 
 describe('a line of the log', () => {
   it('is about a pod by its UID', () => {
-    const isAbout = podFilter('11-22')
+    const isAbout = createPodFilter('11-22')
     expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
   })
 
   it('is about a pod by its name, also where the call was told none', () => {
-    const isAbout = podFilter('shop/cart')
+    const isAbout = createPodFilter('shop/cart')
     expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
   })
 })
@@ -32,12 +32,12 @@ describe('the logs', () => {
 
   /** What is shown until there are so many lines. */
   async function shown(
-    more: Partial<Parameters<typeof logs>[1]>,
+    more: Partial<Parameters<typeof readLog>[1]>,
     most = Number.POSITIVE_INFINITY,
     told: (line: string) => void = () => {},
   ) {
     const lines: string[] = []
-    await logs(fs, { verb: 'logs', isFollowing: false, last: undefined, pod: undefined, ...more }, file, (raw) => {
+    await readLog(fs, { verb: 'logs', isFollowing: false, last: undefined, pod: undefined, ...more }, file, (raw) => {
       lines.push(raw)
       told(raw)
       return lines.length < most

@@ -4,7 +4,7 @@ import type { ApplyDocument } from '../../../src/operator/actions/apply.ts'
 import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { needed } from '../../helpers/needs.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
@@ -22,14 +22,19 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
 
   const apply = async () => {
     const order = { group: 2000, access: 'keep', policy: 'Always' } as const
-    return ((await run(stage.session(), { verb: 'apply', directory, order })) as ApplyDocument).volume
+    return ((await runVerb(stage.session(), { verb: 'apply', directory, order })) as ApplyDocument).volume
   }
   const restore = (isForced = false) =>
-    run(stage.session(), { verb: 'restore', target: { volume }, isDry: false, isForced }) as Promise<RestoreDocument>
+    runVerb(stage.session(), {
+      verb: 'restore',
+      target: { volume },
+      isDry: false,
+      isForced,
+    }) as Promise<RestoreDocument>
   const gc = async (forget?: string) =>
-    ((await run(stage.session(), { verb: 'gc', isDry: false, forget })) as GcDocument).items
+    ((await runVerb(stage.session(), { verb: 'gc', isDry: false, forget })) as GcDocument).items
   const volumes = async () =>
-    ((await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
+    ((await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
   const groupsNow = () => groups(listTree(stage.fs, directory))
 
   it('keeps its path and what is recorded of that, says the next step, and a forced one ends it', async () => {
@@ -97,9 +102,9 @@ onKernelStages('a restore that the kernel rejects for one inode', (open) => {
     const order = { group: 2000, access: 'keep', policy: 'Always' } as const
     const chattr = (sign: string) => execFileSync(needed('chattr'), [`${sign}i`, `${directory}/test1`])
     const restore = () =>
-      run(stage.session(), { verb: 'restore', target: { directory }, isDry: false, isForced: false })
+      runVerb(stage.session(), { verb: 'restore', target: { directory }, isDry: false, isForced: false })
     try {
-      await run(stage.session(), { verb: 'apply', directory, order })
+      await runVerb(stage.session(), { verb: 'apply', directory, order })
       chattr('+')
       expect(await restore()).toMatchObject({
         outcome: 'unfinished',

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument } from '../../../src/operator/actions/apply.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
 import { acl, attributes, setAttributes } from '../../kernel/attributes.ts'
@@ -18,7 +18,7 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
 
   type Order = Partial<{ isDry: boolean; isForced: boolean; volume: string }>
   const restore = ({ volume, ...more }: Order = {}) =>
-    run(stage.session(), {
+    runVerb(stage.session(), {
       verb: 'restore',
       target: volume === undefined ? { directory } : { volume },
       isDry: false,
@@ -27,7 +27,7 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
     }) as Promise<RestoreDocument>
   const apply = async () => {
     const order = { group: 2000, access: 'keep', policy: 'Always' } as const
-    return ((await run(stage.session(), { verb: 'apply', directory, order })) as ApplyDocument).volume
+    return ((await runVerb(stage.session(), { verb: 'apply', directory, order })) as ApplyDocument).volume
   }
   const now = () => listTree(stage.fs, directory)
   const same = () => ({ ...modes(now()), groups: groups(now()) })
@@ -134,7 +134,7 @@ onKernelStages('a forced restore', (open) => {
 
   const order = { group: 2000, access: 'keep', policy: 'Always' } as const
   const force = () =>
-    run(stage.session(), {
+    runVerb(stage.session(), {
       verb: 'restore',
       target: { directory },
       isDry: false,
@@ -143,7 +143,7 @@ onKernelStages('a forced restore', (open) => {
 
   it('puts ACLs back that were added, changed or removed since', async () => {
     const before = ['plain', 'listed'].map((name) => attributes(`${directory}/${name}`))
-    await run(stage.session(), { verb: 'apply', directory, order })
+    await runVerb(stage.session(), { verb: 'apply', directory, order })
     setAttributes(directory, { plain: { 'system.posix_acl_access': acl('u::rw-,u:1000:rw-,g::r--,m::rw-,o::---') } })
     setAttributes(directory, {
       listed: { 'system.posix_acl_access': acl('u::rw-,u:1000:rw-,u:1001:r--,g::r--,m::rw-,o::---') },
@@ -155,7 +155,7 @@ onKernelStages('a forced restore', (open) => {
   })
 
   it('gives no capability to other content, and takes none that was given since', async () => {
-    await run(stage.session(), { verb: 'apply', directory, order })
+    await runVerb(stage.session(), { verb: 'apply', directory, order })
     stage.fs.writeFileSync(`${directory}/able`, 'other content')
     setAttributes(directory, { given: { 'security.capability': NET_RAW } })
     const { report } = await force()

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { status } from '../../../src/operator/actions/status.ts'
-import { statusLines } from '../../../src/operator/verbs/status.ts'
+import { formatStatus } from '../../../src/operator/verbs/status.ts'
 import { parts } from '../../helpers/line.ts'
 import { cannotMountWith, titled } from '../../helpers/needs.ts'
 import { kernelStage, type Stage } from '../../helpers/stage.ts'
@@ -22,7 +22,7 @@ describe.skipIf(cannot !== '')(titled('the next steps of status', cannot), () =>
 
   const steps = async () => {
     const document = await status(stage.session())
-    const lines = statusLines(document, Date.now()).map((line) => parts(line).text)
+    const lines = formatStatus(document, Date.now()).map((line) => parts(line).text)
     return { document, lines, next: lines.slice(lines.indexOf('next') + 1).join('\n') }
   }
 

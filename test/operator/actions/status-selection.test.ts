@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'
-import { keepLooking, whenChanged } from '../../../src/operator/actions/watch-status.ts'
+import { pollStatus, skipUnchanged } from '../../../src/operator/actions/watch-status.ts'
 import { parseCommand } from '../../../src/operator/verbs/command.ts'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { containerRecords } from '../../../src/store/container-record.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
@@ -34,9 +34,9 @@ onEveryStage('status of some of it', (open) => {
   afterEach(() => stage.close())
 
   const status = async (...argv: string[]) =>
-    (await run(
+    (await runVerb(
       stage.session(),
-      parseCommand(['status', ...argv], () => stage.top) as Parameters<typeof run>[1],
+      parseCommand(['status', ...argv], () => stage.top) as Parameters<typeof runVerb>[1],
     )) as StatusDocument
   const pods = async (...argv: string[]) => (await status(...argv)).mounts.map(({ pod }) => pod)
 
@@ -105,7 +105,7 @@ it('is looked at until nobody reads, and off a terminal shown when it changed', 
   const found = [{ at: 1 }, { at: 1 }, { at: 2 }]
   const shown: unknown[] = []
   let looks = 0
-  const show = whenChanged<unknown>((one) => shown.push(one) < 2)
-  await keepLooking(async () => found[looks++], show)
+  const show = skipUnchanged<unknown>((one) => shown.push(one) < 2)
+  await pollStatus(async () => found[looks++], show)
   expect({ shown, looks }).toEqual({ shown: [{ at: 1 }, { at: 2 }], looks: 3 })
 })

@@ -4,7 +4,7 @@ import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import type { JournalDocument } from '../../../src/operator/actions/journal-document.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import { parseCommand } from '../../../src/operator/verbs/command.ts'
-import { type NodeCommand, run } from '../../../src/operator/verbs/index.ts'
+import { type NodeCommand, runVerb } from '../../../src/operator/verbs/index.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
@@ -17,7 +17,7 @@ onEveryStage('a volume, named by the beginning of its name', (open) => {
 
   /** As a person writes it, who stands at the top. */
   const call = (...argv: string[]) =>
-    run(stage.session(), parseCommand(argv, () => stage.top) as Parameters<typeof run>[1] & NodeCommand)
+    runVerb(stage.session(), parseCommand(argv, () => stage.top) as Parameters<typeof runVerb>[1] & NodeCommand)
 
   const walked = async (name: string) => {
     const directory = `${stage.top}/volumes/${name}`

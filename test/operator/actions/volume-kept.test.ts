@@ -4,8 +4,8 @@ import { openByHand } from '../../../src/fs-group/by-hand.ts'
 import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'
-import { volumeFindings } from '../../../src/operator/doctor/records.ts'
-import { run } from '../../../src/operator/verbs/index.ts'
+import { checkVolumes } from '../../../src/operator/doctor/records.ts'
+import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { parseSource } from '../../../src/request/source.ts'
 import { findVolume } from '../../../src/store/find-volume.ts'
 import { listVolumes } from '../../../src/store/places.ts'
@@ -38,11 +38,11 @@ const only = () => {
 }
 const place = () => `${stage.config.stateDir}/ownership/${only()}`
 const gc = async (forget?: string) =>
-  ((await run(stage.session(), { verb: 'gc', isDry: false, forget })) as GcDocument).items.map(
+  ((await runVerb(stage.session(), { verb: 'gc', isDry: false, forget })) as GcDocument).items.map(
     ({ kind, action, reason }) => `${kind} ${action}: ${reason}`,
   )
 const restore = (target: { volume: string } | { directory: string }) =>
-  run(stage.session(), { verb: 'restore', target, isDry: false, isForced: false }) as Promise<RestoreDocument>
+  runVerb(stage.session(), { verb: 'restore', target, isDry: false, isForced: false }) as Promise<RestoreDocument>
 
 onEveryStage('what can be put back', (open) => {
   beforeEach(() => walk(open))
@@ -62,7 +62,7 @@ onEveryStage('what can be put back', (open) => {
     expect(await gc()).toEqual([
       expect.stringMatching(/^volume kept: its record cannot be read: "modekeep restore DIR"/),
     ])
-    expect(await Array.fromAsync(volumeFindings(stage.session()))).toContainEqual(
+    expect(await Array.fromAsync(checkVolumes(stage.session()))).toContainEqual(
       expect.objectContaining({ level: 'fault', text: `the record of volume ${volume} cannot be read` }),
     )
     await expect(restore({ volume })).rejects.toThrow('give its directory instead, "modekeep restore DIR"')
@@ -77,7 +77,10 @@ onEveryStage('what can be put back', (open) => {
     stage.fs.writeFileSync(`${place()}/journal.db.bak`, '')
     stage.fs.mkdirSync(`${stage.config.stateDir}/mounts/%2Fx`, { recursive: true })
     stage.fs.writeFileSync(`${stage.config.stateDir}/mounts/%2Fx/notes`, '')
-    const { volumes: shown } = (await run(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
+    const { volumes: shown } = (await runVerb(stage.session(), {
+      verb: 'status',
+      metrics: undefined,
+    })) as StatusDocument
     expect(shown.map(({ volume }) => volume)).toEqual([only()])
     expect(await gc()).toEqual([expect.stringMatching(/^volume kept: .* was walked/)])
     await restore({ volume: only() })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { devicePluginFindings } from '../../../src/operator/doctor/device-plugin.ts'
+import { checkFuseDevice } from '../../../src/operator/doctor/device-plugin.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const SOCKET = 'modekeep-fuse-7-mh3k1.sock'
@@ -12,7 +12,7 @@ function look(sockets: string[], mode: number | undefined) {
   if (mode !== undefined) fs.writeFileSync('/dev/fuse', '', { mode })
   if (mode !== undefined) fs.chmodSync('/dev/fuse', mode)
   const list = (path: string) => (path === '/var/lib/kubelet/device-plugins' ? sockets : [])
-  return [...devicePluginFindings({ ...host, files: { ...host.files, list } })]
+  return [...checkFuseDevice({ ...host, files: { ...host.files, list } })]
 }
 
 describe('what doctor says of the device that the device plugin offers', () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Diagnosis, Feature } from '../../../src/host/diagnosis.ts'
-import { configurationFindings } from '../../../src/operator/doctor/configuration.ts'
-import { doctor } from '../../../src/operator/doctor/index.ts'
-import { helperFindings, kernelFindings, systemCallFindings } from '../../../src/operator/doctor/node.ts'
-import { spaceFindings } from '../../../src/operator/doctor/paths.ts'
-import { volumeFindings } from '../../../src/operator/doctor/records.ts'
+import { checkConfiguration } from '../../../src/operator/doctor/configuration.ts'
+import { runDoctor } from '../../../src/operator/doctor/index.ts'
+import { checkHelpers, checkKernel, checkSystemCalls } from '../../../src/operator/doctor/node.ts'
+import { checkFreeSpace } from '../../../src/operator/doctor/paths.ts'
+import { checkVolumes } from '../../../src/operator/doctor/records.ts'
 import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
@@ -35,7 +35,7 @@ describe('what doctor says of the kernel', () => {
     [missing('fchmodat2'), 'warning', 'not in a container with a filter of system calls', '6.6.1'],
     [missing('fchmodat2'), 'warning', 'not in a container with a filter of system calls', '7.0.0-rc1'],
   ])('without %j is a %s: %s', (feature, level, remedy, release = '4.19.0') => {
-    expect([...kernelFindings([feature], release)]).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
+    expect([...checkKernel([feature], release)]).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
   })
 
   it('is one line for all that works', () => {
@@ -43,7 +43,7 @@ describe('what doctor says of the kernel', () => {
       { name: 'open_tree', works: true, detail: '' },
       { name: 'fsopen', works: true, detail: '' },
     ]
-    expect([...kernelFindings(features, '6.12.0')]).toMatchObject([
+    expect([...checkKernel(features, '6.12.0')]).toMatchObject([
       { level: 'ok', text: 'tried and working: open_tree, fsopen' },
     ])
   })
@@ -53,16 +53,16 @@ describe('what doctor says of the kernel', () => {
       { name: 'statx', difference: '' },
       { name: 'getdents64', difference: 'a name is missing' },
     ]
-    expect([...systemCallFindings(tests)].map(({ level }) => level)).toEqual(['ok', 'fault'])
+    expect([...checkSystemCalls(tests)].map(({ level }) => level)).toEqual(['ok', 'fault'])
   })
 })
 
 describe('what doctor says of the node', () => {
   it('asks for the helpers of the kinds that are allowed, and says how to get one', () => {
     const { config } = memoryStage()
-    expect([...helperFindings(diagnosis, config)]).toMatchObject([{ level: 'ok' }])
+    expect([...checkHelpers(diagnosis, config)]).toMatchObject([{ level: 'ok' }])
     const allowed = { ...config, allow: [{ fsTypes: ['bind', 'nfs'] }, { fsTypes: ['fuse.sshfs'] }] }
-    expect([...helperFindings(diagnosis, allowed)]).toMatchObject([
+    expect([...checkHelpers(diagnosis, allowed)]).toMatchObject([
       {
         level: 'fault',
         text: 'mount.nfs is not there',
@@ -81,7 +81,7 @@ describe('what doctor says of the node', () => {
     [{ bytes: 1024 * MIB, inodes: 3 }, 'fault'],
   ])('with %j left is %s', (space, level) => {
     const { host, top } = memoryStage()
-    expect([...spaceFindings(host, { ...diagnosis, space: () => space }, `${top}/state`)]).toMatchObject([{ level }])
+    expect([...checkFreeSpace(host, { ...diagnosis, space: () => space }, `${top}/state`)]).toMatchObject([{ level }])
   })
 
   it('names every fault of the configuration, and sources that do not exist', async () => {
@@ -97,7 +97,7 @@ describe('what doctor says of the node', () => {
       ],
     }
     const configuration = { file: '/none.json', faults: ['one', 'two'] }
-    const found = await Array.fromAsync(configurationFindings({ ...stage.session(), config: asked }, configuration))
+    const found = await Array.fromAsync(checkConfiguration({ ...stage.session(), config: asked }, configuration))
     expect(found.map(({ level }) => level)).toEqual([
       ...['fault', 'fault', 'ok', 'ok'],
       ...['warning', 'warning', 'warning'],
@@ -117,7 +117,7 @@ describe('what doctor says of the node', () => {
     stage.host.files = { ...stage.host.files, capacity: () => capacity }
     const found = async (bytes: number) => {
       stage.fs.writeFileSync(`${place}/notes`, Buffer.alloc(bytes))
-      const findings = await Array.fromAsync(volumeFindings(stage.session()))
+      const findings = await Array.fromAsync(checkVolumes(stage.session()))
       return findings.filter(({ text }) => text.startsWith('the records of all volumes take'))
     }
     expect(await found(3 * MIB)).toMatchObject([
@@ -139,7 +139,7 @@ describe('what doctor says of the node', () => {
       },
     }
     const configuration = { file: '/none.json', faults: [] }
-    const found = await doctor(stage.session(), { diagnosis: broken, configuration, executable: undefined })
+    const found = await runDoctor(stage.session(), { diagnosis: broken, configuration, executable: undefined })
     const unchecked = found.findings.filter(({ text }) => text.startsWith('this could not be checked'))
     expect(unchecked.map(({ area, level }) => [area, level])).toContainEqual(['system calls', 'fault'])
     expect(found.findings.map(({ text }) => text)).toContain('volumes on record: 0')

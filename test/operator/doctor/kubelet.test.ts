@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Diagnosis } from '../../../src/host/diagnosis.ts'
-import { kubeletFindings } from '../../../src/operator/doctor/kubelet.ts'
+import { checkKubelets } from '../../../src/operator/doctor/kubelet.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const PLUGINS = '/node/plugins'
@@ -30,7 +30,7 @@ function look(
     asked.push(...both)
     return isSame
   }
-  const found = [...kubeletFindings({ ...host, files }, { isSameFile } as Partial<Diagnosis> as Diagnosis, executable)]
+  const found = [...checkKubelets({ ...host, files }, { isSameFile } as Partial<Diagnosis> as Diagnosis, executable)]
   return { found, asked }
 }
 

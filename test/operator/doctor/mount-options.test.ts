@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { restrictionFindings } from '../../../src/operator/doctor/mount-options.ts'
+import { checkMountOptions } from '../../../src/operator/doctor/mount-options.ts'
 import { DEFAULT_CONFIG } from '../../../src/request/defaults.ts'
 import { tryLockNode } from '../../../src/store/locks.ts'
 import { pluginRecord } from '../../../src/store/plugin-record.ts'
@@ -11,7 +11,7 @@ async function findings(isRegistered?: boolean) {
   const record = { runtime: 'containerd v2.1.9', since: 0, socket: '/var/run/nri/nri.sock' }
   if (isRegistered !== undefined) pluginRecord.write(session, { ...record, isRegistered })
   using _ = isRegistered === undefined ? undefined : tryLockNode(session, 'nri')
-  return Array.fromAsync(restrictionFindings(session))
+  return Array.fromAsync(checkMountOptions(session))
 }
 
 it('doctor says that mount options hold in containers where the plugin is registered, with the runtime', async () => {

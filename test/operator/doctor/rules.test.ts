@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { ruleFindings, systemGroupFindings } from '../../../src/operator/doctor/rules.ts'
+import { checkRules, checkSystemGroups } from '../../../src/operator/doctor/rules.ts'
 import { DEFAULT_RULES, type Rule } from '../../../src/request/rule.ts'
 
-const found = (...rules: Rule[]) => [...ruleFindings(rules, '/c.json')]
+const found = (...rules: Rule[]) => [...checkRules(rules, '/c.json')]
 const OWN = ['/v/{namespace}/*']
 const warnings = (...rules: Rule[]) =>
   found(...rules)
@@ -32,7 +32,7 @@ describe('what doctor says of rules', () => {
   })
 
   it.each(['allow', 'map'])('is a warning for systemGroups in a rule of "%s"', (key) => {
-    const texts = [...systemGroupFindings([{}, { systemGroups: true }, { systemGroups: false }], key, '/c.json')]
+    const texts = [...checkSystemGroups([{}, { systemGroups: true }, { systemGroups: false }], key, '/c.json')]
     expect(texts).toEqual([
       {
         level: 'warning',

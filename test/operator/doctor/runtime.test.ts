@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { runtimeFindings } from '../../../src/operator/doctor/runtime.ts'
+import { checkRuntime } from '../../../src/operator/doctor/runtime.ts'
 import { DEFAULT_CONFIG } from '../../../src/request/defaults.ts'
 import { containerRecords } from '../../../src/store/container-record.ts'
 import { tryLockNode } from '../../../src/store/locks.ts'
@@ -22,7 +22,7 @@ function look(
   if (record !== undefined) pluginRecord.write(store, { ...whole, ...record })
   using _ = isRunning ? tryLockNode(store, 'nri') : undefined
   if (why !== '') lack(store, why)
-  return [...runtimeFindings(store, { isListening: () => isListening })]
+  return [...checkRuntime(store, { isListening: () => isListening })]
 }
 
 /** A container that runs without what it asked for. */

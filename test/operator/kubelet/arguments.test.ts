@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { kubeletArguments, pluginDirIn } from '../../../src/operator/kubelet/discovery.ts'
+import { parseKubeletArguments, parsePluginDir } from '../../../src/operator/kubelet/discovery.ts'
 
 const NONE = { pluginDir: undefined, config: undefined, configDir: undefined }
 
@@ -16,7 +16,7 @@ describe('a kubelet is known by its command line', () => {
     ['/usr/local/bin/k3s server', [], { kind: 'k3s', ...NONE }],
     ['rke2-agent', [], { kind: 'rke2', ...NONE }],
   ])('%s %j', (program, args, found) => {
-    expect(kubeletArguments([program, ...args])).toEqual(found)
+    expect(parseKubeletArguments([program, ...args])).toEqual(found)
   })
 
   it.each([
@@ -27,7 +27,7 @@ describe('a kubelet is known by its command line', () => {
     ['/opt/kubelet-helper', []],
     ['', []],
   ])('%s %j is none', (program, args) => {
-    expect(kubeletArguments([program, ...args])).toBeUndefined()
+    expect(parseKubeletArguments([program, ...args])).toBeUndefined()
   })
 
   it.each([
@@ -40,6 +40,6 @@ describe('a kubelet is known by its command line', () => {
     ['volumePluginDir: /a\r\nvolumePluginDir: /b\r\n', '/b'],
     ['', undefined],
   ])('%j names its directory', (text, directory) => {
-    expect(pluginDirIn(text)).toBe(directory)
+    expect(parsePluginDir(text)).toBe(directory)
   })
 })

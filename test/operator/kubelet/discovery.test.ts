@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { kubelets } from '../../../src/operator/kubelet/discovery.ts'
+import { findKubelets } from '../../../src/operator/kubelet/discovery.ts'
 
 /** Files by their paths; a directory is what lies below it. */
 function filesOf(files: Record<string, string>) {
@@ -21,7 +21,7 @@ const argv = (...words: string[]) => words.map((word) => `${word}\0`).join('')
 /** Of a process of root's that may mount. */
 const ROOTS = 'Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n'
 
-const found = (files: Record<string, string>, root?: string) => kubelets(filesOf(files), '/proc', root)
+const found = (files: Record<string, string>, root?: string) => findKubelets(filesOf(files), '/proc', root)
 
 describe('the kubelets that run', () => {
   it('are told by process id, each with what says where it looks', () => {
@@ -59,7 +59,7 @@ describe('the kubelets that run', () => {
       '/d/2.conf': '',
     }
     const unread = { ...filesOf(files), readForeign: (path: string) => filesOf(files).readForeign(path) || undefined }
-    expect(kubelets(unread)).toMatchObject([
+    expect(findKubelets(unread)).toMatchObject([
       { directory: undefined, why: expect.stringContaining('cannot read its configuration /d/2.conf') },
     ])
   })
@@ -87,7 +87,7 @@ describe('the kubelets that run', () => {
   ])('are not asked where their executable %s', (_what, stat, says) => {
     const files = filesOf({ '/proc/3/cmdline': argv('kubelet', '--volume-plugin-dir=/evil') })
     const of = stat && { dev: 1, ino: 1, gid: 0, ...stat }
-    expect(kubelets({ ...files, stat: () => of })).toEqual([
+    expect(findKubelets({ ...files, stat: () => of })).toEqual([
       { pid: '3', kind: 'kubelet', directory: undefined, why: expect.stringContaining(says) },
     ])
   })

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { completionScript } from '../../../src/operator/usage/completion.ts'
+import { formatCompletionScript } from '../../../src/operator/usage/completion.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
 let top: string
@@ -11,9 +11,9 @@ beforeAll(() => {
   fs.mkdirSync(`${top}/data one`)
   fs.mkdirSync(`${top}/data-two`)
   fs.writeFileSync(`${top}/data-file`, '')
-  fs.writeFileSync(`${top}/completion.bash`, completionScript('bash'))
-  fs.writeFileSync(`${top}/_modekeep`, completionScript('zsh'))
-  fs.writeFileSync(`${top}/modekeep.fish`, completionScript('fish'))
+  fs.writeFileSync(`${top}/completion.bash`, formatCompletionScript('bash'))
+  fs.writeFileSync(`${top}/_modekeep`, formatCompletionScript('zsh'))
+  fs.writeFileSync(`${top}/modekeep.fish`, formatCompletionScript('fish'))
 })
 afterAll(() => fs.rmSync(top, { recursive: true }))
 

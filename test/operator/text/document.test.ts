@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { PlanDocument } from '../../../src/operator/actions/apply.ts'
-import { typeOf } from '../../../src/operator/actions/survey.ts'
-import { jsonDocument, render } from '../../../src/operator/text/output.ts'
-import { modeString } from '../../../src/operator/text/report.ts'
-import { helpText } from '../../../src/operator/usage/help.ts'
+import { parseInodeType } from '../../../src/operator/actions/survey.ts'
+import { formatJsonDocument, render } from '../../../src/operator/text/output.ts'
+import { formatMode } from '../../../src/operator/text/report.ts'
+import { formatHelp } from '../../../src/operator/usage/help.ts'
 import { plan as verb } from '../../../src/operator/verbs/apply.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 import { printable } from '../../../src/refusal/printable.ts'
@@ -48,7 +48,7 @@ describe('what an operator reads', () => {
   })
 
   it('cannot be driven by it as JSON either, which still means the same', () => {
-    const text = jsonDocument(plan)
+    const text = formatJsonDocument(plan)
     expect(text.slice(0, -1)).not.toMatch(DRIVES)
     const { verb: _, ...facts } = plan
     expect(JSON.parse(text)).toEqual({ apiVersion: 'modekeep/v1', kind: 'Plan', ...facts })
@@ -86,13 +86,13 @@ describe('what an operator reads', () => {
     [0o060660, 'brw-rw----'],
     [0o020666, 'crw-rw-rw-'],
   ])('shows mode %o as %s', (mode, text) => {
-    expect(modeString(typeOf(mode), mode)).toBe(text)
+    expect(formatMode(parseInodeType(mode), mode)).toBe(text)
   })
 
   it.each([...VERB_NAMES, undefined].map((topic) => [topic]))('has an example in the help of %s', (topic) => {
-    expect(helpText(topic)).toMatch(/Examples?:\n {2}.*modekeep \w+/)
+    expect(formatHelp(topic)).toMatch(/Examples?:\n {2}.*modekeep \w+/)
     expect(
-      helpText(topic)
+      formatHelp(topic)
         .split('\n')
         .filter((line) => line.length > 110),
     ).toEqual([])

@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest'
-import { helpText } from '../../../src/operator/usage/help.ts'
-import { VERB_NAMES, verbForm } from '../../../src/operator/verbs/index.ts'
+import { formatHelp } from '../../../src/operator/usage/help.ts'
+import { getVerbForm, VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
 it('uses the width of a wide terminal', () => {
-  expect(helpText('status', 200).split('\n').length).toBeLessThan(helpText('status').split('\n').length)
+  expect(formatHelp('status', 200).split('\n').length).toBeLessThan(formatHelp('status').split('\n').length)
 })
 
 describe.each([undefined, ...VERB_NAMES])('the help of %s', (verb) => {
-  const lines = helpText(verb).split('\n')
+  const lines = formatHelp(verb).split('\n')
 
   it.each([60, 80, 200])('fits a terminal of %i columns', (width) => {
-    const lines = helpText(verb, width).split('\n')
+    const lines = formatHelp(verb, width).split('\n')
     expect(lines.filter((line) => line.length > width)).toEqual([])
   })
 
   it('is as wide as a terminal, or 80 columns, and says the same in any width', () => {
-    const texts = [helpText(verb), ...[60, 80, 200].map((width) => helpText(verb, width))]
+    const texts = [formatHelp(verb), ...[60, 80, 200].map((width) => formatHelp(verb, width))]
     expect(texts[0]).toBe(texts[2])
     const words = texts.map((text) => text.split(/\s+/).filter((word) => word !== '\\'))
     expect(words[1]).toEqual(words[2])
@@ -31,6 +31,6 @@ describe.each([undefined, ...VERB_NAMES])('the help of %s', (verb) => {
 
   it('names every option and its value', () => {
     if (verb === undefined) return
-    for (const name of Object.keys(verbForm(verb).options)) expect(lines.join('\n')).toContain(`--${name}`)
+    for (const name of Object.keys(getVerbForm(verb).options)) expect(lines.join('\n')).toContain(`--${name}`)
   })
 })

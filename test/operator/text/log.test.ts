@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { logLine } from '../../../src/operator/verbs/logs.ts'
+import { formatEntryLine } from '../../../src/operator/verbs/logs.ts'
 import { parts } from '../../helpers/line.ts'
 
 const DIRECTORY = '/var/lib/kubelet/pods/11-22/volumes/modekeep~fs/v'
@@ -23,7 +23,7 @@ const unmount = JSON.stringify({ level: 'error', verb: 'unmount', directory: DIR
 
 describe('a line of the log', () => {
   it('says when, what, for whom, how it ended and why', () => {
-    expect(parts(logLine(mount))).toEqual({
+    expect(parts(formatEntryLine(mount))).toEqual({
       text:
         '2026-01-02T03:04:05.678Z info  mount    Success    12.3 ms  shop/cart  fresh: nothing is mounted; ' +
         'ownership walk: asked for; 7 looked at, 6 changed, left alone: symlink',
@@ -31,16 +31,16 @@ describe('a line of the log', () => {
   })
 
   it('counts what was removed', () => {
-    expect(parts(logLine('{"verb":"gc","removed":["volume 1.2-3-4"]}')).text).toMatch(/gc .* {2}1 removed$/)
+    expect(parts(formatEntryLine('{"verb":"gc","removed":["volume 1.2-3-4"]}')).text).toMatch(/gc .* {2}1 removed$/)
   })
 
   it('has a failure without its stack, marked', () => {
-    const { text, style } = parts(logLine(unmount))
+    const { text, style } = parts(formatEntryLine(unmount))
     expect(style).toBe('fault')
     expect(text).toMatch(/unmount .*\/volumes\/modekeep~fs\/v {2}no$/)
   })
 
   it.each([['no JSON'], ['[1]'], ['null'], ['']])('that is no object is shown as it is: %j', (raw) => {
-    expect(logLine(raw)).toBe(raw)
+    expect(formatEntryLine(raw)).toBe(raw)
   })
 })

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { optionTerms } from '../../../src/operator/usage/help.ts'
-import { manualPage } from '../../../src/operator/usage/manual.ts'
-import { VERB_NAMES, verbForm } from '../../../src/operator/verbs/index.ts'
+import { listOptionTerms } from '../../../src/operator/usage/help.ts'
+import { formatManualPage } from '../../../src/operator/usage/manual.ts'
+import { getVerbForm, VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
-const page = manualPage('1.2.3')
+const page = formatManualPage('1.2.3')
 
 function run(program: string, args: readonly string[]) {
   const { stdout, stderr, status, error } = spawnSync(program, args, {
@@ -27,8 +27,8 @@ describe('the man page', () => {
   it('tells of every verb and each of its options, as help does', () => {
     for (const verb of VERB_NAMES) {
       expect(page).toMatch(new RegExp(`^\\.SS modekeep ${verb.replace('-', '.*')}`, 'm'))
-      const terms = optionTerms(verb).map(([term]) => term)
-      expect(terms).toHaveLength(Object.keys(verbForm(verb).options).length)
+      const terms = listOptionTerms(verb).map(([term]) => term)
+      expect(terms).toHaveLength(Object.keys(getVerbForm(verb).options).length)
       for (const term of terms) {
         expect(page).toContain(`.B ${term.replaceAll('-', '\\-')}\n`)
       }

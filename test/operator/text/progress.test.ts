@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { progressText } from '../../../src/operator/text/progress.ts'
+import { formatProgress } from '../../../src/operator/text/progress.ts'
 
 const facts = { verb: 'apply', visited: 50_000, changed: 40_000, total: 200_000, elapsed: 2000 }
 const million = { verb: 'restore', visited: 1_234_567, changed: 1_000_000, total: 12_345_678, elapsed: 20_000 }
@@ -15,26 +15,26 @@ describe('how far a walk is', () => {
     [39, 'apply  25%   50k/200k      6s left'],
     [5, ' 25%'],
   ])('fills %i columns, with all that fits: bar, count, rate and remaining time', (width, text) => {
-    expect(progressText(facts, width)).toBe(text)
+    expect(formatProgress(facts, width)).toBe(text)
   })
 
   it('has bar, count, rate and remaining time at 60 columns too, of millions', () => {
-    expect(progressText(million, 59)).toBe('restore [#------------]   9%  1.2M/12M   61k/s    3m1s left')
-    expect(progressText(million, 79)).toBe(
+    expect(formatProgress(million, 59)).toBe('restore [#------------]   9%  1.2M/12M   61k/s    3m1s left')
+    expect(formatProgress(million, 79)).toBe(
       'restore [---------]   9%   1,234,567 of 12,345,678   61,728/s    3 min 1 s left',
     )
   })
 
   it('is never longer than the terminal', () => {
     for (const some of [facts, million, { ...facts, total: undefined }]) {
-      for (let width = 0; width < 250; width++) expect(progressText(some, width).length).toBeLessThanOrEqual(width)
+      for (let width = 0; width < 250; width++) expect(formatProgress(some, width).length).toBeLessThanOrEqual(width)
     }
   })
 
   it('stands still while the walk goes on', () => {
     for (const width of [59, 79, 199]) {
       const lengths = [1, 10, 999, 10_000, 123_456, 200_000].map((visited) => {
-        const text = progressText({ ...facts, visited, changed: visited, elapsed: visited / 20 }, width)
+        const text = formatProgress({ ...facts, visited, changed: visited, elapsed: visited / 20 }, width)
         return [text.length, text.indexOf(']')].join()
       })
       expect(new Set(lengths).size).toBe(1)
@@ -43,9 +43,9 @@ describe('how far a walk is', () => {
 
   it('promises nothing where the total is not known, or was exceeded', () => {
     const plain = 'apply: 50,000 looked at, 40,000 changed, 25,000/s'
-    expect(progressText({ ...facts, total: undefined }, 59)).toBe(plain)
-    expect(progressText({ ...facts, total: undefined }, 39)).toBe('apply: 50,000 looked at, 25,000/s')
-    expect(progressText({ ...facts, total: 49_999 }, 120)).toBe(plain)
+    expect(formatProgress({ ...facts, total: undefined }, 59)).toBe(plain)
+    expect(formatProgress({ ...facts, total: undefined }, 39)).toBe('apply: 50,000 looked at, 25,000/s')
+    expect(formatProgress({ ...facts, total: 49_999 }, 120)).toBe(plain)
   })
 
   it.each([
@@ -54,7 +54,7 @@ describe('how far a walk is', () => {
     [3660, '1 h 1 min left', '1h1m left'],
   ])('has %i seconds as %s, in short as %s', (seconds, text, short) => {
     const some = { ...facts, visited: 1000, total: 1000 + seconds * 1000, elapsed: 1000 }
-    expect(progressText(some, 120)).toContain(text)
-    expect(progressText(some, 59)).toContain(short)
+    expect(formatProgress(some, 120)).toContain(text)
+    expect(formatProgress(some, 59)).toContain(short)
   })
 })

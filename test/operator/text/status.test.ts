@@ -3,7 +3,7 @@ import { MOUNT_STATES } from '../../../src/heal/state.ts'
 import type { ContainerStatus } from '../../../src/operator/actions/containers.ts'
 import type { MountStatus, VolumeStatus } from '../../../src/operator/actions/status.ts'
 import { heal } from '../../../src/operator/verbs/heal.ts'
-import { statusLines } from '../../../src/operator/verbs/status.ts'
+import { formatStatus } from '../../../src/operator/verbs/status.ts'
 import { parts } from '../../helpers/line.ts'
 
 const NOW = Date.parse('2026-01-03T00:00:00Z')
@@ -43,7 +43,7 @@ const volume: VolumeStatus = {
   walk: null,
 }
 const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = [], containers: ContainerStatus[] = []) =>
-  statusLines({ verb: 'status', mounts, volumes, containers, unrecorded: [], unreadable: [] }, NOW)
+  formatStatus({ verb: 'status', mounts, volumes, containers, unrecorded: [], unreadable: [] }, NOW)
 const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
 
 describe('what to do next', () => {
@@ -95,7 +95,7 @@ describe('status for people', () => {
   it('names what is mounted without a record, and what others changed of a volume', () => {
     const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
     const changed = { ...volume, changed: 'somebody changed its root' }
-    const lines = statusLines(
+    const lines = formatStatus(
       { verb: 'status', mounts: [], volumes: [changed], containers: [], unrecorded, unreadable: [] },
       NOW,
     )

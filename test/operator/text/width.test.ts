@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import type { MountStatus, StatusDocument, VolumeStatus } from '../../../src/operator/actions/status.ts'
-import { jsonDocument, render } from '../../../src/operator/text/output.ts'
-import { screenOf } from '../../../src/operator/text/screen.ts'
-import { folded } from '../../../src/operator/text/wrap.ts'
-import { yamlDocument } from '../../../src/operator/text/yaml.ts'
-import { type Document, shown } from '../../../src/operator/verbs/index.ts'
-import { logLine } from '../../../src/operator/verbs/logs.ts'
+import { formatJsonDocument, render } from '../../../src/operator/text/output.ts'
+import { formatScreen } from '../../../src/operator/text/screen.ts'
+import { foldLine } from '../../../src/operator/text/wrap.ts'
+import { formatYamlDocument } from '../../../src/operator/text/yaml.ts'
+import { type Document, getDocumentVerb } from '../../../src/operator/verbs/index.ts'
+import { formatEntryLine } from '../../../src/operator/verbs/logs.ts'
 import { status } from '../../../src/operator/verbs/status.ts'
 
 const WIDTHS = [60, 80, 200]
@@ -175,7 +175,7 @@ const tooLong = (text: string, width: number) =>
 
 describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
   it.each(DOCUMENTS.map((document) => [document.verb, document] as const))('what %s tells fits', (_, document) => {
-    const text = render(shown(document).lines(document, { width }), false, width)
+    const text = render(getDocumentVerb(document).lines(document, { width }), false, width)
     expect(text.split('\n').length).toBeGreaterThan(2)
     expect(tooLong(text, width)).toEqual([])
   })
@@ -196,7 +196,7 @@ describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
       durationMs: 12345,
     }
     const raw = JSON.stringify({ ...entry, pod: 'shop/cart', error: LONG })
-    expect(tooLong(render([logLine(raw)], false, width), width)).toEqual([])
+    expect(tooLong(render([formatEntryLine(raw)], false, width), width)).toEqual([])
   })
 })
 
@@ -236,26 +236,26 @@ describe('the other forms of status', () => {
 
   it('is YAML that means what the JSON does, and cannot drive a terminal', () => {
     const hostile = { ...whole, mounts: [{ ...mount, source: '/srv/\x1b[31m\u202e: "\n- x', pod: 'yes' }] }
-    const text = yamlDocument(hostile)
+    const text = formatYamlDocument(hostile)
     expect(text).toMatch(/^apiVersion: "modekeep\/v1"\nkind: "Status"\nmounts:\n {2}- directory: /)
     expect(text.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u)
-    expect(parse(text)).toEqual(JSON.parse(jsonDocument(hostile)))
+    expect(parse(text)).toEqual(JSON.parse(formatJsonDocument(hostile)))
   })
 })
 
 describe('a line that is too long', () => {
   it('goes on below, farther to the right, its blanks as they are', () => {
-    expect(folded('  ok       one two three four', 20)).toEqual(['  ok       one two', '      three four'])
+    expect(foldLine('  ok       one two three four', 20)).toEqual(['  ok       one two', '      three four'])
   })
 
   it('keeps a path and what is quoted whole', () => {
-    expect(folded('see /a/very/long/path/to/it and go', 10)).toEqual([
+    expect(foldLine('see /a/very/long/path/to/it and go', 10)).toEqual([
       'see',
       '    /a/very/long/path/to/it',
       '    and go',
     ])
-    expect(folded('call "modekeep restore x" then', 27)).toEqual(['call "modekeep restore x"', '    then'])
-    expect(folded('now call "modekeep restore x" then', 26)).toEqual([
+    expect(foldLine('call "modekeep restore x" then', 27)).toEqual(['call "modekeep restore x"', '    then'])
+    expect(foldLine('now call "modekeep restore x" then', 26)).toEqual([
       'now call',
       '    "modekeep restore x"',
       '    then',
@@ -264,6 +264,6 @@ describe('a line that is too long', () => {
 })
 
 it('a screen is written over, and says how much it has no room for', () => {
-  expect(screenOf('a\nb\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J')
-  expect(screenOf('a\nb\nc\nd\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n… 2 more lines\x1b[K\n\x1b[J')
+  expect(formatScreen('a\nb\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J')
+  expect(formatScreen('a\nb\nc\nd\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n… 2 more lines\x1b[K\n\x1b[J')
 })

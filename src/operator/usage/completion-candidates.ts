@@ -1,5 +1,5 @@
 import { VERB_NAMES } from '../verbs/index.ts'
-import { choicesOf } from '../verbs/options.ts'
+import { parseChoices } from '../verbs/options.ts'
 
 /** What is on record and can be named: what `completion --offer` prints. */
 const RECORDS: Readonly<Record<string, string>> = {
@@ -10,7 +10,7 @@ const RECORDS: Readonly<Record<string, string>> = {
 }
 
 /** What a shell can offer for a placeholder of the help. */
-export interface Offer {
+export interface CompletionCandidates {
   words: readonly string[]
   files: 'none' | 'directories' | 'all'
   /** Names that modekeep is asked for. */
@@ -18,10 +18,10 @@ export interface Offer {
 }
 
 /** @param operand as help has it: `[POD|MOUNT|VOLUME]`, `keep|grant` */
-export function offerFor(operand = ''): Offer {
+export function parseCandidates(operand = ''): CompletionCandidates {
   const places: readonly string[] = operand.match(/[A-Z]+/g) ?? []
   return {
-    words: places.includes('VERB') ? VERB_NAMES : choicesOf(operand).filter((word) => /^\w/.test(word)),
+    words: places.includes('VERB') ? VERB_NAMES : parseChoices(operand).filter((word) => /^\w/.test(word)),
     files: places.includes('FILE') ? 'all' : places.includes('DIR') ? 'directories' : 'none',
     records: places.flatMap((place) => RECORDS[place] ?? []),
   }

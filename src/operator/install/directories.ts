@@ -1,13 +1,13 @@
 import { dirname } from 'node:path'
 import { Refusal } from '../../refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
-import { writers } from '../doctor/paths.ts'
+import { findWritablePaths } from '../doctor/paths.ts'
 import type { InstallCommand } from '../verbs/install.ts'
 import { WRITABLE_DIR } from './plugin-directory.ts'
-import { act, type Site, VOLUMES_DIR } from './site.ts'
+import { type InstallSite, takeStep, VOLUMES_DIR } from './site.ts'
 
 /** Below --root a link that is right in that system can lead to the same place of the one that runs this. */
-export function stayBelowRoot({ files, root, plugins, state, logFile, configDirectory, link }: Site): void {
+export function refuseOutsideRoot({ files, root, plugins, state, logFile, configDirectory, link }: InstallSite): void {
   if (root === '') return
   for (const place of [plugins, state, dirname(logFile), configDirectory, dirname(link)]) {
     let existing = place
@@ -19,12 +19,12 @@ export function stayBelowRoot({ files, root, plugins, state, logFile, configDire
 }
 
 /** @returns whether it is new: kubelet looks for the directory only at its start */
-export function makePluginDirectory(site: Site): boolean {
+export function makePluginDirectory(site: InstallSite): boolean {
   const { files, plugins } = site
   const isNew = !files.hasDirectory(plugins)
   const text = `${plugins} (0755)`
   try {
-    if (isNew) act(site, `create ${text}`, () => files.makeDirectory(plugins, 0o755), 'created', text)
+    if (isNew) takeStep(site, `create ${text}`, () => files.makeDirectory(plugins, 0o755), 'created', text)
   } catch (error) {
     throw cannotWrite(plugins, `it does not exist and cannot be created (${(error as Error).message})`)
   }
@@ -48,16 +48,16 @@ const LARGEST_SYSTEM_GROUP = 999
  * others, has root write where they like. Looked at before anything is made there.
  * @throws {Refusal} that names each place, with its owner and mode; a dry run only warns of them
  */
-export function refuseWriters(site: Site<InstallCommand>): void {
+export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
   const { plugins, configDirectory, config, state, logFile, command, warn } = site
   const logs = dirname(logFile)
   const found = [
-    ...writersOf(site, 'the driver', plugins),
-    ...[configDirectory, config].flatMap((path) => writersOf(site, 'the configuration', path)),
-    ...writersOf(site, 'the state', state),
-    ...[logs, logFile].flatMap((path) => writersOf(site, 'the log', path)),
+    ...findWriters(site, 'the driver', plugins),
+    ...[configDirectory, config].flatMap((path) => findWriters(site, 'the configuration', path)),
+    ...findWriters(site, 'the state', state),
+    ...[logs, logFile].flatMap((path) => findWriters(site, 'the log', path)),
   ]
-  const places = [...new Map(found.map((one) => [one.place, one])).values()].sort(byPlace)
+  const places = [...new Map(found.map((one) => [one.place, one])).values()].sort(comparePlaces)
   const isWarned = ({ what, place, stat: { uid, gid, mode } }: (typeof found)[number]) =>
     command.isDry ||
     (what === 'the log' && place !== logs && uid === 0 && gid <= LARGEST_SYSTEM_GROUP && !(mode & 0o002))
@@ -68,14 +68,14 @@ export function refuseWriters(site: Site<InstallCommand>): void {
   throw new Refusal([...refused.map(({ told }) => told), `${way}; then run this again`])
 }
 
-const byPlace = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
+const comparePlaces = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
 
 /** What others than root can write of a path, or of what there is above it. */
-function writersOf({ admin, files, root }: Site, what: string, path: string) {
+function findWriters({ admin, files, root }: InstallSite, what: string, path: string) {
   let existing = path
   while (existing !== '/' && files.stat(existing) === undefined) existing = dirname(existing)
   return [existing, files.realPath(existing)]
-    .flatMap((at) => writers(admin.host, at, root))
+    .flatMap((at) => findWritablePaths(admin.host, at, root))
     .map(({ place, stat }) => {
       const owner = `uid ${stat.uid}, gid ${stat.gid}, mode ${(stat.mode & 0o7777).toString(8).padStart(4, '0')}`
       return {
@@ -87,17 +87,17 @@ function writersOf({ admin, files, root }: Site, what: string, path: string) {
     })
 }
 
-export function makePlaces(site: Site): void {
+export function makeDirectories(site: InstallSite): void {
   const { files, root, state, stateDir, configText, example } = site
   const make = (path: string, mode: number) => {
     if (files.hasDirectory(path)) return
     const text = `${path} (${mode.toString(8).padStart(4, '0')})`
-    act(site, `create ${text}`, () => files.makeDirectory(path, mode), 'created', text)
+    takeStep(site, `create ${text}`, () => files.makeDirectory(path, mode), 'created', text)
   }
   make(state, 0o700)
   const { mode = 0o700 } = files.stat(state) ?? {}
   if ((mode & 0o7777) !== 0o700)
-    act(site, `set the mode of ${state} to 0700`, () => files.chmod(files.realPath(state), 0o700))
+    takeStep(site, `set the mode of ${state} to 0700`, () => files.chmod(files.realPath(state), 0o700))
   // Only the default prefix is ours to make; one that the configuration names is the operator's.
   if (!configText.includes('"allow"')) {
     const above = dirname(VOLUMES_DIR)
@@ -107,7 +107,7 @@ export function makePlaces(site: Site): void {
   make(dirname(site.logFile), 0o750)
   make(site.configDirectory, 0o755)
   if (files.head(example, EXAMPLE.length + 1)?.toString() === EXAMPLE) return
-  act(site, `write ${example} (0644)`, () => files.replace(example, EXAMPLE, 0o644), 'written', example)
+  takeStep(site, `write ${example} (0644)`, () => files.replace(example, EXAMPLE, 0o644), 'written', example)
 }
 
 /** The defaults, as driver/config.example.json has them. */

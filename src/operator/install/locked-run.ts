@@ -1,19 +1,19 @@
 import type { Lock } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import { act, type Site } from './site.ts'
+import { type InstallSite, takeStep } from './site.ts'
 
 const LOCK_SECONDS = 120
 const PAUSE_MS = 100
 
 /** One installer at a time, which first sweeps what a killed one has left. A dry run locks nothing. */
-export async function underLock(site: Site, work: () => void | Promise<void>): Promise<void> {
+export async function runLocked(site: InstallSite, work: () => void | Promise<void>): Promise<void> {
   const isLocked = !site.command.isDry && site.files.hasDirectory(site.plugins)
   using _ = isLocked ? await takeLock(site) : undefined
-  sweep(site)
+  removeLeftovers(site)
   await work()
 }
 
-async function takeLock({ admin, plugins, tell, stop }: Site): Promise<Lock> {
+async function takeLock({ admin, plugins, tell, stop }: InstallSite): Promise<Lock> {
   const until = performance.now() + LOCK_SECONDS * 1000
   for (let isFirst = true; ; isFirst = false) {
     try {
@@ -30,22 +30,22 @@ async function takeLock({ admin, plugins, tell, stop }: Site): Promise<Lock> {
 }
 
 /** Removes what an installer writes aside and stages, by its names. */
-export function sweep(site: Site): void {
+export function removeLeftovers(site: InstallSite): void {
   const { files, plugins, driverDirectory, aside } = site
   for (const path of Object.values(aside).filter((path) => files.stat(path, 'of a link itself'))) {
-    act(site, `remove ${path}`, () => files.remove(path))
+    takeStep(site, `remove ${path}`, () => files.remove(path))
   }
   const stagedIn = (directory: string, form: RegExp) => {
     const names = files.list(directory).filter((name) => form.test(name))
     return names.map((name) => `${directory}/${name}`).filter((path) => files.target(path) === undefined)
   }
   for (const path of [...stagedIn(plugins, /^\.modekeep~fs\..{6}$/), ...stagedIn(driverDirectory, /^\.fs\..{6}$/)]) {
-    act(site, `remove ${path}, left by an interrupted install`, () => discard(site, path), 'swept', path)
+    takeStep(site, `remove ${path}, left by an interrupted install`, () => removeStaged(site, path), 'swept', path)
   }
 }
 
 /** Removes a staged file, or a staged directory with a driver in it: nothing but our own names, and through no link. */
-export function discard({ files, warn }: Site, path: string) {
+export function removeStaged({ files, warn }: InstallSite, path: string) {
   const isStagedDirectory = (at: string) => files.target(at) === undefined && files.hasDirectory(at)
   if (!isStagedDirectory(path)) return files.remove(path)
   for (const directory of [`${path}/gone`, path].filter(isStagedDirectory)) {

@@ -1,22 +1,22 @@
 import { listMountRecords } from '../../store/mount-record.ts'
 import type { Store } from '../../store/places.ts'
-import { knownVolumes } from './target.ts'
+import { listRecordedVolumes } from './target.ts'
 
 /** What a shell may be offered. */
-export type OfferKind = 'namespaces' | 'pods' | 'mounts' | 'volumes'
+export type RecordedNameKind = 'namespaces' | 'pods' | 'mounts' | 'volumes'
 
 /**
  * The names that are on record, for a shell's completion: only records are read, no mount or volume is looked at. A name
  * with what a shell could take for its own is left out.
  */
-export function offeredNames(store: Store, kind: OfferKind): string[] {
-  return namesOf(store, kind)
+export function listRecordedNames(store: Store, kind: RecordedNameKind): string[] {
+  return readRecordedNames(store, kind)
     .filter((name) => /^[\w@%+:,./~-]+$/.test(name))
     .sort()
 }
 
-function namesOf(store: Store, kind: OfferKind): string[] {
-  if (kind === 'volumes') return knownVolumes(store)
+function readRecordedNames(store: Store, kind: RecordedNameKind): string[] {
+  if (kind === 'volumes') return listRecordedVolumes(store)
   const mounts = listMountRecords(store)
   if (kind === 'mounts') return mounts.map(({ directory }) => directory)
   const pods = mounts.flatMap(({ pod }) => pod || [])

@@ -3,7 +3,7 @@ import type { Host } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { type StatusDocument, status } from './status.ts'
 
-interface Here {
+interface SummaryContext {
   isRoot: boolean
   host: Host
   isolatesWalks?: true | undefined
@@ -11,14 +11,16 @@ interface Here {
 }
 
 /** What is mounted on this node, in a line for the overview. Whatever is wrong is for the commands to say. */
-export async function mountedHere({ isRoot, host, isolatesWalks, readConfig }: Here): Promise<string> {
+export async function summarizeMounts({ isRoot, host, isolatesWalks, readConfig }: SummaryContext): Promise<string> {
   if (!isRoot) return 'as root this says what is mounted on this node'
   const { config, faults } = await readConfig()
   if (faults.length > 0) return 'the configuration is not valid: "modekeep doctor" says what to do'
-  return inALine(await status({ host, config, isolatesWalks, note: () => {}, warn: () => {}, progress: () => {} }))
+  return formatMountSummary(
+    await status({ host, config, isolatesWalks, note: () => {}, warn: () => {}, progress: () => {} }),
+  )
 }
 
-function inALine({ mounts, unrecorded, unreadable }: StatusDocument): string {
+function formatMountSummary({ mounts, unrecorded, unreadable }: StatusDocument): string {
   const unwell = mounts.map(({ state }) => state).filter(isUnwell)
   const bad = [...unwell, ...unrecorded.map(() => 'without a record'), ...unreadable.map(() => 'unreadable')]
   const many = mounts.length + unrecorded.length + unreadable.length

@@ -1,0 +1,51 @@
+import type * as NodeFs from 'node:fs'
+import type { Host } from '../host/host.ts'
+import type { NodeConfig } from '../request/defaults.ts'
+import type { Session } from '../store/session.ts'
+import type { WatchNode } from './actions/heal.ts'
+import type { ServeHealth } from './actions/health.ts'
+import type { DoctorContext } from './doctor/index.ts'
+import type { CommandOf } from './verbs/index.ts'
+
+/** File descriptors of stdout and stderr. */
+type Stream = 1 | 2
+
+/** The process that runs a command: arguments, streams, host, and the entries of verbs that driver/ starts. */
+export interface OperatorContext extends Omit<DoctorContext, 'configuration'> {
+  argv: readonly string[]
+  env: Readonly<Record<string, string | undefined>>
+  /** Versions of modekeep and of Node, and the processor architecture. */
+  versions: { version: string; node: string; arch: string }
+  host: Host
+  /** Writes the log. */
+  fs: typeof NodeFs
+  isRoot: boolean
+  /** @returns false if the reader has closed the stream @throws {Refusal} if stdout cannot be written */
+  write(text: string, to: Stream): boolean
+  /** Writes all bytes to stdout. @throws if stdout cannot be written or its reader has closed it */
+  writeBytes(bytes: Uint8Array): Promise<void>
+  isTerminal(stream: Stream): boolean
+  /** Returns the width of the stream's terminal; undefined if the stream is no terminal. */
+  columns(stream: Stream): number | undefined
+  /** Returns the number of lines of the stream's terminal; undefined if the stream is no terminal. */
+  rows(stream: Stream): number | undefined
+  workingDirectory(): string
+  /** Reads the node's current configuration and every fault in its file. @param file read in place of the node's */
+  readConfig(file?: string): Promise<{ file: string; config: NodeConfig; faults: string[] }>
+  /** Calls `report` before Ctrl-C or SIGTERM ends the process, until it is disposed of. */
+  onInterrupt(report: () => void): Disposable
+  watch: WatchNode
+  serveHealth: ServeHealth
+  /** Each walk runs in a process of its own, because this process must not wait for a locked directory. */
+  isolatesWalks?: true
+  /** Returns all metrics in Prometheus' text format. */
+  metrics(session: Session): Promise<string>
+  exposeMetrics(session: Session, output: string | undefined): Promise<void>
+  /** @returns the exit status */
+  runInstaller(command: CommandOf<'install' | 'uninstall'>, isJson: boolean): Promise<number>
+  /** @returns the exit status */
+  runMigration(command: CommandOf<'migrate'>, isJson: boolean): Promise<number>
+  runPlugin(command: CommandOf<'device-plugin'>): Promise<number>
+  runCsi(command: CommandOf<'csi'>): Promise<number>
+  runNri(command: CommandOf<'nri'>): Promise<number>
+}

@@ -43,7 +43,7 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     expect(recordOf(node)).toMatchObject({ volumes: [{ why: AWAY }] })
   })
 
-  it('differs from one with its clone, which stays until the start', async () => {
+  it('is not assumed for one that has its clone, which stays until the start', async () => {
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
     const clones = node.mounted()

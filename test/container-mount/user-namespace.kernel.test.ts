@@ -35,7 +35,7 @@ describe.skipIf(skipped !== '')(
   () => {
     const asked = 'annotation modekeep/group is "data=2000", but volume "data" (at "/data")'
 
-    it('is refused with its groups', async () => {
+    it("is refused, and the refusal lists the namespace's groups", async () => {
       const node = nodeWith('tmpfs')
       writeIds(node, RANGES.slice(0, 1))
       await expect(node.attach(node.order([node.clone()], { hasUserNamespace: true }))).rejects.toThrow(

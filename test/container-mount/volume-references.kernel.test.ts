@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
   it.each([
     ['all of it', ''],
     ['a part of it', '/sub'],
-  ])('holds it for the group that it has on disk: %s', async (_what, part) => {
+  ])("protects the volume's group on disk from other groups: %s", async (_what, part) => {
     const group = fs.statSync(`${source}${part}`).gid
     await attach(`${source}${part}`)
     await expect(stage.mount('other', asked(3000))).rejects.toThrow(
@@ -73,13 +73,13 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     expect(fs.statSync(source).gid).toBe(3000)
   })
 
-  it('holds nothing any more once its pod is gone, though nobody said so', async () => {
+  it('has no reference to the volume after its pod is deleted, also without an event', async () => {
     await attach()
     fs.rmdirSync(`${stage.top}/kubelet/pods/${UID}`)
     await stage.mount('other', asked(3000))
   })
 
-  it('keeps a restore pending as long as it is there', async () => {
+  it('delays a restore until it has ended', async () => {
     await stage.mount('walked', asked(3000))
     await attach()
     await stage.unmount('walked')
@@ -101,7 +101,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     return message
   }
 
-  it('is refused while another call gives the volume another group, or part of it', async () => {
+  it('is refused while another call changes the group of the volume or of a part', async () => {
     const volume = 'ab-5-6'
     const place = volumePlace(stage, volume).path
     reservations.write(stage, { volume, source: `${source}/sub`, group: 3000 })
@@ -117,7 +117,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     expect(await attach()).toMatchObject({ mounts: [{ do: 'replace' }] })
   })
 
-  it('is refused where a walk was not finished: its files have several groups', async () => {
+  it('is refused after an incomplete walk, because the files have several groups', async () => {
     const { inodes } = stage.host
     const handle = inodes.openTrusted(source)
     using _ = closing(inodes, handle)

@@ -16,7 +16,7 @@ describe.each(PACKAGES)('the messages of %s', (space, tables, proto) => {
   const { root } = protobuf.parse(proto, { keepCase: true })
   const typeOf = (name: string) => root.lookupType(`${space}.${name}`)
 
-  it.each(Object.keys(tables))('have %s as it is published', (name) => {
+  it.each(Object.keys(tables))('match the published definition of %s', (name) => {
     for (const [field, [number, type, many]] of Object.entries(tables[name] ?? {})) {
       const other = typeOf(name).fields[published(field)]?.resolve()
       const isEnumeration = other?.resolvedType instanceof protobuf.Enum
@@ -35,7 +35,7 @@ describe('a message of CSI', () => {
   const { root } = protobuf.parse(PROTO, { keepCase: true })
   const Request = root.lookupType('csi.v1.NodePublishVolumeRequest')
 
-  it('is read as another implementation writes it: maps, a message in a message, an enumeration', () => {
+  it("is decoded from another implementation's bytes, with maps, nested messages and enumerations", () => {
     const sent = {
       volume_id: 'one',
       target_path: '/t',
@@ -61,14 +61,14 @@ describe('a message of CSI', () => {
     })
   })
 
-  it('has what was left out as proto3 has it: no message, empty maps', () => {
+  it('has the defaults of proto3 for missing fields: no message, empty maps', () => {
     const read = codec('NodePublishVolumeRequest').decode(Buffer.alloc(0))
     expect(read.volumeCapability).toBeUndefined()
     expect(Object.entries(read.secrets)).toEqual([])
     expect(read.volumeId).toBe('')
   })
 
-  it('is written so that another implementation reads it: numbers of 64 bits, lists of messages', () => {
+  it('is encoded so that another implementation decodes it, with 64-bit numbers and lists of messages', () => {
     const Response = root.lookupType('csi.v1.NodeGetVolumeStatsResponse')
     const bytes = codec('NodeGetVolumeStatsResponse').encode({
       usage: [{ available: 2n ** 53n + 1n, total: 2n ** 62n, used: 0n, unit: 1 }],

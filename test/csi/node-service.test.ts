@@ -4,7 +4,7 @@ import { calculateAnswerTime } from '../../src/csi/node-service.ts'
 const within = (deadline: Date | number) => calculateAnswerTime(deadline) - performance.now()
 const SLACK = 200
 
-describe('a call is answered', () => {
+describe('a CSI call is answered', () => {
   it.each([
     ["before kubelet's two minutes are over", 120_000, 100_000],
     ['before an earlier deadline', 60_000, 58_000],
@@ -16,7 +16,7 @@ describe('a call is answered', () => {
     }
   })
 
-  it('in time although the caller waits for ever', () => {
+  it('in time if the caller has no deadline', () => {
     expect(Math.abs(within(Number.POSITIVE_INFINITY) - 100_000)).toBeLessThan(SLACK)
   })
 })

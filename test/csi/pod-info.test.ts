@@ -32,7 +32,7 @@ describe('the guard of podInfoOnMount', () => {
   }
   const refused = (why: string) => ({ code: 'FAILED_PRECONDITION', message: expect.stringContaining(why) })
 
-  it('refuses a publication by default, where nothing states or answers that the field is true', async () => {
+  it('refuses to publish unless the configuration or the object has the field', async () => {
     await expect(makeGuard(false).assertConfirmed()).rejects.toMatchObject(refused('may not read the object'))
     await expect(makeGuard().assertConfirmed()).rejects.toMatchObject(refused('connect ECONNREFUSED'))
     answer = false
@@ -41,7 +41,7 @@ describe('the guard of podInfoOnMount', () => {
     await expect(makeGuard().assertConfirmed()).rejects.toMatchObject(refused('there is no such object'))
   })
 
-  it('lets a publication pass where the configuration states it or the object says it', async () => {
+  it('allows to publish if the configuration or the object has the field', async () => {
     answer = true
     await makeGuard().assertConfirmed()
     expect(reads).toBe(1)
@@ -52,7 +52,7 @@ describe('the guard of podInfoOnMount', () => {
     expect(reads).toBe(1)
   })
 
-  it('asks once for many calls, and again after five seconds where it was refused', async () => {
+  it('reads the object once for many calls, and again after five seconds if it refused', async () => {
     const guard = makeGuard()
     const calls = () => Promise.allSettled([1, 2, 3].map(() => guard.assertConfirmed()))
     await calls()
@@ -68,7 +68,7 @@ describe('the guard of podInfoOnMount', () => {
     expect(reads).toBe(2)
   })
 
-  it('keeps the last answer while the API server is away, and refuses once the object says otherwise', async () => {
+  it('keeps the last answer while the API server is unreachable, and refuses when the object has changed', async () => {
     answer = true
     const guard = makeGuard()
     await guard.assertConfirmed()
@@ -85,7 +85,7 @@ describe('the guard of podInfoOnMount', () => {
     ])
   })
 
-  it('has a publication wait for a check that is under way', async () => {
+  it('makes a publication wait for a running check', async () => {
     answer = true
     const guard = makeGuard()
     await guard.check()
@@ -108,7 +108,7 @@ describe('the answer of the API server', () => {
   ])('%j is read as %s', (over, expected) => expect(parsePodInfoOnMount(object(over), 'modekeep.csi')).toBe(expected))
 
   it.each([object({ kind: 'Status' }), object({ metadata: { name: 'other.csi' } }), 'null', '[]', '<html>'])(
-    '%s is no answer',
+    '%s is rejected',
     (text) => expect(() => parsePodInfoOnMount(text, 'modekeep.csi')).toThrow(),
   )
 })

@@ -44,7 +44,7 @@ const asked = (request: Publish) => {
 const attributes = (more: Record<string, string>) => publish({ volumeContext: { source: '/srv/a', ...more, ...POD } })
 
 describe('a NodePublishVolume', () => {
-  it('of an inline volume is what the same FlexVolume would be', () => {
+  it('of an inline volume has the options of the same FlexVolume', () => {
     const request = publish({ volumeCapability: capability({ fsType: 'bind', volumeMountGroup: '2000' }) })
     request.volumeContext.ownership = 'walk'
     expect(parsePublishRequest(request)).toMatchObject({
@@ -65,7 +65,7 @@ describe('a NodePublishVolume', () => {
     })
   })
 
-  it('of a PersistentVolume has its flags, its secrets and whatever makes it read-only', () => {
+  it('of a PersistentVolume has its flags, its secrets and its read-only option', () => {
     const persistent = { ...POD, 'csi.storage.k8s.io/ephemeral': 'false' }
     const provisioner = { 'storage.kubernetes.io/csiProvisionerIdentity': '1-2-x' }
     const request = publish({
@@ -99,14 +99,14 @@ describe('a NodePublishVolume', () => {
     expect(asked(publish({ volumeCapability: capability({}, mode) })).readOnly).toBe(readOnly)
   })
 
-  it('is known again in whatever order its maps come', () => {
+  it('has equal options for any order of its maps', () => {
     const one = publish({ secrets: { a: '1', b: '2' } })
     const reversed = (map: Record<string, string>) => Object.fromEntries(Object.entries(map).reverse())
     const other = { ...one, secrets: reversed(one.secrets), volumeContext: reversed(one.volumeContext) }
     expect(parsePublishRequest(other)).toEqual(parsePublishRequest(one))
   })
 
-  it('names each field that is missing or wrong, all at once', () => {
+  it('is refused with all missing and invalid fields in one message', () => {
     const bare = publish({ volumeId: '', targetPath: '', volumeCapability: undefined, volumeContext: {} })
     for (const fault of [
       'volume_id is missing',
@@ -151,7 +151,7 @@ describe('a NodePublishVolume', () => {
   })
 
   it.each(['walk', 'idmap', 'auto'])(
-    'of a kubelet that hands no group over is refused with ownership %s',
+    'of a kubelet that passes no fsGroup is refused with ownership %s',
     (ownership) => {
       expect(() => parsePublishRequest(attributes({ ownership }), false)).toThrow(
         'hands no fsGroup over to CSI drivers',
@@ -160,7 +160,7 @@ describe('a NodePublishVolume', () => {
     },
   )
 
-  it('of a kubelet that hands no group over is served without ownership, or with a group that came all the same', () => {
+  it('of a kubelet that passes no fsGroup is accepted without ownership, or if it has a group nevertheless', () => {
     expect(() => parsePublishRequest(attributes({}), false)).not.toThrow()
     expect(() => parsePublishRequest(attributes({ ownership: 'none' }), false)).not.toThrow()
     const given = { ...attributes({ ownership: 'walk' }), volumeCapability: capability({ volumeMountGroup: '2000' }) }
@@ -179,7 +179,7 @@ describe('a NodePublishVolume', () => {
   })
 
   it.each(['kubernetes.io/pod.namespace', 'kubernetes.io/fsGroup', 'kubernetes.io/secret/x', 'sourc', 'constructor'])(
-    'with the attribute %s, which only kubelet could write for a FlexVolume or nobody knows, is refused',
+    'with the unknown attribute %s, or one that only kubelet writes for a FlexVolume, is refused',
     (key) => {
       expect(() => parsePublishRequest(attributes({ [key]: 'other' }))).toThrow(
         `volumeAttributes have unknown ["${key}"]: the attributes are source, subPath`,
@@ -188,7 +188,7 @@ describe('a NodePublishVolume', () => {
   )
 
   it.each(['pod.name', 'pod.namespace', 'pod.uid', 'ephemeral'])(
-    'without %s, which kubelet writes, is refused: what else is there may be forged',
+    "without kubelet's attribute %s is refused, because the others may be forged",
     (name) => {
       const { [`csi.storage.k8s.io/${name}`]: _, ...volumeContext } = publish().volumeContext
       expect(() => parsePublishRequest(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
@@ -200,34 +200,34 @@ describe('a NodePublishVolume', () => {
     expect(() => parsePublishRequest(publish({ volumeContext }))).toThrow('podInfoOnMount: true')
   })
 
-  it("is refused where the pod's uid is not the one that kubelet has in the path", () => {
+  it("is refused if the pod's uid differs from the one in the target path", () => {
     const volumeContext = { ...publish().volumeContext, 'csi.storage.k8s.io/pod.uid': 'forged' }
     expect(() => parsePublishRequest(publish({ volumeContext }))).toThrow(
       `volumeAttributes name pod "forged", but target_path is that of pod ${UID}`,
     )
   })
 
-  it('passes over what kubelet may add below its own prefix, tokens among it', () => {
+  it("ignores other attributes with kubelet's prefix, such as tokens", () => {
     const request = publish()
     request.volumeContext['csi.storage.k8s.io/serviceAccount.tokens'] = '{"secret":"token"}'
     expect(parsePublishRequest(request).options).not.toContain('token')
   })
 
-  it('never shows what a secret is', () => {
+  it('contains no secret in its refusals', () => {
     const request = publish({ secrets: { password: 'hunter2' }, volumeId: '', volumeContext: { x: 'y' } })
     expect(() => parsePublishRequest(request)).toThrow(/^(?!.*hunter2).*volume_id/s)
   })
 })
 
-describe('a call about a volume that is published', () => {
-  it('names the volume and the directory', () => {
+describe('a call for a published volume', () => {
+  it('needs the volume id and the directory', () => {
     expect([parseTarget('v', '/a//b/'), parseStatsTarget('v', '/a//b/')]).toEqual(['/a/b', '/a/b'])
     expect(() => parseTarget('', '')).toThrow('volume_id is missing: name it; target_path is missing')
     expect(() => parseTarget('v', 'a')).toThrow('target_path: mount directory "a": an absolute path is needed')
     expect(() => parseStatsTarget('', '')).toThrow('volume_id is missing: name it; volume_path is missing')
   })
 
-  it('asks for a look where nothing can be', () => {
+  it('is NOT_FOUND for stats of a path where nothing can be published', () => {
     for (const path of ['a/b', '/a/../b']) {
       expect(() => parseStatsTarget('v', path)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }))
     }

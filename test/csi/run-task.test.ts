@@ -76,7 +76,7 @@ onEveryStage('a job of the CSI server', (open) => {
   }
   const isThere = () => stage.fs.existsSync(target)
 
-  it('publishes in a directory that it makes, and takes it away again, twice', async () => {
+  it('publishes in a directory that it creates, and removes it again, twice', async () => {
     expect(await publish({ ownership: 'walk', 'kubernetes.io/mounterArgs.FsGroup': '2000' })).toEqual({})
     expect(groups(listTree(stage.fs, source)).test).toBe(2000)
     expect(mountRecords.read(stage.session(), target)).toMatchObject({ lifecycle: 'inline', namespace: 'shop' })
@@ -90,7 +90,7 @@ onEveryStage('a job of the CSI server', (open) => {
     ])
   })
 
-  it('that is repeated changes nothing, and leaves no second line in the log', async () => {
+  it('that is repeated changes nothing, and adds no second line to the log', async () => {
     await publish()
     const before = mountRecords.read(stage.session(), target)
     expect(await publish()).toEqual({})
@@ -98,7 +98,7 @@ onEveryStage('a job of the CSI server', (open) => {
     expect(lines).toHaveLength(1)
   })
 
-  it('with other options leaves what is published as it is', async () => {
+  it('with other options fails, and the published volume stays unchanged', async () => {
     await publish()
     const before = mountRecords.read(stage.session(), target)
     expect(await publish({ mountOptions: 'noatime' })).toMatchObject({
@@ -124,7 +124,7 @@ onEveryStage('a job of the CSI server', (open) => {
     expect(isThere()).toBe(false)
   })
 
-  it('whose record is lost is told by doctor', async () => {
+  it('whose record is lost is reported by doctor', async () => {
     expect(await publish({ 'kubernetes.io/pod.name': 'a' })).toEqual({})
     const session = stage.session()
     stage.fs.writeFileSync(`${dirname(target)}/vol_data.json`, '{"driverName":"modekeep.csi"}')
@@ -138,7 +138,7 @@ onEveryStage('a job of the CSI server', (open) => {
     )
   })
 
-  it('is allowed by a rule for such volumes alone', async () => {
+  it('is allowed only if a rule has its lifecycle', async () => {
     stage.allow({ volumes: ['persistent'] })
     expect(await publish()).toMatchObject({
       failure: { code: 'FAILED_PRECONDITION', message: expect.stringContaining('does not have inline volumes') },
@@ -146,7 +146,7 @@ onEveryStage('a job of the CSI server', (open) => {
     expect(await publish({}, { lifecycle: 'persistent' })).toEqual({})
   })
 
-  it('is refused under an invalid configuration, and lets a pod go all the same', async () => {
+  it('is refused with an invalid configuration, and unpublishes nevertheless', async () => {
     expect(await run({ do: 'publish' }, ['key "x" is unknown'])).toMatchObject({
       failure: { code: 'FAILED_PRECONDITION', message: 'key "x" is unknown' },
     })
@@ -168,7 +168,7 @@ onEveryStage('a job of the CSI server', (open) => {
     stage.fs.unlinkSync(target)
   })
 
-  it('does not take away a directory in which something is', async () => {
+  it('does not remove a directory that is not empty', async () => {
     stage.fs.mkdirSync(`${target}/kept`, { recursive: true })
     expect(await run({ do: 'unpublish' })).toMatchObject({
       failure: { code: 'FAILED_PRECONDITION', message: expect.stringContaining('is no empty directory') },
@@ -176,7 +176,7 @@ onEveryStage('a job of the CSI server', (open) => {
     expect(stage.fs.existsSync(`${target}/kept`)).toBe(true)
   })
 
-  it('whose record is damaged has the condition "unknown", and is unpublished all the same', async () => {
+  it('whose record is damaged has the condition "unknown", and can be unpublished', async () => {
     await publish()
     const file = `${mountPlace(stage.session(), target).path}/record.json`
     expect(stage.fs.existsSync(file)).toBe(true)
@@ -186,8 +186,8 @@ onEveryStage('a job of the CSI server', (open) => {
     expect(await run({ do: 'unpublish' })).toEqual({})
   })
 
-  describe('about how a volume is', () => {
-    it('has what its file system has room for', async () => {
+  describe('for the stats of a volume', () => {
+    it('reports the usage of the file system', async () => {
       await publish()
       const said = await run({ do: 'stats' })
       expect(said).toMatchObject({ stats: { trouble: '' } })
@@ -199,7 +199,7 @@ onEveryStage('a job of the CSI server', (open) => {
       expect(lines).toHaveLength(1)
     })
 
-    it('says so where it is not mounted any more', async () => {
+    it('reports a volume that is no longer mounted', async () => {
       await publish()
       detach()
       expect(await run({ do: 'stats' })).toEqual({ stats: { space: undefined, trouble: 'missing: it is not mounted' } })
@@ -228,7 +228,7 @@ onEveryStage('a job of the CSI server', (open) => {
       expect(doctor.includes(text)).toBe(isUnwell(state))
     })
 
-    it('is NOT_FOUND where nothing is published, and leaves no line in the log', async () => {
+    it('is NOT_FOUND if nothing is published, and adds no line to the log', async () => {
       expect(await run({ do: 'stats' })).toMatchObject({ failure: { code: 'NOT_FOUND' } })
       expect(await run({ do: 'stats', directory: '/no/such/place' })).toMatchObject({ failure: { code: 'NOT_FOUND' } })
       expect(lines).toEqual([])

@@ -40,7 +40,7 @@ async function serve(): Promise<void> {
 }
 
 describe.skipIf(!isRoot)(titled("the CSI server's sockets", cannot), () => {
-  it('take the place of a socket that a killed server of root left', async () => {
+  it('replace a socket that a killed server of root left', async () => {
     await makeDeadSocket(socket)
     await serve()
     expect(fs.readdirSync(dirname(socket))).toEqual([])
@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)(titled("the CSI server's sockets", cannot), () => {
   })
 
   it.each(['kubelet', 'kubelet/plugins', `kubelet/plugins/${NAME}`])(
-    'are not made where others can write to %s',
+    'are not created if other users can write to %s',
     async (name) => {
       fs.chmodSync(join(top, name), 0o777)
       await expect(serve()).rejects.toThrow(/^others than root may write to ".*or a directory above it/)

@@ -14,7 +14,7 @@ function refusalOf(argv: string[]): string {
   throw new Error(`not refused: ${JSON.stringify(argv)}`)
 }
 
-describe("kubelet's three verbs", () => {
+describe("kubelet's three FlexVolume verbs", () => {
   it.each([
     [['init'], { verb: 'init' }],
     [['mount', DIR, '{}'], { verb: 'mount', directory: DIR, options: '{}' }],
@@ -90,7 +90,7 @@ describe('the mount directory', () => {
     expect(refusalOf(['unmount', given])).toBe(message)
   })
 
-  it('is shown with its control characters escaped, and cut when it is long', () => {
+  it('is shown with escaped control characters, and truncated if it is long', () => {
     expect(refusalOf(['unmount', 'a\nb'])).toContain('mount directory "a\\nb": ')
     const message = refusalOf(['unmount', 'x/'.repeat(2000)])
     expect(message).toContain('… (4002 characters): an absolute path is needed')

@@ -16,7 +16,7 @@ function errorOf(call: () => unknown): unknown {
 }
 
 describe('the reply to a failure', () => {
-  it("is a refusal's own words", () => {
+  it('is the message of a refusal', () => {
     expect(createFailureReply(new Refusal(['a is wrong', 'b is wrong']))).toEqual({
       status: 'Failure',
       message: 'a is wrong; b is wrong',
@@ -80,7 +80,7 @@ describe('the reply to a failure', () => {
     expect(Buffer.byteLength(line)).toBeLessThan(1024)
   })
 
-  it('tells the code of a name too long for any file', () => {
+  it('contains the error code of a name that is too long', () => {
     const error = new SystemError('openat', 'ENAMETOOLONG', JSON.stringify('x'.repeat(300)))
     const shown = `"${'x'.repeat(199)}…`
     expect(createFailureReply(error)).toEqual({
@@ -89,7 +89,7 @@ describe('the reply to a failure', () => {
     })
   })
 
-  it('fits an event though the path is too long for the kernel', () => {
+  it('fits an event, even if the path is too long for the kernel', () => {
     const path = '/name'.repeat(1000)
     const line = formatReplyLine(createFailureReply(new SystemError('openat', 'ENAMETOOLONG', JSON.stringify(path))))
     expect(JSON.parse(line).message).toMatch(
@@ -98,7 +98,7 @@ describe('the reply to a failure', () => {
     expect(Buffer.byteLength(line)).toBeLessThan(1024)
   })
 
-  it('has no stack', () => {
+  it('contains no stack trace', () => {
     expect(JSON.stringify(createFailureReply(new Error('x')))).not.toContain('.ts:')
   })
 })

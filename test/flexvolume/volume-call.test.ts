@@ -31,8 +31,8 @@ function mountCall(stage: Stage, options: Record<string, string>): VolumeCall {
   return { verb: 'mount', directory, options: JSON.stringify(options) }
 }
 
-describe("an answer to kubelet's call", () => {
-  it('is Success, with what was chosen where the author left the choice', async () => {
+describe("the reply to kubelet's FlexVolume call", () => {
+  it('is Success with the chosen method, if the author left the choice', async () => {
     const { stage, lines, answer } = arrange()
     const source = `${stage.top}/volumes/data`
     const options = { source, ownership: 'auto', 'kubernetes.io/fsGroup': '2000', 'kubernetes.io/pod.name': 'p' }
@@ -57,7 +57,7 @@ describe("an answer to kubelet's call", () => {
     expect(lines).toMatchObject([{ level: 'error', outcome: 'Failure', isRefused: true }])
   })
 
-  it('refuses a mount under an invalid configuration, and lets a pod go all the same', async () => {
+  it('refuses a mount with an invalid configuration, and unmounts nevertheless', async () => {
     const { stage, lines, answer } = arrange(['node configuration c: key "x" is unknown'])
     expect(await answer(mountCall(stage, { source: `${stage.top}/volumes/data` }))).toEqual({
       status: 'Failure',
@@ -67,7 +67,7 @@ describe("an answer to kubelet's call", () => {
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(2)
   })
 
-  it("names the pod in each line of a call, also of one that is refused for its options or the node's configuration", async () => {
+  it("comes with a log line that names the pod, also if options or the node's configuration are refused", async () => {
     const pod = { 'kubernetes.io/pod.namespace': 'shop', 'kubernetes.io/pod.name': 'cart' }
     const { stage, lines, answer } = arrange()
     await answer(mountCall(stage, { ...pod, ownership: 'wlak' }))

@@ -50,18 +50,18 @@ const CASES: [promise: string, events: readonly PluginEvent[], view: ObservedSoc
   ['it gives up a detached directory', [serving, watched], { ...SERVING, directory: 'detached' }, 0, { do: 'give-up' }],
 ]
 
-describe('what the plugin does next', () => {
+describe("the device plugin's next action", () => {
   it.each(CASES)('%s', (_promise, events, view, now, action) => {
     expect(decideAction(given(events), view, now, GRACE)).toEqual(action)
   })
 
-  it('pauses count from the first failure with each kubelet', () => {
+  it('has a pause that counts from the first failure with each kubelet', () => {
     expect(given([failed, failed, failed]).failed?.times).toBe(3)
     expect(given([failed, failed, { type: 'failed', kubelet: 'B' }]).failed?.times).toBe(1)
     expect(given([failed, failed, registered, failed]).failed?.times).toBe(1)
   })
 
-  it('comes to rest from whatever it was doing, once kubelet answers and nothing changes', () => {
+  it('is to wait from any state, once kubelet answers and nothing changes', () => {
     const starts = CASES.map(([, events]) => given(events))
     for (const start of starts.filter(({ asking }) => asking === undefined)) {
       let state = start

@@ -68,12 +68,12 @@ function compile(text: string): { status: number | null; rules: string } {
 const mountRules = (rules: string) => rules.split('\n').filter((line) => line.startsWith('rule: \\x07'))
 
 describe.skipIf(!hasParser)(`the AppArmor profile${suffix}`, () => {
-  it('is one that the compiler takes', () => {
+  it('is accepted by the compiler', () => {
     expect(compile(profile).status).toBe(0)
     expect(compile(profile.replace('mount fstype=', 'mount fstyp=')).status).not.toBe(0)
   })
 
-  it('allows one kind of mount: FUSE, where it may be; and to unmount there', () => {
+  it('allows only FUSE mounts in the permitted places, and unmounts there', () => {
     const rules = mountRules(compile(profile).rules)
     expect(rules).toHaveLength(2)
     for (const rule of rules)

@@ -18,7 +18,7 @@ function opensAsNobody(device: string): boolean {
 const title = 'a device that root alone may open'
 
 describe.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: makes a device; run "sudo npm test")`, () => {
-  it('is healthy, and is told of once for as long as its mode is such', async () => {
+  it('is healthy, and is logged once while its mode stays the same', async () => {
     await using stage = new Stage()
     const device = join(stage.top, 'fuse')
     fs.chmodSync(stage.top, 0o755)
@@ -41,7 +41,7 @@ describe.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: makes a device; ru
     expect(plugin.named('health')).toHaveLength(1)
   })
 
-  it.each([0o600, 0o660, 0o644, 0o666, 0o622])('is what %o makes it, as an open by another user shows', (mode) => {
+  it.each([0o600, 0o660, 0o644, 0o666, 0o622])('with mode %o is reported as an open by another user shows', (mode) => {
     const top = fs.mkdtempSync(join(tmpdir(), 'modekeep-device-'))
     try {
       fs.chmodSync(top, 0o755)

@@ -31,7 +31,7 @@ describe('a device plugin', () => {
     await until(() => stage.kubelet.lists.length === 1)
   })
 
-  it('lists as many devices as it was told to, under names that stay', async () => {
+  it('lists the configured number of devices under stable names', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     stage.plugin({ count: 3 })
@@ -59,7 +59,7 @@ describe('a device plugin', () => {
     await until(() => stage.kubelet.ended === 1)
   })
 
-  it('goes on when connections break off, whatever was said on them', async () => {
+  it('continues after connections are interrupted at any point', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     stage.plugin()
@@ -77,7 +77,7 @@ describe('a device plugin', () => {
     expect(stage.kubelet.ended).toBe(0)
   })
 
-  it('ends also while somebody is connected who says nothing', async () => {
+  it('ends while a silent client is connected', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     const plugin = stage.plugin()
@@ -108,7 +108,7 @@ for (const authority of ['localhost', undefined]) {
         ({ code, details }: grpc.ServiceError) => ({ code, details }),
       )
 
-    it('grants /dev/fuse once to each container, however many devices it asked for', async () => {
+    it('grants /dev/fuse once to each container for any number of requested devices', async () => {
       await using stage = await registered()
       const request = { container_requests: [{ devicesIDs: ['fuse-1'] }, { devicesIDs: ['fuse-0', 'fuse-2'] }] }
       const container = {
@@ -135,7 +135,7 @@ for (const authority of ['localhost', undefined]) {
       expect(stage.running.named('refused')).toHaveLength(3)
     })
 
-    it('says that it need not be asked for preferences or before a start, and answers both', async () => {
+    it('declares that preferences and starts need no call, and answers both', async () => {
       await using stage = await registered()
       const { call } = stage.kubelet
       expect(await call.call(stage.kubelet, 'GetDevicePluginOptions', {})).toEqual({
@@ -157,7 +157,7 @@ for (const authority of ['localhost', undefined]) {
       })
     })
 
-    it('refuses to prefer more devices than there are, or fewer than must be', async () => {
+    it('refuses to prefer more devices than there are, or fewer than required', async () => {
       await using stage = await registered()
       for (const allocation_size of [-1, 0, 3]) {
         const request = {

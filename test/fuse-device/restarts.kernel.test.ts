@@ -17,7 +17,7 @@ async function watched(timing = {}) {
 const isRoot = process.getuid?.() === 0
 
 describe('when kubelet restarts', () => {
-  it('and empties the directory, the plugin listens anew and registers under the new name', async () => {
+  it('and empties the directory, the plugin listens again and registers under the new name', async () => {
     await using stage = await watched()
     await stage.kubelet.restart()
     await until(() => stage.kubelet.lists.length === 2)
@@ -26,7 +26,7 @@ describe('when kubelet restarts', () => {
     expect(stage.sockets()).toEqual([second?.endpoint])
   })
 
-  it('after it was killed, its dead socket left behind, the plugin finds the new one', async () => {
+  it('after it was killed and left a stale socket, the plugin finds the new one', async () => {
     await using stage = await watched()
     stage.kubelet.stop({ killed: true })
     await until(() => stage.running.named('watched').length === 2)
@@ -34,7 +34,7 @@ describe('when kubelet restarts', () => {
     await until(() => stage.kubelet.lists.length === 2)
   })
 
-  it('and the directory was away for a while, the plugin comes back with it', async () => {
+  it('and the directory was missing for a while, the plugin registers when it exists again', async () => {
     await using stage = await watched()
     stage.kubelet.stop()
     fs.rmSync(stage.directory, { recursive: true })
@@ -43,7 +43,7 @@ describe('when kubelet restarts', () => {
     await until(() => stage.kubelet.lists.length === 2)
   })
 
-  it('in a directory made anew in one step, the plugin follows', async () => {
+  it('in a directory that was replaced in one step, the plugin registers there', async () => {
     await using stage = await watched()
     stage.kubelet.stop()
     fs.renameSync(stage.directory, `${stage.directory}.old`)
@@ -51,7 +51,7 @@ describe('when kubelet restarts', () => {
     await until(() => stage.kubelet.lists.length === 2)
   })
 
-  it('while it has not answered a registration, the plugin asks the new one', async () => {
+  it('while a registration is pending, the plugin registers with the new one', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'never answers'
     await stage.kubelet.start()
@@ -65,7 +65,7 @@ describe('when kubelet restarts', () => {
     await until(() => stage.kubelet.lists.length === 1)
   })
 
-  it('again and again, whether or not it waits for the plugin, the last one watches', async () => {
+  it('many times, the last one watches the devices', async () => {
     await using stage = await watched()
     for (let round = 0; round < 30; round++) {
       await stage.kubelet.restart()
@@ -79,7 +79,7 @@ describe('when kubelet restarts', () => {
     expect(await stage.kubelet.call('GetDevicePluginOptions', {})).toBeDefined()
   })
 
-  it('in a place that cannot be watched yet, the plugin finds it all the same', async () => {
+  it('in a directory that cannot be watched yet, the plugin finds it', async () => {
     await using stage = new Stage('not/there')
     const plugin = stage.plugin({ timing: { checkMs: 20 } })
     await until(() => plugin.named('health').length === 1)
@@ -88,8 +88,8 @@ describe('when kubelet restarts', () => {
   })
 })
 
-describe('a kubelet that is not well', () => {
-  it('refuses for a while: the plugin asks again, ever less often', async () => {
+describe('a faulty kubelet', () => {
+  it('refuses for a while: the plugin retries at growing intervals', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'refuses'
     await stage.kubelet.start()
@@ -103,7 +103,7 @@ describe('a kubelet that is not well', () => {
     expect(new Set(stage.kubelet.registrations.map(({ endpoint }) => endpoint)).size).toBe(1)
   })
 
-  it('never answers: the plugin gives up the call and asks again', async () => {
+  it('never answers: the plugin cancels the call and retries', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'never answers'
     await stage.kubelet.start()
@@ -114,7 +114,7 @@ describe('a kubelet that is not well', () => {
     await until(() => stage.kubelet.lists.length > 0)
   })
 
-  it('never answers, and the plugin ends all the same', async () => {
+  it('never answers, and the plugin can be stopped', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'never answers'
     await stage.kubelet.start()
@@ -124,7 +124,7 @@ describe('a kubelet that is not well', () => {
     expect(stage.sockets()).toEqual([])
   })
 
-  it('takes a registration and never calls back: the plugin registers again', async () => {
+  it('accepts a registration and never connects: the plugin registers again', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'never calls back'
     await stage.kubelet.start()
@@ -147,7 +147,7 @@ describe('a kubelet that is not well', () => {
 })
 
 describe('the sockets of other plugins', () => {
-  it('are left alone while they live, when the other starts, restarts and ends', async () => {
+  it('are kept while they are in use, when the other plugin starts, restarts and ends', async () => {
     await using stage = await watched()
     const [first = ''] = stage.sockets()
     const old = new Date(Date.now() - 3_600_000)
@@ -160,7 +160,7 @@ describe('the sockets of other plugins', () => {
     await until(() => stage.running.events.every(({ event }) => event !== 'closed'))
   })
 
-  it('are removed when they are dead, old and of a name of its own, and no others', async () => {
+  it("are removed only if they are stale, old and named like this plugin's", async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     const dead = ['modekeep-fuse-1-abc.sock', 'modekeep-fuse-2-young.sock', 'other-fuse-1-abc.sock']
@@ -180,7 +180,7 @@ describe('the sockets of other plugins', () => {
 })
 
 describe.skipIf(!isRoot)(isRoot ? 'a bind mount of the directory' : 'a bind mount (needs root: sudo npm test)', () => {
-  it('whose directory was removed makes the plugin end, since nothing can appear there', async () => {
+  it('whose directory was removed makes the plugin end, because no file can be created there', async () => {
     await using stage = new Stage()
     const real = join(stage.top, 'real')
     fs.mkdirSync(real)

@@ -23,7 +23,7 @@ const swept = () => removeStaleSockets(top, Date.now() + LATER)
 const at = (number: number) => join(top, `modekeep-fuse-${number}-a.sock`)
 
 describe.skipIf(!isRoot)(titled("the device plugin's sockets", cannot), () => {
-  it("are removed where a killed plugin of root left them; a FIFO and another user's socket of their names stay", async () => {
+  it("are removed after a plugin of root was killed, and a FIFO or another user's socket with their names stays", async () => {
     await makeDeadSocket(at(1))
     await makeDeadSocket(at(2))
     fs.chownSync(at(2), 1000, 1000)
@@ -33,7 +33,7 @@ describe.skipIf(!isRoot)(titled("the device plugin's sockets", cannot), () => {
     expect(fs.readdirSync(top).sort()).toEqual([2, 3, 4].map((number) => `modekeep-fuse-${number}-a.sock`))
   })
 
-  it('are not removed where others can write to their directory', async () => {
+  it('are not removed if other users can write to their directory', async () => {
     await makeDeadSocket(at(1))
     fs.chmodSync(top, 0o777)
     await expect(swept()).rejects.toThrow(/EPERM \(users other than root can write to it/)

@@ -84,13 +84,13 @@ async function statuses(mend: (socket: net.Socket) => Duplex): Promise<[unknown,
   return [[...answers], http.seen]
 }
 
-describe('a path as :authority', () => {
-  it("is refused by Node's own server", async () => {
+describe('a path in the header :authority', () => {
+  it("is rejected by Node's own server", async () => {
     const [answers] = await statuses((socket) => socket)
     expect(answers).toEqual(['ERR_HTTP2_STREAM_ERROR', 200])
   })
 
-  it('is taken with dashes, and every other header and all content arrives as it was sent', async () => {
+  it('arrives with dashes, and every other header and all content is unchanged', async () => {
     const [answers, seen] = await statuses(acceptPathAsAuthority)
     expect(answers).toEqual([200])
     const expected = PATHS.map((path) => ({
@@ -102,14 +102,14 @@ describe('a path as :authority', () => {
     expect(seen).toMatchObject([...expected, ...expected])
   })
 
-  it('is taken byte by byte', async () => {
+  it('is accepted byte by byte', async () => {
     await using http = await server(acceptPathAsAuthority)
     const session = http2.connect('http://localhost', { createConnection: () => inPieces(http.connect()) })
     expect(await ask(session, { ':authority': '/a/b' }, 'body')).toBe(200)
     session.close()
   })
 
-  it('is taken without Huffman code, with padding and priority, in a literal of every kind', async () => {
+  it('is accepted without Huffman code, with padding and priority, in every kind of literal', async () => {
     for (const literal of [0x41, 0x01, 0x11]) {
       const block = Buffer.concat([
         // :method POST, :scheme http, :path /
@@ -137,7 +137,7 @@ describe('a path as :authority', () => {
     }
   })
 
-  it('is never made of what is not HTTP/2: the server ends such a connection', async () => {
+  it('is not searched in bytes other than HTTP/2, whose connection the server ends', async () => {
     await using http = await server(acceptPathAsAuthority)
     for (const junk of ['GET / HTTP/1.1\r\n\r\n'.repeat(3), '\0'.repeat(100)]) {
       const socket = http.connect()

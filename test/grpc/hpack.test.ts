@@ -56,7 +56,7 @@ function mended(...parts: number[][]): number[] {
 describe.each(LITERALS)('a header %s', (_what, first, bits) => {
   const header = (name: number, value: number[]) => [...integer(first, bits, name), ...value]
 
-  it('has dashes for slashes where it is the authority, and nothing else is moved', () => {
+  it('gets dashes for slashes if it is the authority, and no other byte changes', () => {
     const around = [[0x82], header(PATH, plain('/a/b')), [0x20 | 5]]
     const got = mended(...around, header(AUTHORITY, plain('/run/a-b.sock:/')), ...around)
     expect(got).toEqual([...around, header(AUTHORITY, plain('-run-a-b.sock:-')), ...around].flat())
@@ -71,26 +71,26 @@ describe.each(LITERALS)('a header %s', (_what, first, bits) => {
     },
   )
 
-  it('is passed over with a name of its own, also where that is long', () => {
+  it('is skipped if it has a literal name, also a long one', () => {
     const own = [first, ...plain('x/'.repeat(200)), ...plain('a/b')]
     const got = mended(own, header(AUTHORITY, plain('a/b')))
     expect(got).toEqual([...own, ...header(AUTHORITY, plain('a-b'))])
   })
 
-  it('is the authority only by its number', () => {
+  it('is the authority only by its index', () => {
     const other = header(2 ** bits - 1 + AUTHORITY, plain('/'))
     expect(mended(other)).toEqual(other)
   })
 })
 
-it('the examples of the RFC are left as they are', () => {
+it("the header blocks of the RFC's examples stay unchanged", () => {
   const block = Buffer.from('828684418cf1e3c2e5f23a6ba0ab90f4ff', 'hex')
   const before = block.toString('hex')
   replaceAuthoritySlashes(block)
   expect(block.toString('hex')).toBe(before)
 })
 
-it('a block that is cut off anywhere is no error and ends', () => {
+it('a header block that is truncated at any byte is no error', () => {
   const whole = [0x41, ...plain('/'.repeat(140)), 0x41, ...coded('a/a'), 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff]
   for (let size = 0; size <= whole.length; size++) {
     expect(mended(whole.slice(0, size))).toHaveLength(size)

@@ -44,8 +44,8 @@ function renamed(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [published(name), renamed(one)]))
 }
 
-describe("the plugin's protobuf", () => {
-  it.each(NAMES)('has %s as the published proto has it', (name) => {
+describe("the device plugin's protobuf", () => {
+  it.each(NAMES)('matches the published definition of %s', (name) => {
     const { fields } = messageType(name)
     for (const [field, [number, type, repeated]] of Object.entries(TABLES[name] ?? {})) {
       const other = fields[published(field)]
@@ -58,7 +58,7 @@ describe("the plugin's protobuf", () => {
     }
   })
 
-  it('leaves out no message but those it never sends or reads', () => {
+  it('leaves out only messages that it never sends or reads', () => {
     const unused = ['TopologyInfo', 'NUMANode', 'Mount']
     expect(NAMES.toSorted()).toEqual(
       messageNames()
@@ -67,7 +67,7 @@ describe("the plugin's protobuf", () => {
     )
   })
 
-  it.each(NAMES)('writes %s so that another implementation reads it, and reads what that one writes', (name) => {
+  it.each(NAMES)("encodes %s for another implementation, and decodes that one's bytes", (name) => {
     const { encode, decode } = codec(name)
     for (let round = 0; round < 100; round++) {
       const value = drawn(name)
@@ -77,12 +77,12 @@ describe("the plugin's protobuf", () => {
     }
   })
 
-  it('has every field in what it reads, also where it was left out', () => {
+  it('decodes every field, also missing ones', () => {
     const left = { availableDeviceIDs: [], mustIncludeDeviceIDs: [], allocationSize: 0 }
     expect(codec('ContainerPreferredAllocationRequest').decode(Buffer.alloc(0))).toMatchObject(left)
   })
 
-  it('skips fields that it does not know', () => {
+  it('ignores unknown fields', () => {
     const { decode } = codec('Device')
     const device = { ID: 'fuse-0', health: 'Healthy', topology: { nodes: [{ ID: 1 }] } }
     expect(decode(bytesOf('Device', device))).toMatchObject({ ID: 'fuse-0', health: 'Healthy' })
@@ -102,7 +102,7 @@ describe("the plugin's protobuf", () => {
     expect(() => codec('Device').decode(Buffer.from(bytes))).toThrow(Error)
   })
 
-  it('knows no message that is not in its table', () => {
+  it('rejects a message that is not in its table', () => {
     expect(() => protobufPackage('test', {}).codec('Device' as never)).toThrow('no message Device in test')
   })
 })

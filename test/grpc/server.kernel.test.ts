@@ -55,7 +55,7 @@ async function call(text: string): Promise<unknown> {
 }
 
 describe('a gRPC server on a unix socket', () => {
-  it('answers, and says whether the caller or the server is at fault', async () => {
+  it("answers, and distinguishes the caller's faults from its own", async () => {
     const server = await served()
     expect(await call('hello')).toMatchObject({ text: 'hello' })
     await expect(call('wrong')).rejects.toMatchObject({
@@ -70,7 +70,7 @@ describe('a gRPC server on a unix socket', () => {
     await server.close(1000)
   })
 
-  it('lets nobody else connect, whatever the umask, which stays as it was', async () => {
+  it('lets no other user connect under any umask, and restores the umask', async () => {
     const umask = process.umask(0)
     try {
       const server = await served()
@@ -82,7 +82,7 @@ describe('a gRPC server on a unix socket', () => {
     }
   })
 
-  it('leaves no socket when it is closed, also while somebody is connected who says nothing', async () => {
+  it('leaves no socket when it is closed, also while a silent client is connected', async () => {
     const server = await served()
     const silent = net.connect(path)
     await new Promise((resolve) => silent.once('connect', resolve))
@@ -93,7 +93,7 @@ describe('a gRPC server on a unix socket', () => {
     expect(fs.readdirSync(top)).toEqual([])
   })
 
-  it('refuses a path where something is', async () => {
+  it('refuses a path that exists', async () => {
     fs.writeFileSync(path, '')
     await expect(served()).rejects.toMatchObject({ code: 'EADDRINUSE' })
     expect(fs.readFileSync(path, 'utf8')).toBe('')
@@ -104,7 +104,7 @@ describe('a gRPC server on a unix socket', () => {
     await expect(served()).rejects.toThrow(`EADDRINUSE: address already in use ${path}`)
   })
 
-  it('is bound in the directory that was checked, and removed there, whatever has its path by then', async () => {
+  it('is bound and removed in the checked directory, even if its path was replaced', async () => {
     const run = join(top, 'run')
     for (const name of [run, join(top, 'others')]) fs.mkdirSync(name)
     const umask = process.umask
@@ -134,7 +134,7 @@ describe('a gRPC server on a unix socket', () => {
     expect(fs.readdirSync(run)).toEqual([])
   })
 
-  it('is bound by a path that is longer than an address of a socket', async () => {
+  it('is bound at a path that is longer than a socket address', async () => {
     const run = join(top, 'x'.repeat(120))
     fs.mkdirSync(run)
     const server = await served(join(run, 'test.sock'))
@@ -145,7 +145,7 @@ describe('a gRPC server on a unix socket', () => {
 })
 
 describe('a gRPC client on a unix socket', () => {
-  it('connects to the socket that was checked, whatever has its path by then', async () => {
+  it('connects to the checked socket, even if its path was replaced', async () => {
     const run = join(top, 'run')
     for (const name of [run, join(top, 'others')]) fs.mkdirSync(name)
     const ours = await served(join(run, 'test.sock'))
@@ -159,7 +159,7 @@ describe('a gRPC client on a unix socket', () => {
     for (const server of [ours, theirs]) await server.close(1000)
   })
 
-  it('names the path of the socket where nobody listens', async () => {
+  it('names the path of a socket on which no process listens', async () => {
     const server = await served()
     fs.renameSync(path, `${path}.old`)
     await server.close(1000)
@@ -176,7 +176,7 @@ describe('a gRPC client on a unix socket', () => {
 })
 
 describe('a socket', () => {
-  it('is dead where nobody listens on it any more', async () => {
+  it('is stale if no process listens on it any more', async () => {
     const server = await served()
     expect(await isStaleSocket(path)).toBe(false)
     fs.renameSync(path, `${path}.old`)
@@ -184,7 +184,7 @@ describe('a socket', () => {
     expect(await isStaleSocket(`${path}.old`)).toBe(true)
   })
 
-  it('is none where nothing is, or a file', async () => {
+  it('is not stale if it is missing or a file', async () => {
     expect(statPath(path)).toBeUndefined()
     fs.writeFileSync(path, '')
     expect(statPath(path)?.isSocket()).toBe(false)

@@ -14,27 +14,27 @@ const next = (waiting: ScheduledTask[], running: StartedTask[]) => findNext(wait
 const JUST = NOW - 99
 const LONG = NOW - 100
 
-describe('the job that is next', () => {
-  it('is the first that waits', () => {
+describe('the next worker task', () => {
+  it('is the first waiting one', () => {
     expect(next([], [])).toBe(-1)
     expect(next([publish(), unpublish], [])).toBe(0)
     expect(next([publish()], many(1, publish(), JUST))).toBe(0)
   })
 
-  it('is none while as many as may run have just begun', () => {
+  it('is none while the maximum of quick tasks runs', () => {
     expect(next([publish('x'), unpublish, stats], many(2, publish(), JUST))).toBe(-1)
   })
 
-  it('does not wait for those that take long', () => {
+  it('does not wait for tasks that take long', () => {
     expect(next([publish('x')], many(3, publish(), LONG))).toBe(0)
   })
 
-  it('of a namespace with as many as it may have waits, and the others do not', () => {
+  it('skips a namespace that has reached its limit', () => {
     expect(next([publish()], many(3, publish(), LONG))).toBe(-1)
     expect(next([publish(), publish('x')], many(3, publish(), LONG))).toBe(1)
   })
 
-  it('is an unpublication or a look where all publications hang, and the other way round', () => {
+  it('is of another kind if all tasks of one kind hang', () => {
     const hanging = [...many(2, publish('a'), LONG), ...many(2, publish('b'), LONG)]
     expect(next([publish('x'), unpublish], hanging)).toBe(1)
     expect(next([publish('x'), stats], hanging)).toBe(1)
@@ -42,7 +42,7 @@ describe('the job that is next', () => {
     expect(next([stats, publish('x')], many(4, stats, LONG))).toBe(1)
   })
 
-  it('leaves the last workers of a kind to namespaces that have none', () => {
+  it('leaves the last workers of a kind to namespaces without a running task', () => {
     const limits = { ...LIMITS, isShared: true } as const
     const at = (waiting: ScheduledTask[], running: StartedTask[]) => findNext(waiting, running, NOW, limits)
     const running = [...many(1, publish('a'), LONG), ...many(1, publish('b'), LONG)]
@@ -50,13 +50,13 @@ describe('the job that is next', () => {
     expect(at([publish('a')], running.slice(0, 1))).toBe(0)
   })
 
-  it('is none where all workers that there may be are at work', () => {
+  it('is none if the total limit is reached', () => {
     const limits = { ...LIMITS, maxTotal: 3 }
     expect(findNext([unpublish], many(3, publish(), LONG), NOW, limits)).toBe(-1)
     expect(findNext([unpublish], many(2, publish(), LONG), NOW, limits)).toBe(0)
   })
 
-  it('is none of a kind that has a lower limit of its own and reaches it', () => {
+  it('skips a kind that has reached its own lower limit', () => {
     const limits = { ...LIMITS, maxByKind: { stats: 1 } }
     expect(findNext([stats, unpublish], many(1, stats, LONG), NOW, limits)).toBe(1)
   })

@@ -50,8 +50,8 @@ const worker = (at: number) => workers[at] ?? expect.unreachable()
 const run = (namespace = 'shop') => pool.run({ do: 'publish', directory: '/a' }, namespace)
 const directoriesOf = (at: number) => worker(at).jobs.map(({ directory }) => directory)
 
-describe('a worker that reports nothing', () => {
-  it('is killed after its patience, and another worker answers for it', async () => {
+describe('an unresponsive worker', () => {
+  it('is killed at its limit, and another worker retries its task', async () => {
     const job = run()
     await vi.advanceTimersByTimeAsync(7000)
     worker(0).onReport({})
@@ -66,7 +66,7 @@ describe('a worker that reports nothing', () => {
     expect(await job.outcome).toBe('answered')
   })
 
-  it('may set a shorter patience for a part of its job', async () => {
+  it('may set a shorter limit for a part of its task', async () => {
     run()
     worker(0).onReport({ patienceMs: 750 })
     await vi.advanceTimersByTimeAsync(1000)
@@ -91,7 +91,7 @@ describe('a worker that reports nothing', () => {
     expect(await job.outcome).toBe('ended: (process 101) reported nothing and was ended')
   })
 
-  it('has its job answered by the supervision if no other worker retries it', async () => {
+  it("gets its task's outcome from the supervision if no other worker retries it", async () => {
     startPool({
       ...SUPERVISION,
       retry: () => undefined,
@@ -103,7 +103,7 @@ describe('a worker that reports nothing', () => {
     expect(workers).toHaveLength(1)
   })
 
-  it('that is left is counted for the owner of its job, and jobs of that owner start no worker until it has ended', async () => {
+  it("that the kernel does not end counts for its task's owner, whose tasks start no worker until it has ended", async () => {
     startPool({
       ...SUPERVISION,
       retry: () => undefined,
@@ -120,7 +120,7 @@ describe('a worker that reports nothing', () => {
     expect(look('/a').isWaiting).toBe(false)
   })
 
-  it('that is left is counted for its namespace until it has ended; jobs of others begin', async () => {
+  it('that the kernel does not end counts for its namespace, and tasks of others start', async () => {
     run()
     run()
     await vi.advanceTimersByTimeAsync(10_000)
@@ -131,7 +131,7 @@ describe('a worker that reports nothing', () => {
     expect(run().isWaiting).toBe(false)
   })
 
-  it('that is cancelled settles its job although the kernel does not let it end', async () => {
+  it('that is cancelled settles its task, even if the kernel does not end it', async () => {
     const job = run()
     job.cancel()
     await vi.advanceTimersByTimeAsync(2000)

@@ -46,8 +46,8 @@ const worker = (at: number) => workers[at] ?? expect.unreachable()
 const settle = (at: number, outcome: CsiTaskOutcome = {}) => worker(at).onReport({ outcome })
 const directories = () => workers.map(({ jobs }) => jobs.map(({ directory }) => directory))
 
-describe('the workers', () => {
-  it('are started as they are needed, do one job at a time, and the one that was last is taken first', async () => {
+describe('worker processes', () => {
+  it('are started when needed, run one task at a time, and the last used one is taken first', async () => {
     const first = pool.run(publish('/a'), 'shop')
     const second = pool.run(publish('/b'), 'shop')
     const third = pool.run(publish('/c'), 'shop')
@@ -62,7 +62,7 @@ describe('the workers', () => {
     expect(directories()).toEqual([['/a'], ['/b', '/c', '/d']])
   })
 
-  it('that nobody needs end, and so do those that have had a long job', async () => {
+  it('end when they are idle, or after a long task', async () => {
     pool.run(publish('/a'), 'shop')
     settle(0)
     await vi.advanceTimersByTimeAsync(89_000)
@@ -77,14 +77,14 @@ describe('the workers', () => {
     expect(workers).toHaveLength(3)
   })
 
-  it('that hang keep no others waiting', async () => {
+  it('that hang do not delay other tasks', async () => {
     for (const directory of ['/a', '/b', '/c']) pool.run(publish(directory), 'shop')
     expect(workers).toHaveLength(2)
     await vi.advanceTimersByTimeAsync(5001)
     expect(directories()).toEqual([['/a'], ['/b'], ['/c']])
   })
 
-  it('that end without a word leave it open what they did', async () => {
+  it('that end without a report leave their task with the lost outcome', async () => {
     const running = pool.run(publish('/a'), 'shop')
     worker(0).onExit('was ended by SIGKILL')
     expect(await running.outcome).toMatchObject({
@@ -94,7 +94,7 @@ describe('the workers', () => {
     expect(directories()).toEqual([['/a'], ['/b']])
   })
 
-  it('that end while nobody needs them are not used again', () => {
+  it('that end while they are idle are not used again', () => {
     pool.run(publish('/a'), 'shop')
     settle(0)
     worker(0).onExit('was ended by SIGKILL')
@@ -102,7 +102,7 @@ describe('the workers', () => {
     expect(directories()).toEqual([['/a'], ['/b']])
   })
 
-  it('that are killed get no other job, whatever they still say', async () => {
+  it('that are killed get no other task, despite further reports', async () => {
     const running = pool.run(publish('/a'), 'shop')
     running.cancel()
     expect(worker(0).killed).toBe(1)
@@ -113,7 +113,7 @@ describe('the workers', () => {
     expect(await running.outcome).toMatchObject({ failure: { code: 'ABORTED' } })
   })
 
-  it('never begin what was given up, and what has ended is not killed', async () => {
+  it('never start a cancelled task, and are not killed after their task has ended', async () => {
     const first = pool.run(publish('/a'), 'shop')
     pool.run(publish('/b'), 'shop')
     const third = pool.run(publish('/c'), 'shop')
@@ -125,7 +125,7 @@ describe('the workers', () => {
     expect(directories()).toEqual([['/a'], ['/b']])
   })
 
-  it('are told to end with the server, after their job', () => {
+  it('end with the server, after their task', () => {
     pool.run(publish('/a'), 'shop')
     pool.run(publish('/b'), 'shop')
     settle(1)
@@ -134,7 +134,7 @@ describe('the workers', () => {
   })
 })
 
-describe('what is under way at a target', () => {
+describe('the running CSI task of a target', () => {
   let publications: PublicationQueue
   beforeEach(() => {
     publications = new PublicationQueue(pool, () => performance.now())
@@ -142,14 +142,14 @@ describe('what is under way at a target', () => {
   const answer = (job: CsiTask, ms = 100_000) => publications.answer(job, 'shop', performance.now() + ms)
   const turn = () => vi.advanceTimersByTimeAsync(0)
 
-  it('is joined by a call for the same', async () => {
+  it('is joined by an identical call', async () => {
     const both = [answer(publish('/a')), answer(publish('/a'))]
     settle(0)
     expect(await Promise.all(both)).toEqual([{}, {}])
     expect(directories()).toEqual([['/a']])
   })
 
-  it('goes on after ABORTED, which says how far it is; the next call joins it', async () => {
+  it('continues after ABORTED with its progress, and the next call joins it', async () => {
     const first = answer(publish('/a'), 2000)
     worker(0).onReport({ progress: { visited: 12, changed: 3 } })
     await vi.advanceTimersByTimeAsync(2000)
@@ -165,7 +165,7 @@ describe('what is under way at a target', () => {
     expect(directories()).toEqual([['/a']])
   })
 
-  it('that waits for the walk of another call says so, and how far that is', async () => {
+  it("reports that it waits for another call's walk, with the progress of that walk", async () => {
     const first = answer(publish('/a'), 2000)
     worker(0).onReport({ progress: { visited: 12, changed: 3, isAnothers: true } })
     await vi.advanceTimersByTimeAsync(2000)
@@ -177,7 +177,7 @@ describe('what is under way at a target', () => {
     })
   })
 
-  it('that fails while nobody waits is told to the next call for the same, once', async () => {
+  it('that fails without a waiting call is reported to the next identical call, once', async () => {
     const first = answer(publish('/a'), 1000)
     await vi.advanceTimersByTimeAsync(1000)
     await first
@@ -202,7 +202,7 @@ describe('what is under way at a target', () => {
     expect(directories().flat()).toEqual(['/a', '/a'])
   })
 
-  it('whose worker dies while nobody waits is begun anew by the next call', async () => {
+  it('whose worker crashes without a waiting call is started again by the next call', async () => {
     const first = answer(publish('/a'), 1000)
     await vi.advanceTimersByTimeAsync(1000)
     await first
@@ -212,13 +212,13 @@ describe('what is under way at a target', () => {
     expect(directories()).toEqual([['/a'], ['/a']])
   })
 
-  it('is not joined by a call for something else, which hears ABORTED', async () => {
+  it('is not joined by a different call, which gets ABORTED', async () => {
     void answer(publish('/a'))
     expect(await answer(publish('/a', '{"x":"y"}'))).toMatchObject({ failure: { code: 'ABORTED' } })
     expect(directories()).toEqual([['/a']])
   })
 
-  it('is ended by an unpublication, which begins when it has ended', async () => {
+  it('is killed by an unpublication, which starts when it has ended', async () => {
     const first = answer(publish('/a'))
     const second = answer(unpublish('/a'))
     expect(worker(0).killed).toBe(1)
@@ -231,7 +231,7 @@ describe('what is under way at a target', () => {
     expect(workers.map(({ jobs }) => jobs.map((job) => job.do))).toEqual([['publish'], ['unpublish']])
   })
 
-  it('gets no second worker where the first does not end', async () => {
+  it('gets no second worker if the first does not end', async () => {
     void answer(publish('/a'))
     const second = answer(unpublish('/a'), 3000)
     await vi.advanceTimersByTimeAsync(3000)
@@ -239,7 +239,7 @@ describe('what is under way at a target', () => {
     expect(workers).toHaveLength(1)
   })
 
-  it('lets a look wait for a publication, and a publication for a look', async () => {
+  it('makes stats wait for a publication, and a publication for stats', async () => {
     const first = answer(publish('/a'))
     const look = answer(stats('/a'))
     settle(0)
@@ -255,7 +255,7 @@ describe('what is under way at a target', () => {
     expect(worker(0).jobs.map((job) => job.do)).toEqual(['publish', 'stats', 'publish'])
   })
 
-  it('says so where it only waits for others', async () => {
+  it('reports that it waits for other tasks', async () => {
     void answer(publish('/a'))
     void answer(publish('/b'))
     const third = answer(publish('/c'), 1000)

@@ -6,7 +6,7 @@ import { makeDirectories } from '../host/make-directory.ts'
 import { nodeFs } from '../host/node-fs.ts'
 import { isRefusedPath, openGuardedParent } from '../host/write-file.ts'
 import type { Level } from '../log/call-log.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
+import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { type StartWorker, Workers } from '../worker-pool/workers.ts'
 import { Identity, Node, Registration } from './messages.ts'
 import { createNodeHandlers, type DriverSettings } from './node-service.ts'
@@ -104,15 +104,17 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
     throw new Refusal(`kubelet has no directory ${quoted(root)} here: give its --root-dir as --kubelet-dir`)
   }
   for (const directory of directories) {
+    let reason = ''
     try {
       makeDirectories(nodeFs, directory, DIRECTORY_MODE)
       openGuardedParent(nodeFs, directory)[Symbol.dispose]()
       if (statPath(directory)?.isDirectory()) continue
     } catch (error) {
       if (!isRefusedPath(error)) throw error
+      reason = ` (${messageOf(error)})`
     }
     throw new Refusal(
-      `others than root may write to ${quoted(directory)} or a directory above it, or it is a link: make it a directory, chown root and chmod go-w the directories of its path`,
+      `others than root may write to ${quoted(directory)} or a directory above it, or it is a link${reason}: make it a directory, chown root and chmod go-w the directories of its path`,
     )
   }
 }

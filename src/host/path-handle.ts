@@ -1,4 +1,5 @@
 import type { Stats } from 'node:fs'
+import { join } from 'node:path'
 import { type Fs, nodeFs } from './node-fs.ts'
 import { errorCode, SystemError } from './system-error.ts'
 
@@ -55,9 +56,11 @@ export function openPathHandle(fs: Fs, path: string, flags = 0): PathHandle {
  */
 export function openGuardedDirectory(fs: Fs, path: string): PathHandle {
   const level = walk(fs, path, O_DIRECTORY)
-  if (level.isGuarded && (fs.fstatSync(level.fd).mode & (GROUP_WRITES | OTHERS_WRITE)) === 0) return level
+  const isWritten = (fs.fstatSync(level.fd).mode & (GROUP_WRITES | OTHERS_WRITE)) !== 0
+  const unguarded = level.unguarded ?? (isWritten ? level.path : undefined)
+  if (unguarded === undefined) return level
   level[Symbol.dispose]()
-  throw new SystemError('open', 'EPERM', path, 'users other than root can write to it or to a directory above it')
+  throw new SystemError('open', 'EPERM', path, `users other than root can write to ${unguarded}`)
 }
 
 /** Without a step for each directory. @returns undefined where a link was followed, or may have been */
@@ -82,8 +85,9 @@ function requireDirectory(path: string, stat: Stats, flags: number): void {
 }
 
 interface Level extends PathHandle {
-  /** Nobody else can exchange what its path leads to, or a name in it. */
-  isGuarded: boolean
+  path: string
+  /** The first directory of the path that other users can write to, so that they can exchange a name; undefined: none. */
+  unguarded: string | undefined
 }
 
 function walk(fs: Fs, path: string, flags: number): Level {
@@ -93,7 +97,7 @@ function walk(fs: Fs, path: string, flags: number): Level {
     for (const level of levels.splice(at)) level[Symbol.dispose]()
   }
   try {
-    levels.push(levelOf(fs, openHandle(fs, start, O_PATH | O_DIRECTORY, path), true))
+    levels.push(levelOf(fs, openHandle(fs, start, O_PATH | O_DIRECTORY, path), start))
     let links = 0
     const rest = path.split('/').reverse()
     for (let name = rest.pop(); name !== undefined; name = rest.pop()) {
@@ -107,7 +111,7 @@ function walk(fs: Fs, path: string, flags: number): Level {
       const handle = openHandle(fs, at, O_PATH | O_NOFOLLOW, path)
       const stat = fs.fstatSync(handle.fd)
       if (!stat.isSymbolicLink()) {
-        levels.push(levelOf(fs, handle, here.isGuarded))
+        levels.push(levelOf(fs, handle, join(here.path, name), here))
         continue
       }
       handle[Symbol.dispose]()
@@ -115,13 +119,13 @@ function walk(fs: Fs, path: string, flags: number): Level {
       // The kernel's own links, as /proc/PID/root, lead where their text does not say.
       if (fs.statfsSync(here.link).type === PROC_SUPER_MAGIC) {
         const isRoot = name === 'root'
-        const target = levelOf(fs, openHandle(fs, at, O_PATH, path), here.isGuarded)
+        const target = levelOf(fs, openHandle(fs, at, O_PATH, path), join(here.path, name), here)
         if (isRoot) closeFrom(0)
         levels.push(target)
         continue
       }
       const text = fs.readlinkSync(at)
-      if (!isOwnersFile(stat) || !(here.isGuarded || staysInside(text))) {
+      if (!isOwnersFile(stat) || !(here.unguarded === undefined || staysInside(text))) {
         const why = 'users other than root can exchange a symbolic link in the path'
         throw new SystemError('open', 'ELOOP', path, why)
       }
@@ -135,11 +139,11 @@ function walk(fs: Fs, path: string, flags: number): Level {
   }
 }
 
-function levelOf(fs: Fs, handle: PathHandle, isGuardedSoFar: boolean): Level {
+function levelOf(fs: Fs, handle: PathHandle, path: string, above?: Level): Level {
   const stat = fs.fstatSync(handle.fd)
   const isWritten = (stat.mode & OTHERS_WRITE) !== 0 || ((stat.mode & GROUP_WRITES) !== 0 && stat.gid !== 0)
-  const isGuarded = isGuardedSoFar && isOwnersFile(stat) && (!isWritten || (stat.mode & STICKY) !== 0)
-  return { ...handle, isGuarded }
+  const isGuarded = isOwnersFile(stat) && (!isWritten || (stat.mode & STICKY) !== 0)
+  return { ...handle, path, unguarded: above?.unguarded ?? (isGuarded ? undefined : path) }
 }
 
 /** Whether a link's text leads to another name of its own directory, or to what is below that. */

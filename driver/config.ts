@@ -2,7 +2,7 @@ import { type ConfigFile, readConfigFile } from '../src/request/read-config.ts'
 
 const DEFAULT_CONFIG_FILE = '/etc/modekeep/config.json'
 
-/** The configuration of this node. @param named a file in place of it */
+/** Reads this node's configuration. @param named a file to read in its place */
 export async function readConfig(
   { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
   named = MODEKEEP_CONFIG,

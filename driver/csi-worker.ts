@@ -12,19 +12,19 @@ import { keepHeapSmall } from './heap.ts'
 import { startReporting } from './supervised.ts'
 import { runWorkerLoop, type TaskReporting } from './worker-loop.ts'
 
-/** What they are called in the log: what they do is what FlexVolume's calls of these names do. */
+/** Verbs in the log: those of the FlexVolume calls that do the same. */
 const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' } as const
 
-/** Does the jobs of the CSI server. */
+/** Runs the tasks of the CSI server. */
 export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   markSupervised()
   keepHeapSmall()
   let isAlive = () => {}
-  // A worker that waits for its next job reports nothing.
+  // A worker that waits for its next task reports nothing.
   const report = startReporting(() => isAlive())
   return runWorkerLoop<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
-    async (job, progress, { isAlive: tell, limitSilence }) => {
-      isAlive = tell
+    async (job, progress, { isAlive: reportAlive, limitSilence }) => {
+      isAlive = reportAlive
       limitSilence(undefined)
       try {
         return await runTask(job, progress, { isAlive: report, limitSilence }, env)
@@ -42,7 +42,7 @@ async function runTask(
   report: TaskReporting,
   env: NodeJS.ProcessEnv,
 ) {
-  // As a call of its own would: the configuration may be another one by now.
+  // Each task reads the configuration, because the file may have changed since the last one.
   const { config, faults } = await readConfig(env)
   const { directory, volumeId } = job
   const facts = { verb: VERBS[job.do], directory, door: 'csi', volumeId }

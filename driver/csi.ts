@@ -18,7 +18,7 @@ import { createEndSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 import { startWorkers } from './workers.ts'
 
-/** Serves kubelet's CSI calls until SIGTERM or SIGINT, or looks whether another does. @returns the exit status */
+/** Serves kubelet's CSI calls until SIGTERM or SIGINT, or probes the server that runs. @returns the exit status */
 export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, directory, name } = command
   return isProbe ? reportProbe(await probeServer(directory, name)) : serve(command, env)

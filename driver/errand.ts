@@ -31,28 +31,31 @@ async function importWork(name: string): Promise<Work> {
 }
 
 /**
- * Runs an errand for the process that has started this one, and ends with it.
- * @param caller that process' number
- * @returns false where another process has started this one
+ * Runs one piece of work for the process that has started this one, and ends with it.
+ * @param caller the process id that the caller passes
+ * @returns false if another process has started this one
  */
 export function runErrand(caller: string | undefined): boolean {
-  // Nobody else says so; where the caller has ended before, nobody is told.
+  // Only a caller passes its own process id. If the caller has ended already, this process has another parent.
   if (caller !== String(process.ppid)) return false
   endWithParent()
   const { stdin } = process
   const end = () => process.exit(1)
-  const say = (line: string) => {
+  const writeLine = (line: string) => {
     if (!writeAll(`${line}\n`)) end()
   }
-  let order = ''
+  let request = ''
   const read = (text: string) => {
-    order += text
-    if (!order.includes('\n')) return
-    say('')
+    request += text
+    if (!request.includes('\n')) return
+    writeLine('')
     stdin.off('data', read)
-    // What comes is its end alone, of which nobody is told who does not read.
+    // The caller's end closes the pipe, and Node reports that only to a reader.
     stdin.on('data', () => {})
-    void workForCaller(linuxHost, ERRAND_HANDLE as Handle, order, say, importWork).then(() => process.exit(0), end)
+    void workForCaller(linuxHost, ERRAND_HANDLE as Handle, request, writeLine, importWork).then(
+      () => process.exit(0),
+      end,
+    )
   }
   stdin.setEncoding('utf8').on('data', read).on('end', end).on('error', end)
   return true

@@ -3,7 +3,7 @@ import { jsonText } from '../src/refusal/printable.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 import { writeAll, writeBytes } from './streams.ts'
 
-/** A line of JSON on stdout for what happens in a process that stays. */
+/** Writes an event of a long-running process to stdout, as one line of JSON. */
 export function logEvent(level: Level, event: string, facts?: Record<string, unknown>): void {
   writeAll(formatEvent(level, event, facts))
 }
@@ -13,10 +13,10 @@ function formatEvent(level: Level, event: string, facts?: Record<string, unknown
   return `${jsonText(line)}\n`
 }
 
-/** More are dropped while stdout takes nothing. */
+/** Further events are dropped while stdout cannot be written. */
 const MAX_PENDING_EVENTS = 10_000
 
-/** Events that are written by another thread, in their order: a reader of stdout that is slow delays nobody. */
+/** Events that another thread writes, in their order, so that a slow reader of stdout delays no caller. */
 export class EventQueue {
   readonly #pending: string[] = []
   #dropped = 0
@@ -28,13 +28,13 @@ export class EventQueue {
     this.#writing ??= this.#write()
   }
 
-  /** Settles once all that was told is written, or stdout is gone. */
+  /** Settles once every queued event is written, or stdout is closed. */
   async flush(): Promise<void> {
     await this.#writing
   }
 
   async #write(): Promise<void> {
-    // The caller goes on first.
+    // The caller continues before anything is written.
     await Promise.resolve()
     while (this.#pending.length > 0) {
       const lines = this.#pending.splice(0)
@@ -46,7 +46,7 @@ export class EventQueue {
   }
 }
 
-/** Of a process that stays, and does not any more. What is no Refusal was not foreseen. */
+/** Logs why a long-running process ends. An error other than a Refusal is marked as unexpected. */
 export function logFailure(error: unknown): void {
   logEvent('error', 'failed', {
     message: messageOf(error),

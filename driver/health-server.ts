@@ -4,16 +4,15 @@ import type { Socket } from 'node:net'
 import type { ServeHealth } from '../src/operator/actions/health.ts'
 import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 
-/** Milliseconds but for `connections` and `headerBytes`. */
 export const HEALTH_SERVER_LIMITS = {
-  /** A scrape looks at every mount: whoever asks more often gets what the last one got. */
-  fresh: 5000,
-  /** How long a scrape waits: Prometheus gives up after ten seconds. */
-  scrape: 8000,
-  /** For the whole request to come. */
-  request: 5000,
-  /** From accepting a connection to its end, whoever reads slowly or never. */
-  connection: 15_000,
+  /** A scrape inspects every mount, so requests within this time share one result. */
+  freshMs: 5000,
+  /** Longest time that a scrape waits. Prometheus gives up after ten seconds. */
+  scrapeMs: 8000,
+  /** Time in which the whole request must arrive. */
+  requestMs: 5000,
+  /** Longest life of a connection, even if its client reads slowly or not at all. */
+  connectionMs: 15_000,
   connections: 200,
   headerBytes: 4096,
 }
@@ -23,9 +22,10 @@ const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
 type HealthAnswer = [status: number, text: string]
 
 /**
- * Answers probes, and scrapes where `metrics` is given, over HTTP. Anybody who reaches the port may hold connections, which
- * probes need too: each has one answer and a last moment, and where there are too many the oldest goes of whoever has most.
- * @throws {Refusal} where the address cannot be had
+ * Answers probes over HTTP, and scrapes if `metrics` is given. Any client that reaches the port may hold connections, and
+ * probes need connections too. So each connection gets one answer and a deadline, and if there are too many, the oldest
+ * connection of the address with the most is closed.
+ * @throws {Refusal} if the server cannot listen at the address
  */
 export async function serveHealth(
   { address, port }: Parameters<ServeHealth>[0],
@@ -36,14 +36,14 @@ export async function serveHealth(
   const answer = async (path: string | undefined): Promise<HealthAnswer> => {
     if (path === '/healthz') return [200, 'ok\n']
     if (path === '/readyz') {
-      const why = notReady()
-      return why === undefined ? [200, 'ok\n'] : [503, `${why}\n`]
+      const reason = notReady()
+      return reason === undefined ? [200, 'ok\n'] : [503, `${reason}\n`]
     }
     return path === '/metrics' && scraped !== undefined ? scraped() : [404, 'not found\n']
   }
   const limits = {
-    headersTimeout: bounds.request,
-    requestTimeout: bounds.request,
+    headersTimeout: bounds.requestMs,
+    requestTimeout: bounds.requestMs,
     connectionsCheckingInterval: 1000,
     maxHeaderSize: bounds.headerBytes,
   }
@@ -65,7 +65,7 @@ export async function serveHealth(
       cause: error,
     })
   }
-  // One connection that cannot be accepted is no reason to end.
+  // A connection that cannot be accepted must not end the process.
   server.on('error', () => {})
   return {
     [Symbol.dispose]() {
@@ -75,7 +75,7 @@ export async function serveHealth(
   }
 }
 
-/** One look at the node for all who ask meanwhile. Whoever it is too late for is told so: an older text would look like news. */
+/** Shares one scrape among concurrent clients. A late client gets 503, because an older result would look current. */
 function createSharedScrape(
   metrics: () => Promise<string>,
   bounds: typeof HEALTH_SERVER_LIMITS,
@@ -85,43 +85,43 @@ function createSharedScrape(
     current = undefined
   }
   const begin = () => {
-    const text = metrics().finally(() => setTimeout(forget, bounds.fresh).unref())
+    const text = metrics().finally(() => setTimeout(forget, bounds.freshMs).unref())
     return { text, since: performance.now() }
   }
   return async () => {
     current ??= begin()
     const { text, since } = current
-    const late = Promise.withResolvers<HealthAnswer>()
+    const timeout = Promise.withResolvers<HealthAnswer>()
     const timer = setTimeout(() => {
       const seconds = Math.round((performance.now() - since) / 1000)
-      late.resolve([503, `the node has been looked at for ${seconds} s, and the look goes on: ask again\n`])
-    }, bounds.scrape)
+      timeout.resolve([503, `the node has been looked at for ${seconds} s, and the look goes on: ask again\n`])
+    }, bounds.scrapeMs)
     try {
-      return await Promise.race([text.then((got): HealthAnswer => [200, got]), late.promise])
+      return await Promise.race([text.then((page): HealthAnswer => [200, page]), timeout.promise])
     } finally {
       clearTimeout(timer)
     }
   }
 }
 
-/** Ends connections that last too long or are too many. */
+/** Closes connections that last too long or exceed the limit. */
 function createConnectionLimiter(bounds: typeof HEALTH_SERVER_LIMITS): (socket: Socket) => void {
-  // In the order in which they came. An address is not to be had any more once its socket is closed.
+  // Oldest connection first. The address is kept, because a closed socket no longer has one.
   const open = new Map<Socket, string | undefined>()
   const endOldest = () => {
     const groups = [...Map.groupBy(open, ([, address]) => address).values()]
     const [oldest] = groups.reduce((one, other) => (other.length > one.length ? other : one))
     if (oldest === undefined) return
     const [socket] = oldest
-    // Not only when it has closed: others may come before that.
+    // Deleted here, as further connections may be accepted before the close event.
     open.delete(socket)
     socket.destroy()
   }
   return (socket) => {
     open.set(socket, socket.remoteAddress)
-    const last = setTimeout(() => socket.destroy(), bounds.connection).unref()
+    const deadline = setTimeout(() => socket.destroy(), bounds.connectionMs).unref()
     socket.once('close', () => {
-      clearTimeout(last)
+      clearTimeout(deadline)
       open.delete(socket)
     })
     if (open.size > bounds.connections) endOldest()

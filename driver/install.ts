@@ -14,20 +14,20 @@ const FAILED = 1
 const STDOUT = 1
 const STDERR = 2
 
-/** Installs or uninstalls; steps on stdout as they are taken. @returns the exit status, 128 and its number for a signal */
+/** Installs or uninstalls, and prints each step to stdout. @returns the exit status; for a signal, 128 plus its number */
 export async function runInstaller(
   command: InstallCommand | UninstallCommand,
   json: boolean,
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
-  // Others than root read what is made here, and nobody but root writes it.
+  // Users other than root may read what is created here, but not write it.
   process.umask(0o022)
   const stopping = new AbortController()
   for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort(signal))
   const steps: { step: string; text: string }[] = []
   const warnings: string[] = []
   let unwritten: unknown
-  // What is begun goes on where nobody can be told of it.
+  // An installation continues even if its steps cannot be printed.
   const say = (text: string) => {
     try {
       print(text)
@@ -38,7 +38,7 @@ export async function runInstaller(
   const job = {
     admin: linuxAdministration,
     executable: process.getBuiltinModule('node:sea').isSea() ? process.execPath : undefined,
-    tell(step: string, text: string) {
+    report(step: string, text: string) {
       steps.push({ step, text })
       if (!json) say(`${printable(`${step.padEnd(11)} ${text}`)}\n`)
     },
@@ -64,7 +64,7 @@ export async function runInstaller(
   }
 }
 
-/** The fault, and below it what to do. */
+/** Prints the fault, and below it the remedies. */
 function printFault(sentences: readonly string[], json: boolean, env: NodeJS.ProcessEnv): void {
   if (json) writeAll(formatJsonDocument({ verb: 'error', error: sentences.join('; ') }), STDOUT)
   else writeAll(`${colourWord('error:', '31', env)} ${sentences.map(printable).join('\n       ')}\n`, STDERR)

@@ -8,19 +8,19 @@ import { closeStderr, writeAll } from './streams.ts'
 
 const STDIN = 0
 
-/** What a server calls this executable as. */
+/** Entries of worker processes: a server starts this executable with the name as its first argument. */
 const WORKER_ENTRIES: ReadonlyMap<string | undefined, () => Promise<void>> = new Map([
   [CSI_WORKER, async () => (await import('./csi-worker.ts').catch(exitUnloadable)).workForServer(process.env)],
   [NRI_WORKER, async () => (await import('./nri-worker.ts').catch(exitUnloadable)).workForPlugin(process.env)],
 ])
 
-/** The only reader of argv, and the only writer of replies to kubelet, which takes any exit but 0 as a reason to log argv. */
+/** The only reader of argv, and the only writer of replies to kubelet. Kubelet logs argv after any exit status but 0. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
   if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand(argv[1])) return
   const work = WORKER_ENTRIES.get(argv[0])
   if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return runWorker(work)
-  // Any other word is a person's, also off a terminal: a script that mistypes a verb must not read success.
+  // Any other word is an operator's verb, even without a terminal: a script that mistypes a verb must not read success.
   if (!isKubeletVerb(argv[0])) return operateByHand(argv)
   closeStderr()
   process.on('uncaughtException', (error) => sendReply(createFailureReply(error)))
@@ -31,19 +31,19 @@ async function main(): Promise<void> {
   }
 }
 
-/** For the server that has started this process with a pipe. */
+/** Runs tasks for the server that has started this process with a pipe. */
 async function runWorker(work: () => Promise<void>): Promise<never> {
   await work()
   process.exit(0)
 }
 
-/** Imported here alone: kubelet's calls do not load it. */
+/** Runs an operator's verb. Its code is imported only here, so that kubelet's calls do not load it. */
 async function operateByHand(argv: string[]): Promise<never> {
   const { operateHere } = await import('./operator.ts').catch(exitUnloadable)
   process.exit(await operateHere(argv, process.env))
 }
 
-/** Uncaught, Node would print the whole bundle as the line that threw. */
+/** Prints a load error. Node would print the whole bundle as the line that threw. */
 function exitUnloadable(error: unknown): never {
   writeAll(`error: modekeep cannot start: ${messageOf(error)}\n`, 2)
   process.exit(1)

@@ -4,7 +4,7 @@ import type { Session } from '../src/store/session.ts'
 import { print } from './streams.ts'
 import { VERSION } from './version.ts'
 
-/** `status --prometheus`: to stdout, or into a file that a collector reads. */
+/** Writes the metrics of `status --prometheus` to stdout, or to a file that a collector reads. */
 export function exposeMetrics(session: Session, output: string | undefined): Promise<void> {
   return writeMetrics(fs, session, VERSION, (text) => {
     if (output === undefined) print(text)
@@ -12,7 +12,7 @@ export function exposeMetrics(session: Session, output: string | undefined): Pro
   })
 }
 
-/** `status --prometheus` over HTTP. */
+/** Returns the metrics of `status --prometheus`, to be served over HTTP. */
 export async function formatMetrics(session: Session): Promise<string> {
   let page = ''
   await writeMetrics(fs, session, VERSION, (text) => {

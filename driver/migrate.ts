@@ -12,7 +12,7 @@ const OK = 0
 const FAILED = 1
 const STDERR = 2
 
-/** Prints manifests with other drivers' volumes as modekeep's; what is left on stderr. @returns the exit status */
+/** Prints manifests with other drivers' volumes rewritten to modekeep's, and remarks on stderr. @returns the exit status */
 export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Promise<number> {
   const name = file === '-' ? 'stdin' : file
   try {
@@ -21,7 +21,7 @@ export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Pr
     if (!isJson) writeAll(formatMigrationRemarks(migrated, name), STDERR)
     return migrated.left.length === 0 ? OK : FAILED
   } catch (error) {
-    // This is a script of its own: to who called it no error of this one is a Refusal.
+    // This bundle has a Refusal class of its own, which its caller would not recognise.
     const message = error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
     if (isJson) writeAll(formatJsonDocument({ verb: 'error', error: message }))
     else writeAll(`modekeep: ${printable(message)}\n`, STDERR)
@@ -56,7 +56,7 @@ function assertManifestSize(bytes: Buffer, file: string): Buffer {
   throw new Refusal(`file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB: split it`)
 }
 
-/** @throws {Refusal} where there is more than a manifest may have */
+/** @throws {Refusal} if the stream is longer than a manifest may be */
 async function readStream(stream: AsyncIterable<Buffer>, file: string): Promise<Buffer> {
   const chunks: Buffer[] = []
   let sizeBytes = 0

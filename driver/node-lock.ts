@@ -5,21 +5,21 @@ import { logEvent } from './events.ts'
 const POLL_INTERVAL_MS = 500
 
 /**
- * Waits for an older process of this node that does the same to end.
- * @param who as it is told: `another CSI server`
- * @returns undefined where this one is to end first
+ * Takes the node's lock for a server. Waits until an older process that holds it has ended.
+ * @param holder for messages: `another CSI server`
+ * @returns undefined if `stop` is aborted first
  */
 export async function waitForNodeLock(
   store: Parameters<typeof tryLockNode>[0],
   work: 'csi' | 'nri',
-  who: string,
+  holder: string,
   stop: AbortSignal,
 ): Promise<Disposable | undefined> {
-  for (let isTold = false; !stop.aborted; ) {
+  for (let isLogged = false; !stop.aborted; ) {
     const lock = tryLockNode(store, work)
     if (lock !== undefined) return lock
-    if (!isTold) logEvent('warn', 'waiting', { message: `${who} is at work on this node` })
-    isTold = true
+    if (!isLogged) logEvent('warn', 'waiting', { message: `${holder} is at work on this node` })
+    isLogged = true
     await setTimeout(POLL_INTERVAL_MS, undefined, { signal: stop }).catch(() => {})
   }
   return undefined

@@ -5,11 +5,11 @@ import { Refusal } from '../src/refusal/refusal.ts'
 import type { NodeConfig } from '../src/request/defaults.ts'
 import { startThread } from './thread.ts'
 
-/** Somewhat more than the thread gives each runtime, ms. */
+/** Somewhat longer than the thread waits for each runtime. */
 const MAX_GROUPS_WAIT_MS = 700
 
 export interface ReaderData {
-  /** Where runtimes may answer CRI. */
+  /** CRI sockets that a runtime may listen at. */
   readonly sockets: readonly string[]
   readonly env: NodeJS.ProcessEnv
 }
@@ -21,15 +21,15 @@ export type ReadRequest =
 
 export type ReadAnswer = { value: unknown } | { refusal: readonly string[] } | { error: string }
 
-/** The rules for volumes of other drivers, and what is wrong with the node's configuration. */
+/** Rules for volumes of other drivers, and the faults of the node's configuration. */
 interface ReadMap {
   config: Pick<NodeConfig, 'map'>
   faults: readonly string[]
 }
 
 /**
- * Reads files of the node, and the groups of pods from the container runtime, in another thread: a disk may be slow, and
- * the runtime answers with JSON of the whole pod. The thread that answers the runtime waits for neither.
+ * Reads files of the node, and the groups of pods from the container runtime, in another thread. A disk may be slow, and
+ * the runtime replies with JSON of the whole pod, so the thread that answers the runtime must not wait for them.
  */
 export class NodeReader implements Disposable {
   readonly #data: ReaderData
@@ -47,7 +47,7 @@ export class NodeReader implements Disposable {
     return this.#read({ read: 'map' })
   }
 
-  /** Reads kubelet's directory of a pod. @throws {Refusal} where kubelet has no such directory */
+  /** Reads kubelet's directory of a pod. @throws {Refusal} if kubelet has no such directory */
   readPodVolumes(kubeletDir: string, uid: string): Promise<PodVolumes> {
     return this.#read({ read: 'pod', kubeletDir, uid })
   }
@@ -55,8 +55,8 @@ export class NodeReader implements Disposable {
   /** Returns the groups of a pod's processes; undefined if no runtime reports them. Never rejects. */
   readProcessGroups(sandbox: string): Promise<ProcessGroups | undefined> {
     const groups = this.#read<ProcessGroups | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
-    const late = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUPS_WAIT_MS, undefined).unref())
-    return Promise.race([groups, late])
+    const timeout = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUPS_WAIT_MS, undefined).unref())
+    return Promise.race([groups, timeout])
   }
 
   [Symbol.dispose](): void {

@@ -7,8 +7,8 @@ import { readConfig } from './config.ts'
 import type { ReadAnswer, ReaderData, ReadRequest } from './node-reader-thread.ts'
 import { raisePriority } from './priority.ts'
 
-// A thread that reads for the thread that answers the container runtime, see node-reader-thread.ts.
-// Containers wait for it.
+// Entry of the thread that reads for the one that answers the container runtime: see node-reader-thread.ts.
+// Container creation waits for it, so its priority is raised.
 raisePriority()
 const { sockets, env }: ReaderData = workerData
 const groups = new ProcessGroupReader(() => sockets.filter((path) => existsSync(path)))
@@ -20,7 +20,7 @@ async function read(request: ReadRequest): Promise<unknown> {
   return { config: { map: config.map }, faults }
 }
 
-/** An error loses its class on the way to another thread. */
+/** Sends a Refusal as its faults, because an error loses its class on the way to another thread. */
 async function answer(request: ReadRequest): Promise<ReadAnswer> {
   try {
     return { value: await read(request) }
@@ -32,5 +32,5 @@ async function answer(request: ReadRequest): Promise<ReadAnswer> {
 parentPort?.on('message', async ({ id, request }: { id: number; request: ReadRequest }) => {
   parentPort?.postMessage({ id, answer: await answer(request) })
 })
-// The first container is not to wait until there is a connection.
+// Connects to the runtime now, so that the first container does not wait for it.
 void groups.read('')

@@ -14,7 +14,7 @@ import { keepHeapSmall } from './heap.ts'
 import { yieldToPlugin } from './priority.ts'
 import { runWorkerLoop } from './worker-loop.ts'
 
-/** Does the jobs of the runtime's plugin. */
+/** Runs the tasks of the container runtime's plugin. */
 export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
   yieldToPlugin()
   keepHeapSmall()
@@ -31,7 +31,7 @@ async function runTask(
   isAlive: () => void,
 ): Promise<ContainerTaskResult> {
   const { config, faults, isUnreadable } = await readConfig(env)
-  // What is to be taken away goes also where a rule is at fault, but not from another state directory.
+  // A faulty rule does not prevent removals. An unreadable configuration does, because the state directory is unknown.
   if (isUnreadable || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
   const log = callLog(createLogFacts(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
   const { note, warn } = log
@@ -43,10 +43,10 @@ async function runTask(
   return result
 }
 
-/** Jobs that change no volume: only their warnings are logged. Nearly every container with a volume has one. */
+/** Tasks that change no volume. Only their warnings are logged, as nearly every container with a volume has one. */
 const QUIET_TASKS: ReadonlySet<ContainerTask['do']> = new Set(['restrictions', 'check', 'registration'])
 
-/** What they are called in the log. */
+/** Verbs in the log. */
 const VERBS = {
   attach: 'map',
   release: 'release',

@@ -35,7 +35,7 @@ import { createEndSignal } from './signals.ts'
 import { VERSION } from './version.ts'
 import { startWorkers } from './workers.ts'
 
-/** Serves the container runtime until SIGTERM or SIGINT, or looks whether another one does. @returns the exit status */
+/** Serves the container runtime until SIGTERM or SIGINT, or probes the plugin that runs. @returns the exit status */
 export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { config, faults } = await readConfig(env)
   const store = { host: linuxHost, config }
@@ -56,7 +56,7 @@ async function serve(
     logEvent('info', 'start', { directory, socket, version: VERSION })
     using lock = await waitForNodeLock(store, 'nri', 'another plugin', stop)
     if (lock === undefined) return OK
-    // Whoever reads stdout may be slow, and the thread that answers the runtime does not wait for it.
+    // The reader of stdout may be slow, and the thread that answers the runtime must not wait for it.
     const events = new EventQueue()
     const tell = events.tell.bind(events)
     const startWorker = startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(NRI_WORKER_VERB, env)
@@ -75,9 +75,9 @@ async function serve(
     try {
       const clones = createCloneService(workers, failed)
       using reader = new NodeReader({ sockets: criSocket === undefined ? CRI_SOCKETS : [criSocket], env })
-      // Its code is loaded once it has answered: the first container does not wait for that.
+      // The reader's code is loaded once it has replied, so that the first container does not wait for that.
       await reader.readMap()
-      // After what inherits the priority has been started.
+      // Threads inherit the priority, so it is raised after they have been started.
       raisePriority()
       const mapping = createContainerHandler({
         kubeletDir: directory,
@@ -103,7 +103,7 @@ async function serve(
     }
     const warn = (message: string) => logEvent('warn', 'end', { message })
     orWarn({ warn }, 'cannot unmount the staging directory of clones', () => removeEmptyStaging({ ...store, warn }))
-    // Nobody is to miss one that was ended on purpose.
+    // Doctor reports a recorded plugin that does not run. This one ends on request, so its record is removed.
     pluginRecord.remove(store, undefined)
     logEvent('info', 'end')
     return OK

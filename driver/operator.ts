@@ -12,7 +12,7 @@ import { watchNode } from './watch.ts'
 const DEFAULT_COLUMNS = 80
 const DEFAULT_ROWS = 24
 
-/** Runs a verb that a person gives by hand on this node. @returns the exit status */
+/** Runs an operator's verb on this node. @returns the exit status */
 export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const { isSea } = process.getBuiltinModule('node:sea')
   return operate({
@@ -30,7 +30,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     isTerminal: isatty,
     columns: (stream) => {
       if (!isatty(stream)) return undefined
-      // A terminal that does not know its size says 0.
+      // A terminal of unknown size reports 0 columns.
       return (stream === 1 ? process.stdout : process.stderr).columns || DEFAULT_COLUMNS
     },
     rows: (stream) =>
@@ -39,7 +39,7 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     readConfig: (file) => readConfig(env, file),
     onInterrupt,
     watch: watchNode,
-    serveHealth: async (where, told) => (await import('./health-server.ts')).serveHealth(where, told),
+    serveHealth: async (endpoint, sources) => (await import('./health-server.ts')).serveHealth(endpoint, sources),
     metrics: async (session) => (await import('./metrics.ts')).formatMetrics(session),
     exposeMetrics: async (session, output) => (await import('./metrics.ts')).exposeMetrics(session, output),
     runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),

@@ -3,12 +3,12 @@ import { constants, setPriority } from 'node:os'
 /** Nice values are per thread on Linux, and threads and processes inherit them (setpriority(2)). */
 const ANSWERING_PRIORITY = constants.priority.PRIORITY_HIGH
 
-/** Has the thread that answers the runtime run before others when the node has no processor to spare. */
+/** Lets the thread that answers the runtime run before others while the node's processors are busy. */
 export function raisePriority(): void {
   trySetPriority(ANSWERING_PRIORITY)
 }
 
-/** Gives a worker less than it has inherited from the thread that answers: a container waits for its few milliseconds too. */
+/** Gives a worker a lower priority than the answering thread, but above normal: container creation waits for the worker too. */
 export function yieldToPlugin(): void {
   trySetPriority(constants.priority.PRIORITY_ABOVE_NORMAL)
 }
@@ -17,6 +17,6 @@ function trySetPriority(priority: number): void {
   try {
     setPriority(0, priority)
   } catch {
-    // Without CAP_SYS_NICE all have the same.
+    // Raising a priority needs CAP_SYS_NICE; all threads then keep the same one.
   }
 }

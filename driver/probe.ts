@@ -3,9 +3,9 @@ import { writeAll } from './streams.ts'
 
 const STDERR = 2
 
-/** Ends a probe in words, as kubelet's event shows them. @param why it fails; undefined: it does not @returns the exit status */
-export function reportProbe(why: string | undefined): number {
-  if (why === undefined) return OK
-  writeAll(`${why}\n`, STDERR)
+/** Prints why a probe failed; kubelet shows the text in an event. @param reason undefined: success @returns the exit status */
+export function reportProbe(reason: string | undefined): number {
+  if (reason === undefined) return OK
+  writeAll(`${reason}\n`, STDERR)
   return FAILED
 }

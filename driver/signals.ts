@@ -1,17 +1,17 @@
 const END_SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
-/** Aborted by SIGINT or SIGTERM, for what ends by itself then. */
+/** Returns a signal that SIGINT or SIGTERM aborts, for a server that then ends by itself. */
 export function createEndSignal(): AbortSignal {
-  const ending = new AbortController()
-  for (const signal of END_SIGNALS) process.on(signal, () => ending.abort())
-  return ending.signal
+  const controller = new AbortController()
+  for (const signal of END_SIGNALS) process.on(signal, () => controller.abort())
+  return controller.signal
 }
 
-/** Lets something be said before a signal ends the process, at once, as ever; until it is disposed of. */
-export function onInterrupt(say: () => void): Disposable {
+/** Calls `report` before SIGINT or SIGTERM ends the process, until it is disposed of. */
+export function onInterrupt(report: () => void): Disposable {
   const listeners = END_SIGNALS.map((signal) => {
     const listener = () => {
-      say()
+      report()
       process.off(signal, listener)
       process.kill(process.pid, signal)
     }

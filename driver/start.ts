@@ -1,14 +1,14 @@
 import { getRawAsset } from 'node:sea'
 import { Script } from 'node:vm'
 
-// What the executable runs first. Node's own cache of it would have no function that is not called while it is evaluated.
+// The executable's first script. Node's own code cache would lack every function that is not called during evaluation.
 
 const loadedScripts = new Map<string, { exports: unknown }>()
 
-/** Runs, once, a script that the executable carries, with the code that was compiled of it when it was built. */
+/** Runs a script of the executable once, with the code that was compiled from it at build time. */
 function runScript(name: string): unknown {
-  const before = loadedScripts.get(name)
-  if (before) return before.exports
+  const cached = loadedScripts.get(name)
+  if (cached) return cached.exports
   const text = Buffer.from(getRawAsset(name)).toString('latin1')
   const cachedData = Buffer.from(getRawAsset(`${name}.cache`))
   const module = { exports: {} }

@@ -6,26 +6,27 @@ import { messageOf, Refusal } from '../src/refusal/refusal.ts'
 const STDOUT = 1
 const STDERR = 2
 
-/** Kubelet reads stderr as part of the answer: whatever the runtime may say there (a warning, a fatal error) goes nowhere. */
+/** Discards stderr, because kubelet reads it as part of the reply and Node may write warnings or fatal errors to it. */
 export function closeStderr(): void {
   try {
     closeSync(STDERR)
-    // The lowest free descriptor is taken: this is the new stderr.
+    // open(2) returns the lowest free descriptor, which is now stderr's.
     openSync('/dev/null', 'w')
   } catch {
-    // Closed already, or no /dev/null: nothing can be written there either way.
+    // stderr is closed already, or /dev/null is missing. Either way nothing can be written to it.
   }
 }
 
-/** Writes all of it, whatever stdout is: a pipe may be full for a moment, or gone for good. @returns false for the latter */
+/** Writes the whole text, and retries while a pipe is full. @returns false if the stream cannot be written */
 export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
   return writeUntilError(text, to) === undefined
 }
 
 /**
- * The same for a person's answer: what was not written must not look like an answer. On stderr there is nobody to tell.
- * @returns false: nobody reads any more
- * @throws {Refusal} where stdout cannot be written, as on a full disk
+ * Writes an operator's result like `writeAll`. A truncated result must not look like a complete one, so an error of stdout
+ * is thrown. An error of stderr is not, because it could not be printed.
+ * @returns false if the reader has closed the stream
+ * @throws {Refusal} if stdout cannot be written, as on a full disk
  */
 export function print(text: string, to: 1 | 2 = STDOUT): boolean {
   const error = writeUntilError(text, to)
@@ -35,7 +36,7 @@ export function print(text: string, to: 1 | 2 = STDOUT): boolean {
   return error === undefined
 }
 
-/** @returns why not all of it was written */
+/** @returns the error that ended the writing; undefined if the whole text was written */
 function writeUntilError(text: string, to: 1 | 2): NodeJS.ErrnoException | undefined {
   let rest = Buffer.from(text)
   while (rest.length > 0) {
@@ -50,8 +51,8 @@ function writeUntilError(text: string, to: 1 | 2): NodeJS.ErrnoException | undef
 }
 
 /**
- * Writes all of it to stdout, and gives way to other events meanwhile: whoever reads may be slow.
- * @throws write(2)'s error: EPIPE where nobody reads any more, ENOSPC where stdout is a file on a full disk
+ * Writes all bytes to stdout without blocking the thread, because the reader may be slow.
+ * @throws write(2)'s error: EPIPE if the reader has closed the pipe, ENOSPC if stdout is a file on a full disk
  */
 export async function writeBytes(bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length; ) {

@@ -10,8 +10,8 @@ const REPORT_INTERVAL_MS = 500
 type SupervisedReporting = Required<Pick<Session, 'isAlive' | 'limitSilence'>> & Pick<Session, 'givenUp'>
 
 /**
- * Reports to the loader's process, which kills this one if nothing is reported for too long: see driver/loader/supervise.c.
- * @param value of the variable that the loader sets
+ * Reports to the loader's process, which kills this one after too long without a report: see driver/loader/supervise.c.
+ * @param value the value of the variable that the loader sets
  */
 export function reportToLoader(value: string, config: NodeConfig): SupervisedReporting {
   markSupervised()
@@ -27,8 +27,8 @@ export function reportToLoader(value: string, config: NodeConfig): SupervisedRep
 }
 
 /**
- * Reports repeatedly from now on.
- * @returns the same for work during which timers have no turn: it may be called at any rate
+ * Calls `report` at a fixed interval from now on.
+ * @returns the same call, rate-limited, for synchronous work during which no timer fires
  */
 export function startReporting(report: () => void): () => void {
   let last = performance.now()

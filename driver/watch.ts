@@ -10,7 +10,7 @@ import { startThread } from './thread.ts'
 
 const FALLBACK_NOTE = 'until then some changes are only found every five minutes'
 
-/** Heals after every change on this node until SIGTERM or SIGINT, at most a second longer. */
+/** Heals after every change on this node, until at most a second after SIGTERM or SIGINT. */
 export const watchNode: WatchNode = async (heal, { warn, failed }) => {
   const signal = createEndSignal()
   keepHeapSmall()
@@ -48,11 +48,11 @@ function formatWatchRemedy(error: Error): string {
   return message.startsWith('EMFILE') ? 'raise the sysctl fs.inotify.max_user_instances; ' : ''
 }
 
-/** Resolves when no change is missed any more. @returns what ends it */
+/** Watches the mount table in a thread. Resolves once no change can be missed. @returns a function that ends the thread */
 async function watchMounts(changed: () => void, failed: (error: Error) => void): Promise<() => void> {
   const stop = makeStop()
   const thread = startThread('mount-watch', stop.handle)
-  // The end of the process waits for its threads, and this one is in a system call.
+  // A process waits for its threads at exit, and this thread is blocked in a system call.
   process.once('exit', stop.now)
   thread.once('error', failed)
   thread.on('message', changed)

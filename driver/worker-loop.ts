@@ -3,30 +3,30 @@ import type { Session } from '../src/store/session.ts'
 import type { WorkerReport } from '../src/worker-pool/workers.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
-/** What a worker reports to the server during a job: see Session. */
+/** Reports of a worker to its server during a task: see Session. */
 export type TaskReporting = Required<Pick<Session, 'isAlive' | 'limitSilence'>>
 
 /**
- * Does the jobs that a server writes to stdin, one after the other, until that ends.
+ * Runs the tasks that a server writes to stdin, one after the other, until stdin ends.
  * @param work must not throw
- * @param died what is answered of a job at which this process fails
+ * @param died creates the outcome of a task that ends this process with an uncaught exception
  */
 export async function runWorkerLoop<Job, Outcome, Progress = never>(
   work: (job: Job, progress: (progress: Progress) => void, report: TaskReporting) => Promise<Outcome>,
   died: (error: unknown) => Outcome,
 ): Promise<void> {
-  /** A server that is gone hears nothing: the job goes on. */
-  const say = (said: WorkerReport<Outcome, Progress>) => void writeAll(`${JSON.stringify(said)}\n`)
+  /** Ignores a closed pipe: the task continues after its server has ended. */
+  const send = (report: WorkerReport<Outcome, Progress>) => void writeAll(`${JSON.stringify(report)}\n`)
   closeStderr()
   process.on('uncaughtException', (error) => {
-    say({ outcome: died(error) })
+    send({ outcome: died(error) })
     process.exit(1)
   })
   const report: TaskReporting = {
-    isAlive: () => say({}),
-    limitSilence: (patienceMs) => say({ patienceMs: patienceMs ?? null }),
+    isAlive: () => send({}),
+    limitSilence: (patienceMs) => send({ patienceMs: patienceMs ?? null }),
   }
   for await (const line of linesOf(process.stdin)) {
-    say({ outcome: await work(JSON.parse(line), (progress) => say({ progress }), report) })
+    send({ outcome: await work(JSON.parse(line), (progress) => send({ progress }), report) })
   }
 }

@@ -5,15 +5,15 @@ import { argumentsFor, SELF } from '../src/host/linux/self.ts'
 import type { StartWorker, WorkerReport } from '../src/worker-pool/workers.ts'
 
 /**
- * Starts workers as processes of their own, which live on when this one is ended.
- * @param entry how the executable is called as such a worker
+ * Starts workers as processes of their own, which continue after this process has ended.
+ * @param entry the executable's first argument for such a worker
  */
 export function startWorkers<Job, Outcome, Progress = never>(
   entry: string,
   { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
 ): StartWorker<Job, Outcome, Progress> {
   const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
-  return ({ onReport: said, onExit: ended }) => {
+  return ({ onReport, onExit }) => {
     const child = execa(SELF, argumentsFor(entry), {
       ...CHILD_OPTIONS,
       env,
@@ -22,20 +22,20 @@ export function startWorkers<Job, Outcome, Progress = never>(
       stderr: 'ignore',
     })
     const exited = endingOf(child.nodeChildProcess)
-    // Of one that has ended, its end tells.
+    // A write to a worker that has ended fails; its exit is reported instead.
     child.stdin.on('error', () => {})
     void readReports()
 
     async function readReports(): Promise<void> {
       try {
-        for await (const line of linesOf(child.stdout)) said(JSON.parse(line) as WorkerReport<Outcome, Progress>)
+        for await (const line of linesOf(child.stdout)) onReport(JSON.parse(line) as WorkerReport<Outcome, Progress>)
       } catch {
-        // It said what no worker says, or its pipe broke.
+        // The line is no valid report, or the pipe broke.
         child.kill('SIGKILL')
       }
-      if (child.pid === undefined) return ended(`could not be started (${(await child).code ?? 'no reason is known'})`)
+      if (child.pid === undefined) return onExit(`could not be started (${(await child).code ?? 'no reason is known'})`)
       const { code, signal } = await exited
-      ended(signal === null ? `ended with exit status ${code}` : `was ended by ${signal}`)
+      onExit(signal === null ? `ended with exit status ${code}` : `was ended by ${signal}`)
     }
 
     return {

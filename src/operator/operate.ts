@@ -71,7 +71,7 @@ async function runCommand(world: OperatorContext, command: Command, isJson: bool
   }
   switch (command.verb) {
     case 'help': {
-      if (command.isFirstLook) return say(formatIntroduction(version, await summarizeMounts(world)), {})
+      if (command.isIntroduction) return say(formatIntroduction(version, await summarizeMounts(world)), {})
       const text = command.isManual
         ? formatManualPage(version)
         : formatHelp(command.topic, isJson ? undefined : world.columns(STDOUT))
@@ -152,7 +152,7 @@ async function runNodeCommand(world: OperatorContext, command: NodeCommand, isJs
     const { serveHealth, metrics } = world
     // A watch goes on repairing where nobody can be told of it.
     const tellWatched = (found: Document) => void succeeds(() => tell(found))
-    await keepHealing(session, command, { fs, watch, configNow, tell: tellWatched, serveHealth, metrics })
+    await keepHealing(session, command, { fs, watch, configNow, report: tellWatched, serveHealth, metrics })
     return OK
   }
   if (command.verb === 'status' && command.metrics) {

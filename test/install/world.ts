@@ -142,7 +142,7 @@ export async function runHere(argv: string[], admin = linuxAdministration) {
   const job = {
     admin,
     executable: undefined,
-    tell(step: string, text: string) {
+    report(step: string, text: string) {
       said.stdout += `${step.padEnd(11)} ${text}\n`
     },
     warn(text: string) {

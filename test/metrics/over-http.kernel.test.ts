@@ -46,7 +46,7 @@ it('concurrent scrapes, and those shortly after, share one status of the node', 
     await setTimeout(200)
     return `look ${looks}\n`
   }
-  const { ask } = await served(text, { fresh: 300 })
+  const { ask } = await served(text, { freshMs: 300 })
   const first = await Promise.all(Array.from({ length: 20 }, () => ask('/metrics')))
   expect(new Set(first.map(String))).toEqual(new Set(['200,look 1\n']))
   expect(await ask('/metrics')).toEqual([200, 'look 1\n'])
@@ -60,7 +60,7 @@ it('a slow status fails every waiting scrape, delays no probe, and its result se
     looks++
     return look.promise
   }
-  const { ask } = await served(text, { scrape: 500 })
+  const { ask } = await served(text, { scrapeMs: 500 })
   const scrapes = [ask('/metrics'), ask('/metrics')]
   expect(await ask('/healthz')).toEqual([200, 'ok\n'])
   const late = [
@@ -80,14 +80,14 @@ it('a failed status is reported to every waiting scrape, and the next scrape sta
     if (++looks === 1) throw new Error('the records cannot be read')
     return 'all of it\n'
   }
-  const { ask } = await served(text, { fresh: 200 })
+  const { ask } = await served(text, { freshMs: 200 })
   const failed = [500, 'the records cannot be read\n']
   expect(await Promise.all([ask('/metrics'), ask('/metrics')])).toEqual([failed, failed])
   await expect.poll(() => ask('/metrics')).toEqual([200, 'all of it\n'])
 })
 
 it('a client that sends slowly delays no other client', async () => {
-  const { open, ask } = await served(async () => 'all of it\n', { request: 1000, connection: 600_000 })
+  const { open, ask } = await served(async () => 'all of it\n', { requestMs: 1000, connectionMs: 600_000 })
   const slow = await open()
   slow.write('GET /metrics HTTP/1.1\r\nHost: node\r\nX-Slow: ')
   const closed = once(slow.resume(), 'close')
@@ -102,7 +102,7 @@ it.each([
   ['reads slowly', 1000],
 ])('a client that %s is disconnected, and delays no other client', async (_, bytes) => {
   const size = 32 * 2 ** 20
-  const { open, ask } = await served(async () => 'x'.repeat(size), { connection: 3000 })
+  const { open, ask } = await served(async () => 'x'.repeat(size), { connectionMs: 3000 })
   const slow = await open()
   slow.write('GET /metrics HTTP/1.1\r\nHost: node\r\n\r\n')
   let read = 0
@@ -123,7 +123,7 @@ it.each([
 
 it('a client that uses up all connections loses the oldest of them, and no other client does', async () => {
   const look = Promise.withResolvers<string>()
-  const { open, ask } = await served(() => look.promise, { connections: 10, request: 60_000 })
+  const { open, ask } = await served(() => look.promise, { connections: 10, requestMs: 60_000 })
   const scrape = ask('/metrics', '127.0.0.3')
   const held: Socket[] = []
   for (let socket = 0; socket < 30; socket++) held.push((await open('127.0.0.2')).resume())

@@ -13,16 +13,16 @@ import { extractLastWalk, type LastWalk } from './last-walk.ts'
 import { type Difference, isSkippedByKubelet, type KubeletCounts, surveyVolume } from './survey.ts'
 import { announceInodeCount, openReadableJournal, readRunningWalk } from './volume.ts'
 
-/** What a directory is to be given. */
+/** Group, access and policy to apply to a directory. */
 export interface ApplyGroupCommand<Verb> {
   verb: Verb
   directory: string
   order: ByHandOrder
-  /** Although it is a directory of the system. */
+  /** Also applies to a directory of the system. */
   isSure?: boolean
 }
 
-/** What was asked. Modes in documents are decimal numbers of permission bits. */
+/** The request, as documents repeat it. Modes in documents are decimal numbers of permission bits. */
 interface ApplyGroupDocument<Verb> {
   verb: Verb
   directory: string
@@ -39,7 +39,7 @@ export interface ApplyDocument extends ApplyGroupDocument<'apply'> {
   report: WalkReport
 }
 
-/** Gives a directory to a group, as a pod's mount does. */
+/** Applies a group to a directory, as a pod's mount does. */
 export async function apply(session: Session, command: ApplyGroupCommand<'apply'>): Promise<ApplyDocument> {
   const { verb, directory, order } = command
   const { inodes } = session.host
@@ -52,35 +52,35 @@ export async function apply(session: Session, command: ApplyGroupCommand<'apply'
     await announceInodeCount(session, opened)
   const report = await applyByHand(session, opened, order)
   const { group, access: groupAccess, policy } = order
-  const asked = { verb, directory, volume: opened.volume, group, groupAccess, policy }
-  return { ...asked, walked: report !== undefined, report: report ?? createReport() }
+  const request = { verb, directory, volume: opened.volume, group, groupAccess, policy }
+  return { ...request, walked: report !== undefined, report: report ?? createReport() }
 }
 
 export interface PlanDocument extends ApplyGroupDocument<'plan'> {
-  /** Whether `apply` would walk; where it would not, all counts of `report` are 0. */
+  /** True if `apply` would walk. Otherwise all counts of `report` are 0. */
   walks: boolean
-  /** Why `apply` would be refused now. */
+  /** The refusal that `apply` would get now. */
   refusal: string | null
-  /** A walk or a restore of the volume is under way: what is counted changes meanwhile. */
+  /** A walk or a restore of the volume is running, so the counts change meanwhile. */
   busy: boolean
-  /** How far that is, when it takes more than a second. */
+  /** Progress of that walk, once it has run for a second. */
   underWay: { visited: number; changed: number } | null
-  /** What is on record of the last walk. */
+  /** The recorded state of the last walk. */
   recorded: LastWalk | null
   /** `changed` counts what `apply` would change. */
   report: WalkReport
   /** Inodes that would gain permission bits. */
   widened: number
   kubelet: { walks: boolean } & KubeletCounts
-  /** Mounts inside of the directory: no walk enters them, and a pod does not see them unless it asks; null: none. */
+  /** Mounts inside the directory; null: none. No walk enters them, and a pod sees them only on request. */
   submounts: HiddenMounts | null
   /** The first inodes that would be changed. */
   differences: Difference[]
 }
 
 /**
- * Says what `apply` would do, and what kubelet would. The tree is looked at through a read-only mount of its own, no
- * lock is held and nothing of the volume or its records is changed.
+ * Reports what `apply` would do, and what kubelet would. The tree is inspected through a private read-only mount. No lock
+ * is taken, and neither the volume nor its records are changed.
  */
 export async function plan(session: Session, command: ApplyGroupCommand<'plan'>): Promise<PlanDocument> {
   const { verb, directory, order } = command

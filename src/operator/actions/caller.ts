@@ -1,10 +1,10 @@
-/** The process that a person has started, for a verb that does more than to tell a document. */
+/** The process that an operator has started, for a verb that writes more than a document. */
 export interface Caller {
-  /** modekeep's. */
+  /** modekeep's version. */
   version: string
-  /** Whether stdout is one. */
+  /** True if stdout is a terminal. */
   isTerminal: boolean
-  /** To stdout, all of it. @throws where it cannot be written, or nobody reads any more */
+  /** Writes all bytes to stdout. @throws if stdout cannot be written or its reader has closed it */
   write(bytes: Uint8Array): Promise<void>
   /** Aborted by Ctrl-C and SIGTERM, before they end the process. */
   interrupted: AbortSignal

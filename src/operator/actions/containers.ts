@@ -2,47 +2,47 @@ import { type ContainerRecord, containersSeen, listContainers, mayRun } from '..
 import type { Store } from '../../store/places.ts'
 import { runningPlugin, whyNotAsked } from '../../store/plugin-record.ts'
 
-/** A volume of a container that asked for a group. */
+/** A volume of a container whose pod requested a group. */
 export interface ContainerStatus {
-  /** The runtime's name of the container, and the pod's. */
+  /** The runtime's id of the container; `name` is the pod's name for it. */
   container: string
   name: string
-  /** Namespace and name. */
+  /** NAMESPACE/NAME of the pod. */
   pod: string
-  /** Kubelet's name of it, or the path of a hostPath. */
+  /** Kubelet's name of the volume, or the path of a hostPath. */
   volume: string
-  /** Where it is in the container, and what is there without modekeep. */
+  /** The mount point in the container; `source` is the path that would be mounted there without modekeep. */
   destination: string
   source: string
-  /** The group of its root, where it was looked at, and the one that the container sees in its place. */
+  /** The group of the volume's root, if it was inspected; `group` is the one that the container sees instead. */
   onDisk: number | null
   group: number | null
-  /** Whether its processes are in that group; null: the runtime does not tell. */
+  /** True if the container's processes are in that group; null: the runtime does not report it. */
   isMember: boolean | null
   /**
-   * `created`: it has not started yet, as far as the runtime told; `without`: the container does without the group;
-   * `unreadable`: nothing but its name is known, as its record cannot be read.
+   * `created`: the runtime has not reported a start yet. `without`: the container runs without the group.
+   * `unreadable`: the record cannot be read, so only the container's id is known.
    */
   state: 'created' | 'mapped' | 'without' | 'unreadable'
-  /** Why it does without, or what is to become of the record; '' otherwise. */
+  /** Reason for `without`, or the remedy for an unreadable record; '' otherwise. */
   reason: string
-  /** ISO 8601: when it was created; null where that is not known. */
+  /** Creation time in ISO 8601; null if unknown. */
   since: string | null
 }
 
-/** A container that runs without the group it asked for, or of which nobody can tell. */
+/** A container that runs without the requested group, or whose record cannot be read. */
 export interface ContainerFinding
   extends Pick<ContainerStatus, 'container' | 'name' | 'pod' | 'volume' | 'group' | 'reason'> {
   state: 'without' | 'unreadable'
-  /** A container that runs gets no other mounts: only a new one does. */
+  /** Mounts of a running container cannot be changed. Only a new container gets others. */
   action: 'none'
-  /** What a person can do. */
+  /** Remedy for the operator. */
   remedy: string
 }
 
-/** What no heal can repair of the containers that may run. */
+/** Finds the problems of running containers that heal cannot repair. */
 export function findContainerProblems(store: Store): ContainerFinding[] {
-  const away = whyNotAsked(runningPlugin(store))
+  const notAsked = whyNotAsked(runningPlugin(store))
   const isThere = containersSeen(store)
   return listContainers(store).flatMap(({ container, record, problem }): ContainerFinding[] => {
     if (problem !== undefined) {
@@ -53,18 +53,18 @@ export function findContainerProblems(store: Store): ContainerFinding[] {
     if (record === undefined || !mayRun(store, record)) return []
     return toContainerStatuses(record).flatMap(({ name, pod, volume, group, state, reason }): ContainerFinding[] => {
       if (state !== 'without') return []
-      const remedy = formatContainerRemedy(record.pod, away)
+      const remedy = formatContainerRemedy(record.pod, notAsked)
       return [{ container, name, pod, volume, group, reason, state, action: 'none', remedy }]
     })
   })
 }
 
-function formatContainerRemedy({ namespace, name }: ContainerRecord['pod'], away: string | undefined): string {
-  const anew = `kubectl delete pod ${name} --namespace ${namespace}, so that its containers are created anew`
-  return away === undefined ? anew : `${away}; then ${anew}`
+function formatContainerRemedy({ namespace, name }: ContainerRecord['pod'], notAsked: string | undefined): string {
+  const recreate = `kubectl delete pod ${name} --namespace ${namespace}, so that its containers are created anew`
+  return notAsked === undefined ? recreate : `${notAsked}; then ${recreate}`
 }
 
-/** Every volume that the container runtime's plugin was asked for, of containers that may still be there. */
+/** Lists the volumes for which containers requested a group, except those of containers that are certainly gone. */
 export function readContainerStatuses(store: Store): ContainerStatus[] {
   const isThere = containersSeen(store)
   return listContainers(store).flatMap(({ container, record, problem }) => {

@@ -8,7 +8,7 @@ import { listVolumes } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
 import { resolveVolumeName } from './target.ts'
 
-/** @property forget a volume to be given up, or the beginning of its name */
+/** @property forget a volume whose record is removed, or the beginning of its name */
 export interface GcCommand {
   verb: 'gc'
   isDry: boolean
@@ -21,7 +21,7 @@ export interface GcDocument {
   items: GarbageItem[]
 }
 
-/** Removes what is not needed any more from the state directory, or says what it would remove. */
+/** Removes unneeded records from the state directory, or reports what it would remove. */
 export async function gc(session: Session, { isDry, forget: word }: GcCommand): Promise<GcDocument> {
   const forget = word === undefined ? undefined : resolveVolumeName(session, word, listVolumes(session))
   if (word !== undefined && forget === undefined) {
@@ -35,7 +35,7 @@ export async function gc(session: Session, { isDry, forget: word }: GcCommand): 
   return { verb: 'gc', isDry, items }
 }
 
-/** What the plugin of the container runtime has left: it does the same whenever it connects. */
+/** Removes clones and records of containers that are gone. The runtime's plugin does the same whenever it connects. */
 function collectContainerGarbage(session: Session, isDry: boolean): GarbageItem[] {
   const reason = 'its pod is gone, or it has long had time to start'
   const removed = reconcileContainers(session, undefined, isDry)

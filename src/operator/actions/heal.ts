@@ -18,13 +18,13 @@ import { stagedProcesses } from '../../volume/kind/staged.ts'
 import { type ContainerFinding, findContainerProblems } from './containers.ts'
 import type { HealthEndpoint, ServeHealth } from './health.ts'
 
-/** Milliseconds. A daemon may have died before it was known: until its last thread ends its mount looks healthy. */
+/** A daemon may have crashed before it was watched. Until its last thread ends, its mount appears healthy. */
 const SETTLING_MS = 3000
 
-/** Milliseconds, that a watch waits for one repair before it looks at other mounts again. */
+/** Longest time that a watch waits for one repair before it checks other mounts again. */
 const REPAIR_PATIENCE_MS = 1000
 
-/** @property kubelet where kubelet keeps its pods, if its own subPath mounts are to be repaired too */
+/** @property kubelet kubelet's directory, if its own subPath mounts are repaired too */
 export interface HealCommand {
   verb: 'heal'
   isDry: boolean
@@ -38,13 +38,13 @@ export interface HealDocument {
   isDry: boolean
   /** modekeep's own mounts. */
   mounts: Finding[]
-  /** Kubelet's binds for containers: of modekeep's own volumes, and of others where requested. */
+  /** Kubelet's subPath mounts for containers: those of modekeep's volumes, and others on request. */
   subPaths: SubPathFinding[]
-  /** Those that run without the group they asked for: the runtime's plugin was away, or it was not possible. */
+  /** Containers that run without the requested group: the runtime's plugin did not run, or the group was refused. */
   containers: ContainerFinding[]
 }
 
-/** Repairs the mounts on this node, or says what it would do. */
+/** Repairs the mounts on this node, or reports what it would do. */
 export function healNode(session: Session, command: HealCommand): Promise<HealDocument> {
   return healOnce(session, command, new Kubelets())
 }
@@ -72,66 +72,66 @@ async function healOnce(
   return { verb: 'heal', isDry, mounts, subPaths, containers }
 }
 
-/** Calls a heal after every change on the node until it is told to end. */
+/** Calls `heal` after every change on the node, until a signal ends it. */
 export type WatchNode = (
   heal: Heal,
   told: Pick<WatchOptions, 'failed'> & { warn(message: string): void },
 ) => Promise<void>
 
 interface HealContext {
-  /** For the log. */
+  /** Writes the log. */
   fs: typeof NodeFs
   watch: WatchNode
-  /** The node's configuration as it is at each heal; throws while it is faulty. */
+  /** Reads the node's current configuration. @throws while it is faulty */
   configNow(): Promise<NodeConfig>
-  /** Prints what a heal found. */
-  tell(found: HealDocument): void
+  /** Prints the findings of a heal. */
+  report(found: HealDocument): void
   serveHealth: ServeHealth
-  /** In Prometheus' text format. */
+  /** Returns all metrics in Prometheus' text format. */
   metrics(session: Session): Promise<string>
 }
 
-/** `heal --watch`: heals after each change until it is told to end. What stays as it was is not told again. */
+/** Runs `heal --watch`: heals after each change until a signal ends it. Unchanged findings are reported once. */
 export async function keepHealing(
   session: Session,
-  order: HealCommand,
-  { fs, watch, configNow, tell, serveHealth, metrics }: HealContext,
+  command: HealCommand,
+  { fs, watch, configNow, report, serveHealth, metrics }: HealContext,
 ): Promise<void> {
   let { config } = session
-  // What each heal warns of is not written each time.
+  // A warning that each heal repeats is logged once.
   const last = { repeated: 0, told: 0 }
   const newLog = () => callLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line), last)
   const kubelets = new Kubelets()
-  let lastTold: string | undefined
+  let lastReported: string | undefined
   let lastFailure = ''
   let notReady: string | undefined = 'no heal has ended yet'
   let lastDone = Number.NEGATIVE_INFINITY
   const healNow: Heal = async () => {
     config = await configNow()
     const log = newLog()
-    const hearing = { ...session, config, note: log.note, warn: log.warn }
-    // One that ends while the others are looked at counts too.
+    const current = { ...session, config, note: log.note, warn: log.warn }
+    // A daemon that ends during the heal is included, so its mount is checked again.
     const daemons = () => stagedProcesses(session.host, config.stateDir).map(({ pid }) => pid)
     const before = daemons()
-    const document = await healOnce(hearing, order, kubelets)
+    const document = await healOnce(current, command, kubelets)
     const { mounts, subPaths, containers } = document
     const others = containers.map(({ pod, name, volume, state, reason }) => ({ pod, name, volume, state, reason }))
-    const news = normalizeForComparison([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
-    // The same may have to be repaired again and again: then it is told each time.
-    const hasDone = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
-    if (hasDone) lastDone = performance.now()
-    if (hasDone || (news !== lastTold && news !== NO_FINDINGS)) {
+    const findings = normalizeForComparison([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
+    // A repeated repair is reported each time, though its findings are equal.
+    const hasRepaired = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
+    if (hasRepaired) lastDone = performance.now()
+    if (hasRepaired || (findings !== lastReported && findings !== NO_FINDINGS)) {
       log.end('Success')
-      tell(document)
-    } else if (lastTold === undefined) tell(document)
+      report(document)
+    } else if (lastReported === undefined) report(document)
     lastFailure = ''
-    lastTold = news
+    lastReported = findings
     notReady = undefined
-    // A call that was at work may have seen what was before; what failed may work the next time.
+    // A running call may have read the earlier state, and a failed repair may succeed the next time.
     const isUndone = mounts.some(({ state, action }) => state === 'in progress' || action === 'failed')
-    const ofSubPaths = subPathVolumes(hearing, order.kubelet)
-    // Whoever looks at a server's directory may wait for it for ever.
-    const sources = sourceDirectories(hearing)
+    const ofSubPaths = subPathVolumes(current, command.kubelet)
+    // A lookup in a server's directory may block indefinitely, so only local directories are watched.
+    const sources = sourceDirectories(current)
     const watched = sources.filter(localPaths(session.host))
     return {
       watched: [...watched, ...ofSubPaths],
@@ -153,7 +153,7 @@ export async function keepHealing(
     if (failure !== lastFailure) newLog().end('Failure', error)
     lastFailure = failure
   }
-  const { listen } = order
+  const { listen } = command
   const scrape = listen?.hasMetrics ? () => metrics({ ...session, config, note: () => {}, warn: () => {} }) : undefined
   using _server = listen && (await serveHealth(listen, { notReady: () => notReady, metrics: scrape }))
   await watch(healNow, { warn: (message) => newLog().warn(message), failed })
@@ -161,7 +161,7 @@ export async function keepHealing(
 
 const NO_FINDINGS = '[[],[],[]]'
 
-/** Without times, process ids and the like: the same trouble is no news. */
-function normalizeForComparison(told: unknown): string {
-  return JSON.stringify(told).replaceAll(/\d+/g, '0')
+/** Formats findings without digits, so that a new time or process id does not count as a change. */
+function normalizeForComparison(findings: unknown): string {
+  return JSON.stringify(findings).replaceAll(/\d+/g, '0')
 }

@@ -1,22 +1,25 @@
-/** Where `heal --watch` answers. @property address undefined: every address of this network namespace */
+/** The address that `heal --watch` listens at. @property address undefined: every address of this network namespace */
 export interface HealthEndpoint {
   address: string | undefined
   port: number
-  /** Scrapes too, and not only probes. */
+  /** Serves scrapes in addition to probes. */
   hasMetrics: boolean
 }
 
 interface HealthSources {
-  /** Why mounts are not looked after now; undefined: they are. */
+  /** Returns why heals fail now; undefined: the last heal succeeded. */
   notReady(): string | undefined
-  /** In Prometheus' text format; undefined: not to be had here. */
+  /** Returns metrics in Prometheus' text format; undefined: no metrics are served. */
   metrics: (() => Promise<string>) | undefined
 }
 
-/** Answers over HTTP until it is disposed of. */
-export type ServeHealth = (where: Pick<HealthEndpoint, 'address' | 'port'>, told: HealthSources) => Promise<Disposable>
+/** Serves probes and scrapes over HTTP until it is disposed of. */
+export type ServeHealth = (
+  endpoint: Pick<HealthEndpoint, 'address' | 'port'>,
+  sources: HealthSources,
+) => Promise<Disposable>
 
-/** Reads `ADDRESS:PORT` or `:PORT`; an IPv6 address has brackets. Undefined: it is none of these. */
+/** Parses `ADDRESS:PORT` or `:PORT`; an IPv6 address has brackets. Returns undefined for any other text. */
 export function parseListenAddress(text: string): Pick<HealthEndpoint, 'address' | 'port'> | undefined {
   const [, address, digits] = /^(\[[0-9A-Fa-f:.]+\]|\d+(?:\.\d+){3})?:([1-9]\d{0,4})$/.exec(text) ?? []
   const isAddress = address === undefined || URL.canParse(`http://${address}`)

@@ -8,7 +8,7 @@ import type { Session } from '../../store/session.ts'
 import { kindOf } from '../../volume/index.ts'
 import { isInternalMount } from '../../volume/submounts.ts'
 
-/** Mounts inside of a directory that a pod does not see, or that a walk does not enter. */
+/** Mounts inside a directory that a pod does not see, or that a walk does not enter. */
 export interface HiddenMounts {
   count: number
   /** The first few mount points. */

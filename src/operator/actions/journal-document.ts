@@ -4,20 +4,20 @@ import { extractLastWalk, type LastWalk } from './last-walk.ts'
 export interface JournalDocument {
   verb: 'journal'
   action: 'export' | 'import'
-  /** '-': stdout. */
+  /** Path of the exported journal; '-' is stdout. */
   file: string
   volume: string
-  /** Where the volume was walked; of an import, where it is on this node. */
+  /** For an export, the directory where the volume was walked; for an import, its directory on this node. */
   source: string
   isDry: boolean
   outcome: 'exported' | 'imported' | 'already here' | 'would import'
-  /** With isDry: why it would be refused now. */
+  /** With isDry: the refusal that the import would get now. */
   refusal: string | null
-  /** What the volume's record says of the last walk; null: there is none that can be read. */
+  /** The recorded state of the last walk; null: no readable record. */
   recorded: LastWalk | null
-  /** A walk or a restore was under way when it was exported: what that did later is not in the file. */
+  /** A walk or a restore was running during the export. Its later changes are not in the file. */
   busy: boolean
-  /** Of the file. */
+  /** Size of the file. */
   bytes: number
 }
 
@@ -27,7 +27,7 @@ export function extractRecordedWalk({ record }: Pick<JournalHeader, 'record'>): 
 
 const YIELD_INTERVAL_BYTES = 4 << 20
 
-/** Gives way to other events, Ctrl-C among them, every few megabytes. */
+/** Returns a function that yields to other events, such as Ctrl-C, every few megabytes. */
 export function createPacer(): (bytes: number) => Promise<void> {
   let since = 0
   return async (bytes) => {

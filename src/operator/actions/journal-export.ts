@@ -14,7 +14,7 @@ import type { Caller } from './caller.ts'
 import { createPacer, extractRecordedWalk, type JournalDocument } from './journal-document.ts'
 import { resolveTarget, type TargetOperand } from './target.ts'
 
-/** @property file absolute, or '-' for stdout; isForced: what has that name is replaced */
+/** @property file an absolute path, or '-' for stdout. With `isForced` an existing file is replaced. */
 export interface ExportCommand {
   verb: 'journal'
   action: 'export'
@@ -23,14 +23,14 @@ export interface ExportCommand {
   isForced: boolean
 }
 
-/** What is on record of a volume at one moment. */
+/** A volume's record and journal, read at one moment. */
 interface VolumeSnapshot {
   record: VolumeRecord | undefined
   journal: JournalSnapshot
   busy: boolean
 }
 
-/** Writes it to a file that is there when all of it is, or to stdout. A walk may be under way. */
+/** Writes a volume's record and journal to stdout, or to a file that appears once complete. A walk may be running. */
 export async function exportJournal(
   session: Session,
   { target, file, isForced }: ExportCommand,
@@ -74,14 +74,14 @@ function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTe
     if (isTerminal) throw new Refusal('stdout is a terminal: name a file, as in --output FILE, or write to a pipe')
     return
   }
-  const there = host.files.stat(file)
-  if (there === undefined) return
-  if ((there.mode & FILE_TYPE) !== REGULAR)
+  const existing = host.files.stat(file)
+  if (existing === undefined) return
+  if ((existing.mode & FILE_TYPE) !== REGULAR)
     throw new Refusal(`${quoted(file)} is no regular file: name another, or write to stdout`)
   if (!isForced) throw new Refusal(`${quoted(file)} is there already: name another file, or replace it with --force`)
 }
 
-/** Of the names that a directory has as a volume, the one of which something is on record. */
+/** Returns the volume name that has a record, among the names that a directory may have as a volume. */
 async function findRecordedVolume(session: Session, directory: string): Promise<string> {
   const wanted = { ...A_DIRECTORY, what: 'directory' }
   const { handle } = await openNodeBy(pathLookups(session), session.host, directory, wanted)
@@ -95,20 +95,20 @@ async function findRecordedVolume(session: Session, directory: string): Promise<
 }
 
 function openVolumeSnapshot(session: Session, volume: string): VolumeSnapshot {
-  const look = () => {
+  const readBoth = () => {
     const record = volumeRecords.readUnlessDamaged(session, volume)
     if (record === undefined && volumeRecords.has(session, volume)) {
       session.warn(`the record of volume ${volume} is damaged: the journal is exported without it`)
     }
     return { record, journal: openJournalSnapshot(session, volume, record !== undefined) }
   }
-  const idle = readWhileIdle(session, volume, look)
+  const idle = readWhileIdle(session, volume, readBoth)
   const busy = idle === 'busy'
-  const { record, journal } = busy ? look() : idle
+  const { record, journal } = busy ? readBoth() : idle
   if (journal === undefined) {
     throw new Refusal(`nothing is recorded of volume ${volume}: "modekeep status" names those that are`)
   }
-  // A walk that began or ended between the two looks: half of one is walked again.
+  // A walk may have begun or ended between the two reads, so the record is exported as incomplete and walked again.
   return { record: record && busy ? { ...record, complete: false } : record, journal, busy }
 }
 
@@ -117,7 +117,7 @@ function throwStdoutError(error: unknown): never {
   throw code === undefined ? error : new FileError('write to', 'stdout', code, error as Error)
 }
 
-/** @returns how many bytes there were */
+/** @returns the number of bytes written */
 async function writePieces(
   { host }: Session,
   pieces: Iterable<Uint8Array>,

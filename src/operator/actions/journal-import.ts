@@ -14,18 +14,18 @@ import { isTextIdentity, type VolumeRecord, volumeRecords } from '../../store/vo
 import { A_DIRECTORY, openNodeBy } from '../../volume/kind/source-path.ts'
 import { createPacer, extractRecordedWalk, type JournalDocument } from './journal-document.ts'
 
-/** @property file and `at` absolute; at: where the volume is, where that is not where it was */
+/** @property file an absolute path @property at the volume's directory, absolute, if it is not the recorded one */
 export interface ImportCommand {
   verb: 'journal'
   action: 'import'
   file: string
   at: string | undefined
-  /** Others than root may have written the file. */
+  /** Accepts a file that users other than root can write. */
   isForced?: boolean
   isDry: boolean
 }
 
-/** Makes what another node has exported of a volume that is here the volume's record and journal, all or nothing. */
+/** Imports the record and journal that another node exported of a volume of this node, atomically. */
 export async function importJournal(
   session: Session,
   { file: path, at, isForced, isDry }: ImportCommand,
@@ -65,7 +65,7 @@ export async function importJournal(
   if (stage === undefined) {
     throw new Refusal(`another import of volume ${volume} is under way: call this again when that has ended`)
   }
-  // Only now there is a state directory, whose disk may be the volume's.
+  // The state directory exists only from here on, and its disk may be the volume's.
   const disk = toRecordedDisk(await identifyDiskAt(session, exported, source))
   await stage.write(header.record === null ? undefined : relocateRecord(header.record, source, disk), {
     rows: exported.rows(),
@@ -78,9 +78,9 @@ export async function importJournal(
 }
 
 /**
- * Where the volume is on this node.
- * @throws {Refusal} where it is not found: the records would be of inodes that are not here; where it is found on
- * another disk, and nobody has named the directory: a pod can make one whose content has the same name
+ * Returns the volume's directory on this node.
+ * @throws {Refusal} if the volume is not found, because the records would name inodes that do not exist here. Also if it
+ * is on another disk and no directory was named, because a pod can create a file system with the same identity
  */
 async function resolveVolumeDirectory(
   session: Session,
@@ -95,8 +95,8 @@ async function resolveVolumeDirectory(
 }
 
 /**
- * What the volume lies on here: what another node knows of its disk may be true there alone.
- * @throws {Refusal} where the directory is another volume, or does not respond
+ * Identifies the volume's disk on this node. The disk that another node recorded may have another name here.
+ * @throws {Refusal} if the directory is another volume, or does not respond
  */
 async function identifyDiskAt(
   session: Session,
@@ -133,12 +133,12 @@ async function findVolumeDirectory(session: Session, { header }: ExportedJournal
   )
 }
 
-/** The text is what somebody has written: no name of a share, and nothing that leads elsewhere. */
+/** Accepts only a normalized absolute path. The text comes from a file, and may be the name of a share or lead elsewhere. */
 function isPlainAbsolutePath(source: string): boolean {
   return source.startsWith('/') && !source.includes('\0') && normalize(source) === source
 }
 
-/** What is now where the volume was on the other node. */
+/** Describes what is now at the path that the volume had on the other node. */
 async function describeFormerPath(
   session: Session,
   record: VolumeRecord | null,
@@ -159,7 +159,7 @@ async function describeFormerPath(
   }
 }
 
-/** By its name alone a text is found, whatever directory shows it; links that led to another directory lead here no more. */
+/** Sets the record's directory. A text identity needs none. The recorded request is dropped, as its links are the other node's. */
 function relocateRecord(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
   const here = { ...record, disk }
   if (isTextIdentity(record.volume) || record.source === directory) return here
@@ -167,7 +167,7 @@ function relocateRecord(record: VolumeRecord, directory: string, disk: VolumeRec
   return { ...rest, source: directory }
 }
 
-/** What is on record of the volume on this node. */
+/** Compares the exported journal with this node's record of the volume. */
 function compareWithRecords(session: Session, exported: ExportedJournal): 'nothing' | 'same' | 'other' | 'busy' {
   const { volume } = exported.header
   return readWhileIdle(session, volume, () => {
@@ -188,9 +188,9 @@ function isSameExport(session: Session, { header, rows }: ExportedJournal): bool
   if (journal === undefined || one !== other) return false
   if (journal.acls !== header.acls || journal.batches !== header.batches) return false
   if (journal.unsettled.join() !== header.unsettled.join()) return false
-  const theirs = rows()
+  const exportedRows = rows()
   for (const { number, bytes } of journal.rows()) {
-    const { value } = theirs.next()
+    const { value } = exportedRows.next()
     if (value?.number !== number || Buffer.compare(value.bytes, bytes) !== 0) return false
   }
   return true

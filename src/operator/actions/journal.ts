@@ -6,7 +6,7 @@ import { type ImportCommand, importJournal } from './journal-import.ts'
 
 export type JournalCommand = ExportCommand | ImportCommand
 
-/** Writes what is on record of a volume to a file, or takes it from one. */
+/** Exports a volume's record and journal to a file, or imports them from one. */
 export function runJournal(session: Session, command: JournalCommand, caller: Caller): Promise<JournalDocument> {
   return command.action === 'export' ? exportJournal(session, command, caller) : importJournal(session, command)
 }

@@ -1,8 +1,8 @@
 import type { VolumeRecord } from '../../store/volume-record.ts'
 
-/** What the record of a volume says of the last walk, as documents show it. */
+/** The recorded state of a volume's last walk, as documents show it. */
 export type LastWalk = Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' | 'restorePending'> & {
-  /** How many inodes a restore after it left as their users had changed them; null: none has come to its end. */
+  /** Inodes that a later restore skipped because users had changed them; null: no restore was completed. */
   left: number | null
 }
 

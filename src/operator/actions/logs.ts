@@ -7,7 +7,7 @@ import { generations } from '../../log/log-file.ts'
 import { logReader } from '../../log/log-reader.ts'
 import { messageOf, Refusal } from '../../refusal/refusal.ts'
 
-/** @property last undefined: all lines @property age in milliseconds, of the oldest line; undefined: any */
+/** @property last number of lines; undefined: all @property age of the oldest line in milliseconds; undefined: any */
 export interface LogsCommand {
   verb: 'logs'
   isFollowing: boolean
@@ -21,9 +21,9 @@ export interface LogsCommand {
 const POLL_INTERVAL_MS = 250
 
 /**
- * Reads the node's log. With `isFollowing` it stays until the process is ended, or nobody reads any more.
- * @param show is given each line as it was written; false: nobody reads
- * @throws {Refusal} where there is no log, and it is not waited for
+ * Reads the node's log. With `isFollowing` it continues until the process ends or its reader closes the stream.
+ * @param show receives each line as it was written; returns false if the reader has closed the stream
+ * @throws {Refusal} if there is no log and `isFollowing` is false
  */
 export async function readLog(
   fs: typeof NodeFs,
@@ -38,7 +38,7 @@ export async function readLog(
   const isAbout = createPodFilter(pod)
   const reader = logReader(fs, file, 'show')
   const isYoung = createAgeFilter(age)
-  // Each line is asked whether it tells of the pod: it may tell of more.
+  // The pod filter comes first, because it learns the pod's directory from each line.
   const isWanted = (raw: string) => isAbout(raw) && isYoung(raw) && (!isFailed || hasFailed(raw))
   const readNewLines = () => reader.lines().filter(isWanted)
   let isRead = takeLast(readNewLines(), last).every(show)
@@ -48,7 +48,7 @@ export async function readLog(
   }
 }
 
-/** @throws {Refusal} where something else is in the log's place, which modekeep neither reads nor writes */
+/** @throws {Refusal} if the log's path is a link or not a regular file, which modekeep neither reads nor writes */
 function refuseForeignLog(fs: typeof NodeFs, file: string): void {
   try {
     openToRead(fs, file)[Symbol.dispose]()
@@ -58,41 +58,41 @@ function refuseForeignLog(fs: typeof NodeFs, file: string): void {
   }
 }
 
-/** The last so many, without holding more of them. */
+/** Returns the last lines, and buffers only somewhat more than those. */
 function takeLast(lines: IteratorObject<string>, last: number | undefined): Pick<IteratorObject<string>, 'every'> {
   if (last === undefined) return lines
-  const kept: string[] = []
+  const buffer: string[] = []
   for (const line of lines) {
-    kept.push(line)
-    if (kept.length > 2 * last + 1000) kept.splice(0, kept.length - last)
+    buffer.push(line)
+    if (buffer.length > 2 * last + 1000) buffer.splice(0, buffer.length - last)
   }
-  return last === 0 ? [].values() : kept.slice(-last).values()
+  return last === 0 ? [].values() : buffer.slice(-last).values()
 }
 
-/** Lines that say when they were written, and not before that. */
+/** Accepts lines with a time that is not older than `age`. */
 function createAgeFilter(age: number | undefined): (raw: string) => boolean {
   if (age === undefined) return () => true
   const from = Date.now() - age
   return (raw) => Date.parse(String(logEntry(raw)?.time)) >= from
 }
 
-/** What a call ends with that failed, or was refused. */
+/** True for the last line of a call that failed or was refused. */
 function hasFailed(raw: string): boolean {
   return logEntry(raw)?.outcome === 'Failure'
 }
 
-/** Lines about one pod: by its UID, which is in its paths, or by NAMESPACE/NAME, by which its UID is learned. */
+/** Accepts lines about one pod, given as UID or NAMESPACE/NAME. The UID is in its paths, and lines with both reveal it. */
 export function createPodFilter(pod: string | undefined): (raw: string) => boolean {
   if (pod === undefined) return () => true
   if (!pod.includes('/')) return (raw) => raw.includes(`/pods/${pod}/`)
-  const places = new Set<string>()
+  const podDirectories = new Set<string>()
   return (raw) => {
     if (raw.includes(JSON.stringify(pod))) {
       const entry = logEntry(raw)
-      const place = entry?.pod === pod ? /^.*\/pods\/[^/]+\//.exec(String(entry.directory))?.[0] : undefined
-      if (place) places.add(place)
+      const podDirectory = entry?.pod === pod ? /^.*\/pods\/[^/]+\//.exec(String(entry.directory))?.[0] : undefined
+      if (podDirectory) podDirectories.add(podDirectory)
       return true
     }
-    return [...places].some((place) => raw.includes(place))
+    return [...podDirectories].some((path) => raw.includes(path))
   }
 }

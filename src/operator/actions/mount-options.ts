@@ -4,13 +4,13 @@ import { formatRestrictions } from '../../mount-table/mount-restrictions.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 
-/** Those that protect the node or the volume; a lost `noatime` only costs time. */
+/** Options that protect the node or the volume. A missing `noatime` only costs time. */
 const PROTECTING: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow']
 
 /**
- * Finds the mount options that the containers of a recorded mount may not have. runc 1.2 and newer clears them, unless
- * "modekeep nri" gives them to the runtime, or the kernel locks them as the pod has a user namespace.
- * @param isGivenByPlugin "modekeep nri" runs, and the runtime has it
+ * Finds the mount options that the containers of a recorded mount may lack. runc 1.2 and newer clears them, unless
+ * "modekeep nri" passes them to the runtime, or the kernel locks them because the pod has a user namespace.
+ * @param isGivenByPlugin "modekeep nri" runs and is registered with the runtime
  */
 export function findUnenforcedOptions(
   { host }: Pick<Session, 'host'>,
@@ -18,7 +18,7 @@ export function findUnenforcedOptions(
   isGivenByPlugin: boolean,
 ): string[] {
   if (isGivenByPlugin || podDirectoryOf(directory) === undefined) return []
-  // Kubelet itself tells the runtime that a volume is read-only.
+  // Kubelet itself makes a read-only volume read-only in the runtime's request.
   const { set } = mountFlags(request.mountOptions, false)
   const isSetByKubelet = (option: string) => option === 'ro' && request.readOnly
   const options = formatRestrictions(set).filter((option) => PROTECTING.includes(option) && !isSetByKubelet(option))

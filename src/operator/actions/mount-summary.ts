@@ -10,7 +10,7 @@ interface SummaryContext {
   readConfig(): Promise<{ config: NodeConfig; faults: readonly string[] }>
 }
 
-/** What is mounted on this node, in a line for the overview. Whatever is wrong is for the commands to say. */
+/** Summarizes the mounts of this node in one line for the overview. Commands report the details of problems. */
 export async function summarizeMounts({ isRoot, host, isolatesWalks, readConfig }: SummaryContext): Promise<string> {
   if (!isRoot) return 'as root this says what is mounted on this node'
   const { config, faults } = await readConfig()

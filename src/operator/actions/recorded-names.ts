@@ -2,12 +2,12 @@ import { listMountRecords } from '../../store/mount-record.ts'
 import type { Store } from '../../store/places.ts'
 import { listRecordedVolumes } from './target.ts'
 
-/** What a shell may be offered. */
+/** Kinds of names that a shell can complete. */
 export type RecordedNameKind = 'namespaces' | 'pods' | 'mounts' | 'volumes'
 
 /**
- * The names that are on record, for a shell's completion: only records are read, no mount or volume is looked at. A name
- * with what a shell could take for its own is left out.
+ * Lists recorded names for a shell's completion. Only records are read; no mount or volume is inspected. A name with a
+ * character that a shell could interpret is omitted.
  */
 export function listRecordedNames(store: Store, kind: RecordedNameKind): string[] {
   return readRecordedNames(store, kind)

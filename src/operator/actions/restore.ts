@@ -26,36 +26,36 @@ export interface RestoreDocument {
   isDry: boolean
   isForced: boolean
   outcome: 'nothing recorded' | 'restored' | 'partly restored' | 'unfinished' | 'would restore'
-  /** What to do about what was not put back; null where that is nothing. */
+  /** Remedy for inodes that were not restored; null: none is needed. */
   next: string | null
-  /** With isDry: why it would be refused now. */
+  /** With isDry: the refusal that the restore would get now. */
   refusal: string | null
-  /** Why the records are of another disk than the one that is there; null where they are of it, as far as is known. */
+  /** How the present disk differs from the recorded one; null: no difference is known. */
   otherDisk: string | null
-  /** `changed` counts what was, or would be, put back, `alreadyRight` what was as recorded. */
+  /** `changed` counts inodes that were, or would be, restored; `alreadyRight` those that were as recorded. */
   report: WalkReport
-  /** With isDry: the first inodes that would be put back. */
+  /** With isDry: the first inodes that would be restored. */
   differences: Difference[]
 }
 
-/** Puts a directory, or a volume wherever it is, back to what it was; or says what that would be. */
+/** Restores a directory or a volume to its recorded state, or reports what a restore would change. */
 export async function restore(session: Session, command: RestoreCommand): Promise<RestoreDocument> {
   const { verb, target, isDry, isForced } = command
   const found = await resolveTarget(session, target)
   session.note(found)
-  const [directory, known] =
+  const [directory, recordedVolume] =
     'volume' in found ? [await findVolume(session, found.volume), found.volume] : [found.directory, undefined]
   const flags = isDry ? mountFlags(['noatime'], true) : mountFlags([], false)
-  const opened = await openByHand(session, directory, flags, known)
+  const opened = await openByHand(session, directory, flags, recordedVolume)
   const { inodes } = session.host
   const { volume, tree } = opened
   using _ = closing(inodes, tree)
   const about = { verb, directory, volume, isDry, isForced }
   if (!isDry) {
     await announceInodeCount(session, opened)
-    const done = await restoreByHand(session, opened, isForced)
-    const { outcome, report = createReport(), otherDisk: other = null } = done
-    const next = formatNextStep(session, done, volume, isForced)
+    const restored = await restoreByHand(session, opened, isForced)
+    const { outcome, report = createReport(), otherDisk: other = null } = restored
+    const next = formatNextStep(session, restored, volume, isForced)
     return { ...about, outcome, next, refusal: null, otherDisk: other, report, differences: [] }
   }
   const refusal = refusalOf(() => refuseRestore(session, opened, isForced)) ?? null
@@ -69,7 +69,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   return { ...about, outcome: 'would restore', next: null, refusal, otherDisk: other, report, differences }
 }
 
-/** What lets a recorded inode be restored that the kernel or the file system did not let modekeep change. */
+/** Remedies by the reason why the kernel or the file system did not let modekeep change a recorded inode. */
 const REMEDIES: Partial<Record<SkipReason, string>> = {
   'immutable or append-only': 'clear the attributes of what is immutable or append-only (chattr -ia)',
   'read-only': 'make writable what is read-only',
@@ -90,7 +90,7 @@ function formatNextStep(
   isForced: boolean,
 ): string | null {
   if (outcome === 'unfinished') return formatRemedies(report ?? {})
-  // Of a volume without a record that can be read nobody knew what it was: none was written.
+  // The volume's record was unreadable, so restoreByHand wrote none in which the skipped inodes could be counted.
   if (outcome === 'partly restored' && !volumeRecords.has(session, volume)) {
     return isForced ? null : 'with --force what its users changed is put back too'
   }

@@ -20,16 +20,16 @@ import { findVolumeMounts } from './volume-mounts.ts'
 
 export interface StatusCommand {
   verb: 'status'
-  /** They are wanted instead: on stdout, or in this file. */
+  /** Metrics are printed instead of the status, to stdout or to this file. */
   metrics: { output: string | undefined } | undefined
-  /** Undefined: all. */
+  /** Undefined: everything. */
   selection?: Selection | undefined
-  /** Undefined: the table. */
+  /** Output format; undefined: the table. */
   form?: 'json' | 'yaml' | 'wide' | 'name' | undefined
   isWatching?: boolean
 }
 
-/** Which mounts and volumes are told of: those to which all of it applies. */
+/** Selects the mounts and volumes to report: those that match both fields. */
 export interface Selection {
   namespace: string | undefined
   /** A mount directory; a pod: NAMESPACE/NAME, a name or a UID; or the beginning of a volume's name. */
@@ -40,80 +40,80 @@ export interface StatusDocument {
   verb: 'status'
   mounts: MountStatus[]
   volumes: VolumeStatus[]
-  /** Volumes of any driver that containers see with a group, or that asked for it and do without. */
+  /** Volumes of any driver for which containers requested a group, with or without success. */
   containers: ContainerStatus[]
-  /** Mount directories of running pods whose records are lost, and what that means. */
+  /** Mount directories of running pods whose records are lost, and the consequence. */
   unrecorded: { directory: string; reason: string }[]
-  /** Mount directories whose records are damaged, or of another version's format: no call removes those. */
+  /** Mount directories whose records are damaged or have another version's format. No call removes such records. */
   unreadable: { directory: string; fault: string }[]
 }
 
 /** A volume that modekeep keeps records of. */
 export interface VolumeStatus {
   volume: string
-  /** Where it was when it was walked; '' where its record cannot be read. */
+  /** The directory where the volume was walked; '' if its record cannot be read. */
   source: string
-  /** What a walk has made of it, null where that is not known. */
+  /** The group that the last walk applied; null if unknown. */
   group: number | null
   groupAccess: 'keep' | 'grant' | null
-  /** False: a walk or a restore of it was not finished, or passed over directories, or it was put back (`left`). */
+  /** False: a walk or a restore was not finished or skipped directories, or the volume was restored (`left`). */
   complete: boolean
-  /** So many inodes a restore left as their users had changed them; null: none has come to its end since the last walk. */
+  /** Inodes that a restore skipped because users had changed them; null: no restore was completed since the last walk. */
   left: number | null
-  /** Its last unmount, or `restore`, is to put it back. */
+  /** The volume's last unmount, or `restore`, will restore it. */
   restorePending: boolean
-  /** What others changed of it since, so that its group may not get in, and what to do; null where that is nothing. */
+  /** Later changes that may lock the group out, and the remedy; null: none. */
   changed: string | null
-  /** To how many inodes the last walk applied the group, and why it skipped others; null: it skipped none. */
+  /** Number of inodes with the group, and reasons for skipped ones; null: the last walk skipped none. */
   skipped: SkippedInodes | null
-  /** What it is if its records stand under a name that another kernel gives it; null where they do not. */
+  /** Notice if the records use the name that another kernel gives the volume; null: they do not. */
   name: string | null
-  /** Recorded mounts of it. */
+  /** Number of the volume's recorded mounts. */
   mounts: number
-  /** Why its record or its journal cannot be used, null where both can. */
+  /** Fault of the record or the journal; null: both can be used. */
   fault: string | null
   walk: WalkStatus | null
 }
 
 export interface MountStatus {
   directory: string
-  /** Its volume's identity, '' where it goes with the mount. */
+  /** The volume's identity; '' if the volume ends with the mount. */
   volume: string
-  /** Namespace and name, '' where kubelet told none. */
+  /** NAMESPACE/NAME of the pod; '' if kubelet passed none. */
   pod: string
-  /** With a subPath, where that lay when it was mounted; '' for a tmpfs. */
+  /** The mounted source, including a subPath as resolved at mount time; '' for a tmpfs. */
   source: string
   fsType: string
   readOnly: boolean
   /** The pod's fsGroup. */
   group: number | null
-  /** How it was given, and why so. */
+  /** How the group was applied; `why` is the reason. */
   ownership: 'none' | 'walk' | 'idmap' | 'option'
   why: string
-  /** ISO 8601. */
+  /** Mount time in ISO 8601. */
   since: string | null
-  /** What `heal` would find, and why. */
+  /** The state that `heal` would find, and the reason. */
   state: Finding['state']
   reason: string
-  /** What `heal` would do: `failed` where it cannot repair the mount; `reason` then names the remedy. */
+  /** The action that `heal` would take. `failed`: it cannot repair the mount, and `reason` names the remedy. */
   repair: Finding['action']
-  /** A walk or a restore of its volume that is under way. */
+  /** The running walk or restore of the volume. */
   walk: WalkStatus | null
-  /** Mount options that the pod's containers may not have: nothing gives them to the container runtime. */
+  /** Mount options that the pod's containers may lack, because nothing passes them to the container runtime. */
   unenforced: string[]
-  /** Mounts inside of its source that its pod does not see, also those that came later; null: there are none. */
+  /** Mounts inside the source that the pod does not see, including later ones; null: none. */
   hiddenSubmounts: HiddenMounts | null
-  /** The process that serves it, null where none does. Whether it answers is not asked. */
+  /** The process that serves the mount; null: the volume has no daemon. The daemon is never queried. */
   daemon: { pid: number | null; state: 'alive' | 'stopped' | 'dead' } | null
 }
 
-/** What modekeep has mounted on this node, and which volumes it has records of. Changes nothing. */
+/** Reports modekeep's mounts on this node and the recorded volumes. Changes nothing. */
 export async function status(session: Session, { selection }: Partial<StatusCommand> = {}): Promise<StatusDocument> {
   const all = await readNodeStatus(session)
   return selection === undefined ? all : selectStatus(session, all, selection)
 }
 
-/** @throws {Refusal} where nothing is what one thing was named, or several are */
+/** @throws {Refusal} if the named mount, pod or volume is unknown or ambiguous */
 function selectStatus(session: Session, all: StatusDocument, { namespace, of }: Selection): StatusDocument {
   const isSelected = createMountFilter(session, all, of)
   const isInNamespace = ({ pod }: { pod: string }) => namespace === undefined || pod.startsWith(`${namespace}/`)
@@ -154,8 +154,8 @@ function createMountFilter(
   const { word } = of
   const isOfPod = ({ pod = '', directory = '' }: StatusSubject) =>
     pod.endsWith(`/${word}`) || directory.includes(`/pods/${word}/`)
-  const told = containers.map(({ pod, source }) => ({ pod, directory: source }))
-  if ([...mounts, ...told].some(isOfPod)) return isOfPod
+  const containerSubjects = containers.map(({ pod, source }) => ({ pod, directory: source }))
+  if ([...mounts, ...containerSubjects].some(isOfPod)) return isOfPod
   const names = [...new Set([...mounts, ...volumes].map(({ volume }) => volume))].filter(Boolean)
   const named = isVolumePrefix(word) ? resolveVolumeName(session, word, names) : undefined
   return (one) => (named === undefined ? isOfPod(one) : one.volume === named)
@@ -208,7 +208,7 @@ async function readVolumeStatus(
     skipped: record?.skipped ?? null,
     name: (record && (await nameNotice(session, record, lookups)))?.text ?? null,
     mounts: (await findVolumeMounts(session, volume, records, lookups)).length,
-    // Whoever is at work on it finds out himself.
+    // During a walk the journal is not checked: the walking process detects its faults.
     fault: problem?.message ?? (walk === null ? findJournalFault(session, volume) : undefined) ?? null,
     walk,
   }
@@ -221,7 +221,7 @@ function createMountStatus(
 ): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason' | 'repair'> {
   const { directory, volume = '', pod = '', source = '', given, mounted, request } = record
   const walk = record.volume === undefined ? null : readRunningWalk(session, record.volume)
-  // What is recorded of the group is recorded when it has been given.
+  // The record gets its group only once the group has been applied.
   const isGiven = mounted !== undefined || given.by !== 'none' || walk === null
   return {
     directory,
@@ -240,7 +240,7 @@ function createMountStatus(
   }
 }
 
-/** Asks the process table, never the daemon: it may hang. */
+/** Reads the process table. The daemon itself is never queried, because it may be unresponsive. */
 function readDaemonStatus(session: Session, record: MountRecord): MountStatus['daemon'] {
   if (record.staging === undefined) return null
   const daemon = findDaemon(session, record, record.staging)

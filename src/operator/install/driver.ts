@@ -22,25 +22,25 @@ export function checkDriverDirectory({ files, driverDirectory }: InstallSite): v
  */
 export async function installDriver(site: InstallSite<InstallCommand>, executable: Executable): Promise<void> {
   checkDriverDirectory(site)
-  const { files, plugins, driverDirectory, driver, tell, stop } = site
+  const { files, plugins, driverDirectory, driver, report, stop } = site
   const isOwnedByRoot = (path: string, mode: number) => {
     const stat = files.stat(path, 'of a link itself')
     return stat?.mode === mode && stat.uid === 0 && stat.gid === 0
   }
   const isUpgrade = files.hasDirectory(driverDirectory)
   const isDirectoryOurs = isOwnedByRoot(driverDirectory, DIRECTORY | 0o755)
-  // The bytes last: most nodes tell by the rest.
+  // The bytes last: most nodes report by the rest.
   if (isDirectoryOurs && isOwnedByRoot(driver, REGULAR | 0o755) && files.sum(driver) === executable.sum) {
-    return tell('unchanged', `${driver} has these bytes already`)
+    return report('unchanged', `${driver} has these bytes already`)
   }
   const form = isUpgrade ? `${driverDirectory}/.fs` : `${plugins}/.modekeep~fs`
   const stage = site.command.isDry ? `${form}.XXXXXX` : createStagedName(form)
   const shown = isUpgrade ? driver : driverDirectory
   const copy = isUpgrade ? stage : `${stage}/fs`
   if (site.command.isDry) {
-    tell('would', `copy ${executable.path} to ${copy} (0755), sync it`)
-    tell('would', 'run its init and go on only if it answers Success')
-    return tell('would', `rename ${stage} to ${shown}`)
+    report('would', `copy ${executable.path} to ${copy} (0755), sync it`)
+    report('would', 'run its init and go on only if it answers Success')
+    return report('would', `rename ${stage} to ${shown}`)
   }
   if (!isUpgrade) files.makeDirectory(stage, 0o700)
   // First, as who may write to it could replace what is staged there between its check and its use.
@@ -61,7 +61,7 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
     files.rename(stage, shown)
   }
   files.sync(dirname(shown))
-  tell(wasThere ? 'upgraded' : 'installed', driver)
+  report(wasThere ? 'upgraded' : 'installed', driver)
 }
 
 /** Makes the driver the operator's command too, where the name is free. */
@@ -80,7 +80,7 @@ export function linkOperatorCommand(site: InstallSite) {
     })
     if (!isMade) return warn(`cannot write ${dirname(link)}: no link there, the operator's command is ${driver}`)
     publish(files, aside.link, link)
-    site.tell('linked', `${link} -> ${linkTarget}`)
+    site.report('linked', `${link} -> ${linkTarget}`)
   })
 }
 
@@ -89,10 +89,10 @@ export async function installConfiguration(
   site: InstallSite<InstallCommand>,
   bytes: Buffer | undefined,
 ): Promise<void> {
-  const { files, tell, config: installed, driver } = site
+  const { files, report, config: installed, driver } = site
   const { config, isDry } = site.command
   if (bytes === undefined) return
-  if (isDry) return tell('would', `rename a copy of ${config} to ${installed}, unless the driver finds a fault in it`)
+  if (isDry) return report('would', `rename a copy of ${config} to ${installed}, unless the driver finds a fault in it`)
   assertProgram(files, driver, driver)
   const candidate = site.aside.config
   files.create(candidate, bytes)
@@ -105,11 +105,11 @@ export async function installConfiguration(
   // Who cannot answer has not found that there is no fault.
   if (fault !== undefined) throw new Refusal([`${config} was not tried; ${inForce}`, `init gave ${fault}`, shown])
   if (!files.hasDirectory(installed) && files.stat(installed) && files.isSame(candidate, installed)) {
-    return tell('unchanged', `${installed} has these bytes already`)
+    return report('unchanged', `${installed} has these bytes already`)
   }
   publish(files, candidate, installed)
   files.sync(site.configDirectory)
-  tell('configured', installed)
+  report('configured', installed)
 }
 
 /** `init` answers with the capabilities whatever the configuration is, and with its faults in the message. */

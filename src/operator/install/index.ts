@@ -20,7 +20,7 @@ export async function install(job: InstallerRun<InstallCommand>): Promise<void> 
   const site = resolveSite(job)
   refuseWritablePaths(site)
   const isNew = makePluginDirectory(site)
-  const removeStaged = () => removeLeftovers({ ...site, tell() {} })
+  const removeStaged = () => removeLeftovers({ ...site, report() {} })
   await runLocked(site, async () => {
     try {
       makeDirectories(site)
@@ -34,7 +34,7 @@ export async function install(job: InstallerRun<InstallCommand>): Promise<void> 
     removeStaged()
   })
   if (isNew && site.root === '') {
-    job.tell('note', 'the plugin directory is new: restart the kubelet, which looks for it only at its start')
+    job.report('note', 'the plugin directory is new: restart the kubelet, which looks for it only at its start')
   }
 }
 
@@ -55,7 +55,7 @@ function resolveSite<Command extends InstallCommand | UninstallCommand>(
   const root = real === '/' ? '' : real
   const { directory, reason } = choosePluginDirectory(job, root)
   const site = { ...job, ...resolveSitePaths(files, root, directory) }
-  job.tell('plugin dir', `${site.plugins} (${reason})`)
+  job.report('plugin dir', `${site.plugins} (${reason})`)
   refuseOutsideRoot(site)
   return site
 }

@@ -13,7 +13,7 @@ export async function runLocked(site: InstallSite, work: () => void | Promise<vo
   await work()
 }
 
-async function takeLock({ admin, plugins, tell, stop }: InstallSite): Promise<Lock> {
+async function takeLock({ admin, plugins, report, stop }: InstallSite): Promise<Lock> {
   const until = performance.now() + LOCK_SECONDS * 1000
   for (let isFirst = true; ; isFirst = false) {
     try {
@@ -22,7 +22,7 @@ async function takeLock({ admin, plugins, tell, stop }: InstallSite): Promise<Lo
     } catch (error) {
       throw new Refusal(`cannot lock ${plugins}: ${(error as Error).message}`, { cause: error })
     }
-    if (isFirst) tell('waiting', 'another install is running')
+    if (isFirst) report('waiting', 'another install is running')
     if (performance.now() > until) throw new Refusal(`another install has been running for ${LOCK_SECONDS} seconds`)
     await new Promise((done) => setTimeout(done, PAUSE_MS))
     stop.throwIfAborted()

@@ -11,7 +11,7 @@ export interface InstallerRun<Command = InstallCommand | UninstallCommand> {
   /** This program's own file; undefined where it runs from its sources. */
   executable: string | undefined
   /** A step that was taken, or with `would` one that would be. */
-  tell(step: string, text: string): void
+  report(step: string, text: string): void
   warn(text: string): void
   /** Aborted by a signal, with what is then thrown. */
   stop: AbortSignal
@@ -67,14 +67,14 @@ export function resolveSitePaths(files: NodeFiles, root: string, pluginDir: stri
 
 /** A step: in a dry run only its text. @param told what is told when it was taken */
 export function takeStep(
-  { command, tell }: InstallerRun,
+  { command, report }: InstallerRun,
   text: string,
   work: () => void,
   ...told: [] | [step: string, text: string]
 ) {
-  if (command.isDry) return tell('would', text)
+  if (command.isDry) return report('would', text)
   work()
-  if (told.length === 2) tell(...told)
+  if (told.length === 2) report(...told)
 }
 
 /** Shows something complete and synced under its name, or a file in the place of another. */

@@ -15,23 +15,23 @@ const MAX_TABLE_BYTES = 1 << 27
 
 /** Takes the driver away, and with --purge what it has made beside the pods' data. */
 export function uninstallFrom(site: InstallSite<UninstallCommand>) {
-  const { files, tell, driverDirectory, link } = site
+  const { files, report, driverDirectory, link } = site
   checkDriverDirectory(site)
   refuseWhileMounted(site, (problem) => site.warn(`${problem} going on because of --force`))
-  if (!files.hasDirectory(driverDirectory)) tell('unchanged', `no driver in ${site.plugins}`)
+  if (!files.hasDirectory(driverDirectory)) report('unchanged', `no driver in ${site.plugins}`)
   else {
     const text = `rename ${driverDirectory} to a dot name, then remove it`
     takeStep(site, text, () => removeDriver(site), 'removed', driverDirectory)
   }
   if (files.target(link) === site.linkTarget) {
     takeStep(site, `remove the link ${link}`, () => files.remove(link), 'removed', link)
-  } else if (files.stat(link, 'of a link itself')) tell('kept', `${link}: it does not lead to this driver`)
+  } else if (files.stat(link, 'of a link itself')) report('kept', `${link}: it does not lead to this driver`)
   removeCloneStaging(site)
   if (site.command.isPurging) return purge(site)
   for (const place of [site.state, dirname(site.logFile), site.configDirectory]) {
-    if (files.stat(place)) tell('kept', place)
+    if (files.stat(place)) report('kept', place)
   }
-  tell(
+  report(
     'note',
     'to remove what was kept: "install.sh --uninstall --purge", or on a cluster --purge in the command of the container uninstall',
   )
@@ -39,13 +39,13 @@ export function uninstallFrom(site: InstallSite<UninstallCommand>) {
 
 /** The plugin of the container runtime removes it at its end, unless it was killed. */
 function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
-  const { admin, state, warn, tell } = site
+  const { admin, state, warn, report } = site
   const node = { host: admin.host, config: { stateDir: state }, warn }
   const staging = resolveStagingPath(node)
   const isMounted = () => findMountPoints(site, staging)?.includes(staging) === true
   if (!isMounted()) return
   takeStep(site, `unmount ${staging}`, () => orWarn(site, `cannot unmount ${staging}`, () => removeEmptyStaging(node)))
-  if (!site.command.isDry) tell(isMounted() ? 'kept' : 'removed', staging)
+  if (!site.command.isDry) report(isMounted() ? 'kept' : 'removed', staging)
 }
 
 /** Mount points below --root that hold `part`, here and where the first process lives; undefined: unknown. */
@@ -136,12 +136,12 @@ function purge(site: InstallSite<UninstallCommand>) {
 }
 
 /** But what the configuration names, and the default source: that is the pods' data. */
-function purgeState({ files, tell, root, state, configText }: InstallSite): void {
+function purgeState({ files, report, root, state, configText }: InstallSite): void {
   const volumes = root + VOLUMES_DIR
   for (const entry of files.list(state).map((name) => `${state}/${name}`)) {
     const isData = entry === volumes || configText.includes(`"${entry.slice(root.length)}`)
     if (!isData) files.removeTree(entry)
-    else if (!files.removeEmpty(entry)) tell('kept', `${entry}: it holds data`)
+    else if (!files.removeEmpty(entry)) report('kept', `${entry}: it holds data`)
   }
   for (const directory of [volumes, state, dirname(volumes)]) files.removeEmpty(directory)
 }

@@ -7,7 +7,7 @@ export interface HelpCommand {
   topic: string | undefined
   isManual: boolean
   /** Nothing at all was given. */
-  isFirstLook?: true
+  isIntroduction?: true
 }
 
 export const help = {

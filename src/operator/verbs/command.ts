@@ -13,7 +13,7 @@ const HELP = { verb: 'help', topic: undefined, isManual: false } as const
  */
 export function parseCommand(argv: readonly string[], workingDirectory: () => string): Command {
   const [word, ...words] = argv
-  if (word === undefined) return { ...HELP, isFirstLook: true }
+  if (word === undefined) return { ...HELP, isIntroduction: true }
   if (word === '--help' || word === '-h') return HELP
   const verb = word === '--version' ? 'version' : word
   if (!isVerb(verb)) throw new Refusal(formatUnknownVerb(verb))

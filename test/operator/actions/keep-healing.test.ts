@@ -25,7 +25,7 @@ async function watching(play: (heal: Heal, ...told: Parameters<WatchNode>) => Pr
     {
       fs: stage.fs,
       configNow: async () => stage.config,
-      tell: (found) => told.push(found),
+      report: (found) => told.push(found),
       watch: (heal, more) => play(heal, heal, more),
       serveHealth: async () => ({ [Symbol.dispose]() {} }),
       metrics: async () => '',

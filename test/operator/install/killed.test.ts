@@ -29,7 +29,7 @@ async function run(world: MemoryWorld, argv: string[]): Promise<string[]> {
   const job = {
     admin: memoryAdministration(world, answer),
     executable: undefined,
-    tell: (step: string) => steps.push(step),
+    report: (step: string) => steps.push(step),
     warn: (text: string) => steps.push(text),
     stop: new AbortController().signal,
   }

@@ -34,10 +34,10 @@ export async function lockContainer(session: Session, container: string): Promis
 
 /** Returns undefined if another task holds the lock. */
 export function tryLockContainer(session: Session, container: string): Disposable | undefined {
-  return tryLockFile(session, resolveLockPath(session, container))
+  return tryLockCloneFile(session, resolveLockPath(session, container))
 }
 
-function tryLockFile(session: StagingNode & Pick<Session, 'warn'>, path: string): Disposable | undefined {
+function tryLockCloneFile(session: StagingNode & Pick<Session, 'warn'>, path: string): Disposable | undefined {
   const lock = withPath('lock', path, () => session.host.tryLock(path))
   const release = () => withPath('remove', path, () => lock?.release(true))
   // A lock that cannot be removed is no failure of the task that held it. `reconcileContainers` removes the file.
@@ -64,7 +64,7 @@ export async function createContainerDirectory(session: Session, container: stri
   const { inodes } = session.host
   session.host.files.makeDirectory(containersDirectory(session))
   // The lock keeps another task from removing the staging mount while it is still empty.
-  using _lock = await waitFor(() => tryLockFile(session, resolveLockPath(session, STAGING_LOCK)))
+  using _lock = await waitFor(() => tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK)))
   const staging = openOrCreateStaging(session)
   using _ = closing(inodes, staging)
   const name = Buffer.from(container)
@@ -150,7 +150,7 @@ export function removeEmptyStaging(session: StagingNode & Pick<Session, 'warn'>)
   const { inodes, mounts, files } = session.host
   const directory = containersDirectory(session)
   if (files.list(directory).length === 0) return
-  using lock = tryLockFile(session, resolveLockPath(session, STAGING_LOCK))
+  using lock = tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK))
   if (lock === undefined || listStagedContainers(session).length > 0) return
   const parent = inodes.openTrusted(directory)
   using _ = closing(inodes, parent)

@@ -1,5 +1,5 @@
 import { callOnce } from '../grpc/client.ts'
-import { statPath } from '../grpc/socket.ts'
+import { statSocketPath } from '../grpc/socket.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { Identity } from './messages.ts'
 import { resolveSocketPaths } from './server.ts'
@@ -13,7 +13,7 @@ const PROBE_TIMEOUT_MS = 5000
  */
 export async function probeServer(directory: string, name: string): Promise<string | undefined> {
   const { csi, registration } = resolveSocketPaths(directory, name)
-  const missing = [csi, registration].find((path) => !statPath(path)?.isSocket())
+  const missing = [csi, registration].find((path) => !statSocketPath(path)?.isSocket())
   if (missing !== undefined) return `no CSI server of ${name} runs here: there is no socket ${missing}`
   try {
     const { ready } = await callOnce(csi, Identity.Probe, {}, PROBE_TIMEOUT_MS)

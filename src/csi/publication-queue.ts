@@ -99,7 +99,7 @@ export class PublicationQueue {
 
   #formatState({ kind, running: { progress, isWaiting }, startedAt }: TargetTask): string {
     const seconds = Math.round((this.#now() - startedAt) / 1000)
-    const walk = progress === undefined ? '' : ` (${formatWalk(progress)})`
+    const walk = progress === undefined ? '' : ` (${formatTaskProgress(progress)})`
     return isWaiting
       ? `waiting for ${seconds} s, as much else is being mounted: kubelet asks again`
       : `${TASK_NAMES[kind]} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
@@ -112,7 +112,7 @@ export class PublicationQueue {
   }
 }
 
-function formatWalk({ visited, changed, isAnothers }: CsiTaskProgress): string {
+function formatTaskProgress({ visited, changed, isAnothers }: CsiTaskProgress): string {
   const counts = `inodes visited: ${visited}, changed: ${changed}`
   return isAnothers ? `waiting for the walk of another call, ${counts}` : counts
 }

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../grpc/server.ts'
-import { removeStaleSocket, statPath } from '../grpc/socket.ts'
+import { removeStaleSocket, statSocketPath } from '../grpc/socket.ts'
 import { makeDirectories } from '../host/make-directory.ts'
 import { nodeFs } from '../host/node-fs.ts'
 import { isRefusedPath, openGuardedParent } from '../host/write-file.ts'
@@ -108,7 +108,7 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
     try {
       makeDirectories(nodeFs, directory, DIRECTORY_MODE)
       openGuardedParent(nodeFs, directory)[Symbol.dispose]()
-      if (statPath(directory)?.isDirectory()) continue
+      if (statSocketPath(directory)?.isDirectory()) continue
     } catch (error) {
       if (!isRefusedPath(error)) throw error
       reason = ` (${messageOf(error)})`
@@ -130,7 +130,7 @@ async function removeStaleSocketAt(path: string): Promise<void> {
 async function waitForStop(servers: readonly SocketServer[], stop: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const timer = setInterval(() => {
-    const lost = servers.find(({ path, inode }) => statPath(path)?.ino !== inode)
+    const lost = servers.find(({ path, inode }) => statSocketPath(path)?.ino !== inode)
     if (lost)
       reject(new Refusal(`the socket ${basename(lost.path)} was removed by somebody else: start the server again`))
   }, SOCKET_CHECK_MS)

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
-import { removeStaleSocket, statPath } from '../grpc/socket.ts'
+import { removeStaleSocket, statSocketPath } from '../grpc/socket.ts'
 import { nodeFs } from '../host/node-fs.ts'
 import { openGuardedParent } from '../host/write-file.ts'
 import type { ObservedSockets } from './decide.ts'
@@ -31,14 +31,14 @@ export function observeSockets(
   directory: string,
   own: { path: string; inode: bigint | undefined } | undefined,
 ): ObservedSockets {
-  const stat = statPath(directory)
+  const stat = statSocketPath(directory)
   if (stat === undefined) return { directory: 'absent', kubelet: undefined, own: false }
-  const kubelet = statPath(join(directory, KUBELET_SOCKET))
+  const kubelet = statSocketPath(join(directory, KUBELET_SOCKET))
   return {
     directory: stat.nlink === 0n ? 'detached' : 'present',
     // Some file systems reuse inode numbers at once.
     kubelet: kubelet?.isSocket() ? `${kubelet.ino}:${kubelet.ctimeNs}` : undefined,
-    own: own !== undefined && statPath(own.path)?.ino === own.inode,
+    own: own !== undefined && statSocketPath(own.path)?.ino === own.inode,
   }
 }
 
@@ -48,7 +48,7 @@ export async function removeStaleSockets(directory: string, nowMs: number): Prom
   const names = fs.readdirSync(parent.at('.')).filter(isPluginSocket)
   const removed: string[] = []
   for (const name of names) {
-    const stat = statPath(parent.at(name))
+    const stat = statSocketPath(parent.at(name))
     if (stat === undefined || nowMs - Number(stat.mtimeMs) < MIN_STALE_AGE_MS) continue
     if (await removeStaleSocket(parent, name)) removed.push(name)
   }

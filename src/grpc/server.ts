@@ -8,7 +8,7 @@ import { withKnownPath } from '../host/path-handle.ts'
 import { openGuardedParent } from '../host/write-file.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
-import { statPath } from './socket.ts'
+import { statSocketPath } from './socket.ts'
 
 const OTHERS_MASK = 0o077
 
@@ -60,7 +60,7 @@ export async function listenOnSocket(
   listener.on('error', () => {})
   return {
     path,
-    inode: statPath(bound)?.ino,
+    inode: statSocketPath(bound)?.ino,
     async close(graceMs) {
       const closed = new Promise((resolve) => listener.close(resolve))
       const timer = setTimeout(() => server.forceShutdown(), graceMs)

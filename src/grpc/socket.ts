@@ -9,7 +9,7 @@ import { type Parent, removeIn } from '../host/write-file.ts'
 export const MAX_SOCKET_PATH = 107
 
 /** Stats a path without following a link. @returns undefined if it does not exist */
-export function statPath(path: string): fs.BigIntStats | undefined {
+export function statSocketPath(path: string): fs.BigIntStats | undefined {
   return fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 }
 
@@ -32,11 +32,11 @@ export function isStaleSocket(path: string): Promise<boolean> {
  */
 export async function removeStaleSocket(parent: Parent, name: string): Promise<boolean> {
   const path = parent.at(name)
-  const stat = statPath(path)
+  const stat = statSocketPath(path)
   if (stat === undefined) return true
   if (!stat.isSocket() || !isOwnersFile({ uid: Number(stat.uid) }) || !(await isStaleSocket(path))) return false
   // Another server may have replaced the socket during the connection attempt.
-  if (statPath(path)?.ino !== stat.ino) return false
+  if (statSocketPath(path)?.ino !== stat.ino) return false
   removeIn(nodeFs, parent, name)
   return true
 }

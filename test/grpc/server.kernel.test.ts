@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { GrpcClient } from '../../src/grpc/client.ts'
 import { protobufPackage } from '../../src/grpc/protobuf.ts'
 import { createUnaryHandlers, InvalidArgument, listenOnSocket } from '../../src/grpc/server.ts'
-import { isStaleSocket, statPath } from '../../src/grpc/socket.ts'
+import { isStaleSocket, statSocketPath } from '../../src/grpc/socket.ts'
 import { titled } from '../helpers/needs.ts'
 import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -186,8 +186,8 @@ describe('a socket', () => {
   })
 
   it('is not stale if it is missing or a file', async () => {
-    expect(statPath(path)).toBeUndefined()
+    expect(statSocketPath(path)).toBeUndefined()
     fs.writeFileSync(path, '')
-    expect(statPath(path)?.isSocket()).toBe(false)
+    expect(statSocketPath(path)?.isSocket()).toBe(false)
   })
 })

@@ -35,54 +35,54 @@ const USAGE = 2
 const STDOUT = 1
 const STDERR = 2
 
-/** Runs a verb given by hand: results on stdout, sentences on stderr, 0, 1 (failed, refused) or 2 (usage). */
-export async function operate(world: OperatorContext): Promise<number> {
-  const isJson = isJsonRequested(world.argv)
+/** Runs an operator's verb: results on stdout, messages on stderr. @returns 0, 1 (failed, refused) or 2 (usage) */
+export async function operate(context: OperatorContext): Promise<number> {
+  const isJson = isJsonRequested(context.argv)
   let failure = USAGE
   try {
-    const command = parseCommand(world.argv, world.workingDirectory)
+    const command = parseCommand(context.argv, context.workingDirectory)
     failure = FAILED
-    return await runCommand(world, command, isJson)
+    return await runCommand(context, command, isJson)
   } catch (error) {
     const message = error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
-    if (!isJson || !tryWrite(world, formatJsonDocument({ verb: 'error', error: message }))) {
-      world.write(`modekeep: ${printable(message)}\n`, STDERR)
+    if (!isJson || !tryWrite(context, formatJsonDocument({ verb: 'error', error: message }))) {
+      context.write(`modekeep: ${printable(message)}\n`, STDERR)
     }
     return failure
   }
 }
 
-/** @returns false where stdout cannot be written */
-function tryWrite(world: OperatorContext, text: string): boolean {
+/** @returns false if stdout cannot be written */
+function tryWrite(context: OperatorContext, text: string): boolean {
   try {
-    world.write(text, STDOUT)
+    context.write(text, STDOUT)
     return true
   } catch {
     return false
   }
 }
 
-async function runCommand(world: OperatorContext, command: Command, isJson: boolean): Promise<number> {
+async function runCommand(context: OperatorContext, command: Command, isJson: boolean): Promise<number> {
   const { verb } = command
-  const { version } = world.versions
+  const { version } = context.versions
   const say = (text: string, facts: object) => {
-    world.write(isJson ? formatJsonDocument({ verb, ...facts }) : text, STDOUT)
+    context.write(isJson ? formatJsonDocument({ verb, ...facts }) : text, STDOUT)
     return OK
   }
   switch (command.verb) {
     case 'help': {
-      if (command.isIntroduction) return say(formatIntroduction(version, await summarizeMounts(world)), {})
+      if (command.isIntroduction) return say(formatIntroduction(version, await summarizeMounts(context)), {})
       const text = command.isManual
         ? formatManualPage(version)
-        : formatHelp(command.topic, isJson ? undefined : world.columns(STDOUT))
+        : formatHelp(command.topic, isJson ? undefined : context.columns(STDOUT))
       return say(text, { topic: command.topic ?? null, text })
     }
     case 'version':
-      return say(`modekeep ${version}\n`, world.versions)
+      return say(`modekeep ${version}\n`, context.versions)
     case 'completion': {
       if (command.offer !== undefined) {
-        // Who completes a word is to see no fault; root alone can read the records.
-        const names = world.isRoot ? await readOfferedNames(world, command.offer) : []
+        // Completion shows no errors, and only root can read the records.
+        const names = context.isRoot ? await readOfferedNames(context, command.offer) : []
         return say(render(names, false), { shell: null, names })
       }
       const text = formatCompletionScript(command.shell)
@@ -90,16 +90,16 @@ async function runCommand(world: OperatorContext, command: Command, isJson: bool
     }
     case 'install':
     case 'uninstall':
-      return world.runInstaller(command, isJson)
+      return context.runInstaller(command, isJson)
     case 'migrate':
-      return world.runMigration(command, isJson)
+      return context.runMigration(command, isJson)
     case 'device-plugin':
-      return world.runPlugin(command)
+      return context.runPlugin(command)
   }
-  if (!world.isRoot) throw new Refusal(`${verb} needs root: run it with sudo`)
-  if (command.verb === 'csi') return world.runCsi(command)
-  if (command.verb === 'nri') return world.runNri(command)
-  return command.verb === 'logs' ? showLogs(world, command, isJson) : runNodeCommand(world, command, isJson)
+  if (!context.isRoot) throw new Refusal(`${verb} needs root: run it with sudo`)
+  if (command.verb === 'csi') return context.runCsi(command)
+  if (command.verb === 'nri') return context.runNri(command)
+  return command.verb === 'logs' ? showLogs(context, command, isJson) : runNodeCommand(context, command, isJson)
 }
 
 async function readOfferedNames({ host, readConfig }: OperatorContext, kind: RecordedNameKind): Promise<string[]> {
@@ -107,68 +107,69 @@ async function readOfferedNames({ host, readConfig }: OperatorContext, kind: Rec
   return faults.length > 0 ? [] : listRecordedNames({ host, config }, kind)
 }
 
-/** Also with an invalid configuration, whose faults are among what the log tells: the file's name may be right. */
-async function showLogs(world: OperatorContext, command: CommandOf<'logs'>, isJson: boolean): Promise<number> {
-  const { config } = await world.readConfig()
+/** Shows the log even with an invalid configuration: its faults are in the log, and the log's path may be right. */
+async function showLogs(context: OperatorContext, command: CommandOf<'logs'>, isJson: boolean): Promise<number> {
+  const { config } = await context.readConfig()
   const text = (raw: string) =>
-    isJson ? `${jsonText(raw)}\n` : render([formatEntryLine(raw)], hasColour(world), world.columns(STDOUT))
-  await readLog(world.fs, command, config.logFile, (raw) => world.write(text(raw), STDOUT))
+    isJson ? `${jsonText(raw)}\n` : render([formatEntryLine(raw)], hasColour(context), context.columns(STDOUT))
+  await readLog(context.fs, command, config.logFile, (raw) => context.write(text(raw), STDOUT))
   return OK
 }
 
-async function runNodeCommand(world: OperatorContext, command: NodeCommand, isJson: boolean): Promise<number> {
-  const { fs, host, watch } = world
+async function runNodeCommand(context: OperatorContext, command: NodeCommand, isJson: boolean): Promise<number> {
+  const { fs, host, watch } = context
   const { verb } = command
-  const { file, config, faults } = await readNodeConfig(world, command)
+  const { file, config, faults } = await readNodeConfig(context, command)
   const { isLooking, lines, writesStdout, interrupted, trouble, hasTrouble } = getDocumentVerb(command)
   const to = writesStdout?.(command) ? STDERR : STDOUT
   const isYaml = command.verb === 'status' && command.form === 'yaml'
-  // A parser is loaded only for who wants it.
-  const document = isYaml
+  // The YAML formatter is loaded only on request.
+  const formatRequested = isYaml
     ? (await import('./text/yaml.ts')).formatYamlDocument
     : isJson
       ? formatJsonDocument
       : undefined
   const formatDocument = (found: Document) => {
-    const width = world.columns(to)
-    return document?.(found) ?? render(lines(found, { command, width }), hasColour(world), width)
+    const width = context.columns(to)
+    return formatRequested?.(found) ?? render(lines(found, { command, width }), hasColour(context), width)
   }
-  const tell = (found: Document) => world.write(formatDocument(found), to)
+  const printDocument = (document: Document) => context.write(formatDocument(document), to)
   const log = callLog({ verb, ...extractLogSubject(command) }, config.logLevel, (line) => {
-    // What changes nothing leaves no line.
+    // Commands that change nothing are not logged.
     if (!isLooking && !('isDry' in command && command.isDry)) appendLine(fs, config.logFile, line)
   })
-  const isWatched = !isJson && world.isTerminal(STDERR)
+  const isWatched = !isJson && context.isTerminal(STDERR)
   const { update, expect, clear } = createProgressLine(
     verb,
-    () => world.columns(STDERR) ?? 0,
-    (text) => isWatched && world.write(text, STDERR),
+    () => context.columns(STDERR) ?? 0,
+    (text) => isWatched && context.write(text, STDERR),
   )
   const { note, warn } = log
-  const { isolatesWalks } = world
+  const { isolatesWalks } = context
   const session = { host, config, isolatesWalks, note, warn, progress: update, ...(isWatched && { expect }) }
   if (command.verb === 'heal' && command.isWatching) {
-    const configNow = async () => (await readNodeConfig(world, command)).config
-    const { serveHealth, metrics } = world
-    // A watch goes on repairing where nobody can be told of it.
-    const tellWatched = (found: Document) => void succeeds(() => tell(found))
-    await keepHealing(session, command, { fs, watch, configNow, report: tellWatched, serveHealth, metrics })
+    const configNow = async () => (await readNodeConfig(context, command)).config
+    const { serveHealth, metrics } = context
+    // A watch continues to repair even if stdout cannot be written.
+    const printIfPossible = (found: Document) => void succeeds(() => printDocument(found))
+    await keepHealing(session, command, { fs, watch, configNow, report: printIfPossible, serveHealth, metrics })
     return OK
   }
   if (command.verb === 'status' && command.metrics) {
-    await world.exposeMetrics(session, command.metrics.output)
+    await context.exposeMetrics(session, command.metrics.output)
     return OK
   }
   if (command.verb === 'status' && command.isWatching) {
-    const rows = document === undefined ? world.rows(STDOUT) : undefined
-    const paint = (found: Document) => world.write(formatScreen(formatDocument(found), world.rows(STDOUT) ?? 0), STDOUT)
-    await pollStatus(() => runVerb(session, command), rows === undefined ? skipUnchanged(tell) : paint)
+    const rows = formatRequested === undefined ? context.rows(STDOUT) : undefined
+    const paint = (found: Document) =>
+      context.write(formatScreen(formatDocument(found), context.rows(STDOUT) ?? 0), STDOUT)
+    await pollStatus(() => runVerb(session, command), rows === undefined ? skipUnchanged(printDocument) : paint)
     return OK
   }
-  const say = (sentence: string | undefined) => sentence && world.write(`modekeep: ${sentence}\n`, STDERR)
+  const say = (sentence: string | undefined) => sentence && context.write(`modekeep: ${sentence}\n`, STDERR)
   const interruptedMessage = interrupted?.(command)
   const ending = new AbortController()
-  using _waiting = world.onInterrupt(() => {
+  using _waiting = context.onInterrupt(() => {
     ending.abort()
     clear()
     say(interruptedMessage)
@@ -177,13 +178,13 @@ async function runNodeCommand(world: OperatorContext, command: NodeCommand, isJs
   try {
     const isDoctor = command.verb === 'doctor'
     const caller = {
-      version: world.versions.version,
-      isTerminal: world.isTerminal(STDOUT),
-      write: world.writeBytes,
+      version: context.versions.version,
+      isTerminal: context.isTerminal(STDOUT),
+      write: context.writeBytes,
       interrupted: ending.signal,
     }
-    const patient = { ...world, configuration: { file, faults } }
-    found = isDoctor ? await runDoctor(session, patient) : await runVerb(session, command, caller)
+    const doctorContext = { ...context, configuration: { file, faults } }
+    found = isDoctor ? await runDoctor(session, doctorContext) : await runVerb(session, command, caller)
   } catch (error) {
     log.end('Failure', error)
     clear()
@@ -191,22 +192,22 @@ async function runNodeCommand(world: OperatorContext, command: NodeCommand, isJs
   }
   log.end('Success')
   clear()
-  tell(found)
+  printDocument(found)
   const isTrouble = hasTrouble?.(found) ?? false
   if (isTrouble && !isJson) say(trouble)
   return isTrouble ? FAILED : OK
 }
 
-/** What the log's line is about; a verb that has to look first which volume is meant notes that itself. */
+/** Returns the subject of the log line. A verb that must resolve its volume first notes it itself. */
 function extractLogSubject(command: NodeCommand): object {
   if ('directory' in command) return { directory: command.directory }
   return 'target' in command && !('beginning' in command.target) ? command.target : {}
 }
 
-/** Another stateDir than the node's would be another memory: only doctor works with a faulty configuration. */
-async function readNodeConfig(world: OperatorContext, command: NodeCommand) {
+/** Only doctor accepts a faulty configuration, because another stateDir than the node's has other records. */
+async function readNodeConfig(context: OperatorContext, command: NodeCommand) {
   const isDoctor = command.verb === 'doctor'
-  const read = await world.readConfig(isDoctor ? command.config : undefined)
+  const read = await context.readConfig(isDoctor ? command.config : undefined)
   if (read.faults.length > 0 && !isDoctor) throw new Refusal(read.faults)
   return read
 }

@@ -75,7 +75,7 @@ async function healOnce(
 /** Calls `heal` after every change on the node, until a signal ends it. */
 export type WatchNode = (
   heal: Heal,
-  told: Pick<WatchOptions, 'failed'> & { warn(message: string): void },
+  events: Pick<WatchOptions, 'failed'> & { warn(message: string): void },
 ) => Promise<void>
 
 interface HealContext {

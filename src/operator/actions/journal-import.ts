@@ -182,8 +182,8 @@ function compareWithRecords(session: Session, exported: ExportedJournal): 'nothi
 function isSameExport(session: Session, { header, rows }: ExportedJournal): boolean {
   const { record } = volumeRecords.find(session, header.volume)
   using journal = openJournalSnapshot(session, header.volume, false)
-  const [one, other] = [extractRecordedWalk({ record: record ?? null }), extractRecordedWalk(header)].map((told) =>
-    JSON.stringify(told),
+  const [one, other] = [extractRecordedWalk({ record: record ?? null }), extractRecordedWalk(header)].map((walk) =>
+    JSON.stringify(walk),
   )
   if (journal === undefined || one !== other) return false
   if (journal.acls !== header.acls || journal.batches !== header.batches) return false

@@ -35,7 +35,7 @@ const TYPES = {
   [CHARACTER_DEVICE]: 'character device',
 } as const
 
-/** As documents name it. */
+/** The type of an inode, as documents name it. */
 export type InodeType = (typeof TYPES)[keyof typeof TYPES]
 
 /** @param mode with its type bits */
@@ -43,23 +43,23 @@ export function parseInodeType(mode: number): InodeType {
   return TYPES[(mode & FILE_TYPE) as keyof typeof TYPES] ?? 'file'
 }
 
-/** Kubelet's own walk of the same tree: `touched` gets a chown and a chmod, right or not, so that ctime moves. */
+/** Counts of kubelet's own walk of the tree. Kubelet calls chown and chmod on each `touched` inode, so its ctime moves. */
 export type KubeletCounts = Record<'touched' | 'changed' | 'widened', number>
 
 export interface Difference {
-  /** From the directory; bytes that are no UTF-8 read as U+FFFD. */
+  /** Path relative to the directory; bytes that are not UTF-8 become U+FFFD. */
   path: string
   type: InodeType
   uid: number
   before: Ownership
   after: Ownership
-  /** Null where kubelet has no rule: for a restore. */
+  /** Null for a restore, for which kubelet has no rule. */
   kubelet: Ownership | null
 }
 
 const MAX_DIFFERENCES = 10
 
-/** What the other process is told. */
+/** The request to the isolated process. */
 interface SurveyRequest {
   volume: string
   intent: SurveyIntent
@@ -68,9 +68,9 @@ interface SurveyRequest {
 export type Survey = Awaited<ReturnType<typeof surveyOwnership>>
 
 /**
- * Surveys a volume in a process of its own where this one must not wait for a directory that is locked.
+ * Surveys a volume, in an isolated process if this one must not wait for a locked directory.
  * @param directory for messages
- * @throws {Refusal} if the volume does not answer
+ * @throws {Refusal} if the volume is unresponsive
  */
 export async function surveyVolume(
   session: Session,
@@ -90,7 +90,7 @@ export async function surveyVolume(
   })
 }
 
-/** What the other process does. */
+/** Runs the survey in the isolated process. */
 export async function surveyForCaller(
   session: Session,
   tree: Handle,
@@ -101,8 +101,8 @@ export async function surveyForCaller(
 }
 
 /**
- * What a walk or a restore of a tree would do, and what kubelet's walk would. Changes and records nothing.
- * @param journal what earlier walks have recorded; undefined: nothing
+ * Counts what a walk or a restore of a tree, and kubelet's walk, would change. Changes and records nothing.
+ * @param journal the records of earlier walks; undefined: none
  */
 export async function surveyOwnership(
   inodes: Inodes,
@@ -111,12 +111,11 @@ export async function surveyOwnership(
   journal: Journal | undefined,
   progress?: ProgressListener,
 ) {
-  // Kubelet has no rule for a restore.
   const group = intent.do === 'own' ? intent.policy.group : undefined
   const kubelet: KubeletCounts = { touched: 0, changed: 0, widened: 0 }
   const differences: Difference[] = []
   let widened = 0
-  /** Inodes with several names that kubelet's counts have already. */
+  /** Hard-linked inodes that kubelet's counts already include. */
   const counted = new FirstLinks()
   const observer: WalkObserver = {
     onVisit(stat) {
@@ -133,8 +132,8 @@ export async function surveyOwnership(
       if (widens(seen, after)) widened++
       if (differences.length >= MAX_DIFFERENCES) return
       const about = { path: Buffer.from(path).toString() || '.', type: parseInodeType(stat.mode), uid: stat.uid }
-      const theirs = group === undefined ? null : computeKubeletOwnership(stat, group)
-      differences.push({ ...about, before: seen, after, kubelet: theirs })
+      const kubelets = group === undefined ? null : computeKubeletOwnership(stat, group)
+      differences.push({ ...about, before: seen, after, kubelet: kubelets })
     },
   }
   const report = await surveyTree(inodes, root, intent, journal, { observer, progress })
@@ -148,14 +147,14 @@ function widens(before: Ownership, after: Ownership): boolean {
 const KUBELET_FILE_BITS = 0o660
 const KUBELET_DIRECTORY_BITS = 0o2770
 
-/** What kubelet's own walk makes of an inode: chown, and chmod with more bits unless it is a link (volume_linux.go). */
+/** Computes the result of kubelet's walk on an inode: chown, and chmod with more bits unless it is a link (volume_linux.go). */
 function computeKubeletOwnership(stat: Stat, group: number): Ownership {
   const { mode } = extractOwnership(stat)
   if ((stat.mode & FILE_TYPE) === SYMLINK) return { gid: group, mode }
   return { gid: group, mode: mode | (isDirectory(stat) ? KUBELET_DIRECTORY_BITS : KUBELET_FILE_BITS) }
 }
 
-/** Whether kubelet spares the walk with OnRootMismatch: it wants the permission bits on the root too. */
+/** True if kubelet skips the walk with OnRootMismatch, which also requires the permission bits on the root. */
 export function isSkippedByKubelet(root: Stat, group: number): boolean {
   return root.gid === group && (root.mode & KUBELET_DIRECTORY_BITS) === KUBELET_DIRECTORY_BITS
 }

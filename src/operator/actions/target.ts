@@ -6,36 +6,36 @@ import { listVolumes, type Store } from '../../store/places.ts'
 import type { Session } from '../../store/session.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
 
-/** A directory, or a volume by the name that it has in the records. */
+/** A directory, or a volume by its recorded name. */
 export type ResolvedTarget = { directory: string } | { volume: string }
 
 /**
- * What a person writes for one: `beginning` may be that of a volume's name.
- * @property directory what it may be otherwise: a path from the working directory; undefined: it looks like a volume's name
+ * A target as the operator writes it. `beginning` may be the beginning of a volume's name.
+ * @property directory the alternative: a path from the working directory; undefined: only a volume's name is possible
  */
 export type TargetOperand = ResolvedTarget | { beginning: string; directory: string | undefined }
 
-/** A word as a table shows it that had no room for all of it. */
+/** Removes the ellipsis of a word that was copied from a narrow table. */
 export function trimEllipsis(word: string): string {
   // No regular expression: the build keeps its letters beyond ASCII in bytes that the executable reads as Latin-1.
   return word.endsWith('…') ? word.slice(0, -1) : word
 }
 
-/** Whether a word may be the beginning of a volume's name (isVolumeIdentity). Never a path. */
-export function isVolumePrefix(shown: string): boolean {
-  const word = trimEllipsis(shown)
+/** True if a word may be the beginning of a volume's name (isVolumeIdentity). A path never is. */
+export function isVolumePrefix(text: string): boolean {
+  const word = trimEllipsis(text)
   return /^(t|te|tex|text|text-[0-9a-f]*|[0-9a-f.]+(-[0-9a-f]*){0,2})$/.test(word) && /[^.]/.test(word)
 }
 
-/** Every volume that this node has a record of, or a recorded mount. */
+/** Lists every volume with a record or a recorded mount on this node. */
 export function listRecordedVolumes(store: Store): string[] {
   const mounted = listMountRecords(store).flatMap(({ volume }) => volume ?? [])
   return [...new Set([...listVolumes(store), ...mounted])].sort()
 }
 
 /**
- * The one volume of these whose name is, or begins with, what a person wrote; undefined where there is none.
- * @throws {Refusal} with the candidates, where there are several
+ * Returns the one volume whose name equals, or begins with, the word; undefined if there is none.
+ * @throws {Refusal} with the candidates, if there are several
  */
 export function resolveVolumeName(session: Session, word: string, volumes: readonly string[]): string | undefined {
   if (volumes.includes(word)) return word
@@ -58,14 +58,14 @@ function formatCandidates(session: Session, volumes: readonly string[]): string 
 }
 
 /**
- * Tells a volume from a directory.
- * @throws {Refusal} where that is not certain
+ * Decides whether the operator named a volume or a directory.
+ * @throws {Refusal} if both are possible
  */
 export async function resolveTarget(session: Session, target: TargetOperand): Promise<ResolvedTarget> {
   if (!('beginning' in target)) return target
   const { beginning, directory } = target
   const volumes = listRecordedVolumes(session)
-  // The whole name is not taken for another thing, whatever the working directory has.
+  // A complete volume name wins over a directory of the same name.
   if (volumes.includes(beginning)) return { volume: beginning }
   const hasCandidates = volumes.some((volume) => volume.startsWith(beginning))
   if (!hasCandidates) return directory === undefined ? { volume: beginning } : { directory }
@@ -81,7 +81,7 @@ async function isExistingPath(session: Session, path: string): Promise<boolean> 
   try {
     const handle = await pathLookups(session).open(path)
     using _ = closing(session.host.inodes, handle)
-    // Nothing could be put back where a lookup gets no answer.
+    // A path whose lookup is unresponsive does not count, as nothing could be restored there.
     return handle !== undefined
   } catch (error) {
     if (errorCode(error) === undefined) throw error

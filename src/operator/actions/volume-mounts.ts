@@ -4,7 +4,7 @@ import type { MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 import { otherDisk } from '../../store/volume-disk.ts'
 
-/** The mounts of a volume. A mount of a copy, which has the same identity but lies on another disk, is none of them. */
+/** Finds the mounts of a volume. A copy on another disk has the same identity, but its mounts are excluded. */
 export async function findVolumeMounts(
   session: Session,
   volume: string,

@@ -14,13 +14,13 @@ import { openJournalForReading } from '../../store/volume-journal.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
 import { walkProgress } from '../../store/walk-progress.ts'
 
-/** A volume's journal, for looking only; undefined where it has none. A walk may be writing to it meanwhile. */
+/** Opens a volume's journal read-only; undefined if it has none. A walk may write to it concurrently. */
 export function openReadableJournal(session: Session, volume: string): Journal | undefined {
-  const known = volumeRecords.readUnlessDamaged(session, volume) !== undefined
-  return openJournalForReading(session, volume, known)
+  const hasRecord = volumeRecords.readUnlessDamaged(session, volume) !== undefined
+  return openJournalForReading(session, volume, hasRecord)
 }
 
-/** Why a volume's journal cannot be used; undefined where it can, or where there is none and need not be. */
+/** Returns the fault of a volume's journal; undefined if it can be used, or is missing and not required. */
 export function findJournalFault(session: Session, volume: string): string | undefined {
   return refusalOf(() => {
     using journal = openReadableJournal(session, volume)
@@ -28,9 +28,9 @@ export function findJournalFault(session: Session, volume: string): string | und
   })
 }
 
-/** A walk or a restore that is under way. */
+/** A running walk or restore. */
 export interface WalkStatus {
-  /** Null in its first second, when no counts are written yet. */
+  /** Null in the first second, before counts are written. */
   pid: number | null
   visited: number
   changed: number
@@ -43,8 +43,8 @@ export function readRunningWalk(session: Session, volume: string): WalkStatus | 
 }
 
 /**
- * Tells who looks on how many inodes a walk will meet. Not of what a server or a daemon tells of: this process would wait
- * for one that hangs.
+ * Reports the expected number of inodes to the progress line. Not for volumes of a server or a daemon, because counting
+ * would block while those are unresponsive.
  */
 export async function announceInodeCount(session: Session, { tree, directory, volume }: VolumeByHand): Promise<void> {
   const { host, expect } = session
@@ -60,7 +60,7 @@ export async function announceInodeCount(session: Session, { tree, directory, vo
   expect(count)
 }
 
-/** What the other process does. */
+/** Counts inodes in the isolated process. */
 export function countForCaller({ host }: Session, tree: Handle): Promise<number> {
   return countInodes(host.inodes, tree)
 }
@@ -68,8 +68,7 @@ export function countForCaller({ host }: Session, tree: Handle): Promise<number>
 const YIELD_INTERVAL_INODES = 20_000
 
 /**
- * How many inodes a walk will meet, about: names are counted, and only directories opened. It gives way to other events
- * on its way.
+ * Estimates the number of inodes of a walk: counts names and opens only directories. Yields to other events meanwhile.
  */
 export async function countInodes(inodes: Inodes, root: Handle): Promise<number> {
   let counted = 1
@@ -88,10 +87,10 @@ export async function countInodes(inodes: Inodes, root: Handle): Promise<number>
   }
   const top = inodes.openDirectory(root, SELF)
   using _ = closing(inodes, top)
-  let turn = YIELD_INTERVAL_INODES
+  let nextYield = YIELD_INTERVAL_INODES
   for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
-    if (counted < turn) continue
-    turn = counted + YIELD_INTERVAL_INODES
+    if (counted < nextYield) continue
+    nextYield = counted + YIELD_INTERVAL_INODES
     await new Promise((resolve) => setImmediate(resolve))
   }
   return counted

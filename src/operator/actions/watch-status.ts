@@ -1,23 +1,26 @@
 import { setTimeout } from 'node:timers/promises'
 
-/** Milliseconds between two looks: as watch(1). */
+/** The interval of watch(1). */
 const POLL_INTERVAL_MS = 2000
 
 /**
- * Looks again and again, until the process is ended or nobody reads any more.
- * @param show each time @returns false: nobody reads
+ * Reads and shows the status repeatedly, until the process ends or the reader closes the stream.
+ * @param show returns false if the reader has closed the stream
  */
-export async function pollStatus<Found>(look: () => Promise<Found>, show: (found: Found) => boolean): Promise<void> {
-  while (show(await look())) await setTimeout(POLL_INTERVAL_MS)
+export async function pollStatus<Status>(
+  read: () => Promise<Status>,
+  show: (status: Status) => boolean,
+): Promise<void> {
+  while (show(await read())) await setTimeout(POLL_INTERVAL_MS)
 }
 
-/** What is shown on a stream that is no terminal: what differs from what was shown before. */
-export function skipUnchanged<Found>(show: (found: Found) => boolean): (found: Found) => boolean {
+/** Shows only a status that differs from the last one, for a stream that is no terminal. */
+export function skipUnchanged<Status>(show: (status: Status) => boolean): (status: Status) => boolean {
   let before: string | undefined
-  return (found) => {
-    const now = JSON.stringify(found)
+  return (status) => {
+    const now = JSON.stringify(status)
     if (now === before) return true
     before = now
-    return show(found)
+    return show(status)
   }
 }

@@ -10,8 +10,8 @@ import { type CheckResult, ok, unresponsive, warning } from './findings.ts'
 import { statPath } from './paths.ts'
 
 /**
- * Checks directories and disks that rules allow as sources. Where this process must not wait for a directory that is locked, another
- * one opens them.
+ * Checks directories and disks that rules allow as sources. With isolated walks another process opens them, because this
+ * one must not wait for a locked directory.
  * @param file the configuration, for messages
  */
 export async function* checkAllowedSources(
@@ -30,7 +30,7 @@ export async function* checkAllowedSources(
   for (const source of sources) yield* findings.get(source) ?? checked.get(source) ?? []
 }
 
-/** A link may lead to any server, past what the path says. */
+/** True if a lookup of the source would block. A link may lead to a server that the path does not show. */
 async function isSourceUnresponsive(session: Session, source: string, isSilentAt: IsSilentAt): Promise<boolean> {
   const { host, isolatesWalks } = session
   if (await isSilentAt(source)) return true
@@ -46,13 +46,13 @@ function hasLink({ inodes }: Host, path: string): boolean {
   }
 }
 
-/** What the other process is told. */
+/** The request to the isolated process. */
 interface SourceCheckRequest {
   sources: readonly string[]
   file: string
 }
 
-/** By source. One that gets no answer any more is checked apart from the others. */
+/** Returns results by source. If the process becomes unresponsive, each source is checked in a process of its own. */
 async function checkResponsiveSources(
   session: Session,
   order: SourceCheckRequest,
@@ -74,7 +74,7 @@ async function checkResponsiveSources(
   }
 }
 
-/** What the other process does. */
+/** Runs the checks in the isolated process. */
 export async function checkSourcesForCaller(
   { host }: Session,
   _: Handle,
@@ -96,7 +96,7 @@ function* checkSource(host: Host, source: string, file: string): Generator<Check
   yield* checkSetIdExposure(host, source)
 }
 
-/** What is below /dev the kernel makes. */
+/** Names the remedy for a missing source. Only the kernel creates devices below /dev, so mkdir is no remedy there. */
 const formatSourceRemedy = (source: string, file: string) =>
   source.startsWith('/dev/') ? `attach the disk, or correct its name in "allow" of ${file}` : `mkdir -p ${source}`
 
@@ -104,8 +104,8 @@ const NOSUID = 'nosuid'
 const OTHERS_ENTER = 0o011
 
 /**
- * A volume is mounted nosuid for its pods, but at its own path a set-id program that the pod's root has made has its
- * effect for whoever reaches it there.
+ * Warns if users of the node can run set-id programs of pods. Pods see the volume mounted nosuid, but at its own path a
+ * set-id program that root of a pod creates is effective.
  */
 function* checkSetIdExposure(host: Host, source: string): Generator<CheckResult> {
   for (let at = source; at !== '/'; at = dirname(at)) {
@@ -125,7 +125,7 @@ function* checkSetIdExposure(host: Host, source: string): Generator<CheckResult>
   )
 }
 
-/** Tried on a detached mount of the directory, as a pod's volume would be. */
+/** Tries an id mapping on a detached clone of the directory's mount, as for a pod's volume. */
 function tryIdMapping({ inodes, mounts }: Host, source: string): CheckResult {
   const directory = inodes.openTrusted(source)
   using _directory = closing(inodes, directory)

@@ -23,7 +23,7 @@ export async function* checkConfiguration(
   yield* checkSystemGroups(config.allow, 'allow', file)
   yield* checkSystemGroups(config.map, 'map', file)
   const entries = config.allow.flatMap(({ sources = ['/*'] }) => sources)
-  // Others' are asked by their mount alone.
+  // Sources of servers are no local directories, so only their mounts are checked.
   const sources = [...new Set(entries.flatMap((entry) => parseEntryDirectory(entry) ?? []))]
   const directories = sources.filter((source) => source !== '/')
   yield* checkAllowedSources(session, directories, file)

@@ -4,14 +4,14 @@ import type { Host } from '../../host/host.ts'
 import { type CheckResult, ok, warning } from './findings.ts'
 import { statPath } from './paths.ts'
 
-// Kubelet's --root-dir does not move it.
+// This directory does not depend on kubelet's --root-dir.
 const DEVICE_PLUGINS = '/var/lib/kubelet/device-plugins'
 
-/** Only where a device plugin of modekeep's has been at work: a FUSE volume's daemon runs on the node, as root. */
+/** Checks /dev/fuse if modekeep's device plugin has run here. A FUSE volume's own daemon runs on the node as root. */
 export function* checkFuseDevice(host: Pick<Host, 'files' | 'inodes'>): Generator<CheckResult> {
   if (!host.files.list(DEVICE_PLUGINS).some(isPluginSocket)) return
   const device = statPath(host, FUSE_DEVICE)
-  // What the plugin cannot open it reports to kubelet. A container has the device only if it is given it.
+  // The plugin itself reports a missing device to kubelet. A container sees the device only if it was given it.
   if (device === undefined) return
   const text = explainRootOnly(FUSE_DEVICE, device.mode)
   const remedy = `chmod 0666 ${FUSE_DEVICE}, and a udev rule or a line for systemd-tmpfiles that keeps it so (docs/fuse-in-pods.md)`

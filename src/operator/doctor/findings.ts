@@ -1,6 +1,6 @@
 export interface DoctorDocument {
   verb: 'doctor'
-  /** How many of each. */
+  /** Number of findings of each level. */
   ok: number
   warnings: number
   faults: number
@@ -11,11 +11,11 @@ export interface CheckFinding extends CheckResult {
   area: 'kernel' | 'system calls' | 'helpers' | 'kubelet' | 'runtime' | 'configuration' | 'state' | 'mounts' | 'volumes'
 }
 
-/** What a check says. */
+/** One result of a check. */
 export interface CheckResult {
   level: 'ok' | 'warning' | 'fault'
   text: string
-  /** What to do; '' where all is well. */
+  /** Remedy; '' for an `ok`. */
   remedy: string
 }
 
@@ -23,7 +23,7 @@ export const ok = (text: string): CheckResult => ({ level: 'ok', text, remedy: '
 export const warning = (text: string, remedy: string): CheckResult => ({ level: 'warning', text, remedy })
 export const fault = (text: string, remedy: string): CheckResult => ({ level: 'fault', text, remedy })
 
-/** Of a directory that is not looked at. */
+/** The warning for a directory that is not checked because lookups would block. */
 export const unresponsive = (path: string) =>
   warning(
     `${path} does not respond: its server or daemon hangs, or a process keeps a directory of the path locked`,

@@ -18,18 +18,18 @@ import {
 } from './records.ts'
 import { checkRuntime } from './runtime.ts'
 
-/** What doctor knows beside the session. */
+/** Input of doctor in addition to the session. */
 export interface DoctorContext {
   diagnosis: Diagnosis
   configuration: ConfigurationFile
-  /** This program's own file; undefined where it runs from its sources. */
+  /** This program's own file; undefined if it runs from its sources. */
   executable: string | undefined
 }
 
-/** Checks the node. Changes nothing; what cannot be checked is a fault, and the rest is checked all the same. */
-export async function runDoctor(session: Session, patient: DoctorContext): Promise<DoctorDocument> {
+/** Checks the node without changes. A check that throws becomes a fault, and the other checks continue. */
+export async function runDoctor(session: Session, context: DoctorContext): Promise<DoctorDocument> {
   const { host, config } = session
-  const { diagnosis, configuration, executable } = patient
+  const { diagnosis, configuration, executable } = context
   const checks: readonly (readonly [CheckFinding['area'], () => Iterable<CheckResult> | AsyncIterable<CheckResult>])[] =
     [
       ['kernel', () => checkKernel(diagnosis.features(), diagnosis.release())],
@@ -52,7 +52,7 @@ export async function runDoctor(session: Session, patient: DoctorContext): Promi
   const findings: CheckFinding[] = []
   for (const [area, check] of checks) {
     try {
-      for await (const found of check()) findings.push({ area, ...found })
+      for await (const result of check()) findings.push({ area, ...result })
     } catch (error) {
       const text = `this could not be checked: ${messageOf(error)}`
       findings.push({ area, ...fault(text, 'remove the cause and run doctor again') })

@@ -4,7 +4,7 @@ import { findKubelets } from '../kubelet/discovery.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 import { checkWriters, statPath } from './paths.ts'
 
-/** @param executable this program's own file, to be compared with the installed one; undefined: run from its sources */
+/** @param executable this program's own file, compared with the installed one; undefined if it runs from its sources */
 export function* checkKubelets(
   host: Host,
   diagnosis: Diagnosis,

@@ -6,7 +6,7 @@ import { type CheckResult, ok, warning } from './findings.ts'
 
 const PROMISE = 'nosuid, nodev and noexec of the volumes'
 
-/** Whether the mount options of volumes hold in the containers, by the container runtime and its version. */
+/** Checks whether containers keep the mount options of their volumes, by the container runtime and its version. */
 export async function* checkMountOptions(session: Session): AsyncGenerator<CheckResult> {
   const plugin = runningPlugin(session)
   if (plugin?.isRegistered) {
@@ -24,7 +24,7 @@ export async function* checkMountOptions(session: Session): AsyncGenerator<Check
   else yield warning(`${text}: ${concerned.length} mounts depend on it`, 'start "modekeep nri" (docs/mounts.md)')
 }
 
-/** Asks the runtime where its socket is there. gRPC is loaded only then. */
+/** Queries the runtime if one of its sockets exists. gRPC is loaded only in that case. */
 async function readRuntime({ host }: Session): Promise<string | undefined> {
   const { RUNTIME_SOCKETS, readRuntimeVersion } = await import('../../nri/runtime-version.ts')
   for (const socket of RUNTIME_SOCKETS.filter((path) => host.files.has(path))) {

@@ -4,7 +4,7 @@ import type { NodeConfig } from '../../request/defaults.ts'
 import { DEFAULT_FS_TYPES } from '../../request/rule.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 
-/** What is different without each; that is a fault where it `isNeeded`. */
+/** The first kernel release of each feature, and the consequence of its absence: a fault if it `isNeeded`. */
 const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; isNeeded?: true }>> = {
   open_tree: { since: '5.2', without: 'no volume can be mounted', isNeeded: true },
   fsopen: { since: '5.2', without: 'no volume but bind can be mounted', isNeeded: true },
@@ -24,14 +24,14 @@ const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; i
   listxattrat: { since: '6.13', without: 'extended attributes are listed through /proc: slower' },
 }
 
-/** @param release of the kernel that runs, as uname(2) tells it: 6.18.1-2-amd64 */
+/** @param release of the running kernel, from uname(2): 6.18.1-2-amd64 */
 export function* checkKernel(features: readonly Feature[], release: string): Generator<CheckResult> {
   const works = features.filter((feature) => feature.works).map(({ name }) => name)
   if (works.length > 0) yield ok(`tried and working: ${works.join(', ')}`)
   for (const { name, detail } of features.filter((feature) => !feature.works)) {
     const { since, without, isNeeded } = FEATURES[name]
     const text = `${name} does not work (${detail}): ${without}`
-    // A filter that does not know a call answers as a kernel that does not.
+    // A seccomp filter may reject a call with ENOSYS, like a kernel that lacks it.
     const isFiltered = /EPERM|EACCES/.test(detail) || (/ENOSYS/.test(detail) && isSince(release, since))
     const way = isFiltered
       ? 'run it as root on the node itself, not in a container with a filter of system calls'
@@ -48,7 +48,7 @@ function isSince(release: string, since: string): boolean {
   return major > from || (major === from && minor >= point)
 }
 
-/** A layer that says something else than Node must not touch anybody's files. */
+/** Compares modekeep's system calls with Node's. On a difference modekeep must not change files of this node. */
 export function* checkSystemCalls(tests: readonly SelfTest[]): Generator<CheckResult> {
   const agreed = tests.filter(({ difference }) => difference === '').map(({ name }) => name)
   if (agreed.length > 0) yield ok(`they work as they should: ${agreed.join(', ')}`)
@@ -57,13 +57,13 @@ export function* checkSystemCalls(tests: readonly SelfTest[]): Generator<CheckRe
   }
 }
 
-/** What a kind of volume runs; the kernel mounts the others by itself. */
+/** Lists the programs that a file system type needs. The kernel mounts other types without a program. */
 function listHelperPrograms(fsType: string): string[] {
   if (fsType === 'nfs' || fsType === 'nfs4' || fsType === 'cifs') return [`mount.${fsType}`]
   return fsType.startsWith('fuse.') ? [fsType.slice('fuse.'.length), 'fusermount3'] : []
 }
 
-/** Only what the configuration lets pods ask for. */
+/** Checks the helper programs of the types that the configuration allows. */
 export function* checkHelpers({ findProgram }: Diagnosis, { allow }: NodeConfig): Generator<CheckResult> {
   const fsTypes = new Set(allow.flatMap((rule) => rule.fsTypes ?? DEFAULT_FS_TYPES))
   const programs = new Set([...fsTypes].flatMap(listHelperPrograms))

@@ -11,13 +11,13 @@ const GROUP_WRITES = 0o020
 const STICKY = 0o1000
 const ANY_OTHERS = 0o077
 
-// The journal of a million inodes takes about this much (docs/ownership.md); below the second not even records fit.
+// A journal of a million inodes takes about ENOUGH_BYTES (docs/ownership.md). Below LEAST_BYTES not even records fit.
 const ENOUGH_BYTES = 256 * 2 ** 20
 const LEAST_BYTES = 4 * 2 ** 20
 const ENOUGH_INODES = 1000
 const LEAST_INODES = 10
 
-/** Undefined where nothing is there. Links above it are followed. */
+/** Returns undefined if the path does not exist. Links in its parent directories are followed. */
 export function statPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat | undefined {
   return unlessRefused(() => {
     const parent = inodes.openTrusted(dirname(path))
@@ -26,15 +26,15 @@ export function statPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat |
   })
 }
 
-/** What others than root can write. */
+/** A path that users other than root can write. */
 export interface WritablePath {
   place: string
   stat: Stat
 }
 
 /**
- * Of a path and all above it, but not from `top` on, what others than root can write, and so exchange its content: as the
- * path is written, where a link may be exchanged, and as it really is.
+ * Finds the path and those of its parents below `top` that users other than root can write, and so replace its content.
+ * Checks the path as written, because a link in it may be replaced, and the resolved path.
  */
 export function findWritablePaths(host: Pick<Host, 'inodes'>, path: string, top = ''): WritablePath[] {
   const found = new Map<string, Stat>()
@@ -48,14 +48,14 @@ export function findWritablePaths(host: Pick<Host, 'inodes'>, path: string, top 
   return [...found].map(([place, stat]) => ({ place, stat }))
 }
 
-/** A fault for each place where others than root can exchange what lies at a path. */
+/** Returns a fault for each directory through which users other than root can replace the path's content. */
 export function checkWriters(host: Host, what: string, path: string): CheckResult[] {
   return findWritablePaths(host, path).map(({ place }) =>
     fault(`users other than root can replace ${what} through ${place}`, `chown root ${place}; chmod go-w ${place}`),
   )
 }
 
-/** With its links resolved; of what is no directory, with those above it. */
+/** Resolves the links of a directory's path; for any other file, those of its parent. */
 function resolveLinks({ inodes }: Pick<Host, 'inodes'>, path: string): string {
   const whole = unlessRefused(() => inodes.openTrusted(path))
   const directory = whole ?? inodes.openTrusted(dirname(path))
@@ -64,16 +64,16 @@ function resolveLinks({ inodes }: Pick<Host, 'inodes'>, path: string): string {
   return whole === undefined ? join(real, basename(path)) : real
 }
 
-/** In a directory with the sticky bit others can make names, but not exchange root's. */
+/** True if users other than root can replace entries. With the sticky bit they can create entries, but not replace root's. */
 function isWritableByOthers(stat: Stat, isLast: boolean): boolean {
   if (stat.uid !== 0 && stat.uid !== process.geteuid?.()) return true
-  // A link has no permissions of its own.
+  // A link's own permissions have no effect.
   if ((stat.mode & FILE_TYPE) === SYMLINK) return false
   const writes = (stat.mode & OTHERS_WRITE) !== 0 || ((stat.mode & GROUP_WRITES) !== 0 && stat.gid !== 0)
   return writes && (isLast || !isDirectory(stat) || (stat.mode & STICKY) === 0)
 }
 
-/** Who can write to the state directory or the configuration decides what root does. */
+/** Checks owners and modes. A user who can write the state directory or the configuration controls what root does. */
 export function* checkPermissions(host: Host, config: NodeConfig, configFile: string): Generator<CheckResult> {
   const { stateDir, logFile } = config
   const places = { 'the state directory': stateDir, 'the configuration': configFile, 'the log': logFile }
@@ -89,7 +89,7 @@ export function* checkPermissions(host: Host, config: NodeConfig, configFile: st
   }
 }
 
-/** Where the disk of the state directory is full, walks stop before they change anything, and restores stay pending. */
+/** Checks free space. On a full disk walks stop before they change anything, and restores stay pending. */
 export function* checkFreeSpace(host: Host, { space }: Diagnosis, stateDir: string): Generator<CheckResult> {
   let place = stateDir
   while (place !== '/' && statPath(host, place) === undefined) place = dirname(place)

@@ -22,14 +22,14 @@ import { findHiddenMounts, formatHidden } from '../actions/hidden-mounts.ts'
 import { findJournalFault } from '../actions/volume.ts'
 import { type CheckResult, fault, ok, unresponsive, warning } from './findings.ts'
 
-/** Records against mounts, both ways. */
+/** Compares records with mounts, in both directions. */
 export async function* checkMounts(session: Session): AsyncGenerator<CheckResult> {
   const namespaceRefusal = refusalOf(() => refuseOtherNamespace(session))
   if (namespaceRefusal !== undefined) {
     return yield fault(namespaceRefusal, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
   }
   const recorded = new Map(listMounts(session).map((mount) => [mount.directory, mount]))
-  // What cannot be read is told once, with its way out.
+  // An unreadable record is reported once, below, with its remedy.
   const found = (await healMounts(session, true)).filter((finding) => {
     const { record, problem } = recorded.get(finding.directory) ?? {}
     return problem === undefined && !(record && isOver(record, finding))
@@ -74,7 +74,7 @@ export function* checkRootBits(session: Session): Generator<CheckResult> {
   }
 }
 
-/** Mounts inside of sources that pods do not see: of one that may write, its files lie beneath. */
+/** Warns of mounts inside sources that pods do not see. A pod that writes there creates its files beneath the mount. */
 export function* checkHiddenMounts(session: Session): Generator<CheckResult> {
   const records = listMountRecords(session)
   const hidden = findHiddenMounts(session, records)
@@ -87,7 +87,7 @@ export function* checkHiddenMounts(session: Session): Generator<CheckResult> {
   }
 }
 
-/** Of containers that the runtime's plugin was asked for. */
+/** Checks the container records of the runtime's plugin. */
 export function* checkContainerRecords(store: Store): Generator<CheckResult> {
   const isThere = containersSeen(store)
   for (const { container, problem } of listContainers(store)) {
@@ -99,7 +99,7 @@ export function* checkContainerRecords(store: Store): Generator<CheckResult> {
   }
 }
 
-/** How much memory of the node volumes may take that are kept in it. */
+/** Reports how much of the node's memory tmpfs volumes may take. */
 export function* checkTmpfsMemory(session: Session): Generator<CheckResult> {
   const { tmpfsMaxSize } = session.config
   const volumes = listMountRecords(session).filter(({ request }) => request.fsType === 'tmpfs')
@@ -117,10 +117,10 @@ export function* checkTmpfsMemory(session: Session): Generator<CheckResult> {
   yield warning(`${text}; ${larger} may take more than tmpfsMaxSize (${tmpfsMaxSize})`, way)
 }
 
-/** The share of what they may take from which on somebody should look. */
+/** The used share of the quota that causes a warning. */
 const WARNING_SHARE = 0.8
 
-/** Records of volumes, and what nothing needs any more. */
+/** Checks the records of volumes, and reports leftovers. */
 export async function* checkVolumes(session: Session): AsyncGenerator<CheckResult> {
   const volumes = listVolumes(session)
   const found = await collectGarbage(session, { isDry: true, forget: undefined })
@@ -162,7 +162,7 @@ async function checkVolume(session: Session, volume: string, lookups: PathLookup
   return [...named, ...(await checkVolumeRecord(session, record, lookups))]
 }
 
-/** Of a record that stands under a name of another kernel's. */
+/** Reports a record that uses a volume name of another kernel. */
 async function checkVolumeName(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<CheckResult[]> {
   const notice = await nameNotice(session, record, lookups)
   if (notice === undefined) return []

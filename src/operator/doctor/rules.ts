@@ -7,7 +7,7 @@ import { kinds } from '../../volume/index.ts'
 import { isTaken, nameOf } from '../../volume/kind/options.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 
-/** Each rule in a sentence, and what its administrator may not have meant. */
+/** Describes each rule in a sentence, and warns of probably unintended effects. */
 export function* checkRules(rules: readonly Rule[], file: string): Generator<CheckResult> {
   if (rules.length === 0)
     yield warning('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
@@ -25,7 +25,7 @@ export function* checkRules(rules: readonly Rule[], file: string): Generator<Che
   }
 }
 
-/** Rules that let pods have groups of the system. @param key `allow` or `map` */
+/** Warns of rules that permit groups of the system. @param key `allow` or `map` */
 export function* checkSystemGroups(
   rules: readonly SystemGroupRule[],
   key: string,
@@ -42,7 +42,7 @@ export function* checkSystemGroups(
 
 const list = (texts: readonly string[] | undefined) => texts?.join(', ')
 
-/** What a rule lets whom have. */
+/** Describes in a sentence which pods may mount which volumes. */
 function describeRule(rule: Rule): string {
   const {
     namespaces,
@@ -84,10 +84,10 @@ function describeRule(rule: Rule): string {
   ].join('; ')
 }
 
-/** What none of a rule's kinds of volume takes allows nothing: who meant another option learns of it by a refused pod. */
+/** Reports mount options that no volume type of the rule supports: they allow nothing, and pods would be refused. */
 function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule, at: number, file: string) {
   const known = fsTypes.flatMap((fsType) => kinds.find(fsType) ?? [])
-  // What another program takes it alone knows.
+  // The options of an external mount helper are known to that helper only.
   if (known.length === 0 || known.some(({ takesAny }) => takesAny)) return
   const names = known.map(({ name }) => name).join(', ')
   const not = known.length === 1 ? `${names} does not take` : `none of ${names} takes`
@@ -105,7 +105,7 @@ function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Ru
   }
 }
 
-/** The first rule that matches decides: one that says as much as another makes one of them useless. */
+/** Warns of rules that are never used. The first matching rule decides, so a wider rule hides a narrower one after it. */
 function* checkRuleOrder(earlier: Rule, before: number, rule: Rule, at: number, file: string): Generator<CheckResult> {
   if (covers(earlier, rule)) {
     const text = `rule ${at + 1} has no effect: rule ${before + 1} before it matches all that it matches`
@@ -116,7 +116,7 @@ function* checkRuleOrder(earlier: Rule, before: number, rule: Rule, at: number, 
   }
 }
 
-/** Everything that `narrow` matches is matched by `wide` too. */
+/** True if `wide` matches everything that `narrow` matches. */
 function covers(wide: Rule, narrow: Rule): boolean {
   const { namespaces, sources, fsTypes = DEFAULT_FS_TYPES, ownership, groupAccess, fsGroups, idmapFrom = [] } = wide
   const has = (all: readonly string[] | undefined, some: readonly string[] | undefined) =>
@@ -138,10 +138,10 @@ function covers(wide: Rule, narrow: Rule): boolean {
   )
 }
 
-/** Two that nobody thought of: they stand for those that a rule is for without naming them. */
+/** Two arbitrary namespaces, which represent those that a rule matches without naming them. */
 const UNNAMED_NAMESPACES = ['some-namespace', 'another-namespace']
 
-/** Whether a rule lets a namespace into what another one may write. */
+/** Warns if a rule gives a namespace access to a source that another namespace may write. */
 function* checkNamespaceOverlap(
   rule: Rule,
   at: number,
@@ -149,7 +149,7 @@ function* checkNamespaceOverlap(
   other: number,
   file: string,
 ): Generator<CheckResult> {
-  // Of two that both write one finding is enough.
+  // Two writing rules are reported once.
   if (writer.readOnly || (other < at && !rule.readOnly)) return
   const names = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'x')))
   const more = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'y')))
@@ -177,7 +177,7 @@ function* checkNamespaceOverlap(
   }
 }
 
-/** A source that both may have. */
+/** Returns a source that both rules allow. */
 function findSharedSource(one: Rule, first: string, other: Rule, second: string): string | undefined {
   const expandSources = ({ sources, fsTypes = DEFAULT_FS_TYPES }: Rule, namespace: string) =>
     fsTypes.every((fsType) => fsType === 'tmpfs')

@@ -11,7 +11,7 @@ const ENABLE_NRI_REMEDY =
 
 type ListenerCheck = Pick<Diagnosis, 'isListening'>
 
-/** Whether the runtime could ask a plugin, whether modekeep's is there, and what containers do without. */
+/** Checks the runtime's NRI socket, modekeep's plugin, and containers without their requested group. */
 export function* checkRuntime(store: Store, diagnosis: ListenerCheck): Generator<CheckResult> {
   const { record, problem } = pluginRecord.find(store, undefined)
   if (problem !== undefined) yield warning(problem.message, 'start "modekeep nri" again, which writes it anew')

@@ -6,7 +6,7 @@ import type { InstallCommand } from '../verbs/install.ts'
 import { WRITABLE_DIR } from './plugin-directory.ts'
 import { type InstallSite, takeStep, VOLUMES_DIR } from './site.ts'
 
-/** Below --root a link that is right in that system can lead to the same place of the one that runs this. */
+/** Refuses paths that leave --root: a link that is correct in that system may lead into the running one. */
 export function refuseOutsideRoot({ files, root, plugins, state, logFile, configDirectory, link }: InstallSite): void {
   if (root === '') return
   for (const place of [plugins, state, dirname(logFile), configDirectory, dirname(link)]) {
@@ -18,7 +18,7 @@ export function refuseOutsideRoot({ files, root, plugins, state, logFile, config
   }
 }
 
-/** @returns whether it is new: kubelet looks for the directory only at its start */
+/** @returns true if the directory is new: kubelet searches for it only at its start */
 export function makePluginDirectory(site: InstallSite): boolean {
   const { files, plugins } = site
   const isNew = !files.hasDirectory(plugins)
@@ -40,13 +40,13 @@ function cannotWrite(directory: string, why: string): Refusal {
   ])
 }
 
-// /etc/login.defs: the groups that packages make. Debian's /var/log belongs to one where rsyslog runs.
+// Packages create groups up to this id (/etc/login.defs). With rsyslog, Debian's /var/log belongs to such a group.
 const LARGEST_SYSTEM_GROUP = 999
 
 /**
- * Who writes to the driver's directory runs programs as root; to the configuration's, mounts what no pod may have; to the
- * others, has root write where they like. Looked at before anything is made there.
- * @throws {Refusal} that names each place, with its owner and mode; a dry run only warns of them
+ * Refuses directories that users other than root can write. Such a user could run programs as root (driver), mount
+ * forbidden volumes (configuration) or let root write elsewhere (state, log). Runs before anything is created there.
+ * @throws {Refusal} that names each path with its owner and mode; a dry run only warns
  */
 export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
   const { plugins, configDirectory, config, state, logFile, command, warn } = site
@@ -70,7 +70,7 @@ export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
 
 const comparePlaces = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
 
-/** What others than root can write of a path, or of what there is above it. */
+/** Finds what users other than root can write at a path or its nearest existing parent. */
 function findWriters({ admin, files, root }: InstallSite, what: string, path: string) {
   let existing = path
   while (existing !== '/' && files.stat(existing) === undefined) existing = dirname(existing)
@@ -98,7 +98,7 @@ export function makeDirectories(site: InstallSite): void {
   const { mode = 0o700 } = files.stat(state) ?? {}
   if ((mode & 0o7777) !== 0o700)
     takeStep(site, `set the mode of ${state} to 0700`, () => files.chmod(files.realPath(state), 0o700))
-  // Only the default prefix is ours to make; one that the configuration names is the operator's.
+  // Only the default prefix is created; the operator creates a prefix that the configuration names.
   if (!configText.includes('"allow"')) {
     const above = dirname(VOLUMES_DIR)
     if (stateDir !== above) make(root + above, 0o700)
@@ -110,7 +110,7 @@ export function makeDirectories(site: InstallSite): void {
   takeStep(site, `write ${example} (0644)`, () => files.replace(example, EXAMPLE, 0o644), 'written', example)
 }
 
-/** The defaults, as driver/config.example.json has them. */
+/** The default configuration, formatted like driver/config.example.json. */
 const EXAMPLE = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/"(allow|map)": [\s\S]*?^ {2}\]/gm, (rules) =>
   rules.replace(/\s+/g, ' ').replaceAll('[ ', '[').replaceAll(' ]', ']'),
 )}\n`

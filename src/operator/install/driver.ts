@@ -6,7 +6,7 @@ import type { InstallCommand } from '../verbs/install.ts'
 import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
 import { createStagedName, type InstallSite, publish, takeStep } from './site.ts'
 
-/** @throws {Refusal} for what lies where the driver's directory is to be */
+/** @throws {Refusal} if the path of the driver's directory is a link or no directory */
 export function checkDriverDirectory({ files, driverDirectory }: InstallSite): void {
   if (files.target(driverDirectory) !== undefined) {
     throw new Refusal(`${driverDirectory} is a symbolic link, which the kubelet skips: remove it first`)
@@ -17,8 +17,8 @@ export function checkDriverDirectory({ files, driverDirectory }: InstallSite): v
 }
 
 /**
- * Kubelet watches its plugin directory and calls `init` upon events on names without a dot in front. So the driver
- * comes, or changes, by one rename of what is complete and synced under a dot name, and nothing else is written there.
+ * Installs the driver by one rename. Kubelet watches its plugin directory and calls `init` upon events on names without a
+ * leading dot. So the driver is completed and synced under a dot name, and nothing else is written there.
  */
 export async function installDriver(site: InstallSite<InstallCommand>, executable: Executable): Promise<void> {
   checkDriverDirectory(site)
@@ -29,7 +29,7 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
   }
   const isUpgrade = files.hasDirectory(driverDirectory)
   const isDirectoryOurs = isOwnedByRoot(driverDirectory, DIRECTORY | 0o755)
-  // The bytes last: most nodes report by the rest.
+  // The checksum is compared last, because reading the file is slowest.
   if (isDirectoryOurs && isOwnedByRoot(driver, REGULAR | 0o755) && files.sum(driver) === executable.sum) {
     return report('unchanged', `${driver} has these bytes already`)
   }
@@ -43,9 +43,9 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
     return report('would', `rename ${stage} to ${shown}`)
   }
   if (!isUpgrade) files.makeDirectory(stage, 0o700)
-  // First, as who may write to it could replace what is staged there between its check and its use.
+  // Secured first: a user who may write to the directory could replace the staged file between its check and its use.
   if (isUpgrade && !isDirectoryOurs) files.secure(driverDirectory, 0o755)
-  // Lets a signal be heard.
+  // Lets a pending signal be handled.
   await new Promise((done) => setImmediate(done))
   stop.throwIfAborted()
   assertSum(executable, executable.file.copyTo(copy))
@@ -64,12 +64,12 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
   report(wasThere ? 'upgraded' : 'installed', driver)
 }
 
-/** Makes the driver the operator's command too, where the name is free. */
+/** Links the driver as the operator's command, unless another file has that name. */
 export function linkOperatorCommand(site: InstallSite) {
   const { files, warn, link, linkTarget, driver, aside } = site
   const target = files.target(link)
   if (target === linkTarget) return
-  // A link to a modekeep driver is ours, in whatever plugin directory.
+  // A link to a modekeep driver in any plugin directory is modekeep's own.
   if (files.stat(link, 'of a link itself') && !target?.endsWith('/modekeep~fs/fs')) {
     return warn(`${link} is not modekeep's: left alone, the operator's command is ${driver}`)
   }
@@ -84,7 +84,7 @@ export function linkOperatorCommand(site: InstallSite) {
   })
 }
 
-/** Makes what --config names the node's configuration, if the driver that is installed by now finds no fault in it. */
+/** Installs the file of --config as the node's configuration, unless the installed driver finds a fault in it. */
 export async function installConfiguration(
   site: InstallSite<InstallCommand>,
   bytes: Buffer | undefined,
@@ -102,7 +102,7 @@ export async function installConfiguration(
   const inForce = 'the configuration that was there, if any, is in force'
   const faults = parseInitFaults(text)
   if (faults !== '') throw new Refusal([`${config} is refused; ${inForce}`, faults])
-  // Who cannot answer has not found that there is no fault.
+  // A failed init is no proof of a valid configuration.
   if (fault !== undefined) throw new Refusal([`${config} was not tried; ${inForce}`, `init gave ${fault}`, shown])
   if (!files.hasDirectory(installed) && files.stat(installed) && files.isSame(candidate, installed)) {
     return report('unchanged', `${installed} has these bytes already`)
@@ -112,7 +112,7 @@ export async function installConfiguration(
   report('configured', installed)
 }
 
-/** `init` answers with the capabilities whatever the configuration is, and with its faults in the message. */
+/** Parses the configuration's faults from the reply of `init`, which succeeds even if there are any. */
 function parseInitFaults(answer: string): string {
   try {
     const { message } = JSON.parse(answer)

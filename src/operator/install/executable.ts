@@ -8,21 +8,21 @@ const INIT_TIMEOUT_SECONDS = 30
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const MAX_SHOWN_CHARACTERS = 300
 
-/** Where an ELF header names its processor. */
+/** Offset of the processor (e_machine) in an ELF header. */
 const MACHINE = { offset: 18, end: 20 }
 
-/** What is to be installed. */
+/** The executable to install. */
 export interface Executable {
   path: string
-  /** Held open: what is compared is what is installed. */
+  /** Kept open, so that the compared bytes are the installed ones. */
   file: OpenFile
-  /** SHA-256, as it was asked for or found. */
+  /** The required SHA-256, or the computed one. */
   sum: string
-  /** What asks for that sum; undefined where nothing does. */
+  /** The option or file that requires the sum; undefined if none does. */
   by: string | undefined
 }
 
-/** @throws {Refusal} where there is none, or another than was asked for */
+/** @throws {Refusal} if there is no executable, or it has another sum than the required one */
 export function findExecutable({
   admin: { files },
   command,
@@ -47,8 +47,8 @@ export function findExecutable({
 }
 
 /**
- * What --config names, read once: these bytes are tried and installed. Undefined without it.
- * @throws {Refusal} for what is no configuration of root's alone, before anything is done
+ * Reads the file of --config once, so that the tried bytes are the installed ones. Returns undefined without the option.
+ * @throws {Refusal} if users other than root can write the file, before any step is taken
  */
 export function findConfiguration({
   admin: { files },
@@ -65,7 +65,7 @@ export function findConfiguration({
   throw new Refusal(`--config: ${config} is not a readable file`)
 }
 
-/** A release has SHA256SUMS beside its files, as sha256sum writes it: the sum, a blank, a blank or a star, the name. */
+/** Reads the sum from a release's SHA256SUMS, in the format of sha256sum: the sum, a blank, a blank or a star, the name. */
 function readReleaseSum(files: NodeFiles, path: string): Pick<Executable, 'sum' | 'by'> | undefined {
   const sums = `${dirname(path)}/SHA256SUMS`
   const text = files.readForeign(sums)
@@ -77,7 +77,7 @@ function readReleaseSum(files: NodeFiles, path: string): Pick<Executable, 'sum' 
   throw new Refusal([`${sums} has no sum of ${name}`, way])
 }
 
-/** @param found the sum of the bytes that were read, or that were written to the copy to be installed */
+/** @param found the sum of the bytes that were read, or that were written to the staged copy */
 export function assertSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | 'by'>, found: string): void {
   if (found === sum) return
   const fault =
@@ -88,9 +88,9 @@ export function assertSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | '
 }
 
 /**
- * Nothing is tried that the kernel would not run: a chroot(1) of a shell's would run its bytes as commands.
- * @param copy what is tried
- * @throws {Refusal} for what is neither a script nor an ELF file of this processor
+ * Rejects a file that the kernel would not run, because chroot(1) would let a shell run its bytes as commands.
+ * @param copy the file that is inspected; `path` is for messages
+ * @throws {Refusal} if the file is neither a script nor an ELF file of this processor
  */
 export function assertProgram(files: NodeFiles, path: string, copy: string): void {
   const head = files.head(copy, MACHINE.end)?.toString('latin1') ?? ''
@@ -103,9 +103,9 @@ export function assertProgram(files: NodeFiles, path: string, copy: string): voi
 }
 
 /**
- * Calls a driver's `init`, without a variable of ours.
- * @param config what it is to take for the node's configuration
- * @returns what is wrong with its answer as kubelet takes it, undefined for a success; the answer, with a sentence
+ * Calls a driver's `init` with an environment of its own.
+ * @param config path of the configuration to use instead of the node's
+ * @returns the fault of the reply from kubelet's view, undefined for a success; the reply; the reply for messages
  */
 export async function callInit({ admin, command, stop }: InstallSite<InstallCommand>, driver: string, config?: string) {
   const { text, status, isLate } = await admin.tryDriver({
@@ -128,7 +128,7 @@ function findInitFault(answer: string, status: number): string | undefined {
   return /"status"\s*:\s*"Success"/.test(answer) ? undefined : 'no success'
 }
 
-/** @throws {Refusal} where a staged driver does not work on this node */
+/** @throws {Refusal} if a staged driver does not work on this node */
 export async function assertInitSucceeds(
   site: InstallSite<InstallCommand>,
   { path }: Executable,
@@ -136,7 +136,7 @@ export async function assertInitSucceeds(
 ): Promise<void> {
   const { files, root, plugins, aside } = site
   assertProgram(files, path, staged)
-  // Below --root the configuration of this system is another's: one that leads nowhere else.
+  // With --root the configuration of the running system does not apply, so init gets one with paths below the root.
   const config = root === '' ? undefined : aside.probe
   if (config !== undefined) {
     const places = { stateDir: `${root}/var/lib/modekeep`, logFile: `${root}/var/log/modekeep/modekeep.log` }

@@ -10,9 +10,9 @@ import { type InstallerRun, type InstallSite, resolveSitePaths } from './site.ts
 import { uninstallFrom } from './uninstall.ts'
 
 /**
- * Installs or upgrades the driver. Killed at any step it leaves the driver that was there, or the new one, whole; the
- * next run removes what was being written.
- * @throws {Refusal} whose first sentence is the fault and the rest the way out; any other error is the system's
+ * Installs or upgrades the driver. If it is killed at any step, the old or the new driver is complete, and the next run
+ * removes staged files.
+ * @throws {Refusal} with the fault first, then the remedies; any other error is the system's
  */
 export async function install(job: InstallerRun<InstallCommand>): Promise<void> {
   const configuration = findConfiguration(job)
@@ -38,7 +38,7 @@ export async function install(job: InstallerRun<InstallCommand>): Promise<void> 
   }
 }
 
-/** Removes the driver and its link. Throws as `install`. */
+/** Removes the driver and its link. Throws like `install`. */
 export async function uninstall(job: InstallerRun<UninstallCommand>): Promise<void> {
   const site = resolveSite(job)
   await runLocked(site, () => uninstallFrom(site))
@@ -51,7 +51,7 @@ function resolveSite<Command extends InstallCommand | UninstallCommand>(
   const { root: named } = job.command
   const real = named === undefined ? '' : unlessRefused(() => files.realPath(named))
   if (real === undefined) throw new Refusal(`--root: there is no directory ${named}`)
-  // Canonical, as mountinfo has it, and '' for the system that runs: every path is `root/...`.
+  // Canonical like paths of mountinfo, and '' for the running system, because every path is `root/...`.
   const root = real === '/' ? '' : real
   const { directory, reason } = choosePluginDirectory(job, root)
   const site = { ...job, ...resolveSitePaths(files, root, directory) }

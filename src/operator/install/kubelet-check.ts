@@ -5,7 +5,7 @@ import { findKubelets, type Kubelet } from '../kubelet/discovery.ts'
 import type { InstallCommand } from '../verbs/install.ts'
 import type { InstallerRun } from './site.ts'
 
-/** The overlays of driver/kubernetes by the directory that they are for. */
+/** The overlays of driver/kubernetes by plugin directory. */
 export const OVERLAYS: Readonly<Record<string, string>> = {
   '/usr/libexec/kubernetes/kubelet-plugins/volume/exec': 'default or k3s',
   '/etc/kubernetes/kubelet-plugins/volume/exec': 'openshift',
@@ -15,11 +15,11 @@ export const OVERLAYS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Compares the directory that was named with those of the kubelets that are seen. Only what is surely another is refused:
- * a kubelet of this system, whose directory was read, while no other one here looks where it is named.
- * @param root '' for the system that runs
- * @returns what is said of the directory
- * @throws {Refusal} with the directory to name, and the overlay that has it
+ * Compares the named directory with those of visible kubelets. It is refused only if it is certainly wrong: the directory
+ * of each kubelet of this system was read, and none is the named one.
+ * @param root '' for the running system
+ * @returns the reason for the directory, to be reported
+ * @throws {Refusal} with the directory to name, and the overlay that uses it
  */
 export function checkNamedDirectory(
   job: InstallerRun<InstallCommand>,
@@ -29,7 +29,7 @@ export function checkNamedDirectory(
 ): string {
   const { admin, command, warn } = job
   const { files } = admin
-  // In a container the node's files are there, and a kubelet's executable cannot be seen.
+  // A container has the node's files, but cannot see kubelet's executable.
   const view = root || (command.tryIn ?? '')
   const found = findKubelets(files, proc, view, 'an unseen executable is believed')
   if (found.length === 0) return 'named by --plugin-dir; no kubelet is seen, so nobody says whether it looks there'
@@ -65,11 +65,11 @@ export function checkNamedDirectory(
   ])
 }
 
-/** k3s hides its arguments, and its unit may be anywhere: that nothing says another directory is no proof of the default. */
+/** True if the directory was read. k3s hides its arguments and its unit may be anywhere, so its default is only assumed. */
 const isDirectoryCertain = ({ kind, directory, isDefault }: Kubelet) =>
   directory?.startsWith('/') && (kind === 'kubelet' || !isDefault)
 
-/** A directory that may not be there yet, by the inode of what is there above it. */
+/** Identifies a directory that may not exist yet, by the inode of its nearest existing parent and the rest of the path. */
 function identifyDirectory(files: NodeFiles, roots: readonly string[], directory: string): string[] {
   return roots.flatMap((root) => {
     let above = normalize(directory).replace(/(?<=.)\/$/, '')
@@ -84,8 +84,8 @@ function identifyDirectory(files: NodeFiles, roots: readonly string[], directory
 }
 
 /**
- * Whether a process sees the node's mounts. One in a container of its own may have the directory under another name. Unlike
- * all else that tells it, anybody may read this; ids of mounts are the whole system's.
+ * True if a process sees the node's mounts. A process in a container may have the directory under another name. Compares
+ * mount ids, which are unique in the system, from mountinfo, which any user may read.
  */
 function isInNodeMounts(files: NodeFiles, proc: string, pid: string): boolean {
   const readFirstMountId = (process: string) =>

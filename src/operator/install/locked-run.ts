@@ -5,7 +5,7 @@ import { type InstallSite, takeStep } from './site.ts'
 const LOCK_SECONDS = 120
 const PAUSE_MS = 100
 
-/** One installer at a time, which first sweeps what a killed one has left. A dry run locks nothing. */
+/** Runs one installer at a time, after it has removed leftovers of a killed one. A dry run takes no lock. */
 export async function runLocked(site: InstallSite, work: () => void | Promise<void>): Promise<void> {
   const isLocked = !site.command.isDry && site.files.hasDirectory(site.plugins)
   using _ = isLocked ? await takeLock(site) : undefined
@@ -29,7 +29,7 @@ async function takeLock({ admin, plugins, report, stop }: InstallSite): Promise<
   }
 }
 
-/** Removes what an installer writes aside and stages, by its names. */
+/** Removes temporary and staged files of an installer, by their names. */
 export function removeLeftovers(site: InstallSite): void {
   const { files, plugins, driverDirectory, aside } = site
   for (const path of Object.values(aside).filter((path) => files.stat(path, 'of a link itself'))) {
@@ -44,7 +44,7 @@ export function removeLeftovers(site: InstallSite): void {
   }
 }
 
-/** Removes a staged file, or a staged directory with a driver in it: nothing but our own names, and through no link. */
+/** Removes a staged file, or a staged directory with its driver. Removes modekeep's own names only, and follows no link. */
 export function removeStaged({ files, warn }: InstallSite, path: string) {
   const isStagedDirectory = (at: string) => files.target(at) === undefined && files.hasDirectory(at)
   if (!isStagedDirectory(path)) return files.remove(path)

@@ -4,7 +4,7 @@ import { DEFAULT_PLUGIN_DIR, findKubelets, type Kubelet } from '../kubelet/disco
 import { checkNamedDirectory } from './kubelet-check.ts'
 import type { InstallerRun } from './site.ts'
 
-/** Where kubelet can be told to look on a node whose /usr is read-only. */
+/** The plugin directory to configure in kubelet on a node whose /usr is read-only. */
 export const WRITABLE_DIR = '/var/lib/kubelet/volumeplugins'
 
 const KNOWN_DIRECTORIES = [
@@ -19,18 +19,18 @@ const KNOWN_DIRECTORIES = [
 const PLUGIN_DIR_OPTION = '--plugin-dir DIR'
 
 /**
- * Kubelet's volume plugin directory, as the node sees it: named, the running kubelet's, or the only one there is.
- * Nothing is guessed.
- * @param root '' for the system that runs
- * @throws {Refusal} with what to name
+ * Chooses kubelet's volume plugin directory, by its path on the node: the named one, the running kubelet's, or the only
+ * known one that exists.
+ * @param root '' for the running system
+ * @throws {Refusal} with the option to name it, if the choice is not certain
  */
 export function choosePluginDirectory(job: InstallerRun, root: string): { directory: string; reason: string } {
   const { admin, command } = job
-  // No process of this system is about the one below --root.
+  // Processes of the running system say nothing about the system below --root.
   const proc = command.proc ?? (root === '' ? '/proc' : undefined)
   if (command.pluginDir !== undefined) {
     const directory = command.pluginDir.replace(/\/$/, '')
-    // What is there goes from where it is, whoever looks there now.
+    // An uninstall removes the driver from the named directory, even if kubelet uses another one by now.
     const isChecked = proc !== undefined && command.verb === 'install'
     const reason = isChecked ? checkNamedDirectory({ ...job, command }, directory, proc, root) : 'named by --plugin-dir'
     return { directory, reason }
@@ -68,7 +68,7 @@ function chooseFromKubelets(found: readonly Kubelet[]) {
 
 function chooseKnownDirectory(files: NodeFiles, root: string) {
   const there = KNOWN_DIRECTORIES.filter((directory) => files.stat(root + directory))
-  // A directory that has the driver already is no guess.
+  // A directory that already contains the driver is preferred.
   const used = there.filter((directory) => files.stat(`${root}${directory}/modekeep~fs/fs`))
   const [directory, ...others] = used.length > 0 ? used : there
   if (directory === undefined) {
@@ -85,7 +85,7 @@ function chooseKnownDirectory(files: NodeFiles, root: string) {
   return { directory, reason: `no kubelet was found; ${why}` }
 }
 
-/** A kubelet in a container looks for the driver in there. */
+/** Warns of kubelets in containers, which search for the driver inside the container. */
 function warnAboutContainers(
   { admin: { files }, warn }: InstallerRun,
   found: readonly Kubelet[],

@@ -4,20 +4,20 @@ import { Refusal } from '../../refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
 
-/** One run of the installer. What it refuses is a Refusal: its first sentence is the fault, the rest what to do. */
+/** One run of the installer. It throws a Refusal with the fault first, then the remedies. */
 export interface InstallerRun<Command = InstallCommand | UninstallCommand> {
   admin: Administration
   command: Command
-  /** This program's own file; undefined where it runs from its sources. */
+  /** This program's own file; undefined if it runs from its sources. */
   executable: string | undefined
-  /** A step that was taken, or with `would` one that would be. */
+  /** Reports a step that was taken, or with `would` one that would be. */
   report(step: string, text: string): void
   warn(text: string): void
-  /** Aborted by a signal, with what is then thrown. */
+  /** Aborted by a signal, with the reason to throw. */
   stop: AbortSignal
 }
 
-/** A job, and where its things lie on the node. */
+/** A run of the installer, with its paths on the node. */
 export type InstallSite<Command = InstallCommand | UninstallCommand> = InstallerRun<Command> &
   ReturnType<typeof resolveSitePaths>
 
@@ -25,14 +25,14 @@ export const VOLUMES_DIR = '/var/lib/modekeep/volumes'
 const MAX_CONFIG_BYTES = 1 << 20
 
 /**
- * All below `root`, but for those whose names end in Dir or Target, which are paths as the node sees them.
- * @param root '' for the system that runs
+ * Resolves all paths below `root`, except those whose names end in Dir or Target, which are the node's own paths.
+ * @param root '' for the running system
  */
 export function resolveSitePaths(files: NodeFiles, root: string, pluginDir: string) {
   const configDirectory = `${root}/etc/modekeep`
   const config = `${configDirectory}/config.json`
   const configText = files.head(config, MAX_CONFIG_BYTES)?.toString() ?? ''
-  // From the text, as a configuration with a fault, or none at all to a parser, has its directories too.
+  // Matched in the text, because a faulty or unparsable configuration may name its directories too.
   const named = (key: 'stateDir' | 'logFile') =>
     new RegExp(`"${key}"\\s*:\\s*"(/[^"\\\\]*)"`).exec(configText)?.[1] ?? DEFAULT_CONFIG[key]
   const stateDir = named('stateDir')
@@ -54,7 +54,7 @@ export function resolveSitePaths(files: NodeFiles, root: string, pluginDir: stri
     config,
     configText,
     example,
-    /** Written and then renamed or removed. One name each, so that the next run removes what a killed one has left. */
+    /** Temporary files. Their names are fixed, so that the next run removes those of a killed one. */
     aside: {
       probe: `${state}/.install-probe.json`,
       unfinishedProbe: `${state}/.install-probe.json.new`,
@@ -65,25 +65,25 @@ export function resolveSitePaths(files: NodeFiles, root: string, pluginDir: stri
   }
 }
 
-/** A step: in a dry run only its text. @param told what is told when it was taken */
+/** Takes a step; a dry run only reports its text. @param done the report after the step */
 export function takeStep(
   { command, report }: InstallerRun,
   text: string,
   work: () => void,
-  ...told: [] | [step: string, text: string]
+  ...done: [] | [step: string, text: string]
 ) {
   if (command.isDry) return report('would', text)
   work()
-  if (told.length === 2) report(...told)
+  if (done.length === 2) report(...done)
 }
 
-/** Shows something complete and synced under its name, or a file in the place of another. */
+/** Renames a complete, synced file or directory to its final name. A file may replace another. */
 export function publish(files: NodeFiles, from: string, to: string): void {
   if (files.hasDirectory(to)) throw new Refusal(`${to} is a directory: remove it, then run this again`)
   files.rename(from, to)
 }
 
-/** A name for what is staged, which kubelet passes over as it begins with a dot. */
+/** Returns a random name for a staged file. Kubelet ignores names with a leading dot. */
 export function createStagedName(path: string): string {
   return `${path}.${Math.random().toString(36).slice(2, 8).padEnd(6, '0')}`
 }

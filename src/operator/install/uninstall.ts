@@ -13,7 +13,7 @@ const MAX_SHOWN_MOUNTS = 5
 /** A table of 100,000 mounts has some 20 MiB. */
 const MAX_TABLE_BYTES = 1 << 27
 
-/** Takes the driver away, and with --purge what it has made beside the pods' data. */
+/** Removes the driver, and with --purge its files except the pods' data. */
 export function uninstallFrom(site: InstallSite<UninstallCommand>) {
   const { files, report, driverDirectory, link } = site
   checkDriverDirectory(site)
@@ -37,7 +37,7 @@ export function uninstallFrom(site: InstallSite<UninstallCommand>) {
   )
 }
 
-/** The plugin of the container runtime removes it at its end, unless it was killed. */
+/** Unmounts the staging directory of clones. The runtime's plugin does so at its end, unless it was killed. */
 function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
   const { admin, state, warn, report } = site
   const node = { host: admin.host, config: { stateDir: state }, warn }
@@ -48,7 +48,7 @@ function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
   if (!site.command.isDry) report(isMounted() ? 'kept' : 'removed', staging)
 }
 
-/** Mount points below --root that hold `part`, here and where the first process lives; undefined: unknown. */
+/** Lists mount points below --root that contain `part`, in this mount namespace and that of process 1; undefined: unknown. */
 function findMountPoints({ files, command, root }: InstallSite, part: string): string[] | undefined {
   const readMountTable = (pid: string) =>
     unlessRefused(() => files.readForeign(`${command.proc ?? '/proc'}/${pid}/mountinfo`, MAX_TABLE_BYTES))
@@ -59,12 +59,12 @@ function findMountPoints({ files, command, root }: InstallSite, part: string): s
     const matching = new Set(points.filter((point) => point.startsWith(`${root}/`) && point.includes(part)))
     return [...matching].filter((point) => !isRepeatedInContainer(point, matching)).sort()
   } catch {
-    // A line that is not understood: --force is to help there too.
+    // A line could not be parsed. The result is unknown, so that --force applies.
     return undefined
   }
 }
 
-/** A container shows the node's mounts once more below a directory of its own. */
+/** True if the mount is a container's second view of a mount of the node, below a directory of its own. */
 function isRepeatedInContainer(point: string, points: ReadonlySet<string>): boolean {
   for (let at = point.indexOf('/', 1); at > 0; at = point.indexOf('/', at + 1)) {
     if (points.has(point.slice(at))) return true
@@ -72,15 +72,15 @@ function isRepeatedInContainer(point: string, points: ReadonlySet<string>): bool
   return false
 }
 
-/** @param goOn told what is wrong, where --force allows it */
-function refuseWhileMounted(site: InstallSite<UninstallCommand>, goOn: (problem: string) => void) {
+/** @param continueForced called with the problem instead of a refusal, if --force allows it */
+function refuseWhileMounted(site: InstallSite<UninstallCommand>, continueForced: (problem: string) => void) {
   const { isForced, isPurging, proc = '/proc' } = site.command
   const mounted = findMountPoints(site, '/volumes/modekeep~fs/')
   if (mounted?.length === 0) return
   const problem = mounted
     ? 'volumes of modekeep/fs are mounted:'
     : `cannot read the mount tables in ${proc}, so volumes of modekeep/fs may be mounted`
-  if (isForced && !isPurging) return goOn(problem)
+  if (isForced && !isPurging) return continueForced(problem)
   throw new Refusal([
     problem,
     ...(mounted ?? []).slice(0, MAX_SHOWN_MOUNTS),
@@ -97,17 +97,17 @@ function removeDriver(site: InstallSite<UninstallCommand>): void {
   try {
     files.rename(driverDirectory, aside)
     files.sync(plugins)
-    // A call of kubelet's may have mounted since the last look; from here on none begins.
+    // A call of kubelet may have mounted since the first check. From here on no call can begin.
     refuseWhileMounted(site, () => {})
   } catch (error) {
-    // A node with volumes keeps its driver.
+    // The driver is restored, because a node with volumes needs it.
     unlessRefused(() => {
       if (files.stat(driverDirectory)) return
       files.rename(aside, driverDirectory)
       files.sync(plugins)
     })
     if (files.stat(aside)) site.warn(`cannot put the driver back: rename ${aside} to ${driverDirectory}`)
-    // Empty but for a driver that could not be put back.
+    // The stage is empty, unless the driver could not be restored.
     files.removeEmpty(stage)
     throw error
   }
@@ -135,7 +135,7 @@ function purge(site: InstallSite<UninstallCommand>) {
   takeStep(site, `remove ${config} and config.example.json`, removeConfiguration, 'purged', configDirectory)
 }
 
-/** But what the configuration names, and the default source: that is the pods' data. */
+/** Removes the state, except sources that the configuration names and the default source: they hold the pods' data. */
 function purgeState({ files, report, root, state, configText }: InstallSite): void {
   const volumes = root + VOLUMES_DIR
   for (const entry of files.list(state).map((name) => `${state}/${name}`)) {

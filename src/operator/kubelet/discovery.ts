@@ -6,27 +6,27 @@ import type { TrustedFiles } from '../../host/trusted-files.ts'
 /** Kubelet's own default (kubernetes cmd/kubelet/app/options). */
 export const DEFAULT_PLUGIN_DIR = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
 
-/** A kubelet that runs, and where it looks for volume plugins. */
+/** A running kubelet, and the directory in which it searches for volume plugins. */
 export interface Kubelet {
   pid: string
   kind: 'kubelet' | 'k3s' | 'rke2'
-  /** Without a slash at its end; undefined where it cannot be told. */
+  /** The plugin directory without a trailing slash; undefined if it could not be determined. */
   directory: string | undefined
-  /** What says so, or why nothing does. */
+  /** Source of the directory, or the reason why it is unknown. */
   why: string
-  /** Nothing was found that names a directory, so it is taken for the default one. */
+  /** Neither arguments nor files name a directory, so the default is assumed. */
   isDefault?: boolean
 }
 
 type DiscoveryFiles = Pick<TrustedFiles, 'list' | 'readForeign' | 'stat'>
-/** Files as a process names them. */
+/** Files by the paths that a process uses. */
 type ProcessFiles = Pick<DiscoveryFiles, 'list' | 'readForeign'>
 
 /**
- * Finds the kubelets among the processes of `proc`, in the order of their ids. What others than root run is none, and
- * one that others than root can write is not asked.
- * @param root before the path of each file that a process names, unless that process sees the file in a root of its own
- * @param trust whether to ask one whose executable cannot be seen: for a comparison, which chooses no directory
+ * Finds the kubelets among the processes of `proc`, in the order of their ids. Processes of users other than root are
+ * ignored, and an executable that such users can write is not trusted.
+ * @param root prefix of each path that a process names, unless the process has the file in a root of its own
+ * @param trust accepts a process whose executable cannot be seen. For a comparison only, which chooses no directory
  */
 export function findKubelets(
   files: DiscoveryFiles,
@@ -39,7 +39,7 @@ export function findKubelets(
     .sort((one, other) => Number(one) - Number(other))
     .flatMap((pid) => {
       const readProcessFile = (file: string) => unlessRefused(() => files.readForeign(`${proc}/${pid}/${file}`)) ?? ''
-      // Anybody can start a process with a kubelet's arguments: it has no say in where root installs a program.
+      // Any user can start a process with kubelet's arguments. It must not decide where root installs a program.
       if (!mayBeKubelet(readProcessFile('status'))) return []
       const found = parseKubeletArguments(readProcessFile('cmdline').replace(/\0$/, '').split('\0'))
       if (found === undefined) return []
@@ -64,12 +64,12 @@ const OTHERS_WRITE = 0o022
 function findExecutableFault(stat: ReturnType<DiscoveryFiles['stat']>): string | undefined {
   if (stat === undefined) return 'its executable cannot be seen'
   const { uid, mode } = stat
-  // As a configuration: who installs without being root is asked about his own.
+  // A non-root installer also trusts executables of its own, as for configurations.
   if ((uid === 0 || uid === process.geteuid?.()) && (mode & OTHERS_WRITE) === 0) return undefined
   return `its executable can be written by others than root (uid ${uid}, mode ${(mode & 0o7777).toString(8)}), so it is not believed`
 }
 
-/** Kubelet gives a flag precedence over its files, and a later file over an earlier one. */
+/** Resolves the directory like kubelet: a flag precedes its files, and a later file precedes an earlier one. */
 function resolvePluginDirectory(
   view: ProcessFiles,
   pid: string,
@@ -90,7 +90,7 @@ function resolvePluginDirectory(
     findInLastFile(view, configurations, parsePluginDir) ??
     (kind === 'kubelet' ? undefined : findDistributionDirectory(view, kind))
   if (found) return createKubelets(...found)
-  // rke2 starts a kubelet process of its own, which is the one to ask.
+  // rke2 starts a separate kubelet process, which names the directory.
   if (kind === 'rke2') return []
   return createKubelets("says nothing: the kubelet's default", DEFAULT_PLUGIN_DIR).map((one) => ({
     ...one,
@@ -98,7 +98,7 @@ function resolvePluginDirectory(
   }))
 }
 
-/** k3s and rke2 hide their arguments: those of their unit precede those of their configuration. */
+/** k3s and rke2 hide their arguments. Those in their unit precede those in their configuration. */
 function findDistributionDirectory(view: ProcessFiles, kind: 'k3s' | 'rke2') {
   const own = `/etc/rancher/${kind}/config.yaml`
   const units = listMatchingFiles(view, '/etc/systemd/system', new RegExp(`^${kind}.*\\.service$`))
@@ -131,7 +131,7 @@ function listMatchingFiles(view: ProcessFiles, directory: string, form: RegExp):
     .map((name) => `${directory}/${name}`)
 }
 
-/** Files as the first of several roots shows them. What cannot be read is not there: a process may end meanwhile. */
+/** Reads files from the first root that has them. An unreadable file counts as missing, as a process may end meanwhile. */
 function createProcessFiles(files: ProcessFiles, roots: readonly string[]): ProcessFiles {
   const first = <T>(path: string, look: (path: string) => T | undefined) =>
     roots.map((root) => unlessRefused(() => look(root + path))).find((found) => found !== undefined)
@@ -147,7 +147,7 @@ function createProcessFiles(files: ProcessFiles, roots: readonly string[]): Proc
 
 type KubeletArguments = NonNullable<ReturnType<typeof parseKubeletArguments>>
 
-/** @returns what the arguments of one process say of its volume plugin directory, undefined where it is no kubelet */
+/** @returns the arguments that determine the volume plugin directory; undefined if the process is no kubelet */
 export function parseKubeletArguments(argv: readonly string[]) {
   const kind = parseKubeletKind(argv)
   if (kind === undefined) return undefined
@@ -163,7 +163,7 @@ function parseKubeletKind([program = '', first = '']: readonly string[]): Kubele
   return /^(k3s|rke2)[ -](agent|server)( |$)/.exec(words)?.[1] as 'k3s' | 'rke2' | undefined
 }
 
-/** `--key=value` and `--key value`. */
+/** Parses `--key=value` and `--key value`. */
 function parseFlags(argv: readonly string[]): [string, string][] {
   return argv.flatMap((word, index): [string, string][] => {
     const [, key, value] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
@@ -171,14 +171,14 @@ function parseFlags(argv: readonly string[]): [string, string][] {
   })
 }
 
-/** k3s hands on `--kubelet-arg key=value`. */
+/** Parses the flags that k3s passes on to kubelet: `--kubelet-arg key=value`. */
 function parseForwardedFlags(argv: readonly string[]): [string, string][] {
   return parseFlags(argv)
     .filter(([key]) => key === 'kubelet-arg')
     .flatMap(([, argument]) => parseFlags([`--${argument.replace(/^-+/, '')}`]))
 }
 
-/** The volumePluginDir of a KubeletConfiguration, YAML or JSON; undefined where it says none. */
+/** Parses volumePluginDir of a KubeletConfiguration, YAML or JSON; undefined if it has none. */
 export function parsePluginDir(configuration: string): string | undefined {
   let found: string | undefined
   for (const line of configuration.split(/\r?\n/)) {
@@ -188,7 +188,7 @@ export function parsePluginDir(configuration: string): string | undefined {
   return found
 }
 
-/** What k3s and rke2 hand on as --kubelet-arg: in a unit file or a configuration of theirs. The last is in force. */
+/** Parses the directory that k3s or rke2 passes on by --kubelet-arg, in a unit or configuration file. The last one counts. */
 function parseForwardedPluginDir(text: string): string | undefined {
   return [...text.matchAll(/^[^#\n]*volume-plugin-dir=([^"',\s]+)/gm)].at(-1)?.[1]
 }

@@ -3,7 +3,7 @@ import { leftBy } from '../../store/volume-record.ts'
 import type { MountStatus, StatusDocument, VolumeStatus } from '../actions/status.ts'
 import { type Line, quoteForShell } from './output.ts'
 
-/** What to do about a mount, by what is the matter with it; undefined where that is nothing. */
+/** The kind of next step for a mount, by its state; undefined: none. */
 const STEP_BY_STATE: Readonly<Record<MountState, string | undefined>> = {
   healthy: undefined,
   'in progress': undefined,
@@ -17,7 +17,7 @@ const STEP_BY_STATE: Readonly<Record<MountState, string | undefined>> = {
   unknown: 'person',
 }
 
-/** What is to be done next, most urgent first; nothing where all is well. */
+/** Formats the next steps, most urgent first; none if all mounts and volumes are well. */
 export function formatNextSteps({ mounts, volumes, containers, unrecorded, unreadable }: StatusDocument): Line[] {
   const by = (step: string) => mounts.filter(({ state }) => STEP_BY_STATE[state] === step)
   const heals = by('heal').filter(canRepair)

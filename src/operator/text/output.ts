@@ -1,14 +1,14 @@
 import { jsonText, printable } from '../../refusal/printable.ts'
 import { foldLine } from './wrap.ts'
 
-/** One line without its end; control characters in it are still to be made printable. */
+/** One line without a newline. `render` makes its control characters printable. */
 export type Line = string | { text: string; style: 'strong' | 'notice' | 'fault' }
 
 const STYLES = { strong: '1', notice: '33', fault: '31' } as const
 
 /**
- * The lines as one text: no file name can drive the terminal, only `colour` brings escape sequences.
- * @param width of the terminal: longer lines go on below, a bit farther to the right
+ * Joins lines into one text. No file name can control the terminal; only `colour` adds escape sequences.
+ * @param width of the terminal: longer lines continue on the next one, indented
  */
 export function render(lines: readonly Line[], colour: boolean, width = Number.POSITIVE_INFINITY): string {
   return lines
@@ -21,7 +21,7 @@ export function render(lines: readonly Line[], colour: boolean, width = Number.P
     .join('')
 }
 
-/** Columns as wide as their widest cell; the last one is as long as it likes, and may end in blanks of its own. */
+/** Pads cells to the widest of their column. The last cell of a row is not padded, and may end in blanks of its own. */
 export function alignColumns(rows: readonly (readonly string[])[], gap = '  '): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   return rows.map((row) => {
@@ -31,15 +31,15 @@ export function alignColumns(rows: readonly (readonly string[])[], gap = '  '): 
   })
 }
 
-/** As a shell takes it. */
+/** Quotes a path for a shell, if it needs quotes. */
 export function quoteForShell(path: string): string {
   const text = printable(path)
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /**
- * What `--json` prints of a verb, or of an `error`: one document and a newline, safe to look at too. Its apiVersion, of
- * all shapes that docs/commands.md has, changes where a program that reads one has to change.
+ * Formats the `--json` output of a verb, or of an `error`: one document and a newline, with control characters escaped.
+ * The apiVersion covers all documents of docs/commands.md, and changes with an incompatible change of any of them.
  */
 export function formatJsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
   const kind = verb.charAt(0).toUpperCase() + verb.slice(1)

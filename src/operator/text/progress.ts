@@ -1,16 +1,15 @@
 import type { WalkCounts } from '../../ownership/walk/report.ts'
 
-// Milliseconds.
 const FIRST_UPDATE_MS = 1000
 const UPDATE_INTERVAL_MS = 200
 
-/** One line of a terminal that is written over, from a second on. */
+/** Returns a progress line that overwrites itself on a terminal, and appears after a second. */
 export function createProgressLine(verb: string, columns: () => number, write: (text: string) => void) {
   let started = performance.now()
   let last = 0
   let total: number | undefined
   return {
-    /** @param inodes how many there will be, about; counted before the walk begins */
+    /** @param inodes expected number of inodes, counted before the walk begins */
     expect(inodes: number): void {
       total = inodes
       started = performance.now()
@@ -30,7 +29,7 @@ export function createProgressLine(verb: string, columns: () => number, write: (
 
 interface ProgressFacts extends WalkCounts {
   verb: string
-  /** Inodes in all, about; undefined: not counted. */
+  /** Expected number of inodes; undefined: not counted. */
   total: number | undefined
   /** Milliseconds. */
   elapsed: number
@@ -40,15 +39,14 @@ const MIN_BAR_LENGTH = 8
 const CHANGE_WORDS: Readonly<Record<string, string>> = { plan: 'would change', restore: 'put back' }
 
 /**
- * One line of at most `width` characters. Where the total is known that is a bar as long as there is room for, the part
- * that is done, the count, the rate and the remaining time: in words, or in short. No field changes its length while the
- * walk goes on, so that the line stands still.
+ * Formats one line of at most `width` characters. With a known total it has a bar that fills the remaining width, the
+ * percentage, count, rate and remaining time, in long or short form. Fields have a fixed length, so the line does not move.
  */
 export function formatProgress({ verb, visited, changed, total, elapsed }: ProgressFacts, width: number): string {
   const perSecond = elapsed > 0 ? (visited / elapsed) * 1000 : 0
   const did = CHANGE_WORDS[verb] ?? 'changed'
   const rate = `${formatCount(Math.round(perSecond))}/s`
-  // More came than was counted: what is still to come is not known.
+  // The walk has exceeded the count, so the remaining number is unknown.
   if (total === undefined || visited > total || total === 0) {
     const plain = `${verb}: ${formatCount(visited)} looked at`
     const forms = [`${plain}, ${formatCount(changed)} ${did}, ${rate}`, `${plain}, ${rate}`]
@@ -77,7 +75,7 @@ export function formatProgress({ verb, visited, changed, total, elapsed }: Progr
   return pickFitting([...barred, `${verb} ${rest.at(-1)}`, percent], width)
 }
 
-/** The first that fits; of none the beginning of the last. */
+/** Returns the first form that fits, or else the beginning of the last one. */
 function pickFitting(forms: readonly string[], width: number): string {
   return forms.find(({ length }) => length <= width) ?? (forms.at(-1) ?? '').slice(0, Math.max(0, width))
 }
@@ -89,7 +87,7 @@ function formatBar(part: number, length: number): string {
 
 const formatCount = (count: number) => count.toLocaleString('en')
 
-/** Three digits at most: 950, 9.5k, 12k, 1.2M. */
+/** Formats a count with at most three digits: 950, 9.5k, 12k, 1.2M. */
 function formatShortCount(count: number): string {
   const [unit, size] = count < 1000 ? ['', 1] : count < 1_000_000 ? ['k', 1000] : ['M', 1_000_000]
   const scaled = count / size

@@ -3,12 +3,12 @@ import type { WalkReport } from '../../ownership/walk/report.ts'
 import type { Difference, InodeType } from '../actions/survey.ts'
 import { alignColumns, type Line } from './output.ts'
 
-/** How many inodes a walk left alone. */
+/** Returns the number of inodes that a walk skipped. */
 export function countSkipped({ left }: WalkReport): number {
   return Object.values(left).reduce((sum, { count }) => sum + count, 0)
 }
 
-/** Why, with examples. */
+/** Formats the reasons for skipped inodes, with examples. */
 export function formatSkippedInodes({ left }: WalkReport): Line[] {
   return Object.entries(left).map(([reason, { count, examples }]) => {
     const names = examples.join(', ') + (count > examples.length ? ', …' : '')
@@ -16,7 +16,7 @@ export function formatSkippedInodes({ left }: WalkReport): Line[] {
   })
 }
 
-/** What each inode is and becomes, as `ls -l` shows it; kubelet's rule beside it where there is one. */
+/** Formats each inode before and after, like `ls -l`, and kubelet's result if there is one. */
 export function formatDifferences(differences: readonly Difference[], changed: number): Line[] {
   if (differences.length === 0) return []
   const shown = differences.length < changed ? `the first ${differences.length} of ${changed}` : 'all'
@@ -30,7 +30,7 @@ export function formatDifferences(differences: readonly Difference[], changed: n
   return ['', `Changes (${shown}), mode, owner and group:`, ...table]
 }
 
-/** As `ls -l` has it: `-rwSr-xr-t`. */
+/** Formats type and mode like `ls -l`: `-rwSr-xr-t`. */
 export function formatMode(type: InodeType, mode: number): string {
   const triples = ['s', 's', 't'].map((special, index) => {
     const bits = mode >> (6 - 3 * index)

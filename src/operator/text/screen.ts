@@ -1,6 +1,6 @@
 /**
- * A text as the whole of a terminal, written over what was there: no line is shown empty first, so nothing flickers.
- * @param rows how many lines it has
+ * Formats a text that overwrites a whole terminal. Lines are not cleared first, so nothing flickers.
+ * @param rows number of lines of the terminal
  */
 export function formatScreen(text: string, rows: number): string {
   const lines = text.split('\n').slice(0, -1)

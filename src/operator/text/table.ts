@@ -1,15 +1,15 @@
 import { alignColumns } from './output.ts'
 
-/** How a column gives way where the terminal is too narrow for all. */
+/** A column, and how its cells are cut if the terminal is too narrow. */
 export interface Column {
   head: string
-  /** The fewest characters that still tell something, and what is cut: the middle of a path, the end of a name. */
+  /** The shortest useful length, and the cut part: the middle of a path, the end of a name. */
   cut?: { to: number; at: 'middle' | 'end' }
 }
 
 /**
- * The rows of a table, its head first, in at most `width` columns where the columns that may be cut have room for that.
- * The widest of them is cut first.
+ * Formats the rows of a table, the head first, in at most `width` characters if cutting columns suffices. The widest
+ * column is cut first.
  */
 export function formatTable(
   columns: readonly Column[],
@@ -39,7 +39,7 @@ function cutEnd(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`
 }
 
-/** More of its end is left: paths have the same beginning. */
+/** Cuts the middle, and keeps more of the end, because paths share their beginning. */
 export function cutMiddle(text: string, length: number): string {
   if (text.length <= length) return text
   const before = Math.floor((length - 1) / 3)

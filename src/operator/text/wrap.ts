@@ -1,6 +1,6 @@
 /**
- * A text in lines of at most `width` characters, broken between words. A word that is longer has a line of its own, and
- * what stands in double quotes, a command to be copied, stays on one line where it fits there.
+ * Breaks a text between words into lines of at most `width` characters. A longer word gets a line of its own. A command in
+ * double quotes stays on one line if it fits, so that it can be copied.
  */
 export function wrapText(text: string, width: number): string[] {
   const lines: string[] = []
@@ -13,14 +13,14 @@ export function wrapText(text: string, width: number): string[] {
 }
 
 function splitWords(text: string, width: number): string[] {
-  // A quote, with what is written to it before and behind; or what has no blank in it.
+  // Matches a quoted part with adjacent characters, or a word without blanks.
   const pieces = text.match(/(?:[^\s"]*"[^"]*"[^\s"]*)|\S+/g) ?? []
   return pieces.flatMap((piece) => (piece.length <= width ? [piece] : piece.split(' ')))
 }
 
 /**
- * A line as lines of at most `width` characters; blanks within it stay as they are. A word that is longer, such as a path,
- * stays whole, to be copied; so does what stands in double quotes where it fits a line of its own.
+ * Breaks a line into lines of at most `width` characters, and keeps blanks within it. A longer word, such as a path, is not
+ * broken, so that it can be copied; nor is a quoted part that fits a line of its own.
  */
 export function foldLine(line: string, width: number): string[] {
   const lines: string[] = []
@@ -35,7 +35,7 @@ export function foldLine(line: string, width: number): string[] {
   return [...lines, rest]
 }
 
-/** Where a line is broken: at the last blank that fits, or the first one. @param indent where its text begins at least */
+/** Finds the break of a line: the last blank that fits, or else the first one. @param indent no break before this column */
 function findBreak(line: string, width: number, indent: number): number | undefined {
   const blanks = [...line.matchAll(/(?<=\S) +(?=\S)/g)].map(({ index }) => index).filter((at) => at > indent)
   const spans = [...line.matchAll(/"[^"]*"/g)].filter(([text]) => text.length <= width - indent)

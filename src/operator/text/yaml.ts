@@ -2,7 +2,7 @@ import { stringify } from 'yaml'
 import { jsonText } from '../../refusal/printable.ts'
 import { formatJsonDocument } from './output.ts'
 
-/** What `-o yaml` prints: the document of jsonDocument, in YAML of blocks. Each text is in double quotes, safe to look at. */
+/** Formats the document of `formatJsonDocument` as block YAML for `-o yaml`. Strings are quoted, with control characters escaped. */
 export function formatYamlDocument<T extends { verb: string }>(document: T): string {
   const text = stringify(JSON.parse(formatJsonDocument(document)), {
     aliasDuplicateObjects: false,

@@ -1,7 +1,7 @@
 import { VERB_NAMES } from '../verbs/index.ts'
 import { parseChoices } from '../verbs/options.ts'
 
-/** What is on record and can be named: what `completion --offer` prints. */
+/** Kinds of recorded names that `completion --offer` prints, by placeholder. */
 const RECORDS: Readonly<Record<string, string>> = {
   NAMESPACE: 'namespaces',
   POD: 'pods',
@@ -9,20 +9,20 @@ const RECORDS: Readonly<Record<string, string>> = {
   VOLUME: 'volumes',
 }
 
-/** What a shell can offer for a placeholder of the help. */
+/** The candidates that a shell completes for a placeholder of the help. */
 export interface CompletionCandidates {
   words: readonly string[]
   files: 'none' | 'directories' | 'all'
-  /** Names that modekeep is asked for. */
+  /** Kinds of names that the script queries from modekeep. */
   records: readonly string[]
 }
 
-/** @param operand as help has it: `[POD|MOUNT|VOLUME]`, `keep|grant` */
+/** @param operand in the notation of the help: `[POD|MOUNT|VOLUME]`, `keep|grant` */
 export function parseCandidates(operand = ''): CompletionCandidates {
-  const places: readonly string[] = operand.match(/[A-Z]+/g) ?? []
+  const placeholders: readonly string[] = operand.match(/[A-Z]+/g) ?? []
   return {
-    words: places.includes('VERB') ? VERB_NAMES : parseChoices(operand).filter((word) => /^\w/.test(word)),
-    files: places.includes('FILE') ? 'all' : places.includes('DIR') ? 'directories' : 'none',
-    records: places.flatMap((place) => RECORDS[place] ?? []),
+    words: placeholders.includes('VERB') ? VERB_NAMES : parseChoices(operand).filter((word) => /^\w/.test(word)),
+    files: placeholders.includes('FILE') ? 'all' : placeholders.includes('DIR') ? 'directories' : 'none',
+    records: placeholders.flatMap((placeholder) => RECORDS[placeholder] ?? []),
   }
 }

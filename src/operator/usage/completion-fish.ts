@@ -50,7 +50,7 @@ function formatFishOperand(at: string, operands: string | undefined): string[] {
     : [`complete -c modekeep -n '__modekeep_at ${at}' ${formatFishArgument(offer).replace(/^-[rx] ?/, '')}`.trimEnd()]
 }
 
-/** -x: a value, and no file but what is offered; -r -F: a value that may be any file. */
+/** Formats an option's value. `-x`: only the listed candidates; `-r -F`: any file. */
 function formatFishArgument({ words, files, records }: CompletionCandidates): string {
   const offered = [
     ...words,

@@ -67,7 +67,7 @@ function formatZshOption(name: OptionName, text: string): string[] {
   })
 }
 
-/** With a blank before a function it gets these arguments alone. */
+/** Formats the action of an argument. A leading blank makes zsh call the function with these arguments only. */
 function formatZshAction(operand: string): string {
   const { words, files, records } = parseCandidates(operand)
   if (operand.includes('VERB')) return '{_describe -t commands verb verbs}'

@@ -9,7 +9,7 @@ const SCRIPTS: Readonly<Record<Shell, () => string>> = {
   fish: formatFishScript,
 }
 
-/** A script that completes the words of `modekeep`, made from the tables of verbs and options. */
+/** Returns a completion script for `modekeep`, generated from the tables of verbs and options. */
 export function formatCompletionScript(shell: Shell): string {
   return SCRIPTS[shell]()
 }

@@ -15,19 +15,19 @@ export const EXIT_STATUSES = Object.entries({
 const WIDTH = 80
 const VERB_COLUMN = 36
 const OPTION_COLUMN = 25
-/** Where there is no room for two columns, what a term means is below it. */
+/** On a narrow terminal the meaning of a term is on the lines below it. */
 const NARROW = { below: 70, column: 6 }
 
 /**
  * @param topic undefined: the overview
- * @param width in columns; only a word that is longer, to be copied whole, is not cut
+ * @param width in columns; a longer word is not broken, so that it can be copied
  */
 export function formatHelp(topic: string | undefined, width = WIDTH): string {
   const lines = topic !== undefined && isVerb(topic) ? formatVerbHelp(topic, width) : formatOverview(width)
   return lines.map((line) => `${line}\n`).join('')
 }
 
-/** How a verb is called. */
+/** Formats the usage line of a verb. */
 export function formatUsage(verb: Verb): string {
   const { needs = '', options } = getVerbForm(verb)
   const optional = Object.keys(options).filter((name) => name !== 'help' && !needs.includes(`--${name}`))
@@ -39,7 +39,7 @@ function formatRequiredArguments(verb: Verb): string {
   return ['modekeep', verb, operands, needs].filter((part) => part !== '').join(' ')
 }
 
-/** What help and the man page list: `-f, --follow`, with what its value is called, and what it does. */
+/** Lists a verb's options for help and the man page: `-f, --follow` with the value's placeholder, and the description. */
 export function listOptionTerms(verb: Verb): [term: string, text: string][] {
   return (Object.entries(getVerbForm(verb).options) as [OptionName, string][]).map(([name, text]) => {
     const { value } = OPTIONS[name]
@@ -66,7 +66,7 @@ function formatOverview(width: number): string[] {
   ]
 }
 
-/** In the order of the help. */
+/** Verbs of the introduction, in the order of the help. */
 const EVERYDAY_VERBS = [
   'plan',
   'apply',
@@ -80,7 +80,7 @@ const EVERYDAY_VERBS = [
   'migrate',
 ] as const satisfies Verb[]
 
-/** What modekeep alone prints. @param mounted what is mounted on this node, in one line */
+/** Formats the output of modekeep without arguments. @param mounted summary of this node's mounts, in one line */
 export function formatIntroduction(version: string, mounted: string): string {
   const commands = EVERYDAY_VERBS.flatMap((verb) =>
     formatEntry(formatRequiredArguments(verb), getVerbForm(verb).summary, VERB_COLUMN, WIDTH),
@@ -104,13 +104,13 @@ function formatVerbHelp(verb: Verb, width: number): string[] {
   ]
 }
 
-/** To be copied: a shell takes its lines for one. */
+/** Wraps an example with backslashes, so that a shell reads its lines as one command. */
 function formatExample(command: string, width: number): string[] {
   const lines = wrapText(command, width - 8)
   return lines.map((line, index) => `${index === 0 ? '  ' : '      '}${line}${index < lines.length - 1 ? ' \\' : ''}`)
 }
 
-/** A term and what it means, in two columns. */
+/** Formats a term and its meaning in two columns. */
 function formatEntry(term: string, text: string, wide: number, width: number): string[] {
   const column = width < NARROW.below ? NARROW.column : wide
   const [first = '', ...more] = wrapText(text, width - column).map((line) => ' '.repeat(column) + line)

@@ -2,13 +2,13 @@ import { getVerbForm, KUBELET_VERBS, VERB_NAMES, type Verb } from '../verbs/inde
 import { EXIT_STATUSES, formatUsage, listOptionTerms, PURPOSE } from './help.ts'
 
 /**
- * The man page, man(7), from what help is made of.
- * @param version shown at its foot; there is no date, so that one version is always the same text
+ * Formats the man page, man(7), from the same tables as the help.
+ * @param version shown in the footer. There is no date, so that one version always has the same text.
  */
 export function formatManualPage(version: string): string {
   return `${[
     `.TH MODEKEEP 8 "" "modekeep ${version}" "System administration"`,
-    // Words as they are typed: no hyphenation, left-aligned.
+    // No hyphenation and left-aligned, so that words appear as they are typed.
     '.nh',
     '.ad l',
     '.SH NAME',
@@ -64,7 +64,7 @@ function formatParagraph(text: string): string {
   return `.PP\n${escapeRoff(text)}`
 }
 
-/** What roff would take for its own: backslashes, dots and quotes where a line begins; and hyphens, to be typed. */
+/** Escapes roff's control characters: backslashes, leading dots and quotes; also hyphens, so that they can be copied. */
 function escapeRoff(text: string): string {
   return text
     .replaceAll('\\', '\\e')

@@ -6,7 +6,7 @@ export interface HelpCommand {
   verb: 'help'
   topic: string | undefined
   isManual: boolean
-  /** Nothing at all was given. */
+  /** modekeep was called without arguments. */
   isIntroduction?: true
 }
 
@@ -44,7 +44,7 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 export type Shell = (typeof SHELLS)[number]
 
-/** @property offer names on record, in place of a script */
+/** @property offer kind of recorded names to print instead of a script */
 export interface CompletionCommand {
   verb: 'completion'
   shell: Shell

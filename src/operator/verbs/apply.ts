@@ -25,7 +25,7 @@ const OPTIONS = {
   yes: 'also a directory of the system, such as /etc or all of /var/lib',
 } as const
 
-/** The directory, and what it is given. */
+/** Reads the directory, and the group, access and policy to apply. */
 function readGroupOperands(verb: string, args: VerbArguments): Omit<ApplyGroupCommand<string>, 'verb'> {
   const { given, faults } = args
   const directory = readDirectoryOperand(verb, args)

@@ -7,8 +7,8 @@ import { checkOptionValue, OPTIONS, type OptionName } from './options.ts'
 const HELP = { verb: 'help', topic: undefined, isManual: false } as const
 
 /**
- * Reads an operator's arguments, the verb first.
- * @param workingDirectory what a relative DIR starts from; called only for one
+ * Parses an operator's arguments, the verb first.
+ * @param workingDirectory the base of a relative DIR; called only for one
  * @throws {Refusal} with every fault, for a usage error
  */
 export function parseCommand(argv: readonly string[], workingDirectory: () => string): Command {
@@ -37,7 +37,7 @@ function formatUnknownVerb(word: string): string {
   return `there is no verb ${quoted(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
 }
 
-/** Reads what follows a verb, and finds every fault of form. */
+/** Parses the arguments after a verb, and collects every syntax fault. */
 function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'workingDirectory'> {
   const { options } = getVerbForm(verb)
   const { tokens } = parseArgs({
@@ -62,7 +62,7 @@ function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'working
   return { given, words, faults }
 }
 
-/** All options, so that what follows one is its value even where it is another verb's; of two letters the verb's own. */
+/** Collects the options of all verbs, so that values of foreign options are recognised. A short letter is the verb's own. */
 function collectOptions(own: object): typeof OPTIONS {
   const entries = Object.entries(OPTIONS).map(([name, { short, ...form }]) => {
     const isTaken = Object.keys(own).some((other) => other !== name && OPTIONS[other as OptionName].short === short)
@@ -78,7 +78,7 @@ function formatUnknownOption(verb: Verb, rawName: string, known: readonly string
   return `${verb} has no option ${quoted(rawName)}: ${remedy}`
 }
 
-/** The one of `known` that was probably meant; undefined where none is close. */
+/** Returns the member of `known` that was probably meant; undefined if none is close. */
 function findNearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.max(1, Math.floor(word.length / 3))
   const close = known
@@ -90,9 +90,9 @@ function findNearest(word: string, known: readonly string[]): string | undefined
   return longer.length === 1 ? longer[0] : undefined
 }
 
-/** Letters to insert, delete, replace, or exchange with their neighbour (optimal string alignment). */
+/** Counts insertions, deletions, replacements and swaps of adjacent letters (optimal string alignment). */
 function computeEditDistance(one: string, other: string): number {
-  // For the first i letters of one and j of the other; with none of either, the letters of the other.
+  // Distances between the first i letters of `one` and the first j of `other`; the first row and column count letters.
   const table = Array.from({ length: one.length + 1 }, (_, i) =>
     Array.from({ length: other.length + 1 }, (_, j) => i + j),
   )

@@ -4,7 +4,7 @@ import { quoted } from '../../refusal/refusal.ts'
 import type { VerbArguments, VerbForm } from './form.ts'
 import { readKubeletDirectory } from './paths.ts'
 
-/** The longest path of a socket of its below kubelet's directory. */
+/** Returns the length of the longest socket path of a driver below kubelet's directory. */
 const measureLongestSocket = (name: string) =>
   Math.max(`/plugins_registry/${name}-reg.sock`.length, `/plugins/${name}/csi.sock`.length)
 

@@ -22,14 +22,13 @@ export const devicePlugin = {
   examples: ['modekeep device-plugin --devices 50'],
   read(args: VerbArguments) {
     const { given, faults } = args
-    // Where kubelet.sock is.
+    // The directory of kubelet.sock.
     const directory = `${readKubeletDirectory(args)}/device-plugins`
     const longest = MAX_SOCKET_PATH - MAX_SOCKET_NAME - 1
     if (faults.length === 0 && Buffer.byteLength(directory) > longest) {
       const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
       faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
     }
-    // How many containers may have the device at once.
     const devices = Number(given.get('devices') ?? 100)
     return { verb: 'device-plugin' as const, devices, directory }
   },

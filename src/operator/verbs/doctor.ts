@@ -5,7 +5,7 @@ import { readPathOption } from './paths.ts'
 
 export interface DoctorCommand {
   verb: 'doctor'
-  /** A configuration to look at in place of the node's. */
+  /** A configuration to check instead of the node's. */
   config: string | undefined
 }
 
@@ -22,7 +22,7 @@ export const doctor: DocumentVerb<DoctorCommand, DoctorDocument> = {
   failure: 'there is a fault (a warning alone is no failure)',
   isLooking: true,
   read: (args) => ({ verb: 'doctor', config: readPathOption('config', args) }),
-  /** By area, each finding with its remedy below it. */
+  /** Formats findings by area, each with its remedy below. */
   lines({ findings, ok, warnings, faults }) {
     const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
     return [

@@ -27,7 +27,7 @@ export const gc: SessionVerb<GcCommand, GcDocument> = {
     return { verb: 'gc', isDry: given.has('dry-run'), forget: word && trimEllipsis(word) }
   },
   run,
-  /** What went, line by line, and what stays, by reason. */
+  /** Formats removed items line by line, and kept items by reason. */
   lines({ isDry, items }) {
     const kept = items.filter(({ action }) => action === 'kept')
     const others = items.filter(({ action }) => action !== 'kept')

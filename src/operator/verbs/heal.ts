@@ -45,7 +45,7 @@ export const heal: SessionVerb<HealCommand, HealDocument> = {
     return { verb: 'heal', listen, isDry, isWatching, kubelet: isForKubelet ? readKubeletDirectory(args) : undefined }
   },
   run,
-  /** What was not well, and the count of what was. */
+  /** Formats the unhealthy mounts, and the count of healthy ones. */
   lines({ isDry, mounts, subPaths, containers }) {
     const done = (action: HealAction) =>
       isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action

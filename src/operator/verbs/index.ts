@@ -18,7 +18,7 @@ import { nri } from './nri.ts'
 import { restore } from './restore.ts'
 import { status } from './status.ts'
 
-/** In the order of the help. */
+/** All verbs, in the order of the help. */
 const VERBS = {
   plan,
   apply,
@@ -42,44 +42,44 @@ const VERBS = {
 
 export type Verb = keyof typeof VERBS
 
-/** The verbs of a form. */
+/** The names of verbs whose description extends `Form`. */
 type VerbsLike<Form> = { [V in Verb]: (typeof VERBS)[V] extends Form ? V : never }[Verb]
 type DocumentVerbName = VerbsLike<{ lines: unknown }>
 
 export type CommandOf<V extends Verb> = ReturnType<(typeof VERBS)[V]['read']>
 export type Command = CommandOf<Verb>
 
-/** A command that looks at, or changes, the node. */
+/** A command that inspects or changes the node. */
 export type NodeCommand = CommandOf<DocumentVerbName>
 
-/** What needs no more than a session; doctor does. */
+/** A command that needs only a session. Doctor needs more. */
 type SessionCommand = CommandOf<VerbsLike<{ run: unknown }>>
 
-/** What a verb found or did. `--json` prints it with an apiVersion and a kind for its verb. */
+/** The result of a verb. `--json` prints it with an apiVersion and the verb's kind. */
 export type Document = Parameters<(typeof VERBS)[DocumentVerbName]['lines']>[0]
 
 export const VERB_NAMES = Object.keys(VERBS) as Verb[]
 
-/** What kubelet calls, for the overview and the man page. */
+/** The calls of kubelet, for the overview and the man page. */
 export const KUBELET_VERBS = ['init', 'mount DIR JSON', 'unmount DIR']
 
 export function isVerb(verb: string): verb is Verb {
   return Object.hasOwn(VERBS, verb)
 }
 
-/** With the options that every verb has. */
+/** Returns a verb's description, including the options that every verb has. */
 export function getVerbForm(verb: Verb): VerbForm<Command> {
   const form: VerbForm<Command> = VERBS[verb]
   const { json = 'one JSON document on stdout', ...own } = form.options
   return { ...form, options: { ...own, json, help: 'this text' } }
 }
 
-/** How a verb is shown: each of its commands and documents names it. */
+/** Returns the verb of a command. Its types are widened, because each command and document names its own verb. */
 export function getDocumentVerb({ verb }: { verb: DocumentVerbName }): DocumentVerb<NodeCommand, Document> {
   return VERBS[verb]
 }
 
-/** Nobody is there to read more than the document. */
+/** A caller without a stdout, for verbs that only return a document. */
 const NO_CALLER: Caller = {
   version: '',
   isTerminal: false,
@@ -88,7 +88,7 @@ const NO_CALLER: Caller = {
 }
 
 /**
- * Does what an operator's command says.
+ * Runs an operator's command.
  * @throws {Refusal} with a sentence for the operator; any other error is the system's
  */
 export async function runVerb(session: Session, command: SessionCommand, caller = NO_CALLER): Promise<Document> {

@@ -14,9 +14,9 @@ const COMMON = {
 function readCommonOptions(args: VerbArguments) {
   return {
     isDry: args.given.has('dry-run'),
-    /** Kubelet's volume plugin directory, where the running one is not to be asked. */
+    /** Kubelet's volume plugin directory; undefined: that of the running kubelet. */
     pluginDir: args.given.get('plugin-dir'),
-    /** The system that is worked on, where it is not the one that runs. */
+    /** Root directory of the system to install on; undefined: the running system. */
     root: readPathOption('root', args),
     proc: readPathOption('proc', args),
   }
@@ -55,12 +55,12 @@ export const install = {
     verb: 'install' as const,
     ...readCommonOptions(args),
     binary: readPathOption('binary', args),
-    /** Of the executable, 64 small hexadecimal digits. */
+    /** SHA-256 of the executable, 64 lower-case hexadecimal digits. */
     sha256: args.given.get('sha256')?.toLowerCase(),
     config: readPathOption('config', args),
-    /** The root directory that the driver is tried in. */
+    /** Root directory in which the driver is tried. */
     tryIn: readPathOption('try-in', args),
-    /** Kubelet may look elsewhere now. */
+    /** Accepts a directory that the running kubelet does not use. */
     isForAnyKubelet: args.given.has('any-kubelet'),
   }),
 } satisfies VerbForm

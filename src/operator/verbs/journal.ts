@@ -55,7 +55,7 @@ export const journal: SessionVerb<JournalCommand, JournalDocument> = {
   writesStdout: (command) => command.action === 'export' && command.file === STDOUT,
   lines(document) {
     const { action, file, volume, source, isDry, outcome, refusal, recorded, bytes } = document
-    // It is another program's that reads stdout: only what a person has to know is said.
+    // The exported journal is on stdout, so stderr gets only the remarks.
     if (file === STDOUT) return formatJournalRemarks(document)
     const tail = isDry ? '. Nothing was changed.' : ''
     const lines: Line[] = [{ text: `${file}: ${outcome}, ${bytes} bytes${tail}`, style: 'strong' }]
@@ -63,7 +63,7 @@ export const journal: SessionVerb<JournalCommand, JournalDocument> = {
     lines.push(...alignColumns(rows).map((row) => `  ${row}`))
     if (refusal !== null) lines.push({ text: `import would be refused now: ${refusal}`, style: 'notice' })
     lines.push(...formatJournalRemarks(document))
-    // Of a server's volume the directory says nothing.
+    // A server's volume is restored by name, as its source is no directory.
     const place = isTextIdentity(volume) ? volume : quoteForShell(source)
     if (action === 'import' && !isDry) lines.push(`"modekeep restore ${place}" puts it back`)
     return lines

@@ -35,7 +35,7 @@ export const logs: VerbForm<LogsCommand> = {
   },
 }
 
-/** One line of the log for people; what is no JSON object is shown as it is. */
+/** Formats one line of the log. A line that is no JSON object is returned unchanged. */
 export function formatEntryLine(raw: string): Line {
   const entry = logEntry(raw)
   if (entry === undefined) return raw

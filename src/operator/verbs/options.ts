@@ -3,15 +3,15 @@ import { parseGroup } from '../../request/fs-group.ts'
 import { parseListenAddress } from '../actions/health.ts'
 import { isVolumePrefix } from '../actions/target.ts'
 
-/** How an option is written, as node's parseArgs reads it too. Each verb that has it tells what it does (verbs/). */
+/** The syntax of an option, also for node's parseArgs. Its description is in the verbs that take it. */
 interface OptionForm {
   type: 'boolean' | 'string'
   short?: string
-  /** What help calls its value: a placeholder, or words to choose from. */
+  /** The value in the notation of the help: a placeholder, or words to choose from. */
   value?: string
-  /** A value, in words for who left it out. */
+  /** An example for the message about a missing value. */
   example?: string
-  /** @returns what is wrong with a value */
+  /** @returns the fault of a value; undefined: valid */
   fault?(value: string): string | undefined
 }
 
@@ -27,18 +27,18 @@ const volume = (value: string) =>
 const pluginDirectory = (value: string) => (value === '/' ? 'write a directory below it' : absolute(value))
 const unless = (form: RegExp, fault: string) => (value: string) => (form.test(value) ? undefined : fault)
 
-// Their list is one message of gRPC, of 4 MB at most; this is well below, and more containers than a node runs.
+// gRPC limits the message with their list to 4 MB. This maximum is well below, and exceeds the containers of a node.
 const devices = unless(/^([1-9]\d{0,3}|10000)$/, 'write a number from 1 to 10000')
 const absolute = unless(/^\//, 'write an absolute path')
 const filled = unless(/./s, 'write a path')
 const count = unless(/^(0|[1-9]\d{0,8})$/, 'write how many, such as 20')
 
-// kubelet's own are UUIDs, but those of static pods' files are hashes.
+// UIDs of pods are UUIDs, but those of static pods are hashes.
 const pod = unless(
   /^[A-Za-z0-9][A-Za-z0-9.-]*(\/[A-Za-z0-9][A-Za-z0-9.-]*)?$/,
   "write the pod's UID, or NAMESPACE/NAME",
 )
-// RFC 1123, as the names of namespaces are.
+// RFC 1123 label, like the names of namespaces.
 const namespace = unless(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'write the name of a namespace')
 const since = (value: string) =>
   parseDuration(value) === undefined ? 'write how long ago, such as 1h, 30m, 2d or 1h30m' : undefined
@@ -57,7 +57,7 @@ const sum = unless(/^[0-9a-f]{64}$/i, 'write 64 hexadecimal digits')
 
 const flag = (short?: string) => ({ type: 'boolean', ...(short && { short }) }) as const
 
-/** @param example of a path, if the words alone would not do */
+/** @param example an example of a path */
 const file = (fault: Fault, example = 'a path') => ({ type: 'string', value: 'FILE', example, fault }) as const
 const directory = (fault: Fault, example = 'a directory') => ({ type: 'string', value: 'DIR', example, fault }) as const
 
@@ -126,18 +126,18 @@ export function parseDuration(text: string): number | undefined {
   return [...parts].reduce((total, [, count, unit = 's']) => total + Number(count) * (UNIT_MS[unit] ?? 0), 0)
 }
 
-/** `-f` and `--follow`. */
+/** Lists the spellings of an option: `-f` and `--follow`. */
 export function listSpellings(name: OptionName): string[] {
   const { short } = OPTIONS[name]
   return [...(short ? [`-${short}`] : []), `--${name}`]
 }
 
-/** Of what help writes for operands or a value all but placeholders, which are capitals. */
+/** Parses the words to choose from in the notation of the help. Placeholders, in capitals, are omitted. */
 export function parseChoices(operand = ''): string[] {
   return operand.split(/[| ]/).filter((word) => word !== word.toUpperCase())
 }
 
-/** What is wrong with an option as it was given. */
+/** Returns the faults of an option's value. */
 export function checkOptionValue(name: OptionName, given: string | undefined): string[] {
   const { type, value, example, fault } = OPTIONS[name]
   if (type === 'boolean') return given === undefined ? [] : [`--${name} takes no value: write it alone`]

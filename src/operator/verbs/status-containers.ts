@@ -5,13 +5,13 @@ import { addRemarks, formatAge, NARROW_COLUMNS, type StatusTableOptions } from '
 
 const hasNoShownGroup = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
 
-/** It fits 80 columns. */
+/** Lines of at most 80 columns. */
 const UNKNOWN_MEMBERSHIP: Line[] = [
   '  The runtime does not tell whether their processes are in the groups shown:',
   "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
 ]
 
-/** Volumes of containers that the runtime's plugin was asked for. @param now milliseconds since the epoch */
+/** Formats the volumes for which containers requested a group. @param now milliseconds since the epoch */
 export function formatContainerTable(
   containers: readonly ContainerStatus[],
   now: number,

@@ -157,7 +157,7 @@ function formatVolumeTable(volumes: readonly VolumeStatus[], { form, width: term
   const width = form === 'wide' ? undefined : terminal
   const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
   const names = volumes.map(({ volume }) => volume)
-  // What is left of a name still names the volume: with what stands for the rest of it, it can be given to any command.
+  // A cut name stays unambiguous, so that it can be passed to any command, with its ellipsis.
   const to = Math.max(8, ...names.map((name) => findUniqueLength(name, names) + 1))
   const columns: (Column & { of(about: VolumeStatus): string })[] = [
     { head: 'volume', cut: { to, at: 'end' }, of: ({ volume }) => volume },
@@ -178,7 +178,7 @@ function formatVolumeTable(volumes: readonly VolumeStatus[], { form, width: term
   return addRemarks(formatTable(shown, rows, width), below)
 }
 
-/** How much of a name no other one has. */
+/** Returns the length of the shortest prefix that no other name has. */
 function findUniqueLength(name: string, names: readonly string[]): number {
   const others = names.filter((other) => other !== name)
   for (let length = 1; length < name.length; length++) {

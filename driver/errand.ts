@@ -8,7 +8,7 @@ import { writeAll } from './streams.ts'
 async function importWork(name: string): Promise<Work> {
   switch (name) {
     case 'mount':
-      return (await import('../src/mount/anywhere.ts')).mountForCaller
+      return (await import('../src/mount/isolated-mount.ts')).runMountTask
     case 'walk':
       return (await import('../src/fs-group/walk-volume.ts')).walkForCaller
     case 'restore':

@@ -30,8 +30,8 @@ export async function readStats(session: Session, directory: string): Promise<Vo
 /** @returns undefined if the file system does not respond */
 async function readSpace(session: Session, point: MountPoint, record: MountRecord): Promise<VolumeStats['space']> {
   const { inodes, daemons } = session.host
-  const { stat, doubt } = await askServed(session, point, record)
-  if (doubt !== undefined || stat === undefined || stat === 'broken') return undefined
+  const { stat, healthUnknownReason } = await askServed(session, point, record)
+  if (healthUnknownReason !== undefined || stat === undefined || stat === 'broken') return undefined
   // `askServed` does not query a running daemon, but statfs(2) does, so its response is checked first.
   const isResponsive =
     isLocalMount(session.host, stat.mountId, point.path) ||

@@ -1,6 +1,6 @@
 import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import type { CallLog } from '../log/call-log.ts'
-import { mountAnywhere } from '../mount/anywhere.ts'
+import { mountIsolated } from '../mount/isolated-mount.ts'
 import type { MountResult } from '../mount/mount.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { printable } from '../refusal/printable.ts'
@@ -104,5 +104,5 @@ async function runMount(session: Session, call: MountArguments, context: CallCon
   if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
   const request = readMountRequest(session, call, context)
   refuseGivenUp(session, request.directory)
-  return formatMountMessage(request, await mountAnywhere(session, request))
+  return formatMountMessage(request, await mountIsolated(session, request))
 }

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { leftInPod, unmountLocked } from '../mount/unmount.ts'
+import { formatLeftover, unmountLocked } from '../mount/unmount.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { isPlaceBusy } from '../store/locks.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
@@ -118,7 +118,7 @@ async function unmountOrphan(session: Session, record: MountRecord, kubelets: Ku
       const { left, busy } = await unmountLocked(session, judged.point, record)
       kubelets.forget(record.directory)
       if (busy) session.warn(`${record.directory}: ${busy.reason}`)
-      if (left.length > 0) return { state: 'orphaned', action: 'failed', reason: leftInPod(left) }
+      if (left.length > 0) return { state: 'orphaned', action: 'failed', reason: formatLeftover(left) }
       if (busy) return { state: 'busy', action: 'unmounted', reason: `${fate.reason}; ${busy.reason}` }
       return { state: 'orphaned', action: 'unmounted', reason: fate.reason }
     })

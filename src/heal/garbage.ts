@@ -1,4 +1,4 @@
-import { leftInPod } from '../mount/unmount.ts'
+import { formatLeftover } from '../mount/unmount.ts'
 import { pathLookups } from '../mount-table/path-lookups.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import { isImportBusy, removeImport } from '../store/import-stage.ts'
@@ -83,7 +83,7 @@ async function collectRecord(session: Session, record: MountRecord, isDry: boole
     if (left.length === 0 && busyReason !== undefined) return { action: 'kept' as const, reason: busyReason }
     if (left.length === 0 && plan.state === 'busy') return fateOf(plan)
     return left.length > 0
-      ? { action: 'kept' as const, reason: leftInPod(left) }
+      ? { action: 'kept' as const, reason: formatLeftover(left) }
       : withPod(fateOf(plan), () => kubelets.fateOf(session.host, record))
   }
   if (isDry) {

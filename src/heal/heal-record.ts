@@ -1,6 +1,6 @@
 import { errorCode, type Handle } from '../host/host.ts'
 import { mountLocked } from '../mount/mount.ts'
-import { leftInPod } from '../mount/unmount.ts'
+import { formatLeftover } from '../mount/unmount.ts'
 import { isRemoteType, LOOKUP_CAUSE } from '../mount-table/silence.ts'
 import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
 import { findKindFaults } from '../request/request.ts'
@@ -169,7 +169,7 @@ function foretell({ plan: { state, reason }, left }: Judged): Outcome {
 
 /** @param left what is in the pod's directory afterwards */
 function outcomeOf(reason: string, left: readonly string[]): Pick<Outcome, 'action' | 'reason'> {
-  return left.length === 0 ? { action: 'forgotten', reason } : { action: 'failed', reason: leftInPod(left) }
+  return left.length === 0 ? { action: 'forgotten', reason } : { action: 'failed', reason: formatLeftover(left) }
 }
 
 /** @param walked as it was read already; undefined while a call is at work on the volume, which is news of no change */
@@ -226,10 +226,15 @@ export async function remount(
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
   const manner = { isDry, finishes: isSecretive, isHealing: true }
-  const { plan, doubt, walked, shownGroup, isInProgress } = await mountLocked(quiet, request, point, manner)
+  const { plan, healthUnknownReason, walked, shownGroup, isInProgress } = await mountLocked(
+    quiet,
+    request,
+    point,
+    manner,
+  )
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
-    if (doubt !== undefined) return { ...UNANSWERED, reason: doubt }
+    if (healthUnknownReason !== undefined) return { ...UNANSWERED, reason: healthUnknownReason }
     const change = volumeChange(session, record, walked)
     if (change !== undefined && !isUnfinished) return { state: 'changed', action: 'none', reason: change }
     const partial = partialReason(session, record, walked, shownGroup)

@@ -1,6 +1,6 @@
 import { findBusy, findFileSystem } from '../mount/busy-file-system.ts'
 import { findInVolumeDirectory, findSubPathBinds } from '../mount/sub-path-binds.ts'
-import { forgetLocked, type Leftover } from '../mount/unmount.ts'
+import { forgetLocked, type UnmountLeftover } from '../mount/unmount.ts'
 import { lookAt, type MountPoint, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
 import { tryHoldPlace } from '../store/leftovers.ts'
 import { isOurs, type MountRecord, mountRecords } from '../store/mount-record.ts'
@@ -91,7 +91,7 @@ export async function judgeLocked<T>(
 }
 
 /** Call it under the lock. The pending restore of a deleted pod is run. @returns as `forgetLocked` */
-export function forget(session: Session, { record, point, plan }: Judged): Promise<Leftover> {
+export function forget(session: Session, { record, point, plan }: Judged): Promise<UnmountLeftover> {
   return forgetLocked(session, point, record, plan.state === 'orphaned')
 }
 

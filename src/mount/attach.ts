@@ -10,7 +10,7 @@ export const DIRECTORY_MODE = 0o750
 const FILE_MODE = 0o640
 
 // open_tree(2) says ENOSPC where fs.mount-max is reached.
-const OUT_OF_SOMETHING: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOSPC'])
+const EXHAUSTED_RESOURCE_CODES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOSPC'])
 
 export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): void {
   const target = inodes.openEntry(parent, name)
@@ -72,7 +72,7 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
 /** A clone of the mount at a point, kept while the mount itself has to go before the next one can come. */
 export interface SavedMount extends Disposable {
   /** Does nothing where the mount itself has stayed. */
-  putBack(): void
+  restore(): void
 }
 
 /**
@@ -89,7 +89,7 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
     // With what the mount shows of the mounts inside of its source.
     const clone = mounts.cloneTree(root, true)
     return {
-      putBack() {
+      restore() {
         const there = statPoint(host, point)
         if (there !== 'broken' && there?.mountRoot && there.mountId === saved.mountId) return
         // A layer that was covered is mounted on as it is.
@@ -100,7 +100,7 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
     }
   } catch (error) {
     const code = errorCode(error)
-    if (code === undefined || OUT_OF_SOMETHING.has(code)) throw error
+    if (code === undefined || EXHAUSTED_RESOURCE_CODES.has(code)) throw error
     // A mount that does not answer, or cannot be cloned.
     return undefined
   }
@@ -117,7 +117,7 @@ export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: s
   let layers = layersAtPath(host, path)
   while (mayShowBelow(layers, wanted)) {
     host.mounts.detach(parent, name)
-    layers = layersLeft(host, point, layers)
+    layers = readRemainingLayers(host, point, layers)
   }
   if (layers.length > 0 && attachBeneath(host, point, tree)) host.mounts.detach(parent, name)
   else replaceWithGap(host, point, tree)
@@ -128,7 +128,7 @@ export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: s
  * read again only if the topmost mount is in none of those that were there.
  * @param layers is changed
  */
-function layersLeft(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
+function readRemainingLayers(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
   const { inodes, mounts } = host
   const top = inodes.openEntry(parent, name)
   using _ = closing(inodes, top)
@@ -153,7 +153,7 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
     setTarget(host, point, type)
     attachAt(host, point, tree)
   } catch (error) {
-    saved?.putBack()
+    saved?.restore()
     throw error
   }
 }

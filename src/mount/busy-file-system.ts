@@ -93,11 +93,11 @@ export function findBusy(
 const isClaimed = ({ blocks }: Host, { devices }: MountedFileSystem) =>
   devices.some((device) => blocks.isClaimed(device))
 
-const MOST_NAMED = 5
+const MAX_NAMED_PROCESSES = 5
 
 function formatUsers(processes: readonly NamedProcess[]): string {
   if (processes.length === 0) return 'no process that can be seen (such as a loop device or a swap file in it)'
-  const named = processes.slice(0, MOST_NAMED).map(({ pid, name }) => `process ${pid} (${quoted(name)})`)
+  const named = processes.slice(0, MAX_NAMED_PROCESSES).map(({ pid, name }) => `process ${pid} (${quoted(name)})`)
   const more = processes.length - named.length
   return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -14,16 +14,16 @@ import { detachedTree } from '../volume/detached-tree.ts'
 import { kindOf } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { refuseSilent } from '../volume/silence.ts'
-import { observe, type View } from './observe.ts'
-import { allowed, permitSource, refuseWritable } from './permit.ts'
+import { type MountView, observe } from './observe.ts'
+import { permitRequest, permitSource, refuseWritable } from './permission.ts'
 import { type MountPlan, planMount } from './plan.ts'
-import { holdSingleWriter } from './single-writer.ts'
+import { lockSingleWriter } from './single-writer.ts'
 import { planSubmounts } from './submounts.ts'
 
 // An AtomicWriter may delete the source in the moment before it is attached.
-const LEAST_ATTEMPTS = 10
+const MIN_ATTEMPTS = 10
 /** Milliseconds of further attempts. On a busy node an attempt may take longer than a source that flips exists. */
-const LEAST_PATIENCE = 2000
+const MIN_PATIENCE_MS = 2000
 
 /** A record may speak of a kind that this version does not have. */
 const UNKNOWN_KIND: KindFacts = { persistent: false, walk: 'nothing is known' }
@@ -58,14 +58,14 @@ export type MountResult = Given & {
 }
 
 /** What a call planned and did. */
-interface Mounted {
+interface MountOutcome {
   plan: MountPlan
   given: Given
   hiddenSubmounts: string | undefined
   /** Why the health of what is mounted is unknown. */
-  doubt: string | undefined
+  healthUnknownReason: string | undefined
   /** As it was before, of the volume that was on record as walked; undefined also while a call is at work on that. */
-  walked: View['walked']
+  walked: MountView['walked']
   /** Of the root of what was mounted before. */
   shownGroup: number | undefined
   /** Nothing was done, as another call is at work on the volume. */
@@ -76,19 +76,19 @@ interface Mounted {
  * `isDry` plans, and does nothing; `finishes` does no more than what is left to do of a mount that stands; `isHealing`:
  * its record stays where the mount fails, and no other call is waited for that is at work on the volume.
  */
-type Manner = { isDry?: boolean; finishes?: boolean; isHealing?: boolean }
+type MountMode = { isDry?: boolean; finishes?: boolean; isHealing?: boolean }
 
 /** The same under the mount's lock, `directory` being the point's real path. */
 export async function mountLocked(
   session: Session,
   request: MountRequest,
   point: MountPoint,
-  manner: Manner = {},
-): Promise<Mounted> {
-  const until = performance.now() + LEAST_PATIENCE
-  for (let attempt = 1; attempt <= LEAST_ATTEMPTS || performance.now() < until; attempt++) {
+  mode: MountMode = {},
+): Promise<MountOutcome> {
+  const until = performance.now() + MIN_PATIENCE_MS
+  for (let attempt = 1; attempt <= MIN_ATTEMPTS || performance.now() < until; attempt++) {
     try {
-      return await mountOnce(session, request, point, manner)
+      return await mountOnce(session, request, point, mode)
     } catch (error) {
       const isDeleted = error instanceof SystemError && error.syscall === 'move_mount' && error.code === 'ENOENT'
       if (!isDeleted) throw error
@@ -99,42 +99,45 @@ export async function mountLocked(
   )
 }
 
-async function mountOnce(session: Session, asked: MountRequest, point: MountPoint, manner: Manner): Promise<Mounted> {
+async function mountOnce(
+  session: Session,
+  requested: MountRequest,
+  point: MountPoint,
+  mode: MountMode,
+): Promise<MountOutcome> {
   const { host } = session
-  const kind = kindOf(asked.fsType)
-  if (!kind) throw new Error(`no such kind: ${asked.fsType}`)
+  const kind = kindOf(requested.fsType)
+  if (!kind) throw new Error(`no such kind: ${requested.fsType}`)
   const last = mountRecords.readUnlessDamaged(session, point.path)
   const record = last?.ended === undefined ? last : undefined
-  const { request: permitted, isNew } = allowed(session, asked, kind, record)
-  // heal has asked already, without the lock.
-  if (!manner.isHealing) await refuseSilent(session, permitted)
+  const { request: permitted, isNew } = permitRequest(session, requested, kind, record)
+  // heal has checked the source already, without the lock.
+  if (!mode.isHealing) await refuseSilent(session, permitted)
   const source = kind.openSource?.(host, permitted)
   using _ = closing(host.inodes, source?.handle)
   const isNewSource = isNew && source !== undefined
   const request = isNewSource ? permitSource(session, permitted, kind, source) : permitted
   if (isNewSource) refuseWritable(session, kind, request, source)
   const view = await observe(session, request, kind, point, source, record)
-  const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, manner.isHealing)
+  const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, mode.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.reason)
-  const { doubt, walked, shownGroup } = view
+  const { healthUnknownReason, walked, shownGroup } = view
   const { given: recorded = { by: 'none' } as const, hiddenSubmounts } = view.record ?? {}
-  const before = { plan, given: recorded, hiddenSubmounts, doubt, walked, shownGroup }
+  const before = { plan, given: recorded, hiddenSubmounts, healthUnknownReason, walked, shownGroup }
   const volume = view.source?.volume ?? view.record?.volume
-  if (manner.isHealing && needsVolume(plan) && volume !== undefined && isVolumeBusy(session, volume)) {
+  if (mode.isHealing && needsVolume(plan) && volume !== undefined && isVolumeBusy(session, volume)) {
     return { ...before, isInProgress: true }
   }
-  if (manner.finishes && plan.decision !== 'ready') return before
+  if (mode.finishes && plan.decision !== 'ready') return before
   // A mount without a readable record may be the one that the pod uses, and is not refused.
   const isFirst = isNew && (view.mounted === undefined || record !== undefined)
   const submounts = plan.decision === 'ready' ? {} : await planSubmounts(session, request, kind, source, isFirst)
-  if (manner.isDry) return before
+  if (mode.isDry) return before
   // A mount that stands needs none of it.
   if (plan.steps.length === 0) return before
   const isPublished = plan.decision === 'ready' || isOurs(view.record, view)
-  const held = isPublished
-    ? undefined
-    : await holdSingleWriter(session, request, view.source?.volume, !manner.isHealing)
+  const held = isPublished ? undefined : await lockSingleWriter(session, request, view.source?.volume, !mode.isHealing)
   if (held === 'busy') return { ...before, isInProgress: true }
   using _held = held
   const { runPlan } = await import('./run.ts')
@@ -148,7 +151,7 @@ async function mountOnce(session: Session, asked: MountRequest, point: MountPoin
     orWarn(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
-  return { plan, given, hiddenSubmounts: submounts.hidden, doubt: undefined, walked, shownGroup }
+  return { plan, given, hiddenSubmounts: submounts.hidden, healthUnknownReason: undefined, walked, shownGroup }
 }
 
 /** Whether it takes the volume's lock. */

@@ -14,7 +14,7 @@ import { type SourceView, sourceView } from '../volume/detached-tree.ts'
 import { mountsAgain, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'
 
 /** All that a plan is made from: what was observed, at one moment, under the lock. */
-export interface View extends Seen {
+export interface MountView extends Seen {
   record: MountRecord | undefined
   /** Of the topmost mount, also where that does not respond. */
   mountId: bigint | undefined
@@ -31,7 +31,7 @@ export interface View extends Seen {
    */
   isMappedByRuntime?: boolean
   /** Why the health of what is mounted is unknown. */
-  doubt?: string | undefined
+  healthUnknownReason?: string | undefined
   /**
    * The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known, or a
    * call is at work on the volume, whose walk is not over and so not interrupted.
@@ -47,10 +47,10 @@ export async function observe(
   point: MountPoint,
   source: OpenedSource | undefined,
   record: MountRecord | undefined,
-): Promise<View> {
+): Promise<MountView> {
   const { host } = session
-  const { stat, doubt } = await askServed(session, point, record)
-  if (doubt !== undefined) session.warn(doubt)
+  const { stat, healthUnknownReason } = await askServed(session, point, record)
+  if (healthUnknownReason !== undefined) session.warn(healthUnknownReason)
   // With a record: a call that crashed between removing kubelet's directory and making a file there left neither.
   if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
   const seen = lookAt(host, point, stat)
@@ -61,13 +61,13 @@ export async function observe(
     ...seen,
     needsGuard: isServed && !hasGuard(host, point.path),
     record,
-    mountId: idOf(host, point, seen),
-    walked: record && walkedVolume(session, record),
+    mountId: readMountId(host, point, seen),
+    walked: record && readWalkedVolume(session, record),
     source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
     boot,
     shownGroup: stat === undefined || stat === 'broken' ? undefined : stat.gid,
     isMappedByRuntime: mayMap(request) && isMappedByRuntime(session, kind, point.path, isMapped),
-    doubt,
+    healthUnknownReason,
   }
 }
 
@@ -84,13 +84,13 @@ function mayMap({ ownership, fsGroup }: MountRequest): boolean {
 }
 
 /** That a daemon has died is learnt by asking it; the id of its mount the kernel tells without. */
-function idOf(host: Host, point: MountPoint, { mounted }: Seen): bigint | undefined {
+function readMountId(host: Host, point: MountPoint, { mounted }: Seen): bigint | undefined {
   if (mounted !== 'broken') return mounted?.mountId
   const there = statPoint(host, point)
   return typeof there === 'object' && there.mountRoot ? BigInt(there.mountId) : undefined
 }
 
-function walkedVolume(session: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
+function readWalkedVolume(session: Session, { given, volume }: MountRecord): VolumeRecord | undefined {
   if (given.by !== 'walk' || volume === undefined) return undefined
   const found = readWhileIdle(session, volume, () => volumeRecords.readUnlessDamaged(session, volume))
   return found === 'busy' ? undefined : found

@@ -3,7 +3,7 @@ import { mountFlags } from '../mount-table/flags.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { isOurs, type MountRecord, newMountRecord, stagingOf } from '../store/mount-record.ts'
-import type { View } from './observe.ts'
+import type { MountView } from './observe.ts'
 
 /** The record that was there before; undefined: none was, and nothing is to be left of the volume. */
 type RecordUndo = { restore: MountRecord | undefined }
@@ -43,7 +43,7 @@ export interface MountPlan {
  */
 export function planMount(
   request: MountRequest,
-  view: View,
+  view: MountView,
   kindOf: (fsType: string) => KindFacts,
   keepsRecord = false,
 ): MountPlan {
@@ -52,40 +52,44 @@ export function planMount(
   const kind = kindOf(fsType)
   const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
     const given = giveGroup(request, view.source, kind, view.isMappedByRuntime)
-    if (given.refusal !== undefined) return refuse(given.refusal)
+    if (given.refusal !== undefined) return planRefusal(given.refusal)
     const isOwnMount = decision === 'replace' && isOurs(record, view)
     const steps = isOwnMount ? given.steps.map(keepMounted) : given.steps
     return {
       decision,
       reason,
-      steps: stepsOf(request, view, { ...given, steps }, kind.hasDaemon ?? false, keepsRecord),
+      steps: planSteps(request, view, { ...given, steps }, kind.hasDaemon ?? false, keepsRecord),
     }
   }
   if (mounted === undefined) {
     if (view.target === 'file' && record === undefined && !isKubeletVolume(directory)) {
-      return refuse(`mount directory ${directory} is a file: name a directory`)
+      return planRefusal(`mount directory ${directory} is a file: name a directory`)
     }
     const isInterrupted = record !== undefined && record.mounted === undefined
     return make('fresh', isInterrupted ? 'an earlier call was interrupted' : 'nothing is mounted')
   }
   if (mounted !== 'broken' && isOurs(record, view)) {
-    const change = whatChanged(record, request, view)
+    const change = findChange(record, request, view)
     if (change === undefined) {
-      return { decision: 'ready', reason: 'the mount is there and as asked for', steps: finish(record, view) }
+      return {
+        decision: 'ready',
+        reason: 'the mount is there and as asked for',
+        steps: planUnfinishedSteps(record, view),
+      }
     }
     const { fsType } = record.request
     if (kindOf(fsType).persistent) return make('replace', change)
-    return refuse(`${change}, and replacing this ${fsType} would lose its files: delete the pod to apply it`)
+    return planRefusal(`${change}, and replacing this ${fsType} would lose its files: delete the pod to apply it`)
   }
   const isUnfinished = isBeingReplaced(record, view)
   if (!isKubeletVolume(directory) && !isUnfinished) {
-    return refuse(
+    return planRefusal(
       `something else is mounted at ${directory}, which is no volume directory of kubelet's: unmount it first`,
     )
   }
   if (mounted === 'broken') return make('replace', 'what is mounted does not respond')
   if (kind.persistent || isUnfinished) return make('replace', 'something else is mounted')
-  return refuse(
+  return planRefusal(
     `a mount without a record is there, and if it is this ${fsType}, replacing it would lose its files: delete the pod to mount a new one`,
   )
 }
@@ -97,25 +101,25 @@ function keepMounted<S extends WalkStep | MapStep>(step: S): S {
   return { ...step, otherwise: keepMounted(step.otherwise) }
 }
 
-function refuse(reason: string): MountPlan {
+function planRefusal(reason: string): MountPlan {
   return { decision: 'refuse', reason, steps: [] }
 }
 
-function when(condition: boolean, step: Step): Step[] {
+function includeIf(condition: boolean, step: Step): Step[] {
   return condition ? [step] : []
 }
 
 /** What a call that crashed once the mount was there has left to do. */
-function finish({ replacedDaemons }: MountRecord, { needsGuard }: View): Step[] {
-  return [...when(needsGuard, { do: 'guard' }), ...when(replacedDaemons.length > 0, { do: 'end-daemons' })]
+function planUnfinishedSteps({ replacedDaemons }: MountRecord, { needsGuard }: MountView): Step[] {
+  return [...includeIf(needsGuard, { do: 'guard' }), ...includeIf(replacedDaemons.length > 0, { do: 'end-daemons' })]
 }
 
 /** A call crashed before the new mount was in its place. */
-function isBeingReplaced(record: MountRecord | undefined, { mountId, boot }: View): boolean {
+function isBeingReplaced(record: MountRecord | undefined, { mountId, boot }: MountView): boolean {
   return mountId !== undefined && record?.boot === boot && record.replaces?.mountId === String(mountId)
 }
 
-function whatChanged(record: MountRecord, request: MountRequest, view: View): string | undefined {
+function findChange(record: MountRecord, request: MountRequest, view: MountView): string | undefined {
   if (!isSameMount(record.request, request)) return 'the options changed'
   const { walked, source, mounted } = view
   const { given } = record
@@ -142,19 +146,25 @@ function whatChanged(record: MountRecord, request: MountRequest, view: View): st
  * The steps up to the new mount. A mount that is there keeps its record until the new one is whole: others must see it
  * as a holder of its volume.
  */
-function stepsOf(request: MountRequest, view: View, given: Giving, hasDaemon: boolean, keepsRecord: boolean): Step[] {
+function planSteps(
+  request: MountRequest,
+  view: MountView,
+  given: Giving,
+  hasDaemon: boolean,
+  keepsRecord: boolean,
+): Step[] {
   const isFresh = view.mounted === undefined
-  const replacedDaemons = daemonsOf(view)
+  const replacedDaemons = listReplacedDaemons(view)
   const record = {
     ...newMountRecord(request, view.boot, view.source),
-    replaces: replacedBy(view),
+    replaces: findReplacedMount(view),
     replacedDaemons,
     daemons: view.record?.daemons?.filter(({ staging }) => replacedDaemons.includes(staging)),
   }
   // Without a mount a record is what an interrupted call left.
   const undo = { restore: isFresh && !keepsRecord ? undefined : view.record }
   return [
-    ...when(isFresh, { do: 'record', record, undo }),
+    ...includeIf(isFresh, { do: 'record', record, undo }),
     {
       do: 'make-tree',
       group: given.byOption,
@@ -164,33 +174,33 @@ function stepsOf(request: MountRequest, view: View, given: Giving, hasDaemon: bo
     { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
     ...given.steps,
     { do: 'record-ready', record, undo },
-    ...attachSteps(view, hasDaemon),
-    ...when(replacedDaemons.length > 0, { do: 'end-daemons' }),
+    ...planAttachSteps(view, hasDaemon),
+    ...includeIf(replacedDaemons.length > 0, { do: 'end-daemons' }),
   ]
 }
 
 /** The mount that the new one takes the place of. */
-function replacedBy({ record, mountId, boot }: View): MountRecord['replaces'] {
+function findReplacedMount({ record, mountId, boot }: MountView): MountRecord['replaces'] {
   if (mountId === undefined) return undefined
   const staging = record?.boot === boot ? stagingOf(record, mountId) : undefined
   return { mountId: String(mountId), staging }
 }
 
 /** The staging directories of daemons that serve what was mounted until now, or before that. */
-function daemonsOf({ record, boot }: View): string[] {
+function listReplacedDaemons({ record, boot }: MountView): string[] {
   if (record === undefined || record.boot !== boot) return []
   return [...record.replacedDaemons, ...(record.staging === undefined ? [] : [record.staging])]
 }
 
 /** A mount of another type than the one that is there cannot come beneath it: that takes a moment without any. */
-function attachSteps({ mounted, target, source }: View, hasDaemon: boolean): Step[] {
+function planAttachSteps({ mounted, target, source }: MountView, hasDaemon: boolean): Step[] {
   const type = source === undefined || source.isDirectory ? 'directory' : 'file'
   const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
-  const guard = when(hasDaemon, { do: 'guard' })
+  const guard = includeIf(hasDaemon, { do: 'guard' })
   if (mounted !== undefined && there === type) return [...guard, { do: 'replace' }]
   return [
-    ...when(mounted !== undefined, { do: 'detach-all', undo: 'old-mount' }),
-    ...when(there !== type, { do: 'set-target', type, undo: 'directory-target' }),
+    ...includeIf(mounted !== undefined, { do: 'detach-all', undo: 'old-mount' }),
+    ...includeIf(there !== type, { do: 'set-target', type, undo: 'directory-target' }),
     { do: 'attach', undo: 'detach' },
     // After the mount: kubelet would take a guard alone for the volume.
     ...guard,

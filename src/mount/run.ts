@@ -56,7 +56,7 @@ export async function runPlan(
         given = await giveGroupBy(session, tree, step, held)
         return
       case 'record-ready':
-        return write({ ...step.record, ...madeOf(step.record) })
+        return write({ ...step.record, ...readMadeFacts(step.record) })
       case 'detach-all':
         await endHanging(session, point, written)
         saved = saveMount(host, point)
@@ -84,7 +84,7 @@ export async function runPlan(
   }
 
   /** What is known of the mount, and recorded, once it is whole. */
-  function madeOf({ daemons }: MountRecord): Partial<MountRecord> {
+  function readMadeFacts({ daemons }: MountRecord): Partial<MountRecord> {
     // A daemon that serves it may hang from the beginning.
     const { mountId, device } = host.inodes.statMountPoint(tree.handle)
     const mounted = { mountId: String(mountId), device, namespace: host.mountNamespace(), since: Date.now() }
@@ -93,7 +93,7 @@ export async function runPlan(
       given,
       volume: tree.volume,
       staging,
-      daemons: staging === undefined ? daemons : [...(daemons ?? []), daemonNow(staging)],
+      daemons: staging === undefined ? daemons : [...(daemons ?? []), readDaemonFacts(staging)],
       hadSecrets: tree.hadSecrets,
       mounted: { ...mounted, ...tree.deviceFacts },
       hiddenSubmounts: tree.hiddenSubmounts,
@@ -101,7 +101,7 @@ export async function runPlan(
   }
 
   /** A program has ended by then, and what it has left behind serves. */
-  function daemonNow(staging: string) {
+  function readDaemonFacts(staging: string) {
     return { staging, processes: processesOf(host, session.config.stateDir, staging) }
   }
 
@@ -111,7 +111,7 @@ export async function runPlan(
       if (inverse === 'close-tree') tree.close()
       else if (inverse === 'directory-target') setTarget(host, point, 'directory')
       else if (inverse === 'detach') detachAll(host, point)
-      else if (inverse === 'old-mount') saved?.putBack()
+      else if (inverse === 'old-mount') saved?.restore()
       else if (inverse.restore) write(inverse.restore)
       else {
         // The record goes last: by it the next call finds what could not be removed.

@@ -15,7 +15,7 @@ import type { Session } from '../store/session.ts'
  * @returns undefined where any number of targets is allowed
  * @throws {Refusal} that names the target which shows the volume
  */
-export async function holdSingleWriter(
+export async function lockSingleWriter(
   session: Session,
   { directory, publication }: MountRequest,
   volume: string | undefined,

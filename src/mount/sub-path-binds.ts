@@ -23,7 +23,7 @@ export function findSubPathBinds(host: Host, directory: string): string[] {
 
 /** Removes what kubelet wrote next to a CSI volume, whose pod is gone: kubelet removes no file from there. */
 export function removeCsiNote(host: Host, directory: string): void {
-  if (isOfCsi(directory)) host.files.remove(`${dirname(directory)}/${CSI_NOTE}`)
+  if (isCsiVolume(directory)) host.files.remove(`${dirname(directory)}/${CSI_NOTE}`)
 }
 
 /**
@@ -32,17 +32,17 @@ export function removeCsiNote(host: Host, directory: string): void {
  */
 export function removeVolumeDirectory(host: Host, { path }: MountPoint): string[] {
   const left = removeEmpty(host, path)
-  return left.length > 0 || !isOfCsi(path) ? left : removeEmpty(host, dirname(path))
+  return left.length > 0 || !isCsiVolume(path) ? left : removeEmpty(host, dirname(path))
 }
 
-const isOfCsi = (directory: string) => basename(dirname(dirname(directory))) === CSI_PLUGIN
+const isCsiVolume = (directory: string) => basename(dirname(dirname(directory))) === CSI_PLUGIN
 
 /** Names what keeps kubelet from removing the directory of an unmounted volume. Changes nothing. */
 export function findInVolumeDirectory(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   const stat = point && statPoint(host, point)
   if (stat === undefined || stat === 'broken' || stat.mountRoot || !isDirectory(stat)) return []
-  return host.files.list(path).length > 0 ? [notEmpty(path)] : []
+  return host.files.list(path).length > 0 ? [formatNotEmpty(path)] : []
 }
 
 function clearSubPaths(host: Host, directory: string, isEnding: boolean): string[] {
@@ -50,13 +50,13 @@ function clearSubPaths(host: Host, directory: string, isEnding: boolean): string
   if (pod === undefined) return []
   const [plugin = '', volume = ''] = directory.slice(`${pod}/volumes/`.length).split('/')
   const top = `${pod}/volume-subpaths/${volume}`
-  const containers = list(host, top)
+  const containers = listDirectory(host, top)
   if (containers.length === 0) return isEnding ? removeEmpty(host, top) : []
-  const isOfOther = otherVolumeOfName(host, pod, { plugin, volume })
+  const isOfOther = createOtherVolumeCheck(host, pod, { plugin, volume })
   let hasOthers = false
   const left = containers.flatMap((container) => {
     const above = `${top}/${container}`
-    const paths = list(host, above).map((index) => `${above}/${index}`)
+    const paths = listDirectory(host, above).map((index) => `${above}/${index}`)
     const ours = paths.filter((path) => !isOfOther(path))
     const isShared = ours.length < paths.length
     hasOthers ||= isShared
@@ -71,7 +71,7 @@ function clearSubPaths(host: Host, directory: string, isEnding: boolean): string
 }
 
 /** The names in a directory of kubelet's; none where something is mounted over it, or it is no directory. */
-function list(host: Host, path: string): string[] {
+function listDirectory(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   const stat = point && statPoint(host, point)
   if (stat === undefined || stat === 'broken' || stat.mountRoot || !isDirectory(stat)) return []
@@ -83,21 +83,21 @@ function list(host: Host, path: string): string[] {
  * pod, so two volumes can share a directory of binds.
  * @returns whether a bind shows the other volume
  */
-function otherVolumeOfName(
+function createOtherVolumeCheck(
   host: Host,
   pod: string,
   { plugin, volume }: { plugin: string; volume: string },
 ): (path: string) => boolean {
-  const others = list(host, `${pod}/volumes`)
+  const others = listDirectory(host, `${pod}/volumes`)
     .filter((name) => name !== plugin)
     .map((name) => volumeDirectoryIn(pod, name, volume))
     .filter((path) => host.files.has(path))
   if (others.length === 0) return () => false
-  const locationOf = locationsFrom(host.mounts.table())
-  const roots = others.flatMap((path) => locationOf(path) ?? [])
+  const resolveLocation = locationsFrom(host.mounts.table())
+  const roots = others.flatMap((path) => resolveLocation(path) ?? [])
   return (path) => {
     using point = openMountPoint(host, path)
-    const shown = point && isMounted(statPoint(host, point)) ? locationOf(path) : undefined
+    const shown = point && isMounted(statPoint(host, point)) ? resolveLocation(path) : undefined
     return shown !== undefined && roots.some((root) => pathWithin(root, shown) !== undefined)
   }
 }
@@ -136,9 +136,9 @@ function removeEmpty(host: Host, path: string): string[] {
     const code = errorCode(error)
     if (code === undefined) throw error
     if (code === 'ENOENT') return []
-    return [code === 'ENOTEMPTY' ? notEmpty(path) : `${quoted(path)} cannot be removed (${code})`]
+    return [code === 'ENOTEMPTY' ? formatNotEmpty(path) : `${quoted(path)} cannot be removed (${code})`]
   }
   return []
 }
 
-const notEmpty = (path: string) => `${quoted(path)} is not empty`
+const formatNotEmpty = (path: string) => `${quoted(path)} is not empty`

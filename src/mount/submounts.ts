@@ -11,7 +11,7 @@ import type { PlannedSubmounts } from '../volume/detached-tree.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { openLinkFree } from '../volume/kind/source-path.ts'
 import { isInternalMount } from '../volume/submounts.ts'
-import { judgeRequest, permitSource } from './permit.ts'
+import { judgeRequest, permitSource } from './permission.ts'
 
 /**
  * Decides about the mounts inside of a source before its mount is made.
@@ -68,15 +68,15 @@ async function assertIncludable(
     throw refuse(`the kernel does not clone unbindable mounts: ${formatMounts(unbindable)}: make them private`)
   }
   for (const { mountPoint } of others) {
-    const wish = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
-    const faults = kind.faults(wish, session.config)
+    const submountRequest = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
+    const faults = kind.faults(submountRequest, session.config)
     if (faults.length > 0) throw refuse(`${quoted(mountPoint)} cannot be a source: ${faults.join('; ')}`)
-    const verdict = judgeRequest(session, wish, kind)
+    const verdict = judgeRequest(session, submountRequest, kind)
     if ('refusal' in verdict) throw refuse(verdict.refusal)
     if (await isSilentPath(session, mountPoint)) throw refuse(unanswered(quoted(mountPoint), 'mount it again'))
     const handle = openLinkFree(session.host, mountPoint, {})
     using _ = closing(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)
-    permitSource(session, wish, kind, { handle, stat, path: mountPoint })
+    permitSource(session, submountRequest, kind, { handle, stat, path: mountPoint })
   }
 }

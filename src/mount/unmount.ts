@@ -41,34 +41,34 @@ export async function unmount(
   const { host } = session
   using point = openMountPoint(host, directory)
   const path = point?.path ?? directory
-  using lock = await asFarAsRecordsGo(session, () => holdPlace(session, mountPlace(session, path)))
-  const record = await asFarAsRecordsGo(session, () => mountRecords.read(session, path))
+  using lock = await ignoreRecordFailure(session, () => holdPlace(session, mountPlace(session, path)))
+  const record = await ignoreRecordFailure(session, () => mountRecords.read(session, path))
   // Also by a record that says nothing to this version: it was made for this directory.
-  const isOnRecord = record !== undefined || (await asFarAsRecordsGo(session, () => mountRecords.has(session, path)))
+  const isOnRecord = record !== undefined || (await ignoreRecordFailure(session, () => mountRecords.has(session, path)))
   if (!isOnRecord) refuseForeign(host, point)
   session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded', ...(record?.pod && { pod: record.pod }) })
   // In kubelet's order, whoever calls: a bind that stays keeps the volume's file system mounted.
   const left = isOnRecord || isKubeletVolume(path) ? endSubPathBinds(host, path) : []
-  if (left.length > 0) session.warn(leftInPod(left))
+  if (left.length > 0) session.warn(formatLeftover(left))
   const fileSystem = findFileSystem(session, point, record)
   using handles = new DisposableStack()
-  const root = await asFarAsRecordsGo(session, () => openRecordedRoot(session, point, record, handles))
+  const root = await ignoreRecordFailure(session, () => openRecordedRoot(session, point, record, handles))
   let wasInUse = false
   if (point) {
     wasInUse = await detach(session, point, record, fileSystem)
-    if (isOnRecord || isKubeletVolume(path)) leaveDirectory(host, point)
+    if (isOnRecord || isKubeletVolume(path)) restoreDirectory(host, point)
     finish(point)
   }
   // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
   // stays too.
   if (lock && record) await restoreIfPending(session, record)
-  if (lock && record) await restoreRootBitOf(session, record, root)
+  if (lock && record) await restoreMountRootBit(session, record, root)
   // Else this call would keep the file system busy.
   handles.dispose()
   const busy = await findBusyAfterUnmount(session, fileSystem, record, wasInUse)
   const kept =
     lock && record
-      ? await asFarAsRecordsGo(session, () => forgetUnlessLeft(session, record, 'unmounted', { left, busy }))
+      ? await ignoreRecordFailure(session, () => forgetUnlessLeft(session, record, 'unmounted', { left, busy }))
       : undefined
   if (record) endStopped(session, record)
   if (lock) sweepStages(session)
@@ -79,7 +79,7 @@ export async function unmount(
 }
 
 /** What outlives the mount of a volume. */
-export interface Leftover {
+export interface UnmountLeftover {
   /** What is in the pod's directory, one sentence part each. */
   left: readonly string[]
   busy: BusyFileSystem | undefined
@@ -95,16 +95,16 @@ export async function unmountLocked(
   session: Session,
   point: MountPoint | undefined,
   record: MountRecord,
-): Promise<Leftover> {
+): Promise<UnmountLeftover> {
   const { host } = session
   const fileSystem = findFileSystem(session, point, record)
   const binds = endSubPathBinds(host, record.directory)
   using handles = new DisposableStack()
   const root = openRecordedRoot(session, point, record, handles)
   const wasInUse = point !== undefined && (await detach(session, point, record, fileSystem))
-  if (point) leaveDirectory(host, point)
+  if (point) restoreDirectory(host, point)
   await restoreIfPending(session, record, true)
-  await restoreRootBitOf(session, record, root)
+  await restoreMountRootBit(session, record, root)
   handles.dispose()
   removeCsiNote(host, record.directory)
   const foreseen = [...binds, ...findInVolumeDirectory(host, record.directory)]
@@ -118,7 +118,7 @@ export async function unmountLocked(
 }
 
 /** @param left as `endSubPathBinds` returns it */
-export function leftInPod(left: readonly string[]): string {
+export function formatLeftover(left: readonly string[]): string {
   return `the volume is unmounted, but in the directory of its pod ${left.join('; ')}: remove that, then call "modekeep heal"`
 }
 
@@ -130,7 +130,7 @@ function forgetUnlessLeft(
   session: Session,
   record: MountRecord,
   ended: NonNullable<MountRecord['ended']>,
-  { left, busy }: Leftover,
+  { left, busy }: UnmountLeftover,
 ): MountRecord | undefined {
   if (left.length === 0 && busy === undefined) {
     forgetMount(session, record.directory, record.volume)
@@ -176,10 +176,10 @@ function openRecordedRoot(
  * Called after the mount is detached, because one of two calls that unmount the last two mounts must find no other, and after
  * a walk is restored, because the walk may have recorded the bit.
  */
-async function restoreRootBitOf(session: Session, record: MountRecord, root?: Handle): Promise<void> {
+async function restoreMountRootBit(session: Session, record: MountRecord, root?: Handle): Promise<void> {
   const { volume, directory } = record
   if (volume === undefined || record.given.by === 'none') return
-  await asFarAsRecordsGo(session, async () => {
+  await ignoreRecordFailure(session, async () => {
     await restoreRootBit(session, volume, { except: directory, mounted: root })
     // A mount of a part may have been the last one.
     await restoreRootBits(session)
@@ -197,13 +197,13 @@ export async function forgetLocked(
   point: MountPoint | undefined,
   record: MountRecord,
   isOver: boolean,
-): Promise<Leftover> {
+): Promise<UnmountLeftover> {
   if (isOver && record.ended === 'pod gone') return unmountLocked(session, point, record)
   const fileSystem = findFileSystem(session, undefined, record)
   const left = isOver ? endSubPathBinds(session.host, record.directory) : []
-  if (point) leaveDirectory(session.host, point)
+  if (point) restoreDirectory(session.host, point)
   if (isOver) await restoreIfPending(session, record, true)
-  if (isOver) await restoreRootBitOf(session, record)
+  if (isOver) await restoreMountRootBit(session, record)
   const busy = await findBusyAfterUnmount(session, fileSystem, record)
   forgetUnlessLeft(session, record, 'unmounted', { left, busy })
   endStopped(session, record)
@@ -211,7 +211,7 @@ export async function forgetLocked(
 }
 
 /** Undefined, and a warning, where the disk of the state directory fails, or a record cannot be read: that stays. */
-async function asFarAsRecordsGo<T>(session: Session, work: () => T | Promise<T>): Promise<T | undefined> {
+async function ignoreRecordFailure<T>(session: Session, work: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await work()
   } catch (error) {
@@ -230,7 +230,7 @@ function refuseForeign(host: Host, point: MountPoint | undefined): void {
 }
 
 /** A file that a volume lay on; what is missing stays so, and what else is there was made by somebody else. */
-function leaveDirectory(host: Host, point: MountPoint): void {
+function restoreDirectory(host: Host, point: MountPoint): void {
   const stat = statPoint(host, point)
   if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }

@@ -29,13 +29,13 @@ export function isStopped(daemon: Daemon | undefined): boolean {
 /**
  * What is mounted there, 'broken' where its daemon has died or its server has lost it. A daemon that lives is asked
  * nothing, as it may hang; a server that does not respond may come back.
- * @returns with `doubt`, why its health is unknown
+ * @returns with `healthUnknownReason`, why its health is unknown
  */
 export async function askServed(
   session: Session,
   point: MountPoint,
   record: MountRecord | undefined,
-): Promise<{ stat: Stat | 'broken' | undefined; doubt?: string }> {
+): Promise<{ stat: Stat | 'broken' | undefined; healthUnknownReason?: string }> {
   const { host } = session
   const there = statPoint(host, point)
   if (there === undefined || there === 'broken') return { stat: there }
@@ -44,7 +44,9 @@ export async function askServed(
   if (there.mountRoot && (await isSilent(session, point, record))) {
     // What modekeep does not know it can replace all the same.
     const isRecorded = record !== undefined && String(there.mountId) === record.mounted?.mountId
-    return isRecorded ? { stat: there, doubt: 'health unknown: the server does not respond' } : { stat: there }
+    return isRecorded
+      ? { stat: there, healthUnknownReason: 'health unknown: the server does not respond' }
+      : { stat: there }
   }
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
   return { stat: askPoint(host, point, staging !== undefined) }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { giveGroup, type KindFacts } from '../../src/fs-group/decide.ts'
-import type { View } from '../../src/mount/observe.ts'
+import type { MountView } from '../../src/mount/observe.ts'
 import { planMount } from '../../src/mount/plan.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { type MountRecord, newMountRecord } from '../../src/store/mount-record.ts'
@@ -12,7 +12,7 @@ const DIRECTORY: SourceView = { root: ROOT, volume: 'v', path: '/srv/a', isDirec
 const BIND: KindFacts = { persistent: true, walk: true }
 const FILE: SourceView = { ...DIRECTORY, path: '/srv/a/f', isDirectory: false }
 const ASKED: MountRequest = { ...BIND_REQUEST, ownership: 'auto' }
-const view = (over: Partial<View> = {}): View => ({
+const view = (over: Partial<MountView> = {}): MountView => ({
   mounted: undefined,
   mountId: undefined,
   target: 'directory',
@@ -128,14 +128,14 @@ describe('a mount that maps a group', () => {
 })
 
 describe('what a volume lies on', () => {
-  const steps = (over: Partial<View>) =>
+  const steps = (over: Partial<MountView>) =>
     planMount({ ...ASKED, ownership: 'none' }, view(over), () => BIND)
       .steps.map((step) => ('type' in step ? `${step.do} ${step.type}` : step.do))
       .filter((step) => /target|attach|replace|detach/.test(step))
   const onDirectory = { mountId: 9n, device: 5, inode: 3n, isDirectory: true }
   const onFile = { ...onDirectory, isDirectory: false }
 
-  it.each<[string, Partial<View>, string[]]>([
+  it.each<[string, Partial<MountView>, string[]]>([
     ["kubelet's directory", {}, ['attach']],
     ['a file in the place of it', { source: FILE }, ['set-target file', 'attach']],
     ['a file that an earlier call left', { source: FILE, target: 'file' }, ['attach']],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { KindFacts } from '../../src/fs-group/decide.ts'
-import type { View } from '../../src/mount/observe.ts'
+import type { MountView } from '../../src/mount/observe.ts'
 import { planMount, type Step } from '../../src/mount/plan.ts'
 import { isKubeletVolume } from '../../src/mount-table/kubelet-volume.ts'
 import type { MountedView } from '../../src/mount-table/mount-point.ts'
@@ -24,7 +24,7 @@ function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRec
   return { ...newMountRecord(request, BOOT, source), given, mounted: RECORDED, ...over }
 }
 
-function view(over: Partial<View> = {}): View {
+function view(over: Partial<MountView> = {}): MountView {
   return {
     mounted: undefined,
     mountId: typeof over.mounted === 'object' ? over.mounted.mountId : undefined,
@@ -53,7 +53,7 @@ const ELSE = 'something else is mounted'
 
 describe('a mount call', () => {
   const otherInode = { ...MOUNTED, inode: 9n }
-  const cases: [string, MountRequest, Partial<View>, string, string, string[]][] = [
+  const cases: [string, MountRequest, Partial<MountView>, string, string, string[]][] = [
     ['on an empty directory', bind, {}, 'fresh', NOTHING, FRESH],
     ['repeated', bind, { mounted: MOUNTED, record: ready(bind) }, 'ready', 'the mount is there and as asked for', []],
     ['of which only the record is left', bind, { record: ready(bind) }, 'fresh', NOTHING, FRESH],
@@ -165,7 +165,7 @@ describe('a mount call', () => {
     expect(written).toEqual([{ mountId: RECORDED.mountId, staging: 'old' }])
   })
 
-  it.each<[string, Partial<View>]>([
+  it.each<[string, Partial<MountView>]>([
     ['not recorded', { mounted: MOUNTED }],
     ['not answering', { mounted: 'broken' }],
     ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
@@ -241,7 +241,7 @@ describe('a mount call for a tmpfs', () => {
     expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
   })
 
-  it.each<[string, Partial<View>]>([
+  it.each<[string, Partial<MountView>]>([
     ['no record', {}],
     ['the record of a call that died', { record: ready(tmpfs, { mounted: undefined }) }],
     ['the record of another mount', { record: ready(tmpfs, { mounted: { ...RECORDED, mountId: '78' } }) }],
@@ -256,7 +256,7 @@ describe('a mount call for a tmpfs', () => {
     })
   })
 
-  it.each<[string, Partial<View>]>([
+  it.each<[string, Partial<MountView>]>([
     ['no record', {}],
     ['its record', { record: ready(tmpfs) }],
   ])('replaces a mount that does not answer, with %s, as nothing of it can be read', (_what, over) => {
@@ -265,7 +265,7 @@ describe('a mount call for a tmpfs', () => {
     expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
   })
 
-  it.each<[string, Partial<View>]>([
+  it.each<[string, Partial<MountView>]>([
     ['not recorded', { mounted: MOUNTED }],
     ['not answering', { mounted: 'broken' }],
   ])("is told of the directory first where what is %s lies in no FlexVolume's", (_what, over) => {
@@ -416,7 +416,7 @@ describe('a mount that a daemon serves', () => {
     const daemon = (staging: string, pid: number) => ({ staging, processes: [{ pid, start: '100' }] })
     const daemons = [daemon('8-b', 8), daemon('9-a', 9)]
     const record = { ...served, replacedDaemons: ['8-b'], daemons: [daemon('7-c', 7), ...daemons] }
-    const daemonsOf = (at: Partial<View>) =>
+    const daemonsOf = (at: Partial<MountView>) =>
       planMount({ ...bind, mountOptions: ['noexec'] }, view(at), kindOf).steps.flatMap((step) =>
         step.do === 'record-ready' ? [step.record.daemons] : [],
       )

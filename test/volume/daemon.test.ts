@@ -209,11 +209,11 @@ describe('a mount that a daemon or a server serves', () => {
   it('has an unknown health while its server does not respond, and nothing more is asked of it', async () => {
     const there = nfs(mountTree())
     const { session, looked } = served({ answers: false })
-    const doubt = 'health unknown: the server does not respond'
-    expect(await askServed(session, point, there)).toEqual({ stat: statPoint(stage.host, point), doubt })
+    const healthUnknownReason = 'health unknown: the server does not respond'
+    expect(await askServed(session, point, there)).toEqual({ stat: statPoint(stage.host, point), healthUnknownReason })
     expect(looked).toEqual([])
     const { session: well, looked: asked } = served()
-    expect(await askServed(well, point, there)).not.toHaveProperty('doubt')
+    expect(await askServed(well, point, there)).not.toHaveProperty('healthUnknownReason')
     expect(asked).toEqual([PLACE])
   })
 

@@ -18,39 +18,39 @@ import { findOtherPaths } from '../volume/other-paths.ts'
 /**
  * The one place that asks the node's rules, before anything of a source is looked at. What is known of a mount that was
  * allowed when it was made is taken from its record: a rule that is withdrawn stops new mounts, never a repeat or a
- * repair of one that stands.
+ * repair of one that is mounted.
  * @returns the request with what its rule says of it, and whether it was allowed just now
  * @throws {Refusal}
  */
-export function allowed(
+export function permitRequest(
   session: Session,
-  asked: MountRequest,
+  requested: MountRequest,
   kind: VolumeKind,
   record: MountRecord | undefined,
 ): { request: MountRequest; isNew: boolean } {
-  const stands = record?.mounted !== undefined && record.boot === session.host.bootId()
-  if (stands && isSameMount(record.request, asked)) {
-    return { request: { ...asked, ...ruleFactsOf(record) }, isNew: false }
+  const isMountedNow = record?.mounted !== undefined && record.boot === session.host.bootId()
+  if (isMountedNow && isSameMount(record.request, requested)) {
+    return { request: { ...requested, ...ruleFactsOf(record) }, isNew: false }
   }
-  const verdict = judgeRequest(session, asked, kind)
+  const verdict = judgeRequest(session, requested, kind)
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
-  const facts = factsOfRule(verdict.rule)
+  const facts = readRuleFacts(verdict.rule)
   return {
-    request: { ...asked, ...facts, secretKeys: kind.secretKeys === 'by rule' ? facts.secretKeys : undefined },
+    request: { ...requested, ...facts, secretKeys: kind.secretKeys === 'by rule' ? facts.secretKeys : undefined },
     isNew: true,
   }
 }
 
 /** Asks the rules of the node for a request, by the path that it names. */
-export function judgeRequest({ config, secrets }: Session, asked: MountRequest, kind: VolumeKind): AllowVerdict {
+export function judgeRequest({ config, secrets }: Session, requested: MountRequest, kind: VolumeKind): AllowVerdict {
   const naming = (option: string) => namingOf(kind.optionRules(), option)
   // Secrets are decoded for kinds that need them, and nowhere else.
   const secretNames = kind.secretKeys === 'by rule' ? [...(secrets?.keys() ?? [])] : []
   const walksServer = kind.isRemote === true && kind.walk === true
-  return decideRequest(config.allow, { ...asked, secretNames }, { walksServer, naming })
+  return decideRequest(config.allow, { ...requested, secretNames }, { walksServer, naming })
 }
 
-const factsOfRule = (rule: Rule) => ruleFactsOf({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
+const readRuleFacts = (rule: Rule) => ruleFactsOf({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
 
 /**
  * Checks an opened source for what its path does not tell: the places that no pod may have, and the rules that name it by
@@ -91,13 +91,13 @@ function permitOtherPaths(
         `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both: ${verdict.refusal}`,
       )
     }
-    permitted = { ...permitted, ...strictest(permitted, factsOfRule(verdict.rule)) }
+    permitted = { ...permitted, ...combineStrictest(permitted, readRuleFacts(verdict.rule)) }
   }
   return permitted
 }
 
 /** What two rules permit of one source. How keys of a Secret reach a program the rule for its own path says. */
-function strictest(one: RuleFacts, other: RuleFacts): RuleFacts {
+function combineStrictest(one: RuleFacts, other: RuleFacts): RuleFacts {
   const isProtecting = one.protectedGroups !== undefined || other.protectedGroups !== undefined
   return {
     setGid: one.setGid === false || other.setGid === false ? false : one.setGid,
@@ -110,7 +110,7 @@ function strictest(one: RuleFacts, other: RuleFacts): RuleFacts {
 }
 
 /** What whoever writes to a source could do by that, beside writing; undefined: nothing. */
-function dangerOf({ isDisk, hasDaemon }: VolumeKind, { stat }: OpenedSource): string | undefined {
+function describeWriteRisk({ isDisk, hasDaemon }: VolumeKind, { stat }: OpenedSource): string | undefined {
   // The kernel believes what a file system's blocks say.
   if (isDisk) return 'who writes to a disk that is mounted rules the kernel'
   // So does a program, which runs as root and takes a file for an image or an archive.
@@ -120,18 +120,18 @@ function dangerOf({ isDisk, hasDaemon }: VolumeKind, { stat }: OpenedSource): st
 /**
  * Whoever can write to a disk, or to a file that a FUSE program is to read, makes files that the node's rules never gave
  * him, and may rule the kernel or the program.
- * @throws {Refusal} for one that some pod could write to, by the node's rules or by a mount that stands
+ * @throws {Refusal} for one that some pod could write to, by the node's rules or by a recorded mount
  */
 export function refuseWritable(
   session: Session,
   kind: VolumeKind,
-  { source: asked }: MountRequest,
+  { source: requested }: MountRequest,
   source: OpenedSource,
 ): void {
-  const danger = dangerOf(kind, source)
+  const danger = describeWriteRisk(kind, source)
   if (danger === undefined) return
   const { host, config } = session
-  const shown = quoted(formatSource(asked))
+  const shown = quoted(formatSource(requested))
   // Another mount of its file system may show it elsewhere, where a rule lets pods write.
   const table = host.mounts.table()
   const real = [source.path, host.inodes.pathOf(source.handle)]

@@ -13,7 +13,7 @@ import { type MountResult, mount } from './mount.ts'
  * next request.
  * @throws {Refusal} as `mount` does; other errors of the system have lost all but their words
  */
-export function mountAnywhere(session: Session, request: MountRequest): Promise<MountResult> {
+export function mountIsolated(session: Session, request: MountRequest): Promise<MountResult> {
   if (!mayWait(session, request)) return mount(session, request)
   const what = formatSource(request.source)
   return doElsewhere(session, {
@@ -26,6 +26,6 @@ export function mountAnywhere(session: Session, request: MountRequest): Promise<
 }
 
 /** What the other process does. */
-export function mountForCaller(session: Session, _: Handle, request: MountRequest): Promise<MountResult> {
+export function runMountTask(session: Session, _: Handle, request: MountRequest): Promise<MountResult> {
   return mount(session, request)
 }

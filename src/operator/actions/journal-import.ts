@@ -52,15 +52,15 @@ export async function importJournal(
       `the journal of volume ${volume} has ${header.bytes} bytes, and "stateQuota" of the configuration is ${session.config.stateQuota}: raise that`,
     )
   }
-  const here = compareWithRecords(session, exported)
-  if (here === 'same') return { ...document, outcome: 'already here', refusal: null }
+  const comparison = compareWithRecords(session, exported)
+  if (comparison === 'same') return { ...document, outcome: 'already here', refusal: null }
   if (isDry)
     return {
       ...document,
       outcome: 'would import',
-      refusal: here === 'nothing' ? null : formatImportRefusal(here, volume),
+      refusal: comparison === 'nothing' ? null : formatImportRefusal(comparison, volume),
     }
-  if (here === 'other') throw new Refusal(formatImportRefusal(here, volume))
+  if (comparison === 'other') throw new Refusal(formatImportRefusal(comparison, volume))
   using stage = ImportStage.tryOpen(session, volume)
   if (stage === undefined) {
     throw new Refusal(`another import of volume ${volume} is under way: call this again when that has ended`)
@@ -161,9 +161,9 @@ async function describeFormerPath(
 
 /** Sets the record's directory. A text identity needs none. The recorded request is dropped, as its links are the other node's. */
 function relocateRecord(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
-  const here = { ...record, disk }
-  if (isTextIdentity(record.volume) || record.source === directory) return here
-  const { asked: _, ...rest } = here
+  const moved = { ...record, disk }
+  if (isTextIdentity(record.volume) || record.source === directory) return moved
+  const { asked: _, ...rest } = moved
   return { ...rest, source: directory }
 }
 

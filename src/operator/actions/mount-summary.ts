@@ -21,10 +21,10 @@ export async function summarizeMounts({ isRoot, host, isolatesWalks, readConfig 
 }
 
 function formatMountSummary({ mounts, unrecorded, unreadable }: StatusDocument): string {
-  const unwell = mounts.map(({ state }) => state).filter(isUnwell)
-  const bad = [...unwell, ...unrecorded.map(() => 'without a record'), ...unreadable.map(() => 'unreadable')]
-  const many = mounts.length + unrecorded.length + unreadable.length
-  if (many === 0) return 'none on this node'
-  const counted = [...Map.groupBy(bad, (state) => state)].map(([state, of]) => `${of.length} ${state}`)
-  return `${many} on this node, ${bad.length === 0 ? 'all healthy' : `${counted.join(', ')}: see "modekeep status"`}`
+  const unhealthy = mounts.map(({ state }) => state).filter(isUnwell)
+  const problems = [...unhealthy, ...unrecorded.map(() => 'without a record'), ...unreadable.map(() => 'unreadable')]
+  const total = mounts.length + unrecorded.length + unreadable.length
+  if (total === 0) return 'none on this node'
+  const counted = [...Map.groupBy(problems, (state) => state)].map(([state, of]) => `${of.length} ${state}`)
+  return `${total} on this node, ${problems.length === 0 ? 'all healthy' : `${counted.join(', ')}: see "modekeep status"`}`
 }

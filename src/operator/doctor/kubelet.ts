@@ -14,12 +14,12 @@ export function* checkKubelets(
   if (found.length === 0)
     yield warning('no kubelet runs here', 'start kubelet, or run doctor where its processes are visible')
   for (const { pid, kind, directory, why } of found) {
-    const who = `${kind} (process ${pid})`
+    const label = `${kind} (process ${pid})`
     if (directory === undefined) {
-      yield fault(`${who}: ${why}`, 'call this as root, where that file can be read')
+      yield fault(`${label}: ${why}`, 'call this as root, where that file can be read')
       continue
     }
-    const at = `${who} uses the plugin directory ${directory} (${why})`
+    const at = `${label} uses the plugin directory ${directory} (${why})`
     const install = `./install.sh --plugin-dir ${directory}`
     if (statPath(host, directory) === undefined) yield fault(`${at}, which does not exist`, install)
     else yield* [ok(at), ...checkDriver(host, diagnosis, `${directory}/modekeep~fs/fs`, install, executable)]

@@ -33,12 +33,12 @@ export function* checkKernel(features: readonly Feature[], release: string): Gen
     const text = `${name} does not work (${detail}): ${without}`
     // A seccomp filter may reject a call with ENOSYS, like a kernel that lacks it.
     const isFiltered = /EPERM|EACCES/.test(detail) || (/ENOSYS/.test(detail) && isSince(release, since))
-    const way = isFiltered
+    const remedy = isFiltered
       ? 'run it as root on the node itself, not in a container with a filter of system calls'
       : name === 'user namespace'
         ? 'raise the sysctl user.max_user_namespaces'
         : `use Linux ${since} or newer`
-    yield isNeeded ? fault(text, way) : warning(text, way)
+    yield isNeeded ? fault(text, remedy) : warning(text, remedy)
   }
 }
 

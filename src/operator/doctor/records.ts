@@ -45,8 +45,8 @@ export async function* checkMounts(session: Session): AsyncGenerator<CheckResult
     else yield warning(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
   }
   for (const { directory, problem } of recorded.values()) {
-    const way = 'delete its pod: its unmount works without a record, which stays'
-    if (problem !== undefined) yield fault(`${directory} is unknown: ${problem.message}`, way)
+    const remedy = 'delete its pod: its unmount works without a record, which stays'
+    if (problem !== undefined) yield fault(`${directory} is unknown: ${problem.message}`, remedy)
   }
 }
 
@@ -92,10 +92,10 @@ export function* checkContainerRecords(store: Store): Generator<CheckResult> {
   const isThere = containersSeen(store)
   for (const { container, problem } of listContainers(store)) {
     if (problem === undefined) continue
-    const way = isThere(container)
+    const remedy = isThere(container)
       ? 'what it says: until then no volume is given another group, as the container may rely on the one it has'
       : 'modekeep gc: nothing of the container is there'
-    yield fault(problem.message, way)
+    yield fault(problem.message, remedy)
   }
 }
 
@@ -113,8 +113,8 @@ export function* checkTmpfsMemory(session: Session): Generator<CheckResult> {
   const text = `volumes in memory (tmpfs): ${rows.length}, which may take ${Math.ceil(total / 2 ** 20)} MiB`
   const larger = sizes.filter((size) => size === undefined || size > (parseSize(tmpfsMaxSize) ?? 0)).length
   if (larger === 0) return yield ok(text)
-  const way = 'delete their pods, so that new ones get less; or raise tmpfsMaxSize'
-  yield warning(`${text}; ${larger} may take more than tmpfsMaxSize (${tmpfsMaxSize})`, way)
+  const remedy = 'delete their pods, so that new ones get less; or raise tmpfsMaxSize'
+  yield warning(`${text}; ${larger} may take more than tmpfsMaxSize (${tmpfsMaxSize})`, remedy)
 }
 
 /** The used share of the quota that causes a warning. */
@@ -154,8 +154,8 @@ async function checkVolume(session: Session, volume: string, lookups: PathLookup
   }
   const { record, problem } = volumeRecords.find(session, volume)
   if (problem !== undefined) {
-    const way = 'modekeep restore DIR, with its directory, puts it back; then walk it again'
-    return [fault(`the record of volume ${volume} cannot be read`, way)]
+    const remedy = 'modekeep restore DIR, with its directory, puts it back; then walk it again'
+    return [fault(`the record of volume ${volume} cannot be read`, remedy)]
   }
   if (record === undefined) return []
   const named = await checkVolumeName(session, record, lookups)
@@ -184,15 +184,15 @@ async function checkVolumeRecord(session: Session, record: VolumeRecord, lookups
     const what = restorePending
       ? `the restore of ${source} is pending`
       : `a walk or restore of ${source} was not finished`
-    const way = `put the other one back; or modekeep restore DIR --force, with its directory, or modekeep gc --forget ${volume}`
-    return [warning(`${what}, but ${other}`, way)]
+    const remedy = `put the other one back; or modekeep restore DIR --force, with its directory, or modekeep gc --forget ${volume}`
+    return [warning(`${what}, but ${other}`, remedy)]
   }
   if (restorePending) {
     return [warning(`the restore of ${source} is pending`, `modekeep restore ${volume}, or mount it in a pod again`)]
   }
-  const way = `modekeep apply ${source} --fsgroup ${group}, or modekeep restore ${volume}`
+  const remedy = `modekeep apply ${source} --fsgroup ${group}, or modekeep restore ${volume}`
   const text = hasEnded
     ? `directories of ${source} were moved or deleted while it was walked, so some may lack group ${group}`
     : `a walk or restore of ${source} was not finished`
-  return [warning(text, way)]
+  return [warning(text, remedy)]
 }

@@ -55,7 +55,7 @@ function describeRule(rule: Rule): string {
     idmapFrom,
     mountOptions,
   } = rule
-  const whose = namespaces === undefined ? 'pods of every namespace' : `pods of ${list(namespaces) || 'no namespace'}`
+  const pods = namespaces === undefined ? 'pods of every namespace' : `pods of ${list(namespaces) || 'no namespace'}`
   const places = sources?.map((entry) => {
     const text = entry.replaceAll(NAMESPACE, '<their namespace>')
     return text.endsWith('/*') ? `what lies below ${text.slice(0, -2) || '/'}` : text
@@ -69,7 +69,7 @@ function describeRule(rule: Rule): string {
   ]
   return [
     ...(volumes === undefined ? [] : [`CSI volumes alone: ${list(volumes) || 'none'}`]),
-    `${whose} may have ${had.join(', and ') || 'nothing'}, ${rule.readOnly ? 'for reading alone' : 'for writing too'}`,
+    `${pods} may have ${had.join(', and ') || 'nothing'}, ${rule.readOnly ? 'for reading alone' : 'for writing too'}`,
     `ownership ${list(ownership) ?? 'in any way'}`,
     ...(groupAccess === undefined ? [] : [`a walk gives ${list(groupAccess) || 'nothing'}`]),
     ...(fsGroups === undefined ? [] : [`fsGroup ${list(fsGroups) || 'none'}`]),
@@ -86,14 +86,14 @@ function describeRule(rule: Rule): string {
 
 /** Reports mount options that no volume type of the rule supports: they allow nothing, and pods would be refused. */
 function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Rule, at: number, file: string) {
-  const known = fsTypes.flatMap((fsType) => kinds.find(fsType) ?? [])
+  const knownKinds = fsTypes.flatMap((fsType) => kinds.find(fsType) ?? [])
   // The options of an external mount helper are known to that helper only.
-  if (known.length === 0 || known.some(({ takesAny }) => takesAny)) return
-  const names = known.map(({ name }) => name).join(', ')
-  const not = known.length === 1 ? `${names} does not take` : `none of ${names} takes`
-  const all = [...new Set([...FLAGS.keys(), ...known.flatMap((kind) => [...kind.optionRules().keys()])])]
+  if (knownKinds.length === 0 || knownKinds.some(({ takesAny }) => takesAny)) return
+  const names = knownKinds.map(({ name }) => name).join(', ')
+  const not = knownKinds.length === 1 ? `${names} does not take` : `none of ${names} takes`
+  const all = [...new Set([...FLAGS.keys(), ...knownKinds.flatMap((kind) => [...kind.optionRules().keys()])])]
   for (const option of mountOptions) {
-    const taken = known.map((kind) => isTaken(kind.optionRules(), option))
+    const taken = knownKinds.map((kind) => isTaken(kind.optionRules(), option))
     if (taken.includes(true)) continue
     const forms = taken.filter((form) => typeof form === 'string')
     yield fault(
@@ -153,23 +153,23 @@ function* checkNamespaceOverlap(
   if (writer.readOnly || (other < at && !rule.readOnly)) return
   const names = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'x')))
   const more = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'y')))
-  const known = [...new Set([...names, ...more, ...UNNAMED_NAMESPACES])]
+  const candidates = [...new Set([...names, ...more, ...UNNAMED_NAMESPACES])]
   const may = ({ namespaces }: Rule, name: string) => namespaces?.some((glob) => matchesGlob(glob, name)) ?? true
-  for (const guest of known.filter((name) => may(rule, name))) {
-    for (const host of known.filter((name) => name !== guest && may(writer, name))) {
+  for (const guest of candidates.filter((name) => may(rule, name))) {
+    for (const host of candidates.filter((name) => name !== guest && may(writer, name))) {
       const place = findSharedSource(rule, guest, writer, host)
       if (place === undefined) continue
       const which = other === at ? `rule ${at + 1} lets` : `rules ${at + 1} and ${other + 1} let`
-      const who =
+      const guestText =
         UNNAMED_NAMESPACES.includes(guest) || UNNAMED_NAMESPACES.includes(host)
           ? 'one namespace'
           : `namespace ${quoted(guest)}`
-      const whose =
+      const hostText =
         UNNAMED_NAMESPACES.includes(guest) || UNNAMED_NAMESPACES.includes(host)
           ? "another's"
           : `that of ${quoted(host)}`
       yield warning(
-        `${which} ${who} into ${whose}: ${place}`,
+        `${which} ${guestText} into ${hostText}: ${place}`,
         `write ${NAMESPACE} as a directory of the source, or name one namespace, in "allow" of ${file}`,
       )
       return

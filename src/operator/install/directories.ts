@@ -13,8 +13,8 @@ export function refuseOutsideRoot({ files, root, plugins, state, logFile, config
     let existing = place
     while (existing !== '/' && !files.hasDirectory(existing)) existing = dirname(existing)
     if (`${files.realPath(existing)}/`.startsWith(`${root}/`)) continue
-    const way = 'make the link or path in it relative, or run this in that system with chroot'
-    throw new Refusal([`${place} leads out of ${root}`, way])
+    const remedy = 'make the link or path in it relative, or run this in that system with chroot'
+    throw new Refusal([`${place} leads out of ${root}`, remedy])
   }
 }
 
@@ -61,11 +61,11 @@ export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
   const isWarned = ({ what, place, stat: { uid, gid, mode } }: (typeof found)[number]) =>
     command.isDry ||
     (what === 'the log' && place !== logs && uid === 0 && gid <= LARGEST_SYSTEM_GROUP && !(mode & 0o002))
-  for (const { told } of places.filter(isWarned)) warn(told)
+  for (const { message } of places.filter(isWarned)) warn(message)
   const refused = places.filter((one) => !isWarned(one))
   if (refused.length === 0) return
-  const way = refused.map(({ place }) => `chown root ${place}; chmod go-w ${place}`).join('; ')
-  throw new Refusal([...refused.map(({ told }) => told), `${way}; then run this again`])
+  const remedy = refused.map(({ place }) => `chown root ${place}; chmod go-w ${place}`).join('; ')
+  throw new Refusal([...refused.map(({ message }) => message), `${remedy}; then run this again`])
 }
 
 const comparePlaces = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
@@ -82,7 +82,7 @@ function findWriters({ admin, files, root }: InstallSite, what: string, path: st
         what,
         place,
         stat,
-        told: `${place} can be written by others than root (${owner}): they could replace ${what}`,
+        message: `${place} can be written by others than root (${owner}): they could replace ${what}`,
       }
     })
 }

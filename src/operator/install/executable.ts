@@ -73,8 +73,8 @@ function readReleaseSum(files: NodeFiles, path: string): Pick<Executable, 'sum' 
   const name = basename(path)
   const line = text.split('\n').find((line) => /^[0-9a-fA-F]{64} [ *]/.test(line) && line.slice(66) === name)
   if (line !== undefined) return { sum: line.slice(0, 64).toLowerCase(), by: sums }
-  const way = 'name the sum with --sha256 SUM, or take SHA256SUMS away if it is about other files'
-  throw new Refusal([`${sums} has no sum of ${name}`, way])
+  const remedy = 'name the sum with --sha256 SUM, or take SHA256SUMS away if it is about other files'
+  throw new Refusal([`${sums} has no sum of ${name}`, remedy])
 }
 
 /** @param found the sum of the bytes that were read, or that were written to the staged copy */
@@ -144,10 +144,10 @@ export async function assertInitSucceeds(
   }
   const { fault, text, shown } = await callInit(site, staged, config)
   if (fault === undefined) return
-  const way = text.includes('error while loading shared libraries')
+  const remedy = text.includes('error while loading shared libraries')
     ? 'install the named library (libatomic.so.1: package libatomic1 or libatomic)'
     : /Permission denied|EACCES/.test(text)
       ? `is the file system of ${plugins} mounted noexec?`
       : 'the driver that was installed before, if any, is untouched'
-  throw new Refusal([`${path} does not work here: init gave ${fault}`, shown, way])
+  throw new Refusal([`${path} does not work here: init gave ${fault}`, shown, remedy])
 }

@@ -90,8 +90,8 @@ function identifyDirectory(files: NodeFiles, roots: readonly string[], directory
 function isInNodeMounts(files: NodeFiles, proc: string, pid: string): boolean {
   const readFirstMountId = (process: string) =>
     /^\d+ /.exec(files.head(`${proc}/${process}/mountinfo`, FIRST_LINE_BYTES)?.toString() ?? '')?.[0]
-  const its = readFirstMountId(pid)
-  return its !== undefined && ['self', '1'].some((process) => readFirstMountId(process) === its)
+  const mountId = readFirstMountId(pid)
+  return mountId !== undefined && ['self', '1'].some((process) => readFirstMountId(process) === mountId)
 }
 
 const FIRST_LINE_BYTES = 32

@@ -98,8 +98,8 @@ export const apply: SessionVerb<ApplyGroupCommand<'apply'>, ApplyDocument> = {
   run: runApply,
   lines({ directory, group, groupAccess, walked, report }) {
     if (!walked) {
-      const way = '--fs-group-change-policy Always walks'
-      return [`${directory}: the root has group ${group} already, so nothing was walked (${way})`]
+      const hint = '--fs-group-change-policy Always walks'
+      return [`${directory}: the root has group ${group} already, so nothing was walked (${hint})`]
     }
     const counts = `${report.visited} looked at, ${report.changed} changed, ${report.alreadyRight} already right`
     return [

@@ -71,22 +71,22 @@ function collectOptions(own: object): typeof OPTIONS {
   return Object.fromEntries(entries)
 }
 
-function formatUnknownOption(verb: Verb, rawName: string, known: readonly string[]): string {
-  const meant = findNearest(rawName.replace(/^-+/, ''), known)
-  const takes = `takes ${known.map((option) => `--${option}`).join(', ')}`
-  const remedy = meant === undefined ? `it ${takes}` : `did you mean --${meant}? It ${takes}`
+function formatUnknownOption(verb: Verb, rawName: string, candidates: readonly string[]): string {
+  const suggestion = findNearest(rawName.replace(/^-+/, ''), candidates)
+  const takes = `takes ${candidates.map((option) => `--${option}`).join(', ')}`
+  const remedy = suggestion === undefined ? `it ${takes}` : `did you mean --${suggestion}? It ${takes}`
   return `${verb} has no option ${quoted(rawName)}: ${remedy}`
 }
 
-/** Returns the member of `known` that was probably meant; undefined if none is close. */
-function findNearest(word: string, known: readonly string[]): string | undefined {
+/** Returns the member of `candidates` that was probably meant; undefined if none is close. */
+function findNearest(word: string, candidates: readonly string[]): string | undefined {
   const most = Math.max(1, Math.floor(word.length / 3))
-  const close = known
-    .map((candidate) => ({ candidate, away: computeEditDistance(word.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ away }) => away <= most)
-    .sort((one, other) => one.away - other.away)
+  const close = candidates
+    .map((candidate) => ({ candidate, distance: computeEditDistance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= most)
+    .sort((one, other) => one.distance - other.distance)
   if (close[0]) return close[0].candidate
-  const longer = known.filter((candidate) => word.length >= 2 && candidate.startsWith(word))
+  const longer = candidates.filter((candidate) => word.length >= 2 && candidate.startsWith(word))
   return longer.length === 1 ? longer[0] : undefined
 }
 

@@ -228,7 +228,7 @@ describe('a first argument', () => {
   })
 
   it('that is missing asks for the first look, an empty one is no verb', () => {
-    expect(parse()).toMatchObject({ verb: 'help', isFirstLook: true })
+    expect(parse()).toMatchObject({ verb: 'help', isIntroduction: true })
     expect(() => parse('')).toThrow('there is no verb "": see "modekeep help"')
   })
 })

@@ -18,11 +18,11 @@ import { formatHelp, formatIntroduction } from './usage/help.ts'
 import { formatManualPage } from './usage/manual.ts'
 import { parseCommand } from './verbs/command.ts'
 import {
-  type Command,
   type CommandOf,
   type Document,
   getDocumentVerb,
   type NodeCommand,
+  type OperatorCommand,
   runVerb,
 } from './verbs/index.ts'
 import { isJsonRequested } from './verbs/json-requested.ts'
@@ -62,7 +62,7 @@ function tryWrite(context: OperatorContext, text: string): boolean {
   }
 }
 
-async function runCommand(context: OperatorContext, command: Command, isJson: boolean): Promise<number> {
+async function runCommand(context: OperatorContext, command: OperatorCommand, isJson: boolean): Promise<number> {
   const { verb } = command
   const { version } = context.versions
   const say = (text: string, facts: object) => {

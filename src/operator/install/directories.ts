@@ -87,7 +87,7 @@ function findWriters({ admin, files, root }: InstallSite, what: string, path: st
     })
 }
 
-export function makeDirectories(site: InstallSite): void {
+export function makeSiteDirectories(site: InstallSite): void {
   const { files, root, state, stateDir, configText, example } = site
   const make = (path: string, mode: number) => {
     if (files.hasDirectory(path)) return

@@ -4,7 +4,7 @@ import { DIRECTORY, REGULAR } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
 import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
-import { createStagedName, type InstallSite, publish, takeStep } from './site.ts'
+import { createStagedName, type InstallSite, renameIntoPlace, takeStep } from './site.ts'
 
 /** @throws {Refusal} if the path of the driver's directory is a link or no directory */
 export function checkDriverDirectory({ files, driverDirectory }: InstallSite): void {
@@ -53,7 +53,7 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
   files.sync(copy)
   await assertInitSucceeds(site, executable, copy)
   const wasThere = files.stat(driver) !== undefined
-  if (isUpgrade) publish(files, stage, shown)
+  if (isUpgrade) renameIntoPlace(files, stage, shown)
   else {
     files.secure(stage, 0o755)
     files.sync(stage)
@@ -79,7 +79,7 @@ export function linkOperatorCommand(site: InstallSite) {
       files.link(linkTarget, aside.link)
     })
     if (!isMade) return warn(`cannot write ${dirname(link)}: no link there, the operator's command is ${driver}`)
-    publish(files, aside.link, link)
+    renameIntoPlace(files, aside.link, link)
     site.report('linked', `${link} -> ${linkTarget}`)
   })
 }
@@ -107,7 +107,7 @@ export async function installConfiguration(
   if (!files.hasDirectory(installed) && files.stat(installed) && files.isSame(candidate, installed)) {
     return report('unchanged', `${installed} has these bytes already`)
   }
-  publish(files, candidate, installed)
+  renameIntoPlace(files, candidate, installed)
   files.sync(site.configDirectory)
   report('configured', installed)
 }

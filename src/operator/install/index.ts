@@ -1,10 +1,10 @@
 import { unlessRefused } from '../../host/file-error.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
-import { makeDirectories, makePluginDirectory, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
+import { makePluginDirectory, makeSiteDirectories, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
 import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'
 import { findConfiguration, findExecutable } from './executable.ts'
-import { removeLeftovers, runLocked } from './locked-run.ts'
+import { removeInstallLeftovers, runLocked } from './locked-run.ts'
 import { choosePluginDirectory } from './plugin-directory.ts'
 import { type InstallerRun, type InstallSite, resolveSitePaths } from './site.ts'
 import { uninstallFrom } from './uninstall.ts'
@@ -20,10 +20,10 @@ export async function install(job: InstallerRun<InstallCommand>): Promise<void> 
   const site = resolveSite(job)
   refuseWritablePaths(site)
   const isNew = makePluginDirectory(site)
-  const removeStaged = () => removeLeftovers({ ...site, report() {} })
+  const removeStaged = () => removeInstallLeftovers({ ...site, report() {} })
   await runLocked(site, async () => {
     try {
-      makeDirectories(site)
+      makeSiteDirectories(site)
       await installDriver(site, executable)
       await installConfiguration(site, configuration)
       linkOperatorCommand(site)

@@ -9,7 +9,7 @@ const PAUSE_MS = 100
 export async function runLocked(site: InstallSite, work: () => void | Promise<void>): Promise<void> {
   const isLocked = !site.command.isDry && site.files.hasDirectory(site.plugins)
   using _ = isLocked ? await takeLock(site) : undefined
-  removeLeftovers(site)
+  removeInstallLeftovers(site)
   await work()
 }
 
@@ -30,7 +30,7 @@ async function takeLock({ admin, plugins, report, stop }: InstallSite): Promise<
 }
 
 /** Removes temporary and staged files of an installer, by their names. */
-export function removeLeftovers(site: InstallSite): void {
+export function removeInstallLeftovers(site: InstallSite): void {
   const { files, plugins, driverDirectory, aside } = site
   for (const path of Object.values(aside).filter((path) => files.stat(path, 'of a link itself'))) {
     takeStep(site, `remove ${path}`, () => files.remove(path))

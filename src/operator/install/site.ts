@@ -78,7 +78,7 @@ export function takeStep(
 }
 
 /** Renames a complete, synced file or directory to its final name. A file may replace another. */
-export function publish(files: NodeFiles, from: string, to: string): void {
+export function renameIntoPlace(files: NodeFiles, from: string, to: string): void {
   if (files.hasDirectory(to)) throw new Refusal(`${to} is a directory: remove it, then run this again`)
   files.rename(from, to)
 }

@@ -4,7 +4,7 @@ import type { Difference, InodeType } from '../actions/survey.ts'
 import { alignColumns, type Line } from './output.ts'
 
 /** Returns the number of inodes that a walk skipped. */
-export function countSkipped({ left }: WalkReport): number {
+export function countSkippedInodes({ left }: WalkReport): number {
   return Object.values(left).reduce((sum, { count }) => sum + count, 0)
 }
 

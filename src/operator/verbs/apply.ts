@@ -8,7 +8,7 @@ import {
 } from '../actions/apply.ts'
 import { formatHidden } from '../actions/hidden-mounts.ts'
 import { type Line, quoteForShell } from '../text/output.ts'
-import { countSkipped, formatDifferences, formatSkippedInodes } from '../text/report.ts'
+import { countSkippedInodes, formatDifferences, formatSkippedInodes } from '../text/report.ts'
 import type { SessionVerb, VerbArguments } from './form.ts'
 import { readDirectoryOperand } from './paths.ts'
 
@@ -63,7 +63,7 @@ export const plan: SessionVerb<ApplyGroupCommand<'plan'>, PlanDocument> = {
       ['of these, gain permission bits', plan.widened, kubelet.widened],
       ['ctime would move', report.changed, kubelet.touched],
       ['already right', report.alreadyRight, ''],
-      ['left alone', countSkipped(report), ''],
+      ['left alone', countSkippedInodes(report), ''],
     ]
     const cell = (value: number | string) => String(value).padStart(12)
     return [
@@ -104,7 +104,7 @@ export const apply: SessionVerb<ApplyGroupCommand<'apply'>, ApplyDocument> = {
     const counts = `${report.visited} looked at, ${report.changed} changed, ${report.alreadyRight} already right`
     return [
       { text: `${directory}: group ${group}, groupAccess ${groupAccess}`, style: 'strong' },
-      `${counts}, ${countSkipped(report)} left alone`,
+      `${counts}, ${countSkippedInodes(report)} left alone`,
       ...formatSkippedInodes(report),
     ]
   },

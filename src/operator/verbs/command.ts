@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { VerbArguments } from './form.ts'
-import { type Command, getVerbForm, isVerb, VERB_NAMES, type Verb } from './index.ts'
+import { getVerbForm, isVerb, type OperatorCommand, VERB_NAMES, type Verb } from './index.ts'
 import { checkOptionValue, OPTIONS, type OptionName } from './options.ts'
 
 const HELP = { verb: 'help', topic: undefined, isManual: false } as const
@@ -11,7 +11,7 @@ const HELP = { verb: 'help', topic: undefined, isManual: false } as const
  * @param workingDirectory the base of a relative DIR; called only for one
  * @throws {Refusal} with every fault, for a usage error
  */
-export function parseCommand(argv: readonly string[], workingDirectory: () => string): Command {
+export function parseCommand(argv: readonly string[], workingDirectory: () => string): OperatorCommand {
   const [word, ...words] = argv
   if (word === undefined) return { ...HELP, isIntroduction: true }
   if (word === '--help' || word === '-h') return HELP

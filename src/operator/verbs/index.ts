@@ -47,7 +47,7 @@ type VerbsLike<Form> = { [V in Verb]: (typeof VERBS)[V] extends Form ? V : never
 type DocumentVerbName = VerbsLike<{ lines: unknown }>
 
 export type CommandOf<V extends Verb> = ReturnType<(typeof VERBS)[V]['read']>
-export type Command = CommandOf<Verb>
+export type OperatorCommand = CommandOf<Verb>
 
 /** A command that inspects or changes the node. */
 export type NodeCommand = CommandOf<DocumentVerbName>
@@ -68,8 +68,8 @@ export function isVerb(verb: string): verb is Verb {
 }
 
 /** Returns a verb's description, including the options that every verb has. */
-export function getVerbForm(verb: Verb): VerbForm<Command> {
-  const form: VerbForm<Command> = VERBS[verb]
+export function getVerbForm(verb: Verb): VerbForm<OperatorCommand> {
+  const form: VerbForm<OperatorCommand> = VERBS[verb]
   const { json = 'one JSON document on stdout', ...own } = form.options
   return { ...form, options: { ...own, json, help: 'this text' } }
 }

@@ -1,6 +1,6 @@
 import { type RestoreCommand, type RestoreDocument, restore as run } from '../actions/restore.ts'
 import { type Line, quoteForShell } from '../text/output.ts'
-import { countSkipped, formatDifferences, formatSkippedInodes } from '../text/report.ts'
+import { countSkippedInodes, formatDifferences, formatSkippedInodes } from '../text/report.ts'
 import type { SessionVerb } from './form.ts'
 import { readTargetOperand } from './paths.ts'
 
@@ -36,7 +36,7 @@ export const restore: SessionVerb<RestoreCommand, RestoreDocument> = {
     const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
     const counts = `${report.visited} looked at, ${report.changed} ${changed}, ${report.alreadyRight} as recorded already`
     const lines: Line[] = [
-      { text: `${directory}: ${counts}, ${countSkipped(report)} left alone${tail}`, style: 'strong' },
+      { text: `${directory}: ${counts}, ${countSkippedInodes(report)} left alone${tail}`, style: 'strong' },
     ]
     if (refusal !== null) lines.push({ text: `restore would be refused now: ${refusal}`, style: 'notice' })
     if (otherDisk !== null && refusal === null) lines.push({ text: otherDisk, style: 'notice' })

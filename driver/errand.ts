@@ -16,9 +16,9 @@ async function importWork(name: string): Promise<Work> {
     case 'root-bit':
       return (await import('../src/fs-group/root-bit.ts')).clearRootBitForCaller
     case 'heal':
-      return (await import('../src/heal/heal-record.ts')).healForCaller
+      return (await import('../src/heal/heal-record.ts')).runHealTask
     case 'sub-paths':
-      return (await import('../src/heal/isolated-sub-paths.ts')).healSubPathsForCaller
+      return (await import('../src/heal/isolated-sub-paths.ts')).runSubPathTask
     case 'survey':
       return (await import('../src/operator/actions/survey.ts')).surveyForCaller
     case 'sources':

@@ -7,8 +7,8 @@ import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
 import { type IsSilent, silentSource } from '../volume/silence.ts'
-import { failed, IN_PROGRESS, look, type Outcome } from './heal-record.ts'
-import { judge, judgeLocked } from './judge.ts'
+import { judge, judgeLocked } from './heal-plan.ts'
+import { type HealOutcome, IN_PROGRESS, judgeWithoutLock, toFailure } from './heal-record.ts'
 import { Kubelets } from './kubelets.ts'
 import type { Finding } from './state.ts'
 
@@ -19,14 +19,14 @@ import type { Finding } from './state.ts'
  */
 export async function findState(session: Session, directory: string): Promise<Finding | undefined> {
   const { record, problem } = mountRecords.find(session, directory)
-  if (problem) return unreadable(directory, problem)
+  if (problem) return toUnreadableFinding(directory, problem)
   if (record === undefined) {
     const table = parseMountinfo(session.host.mounts.table())
     const [lost] = unrecordedMounts(session, table, (place) => place === directory)
-    return lost === undefined ? undefined : { directory, ...LOST }
+    return lost === undefined ? undefined : { directory, ...UNRECORDED_MOUNT }
   }
-  const manner = { isDry: true, patience: undefined, kubelets: new Kubelets() }
-  const { outcome } = await decideState(session, record, silentSource(session), manner)
+  const mode = { isDry: true, patience: undefined, kubelets: new Kubelets() }
+  const { outcome } = await decideState(session, record, silentSource(session), mode)
   return toFinding(record, outcome)
 }
 
@@ -38,17 +38,17 @@ export async function findState(session: Session, directory: string): Promise<Fi
 export async function decideState(
   session: Session,
   record: MountRecord,
-  isSilent: IsSilent,
-  manner: Manner,
-): Promise<{ outcome: Outcome | 'gone'; isFinal: boolean }> {
-  const seen = await lookAgain(session, record, isSilent)
-  if (seen === 'gone' || seen.state === 'in progress') return { outcome: seen, isFinal: true }
-  const ofGonePod = await healOrphan(session, record, seen, manner)
-  if (ofGonePod !== undefined) return { outcome: ofGonePod, isFinal: true }
-  return { outcome: seen, isFinal: manner.isDry || isSettled(seen) }
+  isUnresponsive: IsSilent,
+  mode: HealMode,
+): Promise<{ outcome: HealOutcome | 'gone'; isFinal: boolean }> {
+  const outcome = await judgeUntilStable(session, record, isUnresponsive)
+  if (outcome === 'gone' || outcome.state === 'in progress') return { outcome, isFinal: true }
+  const orphanOutcome = await healOrphan(session, record, outcome, mode)
+  if (orphanOutcome !== undefined) return { outcome: orphanOutcome, isFinal: true }
+  return { outcome, isFinal: mode.isDry || isSettled(outcome) }
 }
 
-export const unreadable = (directory: string, { message }: Error): Finding => ({
+export const toUnreadableFinding = (directory: string, { message }: Error): Finding => ({
   directory,
   pod: '',
   state: 'unknown',
@@ -57,7 +57,7 @@ export const unreadable = (directory: string, { message }: Error): Finding => ({
 })
 
 /** @returns undefined if the record was removed meanwhile */
-export function toFinding({ directory, pod = '' }: MountRecord, outcome: Outcome | 'gone'): Finding | undefined {
+export function toFinding({ directory, pod = '' }: MountRecord, outcome: HealOutcome | 'gone'): Finding | undefined {
   if (outcome === 'gone') return undefined
   const { state, action, reason } = outcome
   return { directory, pod, state, action, reason }
@@ -68,7 +68,7 @@ export function isOver({ ended }: MountRecord, { action }: Pick<Finding, 'action
   return ended !== undefined && action === 'forgotten'
 }
 
-export interface Manner {
+export interface HealMode {
   isDry: boolean
   patience: number | undefined
   kubelets: Kubelets
@@ -81,24 +81,24 @@ export interface Manner {
 async function healOrphan(
   session: Session,
   record: MountRecord,
-  seen: Outcome,
-  { isDry, patience, kubelets }: Manner,
-): Promise<Outcome | 'gone' | undefined> {
-  let fate = await kubelets.fateOf(session.host, record)
+  outcome: HealOutcome,
+  { isDry, patience, kubelets }: HealMode,
+): Promise<HealOutcome | 'gone' | undefined> {
+  let fate = await kubelets.findFate(session.host, record)
   if (fate.is === 'living') return undefined
   // What is to be forgotten, and what modekeep does not know, stays as it is judged.
   if (!(await judge(session, record, ({ plan }) => plan.action === 'mount'))) return undefined
   if (fate.is === 'going' && !isDry) {
-    if (patience !== undefined) return ASKED_AGAIN
+    if (patience !== undefined) return POD_CHECK_PENDING
     // A timer may be early by a moment.
     await setTimeout(fate.wait + 5)
-    fate = await kubelets.fateOf(session.host, record)
+    fate = await kubelets.findFate(session.host, record)
   }
   switch (fate.is) {
     case 'living':
       return undefined
     case 'doubtful':
-      return isSettled(seen) ? { state: 'orphaned', action: 'none', reason: fate.reason } : undefined
+      return isSettled(outcome) ? { state: 'orphaned', action: 'none', reason: fate.reason } : undefined
     case 'going':
     case 'gone':
       if (isDry) return { state: 'orphaned', action: 'unmounted', reason: `${fate.reason}: modekeep heal unmounts it` }
@@ -106,15 +106,18 @@ async function healOrphan(
   }
 }
 
-const ASKED_AGAIN: Outcome = { ...IN_PROGRESS, reason: 'its pod seems to be gone: kubelet is asked once more' }
+const POD_CHECK_PENDING: HealOutcome = {
+  ...IN_PROGRESS,
+  reason: 'its pod seems to be gone: kubelet is asked once more',
+}
 
 /** Judges again, under the lock: kubelet may have mounted it anew, or be unmounting it. */
-async function unmountOrphan(session: Session, record: MountRecord, kubelets: Kubelets): Promise<Outcome | 'gone'> {
+async function unmountOrphan(session: Session, record: MountRecord, kubelets: Kubelets): Promise<HealOutcome | 'gone'> {
   try {
-    const done = await judgeLocked(session, record.directory, async (judged): Promise<Outcome> => {
+    const done = await judgeLocked(session, record.directory, async (judged): Promise<HealOutcome> => {
       if (judged.plan.action !== 'mount' || JSON.stringify(judged.record) !== JSON.stringify(record)) return IN_PROGRESS
-      const fate = await kubelets.fateOf(session.host, record)
-      if (fate.is !== 'gone') return ASKED_AGAIN
+      const fate = await kubelets.findFate(session.host, record)
+      if (fate.is !== 'gone') return POD_CHECK_PENDING
       const { left, busy } = await unmountLocked(session, judged.point, record)
       kubelets.forget(record.directory)
       if (busy) session.warn(`${record.directory}: ${busy.reason}`)
@@ -124,12 +127,12 @@ async function unmountOrphan(session: Session, record: MountRecord, kubelets: Ku
     })
     return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {
-    return failed('orphaned', error)
+    return toFailure('orphaned', error)
   }
 }
 
 /** Only a call that brings its request can put such a mount on record again. */
-export const LOST = {
+export const UNRECORDED_MOUNT = {
   pod: '',
   state: 'unknown',
   action: 'none',
@@ -139,12 +142,12 @@ export const LOST = {
 } as const
 
 /** Whether nothing is to be done, which a look without the lock is enough for. */
-function isSettled(seen: Outcome): boolean {
+function isSettled(outcome: HealOutcome): boolean {
   return (
-    (seen.state === 'healthy' && !seen.isUnfinished) ||
-    seen.state === 'changed' ||
-    seen.state === 'partial' ||
-    seen.isSilent === true
+    (outcome.state === 'healthy' && !outcome.isUnfinished) ||
+    outcome.state === 'changed' ||
+    outcome.state === 'partial' ||
+    outcome.isUnresponsive === true
   )
 }
 
@@ -152,20 +155,24 @@ function isSettled(seen: Outcome): boolean {
  * Judges without the lock. What is not well is only told if no call was at work on it from before the look until after
  * it: the record that was read may be an earlier mount's, and half a call looks like an interrupted one.
  */
-async function lookAgain(session: Session, listed: MountRecord, isSilent: IsSilent): Promise<Outcome | 'gone'> {
+async function judgeUntilStable(
+  session: Session,
+  listed: MountRecord,
+  isUnresponsive: IsSilent,
+): Promise<HealOutcome | 'gone'> {
   const place = mountPlace(session, listed.directory)
   let record: MountRecord | undefined = listed
-  for (let looks = 0; looks < MOST_LOOKS; looks++) {
+  for (let looks = 0; looks < MAX_JUDGEMENTS; looks++) {
     const wasBusy = isPlaceBusy(session, place)
-    const seen: Outcome = await look(session, record, isSilent)
-    if (isSettled(seen)) return seen
+    const outcome: HealOutcome = await judgeWithoutLock(session, record, isUnresponsive)
+    if (isSettled(outcome)) return outcome
     if (wasBusy || isPlaceBusy(session, place)) return IN_PROGRESS
     const now: MountRecord | undefined = mountRecords.find(session, listed.directory).record
     if (now === undefined) return 'gone'
-    if (JSON.stringify(now) === JSON.stringify(record)) return seen
+    if (JSON.stringify(now) === JSON.stringify(record)) return judged
     record = now
   }
   return IN_PROGRESS
 }
 
-const MOST_LOOKS = 5
+const MAX_JUDGEMENTS = 5

@@ -9,13 +9,13 @@ import { leftoverFiles, listImports, listMountPlaces, listVolumes, mountPlace } 
 import { reservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { staleStages, sweepStages } from '../volume/kind/staged.ts'
-import { forget, type HealPlan, judge, judgeLocked } from './judge.ts'
-import { Kubelets, type Fate as PodFate } from './kubelets.ts'
+import { forget, type HealPlan, judge, judgeLocked } from './heal-plan.ts'
+import { Kubelets, type PodFate } from './kubelets.ts'
 import {
   collectVolume,
-  type Fate,
+  type GarbageFate,
   type GarbageItem,
-  type GarbageOrder,
+  type GarbageRequest,
   IN_PROGRESS,
   INTERRUPTED,
 } from './volume-garbage.ts'
@@ -23,33 +23,33 @@ import {
 /** Removes what no mount, no pod and no restore needs, each thing under its lock; what a call is at work on is kept. */
 export async function collectGarbage(
   session: Session,
-  order: GarbageOrder,
+  request: GarbageRequest,
   kubelets = new Kubelets(),
 ): Promise<GarbageItem[]> {
   const { host, config } = session
   const items: GarbageItem[] = []
-  const { isDry } = order
+  const { isDry } = request
   for (const { directory, record, problem } of listMounts(session)) {
     if (problem) items.push({ kind: 'mount record', name: directory, action: 'kept', reason: problem.message })
     if (record)
-      items.push(await trying('mount record', directory, () => collectRecord(session, record, isDry, kubelets)))
+      items.push(await collectItem('mount record', directory, () => collectRecord(session, record, isDry, kubelets)))
   }
   for (const place of listMountPlaces(session)) {
     if (!leftoverFiles(session, place)) continue
     const collect = () =>
       (isDry ? !isPlaceBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : IN_PROGRESS
-    items.push(await trying('lock', place.name, collect))
+    items.push(await collectItem('lock', place.name, collect))
   }
   // After the mounts: a record that is gone no longer needs its volume.
   const lookups = pathLookups(session)
   for (const volume of new Set([...listVolumes(session), ...reservedVolumes(session)])) {
-    const collected = collectVolume(session, volume, order, lookups)
-    items.push(...(await collected.catch((error) => [failed('volume', volume, error)])))
+    const collected = collectVolume(session, volume, request, lookups)
+    items.push(...(await collected.catch((error) => [toFailedItem('volume', volume, error)])))
   }
   for (const volume of listImports(session)) {
     const collect = () =>
       (isDry ? !isImportBusy(session, volume) : removeImport(session, volume)) ? INTERRUPTED : IN_PROGRESS
-    items.push(await trying('import', volume, collect))
+    items.push(await collectItem('import', volume, collect))
   }
   const stages = staleStages(host, config.stateDir)
   if (!isDry) sweepStages(session)
@@ -60,31 +60,36 @@ export async function collectGarbage(
   return items
 }
 
-async function trying(
+async function collectItem(
   kind: GarbageItem['kind'],
   name: string,
-  collect: () => Fate | Promise<Fate>,
+  collect: () => GarbageFate | Promise<GarbageFate>,
 ): Promise<GarbageItem> {
   try {
     return { kind, name, ...(await collect()) }
   } catch (error) {
-    return failed(kind, name, error)
+    return toFailedItem(kind, name, error)
   }
 }
 
-function failed(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
+function toFailedItem(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
   return { kind, name, action: 'failed', reason: messageOf(error) }
 }
 
 /** As heal does, and only where the record is over: the pending restore of a deleted pod is run. */
-async function collectRecord(session: Session, record: MountRecord, isDry: boolean, kubelets: Kubelets): Promise<Fate> {
+async function collectRecord(
+  session: Session,
+  record: MountRecord,
+  isDry: boolean,
+  kubelets: Kubelets,
+): Promise<GarbageFate> {
   const { directory } = record
   const kept = (plan: HealPlan, left: readonly string[], busyReason?: string) => {
     if (left.length === 0 && busyReason !== undefined) return { action: 'kept' as const, reason: busyReason }
-    if (left.length === 0 && plan.state === 'busy') return fateOf(plan)
+    if (left.length === 0 && plan.state === 'busy') return toGarbageFate(plan)
     return left.length > 0
       ? { action: 'kept' as const, reason: formatLeftover(left) }
-      : withPod(fateOf(plan), () => kubelets.fateOf(session.host, record))
+      : addPodFate(toGarbageFate(plan), () => kubelets.findFate(session.host, record))
   }
   if (isDry) {
     if (isPlaceBusy(session, mountPlace(session, directory))) return IN_PROGRESS
@@ -100,14 +105,14 @@ async function collectRecord(session: Session, record: MountRecord, isDry: boole
 }
 
 /** A mount is unmounted by heal alone. @param ask what became of its pod */
-async function withPod(fate: Fate, ask: () => Promise<PodFate>): Promise<Fate> {
+async function addPodFate(fate: GarbageFate, ask: () => Promise<PodFate>): Promise<GarbageFate> {
   if (fate.action !== 'kept') return fate
   const pod = await ask()
   if (pod.is === 'living') return fate
   return { action: 'kept', reason: pod.is === 'doubtful' ? pod.reason : `${pod.reason}: modekeep heal unmounts it` }
 }
 
-function fateOf({ action, reason }: HealPlan): Fate {
+function toGarbageFate({ action, reason }: HealPlan): GarbageFate {
   if (action === 'forget') return { action: 'removed', reason }
   if (action === 'leave') return { action: 'kept', reason }
   return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal repairs it` }

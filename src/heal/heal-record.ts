@@ -12,37 +12,41 @@ import { formatSkipped, hasRejected } from '../store/skipped-inodes.ts'
 import { changeOf, howToGive, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { kindOf, kinds } from '../volume/index.ts'
 import { asksForSource, type IsSilent, isLocalSource, mayWait, silentSources } from '../volume/silence.ts'
-import { forget, type Judged, judge, judgeLocked } from './judge.ts'
+import { forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
 import type { Finding } from './state.ts'
 
 /** What became of a mount. */
-export type Outcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
+export type HealOutcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
   /** It is healthy, but an interrupted call has left something to do. */
   isUnfinished?: boolean
   /** Whoever tells of it does not respond: it stays as it is, and is not asked again under the lock. */
-  isSilent?: boolean
+  isUnresponsive?: boolean
 }
 
-export const IN_PROGRESS: Outcome = { state: 'in progress', action: 'none', reason: 'a call is at work on it' }
+export const IN_PROGRESS: HealOutcome = { state: 'in progress', action: 'none', reason: 'a call is at work on it' }
 
-const UNANSWERED = { state: 'unknown', action: 'none', isSilent: true } as const
+const UNRESPONSIVE = { state: 'unknown', action: 'none', isUnresponsive: true } as const
 
-const HEALTHY: Outcome = { state: 'healthy', action: 'none', reason: '' }
+const HEALTHY: HealOutcome = { state: 'healthy', action: 'none', reason: '' }
 
 const NO_SERVER = 'health unknown: the server of its source does not respond'
 
 /** Why the source of a mount is not compared with what is mounted. */
-function unknownHealth({ host }: Session, { request }: MountRecord): string {
+function explainUnknownHealth({ host }: Session, { request }: MountRecord): string {
   if (isRemoteType(request.fsType) || !isLocalSource(host, request)) return NO_SERVER
   return `health unknown: the lookup of its source does not end (${LOOKUP_CAUSE})`
 }
 
 /** Judges without the lock. */
-export async function look(session: Session, record: MountRecord, isSilent: IsSilent): Promise<Outcome> {
+export async function judgeWithoutLock(
+  session: Session,
+  record: MountRecord,
+  isUnresponsive: IsSilent,
+): Promise<HealOutcome> {
   try {
-    return await judge(session, record, (judged) => repair(session, judged, isSilent, true))
+    return await judge(session, record, (judged) => repair(session, judged, isUnresponsive, true))
   } catch (error) {
-    return failed('unknown', error)
+    return toFailure('unknown', error)
   }
 }
 
@@ -50,22 +54,22 @@ export async function look(session: Session, record: MountRecord, isSilent: IsSi
 export async function healOne(
   session: Session,
   record: MountRecord,
-  seen: Outcome['state'],
-  isSilent: IsSilent,
-): Promise<Outcome | 'gone'> {
+  seen: HealOutcome['state'],
+  isUnresponsive: IsSilent,
+): Promise<HealOutcome | 'gone'> {
   const { directory } = record
   if (mayWait(session, record.request) || mayMeetLockedDirectory(session, record)) {
-    return healElsewhere(session, { record, seen, isDry: false })
+    return healIsolated(session, { record, seen, isDry: false })
   }
   try {
-    const quick = openingFromCache(session)
-    const done = await judgeLocked(session, directory, (judged) => repair(quick, judged, isSilent, false))
+    const cachedSession = useCachedOpens(session)
+    const done = await judgeLocked(session, directory, (judged) => repair(cachedSession, judged, isUnresponsive, false))
     return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {
     if (mustNotWait(session) && errorCode(error) === 'EAGAIN') {
-      return healElsewhere(session, { record, seen, isDry: false })
+      return healIsolated(session, { record, seen, isDry: false })
     }
-    return failed(seen, error)
+    return toFailure(seen, error)
   }
 }
 
@@ -73,7 +77,7 @@ export async function healOne(
 const mustNotWait = ({ isolatesWalks, mayHang }: Session): boolean => isolatesWalks === true && !mayHang
 
 /** Opens a source from the kernel's cache alone: it may be exchanged after `mayMeetLockedDirectory`. */
-function openingFromCache(session: Session): Session {
+function useCachedOpens(session: Session): Session {
   if (!mustNotWait(session)) return session
   const { inodes } = session.host
   const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
@@ -90,34 +94,43 @@ function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean 
 }
 
 /** What the other process is told. */
-interface Told {
+interface HealTask {
   record: MountRecord
-  seen: Outcome['state']
+  seen: HealOutcome['state']
   isDry: boolean
 }
 
 /** As a server may answer the question whether it does, and nothing after it. */
-async function healElsewhere(session: Session, about: Told): Promise<Outcome | 'gone'> {
+async function healIsolated(session: Session, about: HealTask): Promise<HealOutcome | 'gone'> {
   try {
     const { record } = about
-    const givenUp = (_: number, waiting: string) => `${unknownHealth(session, record)}${waiting}`
+    const givenUp = (_: number, waiting: string) => `${explainUnknownHealth(session, record)}${waiting}`
     const { pod, directory } = record
     const owner = pod === undefined ? `directory ${quoted(directory)}` : `namespace ${pod.split('/')[0]}`
     return await doElsewhere(session, { work: 'heal', about, owner, givenUp })
   } catch (error) {
-    if (error instanceof Unresponsive) return { ...UNANSWERED, reason: error.message }
-    return failed(about.seen, error)
+    if (error instanceof Unresponsive) return { ...UNRESPONSIVE, reason: error.message }
+    return toFailure(about.seen, error)
   }
 }
 
 /** Heals or judges a mount in the isolated process. The caller waits for that, and each walk has a process of its own. */
-export function healForCaller(caller: Session, _: Handle, { record, seen, isDry }: Told): Promise<Outcome | 'gone'> {
+export function runHealTask(
+  caller: Session,
+  _: Handle,
+  { record, seen, isDry }: HealTask,
+): Promise<HealOutcome | 'gone'> {
   const session: Session = { ...caller, isolatesWalks: true }
-  const isSilent = silentSources(session)
-  return isDry ? look(session, record, isSilent) : healOne(session, record, seen, isSilent)
+  const isUnresponsive = silentSources(session)
+  return isDry ? judgeWithoutLock(session, record, isUnresponsive) : healOne(session, record, seen, isUnresponsive)
 }
 
-async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDry: boolean): Promise<Outcome> {
+async function repair(
+  session: Session,
+  judged: JudgedMount,
+  isUnresponsive: IsSilent,
+  isDry: boolean,
+): Promise<HealOutcome> {
   const { record, plan } = judged
   const { state, action, reason } = plan
   try {
@@ -125,24 +138,24 @@ async function repair(session: Session, judged: Judged, isSilent: IsSilent, isDr
       case 'leave':
         return { state, action: 'none', reason }
       case 'forget':
-        return isDry ? foretell(judged) : await forgetRecord(session, judged)
+        return isDry ? predictForget(judged) : await forgetRecord(session, judged)
       case 'mount':
-        if (await isSilent(record)) return { ...UNANSWERED, reason: unknownHealth(session, record) }
+        if (await isUnresponsive(record)) return { ...UNRESPONSIVE, reason: explainUnknownHealth(session, record) }
         if (!asksForSource(session, record.request)) {
           return isDry ? await planRemount(session, judged) : await remount(session, judged, false)
         }
         // A source that is replaced on a server is found by kubelet's next call.
         if (state === 'healthy' && kindOf(record.request.fsType)?.root === 'source') return HEALTHY
-        return (await healElsewhere(session, { record, seen: state, isDry })) as Outcome
+        return (await healIsolated(session, { record, seen: state, isDry })) as HealOutcome
     }
   } catch (error) {
     if (!isDry && mustNotWait(session) && errorCode(error) === 'EAGAIN') throw error
-    return failed(state, error)
+    return toFailure(state, error)
   }
 }
 
 /** Plans without waiting for a lookup: where the kernel's cache does not tell, another process plans. */
-async function planRemount(session: Session, judged: Judged): Promise<Outcome> {
+async function planRemount(session: Session, judged: JudgedMount): Promise<HealOutcome> {
   if (!mustNotWait(session)) return remount(session, judged, true)
   const host = { ...session.host, inodes: { ...session.host.inodes, ...session.host.inodes.cachedOpens } }
   try {
@@ -150,30 +163,30 @@ async function planRemount(session: Session, judged: Judged): Promise<Outcome> {
   } catch (error) {
     if (errorCode(error) !== 'EAGAIN') throw error
     const { record, plan } = judged
-    return (await healElsewhere(session, { record, seen: plan.state, isDry: true })) as Outcome
+    return (await healIsolated(session, { record, seen: plan.state, isDry: true })) as HealOutcome
   }
 }
 
-async function forgetRecord(session: Session, judged: Judged): Promise<Outcome> {
+async function forgetRecord(session: Session, judged: JudgedMount): Promise<HealOutcome> {
   const { state, reason } = judged.plan
   const { left, busy } = await forget(session, judged)
   // What was removed from the pod's directory may have been its last mount.
   if (busy !== undefined && left.length === 0) return { state: 'busy', action: 'none', reason: busy.reason }
-  return { state, ...outcomeOf(reason, left) }
+  return { state, ...decideForgetOutcome(reason, left) }
 }
 
 /** What forgetting would do: what an earlier call could not remove is still in the way. */
-function foretell({ plan: { state, reason }, left }: Judged): Outcome {
-  return { state, ...outcomeOf(reason, left) }
+function predictForget({ plan: { state, reason }, left }: JudgedMount): HealOutcome {
+  return { state, ...decideForgetOutcome(reason, left) }
 }
 
 /** @param left what is in the pod's directory afterwards */
-function outcomeOf(reason: string, left: readonly string[]): Pick<Outcome, 'action' | 'reason'> {
+function decideForgetOutcome(reason: string, left: readonly string[]): Pick<HealOutcome, 'action' | 'reason'> {
   return left.length === 0 ? { action: 'forgotten', reason } : { action: 'failed', reason: formatLeftover(left) }
 }
 
 /** @param walked as it was read already; undefined while a call is at work on the volume, which is news of no change */
-function volumeChange(
+function findVolumeChange(
   session: Session,
   { given, volume }: MountRecord,
   walked: VolumeRecord | undefined,
@@ -184,7 +197,7 @@ function volumeChange(
 }
 
 /** Why the volume's root, or other inodes, do not have the group of the pod. */
-function partialReason(
+function explainPartialGroup(
   session: Session,
   { given, volume, source = '' }: MountRecord,
   walked: VolumeRecord | undefined,
@@ -213,9 +226,9 @@ const ACTIONS = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready
  */
 export async function remount(
   session: Session,
-  { record, point, plan: { state, reason } }: Judged,
+  { record, point, plan: { state, reason } }: JudgedMount,
   isDry: boolean,
-): Promise<Outcome> {
+): Promise<HealOutcome> {
   if (point === undefined) return { state: 'orphaned', action: 'none', reason: 'its directory is gone' }
   const request = { ...requestOf(record), directory: point.path }
   // The configuration may have changed since.
@@ -225,19 +238,14 @@ export async function remount(
   // What is told of one mount is its finding.
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
-  const manner = { isDry, finishes: isSecretive, isHealing: true }
-  const { plan, healthUnknownReason, walked, shownGroup, isInProgress } = await mountLocked(
-    quiet,
-    request,
-    point,
-    manner,
-  )
+  const mode = { isDry, finishes: isSecretive, isHealing: true }
+  const { plan, healthUnknownReason, walked, shownGroup, isInProgress } = await mountLocked(quiet, request, point, mode)
   if (plan.decision === 'ready') {
     const isUnfinished = plan.steps.length > 0
-    if (healthUnknownReason !== undefined) return { ...UNANSWERED, reason: healthUnknownReason }
-    const change = volumeChange(session, record, walked)
+    if (healthUnknownReason !== undefined) return { ...UNRESPONSIVE, reason: healthUnknownReason }
+    const change = findVolumeChange(session, record, walked)
     if (change !== undefined && !isUnfinished) return { state: 'changed', action: 'none', reason: change }
-    const partial = partialReason(session, record, walked, shownGroup)
+    const partial = explainPartialGroup(session, record, walked, shownGroup)
     if (partial !== undefined && !isUnfinished) return { state: 'partial', action: 'none', reason: partial }
     return { ...HEALTHY, isUnfinished }
   }
@@ -248,7 +256,7 @@ export async function remount(
 }
 
 /** @param state what the mount is as far as the mount table tells */
-export function failed(state: Outcome['state'], error: unknown): Outcome {
+export function toFailure(state: HealOutcome['state'], error: unknown): HealOutcome {
   // What it shows is there, and can be had no more; any other error leaves open what it should show.
   const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
   return { state: seen, action: 'failed', reason: messageOf(error) }

@@ -9,15 +9,15 @@ import type { Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { mayWait, silentSources } from '../volume/silence.ts'
-import { decideState, LOST, toFinding, unreadable } from './find-state.ts'
-import { healOne, IN_PROGRESS, type Outcome } from './heal-record.ts'
+import { decideState, toFinding, toUnreadableFinding, UNRECORDED_MOUNT } from './find-state.ts'
+import { type HealOutcome, healOne, IN_PROGRESS } from './heal-record.ts'
 import { Kubelets } from './kubelets.ts'
 import type { Finding } from './state.ts'
 
 /** Milliseconds for which repairs of local volumes wait for the one before. */
-const LONGEST_TURN = 1000
+const MAX_TURN_MS = 1000
 
-const UNDER_REPAIR: Outcome = { ...IN_PROGRESS, reason: 'it is being repaired' }
+const UNDER_REPAIR: HealOutcome = { ...IN_PROGRESS, reason: 'it is being repaired' }
 
 /**
  * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call
@@ -34,24 +34,28 @@ export async function healMounts(
   kubelets = new Kubelets(),
 ): Promise<Finding[]> {
   if (!isDry) sweepStages(session)
-  const isSilent = silentSources(session)
+  const isUnresponsive = silentSources(session)
   const mounts = listMounts(session)
   const repairs = new Map<string, Promise<unknown>>()
   // All at once, so that a server that does not respond delays nobody else; repairs in turn, but for such sources too.
   const outcomes = await Promise.all(
     mounts.map(async ({ record }) => {
       if (record === undefined) return undefined
-      const { outcome: seen, isFinal } = await decideState(session, record, isSilent, { isDry, patience, kubelets })
+      const { outcome: seen, isFinal } = await decideState(session, record, isUnresponsive, {
+        isDry,
+        patience,
+        kubelets,
+      })
       if (isFinal || seen === 'gone') return seen
       const { request } = record
       const isLocal = !mayWait(session, request)
       const turn = isLocal ? '' : JSON.stringify(request.source)
       const before = repairs.get(turn) ?? Promise.resolve()
-      const repaired = before.then(() => healOne(session, record, seen.state, isSilent))
+      const repaired = before.then(() => healOne(session, record, seen.state, isUnresponsive))
       // A directory of a local volume may be locked: others wait a moment for its repair.
       repairs.set(
         turn,
-        isLocal ? Promise.race([repaired, setTimeout(LONGEST_TURN, undefined, { ref: false })]) : repaired,
+        isLocal ? Promise.race([repaired, setTimeout(MAX_TURN_MS, undefined, { ref: false })]) : repaired,
       )
       if (patience === undefined) return repaired
       return Promise.race([repaired, setTimeout(patience, UNDER_REPAIR, { ref: false })])
@@ -59,19 +63,19 @@ export async function healMounts(
   )
   const findings = mounts.flatMap(({ directory, record, problem }, index): Finding | [] => {
     const outcome = outcomes[index]
-    if (problem) return unreadable(directory, problem)
+    if (problem) return toUnreadableFinding(directory, problem)
     return (record && outcome && toFinding(record, outcome)) ?? []
   })
   if (!isDry) removeLeftovers(session)
-  return [...findings, ...unrecorded(session, new Set(findings.map(({ directory }) => directory)))]
+  return [...findings, ...findUnrecorded(session, new Set(findings.map(({ directory }) => directory)))]
 }
 
 /** @param known what was on record a moment ago */
-function unrecorded(session: Session, known: ReadonlySet<string>): Finding[] {
+function findUnrecorded(session: Session, known: ReadonlySet<string>): Finding[] {
   const table = parseMountinfo(session.host.mounts.table())
   return unrecordedMounts(session, table)
     .filter((directory) => !known.has(directory))
-    .map((directory) => ({ directory, ...LOST }))
+    .map((directory) => ({ directory, ...UNRECORDED_MOUNT }))
 }
 
 /**
@@ -84,7 +88,7 @@ const MAX_WATCHED_LEVELS = 32
  * Directories whose changes may make a mount stale: those of pods with mapped groups, the sources, those that they lie in, and with a subPath all between
  * the source and what was found there, where a link may be exchanged.
  */
-export function sourceDirectories(session: Session): string[] {
+export function listSourceDirectories(session: Session): string[] {
   const directories = new Set<string>()
   for (const record of listMountRecords(session)) {
     // Kubelet writes there whether the pod has a user namespace, after the call that mapped.

@@ -5,16 +5,16 @@ import { doElsewhere } from '../store/elsewhere.ts'
 import { formatGivenUpLookup } from '../store/given-up.ts'
 import type { Session } from '../store/session.ts'
 import {
-  busyFinding,
-  findingOf,
   findStaleBinds,
   healSubPaths,
   healSubPathsOfVolume,
-  left,
   lockSubPaths,
   type StaleBind,
   type SubPathFinding,
-  type VolumeSubPaths,
+  type SubPathTask,
+  toBusyFinding,
+  toSkipped,
+  toSubPathFinding,
 } from './sub-paths.ts'
 
 /**
@@ -30,7 +30,7 @@ export async function healSubPathsIsolated(
   const stale = findStaleBinds(session, kubeletDir)
   if (stale.length === 0) return []
   using lock = dryRun ? undefined : lockSubPaths(session)
-  if (lock === undefined && !dryRun) return stale.map(busyFinding)
+  if (lock === undefined && !dryRun) return stale.map(toBusyFinding)
   const volumes = Map.groupBy(stale, ({ volumeDirectory }) => volumeDirectory)
   const found = [...volumes].map(([volumeDirectory, binds]) =>
     healVolume(session, { kubeletDir, volumeDirectory, dryRun }, binds),
@@ -40,7 +40,7 @@ export async function healSubPathsIsolated(
 
 async function healVolume(
   session: Session,
-  about: VolumeSubPaths,
+  about: SubPathTask,
   binds: readonly StaleBind[],
 ): Promise<SubPathFinding[]> {
   const { volumeDirectory } = about
@@ -53,15 +53,11 @@ async function healVolume(
       givenUp: (seconds, waiting, pid) => formatGivenUpLookup(volumeDirectory, seconds, pid, waiting),
     })
   } catch (error) {
-    return binds.map((bind) => findingOf(bind, left(messageOf(error))))
+    return binds.map((bind) => toSubPathFinding(bind, toSkipped(messageOf(error))))
   }
 }
 
 /** Heals the binds of one volume in the isolated process. */
-export async function healSubPathsForCaller(
-  session: Session,
-  _: Handle,
-  about: VolumeSubPaths,
-): Promise<SubPathFinding[]> {
+export async function runSubPathTask(session: Session, _: Handle, about: SubPathTask): Promise<SubPathFinding[]> {
   return healSubPathsOfVolume(session, about)
 }

@@ -3,29 +3,29 @@ import { FILE_TYPE, type Host, SOCKET } from '../host/host.ts'
 import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
 import { messageOf } from '../refusal/refusal.ts'
 import type { MountRecord } from '../store/mount-record.ts'
-import { type Answer, fateOf, mayBeGone, type PodLogs, type PodTrace } from './orphan.ts'
+import { decidePodFate, type KubeletAnswer, mayBeGone, type PodLogs, type PodTrace } from './orphan.ts'
 
 /** Kubelet's own default (kubernetes pkg/kubelet/kuberuntime, podLogsRootDirectory). */
-const LOGS = '/var/log/pods'
+const POD_LOGS_DIRECTORY = '/var/log/pods'
 /** Milliseconds between two looks at what kubelet lists: it takes its first pods in one by one. */
-const APART = 5000
-const WITHIN = 2000
+const REQUEST_INTERVAL_MS = 5000
+const REQUEST_TIMEOUT_MS = 2000
 /** Milliseconds for which an answer counts for other pods too. */
-const FRESH = 500
+const ANSWER_LIFETIME_MS = 500
 
-export type Fate =
+export type PodFate =
   | { is: 'living' }
   | { is: 'gone' | 'doubtful'; reason: string }
   /** Kubelet said so once, and is to be asked again so many milliseconds later. */
   | { is: 'going'; wait: number; reason: string }
 
-const LIVING: Fate = { is: 'living' }
+const LIVING: PodFate = { is: 'living' }
 
-export const GONE =
+export const POD_GONE_REASON =
   'its pod is gone without an unmount: this kubelet was started after the pod and does not list it, has removed its logs, and no process of it runs'
 
 /** What is left to do where nobody can tell. */
-function doubtful(why: string): Fate {
+function toDoubtfulFate(why: string): PodFate {
   const reason =
     `its pod may be gone, as no process and no log of it is left, but ${why}: it is kept; ` +
     'restart kubelet with the driver there, or call "modekeep unmount" with its directory once you know that the pod is gone'
@@ -47,10 +47,15 @@ export class Kubelets {
   readonly #fresh: number
   /** When kubelet first did not know a pod of a mount directory, by this process' clock; and which kubelet that was. */
   readonly #first = new Map<string, { at: number; kubelet: string }>()
-  readonly #asked = new Map<string, { at: number; answer: Promise<Answer> }>()
+  readonly #asked = new Map<string, { at: number; answer: Promise<KubeletAnswer> }>()
 
   /** @param logs where kubelet keeps the logs of pods */
-  constructor(list = listPodsOfKubelet, apart = APART, logs = LOGS, fresh = FRESH) {
+  constructor(
+    list = listPodsOfKubelet,
+    apart = REQUEST_INTERVAL_MS,
+    logs = POD_LOGS_DIRECTORY,
+    fresh = ANSWER_LIFETIME_MS,
+  ) {
     this.#list = list
     this.#apart = apart
     this.#logs = logs
@@ -58,7 +63,7 @@ export class Kubelets {
   }
 
   /** What became of the pod of a mount. Costs a few looks at files where nothing says that it may be gone. */
-  async fateOf(host: Host, record: Pick<MountRecord, 'directory' | 'pod'>): Promise<Fate> {
+  async findFate(host: Host, record: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
     const { directory } = record
     const fate = await this.#now(host, record)
     if (fate.is === 'living' || fate.is === 'doubtful') this.forget(directory)
@@ -70,31 +75,31 @@ export class Kubelets {
     this.#first.delete(directory)
   }
 
-  async #now(host: Host, { directory, pod }: Pick<MountRecord, 'directory' | 'pod'>): Promise<Fate> {
+  async #now(host: Host, { directory, pod }: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
     const place = podPlaceOf(directory)
     if (place === undefined) return LIVING
     const socket = `${place.root}/pod-resources/kubelet.sock`
     const trace = this.#trace(host, { ...place, pod, socket })
     if (!mayBeGone(trace)) return LIVING
-    const fault = socketFault(host, socket)
-    if (fault !== undefined) return host.runningPods().has(place.uid) ? LIVING : doubtful(fault)
-    let answer: Answer
+    const fault = findSocketFault(host, socket)
+    if (fault !== undefined) return host.runningPods().has(place.uid) ? LIVING : toDoubtfulFate(fault)
+    let answer: KubeletAnswer
     try {
       answer = await this.#ask(host, socket)
     } catch (error) {
       if (host.runningPods().has(place.uid)) return LIVING
-      return doubtful(`kubelet does not say which pods it has (${socket}: ${messageOf(error)})`)
+      return toDoubtfulFate(`kubelet does not say which pods it has (${socket}: ${messageOf(error)})`)
     }
-    const fate = fateOf(trace, answer)
+    const fate = decidePodFate(trace, answer)
     if (fate === 'living') return LIVING
-    if (fate !== 'gone') return doubtful(fate.doubt)
+    if (fate !== 'gone') return toDoubtfulFate(fate.unknownReason)
     // The same socket: another kubelet has begun anew with its list.
     const kubelet = JSON.stringify([trace.kubeletSince, host.files.stat(socket)?.ino])
     const first = this.#first.get(directory)
     const at = first?.kubelet === kubelet ? first.at : performance.now()
     if (first?.kubelet !== kubelet) this.#first.set(directory, { at, kubelet })
     const wait = Math.ceil(at + this.#apart - performance.now())
-    return wait > 0 ? { is: 'going', wait, reason: GONE } : { is: 'gone', reason: GONE }
+    return wait > 0 ? { is: 'going', wait, reason: POD_GONE_REASON } : { is: 'gone', reason: POD_GONE_REASON }
   }
 
   #trace(host: Host, of: { root: string; uid: string; pod: string | undefined; socket: string }): PodTrace {
@@ -109,10 +114,10 @@ export class Kubelets {
     }
   }
 
-  #ask(host: Host, socket: string): Promise<Answer> {
+  #ask(host: Host, socket: string): Promise<KubeletAnswer> {
     const last = this.#asked.get(socket)
     if (last !== undefined && performance.now() - last.at < this.#fresh) return last.answer
-    const answer = this.#list(socket, WITHIN).then((pods) => ({
+    const answer = this.#list(socket, REQUEST_TIMEOUT_MS).then((pods) => ({
       pods: new Set(pods),
       logs: this.#allLogs(host),
       running: host.runningPods(),
@@ -133,17 +138,17 @@ export class Kubelets {
   }
 }
 
-const OTHERS_WRITE = 0o022
+const WRITABLE_BY_OTHERS = 0o022
 
 /** Others than root could answer for kubelet. */
-function socketFault({ files }: Host, socket: string): string | undefined {
+function findSocketFault({ files }: Host, socket: string): string | undefined {
   for (const path of [socket, socket.slice(0, socket.lastIndexOf('/'))]) {
     const stat = files.stat(path)
     if (stat === undefined) return `${path} cannot be seen`
     if (path === socket && (stat.mode & FILE_TYPE) !== SOCKET) return `${path} is no socket`
     const isOwn = stat.uid === 0 || stat.uid === process.geteuid?.()
     // Who may write a socket may ask; who may write its directory may answer, by one of his own.
-    if (!isOwn || (path !== socket && (stat.mode & OTHERS_WRITE) !== 0))
+    if (!isOwn || (path !== socket && (stat.mode & WRITABLE_BY_OTHERS) !== 0))
       return `others than root can write ${path}, so it is not believed`
   }
   return undefined

@@ -21,7 +21,7 @@ export interface PodLogs {
 }
 
 /** What kubelet says, and what goes with that, at one moment. */
-export interface Answer {
+export interface KubeletAnswer {
   /** The pods that it has, `namespace/name`. */
   pods: ReadonlySet<string>
   logs: readonly PodLogs[]
@@ -54,16 +54,21 @@ export function isFromServer(uid: string): boolean {
  * server, has few pods or none: so it must list one of the server's, which must also be seen to run here.
  * @returns 'living', 'gone', or why that cannot be told
  */
-export function fateOf(trace: PodTrace, { pods, logs, running }: Answer): 'living' | 'gone' | { doubt: string } {
+export function decidePodFate(
+  trace: PodTrace,
+  { pods, logs, running }: KubeletAnswer,
+): 'living' | 'gone' | { unknownReason: string } {
   const { uid, pod = '', born = 0 } = trace
   if (running.has(uid)) return 'living'
   const isKnown = ({ pod, uid }: PodLogs) => pods.has(pod) && isFromServer(uid) && running.has(uid)
   if (!logs.some(isKnown)) {
-    return { doubt: 'kubelet lists no running pod of the API server, so it may not know yet which pods there are' }
+    return {
+      unknownReason: 'kubelet lists no running pod of the API server, so it may not know yet which pods there are',
+    }
   }
   if (!pods.has(pod)) return 'gone'
   // A name is one pod's at a time: what has it now was made after this one was deleted.
   const isLater = (other: PodLogs) =>
     other.pod === pod && other.uid !== uid && other.born > born && running.has(other.uid)
-  return logs.some(isLater) ? 'gone' : { doubt: `kubelet lists a pod ${pod}` }
+  return logs.some(isLater) ? 'gone' : { unknownReason: `kubelet lists a pod ${pod}` }
 }

@@ -46,36 +46,36 @@ export function findOwnSubPathDirectories(session: Session, rows: readonly Mount
 }
 
 // The pod's directory, then volume, container, index.
-const BIND = /^(.*\/pods\/[^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
+const SUB_PATH_BIND = /^(.*\/pods\/[^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
 
 function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: readonly MountRow[]): OwnBind[] {
   const { host } = session
   const binds = wanted.flatMap((row) => {
-    const [, pod, volume] = BIND.exec(row.mountPoint) ?? []
+    const [, pod, volume] = SUB_PATH_BIND.exec(row.mountPoint) ?? []
     return pod === undefined || volume === undefined ? [] : [{ row, pod, volume }]
   })
   if (binds.length === 0) return []
-  const locationOf = locationsFrom(rows)
-  const coverOf = findCover(rows, locationOf)
+  const resolveLocation = locationsFrom(rows)
+  const findRowCover = findCover(rows, resolveLocation)
   const boot = host.bootId()
-  const pluginsOf = new Map(
+  const pluginsByPod = new Map(
     [...new Set(binds.map(({ pod }) => pod))].map((pod) => [pod, host.files.list(`${pod}/volumes`)]),
   )
   // A volume may have many binds, and its record is read once.
-  const mountsOf = new Map<string, ReturnType<typeof findMounts>>()
-  const findMountsOf = (pod: string, volume: string) =>
-    mountsOf.getOrInsertComputed(`${pod}/${volume}`, () =>
+  const mountsByVolume = new Map<string, ReturnType<typeof findMounts>>()
+  const findVolumeMounts = (pod: string, volume: string) =>
+    mountsByVolume.getOrInsertComputed(`${pod}/${volume}`, () =>
       findMounts(
         session,
-        (pluginsOf.get(pod) ?? []).map((plugin) => volumeDirectoryIn(pod, plugin, volume)),
+        (pluginsByPod.get(pod) ?? []).map((plugin) => volumeDirectoryIn(pod, plugin, volume)),
       ),
     )
   return binds.flatMap(({ row, pod, volume }): OwnBind[] => {
-    return findMountsOf(pod, volume).flatMap(({ record }): OwnBind[] => {
+    return findVolumeMounts(pod, volume).flatMap(({ record }): OwnBind[] => {
       const isThere = record?.mounted !== undefined && record.ended === undefined && record.boot === boot
       if (!isThere || mayWait(session, record.request)) return []
-      const boundPath = findBoundPath(record, row, locationOf)
-      return boundPath === undefined ? [] : [{ row, record, boundPath, doubt: coverOf(row) }]
+      const boundPath = findBoundPath(record, row, resolveLocation)
+      return boundPath === undefined ? [] : [{ row, record, boundPath, doubt: findRowCover(row) }]
     })
   })
 }
@@ -108,7 +108,7 @@ interface CurrentPath {
 }
 
 /** Kubelet's atomic writer replaces the link of this name. */
-const DATA = '..data'
+const DATA_LINK = '..data'
 
 /**
  * Finds what has taken the place of a part: what has its name now, or what a link leads to that was swapped from the
@@ -148,14 +148,13 @@ function findSwappedLink(inodes: Inodes, names: readonly string[], directories: 
   let entries = 0
   for (const [level, directory] of directories.entries()) {
     const above = names.slice(0, level)
-    for (const { name, target } of linksIn(inodes, directory)) {
-      if (++entries > MOST_LINKS)
-        return { doubt: `the volume has more than ${MOST_LINKS} links above ${quoted(parent)}` }
+    for (const { name, target } of listLinks(inodes, directory)) {
+      if (++entries > MAX_LINKS) return { doubt: `the volume has more than ${MAX_LINKS} links above ${quoted(parent)}` }
       if (target.startsWith('/')) continue
       const path = normalize([...above, target].join('/')).replace(/\/$/, '')
       if ((dirname(path) === '.' ? '' : dirname(path)) !== parent || path.startsWith('../')) continue
       // The atomic writer's links to single files lead to the same.
-      const link = name === DATA && rest.length > 0 ? [] : [name]
+      const link = name === DATA_LINK && rest.length > 0 ? [] : [name]
       found.push([...above, ...link, ...rest].join('/'))
     }
   }
@@ -166,14 +165,14 @@ function findSwappedLink(inodes: Inodes, names: readonly string[], directories: 
   return { doubt: `${quoted(path)} and ${quoted(other)} may have taken the place of ${part}` }
 }
 
-const MOST_LINKS = 1000
-const MOST_BLOCKS = 100
+const MAX_LINKS = 1000
+const MAX_BLOCKS = 100
 // include/linux/fs_types.h
 const UNKNOWN_TYPE = 0
 const LINK_TYPE = 10
 
-function* linksIn(inodes: Inodes, directory: Handle): Generator<{ name: string; target: string }> {
-  for (let block = 0; block < MOST_BLOCKS; block++) {
+function* listLinks(inodes: Inodes, directory: Handle): Generator<{ name: string; target: string }> {
+  for (let block = 0; block < MAX_BLOCKS; block++) {
     const entries = new Dirents(inodes.readEntries(directory))
     if (entries.bytes.length === 0) return
     while (entries.next()) {

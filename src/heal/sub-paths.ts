@@ -37,22 +37,22 @@ export function healSubPaths(
   const stale = findStaleBinds(session, kubeletDir)
   if (stale.length === 0) return []
   using lock = dryRun ? undefined : lockSubPaths(session)
-  if (lock === undefined && !dryRun) return stale.map(busyFinding)
+  if (lock === undefined && !dryRun) return stale.map(toBusyFinding)
   return stale.map((bind) => healBind(session, bind, dryRun))
 }
 
 /** The task of an isolated process. */
-export interface VolumeSubPaths {
+export interface SubPathTask {
   kubeletDir: string | undefined
   volumeDirectory: string
   dryRun: boolean
 }
 
 /** Heals the binds of one volume. Call it under the lock of `lockSubPaths`. */
-export function healSubPathsOfVolume(session: Session, order: VolumeSubPaths): SubPathFinding[] {
-  return findStaleBinds(session, order.kubeletDir)
-    .filter(({ volumeDirectory }) => volumeDirectory === order.volumeDirectory)
-    .map((bind) => healBind(session, bind, order.dryRun))
+export function healSubPathsOfVolume(session: Session, task: SubPathTask): SubPathFinding[] {
+  return findStaleBinds(session, task.kubeletDir)
+    .filter(({ volumeDirectory }) => volumeDirectory === task.volumeDirectory)
+    .map((bind) => healBind(session, bind, task.dryRun))
 }
 
 /** A bind whose source was deleted. */
@@ -61,7 +61,7 @@ export type StaleBind = KubeletSubPath & { isOwn: boolean }
 /** Reads the mount table alone, and no volume. */
 export function findStaleBinds(session: Session, kubeletDir: string | undefined): StaleBind[] {
   const rows = parseMountinfo(session.host.mounts.table())
-  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, rows)
+  const ofKubelet = kubeletDir === undefined ? [] : findKubeletSubPaths(session, kubeletDir, rows)
   const own = findStaleOwnSubPaths(session, rows)
   return [
     ...ofKubelet.filter((subPath) => subPath.stale).map((subPath) => ({ ...subPath, isOwn: false })),
@@ -74,29 +74,36 @@ export function lockSubPaths(session: Session): Disposable | undefined {
   return tryLockNode(session, 'sub-paths')
 }
 
-export function busyFinding(bind: StaleBind): SubPathFinding {
-  return findingOf(bind, left('another heal is at work'))
+export function toBusyFinding(bind: StaleBind): SubPathFinding {
+  return toSubPathFinding(bind, toSkipped('another heal is at work'))
 }
 
 /** @param outcome what became of it */
-export function findingOf({ row, volumeDirectory, subPath }: KubeletSubPath, outcome: Outcome): SubPathFinding {
+export function toSubPathFinding(
+  { row, volumeDirectory, subPath }: KubeletSubPath,
+  outcome: SubPathOutcome,
+): SubPathFinding {
   return { mountPoint: row.mountPoint, source: `${volumeDirectory}/${subPath}`, ...outcome }
 }
 
 function healBind(session: Session, bind: StaleBind, dryRun: boolean): SubPathFinding {
   const current = bind.isOwn ? resolveOwnSubPath(session, bind) : bind
-  return findingOf(current, heal(session, current, dryRun))
+  return toSubPathFinding(current, repairBind(session, current, dryRun))
 }
 
 /** The directories of all such binds, stale or not: whatever makes one stale changes its directory. */
-export function subPathVolumes(session: Session, kubeletDir: string | undefined): string[] {
+export function listSubPathDirectories(session: Session, kubeletDir: string | undefined): string[] {
   const rows = parseMountinfo(session.host.mounts.table())
-  const ofKubelet = kubeletDir === undefined ? [] : subPaths(session, kubeletDir, rows)
+  const ofKubelet = kubeletDir === undefined ? [] : findKubeletSubPaths(session, kubeletDir, rows)
   const own = findOwnSubPathDirectories(session, rows)
   return [...new Set([...ofKubelet.map(({ volumeDirectory }) => volumeDirectory), ...own])].sort()
 }
 
-function subPaths({ host: { inodes } }: Session, kubeletDir: string, rows: readonly MountRow[]): KubeletSubPath[] {
+function findKubeletSubPaths(
+  { host: { inodes } }: Session,
+  kubeletDir: string,
+  rows: readonly MountRow[],
+): KubeletSubPath[] {
   try {
     const handle = inodes.openTrusted(kubeletDir)
     using _ = closing(inodes, handle)
@@ -107,14 +114,14 @@ function subPaths({ host: { inodes } }: Session, kubeletDir: string, rows: reado
   }
 }
 
-type Outcome = Pick<SubPathFinding, 'action' | 'reason'>
+type SubPathOutcome = Pick<SubPathFinding, 'action' | 'reason'>
 
 const CHANGED = 'it has changed meanwhile'
 
-export const left = (reason: string): Outcome => ({ action: 'none', reason })
+export const toSkipped = (reason: string): SubPathOutcome => ({ action: 'none', reason })
 
-function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outcome {
-  if (subPath.doubt !== undefined) return left(subPath.doubt)
+function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean): SubPathOutcome {
+  if (subPath.doubt !== undefined) return toSkipped(subPath.doubt)
   const { inodes } = session.host
   using handles = new DisposableStack()
   const hold = (handle: Handle) => handles.adopt(handle, (one) => inodes.close(one))
@@ -122,20 +129,20 @@ function heal(session: Session, subPath: KubeletSubPath, dryRun: boolean): Outco
     const volume = hold(inodes.openLinkFree(subPath.volumeDirectory))
     const current = hold(openInside(inodes, volume, subPath.subPath))
     using point = openMountPoint(session.host, subPath.row.mountPoint)
-    if (point === undefined) return left('its directory is gone')
+    if (point === undefined) return toSkipped('its directory is gone')
     const old = hold(inodes.openEntry(point.parent, point.name))
-    const objection = compare(session, subPath, { volume, current, old })
-    if (objection !== undefined) return left(objection)
-    const isReplaced = dryRun || replace(session, subPath, { point, old, current })
-    return isReplaced ? { action: 'replaced', reason: STALE } : left(CHANGED)
+    const objection = findObjection(session, subPath, { volume, current, old })
+    if (objection !== undefined) return toSkipped(objection)
+    const isReplaced = dryRun || replaceBind(session, subPath, { point, old, current })
+    return isReplaced ? { action: 'replaced', reason: STALE } : toSkipped(CHANGED)
   } catch (error) {
     if (!(error instanceof Refusal) && errorCode(error) === undefined) throw error
-    return left(messageOf(error))
+    return toSkipped(messageOf(error))
   }
 }
 
 /** The table was read before: what is at the place now must be what it told of. */
-function compare(
+function findObjection(
   { host: { inodes } }: Session,
   { row, subPath }: KubeletSubPath,
   handles: { volume: Handle; current: Handle; old: Handle },
@@ -156,7 +163,7 @@ function isStale(inodes: Inodes, mounted: Handle, mountPoint: string): boolean {
 }
 
 /** False where the place is not as it was: kubelet repairs its binds too, when it starts a container. */
-function replace(
+function replaceBind(
   { host }: Session,
   { row }: KubeletSubPath,
   { point, old, current }: { point: MountPoint; old: Handle; current: Handle },

@@ -29,37 +29,37 @@ export interface GarbageItem {
   reason: string
 }
 
-export interface GarbageOrder {
+export interface GarbageRequest {
   isDry: boolean
   /** A volume that is to be given up; its directory is not there. */
   forget: string | undefined
 }
 
 /** What becomes of an item. */
-export type Fate = Pick<GarbageItem, 'action' | 'reason'>
+export type GarbageFate = Pick<GarbageItem, 'action' | 'reason'>
 
-export const IN_PROGRESS: Fate = { action: 'kept', reason: 'a call is at work on it' }
-export const INTERRUPTED: Fate = { action: 'removed', reason: 'an interrupted call left it' }
+export const IN_PROGRESS: GarbageFate = { action: 'kept', reason: 'a call is at work on it' }
+export const INTERRUPTED: GarbageFate = { action: 'removed', reason: 'an interrupted call left it' }
 
 /** Removes what is remembered of a volume if nobody needs it; what an interrupted call left is removed in any case. */
 export async function collectVolume(
   session: Session,
   volume: string,
-  order: GarbageOrder,
+  request: GarbageRequest,
   lookups: PathLookups,
 ): Promise<GarbageItem[]> {
   const inProgress: GarbageItem = { kind: 'volume', name: volume, ...IN_PROGRESS }
-  if (order.isDry) {
+  if (request.isDry) {
     if (isVolumeBusy(session, volume)) return [inProgress]
-    return itemsOf(session, volume, await judge(session, volume, order, lookups))
+    return toGarbageItems(session, volume, await judgeVolume(session, volume, request, lookups))
   }
   const place = volumePlace(session, volume)
   using lock = tryHoldPlace(session, place)
   if (lock === undefined) return [inProgress]
   // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
-  const judged = await judge(session, volume, order, lookups)
-  const fate = judged.action === 'kept' ? await pruneKept(session, volume, order, { judged, lookups }) : judged
-  const items = itemsOf(session, volume, fate)
+  const judged = await judgeVolume(session, volume, request, lookups)
+  const fate = judged.action === 'kept' ? await pruneKept(session, volume, request, { judged, lookups }) : judged
+  const items = toGarbageItems(session, volume, fate)
   // A process that was given up still has the journal.
   if (hasWalker(session, volume)) return items
   removeTransient(session, place)
@@ -71,23 +71,23 @@ export async function collectVolume(
 async function pruneKept(
   session: Session,
   volume: string,
-  order: GarbageOrder,
-  { judged, lookups }: { judged: Fate; lookups: PathLookups },
-): Promise<Fate> {
+  request: GarbageRequest,
+  { judged, lookups }: { judged: GarbageFate; lookups: PathLookups },
+): Promise<GarbageFate> {
   try {
     if (!(await pruneVolume(session, volume, lookups))) return judged
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
     if (error instanceof Unresponsive)
-      return keep(`${judged.reason}; what is gone from it stays recorded: ${error.message}`)
+      return toKept(`${judged.reason}; what is gone from it stays recorded: ${error.message}`)
     session.warn(error.message)
     return judged
   }
-  const now = await judge(session, volume, order, lookups)
-  return now.action === 'kept' ? keep(`${now.reason}; what is gone from it was forgotten`) : now
+  const now = await judgeVolume(session, volume, request, lookups)
+  return now.action === 'kept' ? toKept(`${now.reason}; what is gone from it was forgotten`) : now
 }
 
-function itemsOf(session: Session, volume: string, fate: Fate): GarbageItem[] {
+function toGarbageItems(session: Session, volume: string, fate: GarbageFate): GarbageItem[] {
   const item: GarbageItem = { kind: 'volume', name: volume, ...fate }
   const { record: reservation } = reservations.find(session, volume)
   if (fate.action === 'removed' || !reservation) return [item]
@@ -95,69 +95,71 @@ function itemsOf(session: Session, volume: string, fate: Fate): GarbageItem[] {
 }
 
 /** What people have put beside them is theirs. */
-const OURS: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
+const OWN_FILES: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
 
-async function judge(
+async function judgeVolume(
   session: Session,
   volume: string,
-  { forget, isDry }: GarbageOrder,
+  { forget, isDry }: GarbageRequest,
   lookups: PathLookups,
-): Promise<Fate> {
+): Promise<GarbageFate> {
   const mounts = listMounts(session)
   const user = mounts.find(({ record }) => record?.volume === volume && record.ended === undefined)
-  if (user) return keep(`it is mounted at ${user.directory}`)
+  if (user) return toKept(`it is mounted at ${user.directory}`)
   const unread = mounts.find((mount) => mount.problem)?.problem
-  const unneeded = (reason: string): Fate =>
-    unread ? keep(`a mount may need it: ${unread.message}`) : { action: 'removed', reason }
+  const unneeded = (reason: string): GarbageFate =>
+    unread ? toKept(`a mount may need it: ${unread.message}`) : { action: 'removed', reason }
   const { record, problem } = volumeRecords.find(session, volume)
-  if (problem instanceof UnknownFormat) return keep(problem.message)
-  const holds = journalHolds(session, volume)
-  if (holds instanceof UnknownFormat) return keep(holds.message)
+  if (problem instanceof UnknownFormat) return toKept(problem.message)
+  const holds = hasJournalEntries(session, volume)
+  if (holds instanceof UnknownFormat) return toKept(holds.message)
   if (volume === forget) return unneeded('its record is removed as requested')
   if (problem !== undefined) {
-    return keep('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
+    return toKept('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
   }
-  if (holds instanceof Refusal) return keep(holds.message)
+  if (holds instanceof Refusal) return toKept(holds.message)
   if (record === undefined && holds) {
-    return keep(
+    return toKept(
       'its journal has records, but its path is not recorded: "modekeep restore DIR", with its directory, puts it back',
     )
   }
   if (record === undefined) {
-    const foreign = session.host.files.list(volumePlace(session, volume).path).find((name) => !OURS.has(name))
+    const foreign = session.host.files.list(volumePlace(session, volume).path).find((name) => !OWN_FILES.has(name))
     return foreign === undefined
       ? unneeded('nothing is recorded of it any more')
-      : keep(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
+      : toKept(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
   }
   const { source, group, left, restorePending } = record
   if (left !== undefined && !holds) return unneeded(`${source} was put back, and nothing is recorded of it any more`)
   const isSwapped = await isSwappedAway(session, record, lookups, isDry)
-  if (isSwapped === 'unknown') return keep(unanswered(source, 'call this again'))
+  if (isSwapped === 'unknown') return toKept(unanswered(source, 'call this again'))
   if (isSwapped) {
     return restorePending
-      ? keep(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
+      ? toKept(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
       : unneeded(`${source} was deleted when the symlink that led to it was swapped`)
   }
   const notice = await nameNotice(session, record, lookups)
-  if (notice !== undefined && notice.state !== 'used') return keep(notice.text)
+  if (notice !== undefined && notice.state !== 'used') return toKept(notice.text)
   const way = `"modekeep restore ${volume}"`
   if ((await placeOfVolume(session, volume, lookups, true)) === undefined) {
     const { text, alternative } = await explainAbsence(session, volume, source, lookups)
-    return keep(`${restorePending ? 'its restore is pending: ' : ''}${text}, then ${way}; ${alternative}`)
+    return toKept(`${restorePending ? 'its restore is pending: ' : ''}${text}, then ${way}; ${alternative}`)
   }
-  if (restorePending) return keep(`the restore of ${source} is pending: ${way}`)
+  if (restorePending) return toKept(`the restore of ${source} is pending: ${way}`)
   const kept = leftBy(record)
-  if (kept !== undefined) return keep(`${source} was put back, but ${kept}`)
+  if (kept !== undefined) return toKept(`${source} was put back, but ${kept}`)
   if (left !== undefined) {
-    return keep(`${source} was put back; of what is not in it now "modekeep gc --forget ${volume}" removes the record`)
+    return toKept(
+      `${source} was put back; of what is not in it now "modekeep gc --forget ${volume}" removes the record`,
+    )
   }
-  return keep(`${source} was walked for group ${group}: ${way} puts it back`)
+  return toKept(`${source} was walked for group ${group}: ${way} puts it back`)
 }
 
-const keep = (reason: string): Fate => ({ action: 'kept', reason })
+const toKept = (reason: string): GarbageFate => ({ action: 'kept', reason })
 
 /** Whether a journal has anything to put back; why not, where it cannot be read. */
-function journalHolds(session: Session, volume: string): boolean | Refusal {
+function hasJournalEntries(session: Session, volume: string): boolean | Refusal {
   try {
     using journal = openJournalForReading(session, volume, false)
     return journal !== undefined && !journal.isEmpty()

@@ -4,16 +4,16 @@ import { longestPause } from '../host/back-off.ts'
  * Between the end of a heal and the next one's start: what comes in a burst is looked at once. After failures in a row
  * it is longer: what a failing heal does to mounts would wake it at once.
  */
-const PAUSE = { firstMs: 200, mostMs: 30_000 }
+const HEAL_PAUSE = { firstMs: 200, mostMs: 30_000 }
 /** A node whose mounts always change still has the processor for others: a heal rests this many times what it took of it. */
-const REST = 9
-const LONGEST_REST = 30_000
+const REST_FACTOR = 9
+const MAX_REST_MS = 30_000
 /** What a server tells of says nothing when it changes. */
-const BLIND = 30_000
+const BLIND_INTERVAL_MS = 30_000
 /** Of a heal that is under way when the loop is to end: whatever it leaves, the next one finds. */
-const ENDING = 500
+const END_TIMEOUT_MS = 500
 /** An event may have been missed, or could not be asked for. */
-const SAFETY = 5 * 60_000
+const SAFETY_INTERVAL_MS = 5 * 60_000
 
 /** One look at all that is to be healed. */
 export type Heal = () => Promise<{
@@ -28,7 +28,7 @@ export type Heal = () => Promise<{
 }>
 
 /** Where the loop hears of changes. */
-export interface Changes {
+export interface ChangeSource {
   /** Called once, before the first heal. */
   listen(changed: () => void): void
   /** Changes in these directories count from now on, and no longer those in others. True: one of them is new. */
@@ -38,7 +38,7 @@ export interface Changes {
 }
 
 export interface WatchOptions {
-  changes: Changes
+  changes: ChangeSource
   /** Ends the loop, with a heal that is under way if that is not done soon. */
   signal: AbortSignal
   /** How long this process has had a processor, in milliseconds: who waits for a server takes none. */
@@ -63,7 +63,7 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
       'abort',
       () => {
         wake()
-        setTimeout(resolve, ENDING, 'ended').unref()
+        setTimeout(resolve, END_TIMEOUT_MS, 'ended').unref()
       },
       { once: true },
     )
@@ -88,7 +88,7 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
   let unsettled = 0
   while (!signal.aborted) {
     changed = false
-    let patience = SAFETY
+    let patience = SAFETY_INTERVAL_MS
     const before = spent()
     try {
       const found = await Promise.race([heal(), ended])
@@ -99,15 +99,15 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
       if (changes.follow(watched)) changed = true
       failures = 0
       unsettled = isUnsettled ? unsettled + 1 : 0
-      if (isUnsettled) patience = longestPause(PAUSE, unsettled + 1)
-      else if (isBlind) patience = BLIND
+      if (isUnsettled) patience = longestPause(HEAL_PAUSE, unsettled + 1)
+      else if (isBlind) patience = BLIND_INTERVAL_MS
     } catch (error) {
       failed(error)
       failures++
-      patience = longestPause(PAUSE, failures + 1)
+      patience = longestPause(HEAL_PAUSE, failures + 1)
     }
-    const rest = Math.min(LONGEST_REST, REST * (spent() - before))
-    await sleep(Math.max(longestPause(PAUSE, failures + 1), rest), () => signal.aborted)
+    const rest = Math.min(MAX_REST_MS, REST_FACTOR * (spent() - before))
+    await sleep(Math.max(longestPause(HEAL_PAUSE, failures + 1), rest), () => signal.aborted)
     await sleep(patience, () => changed || signal.aborted)
   }
 }

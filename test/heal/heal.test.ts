@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { sourceDirectories } from '../../src/heal/heal.ts'
+import { listSourceDirectories } from '../../src/heal/heal.ts'
 import { tryLockPlace } from '../../src/store/locks.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
 import { listVolumes, mountPlace, volumePlace } from '../../src/store/places.ts'
@@ -114,7 +114,7 @@ it('directories that count are the source, what it lies in, and all that a link 
   await mount('a', { subPath: 'part' })
   await mount('b')
   const { top } = stage
-  expect(sourceDirectories(stage.session())).toEqual(
+  expect(listSourceDirectories(stage.session())).toEqual(
     [`${top}/volumes`, source, `${source}/..1`, `${source}/..1/deep`].sort(),
   )
 })
@@ -123,7 +123,7 @@ it('a subPath of any depth adds at most 32 directories to those that are watched
   const deep = Array(100).fill('d').join('/')
   stage.fs.mkdirSync(`${source}/${deep}`, { recursive: true })
   await mount('a', { subPath: deep })
-  const watched = sourceDirectories(stage.session())
+  const watched = listSourceDirectories(stage.session())
   expect(watched).toContain(`${source}/${Array(99).fill('d').join('/')}`)
   expect(watched).toHaveLength(2 + 32)
 })

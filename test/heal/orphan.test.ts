@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Answer, fateOf, isFromServer, mayBeGone, type PodTrace } from '../../src/heal/orphan.ts'
+import { decidePodFate, isFromServer, type KubeletAnswer, mayBeGone, type PodTrace } from '../../src/heal/orphan.ts'
 
 const UID = '11111111-1111-4111-8111-111111111111'
 const OTHER = '22222222-2222-4222-8222-222222222222'
@@ -32,39 +32,41 @@ it('tells the uids of the API server from hashes of files', () => {
 })
 
 /** Kubelet lists another pod of the API server, which runs. */
-const ANSWER: Answer = {
+const ANSWER: KubeletAnswer = {
   pods: new Set(['kube-system/proxy']),
   logs: [{ pod: 'kube-system/proxy', uid: OTHER, born: 500 }],
   running: new Set([OTHER]),
 }
 
 it('is gone where kubelet lists others of the API server', () => {
-  expect(fateOf(TRACE, ANSWER)).toBe('gone')
+  expect(decidePodFate(TRACE, ANSWER)).toBe('gone')
 })
 
 it('lives as long as a process of it is there, whatever kubelet says', () => {
-  expect(fateOf(TRACE, { ...ANSWER, running: new Set([OTHER, UID]) })).toBe('living')
+  expect(decidePodFate(TRACE, { ...ANSWER, running: new Set([OTHER, UID]) })).toBe('living')
 })
 
-it.each<[why: string, Partial<Answer>]>([
+it.each<[why: string, Partial<KubeletAnswer>]>([
   ['lists nothing', { pods: new Set() }],
   ['lists a static pod alone', { logs: [{ pod: 'kube-system/proxy', uid: 'a'.repeat(32), born: 500 }] }],
   ['lists pods of which no process is seen here', { running: new Set() }],
   ['keeps its logs elsewhere', { logs: [] }],
 ])('is not known to be gone while kubelet %s', (_, more) => {
-  expect(fateOf(TRACE, { ...ANSWER, ...more })).toMatchObject({ doubt: expect.stringContaining('API server') })
+  expect(decidePodFate(TRACE, { ...ANSWER, ...more })).toMatchObject({
+    unknownReason: expect.stringContaining('API server'),
+  })
 })
 
 it('is not known to be gone while kubelet lists its name, unless a later pod has that', () => {
   const pods = new Set([...ANSWER.pods, 'default/web-0'])
-  const successor = (born: number, isRunning: boolean): Answer => ({
+  const successor = (born: number, isRunning: boolean): KubeletAnswer => ({
     pods,
     logs: [...ANSWER.logs, { pod: 'default/web-0', uid: OTHER.replace('2', '3'), born }],
     running: new Set([...ANSWER.running, ...(isRunning ? [OTHER.replace('2', '3')] : [])]),
   })
-  expect(fateOf(TRACE, { ...ANSWER, pods })).toEqual({ doubt: 'kubelet lists a pod default/web-0' })
-  expect(fateOf(TRACE, successor(1500, true))).toBe('gone')
+  expect(decidePodFate(TRACE, { ...ANSWER, pods })).toEqual({ unknownReason: 'kubelet lists a pod default/web-0' })
+  expect(decidePodFate(TRACE, successor(1500, true))).toBe('gone')
   // What an earlier pod of the name has left, and what does not run.
-  expect(fateOf(TRACE, successor(900, true))).toMatchObject({ doubt: expect.anything() })
-  expect(fateOf(TRACE, successor(1500, false))).toMatchObject({ doubt: expect.anything() })
+  expect(decidePodFate(TRACE, successor(900, true))).toMatchObject({ unknownReason: expect.anything() })
+  expect(decidePodFate(TRACE, successor(1500, false))).toMatchObject({ unknownReason: expect.anything() })
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type HealPlan, type HealView, planHeal } from '../../src/heal/judge.ts'
+import { type HealPlan, type HealView, planHeal } from '../../src/heal/heal-plan.ts'
 import type { MountRecord } from '../../src/store/mount-record.ts'
 import { MOUNTED, READY } from '../helpers/mount-records.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { failed, remount } from '../../src/heal/heal-record.ts'
-import { judge } from '../../src/heal/judge.ts'
+import { judge } from '../../src/heal/heal-plan.ts'
+import { remount, toFailure } from '../../src/heal/heal-record.ts'
 import { HEAL_ACTIONS, MOUNT_STATES } from '../../src/heal/state.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
@@ -14,7 +14,7 @@ it.each([
   ['interrupted', 'a text', 'interrupted'],
 ] as const)('of a mount that is %s a failure (%s) says that it is %s', (state, error, told) => {
   const reason = error instanceof Error ? error.message : error
-  expect(failed(state, error)).toEqual({ state: told, action: 'failed', reason })
+  expect(toFailure(state, error)).toEqual({ state: told, action: 'failed', reason })
 })
 
 it('does not mount again what was mounted with a secret, and says so', async () => {

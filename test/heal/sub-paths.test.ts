@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { healSubPaths, subPathVolumes } from '../../src/heal/sub-paths.ts'
+import { healSubPaths, listSubPathDirectories } from '../../src/heal/sub-paths.ts'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import { layersAtPath } from '../../src/mount-table/layers.ts'
@@ -256,7 +256,7 @@ it("a directory of kubelet's that cannot be opened is an error, and does not pas
 
 it('the volumes whose change matters are named once, stale or not', () => {
   bind(1, 'dir')
-  expect(subPathVolumes(stage.session(), KUBELET)).toEqual([VOLUME])
+  expect(listSubPathDirectories(stage.session(), KUBELET)).toEqual([VOLUME])
   flip()
-  expect(subPathVolumes(stage.session(), KUBELET)).toEqual([VOLUME])
+  expect(listSubPathDirectories(stage.session(), KUBELET)).toEqual([VOLUME])
 })

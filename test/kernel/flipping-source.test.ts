@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { sourceDirectories } from '../../src/heal/heal.ts'
+import { listSourceDirectories } from '../../src/heal/heal.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { readInLoop } from '../helpers/reader.ts'
 import { runtimeBind } from '../helpers/runtime-bind.ts'
@@ -80,7 +80,7 @@ onKernelStages('a source that flips', (open) => {
     stage.fs.mkdirSync(`${source}/nested`)
     write(`${source}/nested`, { name: 'one' })
     await mount('nested/name')
-    const watched = sourceDirectories(stage.session())
+    const watched = listSourceDirectories(stage.session())
     expect(watched).toContain(`${source}/nested`)
     expect(watched).toContain(source)
     expect(watched).toContain(`${stage.top}/volumes`)

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fs-group/by-hand.ts'
-import { sourceDirectories } from '../../src/heal/heal.ts'
+import { listSourceDirectories } from '../../src/heal/heal.ts'
 import { containerRecords } from '../../src/store/container-record.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { pluginRecord } from '../../src/store/plugin-record.ts'
@@ -52,7 +52,7 @@ onKernelStages('ownership by a mapping', (open) => {
     it('becomes a walk with auto: heal looks where kubelet tells it, and so does the next mount', async () => {
       await stage.mount('a', { ...idmap(2000), ownership: 'auto', restoreOnUnmount: 'true' })
       expect(given()).toMatchObject([{ by: 'idmap' }])
-      expect(sourceDirectories(stage.session())).toContain(`${stage.top}/pods/a`)
+      expect(listSourceDirectories(stage.session())).toContain(`${stage.top}/pods/a`)
       expect(await states()).toMatchObject([{ state: 'healthy' }])
       tellNamespace('a')
       expect(await states(true)).toEqual([{ state: 'stale', action: 'replaced', reason: NAMESPACE }])

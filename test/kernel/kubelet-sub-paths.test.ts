@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { healSubPaths, type SubPathFinding, subPathVolumes } from '../../src/heal/sub-paths.ts'
+import { healSubPaths, type SubPathFinding, listSubPathDirectories } from '../../src/heal/sub-paths.ts'
 import type { Handle, Host, Mounts } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { layersAtPath } from '../../src/mount-table/layers.ts'
@@ -85,7 +85,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     expect(heal()).toMatchObject([{ action: 'replaced' }])
     expect(read(bind)).toBe('five')
     const session = { host: linuxHost, config: stage.config, note: () => {}, warn: () => {} }
-    expect(subPathVolumes(session, pod.kubeletDir)).toEqual([volume])
+    expect(listSubPathDirectories(session, pod.kubeletDir)).toEqual([volume])
   })
 
   it('keep the flags of the mount they had', () => {

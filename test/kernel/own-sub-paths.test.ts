@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { healSubPaths, subPathVolumes } from '../../src/heal/sub-paths.ts'
+import { healSubPaths, listSubPathDirectories } from '../../src/heal/sub-paths.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { layersAtPath } from '../../src/mount-table/layers.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -98,7 +98,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
     swap('one')
     const directory = await mountVolume()
     const bound = [bind(directory, 'current/dir/file'), bind(directory, 'current')]
-    expect(subPathVolumes(stage.session(), undefined)).toEqual(
+    expect(listSubPathDirectories(stage.session(), undefined)).toEqual(
       ['.worktrees', '.worktrees/one', '.worktrees/one/dir'].map((name) => `${source}/${name}`),
     )
     writeWorktree('two', 'two')

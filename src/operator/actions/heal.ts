@@ -1,11 +1,11 @@
 import type * as NodeFs from 'node:fs'
-import { LOST } from '../../heal/find-state.ts'
-import { healMounts, sourceDirectories } from '../../heal/heal.ts'
+import { UNRECORDED_MOUNT } from '../../heal/find-state.ts'
+import { healMounts, listSourceDirectories } from '../../heal/heal.ts'
 import { healSubPathsIsolated } from '../../heal/isolated-sub-paths.ts'
 import { Kubelets } from '../../heal/kubelets.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { type Finding, isUnwell } from '../../heal/state.ts'
-import { type SubPathFinding, subPathVolumes } from '../../heal/sub-paths.ts'
+import { listSubPathDirectories, type SubPathFinding } from '../../heal/sub-paths.ts'
 import type { Heal, WatchOptions } from '../../heal/watch.ts'
 import { succeeds } from '../../host/file-error.ts'
 import { callLog } from '../../log/call-log.ts'
@@ -129,9 +129,9 @@ export async function keepHealing(
     notReady = undefined
     // A running call may have read the earlier state, and a failed repair may succeed the next time.
     const isUndone = mounts.some(({ state, action }) => state === 'in progress' || action === 'failed')
-    const ofSubPaths = subPathVolumes(current, command.kubelet)
+    const ofSubPaths = listSubPathDirectories(current, command.kubelet)
     // A lookup in a server's directory may block indefinitely, so only local directories are watched.
-    const sources = sourceDirectories(current)
+    const sources = listSourceDirectories(current)
     const watched = sources.filter(localPaths(session.host))
     return {
       watched: [...watched, ...ofSubPaths],
@@ -141,7 +141,7 @@ export async function keepHealing(
         mounts.some(({ state, action, reason }) => {
           if (state === 'busy') return true
           if (state === 'orphaned') return action === 'none'
-          return state === 'unknown' && reason !== LOST.reason
+          return state === 'unknown' && reason !== UNRECORDED_MOUNT.reason
         }),
       daemons: [...before, ...daemons()],
       isUnsettled: isUndone || performance.now() - lastDone < SETTLING_MS,

@@ -1,4 +1,4 @@
-import { isOver, LOST } from '../../heal/find-state.ts'
+import { isOver, UNRECORDED_MOUNT } from '../../heal/find-state.ts'
 import { healMounts } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
 import { type PathLookups, pathLookups } from '../../mount-table/path-lookups.ts'
@@ -175,7 +175,7 @@ async function readNodeStatus(session: Session): Promise<StatusDocument> {
     const { state, reason, action: repair } = found
     return [{ ...createMountStatus(session, record, hasPlugin), hiddenSubmounts, state, reason, repair }]
   })
-  const unrecorded = [...findings.values()].filter(({ reason }) => reason === LOST.reason)
+  const unrecorded = [...findings.values()].filter(({ reason }) => reason === UNRECORDED_MOUNT.reason)
   return {
     verb: 'status',
     unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),

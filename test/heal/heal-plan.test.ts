@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { forget, judge, judgeLocked } from '../../src/heal/judge.ts'
+import { forget, judge, judgeLocked } from '../../src/heal/heal-plan.ts'
 import { tryLockPlace } from '../../src/store/locks.ts'
 import { listMountRecords, type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { mountPlace } from '../../src/store/places.ts'

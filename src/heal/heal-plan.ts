@@ -33,7 +33,7 @@ export interface HealPlan {
 }
 
 /** A recorded mount, what lies there, and what is to become of it. The point is open while it is worked with. */
-export interface Judged {
+export interface JudgedMount {
   record: MountRecord
   /** Undefined where the directory's parent is gone. */
   point: MountPoint | undefined
@@ -46,7 +46,7 @@ export interface Judged {
 export async function judge<T>(
   session: Session,
   record: MountRecord,
-  work: (judged: Judged) => T | Promise<T>,
+  work: (judged: JudgedMount) => T | Promise<T>,
 ): Promise<T> {
   const { host } = session
   using point = openMountPoint(host, record.directory)
@@ -61,7 +61,7 @@ export async function judge<T>(
   }
   const plan = planHeal({ record, boot, ...view })
   const isOver = plan.action === 'forget' && plan.state === 'orphaned' && record.ended !== undefined
-  return await work({ record, point, plan, left: isOver ? findLeft(session, record) : [] })
+  return await work({ record, point, plan, left: isOver ? findLeftover(session, record) : [] })
 }
 
 /** A mount that is only missing is made again, of the same file system. */
@@ -71,7 +71,7 @@ function findBusyReason(session: Session, record: MountRecord, { mounted, target
   return fileSystem && findBusy(session.host, fileSystem, record.source)?.reason
 }
 
-function findLeft({ host }: Session, { directory, ended }: MountRecord): string[] {
+function findLeftover({ host }: Session, { directory, ended }: MountRecord): string[] {
   return [...findSubPathBinds(host, directory), ...(ended === 'pod gone' ? findInVolumeDirectory(host, directory) : [])]
 }
 
@@ -82,7 +82,7 @@ function findLeft({ host }: Session, { directory, ended }: MountRecord): string[
 export async function judgeLocked<T>(
   session: Session,
   directory: string,
-  work: (judged: Judged) => T | Promise<T>,
+  work: (judged: JudgedMount) => T | Promise<T>,
 ): Promise<T | 'locked' | 'gone'> {
   using lock = tryHoldPlace(session, mountPlace(session, directory))
   if (lock === undefined) return 'locked'
@@ -91,7 +91,7 @@ export async function judgeLocked<T>(
 }
 
 /** Call it under the lock. The pending restore of a deleted pod is run. @returns as `forgetLocked` */
-export function forget(session: Session, { record, point, plan }: Judged): Promise<UnmountLeftover> {
+export function forget(session: Session, { record, point, plan }: JudgedMount): Promise<UnmountLeftover> {
   return forgetLocked(session, point, record, plan.state === 'orphaned')
 }
 
@@ -114,16 +114,17 @@ export function planHeal(view: HealView): HealPlan {
   }
   if (isMissing && record.ended !== undefined) return { state: 'orphaned', action: 'forget', reason: 'it is unmounted' }
   if (record.mounted === undefined) {
-    return isMissing ? mount('interrupted', 'the call that mounted it was interrupted') : FOREIGN
+    return isMissing ? planMountAction('interrupted', 'the call that mounted it was interrupted') : FOREIGN
   }
-  if (isMissing) return mount('missing', 'it is not mounted')
-  if (mounted === 'broken') return mount('stale', 'it does not respond')
-  if (isOurs(record, view)) return mount('healthy', '')
-  if (replaces?.mountId === String(mounted.mountId)) return mount('interrupted', 'its replacement was interrupted')
-  return view.showsSource ? mount('stale', 'its source is mounted over it once more') : FOREIGN
+  if (isMissing) return planMountAction('missing', 'it is not mounted')
+  if (mounted === 'broken') return planMountAction('stale', 'it does not respond')
+  if (isOurs(record, view)) return planMountAction('healthy', '')
+  if (replaces?.mountId === String(mounted.mountId))
+    return planMountAction('interrupted', 'its replacement was interrupted')
+  return view.showsSource ? planMountAction('stale', 'its source is mounted over it once more') : FOREIGN
 }
 
-function mount(state: MountState, reason: string): HealPlan {
+function planMountAction(state: MountState, reason: string): HealPlan {
   return { state, action: 'mount', reason }
 }
 

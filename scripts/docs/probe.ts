@@ -1,12 +1,12 @@
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { KindRequest } from '../../src/request/request.ts'
 import { parseSource } from '../../src/request/source.ts'
-import { kindOf } from '../../src/volume/index.ts'
+import { findKind } from '../../src/volume/index.ts'
 import type { VolumeKind } from '../../src/volume/kind/kind.ts'
-import { namingOf } from '../../src/volume/kind/options.ts'
+import { findRequiredNaming } from '../../src/volume/kind/options.ts'
 
 export function kindNamed(fsType: string): VolumeKind {
-  const kind = kindOf(fsType)
+  const kind = findKind(fsType)
   if (kind === undefined) throw new Error(`no kind ${fsType}`)
   return kind
 }
@@ -31,6 +31,6 @@ export interface OptionAnswer {
 export function answerTo(fsType: string, source: string, option: string): OptionAnswer {
   const isFine = (readOnly: boolean) => faultsOf(fsType, source, { mountOptions: [option], readOnly }).length === 0
   if (!isFine(true)) throw new Error(`${fsType} refuses its own example: ${option}`)
-  const isAllowed = namingOf(kindNamed(fsType).optionRules(), option) === 'none'
+  const isAllowed = findRequiredNaming(kindNamed(fsType).optionRules(), option) === 'none'
   return { isAllowed, isForReadOnly: !isFine(false) }
 }

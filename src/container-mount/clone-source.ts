@@ -6,7 +6,7 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
-import { openLinkFree } from '../volume/kind/source-path.ts'
+import { openWithoutLinks } from '../volume/kind/source-path.ts'
 import type { CloneRequest, ContainerCloneRequest } from './clone-request.ts'
 import { type PodContext, refuseOtherPods, refuseOwnFiles } from './refused-sources.ts'
 
@@ -149,10 +149,14 @@ export function openSource(session: Session, context: PodContext, source: string
   const { host } = session
   const inPod = splitPodPath(context, source)
   if (inPod !== undefined) return openComponents(host, context.kubeletDir, inPod)
-  return orClosed(host.inodes, openLinkFree(host, source, { what: 'its source', remedy: 'create it' }), (handle) => {
-    refuseOtherPods(session, context, handle)
-    return handle
-  })
+  return orClosed(
+    host.inodes,
+    openWithoutLinks(host, source, { what: 'its source', remedy: 'create it' }),
+    (handle) => {
+      refuseOtherPods(session, context, handle)
+      return handle
+    },
+  )
 }
 
 /** Returns whether a source is in the pod's directory. @throws {Refusal} for another pod's directory */

@@ -3,8 +3,8 @@ import { mountFlags } from '../mount-table/flags.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type MountRecord, mountRecords, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { detachedTree } from '../volume/detached-tree.ts'
-import { kindOf } from '../volume/index.ts'
+import { createDetachedTree } from '../volume/detached-tree.ts'
+import { findKind } from '../volume/index.ts'
 import { mountsAgain } from '../volume/kind/kind.ts'
 import type { CloneRequest } from './clone-request.ts'
 import type { CloneSource } from './clone-source.ts'
@@ -30,7 +30,7 @@ export async function cloneOwnVolume(
   const { given, request } = record
   if (given.by !== 'idmap' || request.fsGroup === undefined || given.from === request.fsGroup) return 'keep'
   const mountRequest = requestOf(record)
-  const kind = kindOf(request.fsType)
+  const kind = findKind(request.fsType)
   if (kind === undefined || !mountsAgain(kind)) {
     throw new Refusal(
       `is ${quoted(request.fsType)} and mapped, and cannot be mounted once more for the pod's user namespace: use ownership "auto" or "walk", or leave "hostUsers" out`,
@@ -38,7 +38,7 @@ export async function cloneOwnVolume(
   }
   const source = kind.openSource?.(host, mountRequest)
   if (source !== undefined) handles.use(closing(inodes, source.handle))
-  const made = detachedTree(session, kind, mountRequest, source)
+  const made = createDetachedTree(session, kind, mountRequest, source)
   handles.defer(() => made.close())
   await made.make(undefined)
   if (made.volume !== record.volume) {
@@ -74,7 +74,7 @@ function readMatchingRecord(session: Session, root: Handle, path: string): Mount
 /** Clones the part that a subPath names, which is opened again in the new mount without following links. */
 function clonePart(
   { inodes, mounts }: Host,
-  made: ReturnType<typeof detachedTree>,
+  made: ReturnType<typeof createDetachedTree>,
   { shown, within }: Pick<OpenedVolume, 'shown' | 'within'>,
   handles: DisposableStack,
 ): Handle {

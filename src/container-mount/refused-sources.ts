@@ -6,7 +6,7 @@ import { locationOfRow } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { filePlaces, leadsToPlace, type ProtectedPlace, recordPlaces } from '../volume/kind/protected-places.ts'
+import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
 import { holdsOwnRecords } from '../volume/kind/source-path.ts'
 import type { ContainerCloneRequest } from './clone-request.ts'
 
@@ -29,10 +29,10 @@ export function refuseOwnFiles(
 ): void {
   const path = host.inodes.pathOf(handle)
   const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, handle, place, isOfKubelet)
-  if (holdsOwnRecords(path, config) || leadsTo(recordPlaces(config))) {
+  if (holdsOwnRecords(path, config) || leadsTo(listRecordPlaces(config))) {
     throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
   }
-  const file = filePlaces(config).find(({ place }) => leadsTo(place))
+  const file = listFilePlaces(config).find(({ place }) => leadsTo(place))
   if (file === undefined) return
   throw new Refusal(
     `is of ${quoted(path)}, which holds modekeep's ${file.what} ${quoted(file.file)}: name another directory`,

@@ -6,7 +6,7 @@ import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { askServed } from '../volume/daemon.ts'
+import { statServed } from '../volume/daemon.ts'
 import { createNotPublished, type VolumeStats } from './worker-tasks.ts'
 
 /** States in which the volume, or a former version of it, is mounted. */
@@ -30,7 +30,7 @@ export async function readStats(session: Session, directory: string): Promise<Vo
 /** @returns undefined if the file system does not respond */
 async function readSpace(session: Session, point: MountPoint, record: MountRecord): Promise<VolumeStats['space']> {
   const { inodes, daemons } = session.host
-  const { stat, healthUnknownReason } = await askServed(session, point, record)
+  const { stat, healthUnknownReason } = await statServed(session, point, record)
   if (healthUnknownReason !== undefined || stat === undefined || stat === 'broken') return undefined
   // `askServed` does not query a running daemon, but statfs(2) does, so its response is checked first.
   const isResponsive =

@@ -9,8 +9,8 @@ import { otherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
-import { filePlaces, leadsToPlace, recordPlaces } from '../volume/kind/protected-places.ts'
-import { A_DIRECTORY, holdsOwnRecords, openNodeBy } from '../volume/kind/source-path.ts'
+import { leadsToPlace, listFilePlaces, listRecordPlaces } from '../volume/kind/protected-places.ts'
+import { DIRECTORY_REQUIREMENT, holdsOwnRecords, openNodeBy } from '../volume/kind/source-path.ts'
 import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
 import { restoreTree } from './restore-volume.ts'
@@ -47,12 +47,12 @@ export async function openByHand(
   if (holdsOwnRecords(directory, config)) {
     throw ownRecords(directory, config)
   }
-  const wanted = { ...A_DIRECTORY, what: 'directory' }
+  const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle, stat } = await openNodeBy(pathLookups(session), host, directory, wanted)
   using _ = closing(host.inodes, handle)
   const table = snapshotTable(host)
-  if (leadsToPlace(host, table, handle, recordPlaces(config))) throw ownRecords(directory, config)
-  const ownFile = filePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
+  if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw ownRecords(directory, config)
+  const ownFile = listFilePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
   // A server's root does not tell.
   const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {

@@ -11,10 +11,10 @@ import type { Session } from '../store/session.ts'
 import { refuseOtherDisk } from '../store/volume-disk.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
-import { detachedTree } from '../volume/detached-tree.ts'
-import { kindOf } from '../volume/index.ts'
+import { createDetachedTree } from '../volume/detached-tree.ts'
+import { findKind } from '../volume/index.ts'
 import { openNode, openNodeBy } from '../volume/kind/source-path.ts'
-import { mayWait, refuseSilent } from '../volume/silence.ts'
+import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
 import { refuseGivenUpRestore } from './given-up-call.ts'
 import { type Holder, holders, type Others, reserveVolume } from './holders.ts'
 import { type ToWalk, walkVolume } from './walk-volume.ts'
@@ -33,10 +33,10 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   if (!volumeRecords.read(session, volume)?.restorePending) return
   refuseGivenUpRestore(session, volume)
   const { host } = session
-  await refuseSilent(session, mount.request)
+  await assertResponsive(session, mount.request)
   // Links may have led from there to another server.
   if (await isSilentPath(session, source)) throw new Refusal(unanswered(`source ${quoted(source)}`, 'it is put back'))
-  if (mayWait(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
+  if (needsIsolation(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
     const givenUp = (seconds: number, waiting: string) =>
       `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s: repair the server or the daemon of its file system${waiting}`
     return doElsewhere(session, { work: 'restore', about: mount, givenUp })
@@ -62,7 +62,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const tree = disk ?? (await openTree(session, volume, source))
   using _tree = closing(host.inodes, disk === undefined ? tree : undefined)
   refuseOtherDisk(session, volume, tree)
-  const isDisk = kindOf(mount.request.fsType)?.root === 'file system'
+  const isDisk = findKind(mount.request.fsType)?.root === 'file system'
   await restoreTree(session, tree, { volume, source, isDisk }, record, { toBaseline: record.baseline !== undefined })
 }
 
@@ -83,14 +83,14 @@ export function restoreForCaller(session: Session, _: Handle, mount: MountRecord
  */
 async function openDisk(session: Session, volume: string, mount: MountRecord): Promise<Handle | undefined> {
   const { host } = session
-  const kind = kindOf(mount.request.fsType)
+  const kind = findKind(mount.request.fsType)
   if (!kind || kind.root === 'source') return undefined
   const asked = requestOf(mount)
   const mountOptions = asked.mountOptions.filter((option) => option !== 'ro')
   const request = { ...asked, mountOptions, readOnly: false }
   const source = kind.openSource?.(host, request)
   using _ = closing(host.inodes, source?.handle)
-  const made = detachedTree(session, kind, request, source)
+  const made = createDetachedTree(session, kind, request, source)
   await made.make(undefined)
   return orClosed(host.inodes, made.handle, (tree) => {
     if (made.volume === volume) return tree

@@ -6,7 +6,7 @@ import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
-import { type IsSilent, silentSource } from '../volume/silence.ts'
+import { createSingleSourceCheck, type IsUnresponsive } from '../volume/unresponsive-source.ts'
 import { judge, judgeLocked } from './heal-plan.ts'
 import { type HealOutcome, IN_PROGRESS, judgeWithoutLock, toFailure } from './heal-record.ts'
 import { Kubelets } from './kubelets.ts'
@@ -26,7 +26,7 @@ export async function findState(session: Session, directory: string): Promise<Fi
     return lost === undefined ? undefined : { directory, ...UNRECORDED_MOUNT }
   }
   const mode = { isDry: true, patience: undefined, kubelets: new Kubelets() }
-  const { outcome } = await decideState(session, record, silentSource(session), mode)
+  const { outcome } = await decideState(session, record, createSingleSourceCheck(session), mode)
   return toFinding(record, outcome)
 }
 
@@ -38,7 +38,7 @@ export async function findState(session: Session, directory: string): Promise<Fi
 export async function decideState(
   session: Session,
   record: MountRecord,
-  isUnresponsive: IsSilent,
+  isUnresponsive: IsUnresponsive,
   mode: HealMode,
 ): Promise<{ outcome: HealOutcome | 'gone'; isFinal: boolean }> {
   const outcome = await judgeUntilStable(session, record, isUnresponsive)
@@ -158,7 +158,7 @@ function isSettled(outcome: HealOutcome): boolean {
 async function judgeUntilStable(
   session: Session,
   listed: MountRecord,
-  isUnresponsive: IsSilent,
+  isUnresponsive: IsUnresponsive,
 ): Promise<HealOutcome | 'gone'> {
   const place = mountPlace(session, listed.directory)
   let record: MountRecord | undefined = listed
@@ -169,7 +169,7 @@ async function judgeUntilStable(
     if (wasBusy || isPlaceBusy(session, place)) return IN_PROGRESS
     const now: MountRecord | undefined = mountRecords.find(session, listed.directory).record
     if (now === undefined) return 'gone'
-    if (JSON.stringify(now) === JSON.stringify(record)) return judged
+    if (JSON.stringify(now) === JSON.stringify(record)) return outcome
     record = now
   }
   return IN_PROGRESS

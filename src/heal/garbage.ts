@@ -8,7 +8,7 @@ import { listMounts, type MountRecord } from '../store/mount-record.ts'
 import { leftoverFiles, listImports, listMountPlaces, listVolumes, mountPlace } from '../store/places.ts'
 import { reservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
-import { staleStages, sweepStages } from '../volume/kind/staged.ts'
+import { listStaleStages, sweepStages } from '../volume/kind/staged.ts'
 import { forget, type HealPlan, judge, judgeLocked } from './heal-plan.ts'
 import { Kubelets, type PodFate } from './kubelets.ts'
 import {
@@ -51,9 +51,9 @@ export async function collectGarbage(
       (isDry ? !isImportBusy(session, volume) : removeImport(session, volume)) ? INTERRUPTED : IN_PROGRESS
     items.push(await collectItem('import', volume, collect))
   }
-  const stages = staleStages(host, config.stateDir)
+  const stages = listStaleStages(host, config.stateDir)
   if (!isDry) sweepStages(session)
-  const left = new Set(isDry ? [] : staleStages(host, config.stateDir))
+  const left = new Set(isDry ? [] : listStaleStages(host, config.stateDir))
   for (const name of stages) {
     items.push({ kind: 'stage', name, ...INTERRUPTED, ...(left.has(name) && { action: 'failed' }) })
   }

@@ -10,8 +10,14 @@ import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { formatSkipped, hasRejected } from '../store/skipped-inodes.ts'
 import { changeOf, howToGive, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
-import { kindOf, kinds } from '../volume/index.ts'
-import { asksForSource, type IsSilent, isLocalSource, mayWait, silentSources } from '../volume/silence.ts'
+import { findKind, kinds } from '../volume/index.ts'
+import {
+  createSourceCheck,
+  type IsUnresponsive,
+  isLocalSource,
+  needsIsolation,
+  readsRemoteSource,
+} from '../volume/unresponsive-source.ts'
 import { forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
 import type { Finding } from './state.ts'
 
@@ -41,7 +47,7 @@ function explainUnknownHealth({ host }: Session, { request }: MountRecord): stri
 export async function judgeWithoutLock(
   session: Session,
   record: MountRecord,
-  isUnresponsive: IsSilent,
+  isUnresponsive: IsUnresponsive,
 ): Promise<HealOutcome> {
   try {
     return await judge(session, record, (judged) => repair(session, judged, isUnresponsive, true))
@@ -55,10 +61,10 @@ export async function healOne(
   session: Session,
   record: MountRecord,
   seen: HealOutcome['state'],
-  isUnresponsive: IsSilent,
+  isUnresponsive: IsUnresponsive,
 ): Promise<HealOutcome | 'gone'> {
   const { directory } = record
-  if (mayWait(session, record.request) || mayMeetLockedDirectory(session, record)) {
+  if (needsIsolation(session, record.request) || mayMeetLockedDirectory(session, record)) {
     return healIsolated(session, { record, seen, isDry: false })
   }
   try {
@@ -121,14 +127,14 @@ export function runHealTask(
   { record, seen, isDry }: HealTask,
 ): Promise<HealOutcome | 'gone'> {
   const session: Session = { ...caller, isolatesWalks: true }
-  const isUnresponsive = silentSources(session)
+  const isUnresponsive = createSourceCheck(session)
   return isDry ? judgeWithoutLock(session, record, isUnresponsive) : healOne(session, record, seen, isUnresponsive)
 }
 
 async function repair(
   session: Session,
   judged: JudgedMount,
-  isUnresponsive: IsSilent,
+  isUnresponsive: IsUnresponsive,
   isDry: boolean,
 ): Promise<HealOutcome> {
   const { record, plan } = judged
@@ -141,11 +147,11 @@ async function repair(
         return isDry ? predictForget(judged) : await forgetRecord(session, judged)
       case 'mount':
         if (await isUnresponsive(record)) return { ...UNRESPONSIVE, reason: explainUnknownHealth(session, record) }
-        if (!asksForSource(session, record.request)) {
+        if (!readsRemoteSource(session, record.request)) {
           return isDry ? await planRemount(session, judged) : await remount(session, judged, false)
         }
         // A source that is replaced on a server is found by kubelet's next call.
-        if (state === 'healthy' && kindOf(record.request.fsType)?.root === 'source') return HEALTHY
+        if (state === 'healthy' && findKind(record.request.fsType)?.root === 'source') return HEALTHY
         return (await healIsolated(session, { record, seen: state, isDry })) as HealOutcome
     }
   } catch (error) {

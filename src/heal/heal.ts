@@ -8,7 +8,7 @@ import { listMountRecords, listMounts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { unrecordedMounts } from '../store/unrecorded.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
-import { mayWait, silentSources } from '../volume/silence.ts'
+import { createSourceCheck, needsIsolation } from '../volume/unresponsive-source.ts'
 import { decideState, toFinding, toUnreadableFinding, UNRECORDED_MOUNT } from './find-state.ts'
 import { type HealOutcome, healOne, IN_PROGRESS } from './heal-record.ts'
 import { Kubelets } from './kubelets.ts'
@@ -34,7 +34,7 @@ export async function healMounts(
   kubelets = new Kubelets(),
 ): Promise<Finding[]> {
   if (!isDry) sweepStages(session)
-  const isUnresponsive = silentSources(session)
+  const isUnresponsive = createSourceCheck(session)
   const mounts = listMounts(session)
   const repairs = new Map<string, Promise<unknown>>()
   // All at once, so that a server that does not respond delays nobody else; repairs in turn, but for such sources too.
@@ -48,7 +48,7 @@ export async function healMounts(
       })
       if (isFinal || seen === 'gone') return seen
       const { request } = record
-      const isLocal = !mayWait(session, request)
+      const isLocal = !needsIsolation(session, request)
       const turn = isLocal ? '' : JSON.stringify(request.source)
       const before = repairs.get(turn) ?? Promise.resolve()
       const repaired = before.then(() => healOne(session, record, seen.state, isUnresponsive))

@@ -9,7 +9,7 @@ import { quoted } from '../refusal/refusal.ts'
 import { getSourcePath } from '../request/source.ts'
 import { findMounts, type MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { mayWait } from '../volume/silence.ts'
+import { needsIsolation } from '../volume/unresponsive-source.ts'
 
 /** A bind that kubelet made of a part of modekeep's own volume for a container's `subPath`. */
 interface OwnBind {
@@ -73,7 +73,7 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
   return binds.flatMap(({ row, pod, volume }): OwnBind[] => {
     return findVolumeMounts(pod, volume).flatMap(({ record }): OwnBind[] => {
       const isThere = record?.mounted !== undefined && record.ended === undefined && record.boot === boot
-      if (!isThere || mayWait(session, record.request)) return []
+      if (!isThere || needsIsolation(session, record.request)) return []
       const boundPath = findBoundPath(record, row, resolveLocation)
       return boundPath === undefined ? [] : [{ row, record, boundPath, doubt: findRowCover(row) }]
     })

@@ -2,8 +2,8 @@ import { isMap, isScalar, type YAMLMap } from 'yaml'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
-import { kindOf } from '../volume/index.ts'
-import { nameOf, namingOf } from '../volume/kind/options.ts'
+import { findKind } from '../volume/index.ts'
+import { findRequiredNaming, parseOptionName } from '../volume/kind/options.ts'
 import { SUPPORTED_DRIVERS, type SupportedDriver, UNSUPPORTED_DRIVERS } from './drivers.ts'
 import { TextEdits } from './edits.ts'
 import { findEntry, isMapEntry, type ManifestMap, readManifest, readObjectName, readScalar } from './manifest.ts'
@@ -211,9 +211,11 @@ function createRules(requests: readonly MountRequest[]): object[] {
     .map(([fsType, all]) => {
       const sources = all.flatMap(({ source }) => formatSource(source) ?? [])
       const options = all.flatMap(({ mountOptions }) => mountOptions)
-      const rules = kindOf(fsType)?.optionRules() ?? new Map()
-      const isNamed = options.some((option) => namingOf(rules, option) !== 'none')
-      const names = options.map((option) => (namingOf(rules, option) === 'value' ? option : nameOf(option)))
+      const rules = findKind(fsType)?.optionRules() ?? new Map()
+      const isNamed = options.some((option) => findRequiredNaming(rules, option) !== 'none')
+      const names = options.map((option) =>
+        findRequiredNaming(rules, option) === 'value' ? option : parseOptionName(option),
+      )
       return {
         sources: [...new Set(sources)].sort(),
         fsTypes: [fsType],

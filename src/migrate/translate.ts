@@ -2,8 +2,8 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../request/defaults.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { readRequest } from '../request/request.ts'
-import { kindOf, kinds } from '../volume/index.ts'
-import { nameOf, optionFaults } from '../volume/kind/options.ts'
+import { findKind, kinds } from '../volume/index.ts'
+import { findOptionFaults, parseOptionName } from '../volume/kind/options.ts'
 import { IDLE_MOUNT_OPTIONS, type SupportedDriver } from './drivers.ts'
 
 /** A volume of another driver, with its option values as text. */
@@ -75,7 +75,7 @@ export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume)
     source,
     mountOptions: kept.length > 0 ? kept.join(',') : undefined,
     ownership:
-      driver.appliesGroup && !kept.some((option) => ['gid', 'noforcegid'].includes(nameOf(option)))
+      driver.appliesGroup && !kept.some((option) => ['gid', 'noforcegid'].includes(parseOptionName(option)))
         ? 'auto'
         : undefined,
     left,
@@ -129,12 +129,12 @@ function describeRequiredOptions({ options }: SupportedDriver): string {
 
 /** Splits options into those that modekeep's kind accepts and the others. Values of credentials are not shown. */
 function sortOptions(fsType: string, options: readonly string[]) {
-  const rules = kindOf(fsType)?.optionRules()
+  const rules = findKind(fsType)?.optionRules()
   const kept: string[] = []
   const rejected: string[] = []
   const idle: string[] = []
   for (const option of options.map((text) => text.trim()).filter((text) => text !== '')) {
-    const name = nameOf(option)
+    const name = parseOptionName(option)
     if (CREDENTIALS.test(name)) {
       rejected.push(
         `has ${quoted(name)} (its value is not shown): it would be in the pod and in the mount table; it was left out: put it into a Secret of type modekeep/fs, and name that in secretRef`,
@@ -144,7 +144,7 @@ function sortOptions(fsType: string, options: readonly string[]) {
       rejected.push(
         `has ${quoted(option)}: modekeep mounts with no SELinux context; it was left out: set "capabilities": {"selinuxRelabel": true} in the configuration of the nodes`,
       )
-    } else if (rules === undefined || optionFaults(fsType, [option], rules).length > 0) {
+    } else if (rules === undefined || findOptionFaults(fsType, [option], rules).length > 0) {
       const example = rules?.get(name)?.example
       rejected.push(
         `has ${quoted(option)}: ${example === undefined ? `modekeep's ${fsType} has no such option` : `modekeep takes it as ${example}`}; it was left out: "docs/options.md" lists what there is`,

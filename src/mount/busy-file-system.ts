@@ -4,7 +4,7 @@ import { type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { kindOf } from '../volume/index.ts'
+import { findKind } from '../volume/index.ts'
 
 /** A file system that outlives the unmount of its last mount. */
 export interface BusyFileSystem {
@@ -27,7 +27,7 @@ export function findFileSystem(
   record: MountRecord | undefined,
 ): MountedFileSystem | undefined {
   if (record === undefined) return point && readFileSystem(host, point, false)
-  const kind = kindOf(record.request.fsType)
+  const kind = findKind(record.request.fsType)
   if (kind === undefined || kind.root === 'source' || record.boot !== host.bootId()) return undefined
   const { mounted } = record
   if (!kind.isDisk) return mounted && { ...mounted, devices: [] }

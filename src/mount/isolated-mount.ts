@@ -4,8 +4,8 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { doElsewhere } from '../store/elsewhere.ts'
 import type { Session } from '../store/session.ts'
-import { kindOf } from '../volume/index.ts'
-import { mayWait } from '../volume/silence.ts'
+import { findKind } from '../volume/index.ts'
+import { needsIsolation } from '../volume/unresponsive-source.ts'
 import { type MountResult, mount } from './mount.ts'
 
 /**
@@ -14,12 +14,12 @@ import { type MountResult, mount } from './mount.ts'
  * @throws {Refusal} as `mount` does; other errors of the system have lost all but their words
  */
 export function mountIsolated(session: Session, request: MountRequest): Promise<MountResult> {
-  if (!mayWait(session, request)) return mount(session, request)
+  if (!needsIsolation(session, request)) return mount(session, request)
   const what = formatSource(request.source)
   return doElsewhere(session, {
     work: 'mount',
     about: request,
-    secrets: kindOf(request.fsType)?.usesSecrets ? session.secrets : undefined,
+    secrets: findKind(request.fsType)?.usesSecrets ? session.secrets : undefined,
     givenUp: (seconds, waiting) =>
       `${what === undefined ? `the server of this ${request.fsType}` : `source ${quoted(what)}`} does not respond any more, so the call was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and kubelet's next call goes on${waiting}`,
   })

@@ -10,10 +10,10 @@ import { isVolumeBusy } from '../store/locks.ts'
 import { type Given, isOurs, mountRecords } from '../store/mount-record.ts'
 import { mountPlace, volumePlace } from '../store/places.ts'
 import { orWarn, type Session } from '../store/session.ts'
-import { detachedTree } from '../volume/detached-tree.ts'
-import { kindOf } from '../volume/index.ts'
+import { createDetachedTree } from '../volume/detached-tree.ts'
+import { findKind } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
-import { refuseSilent } from '../volume/silence.ts'
+import { assertResponsive } from '../volume/unresponsive-source.ts'
 import { type MountView, observe } from './observe.ts'
 import { permitRequest, permitSource, refuseWritable } from './permission.ts'
 import { type MountPlan, planMount } from './plan.ts'
@@ -106,20 +106,20 @@ async function mountOnce(
   mode: MountMode,
 ): Promise<MountOutcome> {
   const { host } = session
-  const kind = kindOf(requested.fsType)
+  const kind = findKind(requested.fsType)
   if (!kind) throw new Error(`no such kind: ${requested.fsType}`)
   const last = mountRecords.readUnlessDamaged(session, point.path)
   const record = last?.ended === undefined ? last : undefined
   const { request: permitted, isNew } = permitRequest(session, requested, kind, record)
   // heal has checked the source already, without the lock.
-  if (!mode.isHealing) await refuseSilent(session, permitted)
+  if (!mode.isHealing) await assertResponsive(session, permitted)
   const source = kind.openSource?.(host, permitted)
   using _ = closing(host.inodes, source?.handle)
   const isNewSource = isNew && source !== undefined
   const request = isNewSource ? permitSource(session, permitted, kind, source) : permitted
   if (isNewSource) refuseWritable(session, kind, request, source)
   const view = await observe(session, request, kind, point, source, record)
-  const plan = planMount(request, view, (fsType) => kindOf(fsType) ?? UNKNOWN_KIND, mode.isHealing)
+  const plan = planMount(request, view, (fsType) => findKind(fsType) ?? UNKNOWN_KIND, mode.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
   if (plan.decision === 'refuse') throw new Refusal(plan.reason)
   const { healthUnknownReason, walked, shownGroup } = view
@@ -141,7 +141,7 @@ async function mountOnce(
   if (held === 'busy') return { ...before, isInProgress: true }
   using _held = held
   const { runPlan } = await import('./run.ts')
-  const given = await runPlan(session, point, detachedTree(session, kind, request, source, submounts), plan.steps)
+  const given = await runPlan(session, point, createDetachedTree(session, kind, request, source, submounts), plan.steps)
   if (plan.decision === 'ready') return before
   // What an interrupted call had begun with another volume.
   const former = view.record?.volume

@@ -9,8 +9,8 @@ import { isOurs, type MountRecord } from '../store/mount-record.ts'
 import { runningPlugin, whyNotAsked } from '../store/plugin-record.ts'
 import type { Session } from '../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
-import { askServed } from '../volume/daemon.ts'
-import { type SourceView, sourceView } from '../volume/detached-tree.ts'
+import { statServed } from '../volume/daemon.ts'
+import { readSourceView, type SourceView } from '../volume/detached-tree.ts'
 import { mountsAgain, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'
 
 /** All that a plan is made from: what was observed, at one moment, under the lock. */
@@ -49,7 +49,7 @@ export async function observe(
   record: MountRecord | undefined,
 ): Promise<MountView> {
   const { host } = session
-  const { stat, healthUnknownReason } = await askServed(session, point, record)
+  const { stat, healthUnknownReason } = await statServed(session, point, record)
   if (healthUnknownReason !== undefined) session.warn(healthUnknownReason)
   // With a record: a call that crashed between removing kubelet's directory and making a file there left neither.
   if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
@@ -63,7 +63,7 @@ export async function observe(
     record,
     mountId: readMountId(host, point, seen),
     walked: record && readWalkedVolume(session, record),
-    source: kind.persistent ? sourceView(session, request, kind, source) : undefined,
+    source: kind.persistent ? readSourceView(session, request, kind, source) : undefined,
     boot,
     shownGroup: stat === undefined || stat === 'broken' ? undefined : stat.gid,
     isMappedByRuntime: mayMap(request) && isMappedByRuntime(session, kind, point.path, isMapped),

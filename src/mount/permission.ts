@@ -11,8 +11,8 @@ import { formatSource, getSourcePath, parseSource } from '../request/source.ts'
 import { listMountRecords, type MountRecord, type RuleFacts, ruleFactsOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
-import { namingOf } from '../volume/kind/options.ts'
-import { filePlaces, leadsToPlace, type ProtectedPlace, recordPlaces } from '../volume/kind/protected-places.ts'
+import { findRequiredNaming } from '../volume/kind/options.ts'
+import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
 import { findOtherPaths } from '../volume/other-paths.ts'
 
 /**
@@ -43,7 +43,7 @@ export function permitRequest(
 
 /** Asks the rules of the node for a request, by the path that it names. */
 export function judgeRequest({ config, secrets }: Session, requested: MountRequest, kind: VolumeKind): AllowVerdict {
-  const naming = (option: string) => namingOf(kind.optionRules(), option)
+  const naming = (option: string) => findRequiredNaming(kind.optionRules(), option)
   // Secrets are decoded for kinds that need them, and nowhere else.
   const secretNames = kind.secretKeys === 'by rule' ? [...(secrets?.keys() ?? [])] : []
   const walksServer = kind.isRemote === true && kind.walk === true
@@ -178,7 +178,7 @@ function refuseProtected(
   const { host, config } = session
   const shown = quoted(formatSource(source))
   const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, opened.handle, place)
-  if (leadsTo(recordPlaces(config))) {
+  if (leadsTo(listRecordPlaces(config))) {
     throw new Refusal(
       `source ${shown} leads to another path of the state directory: it holds modekeep's own records, which no pod may see; name another directory`,
     )
@@ -190,7 +190,7 @@ function refuseProtected(
     )
   }
   if (readOnly) return
-  for (const { what, file, place } of filePlaces(config)) {
+  for (const { what, file, place } of listFilePlaces(config)) {
     if (!leadsTo(place)) continue
     throw new Refusal(
       `source ${shown} holds modekeep's ${what} ${quoted(file)}, which no pod may write: set readOnly on the volume, or name another directory`,

@@ -5,7 +5,7 @@ import { type Given, type MountRecord, mountRecords } from '../store/mount-recor
 import { orWarn, type Session } from '../store/session.ts'
 import { endHanging, endReplaced, putGuard } from '../volume/daemon.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
-import { processesOf } from '../volume/kind/staged.ts'
+import { listStagedProcesses } from '../volume/kind/staged.ts'
 import { attachAt, detachAll, replaceAt, type SavedMount, saveMount, setTarget } from './attach.ts'
 import type { Step } from './plan.ts'
 
@@ -102,7 +102,7 @@ export async function runPlan(
 
   /** A program has ended by then, and what it has left behind serves. */
   function readDaemonFacts(staging: string) {
-    return { staging, processes: processesOf(host, session.config.stateDir, staging) }
+    return { staging, processes: listStagedProcesses(host, session.config.stateDir, staging) }
   }
 
   /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */

@@ -9,7 +9,7 @@ import { parseSource } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import type { PlannedSubmounts } from '../volume/detached-tree.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
-import { openLinkFree } from '../volume/kind/source-path.ts'
+import { openWithoutLinks } from '../volume/kind/source-path.ts'
 import { isInternalMount } from '../volume/submounts.ts'
 import { judgeRequest, permitSource } from './permission.ts'
 
@@ -74,7 +74,7 @@ async function assertIncludable(
     const verdict = judgeRequest(session, submountRequest, kind)
     if ('refusal' in verdict) throw refuse(verdict.refusal)
     if (await isSilentPath(session, mountPoint)) throw refuse(unanswered(quoted(mountPoint), 'mount it again'))
-    const handle = openLinkFree(session.host, mountPoint, {})
+    const handle = openWithoutLinks(session.host, mountPoint, {})
     using _ = closing(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)
     permitSource(session, submountRequest, kind, { handle, stat, path: mountPoint })

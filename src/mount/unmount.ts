@@ -13,7 +13,7 @@ import { mountPlace } from '../store/places.ts'
 import { isUnreadable } from '../store/record.ts'
 import { rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
-import { endDaemon, endStopped, hangingDaemon } from '../volume/daemon.ts'
+import { endDaemon, endStopped, findHangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { detachAll, setTarget } from './attach.ts'
 import {
@@ -149,7 +149,7 @@ async function detach(
   fileSystem: MountedFileSystem | undefined,
 ): Promise<boolean> {
   const { host } = session
-  const hanging = await hangingDaemon(session, point, record)
+  const hanging = await findHangingDaemon(session, point, record)
   if (record && hanging !== undefined) {
     host.mounts.detach(point.parent, point.name, true)
     endDaemon(session, record, hanging)

@@ -3,8 +3,8 @@ import { readSubmounts } from '../mount-table/submounts.ts'
 import { openInside } from '../path/inside.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { VolumeKind } from './kind/kind.ts'
-import { type OptionRules, optionFaults } from './kind/options.ts'
-import { openNode, pathOf, sourceFaults } from './kind/source-path.ts'
+import { findOptionFaults, type OptionRules } from './kind/options.ts'
+import { findSourceFaults, getNodePath, openNode } from './kind/source-path.ts'
 
 const NONE: OptionRules = new Map()
 
@@ -19,16 +19,19 @@ export const bind: VolumeKind = {
   root: 'source',
   optionRules: () => NONE,
 
-  faults: (request, config) => [...sourceFaults(request, config), ...optionFaults('bind', request.mountOptions, NONE)],
+  faults: (request, config) => [
+    ...findSourceFaults(request, config),
+    ...findOptionFaults('bind', request.mountOptions, NONE),
+  ],
 
   openSource(host, { source, subPath }) {
-    const opened = openNode(host, pathOf(source))
+    const opened = openNode(host, getNodePath(source))
     if (subPath === undefined) return opened
     const { inodes } = host
     using _ = closing(inodes, opened.handle)
     // What was resolved is what is mounted: it is held, and no name is looked up again.
     return orClosed(inodes, openInside(inodes, opened.handle, subPath), (handle) => {
-      return { handle, stat: inodes.stat(handle), path: textOf(inodes.pathOf(handle), subPath) }
+      return { handle, stat: inodes.stat(handle), path: assertUtf8Path(inodes.pathOf(handle), subPath) }
     })
   },
 
@@ -46,7 +49,7 @@ export const bind: VolumeKind = {
 }
 
 /** Records name it, and a restore finds it by that. */
-function textOf(path: string, subPath: string): string {
+function assertUtf8Path(path: string, subPath: string): string {
   if (!path.includes('\ufffd')) return path
   throw new Refusal(
     `option "subPath" is ${quoted(subPath)}: it leads to ${quoted(path)}, whose name is not valid UTF-8: rename it`,

@@ -5,19 +5,19 @@ import { askPoint, isMounted, type MountPoint, statPoint } from '../mount-table/
 import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
 import { type MountRecord, mountRecords, processesKnown, stagingOf } from '../store/mount-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
-import { kindOf } from './index.ts'
-import { killStaged, stagedMount } from './kind/staged.ts'
+import { findKind } from './index.ts'
+import { formatStagedMount, killStaged } from './kind/staged.ts'
 
 /** What a record says of daemons. */
-type Recorded = Pick<MountRecord, 'daemons'>
+type RecordedDaemons = Pick<MountRecord, 'daemons'>
 
 /** The process that was started with a staging directory; undefined where it has ended. */
-export function findDaemon({ host, config }: Session, record: Recorded, staging: string): Daemon | undefined {
-  return host.daemons.find(stagedMount(config.stateDir, staging), processesKnown(record, staging))
+export function findDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): Daemon | undefined {
+  return host.daemons.find(formatStagedMount(config.stateDir, staging), processesKnown(record, staging))
 }
 
 /** With all that was started for it. */
-export function endDaemon({ host, config }: Session, record: Recorded, staging: string): void {
+export function endDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): void {
   killStaged(host, config.stateDir, staging, processesKnown(record, staging))
 }
 
@@ -31,7 +31,7 @@ export function isStopped(daemon: Daemon | undefined): boolean {
  * nothing, as it may hang; a server that does not respond may come back.
  * @returns with `healthUnknownReason`, why its health is unknown
  */
-export async function askServed(
+export async function statServed(
   session: Session,
   point: MountPoint,
   record: MountRecord | undefined,
@@ -41,7 +41,7 @@ export async function askServed(
   if (there === undefined || there === 'broken') return { stat: there }
   const staging = record && there.mountRoot ? stagingOf(record, there.mountId) : undefined
   if (record && staging !== undefined && findDaemon(session, record, staging)) return { stat: there }
-  if (there.mountRoot && (await isSilent(session, point, record))) {
+  if (there.mountRoot && (await isUnresponsive(session, point, record))) {
     // What modekeep does not know it can replace all the same.
     const isRecorded = record !== undefined && String(there.mountId) === record.mounted?.mountId
     return isRecorded
@@ -53,10 +53,10 @@ export async function askServed(
 }
 
 /** Whether what only a server or a daemon can tell of is asked for in vain. */
-async function isSilent({ host }: Session, point: MountPoint, record: MountRecord | undefined): Promise<boolean> {
+async function isUnresponsive({ host }: Session, point: MountPoint, record: MountRecord | undefined): Promise<boolean> {
   const { parent, name, path } = point
   const { mountId, device } = host.inodes.statMountPoint(parent, name)
-  const isText = record !== undefined && kindOf(record.request.fsType)?.root === 'text'
+  const isText = record !== undefined && findKind(record.request.fsType)?.root === 'text'
   if (!isText && (hasDisk(device) || isLocalMount(host, mountId, path))) return false
   return !(await host.daemons.answers(parent, name, PATIENCE, `mount ${mountId}`))
 }
@@ -66,7 +66,7 @@ async function isSilent({ host }: Session, point: MountPoint, record: MountRecor
  * one that hangs. One that is at work is waited for.
  * @returns the staging directory of the daemon that serves the mount, where it does not respond
  */
-export async function hangingDaemon(
+export async function findHangingDaemon(
   session: Session,
   point: MountPoint,
   record: MountRecord | undefined,
@@ -76,7 +76,7 @@ export async function hangingDaemon(
   if (!record || there === undefined || there === 'broken' || !there.mountRoot) return undefined
   const staging = stagingOf(record, there.mountId)
   if (staging === undefined) {
-    if (await isSilent(session, point, record)) {
+    if (await isUnresponsive(session, point, record)) {
       session.warn('its server does not respond: the kernel may wait for it, with what it has not written yet')
     }
     return undefined
@@ -94,7 +94,7 @@ export async function hangingDaemon(
 
 /** Ends a daemon that hangs, before another mount takes its mount's place. */
 export async function endHanging(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
-  const staging = await hangingDaemon(session, point, record)
+  const staging = await findHangingDaemon(session, point, record)
   if (record && staging !== undefined) endDaemon(session, record, staging)
 }
 

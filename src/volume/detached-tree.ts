@@ -8,7 +8,7 @@ import type { Session } from '../store/session.ts'
 import { volumeIdentity } from '../store/volume-identity.ts'
 import { textIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
-import { newStagingName } from './kind/staged.ts'
+import { createStagingName } from './kind/staged.ts'
 
 /** What the request's source, or its subPath in it, is now: its volume is undefined where only the mount knows. */
 export interface SourceView extends SourceFacts {
@@ -18,7 +18,7 @@ export interface SourceView extends SourceFacts {
 }
 
 /** What is known of a source before its mount is made. */
-export function sourceView(
+export function readSourceView(
   session: Session,
   request: MountRequest,
   { root }: VolumeKind,
@@ -46,16 +46,16 @@ export interface PlannedSubmounts {
 }
 
 /** A request with the real path of what it names, as text; undefined: it names nothing. */
-export interface Where extends Omit<MountRequest, 'source'> {
+export interface ResolvedRequest extends Omit<MountRequest, 'source'> {
   source: string | undefined
   /** The path that the pod named, where that is a part of a source. */
   asked: string | undefined
 }
 
-export type DetachedTree = ReturnType<typeof detachedTree>
+export type DetachedTree = ReturnType<typeof createDetachedTree>
 
 /** The mount that a call is making: no path leads to it until it is attached. */
-export function detachedTree(
+export function createDetachedTree(
   session: Session,
   kind: VolumeKind,
   request: MountRequest,
@@ -77,7 +77,7 @@ export function detachedTree(
     /** @param group given by the kind's own mount options */
     async make(group: number | undefined): Promise<void> {
       byOption = group
-      const staging = newStagingName()
+      const staging = createStagingName()
       if (kind.hasDaemon) this.staging = staging
       tree = await kind.openTree({
         host,
@@ -145,7 +145,7 @@ export function detachedTree(
     },
 
     /** The request with the real path of what its subPath names: what others compare theirs with. */
-    get where(): Where {
+    get where(): ResolvedRequest {
       const { subPath } = request
       const text = formatSource(request.source)
       return {

@@ -1,6 +1,6 @@
 import { bind } from './bind.ts'
 import { disks } from './disk/disk.ts'
-import { fuse } from './fuse/fuse.ts'
+import { findFuseKind } from './fuse/fuse.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import { cifs } from './remote/cifs.ts'
 import { nfs, nfs4 } from './remote/nfs.ts'
@@ -12,9 +12,9 @@ const KINDS: ReadonlyMap<string, VolumeKind> = new Map(
 )
 
 /** The kind that mounts a fsType, if there is one. */
-export function kindOf(fsType: string): VolumeKind | undefined {
-  return KINDS.get(fsType) ?? fuse(fsType)
+export function findKind(fsType: string): VolumeKind | undefined {
+  return KINDS.get(fsType) ?? findFuseKind(fsType)
 }
 
 /** With what there is to choose from, for messages. */
-export const kinds = { find: kindOf, names: [...KINDS.keys(), 'fuse.<program>'] }
+export const kinds = { find: findKind, names: [...KINDS.keys(), 'fuse.<program>'] }

@@ -60,11 +60,11 @@ export function findOtherPaths(
   const found = findShownPaths(table.text(), shown, isOther)
   if (found.length === 0) return []
   const whole = locationsFrom(parseMountinfo(table.text()).map(withRealRoot))(requested)
-  return found.map(({ path, row }) => ({ path, source: sourceFor({ path, row }, whole, shown) }))
+  return found.map(({ path, row }) => ({ path, source: resolvePodSource({ path, row }, whole, shown) }))
 }
 
 /** With a subPath a pod requests the source that holds the part. */
-function sourceFor(
+function resolvePodSource(
   { path, row }: Pick<ShownPath, 'path' | 'row'>,
   whole: TreeLocation | undefined,
   shown: TreeLocation,

@@ -5,8 +5,8 @@ import type { Session } from '../store/session.ts'
 import { holdsOwnRecords } from './kind/source-path.ts'
 
 /** Directories of kubelet in which it mounts, and CSI drivers do (kubernetes pkg/kubelet/config/defaults.go). */
-const MOUNTED_IN = ['pods', 'plugins']
-const KUBELETS =
+const KUBELET_MOUNT_DIRECTORIES = ['pods', 'plugins']
+const KUBELET_MOUNT =
   /\/pods\/[^/]+\/(volumes|volume-subpaths|volumeDevices|plugins)\/|\/plugins\/kubernetes\.io\/|\/kubelet\/(pods|plugins)\//
 
 /**
@@ -19,11 +19,11 @@ export function isInternalMount(
   { mountPoint }: Pick<MountRow, 'mountPoint'>,
   kubeletDirectory?: string,
 ): boolean {
-  if (KUBELETS.test(mountPoint) || isBelowKubelet(mountPoint, kubeletDirectory)) return true
+  if (KUBELET_MOUNT.test(mountPoint) || isBelowKubelet(mountPoint, kubeletDirectory)) return true
   return holdsOwnRecords(mountPoint, session.config) || hasMountRecord(session, mountPoint)
 }
 
 function isBelowKubelet(mountPoint: string, directory: string | undefined): boolean {
   if (directory === undefined) return false
-  return MOUNTED_IN.some((name) => mountPoint.startsWith(`${asPrefix(directory)}/${name}/`))
+  return KUBELET_MOUNT_DIRECTORIES.some((name) => mountPoint.startsWith(`${asPrefix(directory)}/${name}/`))
 }

@@ -3,10 +3,18 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { parseSize } from '../request/size.ts'
 import type { VolumeKind } from './kind/kind.ts'
-import { freshFaults, NUMBER, nameOf, optionFaults, ownOptions, rule, rulesOf } from './kind/options.ts'
+import {
+  createRules,
+  filterOwnOptions,
+  findFreshFaults,
+  findOptionFaults,
+  NUMBER,
+  parseOptionName,
+  rule,
+} from './kind/options.ts'
 
 /** tmpfs(5) */
-const OPTIONS = rulesOf(() => [
+const OPTIONS = createRules(() => [
   rule('size=64m', /[1-9][0-9]{0,14}[kmg]?/i),
   rule('nr_inodes=10k', /[1-9][0-9]{0,11}[kmg]?/i),
   rule('mode=0770', /[0-7]{3,4}/),
@@ -18,30 +26,30 @@ const OPTIONS = rulesOf(() => [
 const BYTES_PER_INODE = 1024
 
 /** What a tmpfs may have of each, as its options name them. */
-function limitsOf(tmpfsMaxSize: string): { size: number; nr_inodes: number } {
+function computeLimits(tmpfsMaxSize: string): { size: number; nr_inodes: number } {
   const size = parseSize(tmpfsMaxSize) ?? 0
   return { size, nr_inodes: Math.floor(size / BYTES_PER_INODE) }
 }
 
-function sizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig): string[] {
-  const limits = limitsOf(tmpfsMaxSize)
-  const wayOut = `have tmpfsMaxSize ("${tmpfsMaxSize}") raised in the node's modekeep configuration`
+function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig): string[] {
+  const limits = computeLimits(tmpfsMaxSize)
+  const remedy = `have tmpfsMaxSize ("${tmpfsMaxSize}") raised in the node's modekeep configuration`
   return options.flatMap((option) => {
-    const name = nameOf(option)
+    const name = parseOptionName(option)
     if (name !== 'size' && name !== 'nr_inodes') return []
-    const asked = parseSize(option.slice(name.length + 1)) ?? 0
-    if (asked <= limits[name]) return []
+    const requestedValue = parseSize(option.slice(name.length + 1)) ?? 0
+    if (requestedValue <= limits[name]) return []
     const most = name === 'size' ? tmpfsMaxSize : `${limits.nr_inodes}, one for each KiB of tmpfsMaxSize,`
     return [
-      `option "mountOptions" has ${quoted(option)}, but a tmpfs may have ${most} on this node: use less, or ${wayOut}`,
+      `option "mountOptions" has ${quoted(option)}, but a tmpfs may have ${most} on this node: use less, or ${remedy}`,
     ]
   })
 }
 
 /** With the limits of the node where the pod has named none: the kernel's own are half of the node's memory, for each. */
-function limited(options: readonly string[], tmpfsMaxSize: string): string[] {
-  const limits = Object.entries(limitsOf(tmpfsMaxSize))
-  const missing = limits.filter(([name]) => !options.some((option) => nameOf(option) === name))
+function addLimits(options: readonly string[], tmpfsMaxSize: string): string[] {
+  const limits = Object.entries(computeLimits(tmpfsMaxSize))
+  const missing = limits.filter(([name]) => !options.some((option) => parseOptionName(option) === name))
   return [...options, ...missing.map(([name, most]) => `${name}=${most}`)]
 }
 
@@ -54,14 +62,14 @@ export const tmpfs: VolumeKind = {
   optionRules: OPTIONS,
 
   faults: (request, config) => [
-    ...optionFaults('tmpfs', request.mountOptions, OPTIONS()),
-    ...sizeFaults(request.mountOptions, config),
-    ...freshFaults('tmpfs', request),
+    ...findOptionFaults('tmpfs', request.mountOptions, OPTIONS()),
+    ...findSizeFaults(request.mountOptions, config),
+    ...findFreshFaults('tmpfs', request),
   ],
 
   openTree({ host, request: { mountOptions }, tmpfsMaxSize }) {
     try {
-      return host.mounts.createTree('tmpfs', limited(ownOptions(mountOptions), tmpfsMaxSize))
+      return host.mounts.createTree('tmpfs', addLimits(filterOwnOptions(mountOptions), tmpfsMaxSize))
     } catch (error) {
       // A context that refused once answers EBUSY from then on: the kernel's own words say what it was.
       const refused =

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { healSubPaths, type SubPathFinding, listSubPathDirectories } from '../../src/heal/sub-paths.ts'
+import { healSubPaths, listSubPathDirectories, type SubPathFinding } from '../../src/heal/sub-paths.ts'
 import type { Handle, Host, Mounts } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { layersAtPath } from '../../src/mount-table/layers.ts'

@@ -6,8 +6,8 @@ import { decideRequest } from '../../src/request/allow.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
-import { kindOf, kinds } from '../../src/volume/index.ts'
-import { namingOf } from '../../src/volume/kind/options.ts'
+import { findKind, kinds } from '../../src/volume/index.ts'
+import { findRequiredNaming } from '../../src/volume/kind/options.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
 
 const pv = (driver: string, options: string, more = '') => `apiVersion: v1
@@ -222,10 +222,10 @@ describe('rewritten manifests', () => {
     const volume: Volume = { name: 'data', ...parseAllDocuments(done.text)[0]?.toJS().spec }
     const pod = { metadata: { name: 'pod' }, spec: { securityContext: { fsGroup: 2000 }, volumes: [volume] } }
     const request = readRequest('/pod', JSON.stringify(kubeletOptions(pod, volume, {})), DEFAULT_CONFIG, kinds)
-    const kind = kindOf(request.fsType)
+    const kind = findKind(request.fsType)
     const verdict = decideRequest(config.allow, request, {
       walksServer: kind?.isRemote === true && kind.walk === true,
-      naming: (option) => namingOf(kind?.optionRules() ?? new Map(), option),
+      naming: (option) => findRequiredNaming(kind?.optionRules() ?? new Map(), option),
     })
     expect(verdict).toHaveProperty('rule')
   })

@@ -7,7 +7,7 @@ import { layersAtPath } from '../../src/mount-table/layers.ts'
 import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
-import { detachedTree } from '../../src/volume/detached-tree.ts'
+import { createDetachedTree } from '../../src/volume/detached-tree.ts'
 import { tmpfs } from '../../src/volume/tmpfs.ts'
 import { BIND_REQUEST, READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -42,7 +42,7 @@ beforeEach(() => {
 
 const run = (steps: readonly Step[]) => {
   const session = stage.session()
-  return runPlan(session, point, detachedTree(session, tmpfs, request, undefined), steps)
+  return runPlan(session, point, createDetachedTree(session, tmpfs, request, undefined), steps)
 }
 const record = () => mountRecords.read(stage, PLACE)
 const shown = () => layersAtPath(stage.host, PLACE).map(({ id }) => id)

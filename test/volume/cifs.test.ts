@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cifs, credentialsOf } from '../../src/volume/remote/cifs.ts'
+import { cifs, formatCredentials } from '../../src/volume/remote/cifs.ts'
 import { messageOf } from '../helper/stand-in.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -9,7 +9,7 @@ const SOURCE = '//server/share/a b'
 const USER = { username: 'bob', password: 'x' }
 
 function credentials(values: Record<string, string | Buffer>): string | undefined {
-  const bytes = credentialsOf(secretsOf(values))
+  const bytes = formatCredentials(secretsOf(values))
   return bytes && Buffer.from(bytes).toString('latin1')
 }
 

@@ -5,15 +5,15 @@ import { type MountPoint, openMountPoint, statPoint } from '../../src/mount-tabl
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import type { Session } from '../../src/store/session.ts'
 import {
-  askServed,
   endHanging,
   endReplaced,
   endStopped,
-  hangingDaemon,
+  findHangingDaemon,
   isStopped,
   putGuard,
+  statServed,
 } from '../../src/volume/daemon.ts'
-import { silentSources } from '../../src/volume/silence.ts'
+import { createSourceCheck } from '../../src/volume/unresponsive-source.ts'
 import { READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -149,7 +149,7 @@ describe('a mount that a daemon or a server serves', () => {
       [STOPPED, 5000],
     ] as const) {
       const { session, asked } = served({ daemon })
-      expect(await hangingDaemon(session, point, there)).toBeUndefined()
+      expect(await findHangingDaemon(session, point, there)).toBeUndefined()
       expect(asked).toEqual([patience])
     }
     expect(stage.warnings).toEqual([])
@@ -163,7 +163,7 @@ describe('a mount that a daemon or a server serves', () => {
     async (_what, daemon, warning) => {
       const there = record(mountTree())
       const { session, killed } = served({ daemon, answers: false })
-      expect(await hangingDaemon(session, point, there)).toBe('own')
+      expect(await findHangingDaemon(session, point, there)).toBe('own')
       expect(killed).toEqual([])
       await endHanging(session, point, there)
       expect(killed).toEqual([`${stage.config.stateDir}/staging/own`])
@@ -174,16 +174,16 @@ describe('a mount that a daemon or a server serves', () => {
   it('has the daemon of the mount that is there asked, while its replacement is on record', async () => {
     const replaces = { mountId: mountTree(), staging: 'before' }
     const { session } = served({ answers: false })
-    expect(await hangingDaemon(session, point, record('999', { replaces }))).toBe('before')
+    expect(await findHangingDaemon(session, point, record('999', { replaces }))).toBe('before')
   })
 
   it('waits for nobody where no daemon serves what is there, and no process is ended for it', async () => {
     const { session, asked, killed } = served({ answers: false, daemon: RUNS })
-    expect(await hangingDaemon(session, point, record('1'))).toBeUndefined()
+    expect(await findHangingDaemon(session, point, record('1'))).toBeUndefined()
     const mountId = mountTree()
-    expect(await hangingDaemon(session, point, undefined)).toBeUndefined()
+    expect(await findHangingDaemon(session, point, undefined)).toBeUndefined()
     const bind = { ...READY, directory: PLACE, mounted: { ...READY.mounted, mountId } } as MountRecord
-    expect(await hangingDaemon(session, point, bind)).toBeUndefined()
+    expect(await findHangingDaemon(session, point, bind)).toBeUndefined()
     await endHanging(session, point, bind)
     expect([asked, killed, stage.warnings]).toEqual([[], [], []])
   })
@@ -191,7 +191,7 @@ describe('a mount that a daemon or a server serves', () => {
   it('whose server does not respond goes all the same, with a warning', async () => {
     const there = nfs(mountTree())
     const { session, asked } = served({ answers: false })
-    expect(await hangingDaemon(session, point, there)).toBeUndefined()
+    expect(await findHangingDaemon(session, point, there)).toBeUndefined()
     expect(asked).toEqual([5000])
     expect(stage.warnings).toEqual([expect.stringMatching(/^its server does not respond: the kernel may wait/)])
   })
@@ -199,10 +199,10 @@ describe('a mount that a daemon or a server serves', () => {
   it('is asked nothing while its daemon lives, and everything once it has ended', async () => {
     const there = record(mountTree())
     const living = served({ daemon: STOPPED })
-    expect(await askServed(living.session, point, there)).toEqual({ stat: statPoint(stage.host, point) })
+    expect(await statServed(living.session, point, there)).toEqual({ stat: statPoint(stage.host, point) })
     expect([living.looked, living.asked]).toEqual([[], []])
     const ended = served()
-    await askServed(ended.session, point, there)
+    await statServed(ended.session, point, there)
     expect(ended.looked).toEqual([`${PLACE}, whatever is cached`])
   })
 
@@ -210,10 +210,10 @@ describe('a mount that a daemon or a server serves', () => {
     const there = nfs(mountTree())
     const { session, looked } = served({ answers: false })
     const healthUnknownReason = 'health unknown: the server does not respond'
-    expect(await askServed(session, point, there)).toEqual({ stat: statPoint(stage.host, point), healthUnknownReason })
+    expect(await statServed(session, point, there)).toEqual({ stat: statPoint(stage.host, point), healthUnknownReason })
     expect(looked).toEqual([])
     const { session: well, looked: asked } = served()
-    expect(await askServed(well, point, there)).not.toHaveProperty('healthUnknownReason')
+    expect(await statServed(well, point, there)).not.toHaveProperty('healthUnknownReason')
     expect(asked).toEqual([PLACE])
   })
 
@@ -230,7 +230,7 @@ describe('a mount that a daemon or a server serves', () => {
       attachAt(stage.host, share, stage.host.mounts.createTree('nfs', []))
       const { mounts } = stage.host
       const table = () => mounts.table().replaceAll(/( \/srv\/share .*) - memory /g, `$1 - ${fsType} `)
-      const isSilent = silentSources({ ...session, host: { ...session.host, mounts: { ...mounts, table } } })
+      const isSilent = createSourceCheck({ ...session, host: { ...session.host, mounts: { ...mounts, table } } })
       for (const part of ['a', 'b']) {
         const request = { ...READY.request, source: { type: 'local', path: `/srv/share/${part}` } } as const
         expect(await isSilent({ ...READY, request })).toBe(silent)

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { OptionNaming } from '../../src/request/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
-import { kindOf } from '../../src/volume/index.ts'
-import { namingOf } from '../../src/volume/kind/options.ts'
+import { findKind } from '../../src/volume/index.ts'
+import { findRequiredNaming } from '../../src/volume/kind/options.ts'
 
 const SOURCES: Record<string, string> = {
   sshfs: 'me@host:/a',
@@ -20,13 +20,13 @@ function faults(program: string, options: string): string[] {
     readOnly: false,
     ownership: 'none' as const,
   }
-  const kind = kindOf(request.fsType)
+  const kind = findKind(request.fsType)
   if (!kind) throw new Error('no kind')
   return kind.faults(request, DEFAULT_CONFIG)
 }
 
 function naming(program: string, option: string): OptionNaming {
-  return namingOf(kindOf(`fuse.${program}`)?.optionRules() ?? new Map(), option)
+  return findRequiredNaming(findKind(`fuse.${program}`)?.optionRules() ?? new Map(), option)
 }
 
 describe('the options of FUSE programs', () => {
@@ -76,14 +76,14 @@ describe('the options of FUSE programs', () => {
 
 describe('a FUSE fsType', () => {
   it.each(['fuse.', 'fuse', 'fuse3.sshfs', 'fuse.../x', 'fuse.a/b', 'fuse.-o', 'fuse.A'])('is not %s', (fsType) => {
-    expect(kindOf(fsType)).toBeUndefined()
+    expect(findKind(fsType)).toBeUndefined()
   })
 })
 
 describe('a source that only its program understands', () => {
   function faultsOf(source: string): string[] {
     const request = { source: parseSource(source), fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
-    return kindOf('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, DEFAULT_CONFIG) ?? ['no kind']
+    return findKind('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, DEFAULT_CONFIG) ?? ['no kind']
   }
 
   it.each(['bucket/../other', 'bucket/..', 'remote:..', 'remote:../x', 'a/./b', '-o', 'a\nb'])(

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { namingOf, type OptionRule, optionFaults, ownOptions } from '../../src/volume/kind/options.ts'
+import {
+  filterOwnOptions,
+  findOptionFaults,
+  findRequiredNaming,
+  type OptionRule,
+} from '../../src/volume/kind/options.ts'
 
 const OWN: ReadonlyMap<string, OptionRule> = new Map([
   ['size', { matches: (option) => /^size=\d+$/.test(option), example: 'size=64' }],
@@ -8,7 +13,7 @@ const EVERY =
   'ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size'
 
 function faults(options: string[], takesAny = false) {
-  return optionFaults('disk', options, OWN, takesAny)
+  return findOptionFaults('disk', options, OWN, takesAny)
 }
 
 function unknown(...options: string[]): string {
@@ -36,7 +41,7 @@ describe('mount options', () => {
       ['risky', { ...plain, isRisky: true }],
       ['sec', { ...plain, onlyNamed: ['krb5'] }],
     ])
-    expect(namingOf(own, option)).toBe(naming)
+    expect(findRequiredNaming(own, option)).toBe(naming)
   })
 
   it('that are unknown are passed on to a program that may know them, control characters aside', () => {
@@ -101,6 +106,6 @@ describe('mount options', () => {
   })
 
   it("that are flags are not the file system's own", () => {
-    expect(ownOptions(['ro', 'size=5', 'noatime', 'mode=0770'])).toEqual(['size=5', 'mode=0770'])
+    expect(filterOwnOptions(['ro', 'size=5', 'noatime', 'mode=0770'])).toEqual(['size=5', 'mode=0770'])
   })
 })

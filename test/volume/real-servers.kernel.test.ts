@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { SECRET_FILE } from '../../src/host/helpers.ts'
-import { cifs, credentialsOf } from '../../src/volume/remote/cifs.ts'
+import { cifs, formatCredentials } from '../../src/volume/remote/cifs.ts'
 import { nfs4 } from '../../src/volume/remote/nfs.ts'
 import { messageOf, Programs } from '../helper/stand-in.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
@@ -30,7 +30,7 @@ const noGanesha = cannotMountWith('ganesha.nfsd', 'mount.nfs4').replace(/install
 describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba), () => {
   it('accepts the credentials as modekeep writes them, through the descriptor it hands on', async () => {
     const { port, top } = await startSamba(PASSWORD)
-    const secretFile = credentialsOf(SECRETS)
+    const secretFile = formatCredentials(SECRETS)
     if (!secretFile) throw new Error('there are no credentials')
     const args = [
       '-s',

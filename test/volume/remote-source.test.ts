@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { quoted } from '../../src/refusal/refusal.ts'
-import { remoteFaults } from '../../src/volume/remote/remote.ts'
+import { findRemoteFaults } from '../../src/volume/remote/remote.ts'
 import { requestFor } from './remote.ts'
 
 function faults(source: string, subPath?: string): string[] {
   const form = source.startsWith('/') ? 'share' : 'export'
   const fsType = form === 'share' ? 'cifs' : 'nfs'
-  return remoteFaults(requestFor({ source, fsType, subPath }), form)
+  return findRemoteFaults(requestFor({ source, fsType, subPath }), form)
 }
 
 describe('a source on a server', () => {

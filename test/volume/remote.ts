@@ -8,8 +8,8 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { parseSource } from '../../src/request/source.ts'
 import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
-import { namingOf } from '../../src/volume/kind/options.ts'
-import { newStagingName } from '../../src/volume/kind/staged.ts'
+import { findRequiredNaming } from '../../src/volume/kind/options.ts'
+import { createStagingName } from '../../src/volume/kind/staged.ts'
 import { Programs, RECORDING } from '../helper/stand-in.ts'
 
 /** A stand-in for mount.nfs or mount.cifs: it writes down what it was given, and mounts a tmpfs. */
@@ -72,7 +72,7 @@ export class RemoteStage {
       group: undefined,
       secrets: new Map(),
       stateDir: this.stateDir,
-      staging: newStagingName(),
+      staging: createStagingName(),
       timeoutSeconds: 30,
       tmpfsMaxSize: '64m',
       isVolume: () => false,
@@ -106,6 +106,6 @@ export class RemoteStage {
 
   /** How far a rule has to name an option. */
   naming(option: string): OptionNaming {
-    return namingOf(this.#kind.optionRules(), option)
+    return findRequiredNaming(this.#kind.optionRules(), option)
   }
 }

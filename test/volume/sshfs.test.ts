@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/refusal/refusal.ts'
-import { sshLogin } from '../../src/volume/fuse/sshfs.ts'
+import { createSshLogin } from '../../src/volume/fuse/sshfs.ts'
 
 /** What is put beside the mount, by name. */
 function loginWith(secrets: Record<string, string>, mountOptions: string[] = []) {
@@ -10,7 +10,7 @@ function loginWith(secrets: Record<string, string>, mountOptions: string[] = [])
     kept[name] = Buffer.from(bytes).toString()
     return `/stage/${name}`
   }
-  const { input, ...login } = sshLogin(given, mountOptions, { put })
+  const { input, ...login } = createSshLogin(given, mountOptions, { put })
   return { ...login, input: input && Buffer.from(input).toString(), kept }
 }
 

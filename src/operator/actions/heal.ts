@@ -14,7 +14,7 @@ import { localPaths } from '../../mount-table/silence.ts'
 import { messageOf, quoted, Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
-import { stagedProcesses } from '../../volume/kind/staged.ts'
+import { listAllStagedProcesses } from '../../volume/kind/staged.ts'
 import { type ContainerFinding, findContainerProblems } from './containers.ts'
 import type { HealthEndpoint, ServeHealth } from './health.ts'
 
@@ -111,7 +111,7 @@ export async function keepHealing(
     const log = newLog()
     const current = { ...session, config, note: log.note, warn: log.warn }
     // A daemon that ends during the heal is included, so its mount is checked again.
-    const daemons = () => stagedProcesses(session.host, config.stateDir).map(({ pid }) => pid)
+    const daemons = () => listAllStagedProcesses(session.host, config.stateDir).map(({ pid }) => pid)
     const before = daemons()
     const document = await healOnce(current, command, kubelets)
     const { mounts, subPaths, containers } = document

@@ -9,7 +9,7 @@ import { readWhileIdle } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
 import { hasJournal, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
-import { A_DIRECTORY, openNodeBy } from '../../volume/kind/source-path.ts'
+import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
 import type { Caller } from './caller.ts'
 import { createPacer, extractRecordedWalk, type JournalDocument } from './journal-document.ts'
 import { resolveTarget, type TargetOperand } from './target.ts'
@@ -83,7 +83,7 @@ function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTe
 
 /** Returns the volume name that has a record, among the names that a directory may have as a volume. */
 async function findRecordedVolume(session: Session, directory: string): Promise<string> {
-  const wanted = { ...A_DIRECTORY, what: 'directory' }
+  const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle } = await openNodeBy(pathLookups(session), session.host, directory, wanted)
   using _ = closing(session.host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)

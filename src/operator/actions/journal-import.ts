@@ -11,7 +11,7 @@ import type { Session } from '../../store/session.ts'
 import { difference, diskOf, diskUnder, textOfDisk, toRecordedDisk } from '../../store/volume-disk.ts'
 import { openJournalForReading, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
-import { A_DIRECTORY, openNodeBy } from '../../volume/kind/source-path.ts'
+import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
 import { createPacer, extractRecordedWalk, type JournalDocument } from './journal-document.ts'
 
 /** @property file an absolute path @property at the volume's directory, absolute, if it is not the recorded one */
@@ -104,7 +104,7 @@ async function identifyDiskAt(
   directory: string,
 ): Promise<ReturnType<typeof diskUnder>> {
   const { host } = session
-  const wanted = { ...A_DIRECTORY, what: 'directory' }
+  const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle } = await openNodeBy(pathLookups(session), host, directory, wanted)
   using _ = closing(host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)

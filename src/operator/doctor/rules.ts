@@ -4,7 +4,7 @@ import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../reque
 import { hasOverlap, isSourceWithin } from '../../request/rule-source.ts'
 import type { SystemGroupRule } from '../../request/system-group-rule.ts'
 import { kinds } from '../../volume/index.ts'
-import { isTaken, nameOf } from '../../volume/kind/options.ts'
+import { isTaken, parseOptionName } from '../../volume/kind/options.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 
 /** Describes each rule in a sentence, and warns of probably unintended effects. */
@@ -99,7 +99,7 @@ function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Ru
     yield fault(
       `rule ${at + 1} has mountOptions ${quoted(option)}, which ${not}`,
       forms.length > 0
-        ? `write it like ${[...new Set([nameOf(option), ...forms])].join(' or ')} in "allow" of ${file}`
+        ? `write it like ${[...new Set([parseOptionName(option), ...forms])].join(' or ')} in "allow" of ${file}`
         : `write one of ${all.join(', ')} in "allow" of ${file}, or leave it out`,
     )
   }

@@ -4,14 +4,22 @@ import { openInside } from '../../path/inside.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
 import type { VolumeKind } from '../kind/kind.ts'
-import { nameOf, type OptionRules, optionFaults, ownOptions, rule, rulesOf, words } from '../kind/options.ts'
-import { pathOf, sourceFaults } from '../kind/source-path.ts'
 import {
-  type Disk,
-  explainedMount,
+  createRules,
+  filterOwnOptions,
+  findOptionFaults,
+  type OptionRules,
+  parseOptionName,
+  rule,
+  words,
+} from '../kind/options.ts'
+import { findSourceFaults, getNodePath } from '../kind/source-path.ts'
+import {
+  explainMount,
   isMountedReadOnly,
   isShown,
-  refuseNodesOwn,
+  type MountableDisk,
+  refuseMountedByNode,
   refuseOtherContent,
   refuseTwin,
 } from './refusals.ts'
@@ -32,7 +40,7 @@ interface DiskRules {
 const DISKS: readonly DiskRules[] = [
   {
     name: 'ext4',
-    options: rulesOf(() => [
+    options: createRules(() => [
       rule('data=journal', /ordered|journal/),
       rule('errors=remount-ro', /remount-ro|continue/),
       ...words('discard', 'noload'),
@@ -43,12 +51,12 @@ const DISKS: readonly DiskRules[] = [
   },
   {
     name: 'xfs',
-    options: rulesOf(() => words('nouuid', 'noquota', 'discard', 'norecovery')),
+    options: createRules(() => words('nouuid', 'noquota', 'discard', 'norecovery')),
     withoutLog: 'norecovery',
   },
   {
     name: 'btrfs',
-    options: rulesOf(() => [
+    options: createRules(() => [
       rule('subvol=data', /\/?[^/]+(\/[^/]+)*/),
       rule('subvolid=256', /[1-9][0-9]{0,17}/),
       rule('compress=zstd', /(no|zlib|lzo|zstd)(:[0-9]{1,2})?/),
@@ -57,11 +65,11 @@ const DISKS: readonly DiskRules[] = [
     ]),
     withoutLog: 'rescue=nologreplay',
   },
-  { name: 'squashfs', options: rulesOf(() => []), isReadOnly: true },
+  { name: 'squashfs', options: createRules(() => []), isReadOnly: true },
 ]
 
 /** A file system on a disk of the node, or in an image file. */
-function disk(rules: DiskRules): VolumeKind {
+function createDiskKind(rules: DiskRules): VolumeKind {
   return {
     name: rules.name,
     isDisk: true,
@@ -70,29 +78,29 @@ function disk(rules: DiskRules): VolumeKind {
     root: 'file system',
     optionRules: rules.options,
     faults: (request, config) => [
-      ...sourceFaults(request, config, 'block device or image file'),
-      ...optionFaults(rules.name, request.mountOptions, rules.options()),
-      ...writeFaults(rules, request),
+      ...findSourceFaults(request, config, 'block device or image file'),
+      ...findOptionFaults(rules.name, request.mountOptions, rules.options()),
+      ...findWriteFaults(rules, request),
     ],
     openSource: (host, { source }) => openBlockSource(host, source),
     async openTree({ host, request, source, stateDir, isVolume }) {
       if (source === undefined) throw new Error(`no source for ${request.directory}`)
       const readOnly = request.readOnly || rules.isReadOnly === true
-      const path = pathOf(request.source)
+      const path = getNodePath(request.source)
       const device = await openDevice(host, path, source, readOnly, stateDir)
       using _device = closing(host.inodes, device)
       const disk = { host, device, fsType: rules.name, shown: quoted(path) }
       refuseOtherContent(disk)
-      refuseNodesOwn(disk, isVolume)
-      const tree = await mountDevice(disk, fsOptions(rules, request), readOnly)
+      refuseMountedByNode(disk, isVolume)
+      const tree = await mountDevice(disk, listFsOptions(rules, request), readOnly)
       using _tree = closing(host.inodes, tree)
       refuseTwin(disk, tree)
-      return request.subPath === undefined ? host.inodes.duplicate(tree) : partOf(host, tree, request.subPath)
+      return request.subPath === undefined ? host.inodes.duplicate(tree) : openPart(host, tree, request.subPath)
     },
   }
 }
 
-function writeFaults(rules: DiskRules, { mountOptions, readOnly }: KindRequest): string[] {
+function findWriteFaults(rules: DiskRules, { mountOptions, readOnly }: KindRequest): string[] {
   if (rules.isReadOnly && mountOptions.includes('rw')) {
     return [`option "mountOptions" has rw: ${rules.name} is always read-only, leave it out`]
   }
@@ -102,14 +110,14 @@ function writeFaults(rules: DiskRules, { mountOptions, readOnly }: KindRequest):
   ]
 }
 
-function fsOptions({ always }: DiskRules, { mountOptions }: KindRequest): string[] {
-  const options = ownOptions(mountOptions)
-  const isGiven = always === undefined || options.some((option) => nameOf(option) === nameOf(always))
+function listFsOptions({ always }: DiskRules, { mountOptions }: KindRequest): string[] {
+  const options = filterOwnOptions(mountOptions)
+  const isGiven = always === undefined || options.some((option) => parseOptionName(option) === parseOptionName(always))
   return isGiven ? options : [...options, always]
 }
 
 /** Read-only, unless the file system is mounted for writing already: then the mount alone is. */
-async function mountDevice(disk: Disk, options: readonly string[], readOnly: boolean): Promise<Handle> {
+async function mountDevice(disk: MountableDisk, options: readonly string[], readOnly: boolean): Promise<Handle> {
   const { host, device, fsType } = disk
   const create = (more: string[]) => host.mounts.createTree(fsType, [...options, ...more], device)
   const attempt = () => {
@@ -121,7 +129,7 @@ async function mountDevice(disk: Disk, options: readonly string[], readOnly: boo
     }
   }
   // The check of an unmount may claim the device at this moment.
-  const until = performance.now() + LONGEST_CLAIM_MS
+  const until = performance.now() + MAX_CLAIM_MS
   const isClaimed = (error: unknown) => errorCode(error) === 'EBUSY' && performance.now() < until && !isShown(disk)
   const result = await waitFor(() => {
     try {
@@ -130,16 +138,16 @@ async function mountDevice(disk: Disk, options: readonly string[], readOnly: boo
       return isClaimed(error) ? undefined : { error }
     }
   })
-  return explainedMount(disk, () => {
+  return explainMount(disk, () => {
     if ('error' in result) throw result.error
     return result.tree
   })
 }
 
-const LONGEST_CLAIM_MS = 100
+const MAX_CLAIM_MS = 100
 
 /** Of a mount that is not attached, a part can be cloned since Linux 6.15. */
-function partOf({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
+function openPart({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
   const part = openInside(inodes, tree, subPath)
   using _ = closing(inodes, part)
   if (!isDirectory(inodes.stat(part))) {
@@ -153,4 +161,4 @@ function partOf({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle
   )
 }
 
-export const disks: readonly VolumeKind[] = DISKS.map(disk)
+export const disks: readonly VolumeKind[] = DISKS.map(createDiskKind)

@@ -4,7 +4,7 @@ import { type MountRow, parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 
 /** A device held open, what is to be mounted of it, and its source as messages show it. */
-export interface Disk {
+export interface MountableDisk {
   host: Host
   device: Handle
   fsType: string
@@ -25,7 +25,7 @@ const MAGICS: readonly { what: string; at: number; bytes: string }[] = [
 const FIRST_BYTES = 0x10100
 
 /** @throws {Refusal} where a device plainly holds something else than what is to be mounted */
-export function refuseOtherContent({ host, device, fsType, shown }: Disk): void {
+export function refuseOtherContent({ host, device, fsType, shown }: MountableDisk): void {
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES)).toString('latin1')
   const found = MAGICS.filter(({ at, bytes }) => start.startsWith(bytes, at)).map(({ what }) => what)
   if (found.includes(fsType)) return
@@ -36,7 +36,7 @@ export function refuseOtherContent({ host, device, fsType, shown }: Disk): void 
   )
 }
 
-function mountsOf({ host, device }: Disk): MountRow[] {
+function listDiskMounts({ host, device }: MountableDisk): MountRow[] {
   return parseMountinfo(host.mounts.table()).filter((row) => host.blocks.isShownBy(device, row))
 }
 
@@ -45,8 +45,8 @@ function mountsOf({ host, device }: Disk): MountRow[] {
  * that he has on it.
  * @throws {Refusal} where that was the node itself
  */
-export function refuseNodesOwn(disk: Disk, isVolume: (path: string) => boolean): void {
-  const there = mountsOf(disk)
+export function refuseMountedByNode(disk: MountableDisk, isVolume: (path: string) => boolean): void {
+  const there = listDiskMounts(disk)
   const [first] = there
   if (first === undefined || there.some(({ mountPoint }) => isVolume(mountPoint))) return
   throw new Refusal(
@@ -63,35 +63,35 @@ const UUID_SIZE = 16
  * be of no use the next time.
  * @throws {Refusal}
  */
-export function refuseTwin({ host, device, fsType, shown }: Disk, tree: Handle): void {
+export function refuseTwin({ host, device, fsType, shown }: MountableDisk, tree: Handle): void {
   if (fsType !== 'btrfs') return
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES))
   const uuid = start.subarray(BTRFS_UUID, BTRFS_UUID + UUID_SIZE)
-  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(twin(shown))
+  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(formatTwin(shown))
 }
 
 /** Both ways to use a copy of an xfs: only a UUID of its own gives it records of its own. */
 const COPY_OF_XFS =
   ' ("nouuid" if it is a copy of one that is mounted, with ownership "idmap" or "none"; for a walk give the copy a new UUID with "xfs_admin -U generate" instead)'
 
-const twin = (shown: string) =>
+const formatTwin = (shown: string) =>
   `source ${shown} has the UUID of a file system that is mounted: unmount that, or give one a new UUID`
 
 /** Whether a mount of this namespace shows it. */
-export function isShown(disk: Disk): boolean {
-  return mountsOf(disk).length > 0
+export function isShown(disk: MountableDisk): boolean {
+  return listDiskMounts(disk).length > 0
 }
 
 /** False also where nothing is known: a mount in another namespace cannot be seen. */
-export function isMountedReadOnly(disk: Disk): boolean {
-  return mountsOf(disk)[0]?.superOptions.includes('ro') ?? false
+export function isMountedReadOnly(disk: MountableDisk): boolean {
+  return listDiskMounts(disk)[0]?.superOptions.includes('ro') ?? false
 }
 
 /**
  * Mounts, and says what the kernel's answer means to the pod's author.
  * @throws {Refusal} or, where that says enough, the system's own error
  */
-export function explainedMount(disk: Disk, create: () => Handle): Handle {
+export function explainMount(disk: MountableDisk, create: () => Handle): Handle {
   const { fsType, shown } = disk
   return explained(create, (message) => {
     const words = `(the kernel: ${message})`
@@ -100,15 +100,15 @@ export function explainedMount(disk: Disk, create: () => Handle): Handle {
       EACCES: `source ${shown} is a read-only device: set readOnly on the volume ${words}`,
       EROFS: `source ${shown} must have its log replayed, but cannot be written: mount it once for writing, or see docs/volumes.md for mounting it without ${words}`,
       'EUCLEAN EIO': `source ${shown} is damaged: check it with fsck.${fsType} while it is not mounted ${words}`,
-      EEXIST: `${twin(shown)} ${words}`,
-      EBUSY: `${busy(disk)} ${words}`,
+      EEXIST: `${formatTwin(shown)} ${words}`,
+      EBUSY: `${formatBusy(disk)} ${words}`,
       'EINVAL ENOENT': `the kernel does not mount source ${shown}: check the mountOptions${fsType === 'xfs' ? COPY_OF_XFS : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
     }
   })
 }
 
-function busy(disk: Disk): string {
-  const [there] = mountsOf(disk)
+function formatBusy(disk: MountableDisk): string {
+  const [there] = listDiskMounts(disk)
   if (there === undefined) {
     return `source ${disk.shown} is in use on this node, by swap, LVM, RAID, another container, or a mount of another kind: end that use`
   }

@@ -17,10 +17,10 @@ import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Source } from '../../request/source.ts'
 import { tryLockNode } from '../../store/locks.ts'
 import type { OpenedSource } from '../kind/kind.ts'
-import { openLinkFree, openNode, pathOf } from '../kind/source-path.ts'
+import { getNodePath, openNode, openWithoutLinks } from '../kind/source-path.ts'
 
 /** Where udev names devices by links. */
-const NAMES = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
+const UDEV_NAME = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
 const WRITABLE_BY_OTHERS = 0o022
 
 const isBlockDevice = ({ mode }: Stat) => (mode & FILE_TYPE) === BLOCK_DEVICE
@@ -29,9 +29,9 @@ const isBlockDevice = ({ mode }: Stat) => (mode & FILE_TYPE) === BLOCK_DEVICE
  * Opens the node of a block device, or an image file, by a path without links, but for udev's own names.
  * @throws {Refusal}
  */
-export function openBlockSource(host: Host, asked: Source): OpenedSource {
-  const source = pathOf(asked)
-  const path = NAMES.test(source) ? deviceNamed(host, source) : source
+export function openBlockSource(host: Host, requestedSource: Source): OpenedSource {
+  const source = getNodePath(requestedSource)
+  const path = UDEV_NAME.test(source) ? resolveDeviceName(host, source) : source
   return openNode(host, path, {
     remedy: 'attach the disk, or create the image file',
     fault(stat) {
@@ -45,11 +45,11 @@ export function openBlockSource(host: Host, asked: Source): OpenedSource {
 }
 
 /** What a name of udev's leads to; the path itself where it is no link, or not there: told by whoever opens it. */
-function deviceNamed(host: Host, source: string): string {
+function resolveDeviceName(host: Host, source: string): string {
   const { inodes } = host
   const slash = source.lastIndexOf('/')
   const above = source.slice(0, slash)
-  const directory = openLinkFree(host, above, { remedy: 'attach the disk' })
+  const directory = openWithoutLinks(host, above, { remedy: 'attach the disk' })
   using _directory = closing(inodes, directory)
   const link = unless('ENOENT ENOTDIR ENAMETOOLONG', () =>
     inodes.openEntry(directory, Buffer.from(source.slice(slash + 1))),
@@ -87,10 +87,10 @@ export async function openDevice(
   }
   using _ = await waitFor(() => tryLockNode({ host, config: { stateDir } }, 'loop'))
   const shown = quoted(source)
-  return sharedLoop(host, shown, handle, readOnly) ?? attachLoop(host, shown, handle, readOnly)
+  return findSharedLoop(host, shown, handle, readOnly) ?? attachImage(host, shown, handle, readOnly)
 }
 
-function sharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, readOnly: boolean): Handle | undefined {
+function findSharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, readOnly: boolean): Handle | undefined {
   const loop = blocks.loopOf(image)
   if (loop === undefined) return undefined
   return orClosed(inodes, loop.device, (device) => {
@@ -104,7 +104,7 @@ function sharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, read
   })
 }
 
-function attachLoop({ blocks }: Host, shown: string, image: Handle, readOnly: boolean): Handle {
+function attachImage({ blocks }: Host, shown: string, image: Handle, readOnly: boolean): Handle {
   return explained(
     () => blocks.attachLoop(image, readOnly),
     (words, code) => ({

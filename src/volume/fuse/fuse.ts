@@ -3,10 +3,10 @@ import { quoted } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { formatSource, getSourcePath, type Source } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
-import { nameOf, optionFaults, ownOptions } from '../kind/options.ts'
-import { openNode, pathFaults, type Wanted } from '../kind/source-path.ts'
+import { filterOwnOptions, findOptionFaults, parseOptionName } from '../kind/options.ts'
+import { findPathFaults, openNode, type SourceRequirement } from '../kind/source-path.ts'
 import { mountStaged, type Stage } from '../kind/staged.ts'
-import { fuseRules, PROGRAMS } from './programs.ts'
+import { PROGRAMS, readFuseRules } from './programs.ts'
 import { deliverSecrets } from './secrets.ts'
 import { SSH_KEYS } from './sshfs.ts'
 
@@ -15,14 +15,14 @@ const FS_TYPE = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
 /** The kernel checks modes for everybody: without it, each process of the pod has what the daemon, as root, has. */
 const ALWAYS = ['allow_other', 'default_permissions']
 
-const A_DIRECTORY_OR_FILE: Wanted = {
+const A_DIRECTORY_OR_FILE: SourceRequirement = {
   // A FIFO, a socket or a device is refused.
   fault: ({ mode }) =>
     [DIRECTORY, REGULAR].includes(mode & FILE_TYPE) ? undefined : 'is neither a directory nor a file: name one',
 }
 
 /** A FUSE program of the node, by its fsType: `fuse.sshfs`. Undefined for what is none. */
-export function fuse(name: string): VolumeKind | undefined {
+export function findFuseKind(name: string): VolumeKind | undefined {
   const [, program] = FS_TYPE.exec(name) ?? []
   if (program === undefined) return undefined
   const known = PROGRAMS.get(program)
@@ -34,15 +34,15 @@ export function fuse(name: string): VolumeKind | undefined {
     hasDaemon: true,
     ...(known?.login && { usesSecrets: true, secretKeys: SSH_KEYS }),
     ...(known === undefined && { takesAny: true, usesSecrets: true, secretKeys: 'by rule' }),
-    groupOptions,
-    optionRules: () => fuseRules(program),
+    groupOptions: listFuseGroupOptions,
+    optionRules: () => readFuseRules(program),
 
     faults({ source, subPath, mountOptions }, config) {
-      const faults = known?.sourceFaults?.(source) ?? sourceFaults(source, known !== undefined, config)
+      const faults = known?.sourceFaults?.(source) ?? findFuseSourceFaults(source, known !== undefined, config)
       if (subPath !== undefined) {
         faults.push(`option "subPath" is ${quoted(subPath)}: ${name} has none, name the directory in "source"`)
       }
-      return [...faults, ...optionFaults(name, mountOptions, fuseRules(program), known === undefined)]
+      return [...faults, ...findOptionFaults(name, mountOptions, readFuseRules(program), known === undefined)]
     },
 
     openSource(host, { source }) {
@@ -50,15 +50,15 @@ export function fuse(name: string): VolumeKind | undefined {
       return path === undefined ? undefined : openNode(host, path, A_DIRECTORY_OR_FILE)
     },
 
-    openTree: (context) => mountStaged(context, (directory, stage) => start(program, context, directory, stage)),
+    openTree: (context) => mountStaged(context, (directory, stage) => startProgram(program, context, directory, stage)),
   }
 }
 
 /** @param isLocal its program takes nothing but a path of the node; else also what it alone understands: `bucket` */
-function sourceFaults(source: Source, isLocal: boolean, config: NodeConfig): string[] {
+function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConfig): string[] {
   const text = formatSource(source)
   // Two slashes make a share of it elsewhere; a program of the node takes none.
-  if (text?.startsWith('/')) return pathFaults(text, config)
+  if (text?.startsWith('/')) return findPathFaults(text, config)
   if (isLocal) return ['option "source" names no path of this node: write what the program is to show']
   if (text === undefined) return ['option "source" is missing: write what the program is to show']
   // A leading "-" would be an option; "..", as the program may understand it, would lead out of what is allowed.
@@ -68,7 +68,7 @@ function sourceFaults(source: Source, isLocal: boolean, config: NodeConfig): str
   ]
 }
 
-async function start(
+async function startProgram(
   program: string,
   { host, request, source, group, secrets, timeoutSeconds, warn }: MountContext,
   directory: string,
@@ -79,11 +79,12 @@ async function start(
   const login = known?.login?.(secrets, mountOptions, stage)
   const delivered = known === undefined ? deliverSecrets(secrets, secretKeys, mountOptions, stage) : undefined
   const text = formatSource(request.source) ?? ''
-  const own = ownOptions(mountOptions)
-  const taken = new Set(own.map(nameOf))
+  const own = filterOwnOptions(mountOptions)
+  const taken = new Set(own.map(parseOptionName))
   // Without "grant" no permission bit is added.
   const isWanted = (name: string) => !taken.has(name) && (groupAccess === 'grant' || name !== 'umask')
-  const given = group === undefined ? [] : groupOptions(group).filter((option) => isWanted(nameOf(option)))
+  const given =
+    group === undefined ? [] : listFuseGroupOptions(group).filter((option) => isWanted(parseOptionName(option)))
   // What the mount table says: else it would be the staging directory's.
   const isNamed = source !== undefined && known !== undefined && !/[,\\]/.test(text)
   const options = [
@@ -114,6 +115,6 @@ async function start(
   })
 }
 
-function groupOptions(group: number): string[] {
+function listFuseGroupOptions(group: number): string[] {
   return [`gid=${group}`, 'umask=0007']
 }

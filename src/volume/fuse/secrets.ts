@@ -2,7 +2,7 @@ import { SECRET_FILE } from '../../host/helpers.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import type { SecretKeys } from '../../request/secret-keys.ts'
-import { nameOf } from '../kind/options.ts'
+import { parseOptionName } from '../kind/options.ts'
 import type { Stage } from '../kind/staged.ts'
 
 /** How the keys of a Secret reach a program. Its arguments name files, and never hold a value. */
@@ -24,13 +24,13 @@ export function deliverSecrets(
   mountOptions: readonly string[],
   { put }: Pick<Stage, 'put'>,
 ): DeliveredSecrets {
-  const written = new Set(mountOptions.map(nameOf))
+  const written = new Set(mountOptions.map(parseOptionName))
   const delivered: DeliveredSecrets = { options: [], environment: {} }
   for (const [index, [key, value]] of [...secrets].entries()) {
     const delivery = Object.hasOwn(secretKeys, key) ? secretKeys[key] : undefined
     if (delivery === undefined) throw new Refusal(`the Secret has ${quoted(key)}, which no rule names: remove the key`)
     if ('variable' in delivery) {
-      delivered.environment[delivery.variable] = textFor(key, value)
+      delivered.environment[delivery.variable] = decodeVariable(key, value)
       continue
     }
     const { option, keep } = delivery
@@ -46,7 +46,7 @@ export function deliverSecrets(
   return delivered
 }
 
-function textFor(key: string, value: Uint8Array): string {
+function decodeVariable(key: string, value: Uint8Array): string {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
     if (!text.includes('\0')) return text

@@ -1,15 +1,15 @@
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import { formatSource, type Source } from '../../request/source.ts'
-import { nameOf } from '../kind/options.ts'
+import { parseOptionName } from '../kind/options.ts'
 import type { Stage } from '../kind/staged.ts'
 
 // A path of the server is text here: where its links lead is the server's business. A leading "-" would be an option.
 const SOURCE =
   /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
 
-export function sshSourceFaults(asked: Source): string[] {
-  const source = formatSource(asked)
+export function findSshSourceFaults(requestedSource: Source): string[] {
+  const source = formatSource(requestedSource)
   if (source === undefined) return ['option "source" is missing: write it like user@host:/directory']
   if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
   return [
@@ -31,21 +31,25 @@ const ALWAYS = [
 ]
 
 /** A server that has gone silent is noticed, else ssh would wait for it longer than its mount lives. */
-const UNLESS_GIVEN = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
+const DEFAULTS = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
 
 /** The keys of a Secret that it takes. */
 export const SSH_KEYS = ['ssh-privatekey', 'password', 'known_hosts'] as const
 
-interface Login {
+interface SshLogin {
   options: string[]
   args: string[]
   input: Uint8Array | undefined
 }
 
 /** How sshfs proves who it is. @throws {Refusal} for secrets that cannot do */
-export function sshLogin(secrets: Secrets, mountOptions: readonly string[], { put }: Pick<Stage, 'put'>): Login {
-  const given = new Set(mountOptions.map(nameOf))
-  const options = [...ALWAYS, ...UNLESS_GIVEN.filter((option) => !given.has(nameOf(option)))]
+export function createSshLogin(
+  secrets: Secrets,
+  mountOptions: readonly string[],
+  { put }: Pick<Stage, 'put'>,
+): SshLogin {
+  const given = new Set(mountOptions.map(parseOptionName))
+  const options = [...ALWAYS, ...DEFAULTS.filter((option) => !given.has(parseOptionName(option)))]
   const key = secrets.get('ssh-privatekey')
   const password = secrets.get('password')
   const hosts = secrets.get('known_hosts')
@@ -64,12 +68,12 @@ export function sshLogin(secrets: Secrets, mountOptions: readonly string[], { pu
     throw new Refusal('the secret "password" has a line break or a NUL, which sshfs cannot read: remove it')
   }
   if (hosts) options.push(`UserKnownHostsFile=${put('known_hosts', hosts)}`, 'GlobalKnownHostsFile=/dev/null')
-  if (key) options.push(`IdentityFile=${put('key', withNewline(key))}`, 'BatchMode=yes')
+  if (key) options.push(`IdentityFile=${put('key', endWithNewline(key))}`, 'BatchMode=yes')
   else options.push('IdentityFile=none', 'PubkeyAuthentication=no', 'password_stdin')
-  return { options, args: ['-F', '/dev/null'], input: password && withNewline(password) }
+  return { options, args: ['-F', '/dev/null'], input: password && endWithNewline(password) }
 }
 
 /** ssh calls a key whose last line does not end invalid; a password ends with its line. */
-function withNewline(bytes: Uint8Array): Uint8Array {
+function endWithNewline(bytes: Uint8Array): Uint8Array {
   return bytes.at(-1) === 0x0a ? bytes : Buffer.concat([bytes, Buffer.from('\n')])
 }

@@ -21,7 +21,7 @@ export type OptionRemedies = ReadonlyMap<string, string>
 const NO_REMEDIES: OptionRemedies = new Map()
 
 function findRemedy(remedies: OptionRemedies, option: string): string[] {
-  const remedy = remedies.get(option) ?? remedies.get(nameOf(option))
+  const remedy = remedies.get(option) ?? remedies.get(parseOptionName(option))
   return remedy === undefined ? [] : [remedy]
 }
 
@@ -34,10 +34,10 @@ export const FSTAB_REMEDIES: readonly (readonly [string, string])[] = [
 /** By name. */
 export type OptionRules = ReadonlyMap<string, OptionRule>
 
-type Entry = readonly [name: string, rule: OptionRule]
+type RuleEntry = readonly [name: string, rule: OptionRule]
 
 /** The rules of a kind: made when a volume of it is asked for. */
-export function rulesOf(make: () => Iterable<Entry>): () => OptionRules {
+export function createRules(make: () => Iterable<RuleEntry>): () => OptionRules {
   let made: OptionRules | undefined
   return () => {
     made ??= new Map(make())
@@ -48,48 +48,48 @@ export function rulesOf(make: () => Iterable<Entry>): () => OptionRules {
 export const NUMBER = /0|[1-9][0-9]{0,9}/
 
 /** An option with a value: its name is its example's. */
-export function rule(example: string, value: RegExp): Entry {
-  const name = nameOf(example)
+export function rule(example: string, value: RegExp): RuleEntry {
+  const name = parseOptionName(example)
   // Made when one is asked about: most calls are about none of them.
   const pattern = () => new RegExp(`^${name}=(?:${value.source})$`, value.flags)
   return [name, { matches: (option) => pattern().test(option), example }]
 }
 
 /** Options without a value. */
-export function words(...names: string[]): Entry[] {
+export function words(...names: string[]): RuleEntry[] {
   return names.map((name) => [name, { matches: (option) => option === name, example: name }])
 }
 
 /** Options with a decimal number of at most ten digits. */
-export function numbers(examples: Readonly<Record<string, number>>): Entry[] {
+export function numbers(examples: Readonly<Record<string, number>>): RuleEntry[] {
   return Object.entries(examples).map(([name, example]) => rule(`${name}=${example}`, NUMBER))
 }
 
 /** `sec`, of which Kerberos, which uses the identity of this node, is for the node's administrator to allow. */
-export function security(...values: string[]): Entry[] {
+export function security(...values: string[]): RuleEntry[] {
   return withNamed(['krb5', 'krb5i', 'krb5p'], choices({ sec: values }))
 }
 
 /** Options of which a rule of the node has to name some values in full. */
-export function withNamed(onlyNamed: readonly string[], entries: Entry[]): Entry[] {
+export function withNamed(onlyNamed: readonly string[], entries: RuleEntry[]): RuleEntry[] {
   return entries.map(([name, plain]) => [name, { ...plain, onlyNamed }])
 }
 
 /** Options with one of a few values. */
-export function choices(values: Readonly<Record<string, readonly string[]>>): Entry[] {
+export function choices(values: Readonly<Record<string, readonly string[]>>): RuleEntry[] {
   return Object.entries(values).map(([name, all]) => {
     const choice = all.map((value) => `${name}=${value}`)
     return [name, { matches: (option) => choice.includes(option), example: choice.join(' or ') }]
   })
 }
 
-export function nameOf(option: string): string {
+export function parseOptionName(option: string): string {
   return option.split('=', 1)[0] ?? ''
 }
 
 /** How far a rule of the node has to name an option of a kind. */
-export function namingOf(rules: OptionRules, option: string): OptionNaming {
-  const name = nameOf(option)
+export function findRequiredNaming(rules: OptionRules, option: string): OptionNaming {
+  const name = parseOptionName(option)
   const own = rules.get(name)
   if (own?.onlyNamed?.includes(option.slice(name.length + 1))) return 'value'
   const isOrdinary = own === undefined ? ORDINARY_FLAGS.includes(name) : !own.isRisky
@@ -101,7 +101,7 @@ export function namingOf(rules: OptionRules, option: string): OptionNaming {
  * @returns true; or how the option is written, where the kind has one of that name; or false
  */
 export function isTaken(own: OptionRules, option: string): true | string | false {
-  const name = nameOf(option)
+  const name = parseOptionName(option)
   const known = own.get(name)
   if (known !== undefined) return option === name || known.matches(option) || known.example
   return FLAGS.has(name) && (option === name || name)
@@ -113,7 +113,7 @@ export function isTaken(own: OptionRules, option: string): true | string | false
  * @param takesAny what is not known is passed on: a rule has to name it
  * @param remedies what to do instead of options that other tools take
  */
-export function optionFaults(
+export function findOptionFaults(
   kind: string,
   options: readonly string[],
   own: OptionRules,
@@ -122,7 +122,7 @@ export function optionFaults(
 ): string[] {
   const remediesFor = (some: readonly string[]) => [...new Set(some.flatMap((option) => findRemedy(remedies, option)))]
   const { unknown, known } = Object.groupBy(options, (option) => {
-    const name = nameOf(option)
+    const name = parseOptionName(option)
     if (own.has(name) || FLAGS.has(name)) return 'known'
     return takesAny && /^\P{Cc}+$/u.test(option) ? 'passed' : 'unknown'
   })
@@ -136,7 +136,7 @@ export function optionFaults(
   }
   const seen = new Set<string>()
   for (const option of known ?? []) {
-    const name = nameOf(option)
+    const name = parseOptionName(option)
     const { matches, example } = own.get(name) ?? {}
     if (matches ? !matches(option) : option !== name) {
       faults.push(
@@ -150,7 +150,7 @@ export function optionFaults(
 }
 
 /** Faults of a request for a kind whose volumes are new and empty with each mount. */
-export function freshFaults(kind: string, { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): string[] {
+export function findFreshFaults(kind: string, { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): string[] {
   const faults: string[] = []
   const text = formatSource(source)
   if (text !== undefined && text !== kind) {
@@ -163,6 +163,6 @@ export function freshFaults(kind: string, { source, subPath }: Pick<MountRequest
 }
 
 /** The options that are the file system's own, not flags of the mount. */
-export function ownOptions(options: readonly string[]): string[] {
+export function filterOwnOptions(options: readonly string[]): string[] {
   return options.filter((option) => !FLAGS.has(option))
 }

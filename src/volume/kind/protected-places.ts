@@ -16,12 +16,12 @@ export interface ProtectedPlace {
   isTree: boolean
 }
 
-export function recordPlaces({ stateDir }: { stateDir: string }): ProtectedPlace {
+export function listRecordPlaces({ stateDir }: { stateDir: string }): ProtectedPlace {
   return { directory: stateDir, names: Object.values(PRIVATE), isTree: true }
 }
 
 /** The log and the configuration: who can write to the directory of one can replace it. */
-export function filePlaces({
+export function listFilePlaces({
   logFile,
   configFile,
 }: LoadedConfig): { what: string; file: string; place: ProtectedPlace }[] {

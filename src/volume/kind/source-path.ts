@@ -10,15 +10,15 @@ import { formatSource, getSourcePath, type Source } from '../../request/source.t
 import type { OpenedSource } from './kind.ts'
 
 /** Faults of a source of the node and of the part of it that is asked for. @param what kinds of things it may name */
-export function sourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): string[] {
+export function findSourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): string[] {
   const ofPart = subPath === undefined ? [] : subPathFaults(subPath)
   const path = formatSource(source)
   if (path === undefined) return [`option "source" is missing: name the ${what} of the node to mount`, ...ofPart]
-  return [...pathFaults(path, config), ...ofPart]
+  return [...findPathFaults(path, config), ...ofPart]
 }
 
 /** Faults of a path in itself, whatever the node allows. */
-export function pathFaults(source: string, config: NodeConfig): string[] {
+export function findPathFaults(source: string, config: NodeConfig): string[] {
   const parts = source.split('/').slice(1)
   const isNormal = source.startsWith('/') && !source.includes('\0')
   if (!isNormal || parts.some((part) => ['', '.', '..'].includes(part))) {
@@ -37,7 +37,7 @@ export function holdsOwnRecords(path: string, { stateDir }: Pick<NodeConfig, 'st
 }
 
 /** What a source of the node has to be, and how messages speak of it. */
-export interface Wanted {
+export interface SourceRequirement {
   /** What is wrong with what is there, and the way out; undefined: nothing. */
   fault(stat: Stat): string | undefined
   what?: string
@@ -45,15 +45,17 @@ export interface Wanted {
   remedy?: string
 }
 
-export const A_DIRECTORY: Wanted = { fault: (stat) => (isDirectory(stat) ? undefined : 'is not a directory: name one') }
+export const DIRECTORY_REQUIREMENT: SourceRequirement = {
+  fault: (stat) => (isDirectory(stat) ? undefined : 'is not a directory: name one'),
+}
 
 /**
  * Opens a source by a path that holds no link, so that its text, which was compared with the node's rules, is its
  * real location.
  * @throws {Refusal} naming the source and what to do
  */
-export function openNode(host: Host, path: string, wanted = A_DIRECTORY): OpenedSource {
-  return toOpened(host, path, wanted, openLinkFree(host, path, wanted))
+export function openNode(host: Host, path: string, requirement = DIRECTORY_REQUIREMENT): OpenedSource {
+  return toOpened(host, path, requirement, openWithoutLinks(host, path, requirement))
 }
 
 /**
@@ -64,34 +66,37 @@ export async function openNodeBy(
   lookups: PathLookups,
   host: Host,
   path: string,
-  wanted = A_DIRECTORY,
+  requirement = DIRECTORY_REQUIREMENT,
 ): Promise<OpenedSource> {
   const handle = await lookups.open(path).catch((error) =>
     explained(
       (): never => {
         throw error
       },
-      explain(path, wanted),
+      createExplanation(path, requirement),
     ),
   )
   if (handle === undefined) throw silentDirectory(path)
-  return toOpened(host, path, wanted, handle)
+  return toOpened(host, path, requirement, handle)
 }
 
-function toOpened(host: Host, path: string, wanted: Wanted, opened: Handle): OpenedSource {
+function toOpened(host: Host, path: string, requirement: SourceRequirement, opened: Handle): OpenedSource {
   return orClosed(host.inodes, opened, (handle) => {
     const stat = host.inodes.stat(handle)
-    const fault = wanted.fault(stat)
-    if (fault !== undefined) throw new Refusal(`${wanted.what ?? 'source'} ${quoted(path)} ${fault}`)
+    const fault = requirement.fault(stat)
+    if (fault !== undefined) throw new Refusal(`${requirement.what ?? 'source'} ${quoted(path)} ${fault}`)
     return { handle, stat, path }
   })
 }
 
-export function openLinkFree({ inodes }: Host, path: string, wanted: Partial<Wanted>): Handle {
-  return explained(() => inodes.openLinkFree(path), explain(path, wanted))
+export function openWithoutLinks({ inodes }: Host, path: string, requirement: Partial<SourceRequirement>): Handle {
+  return explained(() => inodes.openLinkFree(path), createExplanation(path, requirement))
 }
 
-function explain(path: string, { what = 'source', remedy = 'create the directory' }: Partial<Wanted>) {
+function createExplanation(
+  path: string,
+  { what = 'source', remedy = 'create the directory' }: Partial<SourceRequirement>,
+) {
   const it = `${what} ${quoted(path)}`
   return () => ({
     ENOENT: `${it} does not exist on this node: ${remedy}, or correct the name`,
@@ -101,7 +106,7 @@ function explain(path: string, { what = 'source', remedy = 'create the directory
 }
 
 /** The path of a source that its kind has found to be one of the node. */
-export function pathOf(source: Source): string {
+export function getNodePath(source: Source): string {
   const path = getSourcePath(source)
   if (path === undefined) throw new Error(`source ${formatSource(source)} is no path of the node`)
   return path

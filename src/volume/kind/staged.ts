@@ -27,18 +27,18 @@ export interface Stage {
 }
 
 /** Of which the boot has only one. */
-export function newStagingName(): string {
+export function createStagingName(): string {
   return `${process.pid}-${process.hrtime.bigint().toString(36)}`
 }
 
 /** All processes that were started for staging directories: they serve mounts, or are about to make one. */
-export function stagedProcesses({ daemons }: Host, stateDir: string): ProcessId[] {
-  return daemons.below(stagingDirectory(stateDir))
+export function listAllStagedProcesses({ daemons }: Host, stateDir: string): ProcessId[] {
+  return daemons.below(resolveStagingDirectory(stateDir))
 }
 
 /** Those that were started for one of them. */
-export function processesOf({ daemons }: Host, stateDir: string, staging: string): ProcessId[] {
-  return daemons.below(`${stagingDirectory(stateDir)}/${staging}`)
+export function listStagedProcesses({ daemons }: Host, stateDir: string, staging: string): ProcessId[] {
+  return daemons.below(`${resolveStagingDirectory(stateDir)}/${staging}`)
 }
 
 /** Ends all that was started for a staging directory; of these alone, where they are known. */
@@ -48,15 +48,15 @@ export function killStaged(
   staging: string,
   known?: readonly ProcessId[] | undefined,
 ): void {
-  daemons.kill(`${stagingDirectory(stateDir)}/${staging}`, known)
+  daemons.kill(`${resolveStagingDirectory(stateDir)}/${staging}`, known)
 }
 
 /** Where a helper program mounts: its daemon has this path among its arguments for as long as it lives. */
-export function stagedMount(stateDir: string, staging: string): string {
-  return `${stagingDirectory(stateDir)}/${staging}/mount`
+export function formatStagedMount(stateDir: string, staging: string): string {
+  return `${resolveStagingDirectory(stateDir)}/${staging}/mount`
 }
 
-function stagingDirectory(stateDir: string): string {
+function resolveStagingDirectory(stateDir: string): string {
   return `${stateDir}/${PRIVATE.staging}`
 }
 
@@ -70,7 +70,7 @@ export async function mountStaged(
   { host, stateDir, staging }: MountContext,
   mountOn: (directory: string, stage: Stage) => Promise<void>,
 ): Promise<Handle> {
-  const place = stagingDirectory(stateDir)
+  const place = resolveStagingDirectory(stateDir)
   const name = Buffer.from(staging)
   host.files.makeDirectory(place)
   // The name is this call's alone: whoever has its lock is a sweep that looks at it, for a moment.
@@ -81,14 +81,14 @@ export async function mountStaged(
     try {
       const stage = openStage(host, parent, name)
       using _stage = closing(host.inodes, stage)
-      await mountOn(stagedMount(stateDir, staging), furnish(host, stage, `${place}/${staging}`))
-      return take(host, stage)
+      await mountOn(formatStagedMount(stateDir, staging), createStage(host, stage, `${place}/${staging}`))
+      return takeMount(host, stage)
     } catch (error) {
       // A helper may have left a daemon without a mount.
       killStaged(host, stateDir, staging)
       throw error
     } finally {
-      clear(host, parent, name)
+      clearStage(host, parent, name)
     }
   } finally {
     lock.release(true)
@@ -109,7 +109,7 @@ function openStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle
   })
 }
 
-function furnish({ inodes, mounts, files }: Host, tree: Handle, path: string): Stage {
+function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string): Stage {
   return {
     put(name, bytes) {
       inodes.createFile(tree, Buffer.from(name), 0o600)
@@ -132,7 +132,7 @@ function furnish({ inodes, mounts, files }: Host, tree: Handle, path: string): S
   }
 }
 
-function take({ inodes, mounts }: Host, stage: Handle): Handle {
+function takeMount({ inodes, mounts }: Host, stage: Handle): Handle {
   if (!inodes.statMountPoint(stage, MOUNT).mountRoot) {
     throw new Refusal('the helper program ended without an error, but has mounted nothing')
   }
@@ -142,7 +142,7 @@ function take({ inodes, mounts }: Host, stage: Handle): Handle {
 }
 
 /** Asks nothing of what is mounted inside: its daemon may be dead, or hang. */
-function clear({ inodes, mounts }: Host, parent: Handle, name: Name): void {
+function clearStage({ inodes, mounts }: Host, parent: Handle, name: Name): void {
   unless('ENOENT', () => {
     while (inodes.statMountPoint(parent, name).mountRoot) mounts.detach(parent, name)
     inodes.removeDirectory(parent, name)
@@ -150,12 +150,12 @@ function clear({ inodes, mounts }: Host, parent: Handle, name: Name): void {
 }
 
 /** Stages that no call is at work on. */
-export function staleStages(host: Host, stateDir: string): string[] {
-  const place = stagingDirectory(stateDir)
-  return stages(host, place).filter((name) => !host.isLocked(`${place}/${name}.lock`))
+export function listStaleStages(host: Host, stateDir: string): string[] {
+  const place = resolveStagingDirectory(stateDir)
+  return listStages(host, place).filter((name) => !host.isLocked(`${place}/${name}.lock`))
 }
 
-function stages(host: Host, place: string): string[] {
+function listStages(host: Host, place: string): string[] {
   return [...new Set(host.files.list(place).map((name) => name.replace(/\.lock$/, '')))]
 }
 
@@ -163,8 +163,8 @@ function stages(host: Host, place: string): string[] {
 export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>): void {
   const { host, config } = session
   orWarn(session, 'could not remove the mounts of a killed call', () => {
-    const place = stagingDirectory(config.stateDir)
-    const names = stages(host, place)
+    const place = resolveStagingDirectory(config.stateDir)
+    const names = listStages(host, place)
     if (names.length === 0) return
     const parent = host.inodes.openTrusted(place)
     using _ = closing(host.inodes, parent)
@@ -173,7 +173,7 @@ export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>):
       // A call is at work there.
       if (!lock) continue
       try {
-        sweep(host, config.stateDir, parent, name)
+        sweepStage(host, config.stateDir, parent, name)
       } finally {
         lock.release(true)
       }
@@ -181,11 +181,11 @@ export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>):
   })
 }
 
-function sweep(host: Host, stateDir: string, parent: Handle, staging: string): void {
+function sweepStage(host: Host, stateDir: string, parent: Handle, staging: string): void {
   const name = Buffer.from(staging)
   // A call that has ended since the names were read has removed its directory: its daemon serves a pod.
   if (unless('ENOENT', () => host.inodes.statMountPoint(parent, name)) === undefined) return
   // A helper may still be at work for a call that is dead.
   killStaged(host, stateDir, staging)
-  clear(host, parent, name)
+  clearStage(host, parent, name)
 }

@@ -4,22 +4,22 @@ import type { Secrets } from '../../request/json-options.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import {
   choices,
+  createRules,
   FSTAB_REMEDIES,
-  nameOf,
+  findOptionFaults,
   numbers,
   type OptionRemedies,
-  optionFaults,
+  parseOptionName,
   rule,
-  rulesOf,
   security,
   words,
 } from '../kind/options.ts'
-import { mountRemote, POWERLESS, remoteFaults } from './remote.ts'
+import { findRemoteFaults, mountRemote, POWERLESS } from './remote.ts'
 
 const MODE = /0?[0-7]{3,4}/
 
 /** mount.cifs(8). Not here: what names files of the node or another server than the source. */
-const OPTIONS = rulesOf(() => [
+const OPTIONS = createRules(() => [
   ...choices({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
   ...security('ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'),
   ...choices({ cache: ['strict', 'loose', 'none', 'ro', 'singleclient'], reparse: ['default', 'nfs', 'wsl'] }),
@@ -62,16 +62,16 @@ export const cifs: VolumeKind = {
 
   faults(request) {
     const { mountOptions } = request
-    const isCredential = (option: string) => CREDENTIALS.test(nameOf(option))
-    const credentials = [...new Set(mountOptions.filter(isCredential).map(nameOf))]
+    const isCredential = (option: string) => CREDENTIALS.test(parseOptionName(option))
+    const credentials = [...new Set(mountOptions.filter(isCredential).map(parseOptionName))]
     const others = mountOptions.filter((option) => !isCredential(option))
     return [
-      ...remoteFaults(request, 'share'),
+      ...findRemoteFaults(request, 'share'),
       ...credentials.map(
         (name) =>
           `option "mountOptions" has ${name}: put username, password and domain into a secret and name it in secretRef`,
       ),
-      ...optionFaults('cifs', others, OPTIONS(), false, REMEDIES),
+      ...findOptionFaults('cifs', others, OPTIONS(), false, REMEDIES),
     ]
   },
 
@@ -79,31 +79,31 @@ export const cifs: VolumeKind = {
 
   openTree(context) {
     const { secrets, request } = context
-    const options = [...groupOptions(context), ...POWERLESS]
-    const secretFile = credentialsFor(secrets, request.mountOptions)
+    const options = [...listCifsGroupOptions(context), ...POWERLESS]
+    const secretFile = chooseCredentials(secrets, request.mountOptions)
     if (!secretFile) return mountRemote(context, options, {})
     return mountRemote(context, [...options, `credentials=${SECRET_FILE}`], { secretFile })
   },
 }
 
 /** The author's modes stay; a group of his own would contradict the pod's. */
-function groupOptions({ group, request: { mountOptions } }: MountContext): string[] {
+function listCifsGroupOptions({ group, request: { mountOptions } }: MountContext): string[] {
   if (group === undefined) return []
-  const own = mountOptions.find((option) => ['gid', 'noforcegid'].includes(nameOf(option)))
+  const own = mountOptions.find((option) => ['gid', 'noforcegid'].includes(parseOptionName(option)))
   if (own !== undefined && own !== `gid=${group}`) {
     throw new Refusal(
       `option "mountOptions" has ${quoted(own)}, but ownership "auto" shows all files as group ${group}: leave one of them out`,
     )
   }
-  const written = new Set(mountOptions.map(nameOf))
-  return (cifs.groupOptions?.(group) ?? []).filter((option) => !written.has(nameOf(option)))
+  const written = new Set(mountOptions.map(parseOptionName))
+  return (cifs.groupOptions?.(group) ?? []).filter((option) => !written.has(parseOptionName(option)))
 }
 
-const WITHOUT = /^(guest|sec=(krb5i?|none))$/
+const WITHOUT_CREDENTIALS = /^(guest|sec=(krb5i?|none))$/
 
-function credentialsFor(secrets: Secrets, mountOptions: readonly string[]): Uint8Array | undefined {
-  const without = mountOptions.find((option) => WITHOUT.test(option))
-  const credentials = credentialsOf(secrets)
+function chooseCredentials(secrets: Secrets, mountOptions: readonly string[]): Uint8Array | undefined {
+  const without = mountOptions.find((option) => WITHOUT_CREDENTIALS.test(option))
+  const credentials = formatCredentials(secrets)
   if (credentials && (without === 'guest' || without === 'sec=none')) {
     throw new Refusal(`option "mountOptions" has ${without}, but a secret has a username: leave one of them out`)
   }
@@ -118,9 +118,9 @@ function credentialsFor(secrets: Secrets, mountOptions: readonly string[]): Uint
 }
 
 /** mount.cifs: MAX_USERNAME_SIZE, MOUNT_PASSWD_SIZE (of what it makes of a password), MAX_DOMAIN_SIZE. Bytes. */
-const LONGEST = { username: 256, password: 512, domain: 256 } as const
-type Key = keyof typeof LONGEST
-const KEYS = Object.keys(LONGEST) as Key[]
+const MAX_BYTES = { username: 256, password: 512, domain: 256 } as const
+type Key = keyof typeof MAX_BYTES
+const KEYS = Object.keys(MAX_BYTES) as Key[]
 const COMMA = 0x2c
 
 /**
@@ -128,17 +128,17 @@ const COMMA = 0x2c
  * @returns undefined where the secret has no credentials
  * @throws {Refusal} naming the key of a value that the format cannot carry, never the value
  */
-export function credentialsOf(secrets: Secrets): Uint8Array | undefined {
+export function formatCredentials(secrets: Secrets): Uint8Array | undefined {
   const given = KEYS.map((key) => ({ key, value: secrets.get(key) }))
   if (given.every(({ value }) => value === undefined)) return undefined
-  const faults = given.flatMap(({ key, value }) => faultOf(key, value) ?? [])
+  const faults = given.flatMap(({ key, value }) => findCredentialFault(key, value) ?? [])
   if (faults.length > 0) throw new Refusal(faults)
   return Buffer.concat(
     given.flatMap(({ key, value }) => (value ? [Buffer.from(`${key}=`), value, Buffer.from('\n')] : [])),
   )
 }
 
-function faultOf(key: Key, value: Uint8Array | undefined): string | undefined {
+function findCredentialFault(key: Key, value: Uint8Array | undefined): string | undefined {
   if (value === undefined) return key === 'domain' ? undefined : `the secret has no key "${key}": add it`
   const has = (character: string) => value.includes(character.charCodeAt(0))
   if (has('\n'))
@@ -148,8 +148,8 @@ function faultOf(key: Key, value: Uint8Array | undefined): string | undefined {
   if (has(',') && key !== 'password')
     return `the secret's "${key}" has a comma, which mount.cifs cannot pass on: write it without`
   const length = value.length + value.filter((byte) => byte === COMMA).length
-  if (length >= LONGEST[key]) {
-    return `the secret's "${key}" is too long: mount.cifs takes ${LONGEST[key] - 1} bytes${key === 'password' ? ', a comma counted twice' : ''}`
+  if (length >= MAX_BYTES[key]) {
+    return `the secret's "${key}" is too long: mount.cifs takes ${MAX_BYTES[key] - 1} bytes${key === 'password' ? ', a comma counted twice' : ''}`
   }
   return length === 0 && key === 'username' ? `the secret's "${key}" is empty: write the name of a user` : undefined
 }

@@ -3,23 +3,23 @@ import { formatSource } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import {
   choices,
+  createRules,
   FSTAB_REMEDIES,
-  nameOf,
+  findOptionFaults,
   numbers,
   type OptionRemedies,
-  optionFaults,
-  rulesOf,
+  parseOptionName,
   security,
   withNamed,
   words,
 } from '../kind/options.ts'
-import { mountRemote, POWERLESS, remoteFaults } from './remote.ts'
+import { findRemoteFaults, mountRemote, POWERLESS } from './remote.ts'
 
 const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
 const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
 
 /** nfs(5). Not here: bg, which leaves a mount for later, and what names another server than the source. */
-const OPTIONS = rulesOf(() => [
+const OPTIONS = createRules(() => [
   ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
   ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
   ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
@@ -45,12 +45,12 @@ const REMEDIES: OptionRemedies = new Map([
 ])
 
 /** An export of an NFS server. */
-export const nfs: VolumeKind = exportsOf('nfs')
+export const nfs: VolumeKind = createNfsKind('nfs')
 
 /** The same, version 4 alone. */
-export const nfs4: VolumeKind = exportsOf('nfs4')
+export const nfs4: VolumeKind = createNfsKind('nfs4')
 
-function exportsOf(name: 'nfs' | 'nfs4'): VolumeKind {
+function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
   return {
     name,
     persistent: true,
@@ -60,14 +60,14 @@ function exportsOf(name: 'nfs' | 'nfs4'): VolumeKind {
     optionRules: OPTIONS,
 
     faults: (request) => [
-      ...remoteFaults(request, 'export'),
-      ...optionFaults(name, request.mountOptions, OPTIONS(), false, REMEDIES),
+      ...findRemoteFaults(request, 'export'),
+      ...findOptionFaults(name, request.mountOptions, OPTIONS(), false, REMEDIES),
     ],
 
     async openTree(context) {
       const { host, request } = context
       // Else the server may choose Kerberos, and with it this node's identity.
-      const flavour = request.mountOptions.some((option) => nameOf(option) === 'sec') ? [] : ['sec=sys']
+      const flavour = request.mountOptions.some((option) => parseOptionName(option) === 'sec') ? [] : ['sec=sys']
       // Kubelet tries again by itself, and tells why it has to: mount.nfs would do so for two minutes in silence.
       // Version 3 needs rpc.statd(8), which mount.nfs starts for the whole node.
       const tree = await mountRemote(context, [...POWERLESS, 'retry=0', ...flavour], { leavesDaemon: true })

@@ -4,11 +4,11 @@ import { quoted } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
 import { formatSource, REMOTE_EXAMPLES } from '../../request/source.ts'
 import type { MountContext } from '../kind/kind.ts'
-import { ownOptions } from '../kind/options.ts'
+import { filterOwnOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
 
 /** Faults of a source on a server. */
-export function remoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): string[] {
+export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): string[] {
   const faults: string[] = []
   if (subPath !== undefined) {
     faults.push(`option "subPath" is ${quoted(subPath)}: of ${fsType} the source names the directory, add it there`)
@@ -24,7 +24,7 @@ export const POWERLESS = ['nosuid', 'nodev']
 /** Has mount.<fsType> mount the source. @param options besides those that the pod's author wrote */
 export function mountRemote(context: MountContext, options: string[], more: Partial<HelperOrder>): Promise<Handle> {
   const { host, request, timeoutSeconds, secrets } = context
-  const all = [...ownOptions(request.mountOptions), ...options, ...(request.readOnly ? ['ro'] : [])]
+  const all = [...filterOwnOptions(request.mountOptions), ...options, ...(request.readOnly ? ['ro'] : [])]
   return mountStaged(context, (directory) =>
     host.helpers.run({
       program: `mount.${request.fsType}`,

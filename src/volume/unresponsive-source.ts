@@ -13,23 +13,23 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { getSourcePath } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 
-type Asked = Pick<MountRequest, 'source' | 'subPath'>
+type SourceRequest = Pick<MountRequest, 'source' | 'subPath'>
 
-export type IsSilent = (asked: { request: Asked }) => Promise<boolean>
+export type IsUnresponsive = (record: { request: SourceRequest }) => Promise<boolean>
 
 /** Whether a source of the node is asked for in vain: a server or a daemon on the way to it does not respond. */
-export function silentSources(session: LookupCaller): IsSilent {
+export function createSourceCheck(session: LookupCaller): IsUnresponsive {
   const isSilentAt = silentPaths(session)
   return async ({ request }) => {
-    const path = pathIn(request)
+    const path = resolveRequestPath(request)
     return path !== undefined && (await isSilentAt(path))
   }
 }
 
 /** The same of one source: the mount table is read only where its path does not tell. */
-export function silentSource(session: LookupCaller): IsSilent {
+export function createSingleSourceCheck(session: LookupCaller): IsUnresponsive {
   return async ({ request }) => {
-    const path = pathIn(request)
+    const path = resolveRequestPath(request)
     return path !== undefined && (await isSilentPath(session, path))
   }
 }
@@ -38,33 +38,33 @@ export function silentSource(session: LookupCaller): IsSilent {
  * Before a source is opened.
  * @throws {Refusal} where its server or its daemon does not respond
  */
-export async function refuseSilent(session: LookupCaller, request: Asked): Promise<void> {
-  const path = pathIn(request)
+export async function assertResponsive(session: LookupCaller, request: SourceRequest): Promise<void> {
+  const path = resolveRequestPath(request)
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
   if (path === undefined || !(await isSilentPath(session, path, within))) return
   throw new Refusal(unanswered(`source ${quoted(path)}`, 'it is mounted'))
 }
 
 /** Whether a request's source, if it has a path, lies on this node's own file systems. */
-export function isLocalSource(host: Host, request: Asked): boolean {
-  const path = pathIn(request)
+export function isLocalSource(host: Host, request: SourceRequest): boolean {
+  const path = resolveRequestPath(request)
   return path === undefined || isLocalPath(host, path)
 }
 
 /** Whether a mount, or a look at its volume, asks somebody who may never answer, and another process must do it. */
-export function mayWait(session: Session, request: Asked & Pick<MountRequest, 'fsType'>): boolean {
-  return !session.mayHang && (isRemoteType(request.fsType) || asksForSource(session, request))
+export function needsIsolation(session: Session, request: SourceRequest & Pick<MountRequest, 'fsType'>): boolean {
+  return !session.mayHang && (isRemoteType(request.fsType) || readsRemoteSource(session, request))
 }
 
 /** The same of a look at what is to be mounted, links below the source included. */
-export function asksForSource({ host, mayHang }: Session, request: Asked): boolean {
+export function readsRemoteSource({ host, mayHang }: Session, request: SourceRequest): boolean {
   if (mayHang) return false
   if (!isLocalSource(host, request)) return true
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
   return within !== undefined && hasRemoteBelow(host, within)
 }
 
-function pathIn({ source, subPath }: Asked): string | undefined {
+function resolveRequestPath({ source, subPath }: SourceRequest): string | undefined {
   const path = getSourcePath(source)
   return path === undefined || subPath === undefined ? path : `${path}/${subPath}`
 }

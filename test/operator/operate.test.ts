@@ -55,8 +55,8 @@ const world = (argv: string[], more: Partial<OperatorContext> = {}): OperatorCon
 })
 const call = (argv: string[], more?: Partial<OperatorContext>) => operate(world(argv, more))
 
-describe('a verb given by hand', () => {
-  it('has its results on stdout, a line in the log, and status 0', async () => {
+describe('an operator’s verb', () => {
+  it('prints results on stdout, writes one log line, and exits with status 0', async () => {
     expect(await call(['apply', 'volumes/data', '--fsgroup', '2000'])).toBe(0)
     expect(streams[2]).toBe('')
     expect(streams[1]).toContain(`${directory}: group 2000`)
@@ -73,7 +73,7 @@ describe('a verb given by hand', () => {
     },
   )
 
-  it('that is wrong has a sentence on stderr and status 2; one that fails, status 1', async () => {
+  it('that is invalid prints a message on stderr and exits with status 2; one that fails, with status 1', async () => {
     expect(await call(['applly'])).toBe(2)
     expect(streams).toEqual({
       1: '',
@@ -85,7 +85,7 @@ describe('a verb given by hand', () => {
     expect(JSON.parse(line)).toMatchObject({ verb: 'restore', outcome: 'Failure', isRefused: true })
   })
 
-  it('has one JSON document on stdout with --json, also for a failure', async () => {
+  it('prints one JSON document on stdout with --json, also for a failure', async () => {
     expect(await call(['version', '--json'])).toBe(0)
     expect(JSON.parse(streams[1])).toEqual({
       apiVersion: 'modekeep/v1',
@@ -105,7 +105,7 @@ describe('a verb given by hand', () => {
     expect(streams[2]).toBe('')
   })
 
-  it('needs root, but for what it says of itself, the device plugin and manifests', async () => {
+  it('needs root, except for help, version, the device plugin and migrate', async () => {
     for (const verb of ['status', 'logs', 'doctor']) expect(await call([verb], { isRoot: false })).toBe(1)
     expect(streams[2]).toContain('modekeep: status needs root: run it with sudo\n')
     expect(await call(['migrate', 'pods.yaml'], { isRoot: false })).toBe(7)
@@ -113,13 +113,13 @@ describe('a verb given by hand', () => {
     expect(await call(['device-plugin'], { isRoot: false })).toBe(7)
   })
 
-  it('is refused with an invalid configuration, every fault named', async () => {
+  it('is refused with an invalid configuration, and the message names every fault', async () => {
     const readConfig = async () => ({ file: '/f', config: stage.config, faults: ['one is wrong', 'two is wrong'] })
     expect(await call(['status'], { readConfig })).toBe(1)
     expect(streams[2]).toBe('modekeep: one is wrong; two is wrong\n')
   })
 
-  it('says what stands when it is interrupted, and nothing where nothing is begun', async () => {
+  it('prints what remains recorded when it is interrupted, and nothing if it changes nothing', async () => {
     await call(['apply', directory, '--fsgroup', '2000'])
     interrupt()
     expect(streams[2]).toContain(`"modekeep restore ${directory}" puts it back`)
@@ -129,7 +129,7 @@ describe('a verb given by hand', () => {
     expect(streams[2]).toBe('')
   })
 
-  it('has colour on a terminal, unless that is not wanted', async () => {
+  it('has colour on a terminal, unless NO_COLOR or TERM=dumb is set', async () => {
     const isTerminal = (stream: 1 | 2) => stream === 1
     const colour = async (env: OperatorContext['env']) => {
       streams[1] = ''

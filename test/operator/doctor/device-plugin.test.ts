@@ -15,8 +15,8 @@ function look(sockets: string[], mode: number | undefined) {
   return [...checkFuseDevice({ ...host, files: { ...host.files, list } })]
 }
 
-describe('what doctor says of the device that the device plugin offers', () => {
-  it.each([0o600, 0o660, 0o664, 0o000])('is a warning with mode %o, which lets root alone open it', (mode) => {
+describe('doctor, for /dev/fuse of the device plugin,', () => {
+  it.each([0o600, 0o660, 0o664, 0o000])('warns of mode %o, with which only root can open it', (mode) => {
     expect(look(['kubelet.sock', SOCKET], mode)).toEqual([
       {
         level: 'warning',
@@ -26,11 +26,11 @@ describe('what doctor says of the device that the device plugin offers', () => {
     ])
   })
 
-  it('is well where everybody may read and write it', () => {
+  it('reports ok if every user may read and write it', () => {
     expect(look([SOCKET], 0o666)).toMatchObject([{ level: 'ok' }])
   })
 
-  it('is nothing where no plugin is at work, or no device to be seen', () => {
+  it('reports nothing if no plugin runs or no device is visible', () => {
     expect(look(['kubelet.sock', 'nvidia.sock'], 0o600)).toEqual([])
     expect(look([SOCKET], undefined)).toEqual([])
   })

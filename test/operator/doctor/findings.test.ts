@@ -23,7 +23,7 @@ const diagnosis: Diagnosis = {
   isListening: () => false,
 }
 
-describe('what doctor says of the kernel', () => {
+describe('doctor, for the kernel,', () => {
   const missing = (name: Feature['name'], detail = 'ENOSYS'): Feature => ({ name, works: false, detail })
 
   it.each([
@@ -38,7 +38,7 @@ describe('what doctor says of the kernel', () => {
     expect([...checkKernel([feature], release)]).toMatchObject([{ level, remedy: expect.stringContaining(remedy) }])
   })
 
-  it('is one line for all that works', () => {
+  it('reports all working features in one line', () => {
     const features: Feature[] = [
       { name: 'open_tree', works: true, detail: '' },
       { name: 'fsopen', works: true, detail: '' },
@@ -48,7 +48,7 @@ describe('what doctor says of the kernel', () => {
     ])
   })
 
-  it('is a fault where a system call says something else than Node', () => {
+  it('reports a fault if a system call differs from Node', () => {
     const tests = [
       { name: 'statx', difference: '' },
       { name: 'getdents64', difference: 'a name is missing' },
@@ -57,8 +57,8 @@ describe('what doctor says of the kernel', () => {
   })
 })
 
-describe('what doctor says of the node', () => {
-  it('asks for the helpers of the kinds that are allowed, and says how to get one', () => {
+describe('doctor, for the node,', () => {
+  it('checks the helpers of allowed volume types, and names how to install a missing one', () => {
     const { config } = memoryStage()
     expect([...checkHelpers(diagnosis, config)]).toMatchObject([{ level: 'ok' }])
     const allowed = { ...config, allow: [{ fsTypes: ['bind', 'nfs'] }, { fsTypes: ['fuse.sshfs'] }] }
@@ -84,7 +84,7 @@ describe('what doctor says of the node', () => {
     expect([...checkFreeSpace(host, { ...diagnosis, space: () => space }, `${top}/state`)]).toMatchObject([{ level }])
   })
 
-  it('names every fault of the configuration, and sources that do not exist', async () => {
+  it('reports every fault of the configuration, and sources that do not exist', async () => {
     const stage = memoryStage()
     const { top, config } = stage
     const asked = {
@@ -109,7 +109,7 @@ describe('what doctor says of the node', () => {
     ])
   })
 
-  it('tells how much the records of all volumes take, and warns before it is too much', async () => {
+  it('reports the size of all records, and warns near the quota', async () => {
     const stage = memoryStage()
     const place = `${stage.config.stateDir}/ownership/ab-5-6`
     stage.fs.mkdirSync(place, { recursive: true })
@@ -130,7 +130,7 @@ describe('what doctor says of the node', () => {
     expect(await found(17 * MIB)).toEqual([])
   })
 
-  it('checks the rest where one check cannot be made', async () => {
+  it('continues with the other checks if one throws', async () => {
     const stage = memoryStage()
     const broken = {
       ...diagnosis,

@@ -36,18 +36,18 @@ function look(
 
 const argv = `kubelet\0--volume-plugin-dir=${PLUGINS}\0`
 
-describe('what doctor says of kubelet', () => {
-  it('is a warning where none is seen', () => {
+describe('doctor, for kubelet,', () => {
+  it('warns if no kubelet process is visible', () => {
     expect(look({}).found).toMatchObject([{ level: 'warning', text: 'no kubelet runs here' }])
   })
 
-  it('is a fault where its configuration cannot be read: its directory is not known', () => {
+  it('reports a fault if the configuration of kubelet cannot be read, because its directory is unknown', () => {
     expect(look({ argv: 'kubelet\0--config=/c\0' }).found).toMatchObject([
       { level: 'fault', text: expect.stringContaining('kubelet (process 7): cannot read its configuration /c') },
     ])
   })
 
-  it('is a fault where the plugin directory is not there, with the install', () => {
+  it('reports a fault with the install command if the plugin directory does not exist', () => {
     expect(look({ argv }).found).toMatchObject([
       {
         level: 'fault',
@@ -57,17 +57,17 @@ describe('what doctor says of kubelet', () => {
     ])
   })
 
-  it('is a fault where the driver cannot be executed', () => {
+  it('reports a fault if the driver is not executable', () => {
     const { found } = look({ argv, mode: 0o644 })
     expect(found).toMatchObject([{ level: 'ok' }, { level: 'fault', text: `${DRIVER} is not executable` }])
   })
 
-  it('is a fault where others can write the driver', () => {
+  it('reports a fault if users other than root can write the driver', () => {
     const { found } = look({ argv, mode: 0o757 })
     expect(found).toMatchObject([{ level: 'ok' }, { level: 'fault', text: expect.stringContaining(DRIVER) }])
   })
 
-  it('compares the installed driver with this program, if that is a file', () => {
+  it('compares the installed driver with this executable, unless it runs from sources', () => {
     expect(look({ argv, mode: 0o755 }).asked).toEqual([])
     expect(look({ argv, mode: 0o755 }, '/me')).toMatchObject({
       found: [{ level: 'ok' }, { level: 'ok', text: `${DRIVER} is this version` }],

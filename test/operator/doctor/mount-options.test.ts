@@ -14,13 +14,13 @@ async function findings(isRegistered?: boolean) {
   return Array.fromAsync(checkMountOptions(session))
 }
 
-it('doctor says that mount options hold in containers where the plugin is registered, with the runtime', async () => {
+it('doctor reports that containers keep mount options if the plugin is registered with the runtime', async () => {
   expect(await findings(true)).toMatchObject([
     { level: 'ok', text: expect.stringMatching(/hold in containers.*containerd v2.1.9/) },
   ])
 })
 
-it('doctor says what an older and a current runc clear where no plugin is registered', async () => {
+it('doctor reports the options that older and current runc clear if no plugin is registered', async () => {
   for (const isRegistered of [undefined, false]) {
     expect(await findings(isRegistered)).toMatchObject([
       {

@@ -9,8 +9,8 @@ const warnings = (...rules: Rule[]) =>
     .filter(({ level }) => level === 'warning')
     .map(({ text }) => text)
 
-describe('what doctor says of rules', () => {
-  it('is a sentence each', () => {
+describe('doctor, for the rules of the configuration,', () => {
+  it('describes each rule in a sentence', () => {
     const texts = found(
       ...DEFAULT_RULES,
       {
@@ -31,7 +31,7 @@ describe('what doctor says of rules', () => {
     ])
   })
 
-  it.each(['allow', 'map'])('is a warning for systemGroups in a rule of "%s"', (key) => {
+  it.each(['allow', 'map'])('warns of systemGroups in a rule of "%s"', (key) => {
     const texts = [...checkSystemGroups([{}, { systemGroups: true }, { systemGroups: false }], key, '/c.json')]
     expect(texts).toEqual([
       {
@@ -42,7 +42,7 @@ describe('what doctor says of rules', () => {
     ])
   })
 
-  it('is a fault for a kind of volume that there is none of', () => {
+  it('reports a fault for an unknown volume type', () => {
     const faults = found({ ...DEFAULT_RULES[0], fsTypes: ['ext4', 'ext5', 'fuse.sshfs', 'bind'] }).filter(
       ({ level }) => level === 'fault',
     )
@@ -116,7 +116,7 @@ describe('what doctor says of rules', () => {
     expect(faults).toEqual([])
   })
 
-  it('says nothing else of the default', () => {
+  it('reports nothing else for the default rules', () => {
     expect(warnings(...DEFAULT_RULES)).toEqual([])
     expect(warnings()).toEqual(['no rule allows anything: every mount is refused'])
   })

@@ -37,8 +37,8 @@ function lack(store: Store, why: string): void {
   })
 }
 
-describe('what doctor says of the container runtime', () => {
-  it('is well where it asks the plugin, with its version', () => {
+describe('doctor, for the container runtime,', () => {
+  it('reports ok with the version if the runtime calls the plugin', () => {
     expect(look({})).toEqual([
       { level: 'ok', text: 'the container runtime (containerd v2.1.9) asks "modekeep nri"', remedy: '' },
     ])
@@ -47,7 +47,7 @@ describe('what doctor says of the container runtime', () => {
     ])
   })
 
-  it('has the volumes that containers do without, whether or not the plugin is there', () => {
+  it('reports volumes that containers have without their group, with and without a running plugin', () => {
     const text = 'volumes that containers asked a group for and have without it: 2, such as "data" of pod shop/web-0'
     const remedy = expect.stringMatching(/^modekeep status says why of each; kubectl delete pod web-0 --namespace shop/)
     expect(look({}, { why: 'no' })).toMatchObject([{ level: 'ok' }, { level: 'warning', text, remedy }])
@@ -57,13 +57,13 @@ describe('what doctor says of the container runtime', () => {
     ])
   })
 
-  it('is a fault where the plugin has ended, and containers are created without it', () => {
+  it('reports a fault if the plugin has ended and containers are created without it', () => {
     expect(look({}, { isRunning: false })).toMatchObject([
       { level: 'fault', text: expect.stringContaining('was at work on this node (2026-01-01T00:00:00.000Z)') },
     ])
   })
 
-  it('is a fault without a socket, with how NRI is enabled, and with one that does not answer', () => {
+  it('reports a fault if the NRI socket is missing (with the setting that enables NRI) or unresponsive', () => {
     expect(look({ isRegistered: false }, { hasSocket: false })).toMatchObject(
       [
         { level: 'fault', text: `the container runtime has no NRI socket at "${SOCKET}"`, remedy: /disable = true/ },

@@ -67,7 +67,7 @@ describe.each([
     effects: 5,
   },
 ])('$title that is killed', ({ before, argv, allowed, effects }) => {
-  it('leaves the driver that was there or the new one, whole, and the next run ends as if nothing had been', async () => {
+  it('leaves the old or the new driver complete, and the next run completes normally', async () => {
     const undisturbed = worldWith(before)
     await run(undisturbed, argv)
     const count = undisturbed.actions.length
@@ -86,7 +86,7 @@ describe.each([
   })
 })
 
-it('an install that has nothing to do changes nothing', async () => {
+it('an install of the present version changes nothing', async () => {
   const world = worldWith()
   await run(world, INSTALL)
   const count = world.actions.length
@@ -100,7 +100,7 @@ it('an install that has nothing to do changes nothing', async () => {
   ).toEqual(['writeFileSync'])
 })
 
-it('a driver that answers wrong leaves nothing, and names the way out', async () => {
+it('a driver whose init fails is not installed, and the message names the remedy', async () => {
   const world = worldWith()
   world.fs.writeFileSync('/driver-b', '#!driver b')
   await expect(run(world, INSTALL)).rejects.toThrow('/driver-b does not work here: init gave no JSON object')

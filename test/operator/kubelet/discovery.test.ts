@@ -23,8 +23,8 @@ const ROOTS = 'Uid:\t0\t0\t0\t0\nCapEff:\t000001ffffffffff\n'
 
 const found = (files: Record<string, string>, root?: string) => findKubelets(filesOf(files), '/proc', root)
 
-describe('the kubelets that run', () => {
-  it('are told by process id, each with what says where it looks', () => {
+describe('kubelet discovery', () => {
+  it('lists kubelets by process id, each with the source of its plugin directory', () => {
     const files = {
       '/proc/self/mountinfo': '',
       '/proc/20/cmdline': argv('/usr/bin/kubelet'),
@@ -44,7 +44,7 @@ describe('the kubelets that run', () => {
     ])
   })
 
-  it('cannot be told where a configuration that is named cannot be read', () => {
+  it('returns no directory if a named configuration cannot be read', () => {
     const [one] = found({ '/proc/3/cmdline': argv('kubelet', '--config=/c.yaml') })
     expect(one).toMatchObject({
       directory: undefined,
@@ -52,7 +52,7 @@ describe('the kubelets that run', () => {
     })
   })
 
-  it('cannot be told where a drop-in that is there cannot be read: it could be the one in force', () => {
+  it('returns no directory if an existing drop-in cannot be read, because it could be in force', () => {
     const files = {
       '/proc/3/cmdline': argv('kubelet', '--config-dir=/d'),
       '/d/1.conf': 'volumePluginDir: /p',
@@ -64,7 +64,7 @@ describe('the kubelets that run', () => {
     ])
   })
 
-  it('are read in their own root first, then below the one that is given', () => {
+  it('reads files in the root of the process first, then below the given root', () => {
     const kubelet = { '/proc/3/cmdline': argv('kubelet', '--config=/c') }
     const below = { ...kubelet, '/image/c': 'volumePluginDir: /below' }
     expect(found(below, '/image')[0]?.directory).toBe('/below')
@@ -92,7 +92,7 @@ describe('the kubelets that run', () => {
     ])
   })
 
-  it('are none where no process is to be seen', () => {
+  it('finds none if no process is visible', () => {
     expect(found({})).toEqual([])
   })
 })

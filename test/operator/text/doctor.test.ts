@@ -15,7 +15,7 @@ const DOCUMENT: DoctorDocument = {
   ],
 }
 
-it('a doctor speaks by area, each finding with its remedy below it', () => {
+it('doctor prints findings by area, each with its remedy below', () => {
   expect(render(doctor.lines(DOCUMENT), false)).toBe(
     'kernel\n  ok       all there\n  ok       more\nstate\n  warning  little room\n           do: make room\n\n2 ok, 1 warning, 0 faults\n',
   )

@@ -11,7 +11,7 @@ const items: GcDocument['items'] = [
   { kind: 'lock', name: 'm', action: 'kept', reason: 'a call is at work' },
 ]
 
-it('gc for people has what went line by line, and what stays by reason', () => {
+it('gc prints removed items line by line, and kept items by reason', () => {
   expect(gc.lines({ verb: 'gc', isDry: false, items })).toEqual([
     { text: '1 removed, 6 kept', style: 'strong' },
     'removed  stage  s  its call was interrupted',
@@ -25,7 +25,7 @@ it('gc for people has what went line by line, and what stays by reason', () => {
   ])
 })
 
-it('gc for people says of a dry run that nothing was changed', () => {
+it('gc --dry-run prints that nothing was changed', () => {
   expect(parts(gc.lines({ verb: 'gc', isDry: true, items })[0]).text).toBe(
     '1 would be removed, 6 kept. Nothing was changed.',
   )

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { formatHelp } from '../../../src/operator/usage/help.ts'
 import { getVerbForm, VERB_NAMES } from '../../../src/operator/verbs/index.ts'
 
-it('uses the width of a wide terminal', () => {
+it('the help uses the width of a wide terminal', () => {
   expect(formatHelp('status', 200).split('\n').length).toBeLessThan(formatHelp('status').split('\n').length)
 })
 
@@ -14,7 +14,7 @@ describe.each([undefined, ...VERB_NAMES])('the help of %s', (verb) => {
     expect(lines.filter((line) => line.length > width)).toEqual([])
   })
 
-  it('is as wide as a terminal, or 80 columns, and says the same in any width', () => {
+  it('is as wide as the terminal, or 80 columns, and has the same words at any width', () => {
     const texts = [formatHelp(verb), ...[60, 80, 200].map((width) => formatHelp(verb, width))]
     expect(texts[0]).toBe(texts[2])
     const words = texts.map((text) => text.split(/\s+/).filter((word) => word !== '\\'))

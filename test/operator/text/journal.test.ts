@@ -20,7 +20,7 @@ const document: JournalDocument = {
 const shown = (more: Partial<JournalDocument>) =>
   journal.lines({ ...document, ...more }).map((line) => parts(line).text)
 
-it('an export for people says what is in the file, in 80 columns', () => {
+it('journal export prints the content of the file in 80 columns', () => {
   expect(shown({})).toEqual([
     '/root/data.journal: exported, 12345 bytes',
     `  volume  ${document.volume}`,
@@ -32,7 +32,7 @@ it('an export for people says what is in the file, in 80 columns', () => {
   expect(shown({ recorded: null }).filter((line) => (line?.length ?? 0) > 80)).toEqual([])
 })
 
-it('an export to stdout is another program’s: people read what they have to know, and nothing else', () => {
+it('journal export to stdout prints only remarks on stderr', () => {
   expect(shown({ file: '-', busy: false })).toEqual([])
   expect(shown({ file: '-', recorded: null })).toEqual([
     'a walk or restore is under way: what it did later is not in the file',
@@ -40,7 +40,7 @@ it('an export to stdout is another program’s: people read what they have to kn
   ])
 })
 
-it('an import for people says how to go on, or why it would be refused', () => {
+it('journal import prints the next command, or the refusal that it would get', () => {
   const imported = { action: 'import', outcome: 'imported', busy: false } as const
   const text = `text-${'a1'.repeat(20)}`
   expect(shown(imported).at(-1)).toBe('"modekeep restore /srv/data" puts it back')

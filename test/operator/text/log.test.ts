@@ -22,7 +22,7 @@ const mount = JSON.stringify({
 const unmount = JSON.stringify({ level: 'error', verb: 'unmount', directory: DIRECTORY, error: 'no', stack: 'at x' })
 
 describe('a line of the log', () => {
-  it('says when, what, for whom, how it ended and why', () => {
+  it('has time, verb, pod, outcome and reason', () => {
     expect(parts(formatEntryLine(mount))).toEqual({
       text:
         '2026-01-02T03:04:05.678Z info  mount    Success    12.3 ms  shop/cart  fresh: nothing is mounted; ' +
@@ -30,17 +30,17 @@ describe('a line of the log', () => {
     })
   })
 
-  it('counts what was removed', () => {
+  it('has the number of removed records', () => {
     expect(parts(formatEntryLine('{"verb":"gc","removed":["volume 1.2-3-4"]}')).text).toMatch(/gc .* {2}1 removed$/)
   })
 
-  it('has a failure without its stack, marked', () => {
+  it('shows a failure in red and without its stack', () => {
     const { text, style } = parts(formatEntryLine(unmount))
     expect(style).toBe('fault')
     expect(text).toMatch(/unmount .*\/volumes\/modekeep~fs\/v {2}no$/)
   })
 
-  it.each([['no JSON'], ['[1]'], ['null'], ['']])('that is no object is shown as it is: %j', (raw) => {
+  it.each([['no JSON'], ['[1]'], ['null'], ['']])('that is no JSON object is shown unchanged: %j', (raw) => {
     expect(formatEntryLine(raw)).toBe(raw)
   })
 })

@@ -15,7 +15,7 @@ const restoreOf = (directory: string) => ({
 const STATUS = { verb: 'status', metrics: undefined, selection: undefined, form: undefined, isWatching: false }
 
 describe('an operator’s arguments', () => {
-  it('are complete with a directory and a group; the rest has the defaults of a pod', () => {
+  it('need a directory and a group; other options default to those of a pod', () => {
     expect(parse('plan', '/srv/data', '--fsgroup', '2000')).toEqual({
       verb: 'plan',
       directory: '/srv/data',
@@ -23,7 +23,7 @@ describe('an operator’s arguments', () => {
     })
   })
 
-  it('may come in any order, with = or without', () => {
+  it('are accepted in any order, with and without =', () => {
     const argv = ['--fs-group-change-policy=Always', '--json', '--group-access', 'grant', '/srv/data', '--fsgroup=0']
     expect(parse('apply', ...argv)).toEqual({
       verb: 'apply',
@@ -46,7 +46,7 @@ describe('an operator’s arguments', () => {
     expect(parse('restore', given)).toEqual(restoreOf(directory))
   })
 
-  it('take a directory that looks like an option after --', () => {
+  it('accept a directory that looks like an option after --', () => {
     expect(parse('restore', '--', '-x')).toEqual(restoreOf('/here/dir/-x'))
   })
 
@@ -120,7 +120,7 @@ describe('an operator’s arguments', () => {
     expect(parse(...argv)).toEqual(command)
   })
 
-  it('do not ask where a relative directory starts when there is none', () => {
+  it('read the working directory only for a relative directory', () => {
     const nowhere = () => {
       throw new Error('the working directory is gone')
     }
@@ -216,7 +216,7 @@ describe('an operator’s arguments', () => {
     expect(() => parse(...argv)).toThrow(sentence)
   })
 
-  it('are refused with all their faults at once', () => {
+  it('are refused with all faults in one message', () => {
     const all = /--fsgroup is "x".*--fs-group-change-policy is "y".*has no option "--z".*takes one directory/
     expect(() => parse('apply', '--fsgroup', 'x', '--fs-group-change-policy', 'y', '--z')).toThrow(all)
   })
@@ -227,7 +227,7 @@ describe('a first argument', () => {
     expect(isKubeletVerb(word)).toBe(false)
   })
 
-  it('that is missing asks for the first look, an empty one is no verb', () => {
+  it('that is missing prints the introduction, and one that is empty is an unknown verb', () => {
     expect(parse()).toMatchObject({ verb: 'help', isIntroduction: true })
     expect(() => parse('')).toThrow('there is no verb "": see "modekeep help"')
   })

@@ -5,11 +5,11 @@ import type { MountRow } from '../mount-table/mountinfo.ts'
 import { isSameLocation, locationOfRow, locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
-// As kubelet makes them: volumes (pkg/volume/flexvolume/util.go), and files for subPaths (pkg/volume/util/subpath).
+// Kubelet's modes for volume directories (pkg/volume/flexvolume/util.go) and subPath files (pkg/volume/util/subpath).
 export const DIRECTORY_MODE = 0o750
 const FILE_MODE = 0o640
 
-// open_tree(2) says ENOSPC where fs.mount-max is reached.
+// open_tree(2) fails with ENOSPC at the limit fs.mount-max.
 const EXHAUSTED_RESOURCE_CODES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'ENOSPC'])
 
 export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): void {
@@ -19,9 +19,9 @@ export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint,
 }
 
 /**
- * Removes every mount at the point. What still uses one keeps its view of it.
- * @param findsUse whether to try first without that
- * @returns whether something used one of them; false without `findsUse`
+ * Removes every mount at the point. Processes that use a removed mount keep it.
+ * @param findsUse tries a plain unmount first, which fails if the mount is in use
+ * @returns whether a mount was in use; false without `findsUse`
  */
 export function detachAll(host: Host, point: MountPoint, findsUse = false): boolean {
   let isInUse = false
@@ -31,7 +31,7 @@ export function detachAll(host: Host, point: MountPoint, findsUse = false): bool
       isInUse = findsUse
       host.mounts.detach(point.parent, point.name)
     } catch (error) {
-      // A directory that cannot be looked at is not always a mount.
+      // A directory whose stat fails is not always a mount point.
       if (there === 'broken' && errorCode(error) === 'EINVAL') break
       throw error
     }
@@ -40,9 +40,9 @@ export function detachAll(host: Host, point: MountPoint, findsUse = false): bool
 }
 
 /**
- * Makes the point an empty directory or an empty file. Only what is empty, or missing, gives way; a death in between
- * leaves it missing, which kubelet takes for unmounted and makes anew.
- * @throws {Refusal} for what nobody made to mount on
+ * Makes the point an empty directory or an empty file. Only an empty or a missing entry is replaced. A crash in between
+ * leaves the point missing: kubelet takes it for unmounted and creates it again.
+ * @throws {Refusal} if the entry is not a mount target, such as a file with content
  */
 export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | 'file'): void {
   const { inodes } = host
@@ -69,15 +69,16 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
   }
 }
 
-/** A clone of the mount at a point, kept while the mount itself has to go before the next one can come. */
+/** A clone of the mount at a point, kept while the mount is removed before the next one is attached. */
 export interface SavedMount extends Disposable {
-  /** Does nothing where the mount itself has stayed. */
+  /** Attaches the clone again. Does nothing if the mount itself is still there. */
   restore(): void
 }
 
 /**
- * Undefined where nothing that is worth keeping is mounted.
- * @throws {SystemError} where the node is out of something: then the mount is not to be taken away
+ * Clones the mount at the point.
+ * @returns undefined if nothing is mounted, or the mount does not respond or cannot be cloned
+ * @throws {SystemError} if a resource of the node is exhausted: then the mount must not be removed
  */
 export function saveMount(host: Host, point: MountPoint): SavedMount | undefined {
   const { inodes, mounts } = host
@@ -86,13 +87,13 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
     using _ = closing(inodes, root)
     const saved = inodes.statMountPoint(root)
     if (!saved.mountRoot) return undefined
-    // With what the mount shows of the mounts inside of its source.
+    // The clone includes the mounts inside of the source that the mount shows.
     const clone = mounts.cloneTree(root, true)
     return {
       restore() {
         const there = statPoint(host, point)
         if (there !== 'broken' && there?.mountRoot && there.mountId === saved.mountId) return
-        // A layer that was covered is mounted on as it is.
+        // A layer that was covered is mounted on without a change of its type.
         if (!isMounted(there)) setTarget(host, point, isDirectory(saved) ? 'directory' : 'file')
         attachAt(host, point, clone)
       },
@@ -101,15 +102,15 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
   } catch (error) {
     const code = errorCode(error)
     if (code === undefined || EXHAUSTED_RESOURCE_CODES.has(code)) throw error
-    // A mount that does not answer, or cannot be cloned.
+    // The mount does not respond, or cannot be cloned.
     return undefined
   }
 }
 
 /**
- * Puts a detached tree in the place of all that is mounted at the point. With MOVE_MOUNT_BENEATH there is no moment
- * without a mount; an older kernel has a short one.
- * @param source what the tree shows, as a path, where it has one
+ * Replaces all mounts at the point by a detached tree. With MOVE_MOUNT_BENEATH the point is never without a mount; an
+ * older kernel leaves it without one for a moment.
+ * @param source the path of the tree's root, if it has one
  */
 export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string | undefined): void {
   const { parent, name, path } = point
@@ -124,9 +125,9 @@ export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: s
 }
 
 /**
- * The layers that are left after one umount, which takes several where the source's mount is shared. The mount table is
- * read again only if the topmost mount is in none of those that were there.
- * @param layers is changed
+ * Returns the layers that remain after one umount, which removes several if the source's mount is shared. Reads the mount
+ * table again only if the topmost mount is none of the earlier layers.
+ * @param layers is modified
  */
 function readRemainingLayers(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
   const { inodes, mounts } = host
@@ -143,9 +144,9 @@ function attachBeneath({ inodes, mounts }: Host, { parent, name }: MountPoint, t
   return mounts.attachBeneath(tree, old)
 }
 
-/** The kernel says the same whether it has no MOVE_MOUNT_BENEATH or the two roots are not of one type. */
+/** The kernel returns the same error if it lacks MOVE_MOUNT_BENEATH and if the two roots differ in type. */
 function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
-  // Not asked of a daemon that serves it: that may hang.
+  // statMountPoint makes no request to the tree's daemon, which may hang.
   const type = isDirectory(host.inodes.statMountPoint(tree)) ? 'directory' : 'file'
   using saved = saveMount(host, point)
   try {
@@ -159,8 +160,8 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
 }
 
 /**
- * Whether users may see what lies under the topmost layer for a moment: the same directory, or the one that comes next.
- * Any other layer stays hidden until the unmount: nothing but the topmost can be taken away.
+ * Whether users may see the layer under the topmost one for a moment: it shows the same directory, or the next one.
+ * Any other layer stays hidden until the unmount, because only the topmost layer can be removed.
  */
 function mayShowBelow(layers: readonly MountRow[], wanted: TreeLocation | undefined): boolean {
   const [below, top] = layers.slice(-2).map(locationOfRow)

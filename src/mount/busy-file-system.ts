@@ -9,16 +9,16 @@ import { findKind } from '../volume/index.ts'
 /** A file system that outlives the unmount of its last mount. */
 export interface BusyFileSystem {
   fileSystem: MountedFileSystem
-  /** Names what holds it, and what to do. */
+  /** Names its users and the remedy. */
   reason: string
 }
 
-/** What a crashed or ending process held is released within this time. */
+/** Time in which the kernel releases the files of a process that crashed or is ending. */
 const SETTLING_MS = 300
 
 /**
- * Finds the file system that ends with a recorded mount: a disk, an image, memory, a server's or a daemon's; or that of a
- * mount without a record. Call it before the unmount.
+ * Finds the file system that ends with a recorded mount (a disk's, an image's, tmpfs, a server's or a daemon's), or that of
+ * a mount without a record. Must be called before the unmount.
  * @returns undefined for a part of another file system, and for mounts of an earlier boot
  */
 export function findFileSystem(
@@ -47,8 +47,9 @@ function readFileSystem(host: Host, point: MountPoint, isDisk: boolean): Mounted
 }
 
 /**
- * Waits a moment for users that are ending. Call it after the unmount.
- * @param wasInUse whether the kernel refused to unmount a file system without a device: only then its users are looked for
+ * Finds the users that keep the file system busy, after a short wait for those that are ending. Must be called after the
+ * unmount.
+ * @param wasInUse the kernel refused to unmount a file system without a device: only then its users are searched
  */
 export async function findBusyAfterUnmount(
   session: Session,
@@ -61,7 +62,7 @@ export async function findBusyAfterUnmount(
   if (fileSystem === undefined || !(hasDevice(fileSystem) || wasInUse || busySince !== undefined)) return undefined
   if (findBusy(host, fileSystem, source) === undefined) return undefined
   const until = performance.now() + SETTLING_MS
-  // Without a device each check reads all of /proc, so there is one, at the end.
+  // A check of a file system without a device reads all of /proc, so it is made once, at the end.
   const isOver = () => hasDevice(fileSystem) && !isClaimed(host, fileSystem)
   await waitFor(() => isOver() || performance.now() > until || undefined)
   return findBusy(host, fileSystem, source)
@@ -70,8 +71,8 @@ export async function findBusyAfterUnmount(
 const hasDevice = ({ devices }: MountedFileSystem) => devices.length > 0
 
 /**
- * Checks the devices, or without one the processes that use the file system, never a name. A file system that is mounted
- * elsewhere is not busy: that mount's own unmount ends it.
+ * Checks the devices or, without one, the processes that use the file system, and never its name. A file system that has
+ * another mount is not busy: the unmount of that mount ends it.
  */
 export function findBusy(
   host: Host,
@@ -81,7 +82,7 @@ export function findBusy(
   const isDisk = hasDevice(fileSystem)
   if (isDisk && !isClaimed(host, fileSystem)) return undefined
   const { isMounted, processes } = host.blocks.findUsers(fileSystem)
-  // Its last user may have ended meanwhile.
+  // The last user may have ended meanwhile.
   if (isMounted || (processes.length === 0 && !(isDisk && isClaimed(host, fileSystem)))) return undefined
   const [volume, users] = [source ? quoted(source) : 'the volume', formatUsers(processes)]
   const reason = isDisk
@@ -103,8 +104,8 @@ function formatUsers(processes: readonly NamedProcess[]): string {
 }
 
 /**
- * Keeps what is needed to check the file system again.
- * @returns the record of a mount that is over, but whose file system is busy
+ * Adds the facts that a later check of the file system needs.
+ * @returns the record of an unmounted volume whose file system is busy
  */
 export function recordBusy({ host }: Session, record: MountRecord, { fileSystem }: BusyFileSystem): MountRecord {
   const { mounted, busySince = host.monotonicMs() } = record
@@ -116,7 +117,8 @@ export function recordBusy({ host }: Session, record: MountRecord, { fileSystem 
 }
 
 /**
- * @param busySince as it was recorded; undefined: it could not be recorded, so no failure could ever end
+ * Fails the unmount of a disk or an image while it is in use.
+ * @param busySince the recorded time; undefined if it could not be recorded: then the refusal would never end
  * @throws {Refusal} until `busyUnmountSeconds` have passed
  */
 export function refuseBusy(

@@ -9,9 +9,9 @@ import { needsIsolation } from '../volume/unresponsive-source.ts'
 import { type MountResult, mount } from './mount.ts'
 
 /**
- * As `mount` does, by another process where a server or a daemon is asked: one that has answered may be silent at the
+ * Calls `mount`, in an isolated process if a server or a daemon must respond: one that has responded may hang at the
  * next request.
- * @throws {Refusal} as `mount` does; other errors of the system have lost all but their words
+ * @throws {Refusal} as `mount` does; other system errors keep only their message
  */
 export function mountIsolated(session: Session, request: MountRequest): Promise<MountResult> {
   if (!needsIsolation(session, request)) return mount(session, request)
@@ -25,7 +25,7 @@ export function mountIsolated(session: Session, request: MountRequest): Promise<
   })
 }
 
-/** What the other process does. */
+/** Runs `mount` in the isolated process. */
 export function runMountTask(session: Session, _: Handle, request: MountRequest): Promise<MountResult> {
   return mount(session, request)
 }

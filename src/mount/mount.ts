@@ -20,20 +20,20 @@ import { type MountPlan, planMount } from './plan.ts'
 import { lockSingleWriter } from './single-writer.ts'
 import { planSubmounts } from './submounts.ts'
 
-// An AtomicWriter may delete the source in the moment before it is attached.
+// An AtomicWriter may delete the source just before it is attached.
 const MIN_ATTEMPTS = 10
-/** Milliseconds of further attempts. On a busy node an attempt may take longer than a source that flips exists. */
+/** Duration of further attempts. On a busy node an attempt may take longer than an alternating source exists. */
 const MIN_PATIENCE_MS = 2000
 
-/** A record may speak of a kind that this version does not have. */
+/** A record may name a kind that this version lacks. */
 const UNKNOWN_KIND: KindFacts = { persistent: false, walk: 'nothing is known' }
 
 /**
- * Mounts what the request asks for at its directory; done already is done. Afterwards the directory shows the whole
- * mount, or, with an error thrown, what it showed before.
- * @param prepare is called under the mount's lock, before anything is looked at
- * @returns how the pod's group was given, and what the pod does not see
- * @throws {Refusal} with a sentence for the pod's author; any other error is the system's
+ * Mounts the requested source at the request's directory; a repeated call changes nothing. Afterwards the directory shows
+ * the complete mount or, if an error is thrown, its former content.
+ * @param prepare is called under the mount's lock, before the first check
+ * @returns how the group was applied, and which mounts the pod does not see
+ * @throws {Refusal} with a message for the pod's author; any other error is a system error
  */
 export async function mount(
   session: Session,
@@ -44,41 +44,41 @@ export async function mount(
   if (point === undefined) throw missingMountPoint(request.directory)
   forgetAfterBoot(session)
   sweepStages(session)
-  // A mount that failed is never unmounted: nothing may be left of it.
+  // Kubelet never unmounts a mount that failed, so nothing of it may remain.
   using _lock = await holdPlace(session, mountPlace(session, point.path))
   prepare(point)
   const { given, hiddenSubmounts } = await mountLocked(session, { ...request, directory: point.path }, point)
   return hiddenSubmounts === undefined ? given : { ...given, hiddenSubmounts }
 }
 
-/** How the group was given. */
+/** How the group was applied. */
 export type MountResult = Given & {
   /** Names the mounts inside of the source that the pod does not see; undefined: there are none. */
   hiddenSubmounts?: string | undefined
 }
 
-/** What a call planned and did. */
+/** The plan of a call and its effects. */
 interface MountOutcome {
   plan: MountPlan
   given: Given
   hiddenSubmounts: string | undefined
   /** Why the health of what is mounted is unknown. */
   healthUnknownReason: string | undefined
-  /** As it was before, of the volume that was on record as walked; undefined also while a call is at work on that. */
+  /** The volume's record before the call, if a walk was recorded; undefined also while another call uses the volume. */
   walked: MountView['walked']
-  /** Of the root of what was mounted before. */
+  /** The group of the root that was mounted before the call. */
   shownGroup: number | undefined
-  /** Nothing was done, as another call is at work on the volume. */
+  /** Nothing was done, because another call uses the volume. */
   isInProgress?: boolean
 }
 
 /**
- * `isDry` plans, and does nothing; `finishes` does no more than what is left to do of a mount that stands; `isHealing`:
- * its record stays where the mount fails, and no other call is waited for that is at work on the volume.
+ * `isDry` only plans. `finishes` only completes an existing mount. `isHealing` keeps the record if the mount fails, and
+ * does not wait for another call that uses the volume.
  */
 type MountMode = { isDry?: boolean; finishes?: boolean; isHealing?: boolean }
 
-/** The same under the mount's lock, `directory` being the point's real path. */
+/** Like `mount`, for a caller that has the mount's lock. The request's `directory` is the point's real path. */
 export async function mountLocked(
   session: Session,
   request: MountRequest,
@@ -134,7 +134,7 @@ async function mountOnce(
   const isFirst = isNew && (view.mounted === undefined || record !== undefined)
   const submounts = plan.decision === 'ready' ? {} : await planSubmounts(session, request, kind, source, isFirst)
   if (mode.isDry) return before
-  // A mount that stands needs none of it.
+  // An existing mount with no step left needs none of the following.
   if (plan.steps.length === 0) return before
   const isPublished = plan.decision === 'ready' || isOurs(view.record, view)
   const held = isPublished ? undefined : await lockSingleWriter(session, request, view.source?.volume, !mode.isHealing)
@@ -143,18 +143,18 @@ async function mountOnce(
   const { runPlan } = await import('./run.ts')
   const given = await runPlan(session, point, createDetachedTree(session, kind, request, source, submounts), plan.steps)
   if (plan.decision === 'ready') return before
-  // What an interrupted call had begun with another volume.
+  // An interrupted call may have begun with another volume.
   const former = view.record?.volume
   if (former !== undefined && former !== view.source?.volume) {
     const place = volumePlace(session, former)
-    // The mount is made: what is left of another volume does not make a failure of it.
+    // The mount is attached, so leftovers of another volume must not fail it.
     orWarn(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
   return { plan, given, hiddenSubmounts: submounts.hidden, healthUnknownReason: undefined, walked, shownGroup }
 }
 
-/** Whether it takes the volume's lock. */
+/** Whether the plan takes the volume's lock. */
 function needsVolume({ steps }: MountPlan): boolean {
   return steps.some((step) => step.do === 'own-root' || step.do === 'own-volume' || step.do === 'map-group')
 }

@@ -13,33 +13,33 @@ import { statServed } from '../volume/daemon.ts'
 import { readSourceView, type SourceView } from '../volume/detached-tree.ts'
 import { mountsAgain, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'
 
-/** All that a plan is made from: what was observed, at one moment, under the lock. */
+/** The complete input of a mount plan, observed at one moment under the lock. */
 export interface MountView extends Seen {
   record: MountRecord | undefined
-  /** Of the topmost mount, also where that does not respond. */
+  /** The id of the topmost mount, also if that does not respond. */
   mountId: bigint | undefined
-  /** A daemon serves what is mounted, and nothing beneath keeps pods from writing to the node's disk. */
+  /** A daemon serves the mount, and no guard beneath it keeps pods from writing to the node's disk. */
   needsGuard: boolean
-  /** Undefined for kinds that have none. */
+  /** Undefined for kinds without a source. */
   source: SourceView | undefined
   boot: string
-  /** Of the root of what is mounted. */
+  /** The group of the mounted root. */
   shownGroup?: number | undefined
   /**
-   * The pod has a user namespace, and the runtime itself maps this mount for it: no plugin of modekeep's replaces it by a
-   * clone. Asked where a mapping is wanted or there.
+   * The pod has a user namespace, and the runtime itself maps this mount: modekeep's plugin does not replace it by a clone.
+   * Checked only if a mapping is requested or exists.
    */
   isMappedByRuntime?: boolean
   /** Why the health of what is mounted is unknown. */
   healthUnknownReason?: string | undefined
   /**
-   * The group a walk has given, or begun to give, the volume that the record speaks of; undefined: none is known, or a
-   * call is at work on the volume, whose walk is not over and so not interrupted.
+   * The record of the volume's last walk, complete or interrupted. Undefined if no walk is recorded, or while another call
+   * uses the volume: its walk is running and not interrupted.
    */
   walked: VolumeRecord | undefined
 }
 
-/** Looks at everything a mount plan depends on. Call it under the mount's lock. */
+/** Collects everything that a mount plan depends on. Must be called under the mount's lock. */
 export async function observe(
   session: Session,
   request: MountRequest,
@@ -51,7 +51,7 @@ export async function observe(
   const { host } = session
   const { stat, healthUnknownReason } = await statServed(session, point, record)
   if (healthUnknownReason !== undefined) session.warn(healthUnknownReason)
-  // With a record: a call that crashed between removing kubelet's directory and making a file there left neither.
+  // With a record, a call may have crashed between removing kubelet's directory and creating a file there.
   if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
   const seen = lookAt(host, point, stat)
   const boot = host.bootId()
@@ -74,7 +74,7 @@ export async function observe(
 function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isMapped: boolean): boolean {
   if (!hasUserNamespace(session.host, path)) return false
   if (!mountsAgain(kind)) return true
-  // Without its plugin, as at an upgrade, its containers keep what they have.
+  // Containers keep their clones while the plugin is not running, as at an upgrade.
   const isAway = whyNotAsked(runningPlugin(session)) !== undefined
   return isAway && !hasOwnClone(session, podPlaceOf(path)?.uid ?? '', isMapped)
 }
@@ -83,7 +83,7 @@ function mayMap({ ownership, fsGroup }: MountRequest): boolean {
   return fsGroup !== undefined && (ownership === 'idmap' || ownership === 'auto')
 }
 
-/** That a daemon has died is learnt by asking it; the id of its mount the kernel tells without. */
+/** The kernel returns a mount's id without a request to its daemon, so a mount whose daemon died has one too. */
 function readMountId(host: Host, point: MountPoint, { mounted }: Seen): bigint | undefined {
   if (mounted !== 'broken') return mounted?.mountId
   const there = statPoint(host, point)

@@ -16,10 +16,9 @@ import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } f
 import { findOtherPaths } from '../volume/other-paths.ts'
 
 /**
- * The one place that asks the node's rules, before anything of a source is looked at. What is known of a mount that was
- * allowed when it was made is taken from its record: a rule that is withdrawn stops new mounts, never a repeat or a
- * repair of one that is mounted.
- * @returns the request with what its rule says of it, and whether it was allowed just now
+ * Checks a request against the node's rules before its source is opened. For an existing mount the facts of its rule come
+ * from its record: a removed rule stops new mounts, never a repeat or a repair of an existing one.
+ * @returns the request with the facts of its rule, and whether the rules were applied now
  * @throws {Refusal}
  */
 export function permitRequest(
@@ -41,10 +40,10 @@ export function permitRequest(
   }
 }
 
-/** Asks the rules of the node for a request, by the path that it names. */
+/** Applies the node's rules to a request, by the path that it names. */
 export function judgeRequest({ config, secrets }: Session, requested: MountRequest, kind: VolumeKind): AllowVerdict {
   const naming = (option: string) => findRequiredNaming(kind.optionRules(), option)
-  // Secrets are decoded for kinds that need them, and nowhere else.
+  // Secrets are decoded only for kinds that need them.
   const secretNames = kind.secretKeys === 'by rule' ? [...(secrets?.keys() ?? [])] : []
   const walksServer = kind.isRemote === true && kind.walk === true
   return decideRequest(config.allow, { ...requested, secretNames }, { walksServer, naming })
@@ -53,9 +52,9 @@ export function judgeRequest({ config, secrets }: Session, requested: MountReque
 const readRuleFacts = (rule: Rule) => ruleFactsOf({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
 
 /**
- * Checks an opened source for what its path does not tell: the places that no pod may have, and the rules that name it by
- * other paths.
- * @returns the request with what all of these rules permit
+ * Checks an opened source where its path is not enough: for protected directories, and for rules that name it by other
+ * paths.
+ * @returns the request, restricted to what all of these rules permit
  * @throws {Refusal}
  */
 export function permitSource(
@@ -70,8 +69,8 @@ export function permitSource(
 }
 
 /**
- * A source that is, holds or lies in what a rule names by another path is permitted only where the pod may have that path
- * too. Locations are compared, through every mount of the node.
+ * Permits a source that overlaps the content of a rule's path through another mount only if the pod may have that path
+ * too. Locations are compared through every mount of the node.
  */
 function permitOtherPaths(
   session: Session,
@@ -96,7 +95,7 @@ function permitOtherPaths(
   return permitted
 }
 
-/** What two rules permit of one source. How keys of a Secret reach a program the rule for its own path says. */
+/** Intersects the permissions of two rules for one source. `secretKeys` come from the rule for the requested path. */
 function combineStrictest(one: RuleFacts, other: RuleFacts): RuleFacts {
   const isProtecting = one.protectedGroups !== undefined || other.protectedGroups !== undefined
   return {
@@ -109,18 +108,18 @@ function combineStrictest(one: RuleFacts, other: RuleFacts): RuleFacts {
   }
 }
 
-/** What whoever writes to a source could do by that, beside writing; undefined: nothing. */
+/** Describes the privilege that write access to a source gives in addition; undefined if it gives none. */
 function describeWriteRisk({ isDisk, hasDaemon }: VolumeKind, { stat }: OpenedSource): string | undefined {
-  // The kernel believes what a file system's blocks say.
+  // The kernel trusts the blocks of a file system.
   if (isDisk) return 'who writes to a disk that is mounted rules the kernel'
-  // So does a program, which runs as root and takes a file for an image or an archive.
+  // A FUSE program runs as root and trusts a file that it reads as an image or an archive.
   return hasDaemon && !isDirectory(stat) ? 'who writes to an image rules the program that reads it as root' : undefined
 }
 
 /**
- * Whoever can write to a disk, or to a file that a FUSE program is to read, makes files that the node's rules never gave
- * him, and may rule the kernel or the program.
- * @throws {Refusal} for one that some pod could write to, by the node's rules or by a recorded mount
+ * Refuses a disk, or a file for a FUSE program, that a pod could write to. Its writer could forge files that the node's
+ * rules do not permit, and may exploit the kernel or the program.
+ * @throws {Refusal} if the node's rules or a recorded mount let a pod write to the source
  */
 export function refuseWritable(
   session: Session,
@@ -132,11 +131,11 @@ export function refuseWritable(
   if (danger === undefined) return
   const { host, config } = session
   const shown = quoted(formatSource(requested))
-  // Another mount of its file system may show it elsewhere, where a rule lets pods write.
+  // Another mount of the file system may show the source at a path where a rule lets pods write.
   const table = host.mounts.table()
   const real = [source.path, host.inodes.pathOf(source.handle)]
   const places = new Set([...real, ...real.flatMap((path) => pathsToSame(table, path))])
-  // By the records, not by what is mounted now: a container keeps what the node has lost, and a repair brings it back.
+  // Records count, not current mounts: a container keeps a mount that the node has lost, and a repair restores it.
   const mounts = listMountRecords(session)
   for (const path of places) {
     const rule = findWritableRule(config.allow, path, DEFAULT_FS_TYPES)
@@ -165,8 +164,8 @@ export function refuseWritable(
 }
 
 /**
- * Refuses a source by which a pod would reach what the node's rules cannot give: modekeep's records, the volumes of other
- * pods, and for writing also the log and the configuration. Its path does not tell: another mount may lead there.
+ * Refuses a source that leads to modekeep's records or to the volumes of other pods and, if it is writable, to the log or
+ * the configuration. Locations are compared, because another mount may lead there by any path.
  * @throws {Refusal}
  */
 function refuseProtected(

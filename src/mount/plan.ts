@@ -5,41 +5,41 @@ import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { isOurs, type MountRecord, newMountRecord, stagingOf } from '../store/mount-record.ts'
 import type { MountView } from './observe.ts'
 
-/** The record that was there before; undefined: none was, and nothing is to be left of the volume. */
+/** The former record; undefined if there was none: then nothing of the volume may remain. */
 type RecordUndo = { restore: MountRecord | undefined }
 
-/** One effect of a mount plan. `undo` names its inverse, which runs, latest first, when a later step fails. */
+/** One effect of a mount plan. `undo` names its inverse. If a later step fails, the inverses run in reverse order. */
 export type Step =
   | { do: 'record'; record: MountRecord; undo: RecordUndo }
-  /** @property group given by the kind's own mount options @property withheld why none is given that was asked for */
+  /** @property group applied by the kind's own mount options @property withheld why a requested group is not applied */
   | { do: 'make-tree'; group: number | undefined; withheld?: string; undo: 'close-tree' }
   | { do: 'set-flags'; set: number; clear: number }
   | WalkStep
   | MapStep
-  /** The record says ready before anything is attached: without its mount it is harmless, the reverse is not. */
+  /** The record is written before the mount is attached: a record without a mount is harmless, the reverse is not. */
   | { do: 'record-ready'; record: MountRecord; undo: RecordUndo }
-  /** A mount lies on a thing of its root's type. Kubelet made a directory, and wants one back. */
+  /** A mount needs a mount point of its root's type. Kubelet created a directory, and expects one afterwards. */
   | { do: 'set-target'; type: 'directory' | 'file'; undo: 'directory-target' }
   /** Beneath what a daemon serves: putGuard in volume/daemon.ts. */
   | { do: 'guard' }
-  /** Of daemons whose mounts were replaced, those that would stay for ever. */
+  /** Ends the daemons of replaced mounts that would otherwise never end. */
   | { do: 'end-daemons' }
   | { do: 'attach'; undo: 'detach' }
-  /** Puts the new mount in the place of what is there, without a moment of nothing where the kernel can. */
+  /** Replaces the existing mount, without a moment without a mount if the kernel supports that. */
   | { do: 'replace' }
   | { do: 'detach-all'; undo: 'old-mount' }
 
 export interface MountPlan {
   decision: 'ready' | 'fresh' | 'replace' | 'refuse'
-  /** Why, in words, for the log and for a refusal. */
+  /** The reason of the decision, for the log and for a refusal. */
   reason: string
   steps: Step[]
 }
 
 /**
  * Decides what a `mount` call does. Pure.
- * @param kindOf what is planned with of a fsType: the request's, and that of a mount that is there
- * @param keepsRecord a mount that fails is tried again, so that its record stays
+ * @param kindOf returns the facts of a fsType: the request's, and that of an existing mount
+ * @param keepsRecord keeps the record of a mount that fails, because it is retried
  */
 export function planMount(
   request: MountRequest,
@@ -94,7 +94,7 @@ export function planMount(
   )
 }
 
-/** A mount that a pod uses is not taken from it because its root cannot get the group. */
+/** A mount that a pod uses is not removed if its root cannot get the group. */
 function keepMounted<S extends WalkStep | MapStep>(step: S): S {
   if (step.do === 'own-volume') return { ...step, isMounted: true }
   if (step.do !== 'map-group' || typeof step.otherwise === 'string') return step
@@ -109,12 +109,12 @@ function includeIf(condition: boolean, step: Step): Step[] {
   return condition ? [step] : []
 }
 
-/** What a call that crashed once the mount was there has left to do. */
+/** Plans the steps that a call did not reach because it crashed after the mount was attached. */
 function planUnfinishedSteps({ replacedDaemons }: MountRecord, { needsGuard }: MountView): Step[] {
   return [...includeIf(needsGuard, { do: 'guard' }), ...includeIf(replacedDaemons.length > 0, { do: 'end-daemons' })]
 }
 
-/** A call crashed before the new mount was in its place. */
+/** Whether a call crashed before it attached the new mount. */
 function isBeingReplaced(record: MountRecord | undefined, { mountId, boot }: MountView): boolean {
   return mountId !== undefined && record?.boot === boot && record.replaces?.mountId === String(mountId)
 }
@@ -123,7 +123,7 @@ function findChange(record: MountRecord, request: MountRequest, view: MountView)
   if (!isSameMount(record.request, request)) return 'the options changed'
   const { walked, source, mounted } = view
   const { given } = record
-  // mount_setattr(2): what is mapped cannot be mapped again, and the container would not start.
+  // An idmapped mount cannot be mapped again (mount_setattr(2)), so the container would not start.
   if (view.isMappedByRuntime && given.by === 'idmap' && given.from !== request.fsGroup) {
     return 'the pod has a user namespace, for which the runtime cannot map what is mapped for its group'
   }
@@ -143,8 +143,8 @@ function findChange(record: MountRecord, request: MountRequest, view: MountView)
 }
 
 /**
- * The steps up to the new mount. A mount that is there keeps its record until the new one is whole: others must see it
- * as a holder of its volume.
+ * Plans the steps up to the new mount. An existing mount keeps its record until the new one is complete: other calls must
+ * see that it references its volume.
  */
 function planSteps(
   request: MountRequest,
@@ -161,7 +161,7 @@ function planSteps(
     replacedDaemons,
     daemons: view.record?.daemons?.filter(({ staging }) => replacedDaemons.includes(staging)),
   }
-  // Without a mount a record is what an interrupted call left.
+  // An interrupted call left a record that has no mount.
   const undo = { restore: isFresh && !keepsRecord ? undefined : view.record }
   return [
     ...includeIf(isFresh, { do: 'record', record, undo }),
@@ -179,20 +179,20 @@ function planSteps(
   ]
 }
 
-/** The mount that the new one takes the place of. */
+/** Returns the mount that the new one replaces. */
 function findReplacedMount({ record, mountId, boot }: MountView): MountRecord['replaces'] {
   if (mountId === undefined) return undefined
   const staging = record?.boot === boot ? stagingOf(record, mountId) : undefined
   return { mountId: String(mountId), staging }
 }
 
-/** The staging directories of daemons that serve what was mounted until now, or before that. */
+/** Lists the staging directories of the daemons that serve the current mount or earlier ones. */
 function listReplacedDaemons({ record, boot }: MountView): string[] {
   if (record === undefined || record.boot !== boot) return []
   return [...record.replacedDaemons, ...(record.staging === undefined ? [] : [record.staging])]
 }
 
-/** A mount of another type than the one that is there cannot come beneath it: that takes a moment without any. */
+/** A mount cannot be attached beneath one of another type, so that replacement leaves a moment without a mount. */
 function planAttachSteps({ mounted, target, source }: MountView, hasDaemon: boolean): Step[] {
   const type = source === undefined || source.isDirectory ? 'directory' : 'file'
   const there = mounted === undefined ? target : mounted === 'broken' || mounted.isDirectory ? 'directory' : 'file'
@@ -202,7 +202,7 @@ function planAttachSteps({ mounted, target, source }: MountView, hasDaemon: bool
     ...includeIf(mounted !== undefined, { do: 'detach-all', undo: 'old-mount' }),
     ...includeIf(there !== type, { do: 'set-target', type, undo: 'directory-target' }),
     { do: 'attach', undo: 'detach' },
-    // After the mount: kubelet would take a guard alone for the volume.
+    // The guard follows the mount, because kubelet would take a guard alone for the volume.
     ...guard,
   ]
 }

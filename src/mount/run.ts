@@ -13,10 +13,9 @@ import type { Step } from './plan.ts'
 type Undoable = Extract<Step, { undo: unknown }>
 
 /**
- * Runs a mount plan: the one interpreter, which knows what each step and each inverse does. When a step fails, the
- * inverses of those before it run, latest first.
- * @returns how the group was given
- * @throws the first cause
+ * Runs a mount plan. If a step fails, the inverses of the earlier steps run in reverse order.
+ * @returns how the group was applied
+ * @throws the error of the step that failed
  */
 export async function runPlan(
   session: Session,
@@ -25,7 +24,7 @@ export async function runPlan(
   steps: readonly Step[],
 ): Promise<Given> {
   const { host } = session
-  // What others must not touch until the tree is attached, or will never be.
+  // Locks that are held until the tree is attached or discarded.
   const held = new DisposableStack()
   let given: Given = { by: 'none' }
   const done: Undoable[] = []
@@ -45,7 +44,7 @@ export async function runPlan(
         await tree.make(step.group)
         if (step.withheld !== undefined) given = { by: 'none', why: step.withheld }
         if (step.group !== undefined) given = { by: 'option', why: 'by mount options' }
-        // Should this call crash from now on, the next one must find what it may have done to the volume.
+        // If this call crashes from now on, the next one must find its changes to the volume.
         if (written && written.volume !== tree.volume) write({ ...written, volume: tree.volume })
         return
       case 'set-flags':
@@ -63,7 +62,7 @@ export async function runPlan(
         try {
           return void detachAll(host, point)
         } catch (error) {
-          // The mount may be gone already: what is undone is this step too.
+          // The mount may have been removed already, so this step is undone too.
           undo(step)
           throw error
         }
@@ -83,9 +82,9 @@ export async function runPlan(
     }
   }
 
-  /** What is known of the mount, and recorded, once it is whole. */
+  /** Reads the facts that are recorded once the mount is complete. */
   function readMadeFacts({ daemons }: MountRecord): Partial<MountRecord> {
-    // A daemon that serves it may hang from the beginning.
+    // statMountPoint makes no request to the daemon, which may hang from the beginning.
     const { mountId, device } = host.inodes.statMountPoint(tree.handle)
     const mounted = { mountId: String(mountId), device, namespace: host.mountNamespace(), since: Date.now() }
     const { staging } = tree
@@ -100,12 +99,12 @@ export async function runPlan(
     }
   }
 
-  /** A program has ended by then, and what it has left behind serves. */
+  /** The program itself has ended by then, and the processes that it left behind serve the mount. */
   function readDaemonFacts(staging: string) {
     return { staging, processes: listStagedProcesses(host, session.config.stateDir, staging) }
   }
 
-  /** An inverse that fails is told, and the others still run: the first cause is what the pod's author needs. */
+  /** Logs an inverse that fails and runs the others, because the pod's author needs the error of the failed step. */
   function undo({ do: name, undo: inverse }: Undoable): void {
     orWarn(session, `could not undo "${name}"`, () => {
       if (inverse === 'close-tree') tree.close()
@@ -114,7 +113,7 @@ export async function runPlan(
       else if (inverse === 'old-mount') saved?.restore()
       else if (inverse.restore) write(inverse.restore)
       else {
-        // The record goes last: by it the next call finds what could not be removed.
+        // The record is removed last, because the next call finds by it what could not be removed.
         held.dispose()
         forgetMount(session, point.path, written?.volume)
       }

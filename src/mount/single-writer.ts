@@ -8,12 +8,12 @@ import { publicationPlace } from '../store/places.ts'
 import type { Session } from '../store/session.ts'
 
 /**
- * Holds a volume that only one target may show, until its mount is attached. Two publications of one volume at the same time wait
- * for each other here, so the later one sees the mount of the earlier one.
- * @param volume the identity of what is mounted; undefined: only its mount has one
- * @param isPatient false: returns 'busy' where another call holds the volume
- * @returns undefined where any number of targets is allowed
- * @throws {Refusal} that names the target which shows the volume
+ * Locks a volume that only one target may show, until its mount is attached. Concurrent publications of one volume wait for
+ * each other here, so the later one sees the mount of the earlier one.
+ * @param volume the identity of the mounted volume; undefined if only its mount has one
+ * @param isPatient if false, returns 'busy' if another call has the lock
+ * @returns undefined if any number of targets is allowed
+ * @throws {Refusal} that names the target that shows the volume
  */
 export async function lockSingleWriter(
   session: Session,
@@ -35,7 +35,7 @@ export async function lockSingleWriter(
   )
 }
 
-/** The publications of a volume that are mounted now. */
+/** Finds the publications of a volume that are mounted now. */
 function findPublications(session: Session, volumeId: string, volume: string | undefined): MountRecord[] {
   const points = new Set(parseMountinfo(session.host.mounts.table()).map(({ mountPoint }) => mountPoint))
   return findMounts(session, points).flatMap(({ record }) => {

@@ -7,28 +7,28 @@ import { quoted } from '../refusal/refusal.ts'
 import { detachAll } from './attach.ts'
 
 /**
- * Unmounts kubelet's binds of a volume for containers' `subPath`, and removes their directories, as kubelet does before it
- * calls for the volume's unmount (kubernetes pkg/volume/util/subpath, doCleanSubPaths). A container keeps its own mount.
+ * Unmounts kubelet's binds of a volume for containers' `subPath`, and removes their directories. Kubelet does that before
+ * it calls the volume's unmount (kubernetes pkg/volume/util/subpath, doCleanSubPaths). A container keeps its own mount.
  * @param directory the volume's mount directory, without links
- * @returns what is left and why, one sentence part each: kubelet cannot remove the pod's directory while it is there
+ * @returns the leftovers with the reason, one clause each: they keep kubelet from removing the pod's directory
  */
 export function endSubPathBinds(host: Host, directory: string): string[] {
   return clearSubPaths(host, directory, true)
 }
 
-/** Finds what `endSubPathBinds` would have to end. Changes nothing. */
+/** Finds the binds that `endSubPathBinds` would end. Changes nothing. */
 export function findSubPathBinds(host: Host, directory: string): string[] {
   return clearSubPaths(host, directory, false)
 }
 
-/** Removes what kubelet wrote next to a CSI volume, whose pod is gone: kubelet removes no file from there. */
+/** Removes kubelet's file next to the CSI volume of a deleted pod: kubelet removes no file from there. */
 export function removeCsiNote(host: Host, directory: string): void {
   if (isCsiVolume(directory)) host.files.remove(`${dirname(directory)}/${CSI_NOTE}`)
 }
 
 /**
- * Removes the directory of an unmounted volume, whose pod is gone. Only what is empty is removed.
- * @returns as `endSubPathBinds`
+ * Removes the directory of an unmounted volume of a deleted pod. Only empty directories are removed.
+ * @returns the leftovers, like `endSubPathBinds`
  */
 export function removeVolumeDirectory(host: Host, { path }: MountPoint): string[] {
   const left = removeEmpty(host, path)
@@ -37,7 +37,7 @@ export function removeVolumeDirectory(host: Host, { path }: MountPoint): string[
 
 const isCsiVolume = (directory: string) => basename(dirname(dirname(directory))) === CSI_PLUGIN
 
-/** Names what keeps kubelet from removing the directory of an unmounted volume. Changes nothing. */
+/** Lists the reasons why kubelet cannot remove the directory of an unmounted volume. Changes nothing. */
 export function findInVolumeDirectory(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   const stat = point && statPoint(host, point)
@@ -65,12 +65,12 @@ function clearSubPaths(host: Host, directory: string, isEnding: boolean): string
   })
   if (left.length > 0 || !isEnding || hasOthers) return left
   const kept = removeEmpty(host, top)
-  // The directory above has the binds of the pod's other volumes too.
+  // The parent directory also contains the binds of the pod's other volumes.
   if (kept.length === 0) removeEmpty(host, dirname(top))
   return kept
 }
 
-/** The names in a directory of kubelet's; none where something is mounted over it, or it is no directory. */
+/** Lists a directory of kubelet's. Returns no name if it is a mount point or not a directory. */
 function listDirectory(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   const stat = point && statPoint(host, point)
@@ -79,8 +79,8 @@ function listDirectory(host: Host, path: string): string[] {
 }
 
 /**
- * Kubelet names the binds of a PersistentVolume's after it, and those of the pod's other volumes after their names in the
- * pod, so two volumes can share a directory of binds.
+ * Kubelet names the binds of a PersistentVolume after that, and those of other volumes after their names in the pod. Two
+ * volumes can therefore share a directory of binds.
  * @returns whether a bind shows the other volume
  */
 function createOtherVolumeCheck(

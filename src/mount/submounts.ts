@@ -14,10 +14,10 @@ import { isInternalMount } from '../volume/submounts.ts'
 import { judgeRequest, permitSource } from './permission.ts'
 
 /**
- * Decides about the mounts inside of a source before its mount is made.
+ * Decides which mounts inside of a source the pod sees, before the source is mounted.
  * @param isNew nothing is mounted for the request yet: only then may it be refused for a mount that it would hide
- * @throws {Refusal} where the pod would not see a mount, could write beneath it, and did not ask for that; where it asks
- * for mounts that no rule allows it as sources
+ * @throws {Refusal} if the pod would not see a mount, could write beneath it, and did not request that; or if it requests
+ * mounts that no rule allows as its sources
  */
 export async function planSubmounts(
   session: Session,
@@ -49,7 +49,7 @@ export async function planSubmounts(
   return { hidden }
 }
 
-/** @throws {Refusal} for the first mount that the pod may not have as a source of its own, or that cannot be cloned */
+/** @throws {Refusal} for the first mount that the rules do not allow as the pod's source, or that cannot be cloned */
 async function assertIncludable(
   session: Session,
   request: MountRequest,

@@ -26,12 +26,11 @@ import {
 import { endSubPathBinds, findInVolumeDirectory, removeCsiNote, removeVolumeDirectory } from './sub-path-binds.ts'
 
 /**
- * Removes every mount at the directory and what is remembered of it. Nothing there is a success. What kubelet asks of
- * it comes first: a damaged journal, a missing source or a state directory whose disk is full, read-only or broken is
- * told, and does not keep a pod from going.
+ * Removes every mount at the directory, and its records. Succeeds if nothing is there. A damaged journal, a missing source
+ * or a state directory on a full, read-only or broken disk is logged, and does not keep the pod from ending.
  * @param finish is called under the mount's lock, while the record still exists, once nothing is mounted there
- * @returns what to know of a success
- * @throws {Refusal} for some time where the file system of a disk or an image is still in use: then all else is done
+ * @returns a message about a successful unmount, if there is one
+ * @throws {Refusal} for a limited time while the file system of a disk or an image is in use: all else is done then
  */
 export async function unmount(
   session: Session,
@@ -43,11 +42,11 @@ export async function unmount(
   const path = point?.path ?? directory
   using lock = await ignoreRecordFailure(session, () => holdPlace(session, mountPlace(session, path)))
   const record = await ignoreRecordFailure(session, () => mountRecords.read(session, path))
-  // Also by a record that says nothing to this version: it was made for this directory.
+  // A record that this version cannot read counts too: it was written for this directory.
   const isOnRecord = record !== undefined || (await ignoreRecordFailure(session, () => mountRecords.has(session, path)))
   if (!isOnRecord) refuseForeign(host, point)
   session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded', ...(record?.pod && { pod: record.pod }) })
-  // In kubelet's order, whoever calls: a bind that stays keeps the volume's file system mounted.
+  // Binds are unmounted first, as kubelet does: a remaining bind keeps the volume's file system mounted.
   const left = isOnRecord || isKubeletVolume(path) ? endSubPathBinds(host, path) : []
   if (left.length > 0) session.warn(formatLeftover(left))
   const fileSystem = findFileSystem(session, point, record)
@@ -59,11 +58,11 @@ export async function unmount(
     if (isOnRecord || isKubeletVolume(path)) restoreDirectory(host, point)
     finish(point)
   }
-  // Without the lock the record stays, and with it a pending restore: both are for that mount only. What cannot be read
-  // stays too.
+  // Without the lock the record and a pending restore stay, because both belong to that mount. Unreadable records stay
+  // too.
   if (lock && record) await restoreIfPending(session, record)
   if (lock && record) await restoreMountRootBit(session, record, root)
-  // Else this call would keep the file system busy.
+  // An open handle would keep the file system busy.
   handles.dispose()
   const busy = await findBusyAfterUnmount(session, fileSystem, record, wasInUse)
   const kept =
@@ -78,18 +77,18 @@ export async function unmount(
   return busy.reason
 }
 
-/** What outlives the mount of a volume. */
+/** Parts of a volume that remain after its unmount. */
 export interface UnmountLeftover {
-  /** What is in the pod's directory, one sentence part each. */
+  /** Leftovers in the pod's directory, one clause each. */
   left: readonly string[]
   busy: BusyFileSystem | undefined
 }
 
 /**
- * What kubelet does for a pod that is gone, in its place: unmounts, puts the volume back if that is pending, and removes the
- * directory (kubernetes pkg/volume/flexvolume/unmounter.go), so that kubelet removes the pod's. Call it under the mount's
- * lock. A death on the way leaves what a death of kubelet's call leaves.
- * @returns what is left, and named by its record until it is gone
+ * Cleans up for a deleted pod in place of kubelet: unmounts, runs a pending restore, and removes the volume's directory
+ * (kubernetes pkg/volume/flexvolume/unmounter.go), so that kubelet removes the pod's. Must be called under the mount's lock.
+ * A crash on the way leaves the same state as a crash of kubelet's call.
+ * @returns the leftovers, which the record names until they are removed
  */
 export async function unmountLocked(
   session: Session,
@@ -117,13 +116,13 @@ export async function unmountLocked(
   return { left, busy }
 }
 
-/** @param left as `endSubPathBinds` returns it */
+/** @param left the leftovers, as `endSubPathBinds` returns them */
 export function formatLeftover(left: readonly string[]): string {
   return `the volume is unmounted, but in the directory of its pod ${left.join('; ')}: remove that, then call "modekeep heal"`
 }
 
 /**
- * The record stays while something is left, so that status, doctor and gc name it.
+ * Removes the record unless a leftover exists: then it stays, so that status, doctor and gc report it.
  * @returns the record, if it stays
  */
 function forgetUnlessLeft(
@@ -141,7 +140,7 @@ function forgetUnlessLeft(
   return kept
 }
 
-/** @returns whether something uses a file system that has no device to tell that by */
+/** @returns whether a file system without a device, which has no other sign of use, was in use */
 async function detach(
   session: Session,
   point: MountPoint,
@@ -157,7 +156,7 @@ async function detach(
   return detachAll(host, point, fileSystem?.devices.length === 0)
 }
 
-/** Opens the root of a mount whose set-gid bit is recorded: it shows the volume, whatever the source is by now. */
+/** Opens the root of a mount whose set-gid bit is recorded. It shows the volume even if the source has been replaced. */
 function openRecordedRoot(
   session: Session,
   point: MountPoint | undefined,
@@ -173,8 +172,8 @@ function openRecordedRoot(
 }
 
 /**
- * Called after the mount is detached, because one of two calls that unmount the last two mounts must find no other, and after
- * a walk is restored, because the walk may have recorded the bit.
+ * Restores the root's set-gid bit. Runs after the detach, because one of two calls that unmount the last two mounts must
+ * find no other mount. Runs after the walk's restore, because the walk may have recorded the bit.
  */
 async function restoreMountRootBit(session: Session, record: MountRecord, root?: Handle): Promise<void> {
   const { volume, directory } = record
@@ -187,10 +186,10 @@ async function restoreMountRootBit(session: Session, record: MountRecord, root?:
 }
 
 /**
- * Forgets a mount whose unmount never came, under its lock, and leaves a directory to mount on. Of a pod that is gone
- * kubelet's binds of the volume are unmounted, nothing else.
- * @param isOver the pod is gone: the volume's pending restore is run
- * @returns what is left: then the record stays
+ * Removes the record of a mount that kubelet never unmounted, and leaves a directory as the mount point. Must be called
+ * under the mount's lock. For a deleted pod only kubelet's binds of the volume are unmounted.
+ * @param isOver the pod is deleted: the volume's pending restore is run
+ * @returns the leftovers: the record stays if there are any
  */
 export async function forgetLocked(
   session: Session,
@@ -210,7 +209,7 @@ export async function forgetLocked(
   return { left, busy }
 }
 
-/** Undefined, and a warning, where the disk of the state directory fails, or a record cannot be read: that stays. */
+/** Warns and returns undefined if the disk of the state directory fails or a record is unreadable. Such a record stays. */
 async function ignoreRecordFailure<T>(session: Session, work: () => T | Promise<T>): Promise<T | undefined> {
   try {
     return await work()
@@ -229,16 +228,16 @@ function refuseForeign(host: Host, point: MountPoint | undefined): void {
   )
 }
 
-/** A file that a volume lay on; what is missing stays so, and what else is there was made by somebody else. */
+/** Replaces an empty file, on which a volume was mounted, by a directory. Any other entry is not modekeep's and stays. */
 function restoreDirectory(host: Host, point: MountPoint): void {
   const stat = statPoint(host, point)
   if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }
 
 /**
- * Puts the volume back where a pod asked for that. What cannot be done now is done at the volume's next unmount.
- * @param isOver the pod is gone, so no unmount may follow: after a crash the record has to stay for the next heal
- * @throws {WorkerCrashed} if the pod is gone
+ * Runs the volume's restore if a pod requested it. A restore that fails is retried at the volume's next unmount.
+ * @param isOver the pod is deleted, so no unmount may follow: after a crash the record must stay for the next heal
+ * @throws {WorkerCrashed} if `isOver`
  */
 async function restoreIfPending(session: Session, record: MountRecord, isOver = false): Promise<void> {
   try {

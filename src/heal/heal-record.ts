@@ -8,8 +8,6 @@ import { getSourcePath } from '../request/source.ts'
 import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { type MountRecord, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { formatSkipped, hasRejected } from '../store/skipped-inodes.ts'
-import { changeOf, howToGive, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { findKind, kinds } from '../volume/index.ts'
 import {
   createSourceCheck,
@@ -20,6 +18,7 @@ import {
 } from '../volume/unresponsive-source.ts'
 import { forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
 import type { Finding } from './state.ts'
+import { explainPartialGroup, findVolumeChange } from './volume-change.ts'
 
 /** What became of a mount. */
 export type HealOutcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
@@ -189,37 +188,6 @@ function predictForget({ plan: { state, reason }, left }: JudgedMount): HealOutc
 /** @param left what is in the pod's directory afterwards */
 function decideForgetOutcome(reason: string, left: readonly string[]): Pick<HealOutcome, 'action' | 'reason'> {
   return left.length === 0 ? { action: 'forgotten', reason } : { action: 'failed', reason: formatLeftover(left) }
-}
-
-/** @param walked as it was read already; undefined while a call is at work on the volume, which is news of no change */
-function findVolumeChange(
-  session: Session,
-  { given, volume }: MountRecord,
-  walked: VolumeRecord | undefined,
-): string | undefined {
-  if (given.by !== 'walk' || volume === undefined) return undefined
-  const record = walked ?? volumeRecords.find(session, volume).record
-  return record && changeOf(record)
-}
-
-/** Why the volume's root, or other inodes, do not have the group of the pod. */
-function explainPartialGroup(
-  session: Session,
-  { given, volume, source = '' }: MountRecord,
-  walked: VolumeRecord | undefined,
-  rootGroup: number | undefined,
-): string | undefined {
-  if (given.by !== 'walk' || volume === undefined) return undefined
-  const record = walked ?? volumeRecords.find(session, volume).record
-  const { skipped, groupAccess = 'keep' } = record ?? {}
-  const { group } = given
-  const isRootOther = rootGroup !== undefined && rootGroup !== group
-  const facts = [
-    ...(isRootOther ? [`the root of ${source} has group ${rootGroup} and not ${group}, which modekeep applied`] : []),
-    ...(skipped && hasRejected(skipped) ? [formatSkipped(group, skipped)] : []),
-  ]
-  if (facts.length === 0) return undefined
-  return `${facts.join('; ')}: remove the cause, then ${howToGive({ volume, source, group, groupAccess })} applies the group again`
 }
 
 const NO_SECRETS = 'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'

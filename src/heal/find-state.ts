@@ -13,9 +13,9 @@ import { Kubelets } from './kubelets.ts'
 import type { Finding } from './state.ts'
 
 /**
- * Finds the state of one mount directory as `healMounts` does for all: what CSI reports is what status and doctor report.
- * Changes nothing.
- * @returns undefined where nothing of modekeep's is mounted or recorded
+ * Finds the state of one mount directory as `healMounts` does for all, so that CSI reports the same state as status and
+ * doctor. Changes nothing.
+ * @returns undefined if no mount of modekeep's is there or recorded
  */
 export async function findState(session: Session, directory: string): Promise<Finding | undefined> {
   const { record, problem } = mountRecords.find(session, directory)
@@ -31,8 +31,8 @@ export async function findState(session: Session, directory: string): Promise<Fi
 }
 
 /**
- * The one function that decides the state of a recorded mount, for every surface. Without `isDry` it unmounts what a deleted
- * pod left.
+ * Decides the state of a recorded mount, for every command and protocol. Without `isDry` it unmounts the volumes of a deleted
+ * pod.
  * @returns `isFinal`: there is nothing to repair
  */
 export async function decideState(
@@ -75,8 +75,8 @@ export interface HealMode {
 }
 
 /**
- * Unmounts what a pod has left that is gone without an unmount.
- * @returns undefined for a mount that is to be healed as any other
+ * Unmounts a volume of a pod that was deleted without an unmount.
+ * @returns undefined for a mount that is healed like any other
  */
 async function healOrphan(
   session: Session,
@@ -86,11 +86,11 @@ async function healOrphan(
 ): Promise<HealOutcome | 'gone' | undefined> {
   let fate = await kubelets.findFate(session.host, record)
   if (fate.is === 'living') return undefined
-  // What is to be forgotten, and what modekeep does not know, stays as it is judged.
+  // A mount whose record is to be removed, or that is not modekeep's, is no orphan.
   if (!(await judge(session, record, ({ plan }) => plan.action === 'mount'))) return undefined
   if (fate.is === 'going' && !isDry) {
     if (patience !== undefined) return POD_CHECK_PENDING
-    // A timer may be early by a moment.
+    // A timer may fire slightly early.
     await setTimeout(fate.wait + 5)
     fate = await kubelets.findFate(session.host, record)
   }
@@ -111,7 +111,7 @@ const POD_CHECK_PENDING: HealOutcome = {
   reason: 'its pod seems to be gone: kubelet is asked once more',
 }
 
-/** Judges again, under the lock: kubelet may have mounted it anew, or be unmounting it. */
+/** Judges again, under the lock, because kubelet may have remounted the volume, or be unmounting it. */
 async function unmountOrphan(session: Session, record: MountRecord, kubelets: Kubelets): Promise<HealOutcome | 'gone'> {
   try {
     const done = await judgeLocked(session, record.directory, async (judged): Promise<HealOutcome> => {
@@ -131,7 +131,7 @@ async function unmountOrphan(session: Session, record: MountRecord, kubelets: Ku
   }
 }
 
-/** Only a call that brings its request can put such a mount on record again. */
+/** Finding for a mount without a record. Only a call with its request can record such a mount again. */
 export const UNRECORDED_MOUNT = {
   pod: '',
   state: 'unknown',
@@ -141,7 +141,7 @@ export const UNRECORDED_MOUNT = {
     "delete the pod, or wait for kubelet's next call for it, which CSI has every few minutes",
 } as const
 
-/** Whether nothing is to be done, which a look without the lock is enough for. */
+/** Whether nothing is to be repaired, which can be judged without the lock. */
 function isSettled(outcome: HealOutcome): boolean {
   return (
     (outcome.state === 'healthy' && !outcome.isUnfinished) ||
@@ -152,8 +152,8 @@ function isSettled(outcome: HealOutcome): boolean {
 }
 
 /**
- * Judges without the lock. What is not well is only told if no call was at work on it from before the look until after
- * it: the record that was read may be an earlier mount's, and half a call looks like an interrupted one.
+ * Judges without the lock. A fault is reported only if no call used the mount from before the check until after it. Otherwise
+ * the record may be an earlier mount's, and a running call looks like an interrupted one.
  */
 async function judgeUntilStable(
   session: Session,

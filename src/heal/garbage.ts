@@ -20,7 +20,7 @@ import {
   INTERRUPTED,
 } from './volume-garbage.ts'
 
-/** Removes what no mount, no pod and no restore needs, each thing under its lock; what a call is at work on is kept. */
+/** Removes records that no mount, pod or restore needs, each under its lock. Records that a call uses are kept. */
 export async function collectGarbage(
   session: Session,
   request: GarbageRequest,
@@ -40,7 +40,7 @@ export async function collectGarbage(
       (isDry ? !isPlaceBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : IN_PROGRESS
     items.push(await collectItem('lock', place.name, collect))
   }
-  // After the mounts: a record that is gone no longer needs its volume.
+  // Volumes follow the mounts, because a removed mount record no longer needs its volume.
   const lookups = pathLookups(session)
   for (const volume of new Set([...listVolumes(session), ...reservedVolumes(session)])) {
     const collected = collectVolume(session, volume, request, lookups)
@@ -76,7 +76,7 @@ function toFailedItem(kind: GarbageItem['kind'], name: string, error: unknown): 
   return { kind, name, action: 'failed', reason: messageOf(error) }
 }
 
-/** As heal does, and only where the record is over: the pending restore of a deleted pod is run. */
+/** Removes the record of an unmounted volume, as heal does. Runs the pending restore of a deleted pod. */
 async function collectRecord(
   session: Session,
   record: MountRecord,
@@ -104,7 +104,7 @@ async function collectRecord(
   return fate === 'locked' ? IN_PROGRESS : fate
 }
 
-/** A mount is unmounted by heal alone. @param ask what became of its pod */
+/** Adds the state of the pod to the reason why a record is kept: only heal unmounts. @param ask finds the pod's state */
 async function addPodFate(fate: GarbageFate, ask: () => Promise<PodFate>): Promise<GarbageFate> {
   if (fate.action !== 'kept') return fate
   const pod = await ask()

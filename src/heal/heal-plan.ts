@@ -9,40 +9,40 @@ import type { Session } from '../store/session.ts'
 import { awaitsRestore } from '../store/volume-record.ts'
 import type { MountState } from './state.ts'
 
-/** What is there of a mount that a record speaks of. */
+/** The observed state of a recorded mount. */
 export interface HealView extends Seen {
   record: MountRecord
   boot: string
   /** The topmost mount shows the same directory or file as the record's source. */
   showsSource: boolean
-  /** Of an earlier boot's: its volume is to be put back by its last unmount, which finds it by this record. */
+  /** The mount is of an earlier boot, and its last unmount must restore the volume, which it finds by this record. */
   awaitsRestore: boolean
-  /** Why its file system is busy, though nothing is mounted. */
+  /** The reason why its file system is busy, though nothing is mounted. */
   busyReason?: string | undefined
 }
 
 export interface HealPlan {
-  /** As far as the mount table tells: whether the source is still the one that is mounted takes a look at that. */
+  /** The state as far as the mount table shows it. Whether the source was replaced needs a check of the source. */
   state: MountState
   /**
-   * `mount`: as kubelet's call would, which finds it ready or makes it so. `forget`: what is recorded is over. `leave`:
-   * not for modekeep to decide.
+   * `mount`: do what kubelet's next call would do. `forget`: remove the record of a mount that is over. `leave`: change
+   * nothing, because modekeep must not decide.
    */
   action: 'mount' | 'forget' | 'leave'
   reason: string
 }
 
-/** A recorded mount, what lies there, and what is to become of it. The point is open while it is worked with. */
+/** A recorded mount, its mount point and its plan. The point is open only during the callback. */
 export interface JudgedMount {
   record: MountRecord
-  /** Undefined where the directory's parent is gone. */
+  /** Undefined if the directory's parent does not exist. */
   point: MountPoint | undefined
   plan: HealPlan
-  /** What keeps kubelet from removing the pod's directory, where the record is over. */
+  /** Leftovers that keep kubelet from removing the pod's directory, if the mount is over. */
   left: string[]
 }
 
-/** Judges without the lock: for a dry run, and as kubelet's own calls must not wait for a source that hangs. */
+/** Judges without the lock: for a dry run, and because kubelet's calls must not wait for a source that hangs. */
 export async function judge<T>(
   session: Session,
   record: MountRecord,
@@ -55,7 +55,7 @@ export async function judge<T>(
   const view = {
     ...seen,
     showsSource: showsVolume(record, seen.mounted),
-    // Only what an earlier boot left is judged by it, and it is a file to be read.
+    // The check reads a file, and only mounts of an earlier boot need it.
     awaitsRestore: record.boot !== boot && awaitsRestore(session, record.volume),
     busyReason: findBusyReason(session, record, seen),
   }
@@ -64,7 +64,7 @@ export async function judge<T>(
   return await work({ record, point, plan, left: isOver ? findLeftover(session, record) : [] })
 }
 
-/** A mount that is only missing is made again, of the same file system. */
+/** Only a mount that is over is checked: a missing one is mounted again, from the same file system. */
 function findBusyReason(session: Session, record: MountRecord, { mounted, target }: Seen): string | undefined {
   const isOver = mounted === undefined && (record.ended !== undefined || target === 'missing')
   const fileSystem = isOver ? findFileSystem(session, undefined, record) : undefined
@@ -76,8 +76,8 @@ function findLeftover({ host }: Session, { directory, ended }: MountRecord): str
 }
 
 /**
- * Judges again under the lock: what is changed is decided there alone.
- * @returns 'locked' where a call has the lock, 'gone' where the record is gone meanwhile
+ * Judges again under the lock, where every change is decided.
+ * @returns 'locked' if a call has the lock, 'gone' if the record was removed meanwhile
  */
 export async function judgeLocked<T>(
   session: Session,
@@ -90,7 +90,7 @@ export async function judgeLocked<T>(
   return record ? await judge(session, record, work) : 'gone'
 }
 
-/** Call it under the lock. The pending restore of a deleted pod is run. @returns as `forgetLocked` */
+/** Runs the pending restore of a deleted pod. Must be called under the lock. @returns the leftovers, like `forgetLocked` */
 export function forget(session: Session, { record, point, plan }: JudgedMount): Promise<UnmountLeftover> {
   return forgetLocked(session, point, record, plan.state === 'orphaned')
 }
@@ -101,7 +101,7 @@ function showsVolume({ volume, mounted: recorded }: MountRecord, mounted: Seen['
   return mounted.device === recorded?.device && volume.split('-').at(-2) === mounted.inode.toString(16)
 }
 
-/** Decides what becomes of a recorded mount that no call is at work on. Pure. */
+/** Plans the heal of a recorded mount that no call uses. Pure. */
 export function planHeal(view: HealView): HealPlan {
   const { record, boot, mounted, target } = view
   const { replaces } = record
@@ -128,7 +128,7 @@ function planMountAction(state: MountState, reason: string): HealPlan {
   return { state, action: 'mount', reason }
 }
 
-/** Whoever mounted that may need it. */
+/** The user who mounted it may need it. */
 const FOREIGN: HealPlan = {
   state: 'unknown',
   action: 'leave',

@@ -20,11 +20,11 @@ import { forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
 import type { Finding } from './state.ts'
 import { explainPartialGroup, findVolumeChange } from './volume-change.ts'
 
-/** What became of a mount. */
+/** The result of a heal for one mount. */
 export type HealOutcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
-  /** It is healthy, but an interrupted call has left something to do. */
+  /** The mount is healthy, but an interrupted call did not complete its last steps. */
   isUnfinished?: boolean
-  /** Whoever tells of it does not respond: it stays as it is, and is not asked again under the lock. */
+  /** The server or daemon of the mount does not respond: the mount is skipped, and not checked again under the lock. */
   isUnresponsive?: boolean
 }
 
@@ -36,7 +36,7 @@ const HEALTHY: HealOutcome = { state: 'healthy', action: 'none', reason: '' }
 
 const NO_SERVER = 'health unknown: the server of its source does not respond'
 
-/** Why the source of a mount is not compared with what is mounted. */
+/** Explains why the source was not compared with the mount. */
 function explainUnknownHealth({ host }: Session, { request }: MountRecord): string {
   if (isRemoteType(request.fsType) || !isLocalSource(host, request)) return NO_SERVER
   return `health unknown: the lookup of its source does not end (${LOOKUP_CAUSE})`
@@ -81,7 +81,7 @@ export async function healOne(
 /** Whether this process must not wait for a directory that is locked. */
 const mustNotWait = ({ isolatesWalks, mayHang }: Session): boolean => isolatesWalks === true && !mayHang
 
-/** Opens a source from the kernel's cache alone: it may be exchanged after `mayMeetLockedDirectory`. */
+/** Opens a source only from the kernel's cache, because it may be replaced after `mayMeetLockedDirectory`. */
 function useCachedOpens(session: Session): Session {
   if (!mustNotWait(session)) return session
   const { inodes } = session.host
@@ -89,7 +89,7 @@ function useCachedOpens(session: Session): Session {
   return { ...session, host: { ...session.host, inodes: { ...inodes, openLinkFree } } }
 }
 
-/** Whether a repair looks names up in a volume, or changes its root: a process of a pod can keep both waiting. */
+/** Whether a repair looks up names in a volume, or changes its root: a process of a pod can block both. */
 function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean {
   if (!mustNotWait(session)) return false
   const { subPath, setGid, ...request } = requestOf(record)
@@ -98,14 +98,14 @@ function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean 
   return source !== undefined && !session.host.inodes.isCached(source)
 }
 
-/** What the other process is told. */
+/** The task of the isolated process. */
 interface HealTask {
   record: MountRecord
   seen: HealOutcome['state']
   isDry: boolean
 }
 
-/** As a server may answer the question whether it does, and nothing after it. */
+/** Heals in an isolated process: a server may respond to the check of its state, and to no request after it. */
 async function healIsolated(session: Session, about: HealTask): Promise<HealOutcome | 'gone'> {
   try {
     const { record } = about
@@ -119,7 +119,7 @@ async function healIsolated(session: Session, about: HealTask): Promise<HealOutc
   }
 }
 
-/** Heals or judges a mount in the isolated process. The caller waits for that, and each walk has a process of its own. */
+/** Heals or judges a mount in the isolated process. The caller waits for it, and each walk has a process of its own. */
 export function runHealTask(
   caller: Session,
   _: Handle,
@@ -149,7 +149,7 @@ async function repair(
         if (!readsRemoteSource(session, record.request)) {
           return isDry ? await planRemount(session, judged) : await remount(session, judged, false)
         }
-        // A source that is replaced on a server is found by kubelet's next call.
+        // Kubelet's next call finds a source that was replaced on a server.
         if (state === 'healthy' && findKind(record.request.fsType)?.root === 'source') return HEALTHY
         return (await healIsolated(session, { record, seen: state, isDry })) as HealOutcome
     }
@@ -159,7 +159,7 @@ async function repair(
   }
 }
 
-/** Plans without waiting for a lookup: where the kernel's cache does not tell, another process plans. */
+/** Plans without waiting for a lookup: if the path is not in the kernel's cache, an isolated process plans. */
 async function planRemount(session: Session, judged: JudgedMount): Promise<HealOutcome> {
   if (!mustNotWait(session)) return remount(session, judged, true)
   const host = { ...session.host, inodes: { ...session.host.inodes, ...session.host.inodes.cachedOpens } }
@@ -175,17 +175,17 @@ async function planRemount(session: Session, judged: JudgedMount): Promise<HealO
 async function forgetRecord(session: Session, judged: JudgedMount): Promise<HealOutcome> {
   const { state, reason } = judged.plan
   const { left, busy } = await forget(session, judged)
-  // What was removed from the pod's directory may have been its last mount.
+  // A bind that was removed from the pod's directory may have been the file system's last mount.
   if (busy !== undefined && left.length === 0) return { state: 'busy', action: 'none', reason: busy.reason }
   return { state, ...decideForgetOutcome(reason, left) }
 }
 
-/** What forgetting would do: what an earlier call could not remove is still in the way. */
+/** Predicts the result of `forgetRecord`, by the leftovers that an earlier call could not remove. */
 function predictForget({ plan: { state, reason }, left }: JudgedMount): HealOutcome {
   return { state, ...decideForgetOutcome(reason, left) }
 }
 
-/** @param left what is in the pod's directory afterwards */
+/** @param left leftovers in the pod's directory */
 function decideForgetOutcome(reason: string, left: readonly string[]): Pick<HealOutcome, 'action' | 'reason'> {
   return left.length === 0 ? { action: 'forgotten', reason } : { action: 'failed', reason: formatLeftover(left) }
 }
@@ -195,8 +195,8 @@ const NO_SECRETS = 'its secrets came with the call that mounted it and are not s
 const ACTIONS = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
 
 /**
- * Does what kubelet's next call for the mount would do. Call it under the mount's lock, unless it is dry.
- * @throws {Refusal} where the mount cannot be made
+ * Does the same as kubelet's next call for the mount. Must be called under the mount's lock, except for a dry run.
+ * @throws {Refusal} if the mount cannot be made
  */
 export async function remount(
   session: Session,
@@ -209,7 +209,7 @@ export async function remount(
   const faults = findKindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)
   const warn = (message: string) => session.warn(`${point.path}: ${message}`)
-  // What is told of one mount is its finding.
+  // The finding reports the result, so the call writes no notes.
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
   const mode = { isDry, finishes: isSecretive, isHealing: true }
@@ -229,9 +229,9 @@ export async function remount(
   return { ...found, action: ACTIONS[plan.decision] }
 }
 
-/** @param state what the mount is as far as the mount table tells */
+/** @param state the state of the mount as far as the mount table shows it */
 export function toFailure(state: HealOutcome['state'], error: unknown): HealOutcome {
-  // What it shows is there, and can be had no more; any other error leaves open what it should show.
+  // A refusal means that the mounted source can no longer be mounted; after another error its state is unknown.
   const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
   return { state: seen, action: 'failed', reason: messageOf(error) }
 }

@@ -14,18 +14,17 @@ import { type HealOutcome, healOne, IN_PROGRESS } from './heal-record.ts'
 import { Kubelets } from './kubelets.ts'
 import type { Finding } from './state.ts'
 
-/** Milliseconds for which repairs of local volumes wait for the one before. */
+/** Longest time for which the repair of a local volume waits for the one before. */
 const MAX_TURN_MS = 1000
 
 const UNDER_REPAIR: HealOutcome = { ...IN_PROGRESS, reason: 'it is being repaired' }
 
 /**
- * Repairs the mounts that are recorded: what kubelet's next call would do, without waiting for it. Mounts that a call
- * is at work on are passed over.
- * @param isDry says what would be done, and does nothing
- * @param patience milliseconds, for a repair: one that takes longer goes on, and counts as in progress. Undefined: all
- *   are waited for
- * @param kubelets what they have said to earlier heals of this process
+ * Repairs the recorded mounts as kubelet's next call would, without waiting for that call. Mounts that a call uses are
+ * skipped.
+ * @param isDry reports the repairs, and changes nothing
+ * @param patience milliseconds for one repair: a longer one continues, and counts as in progress. Undefined: waits for all
+ * @param kubelets the answers of kubelets to earlier heals of this process
  */
 export async function healMounts(
   session: Session,
@@ -37,7 +36,8 @@ export async function healMounts(
   const isUnresponsive = createSourceCheck(session)
   const mounts = listMounts(session)
   const repairs = new Map<string, Promise<unknown>>()
-  // All at once, so that a server that does not respond delays nobody else; repairs in turn, but for such sources too.
+  // Checks run concurrently, so that an unresponsive server delays no other mount. Repairs run in turn for
+  // all local volumes, and for each other source.
   const outcomes = await Promise.all(
     mounts.map(async ({ record }) => {
       if (record === undefined) return undefined
@@ -52,7 +52,7 @@ export async function healMounts(
       const turn = isLocal ? '' : JSON.stringify(request.source)
       const before = repairs.get(turn) ?? Promise.resolve()
       const repaired = before.then(() => healOne(session, record, seen.state, isUnresponsive))
-      // A directory of a local volume may be locked: others wait a moment for its repair.
+      // A directory of a local volume may be locked, so other repairs wait for it only for a limited time.
       repairs.set(
         turn,
         isLocal ? Promise.race([repaired, setTimeout(MAX_TURN_MS, undefined, { ref: false })]) : repaired,
@@ -70,7 +70,7 @@ export async function healMounts(
   return [...findings, ...findUnrecorded(session, new Set(findings.map(({ directory }) => directory)))]
 }
 
-/** @param known what was on record a moment ago */
+/** @param known directories that have a finding already */
 function findUnrecorded(session: Session, known: ReadonlySet<string>): Finding[] {
   const table = parseMountinfo(session.host.mounts.table())
   return unrecordedMounts(session, table)
@@ -79,19 +79,19 @@ function findUnrecorded(session: Session, known: ReadonlySet<string>): Finding[]
 }
 
 /**
- * A pod's author chooses how deep a subPath is, and the kernel bounds how many directories a user may watch. A link above
- * these levels that is exchanged is found by the next periodic heal.
+ * A pod's author chooses the depth of a subPath, and the kernel limits the number of watched directories per user. The next
+ * periodic heal finds a link that is replaced above these levels.
  */
 const MAX_WATCHED_LEVELS = 32
 
 /**
- * Directories whose changes may make a mount stale: those of pods with mapped groups, the sources, those that they lie in, and with a subPath all between
- * the source and what was found there, where a link may be exchanged.
+ * Lists the directories whose changes may make a mount stale: of pods with mapped groups, the sources, and their parents.
+ * With a subPath these include all directories between the source and its target, where a link may be replaced.
  */
 export function listSourceDirectories(session: Session): string[] {
   const directories = new Set<string>()
   for (const record of listMountRecords(session)) {
-    // Kubelet writes there whether the pod has a user namespace, after the call that mapped.
+    // Kubelet writes there, after the call that mapped, whether the pod has a user namespace.
     const pod = record.given.by === 'idmap' ? podDirectoryOf(record.directory) : undefined
     if (pod !== undefined) directories.add(pod)
     const source = getSourcePath(record.request.source)

@@ -18,8 +18,8 @@ import {
 } from './sub-paths.ts'
 
 /**
- * As `healSubPaths`, but where this process must not wait for a directory that is locked, each volume has a process of its
- * own, and all of them work at the same time.
+ * Like `healSubPaths`. If this process must not wait for a locked directory, each volume is healed in a process of its
+ * own, concurrently.
  */
 export async function healSubPathsIsolated(
   session: Session,

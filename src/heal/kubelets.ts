@@ -7,16 +7,16 @@ import { decidePodFate, type KubeletAnswer, mayBeGone, type PodLogs, type PodTra
 
 /** Kubelet's own default (kubernetes pkg/kubelet/kuberuntime, podLogsRootDirectory). */
 const POD_LOGS_DIRECTORY = '/var/log/pods'
-/** Milliseconds between two looks at what kubelet lists: it takes its first pods in one by one. */
+/** Time between two requests for kubelet's pods: after its start kubelet adds its pods one by one. */
 const REQUEST_INTERVAL_MS = 5000
 const REQUEST_TIMEOUT_MS = 2000
-/** Milliseconds for which an answer counts for other pods too. */
+/** Time for which an answer is used for other pods too. */
 const ANSWER_LIFETIME_MS = 500
 
 export type PodFate =
   | { is: 'living' }
   | { is: 'gone' | 'doubtful'; reason: string }
-  /** Kubelet said so once, and is to be asked again so many milliseconds later. */
+  /** Kubelet reported the pod as deleted once, and is requested again after `wait` milliseconds. */
   | { is: 'going'; wait: number; reason: string }
 
 const LIVING: PodFate = { is: 'living' }
@@ -24,7 +24,7 @@ const LIVING: PodFate = { is: 'living' }
 export const POD_GONE_REASON =
   'its pod is gone without an unmount: this kubelet was started after the pod and does not list it, has removed its logs, and no process of it runs'
 
-/** What is left to do where nobody can tell. */
+/** Names the remedy for a pod whose state cannot be determined. */
 function toDoubtfulFate(why: string): PodFate {
   const reason =
     `its pod may be gone, as no process and no log of it is left, but ${why}: it is kept; ` +
@@ -32,24 +32,24 @@ function toDoubtfulFate(why: string): PodFate {
   return { is: 'doubtful', reason }
 }
 
-/** @throws where no answer comes in time */
+/** @throws if no answer arrives in time */
 export type ListPods = (socket: string, withinMs: number) => Promise<readonly string[]>
 
-// Loaded where a pod may be gone: gRPC takes longer than all else that a heal loads.
+// Loaded only if a pod may be deleted: gRPC takes longer to load than the rest of a heal.
 const listPodsOfKubelet: ListPods = async (socket, within) =>
   (await import('./pod-resources.ts')).listPods(socket, within)
 
-/** Asks kubelet which pods there are. One for each watch: it remembers what was said before. */
+/** Requests the list of pods from kubelet. Each watch has one instance, which keeps earlier answers. */
 export class Kubelets {
   readonly #list: ListPods
   readonly #apart: number
   readonly #logs: string
   readonly #fresh: number
-  /** When kubelet first did not know a pod of a mount directory, by this process' clock; and which kubelet that was. */
+  /** By mount directory: when kubelet first did not list its pod, by this process's clock, and the identity of that kubelet. */
   readonly #first = new Map<string, { at: number; kubelet: string }>()
   readonly #asked = new Map<string, { at: number; answer: Promise<KubeletAnswer> }>()
 
-  /** @param logs where kubelet keeps the logs of pods */
+  /** @param logs kubelet's directory of pod logs */
   constructor(
     list = listPodsOfKubelet,
     apart = REQUEST_INTERVAL_MS,
@@ -62,7 +62,7 @@ export class Kubelets {
     this.#fresh = fresh
   }
 
-  /** What became of the pod of a mount. Costs a few looks at files where nothing says that it may be gone. */
+  /** Finds whether the pod of a mount was deleted. Stats only a few files if no sign of that exists. */
   async findFate(host: Host, record: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
     const { directory } = record
     const fate = await this.#now(host, record)
@@ -70,7 +70,7 @@ export class Kubelets {
     return fate
   }
 
-  /** Nothing is to be asked about that mount directory any more. */
+  /** Removes the stored answer for a mount directory. */
   forget(directory: string): void {
     this.#first.delete(directory)
   }
@@ -93,7 +93,7 @@ export class Kubelets {
     const fate = decidePodFate(trace, answer)
     if (fate === 'living') return LIVING
     if (fate !== 'gone') return toDoubtfulFate(fate.unknownReason)
-    // The same socket: another kubelet has begun anew with its list.
+    // A restarted kubelet uses the same path, and begins with an empty list.
     const kubelet = JSON.stringify([trace.kubeletSince, host.files.stat(socket)?.ino])
     const first = this.#first.get(directory)
     const at = first?.kubelet === kubelet ? first.at : performance.now()
@@ -140,14 +140,14 @@ export class Kubelets {
 
 const WRITABLE_BY_OTHERS = 0o022
 
-/** Others than root could answer for kubelet. */
+/** Returns the reason why a user other than root could answer for kubelet. */
 function findSocketFault({ files }: Host, socket: string): string | undefined {
   for (const path of [socket, socket.slice(0, socket.lastIndexOf('/'))]) {
     const stat = files.stat(path)
     if (stat === undefined) return `${path} cannot be seen`
     if (path === socket && (stat.mode & FILE_TYPE) !== SOCKET) return `${path} is no socket`
     const isOwn = stat.uid === 0 || stat.uid === process.geteuid?.()
-    // Who may write a socket may ask; who may write its directory may answer, by one of his own.
+    // Write access to a socket permits requests only; write access to its directory permits a socket that answers.
     if (!isOwn || (path !== socket && (stat.mode & WRITABLE_BY_OTHERS) !== 0))
       return `others than root can write ${path}, so it is not believed`
   }

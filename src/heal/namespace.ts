@@ -3,9 +3,9 @@ import { listMountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 
 /**
- * In another mount namespace than kubelet's its mounts are not seen, or are copies with other ids: what looks gone
- * there is in use.
- * @throws {Refusal} where this process is in another one than the mounts on record were made in
+ * Refuses to run outside kubelet's mount namespace: its mounts are invisible there, or are copies with other ids, so a mount
+ * in use looks unmounted.
+ * @throws {Refusal} if the recorded mounts were made in another mount namespace than this process's
  */
 export function refuseOtherNamespace(session: Session): void {
   const boot = session.host.bootId()

@@ -1,4 +1,4 @@
-/** What the node's files tell of the pod of a mount. */
+/** Traces of a mount's pod in the node's files. */
 export interface PodTrace {
   uid: string
   /** `namespace/name`; undefined: kubelet told none. */
@@ -20,7 +20,7 @@ export interface PodLogs {
   born: number
 }
 
-/** What kubelet says, and what goes with that, at one moment. */
+/** Kubelet's pods, and the logs and processes of pods at the same moment. */
 export interface KubeletAnswer {
   /** The pods that it has, `namespace/name`. */
   pods: ReadonlySet<string>
@@ -30,29 +30,31 @@ export interface KubeletAnswer {
 }
 
 /**
- * Whether it pays to ask. A pod that this kubelet has met keeps nothing that kubelet would not unmount by itself: only at its
- * start it looks at the mounts of former pods, once, and forgets those whose driver is not there (pkg/kubelet/volumemanager/
- * reconciler). It makes a pod's directory of logs before its first container, and removes it only when it has heard of all
- * its pods and this one is none of them (pkg/kubelet/kuberuntime/kuberuntime_gc.go, evictPodLogsDirectories).
+ * Whether the pod may have been deleted without an unmount, so that kubelet's list is needed. Kubelet itself unmounts the
+ * volumes of every pod that it has seen since its start. It inspects the mounts of earlier pods once, at its start, and
+ * forgets those whose driver is not there (pkg/kubelet/volumemanager/reconciler).
  *
- * The pod's directory itself says nothing: kubelet removes none of it as long as one volume is mounted (pkg/kubelet/
- * kubelet_volumes.go, cleanupOrphanedPodDirs), and a pod that waits for its first container has a directory with nothing else.
+ * Kubelet creates a pod's log directory before its first container. It removes that only after it has received all its pods,
+ * and this one is not among them (pkg/kubelet/kuberuntime/kuberuntime_gc.go, evictPodLogsDirectories).
+ *
+ * The pod's directory itself is no evidence. Kubelet keeps it while one volume is mounted (pkg/kubelet/kubelet_volumes.go,
+ * cleanupOrphanedPodDirs), and a pod that waits for its first container has a directory with nothing else.
  */
 export function mayBeGone({ uid, pod, born, kubeletSince, hasLogs }: PodTrace): boolean {
-  // A pod of a file has a hash in its place, and the same one when its file comes back.
+  // A static pod's uid is a hash, which is the same again when its file is restored.
   if (!isFromServer(uid) || pod === undefined || hasLogs) return false
   return born !== undefined && kubeletSince !== undefined && born < kubeletSince
 }
 
-/** Whether the API server chose it (pkg/kubelet/config/common.go). */
+/** Whether the API server chose the uid (pkg/kubelet/config/common.go). */
 export function isFromServer(uid: string): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(uid)
 }
 
 /**
- * Whether a pod that may be gone is, for what kubelet says. A kubelet that has just started, or does not reach the API
- * server, has few pods or none: so it must list one of the server's, which must also be seen to run here.
- * @returns 'living', 'gone', or why that cannot be told
+ * Decides by kubelet's answer whether a pod was deleted. A kubelet that has just started, or does not reach the API server,
+ * has few pods or none. It must therefore list a pod of the API server that also runs on this node.
+ * @returns 'living', 'gone', or the reason why the state is unknown
  */
 export function decidePodFate(
   trace: PodTrace,
@@ -67,7 +69,7 @@ export function decidePodFate(
     }
   }
   if (!pods.has(pod)) return 'gone'
-  // A name is one pod's at a time: what has it now was made after this one was deleted.
+  // A name belongs to one pod at a time, so a later pod of that name proves that this one was deleted.
   const isLater = (other: PodLogs) =>
     other.pod === pod && other.uid !== uid && other.born > born && running.has(other.uid)
   return logs.some(isLater) ? 'gone' : { unknownReason: `kubelet lists a pod ${pod}` }

@@ -17,11 +17,11 @@ interface OwnBind {
   record: MountRecord
   /** The part in the volume as it was bound, without links. */
   boundPath: string
-  /** Why a stale one must be left alone. */
+  /** The reason why a stale bind must be skipped. */
   doubt: string | undefined
 }
 
-/** Finds those whose part was deleted. Looks nothing up in a volume: each has the path that was bound. */
+/** Finds the binds whose part was deleted. Makes no lookup in a volume, because each bind has the path that was bound. */
 export function findStaleOwnSubPaths(session: Session, rows: readonly MountRow[]): KubeletSubPath[] {
   const stale = rows.filter(({ root }) => root.endsWith(DELETED))
   return findOwnBinds(session, rows, stale).map(({ row, record: { directory }, boundPath, doubt }) => {
@@ -29,14 +29,14 @@ export function findStaleOwnSubPaths(session: Session, rows: readonly MountRow[]
   })
 }
 
-/** Finds what has taken the place of a deleted part in its volume. */
+/** Finds the replacement of a deleted part in its volume. */
 export function resolveOwnSubPath(session: Session, bind: KubeletSubPath): KubeletSubPath {
   if (bind.doubt !== undefined) return bind
   const { path, doubt } = findCurrentPath(session, bind.volumeDirectory, bind.subPath)
   return { ...bind, subPath: path ?? bind.subPath, doubt }
 }
 
-/** The directories on the way to each part: its removal changes one of them. */
+/** Lists the parent directories of each part: the part's removal changes one of them. */
 export function findOwnSubPathDirectories(session: Session, rows: readonly MountRow[]): string[] {
   return findOwnBinds(session, rows, rows).flatMap(({ record: { directory, source }, boundPath }) => {
     const above: string[] = []
@@ -81,8 +81,8 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
 }
 
 /**
- * The bound part's path in its volume. A volume that is itself a `subPath` may show another directory by now: then the
- * part lies in a sibling of that.
+ * Finds the bound part's path in its volume. A volume that is itself a `subPath` may show another directory by now: then
+ * the part lies in a sibling of that.
  */
 function findBoundPath(
   { directory, request, source }: MountRecord,
@@ -111,8 +111,8 @@ interface CurrentPath {
 const DATA_LINK = '..data'
 
 /**
- * Finds what has taken the place of a part: what has its name now, or what a link leads to that was swapped from the
- * removed directory to a sibling, as kubelet's atomic writer and git-sync do.
+ * Finds the replacement of a part: the entry that has its name now, or the target of a link that was swapped from the
+ * removed directory to a sibling. Kubelet's atomic writer and git-sync swap links so.
  */
 function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string, boundPath: string): CurrentPath {
   const names = boundPath.split('/')
@@ -128,7 +128,7 @@ function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string,
       const directory = directories[directories.length - 1] as Handle
       const entry = unless('ENOENT', () => inodes.statMountPoint(directory, Buffer.from(name)))
       if (entry === undefined) return findSwappedLink(inodes, names, directories)
-      // Links are followed when it is opened, and only inside of the volume.
+      // The later open follows links, and only inside the volume.
       if (directories.length === names.length || !isDirectory(entry) || entry.mountRoot) break
       directories.push(hold(inodes.openDirectory(directory, Buffer.from(name))))
     }
@@ -153,7 +153,7 @@ function findSwappedLink(inodes: Inodes, names: readonly string[], directories: 
       if (target.startsWith('/')) continue
       const path = normalize([...above, target].join('/')).replace(/\/$/, '')
       if ((dirname(path) === '.' ? '' : dirname(path)) !== parent || path.startsWith('../')) continue
-      // The atomic writer's links to single files lead to the same.
+      // The atomic writer's links to single files lead to the same entry.
       const link = name === DATA_LINK && rest.length > 0 ? [] : [name]
       found.push([...above, ...link, ...rest].join('/'))
     }

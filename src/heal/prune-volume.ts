@@ -11,30 +11,30 @@ import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
 import { openNodeBy } from '../volume/kind/source-path.ts'
 
 /**
- * Makes the journal of a volume that has grown large, or was put back, forget what is gone from the volume, where that can be found and
- * stands still. Call it under the volume's lock.
- * @returns whether it did
- * @throws {Refusal} when the journal cannot be used; {Unresponsive} if a directory of the volume is kept locked
+ * Removes the entries of deleted inodes from the journal of a volume, if the journal has grown large or the volume was
+ * restored. The volume must be found and not change during the walk. Must be called under the volume's lock.
+ * @returns whether the journal was pruned
+ * @throws {Refusal} if the journal cannot be used; {Unresponsive} if a directory of the volume is kept locked
  */
 export async function pruneVolume(session: Session, volume: string, lookups: PathLookups): Promise<boolean> {
   const { host } = session
-  // A server or a daemon may cease to answer on the way.
+  // A server or a daemon may stop responding during the walk.
   if (isTextIdentity(volume) || !hasJournal(session, volume)) return false
-  // Nor may what tells of it now, and this process would wait for that: a walk forgets what is gone there.
+  // This process would wait for an unresponsive source. Walks prune the journals of such volumes.
   const { source, left } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
   if (source !== undefined && !isLocalPath(host, source)) return false
-  // What a restore has left of it need not stay once it is gone.
+  // Entries that a restore had to keep are removed once their inodes are deleted.
   const isDue = left !== undefined || isOvergrown(session, volume)
   const place = isDue ? await placeOfVolume(session, volume, lookups) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
   const { handle, stat } = await openNodeBy(lookups, host, place.path)
   using _ = closing(host.inodes, handle)
   if (volumeIdentity(session, handle, stat) !== volume || otherDisk(session, volume, handle)) return false
-  // What is mounted below it hides nothing.
+  // The clone excludes mounts below the volume, so they hide no inode.
   const tree = host.mounts.cloneTree(handle)
   using _tree = closing(host.inodes, tree)
   const about = { volume, source: place.path, known: true, isDisk: false }
-  // The notes of one volume's walk are not those of the call.
+  // The notes of one volume's walk must not appear as the call's.
   const quiet = { ...session, note: () => {} }
   const { isPruned = false } = await walkVolume(quiet, tree, about, { do: 'prune' }, () => {})
   return isPruned

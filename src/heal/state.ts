@@ -1,23 +1,23 @@
-/** What can be said of a recorded mount: one vocabulary for status, heal, doctor, metrics and documents. */
+/** The states of a recorded mount, for status, heal, doctor, metrics and documents. */
 export const MOUNT_STATES = [
   'healthy',
   /** Nothing is mounted there. */
   'missing',
-  /** Its source changed, its daemon is dead, or something of the same source is mounted over it. */
+  /** Its source changed, its daemon crashed, or a mount of the same source covers it. */
   'stale',
-  /** It is well, but others changed its volume since that was given to its group. */
+  /** The mount is healthy, but other processes changed its volume after the group was applied. */
   'changed',
   /** The pod's group is not applied to its root, or the kernel rejected it for other inodes. */
   'partial',
-  /** Its pod is gone without an unmount, or seems to be. */
+  /** Its pod was deleted without an unmount, or seems to be. */
   'orphaned',
   /** The call that mounted or replaced it crashed. */
   'interrupted',
   /** Its server does not respond, or something that modekeep does not know is mounted there. */
   'unknown',
-  /** It is unmounted, but its file system is still in use. */
+  /** The volume is unmounted, but its file system is still in use. */
   'busy',
-  /** A call is at work on it. */
+  /** A call uses the mount. */
   'in progress',
 ] as const
 
@@ -28,18 +28,18 @@ export function isUnwell(state: MountState): boolean {
   return state !== 'healthy' && state !== 'in progress'
 }
 
-/** What heal does about it. */
+/** The actions of heal for a mount. */
 export const HEAL_ACTIONS = ['none', 'mounted', 'replaced', 'unmounted', 'forgotten', 'failed'] as const
 
 export type HealAction = (typeof HEAL_ACTIONS)[number]
 
-/** What heal found of a recorded mount, and did. */
+/** The state of a recorded mount, and heal's action. */
 export interface Finding {
   directory: string
   pod: string
   state: MountState
-  /** In a dry run: what would be done. */
+  /** A dry run reports the action that would be done. */
   action: HealAction
-  /** In words; '' where all is well, as far as can be told. */
+  /** A clause for messages; '' if no fault is found. */
   reason: string
 }

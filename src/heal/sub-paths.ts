@@ -10,12 +10,12 @@ import { tryLockNode } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
 import { findOwnSubPathDirectories, findStaleOwnSubPaths, resolveOwnSubPath } from './own-sub-paths.ts'
 
-/** What became of one of kubelet's sub path binds whose source an atomic update had deleted. */
+/** The result for one of kubelet's subPath binds whose source an atomic update deleted. */
 export interface SubPathFinding {
   mountPoint: string
-  /** The path of what is to be there, as the volume's user sees it. */
+  /** The path of the current source, as the volume's user sees it. */
   source: string
-  /** In a dry run: what would be done. */
+  /** A dry run reports the action that would be done. */
   action: 'replaced' | 'none'
   reason: string
 }
@@ -23,11 +23,11 @@ export interface SubPathFinding {
 const STALE = 'its source was deleted when the volume changed'
 
 /**
- * Gives kubelet's sub path binds of modekeep's own volumes, and of ConfigMaps, Secrets, projected and downward API
- * volumes, their current source where the one they show was deleted: the runtime cannot bind such a one again, so its container would not start any more.
- * What runs already keeps what it has. Nothing else is touched; what cannot be healed is left, with the reason.
- * @param kubeletDir kubelet's root directory; undefined: only those of modekeep's own volumes are healed
- * @param options.dryRun nothing is changed
+ * Replaces kubelet's subPath binds whose source was deleted by binds of the current source. It covers modekeep's own
+ * volumes, ConfigMaps, Secrets, projected and downward API volumes. The runtime cannot bind a deleted source again, so its
+ * container would not restart. Running containers keep their mounts. A bind that cannot be healed is skipped, with the reason.
+ * @param kubeletDir kubelet's root directory; undefined: only binds of modekeep's own volumes are healed
+ * @param options.dryRun changes nothing
  */
 export function healSubPaths(
   session: Session,
@@ -48,7 +48,7 @@ export interface SubPathTask {
   dryRun: boolean
 }
 
-/** Heals the binds of one volume. Call it under the lock of `lockSubPaths`. */
+/** Heals the binds of one volume. Must be called under the lock of `lockSubPaths`. */
 export function healSubPathsOfVolume(session: Session, task: SubPathTask): SubPathFinding[] {
   return findStaleBinds(session, task.kubeletDir)
     .filter(({ volumeDirectory }) => volumeDirectory === task.volumeDirectory)
@@ -58,7 +58,7 @@ export function healSubPathsOfVolume(session: Session, task: SubPathTask): SubPa
 /** A bind whose source was deleted. */
 export type StaleBind = KubeletSubPath & { isOwn: boolean }
 
-/** Reads the mount table alone, and no volume. */
+/** Reads only the mount table, and no volume. */
 export function findStaleBinds(session: Session, kubeletDir: string | undefined): StaleBind[] {
   const rows = parseMountinfo(session.host.mounts.table())
   const ofKubelet = kubeletDir === undefined ? [] : findKubeletSubPaths(session, kubeletDir, rows)
@@ -69,7 +69,10 @@ export function findStaleBinds(session: Session, kubeletDir: string | undefined)
   ]
 }
 
-/** Locks out other heals: a second one could remove a bind that the first has just made. @returns undefined if another heal has the lock */
+/**
+ * Locks out other heals, because a second one could remove a bind that the first has just made.
+ * @returns undefined if another heal has the lock
+ */
 export function lockSubPaths(session: Session): Disposable | undefined {
   return tryLockNode(session, 'sub-paths')
 }
@@ -78,7 +81,6 @@ export function toBusyFinding(bind: StaleBind): SubPathFinding {
   return toSubPathFinding(bind, toSkipped('another heal is at work'))
 }
 
-/** @param outcome what became of it */
 export function toSubPathFinding(
   { row, volumeDirectory, subPath }: KubeletSubPath,
   outcome: SubPathOutcome,
@@ -91,7 +93,7 @@ function healBind(session: Session, bind: StaleBind, dryRun: boolean): SubPathFi
   return toSubPathFinding(current, repairBind(session, current, dryRun))
 }
 
-/** The directories of all such binds, stale or not: whatever makes one stale changes its directory. */
+/** Lists the directories of all such binds, stale or not: the change that makes a bind stale changes its directory. */
 export function listSubPathDirectories(session: Session, kubeletDir: string | undefined): string[] {
   const rows = parseMountinfo(session.host.mounts.table())
   const ofKubelet = kubeletDir === undefined ? [] : findKubeletSubPaths(session, kubeletDir, rows)
@@ -141,7 +143,7 @@ function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean):
   }
 }
 
-/** The table was read before: what is at the place now must be what it told of. */
+/** Checks that the mount is still the one in the mount table, which was read earlier, and that a replacement is possible. */
 function findObjection(
   { host: { inodes } }: Session,
   { row, subPath }: KubeletSubPath,
@@ -157,12 +159,12 @@ function findObjection(
   return `${quoted(subPath)} was ${was} and is ${is} now: the container can only start again after kubelet mounts it again`
 }
 
-/** As the kernel shows the path of what is mounted there and deleted. */
+/** The kernel appends " (deleted)" to the path of a mount whose source was deleted. */
 function isStale(inodes: Inodes, mounted: Handle, mountPoint: string): boolean {
   return inodes.pathOf(mounted) === `${mountPoint} (deleted)`
 }
 
-/** False where the place is not as it was: kubelet repairs its binds too, when it starts a container. */
+/** @returns false if the mount changed meanwhile: kubelet repairs its binds too, when it starts a container */
 function replaceBind(
   { host }: Session,
   { row }: KubeletSubPath,
@@ -178,7 +180,7 @@ function replaceBind(
     if (top === its || top === ours) mounts.detach(point.parent, point.name)
     return top === its
   }
-  // A kernel before 6.5, or nothing is mounted there any more.
+  // The kernel is older than 6.5, or nothing is mounted there any more.
   if (!isStale(inodes, old, row.mountPoint)) return false
   mounts.detach(point.parent, point.name)
   attachAt(host, point, tree)

@@ -19,29 +19,32 @@ import { openJournalForReading } from '../store/volume-journal.ts'
 import { leftBy, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { pruneVolume } from './prune-volume.ts'
 
-/** Something in the state directory, and what becomes of it. */
+/** An entry of the state directory, and the action for it. */
 export interface GarbageItem {
   kind: 'mount record' | 'lock' | 'volume' | 'import' | 'reservation' | 'stage' | 'container'
-  /** A mount directory, or the path of its place where that has no whole name; a volume's identity; a stage; a container's id. */
+  /**
+   * A mount directory, a volume's identity, a stage, or a container's id. A record directory without a complete name is
+   * named by its path.
+   */
   name: string
-  /** In a dry run: what would be done. */
+  /** A dry run reports the action that would be done. */
   action: 'removed' | 'kept' | 'failed'
   reason: string
 }
 
 export interface GarbageRequest {
   isDry: boolean
-  /** A volume that is to be given up; its directory is not there. */
+  /** The volume whose record is removed on request; its directory does not exist. */
   forget: string | undefined
 }
 
-/** What becomes of an item. */
+/** The action for an item, with the reason. */
 export type GarbageFate = Pick<GarbageItem, 'action' | 'reason'>
 
 export const IN_PROGRESS: GarbageFate = { action: 'kept', reason: 'a call is at work on it' }
 export const INTERRUPTED: GarbageFate = { action: 'removed', reason: 'an interrupted call left it' }
 
-/** Removes what is remembered of a volume if nobody needs it; what an interrupted call left is removed in any case. */
+/** Removes the records of a volume that no mount or restore needs. Removes leftovers of interrupted calls in any case. */
 export async function collectVolume(
   session: Session,
   volume: string,
@@ -56,18 +59,18 @@ export async function collectVolume(
   const place = volumePlace(session, volume)
   using lock = tryHoldPlace(session, place)
   if (lock === undefined) return [inProgress]
-  // Under the lock: a call that wants the volume has its mount on record by now, or will find nothing.
+  // Under the lock, a call that uses the volume has either recorded its mount or will find no record.
   const judged = await judgeVolume(session, volume, request, lookups)
   const fate = judged.action === 'kept' ? await pruneKept(session, volume, request, { judged, lookups }) : judged
   const items = toGarbageItems(session, volume, fate)
-  // A process that was given up still has the journal.
+  // A walker whose call gave up may still use the journal.
   if (hasWalker(session, volume)) return items
   removeTransient(session, place)
   if (fate.action === 'removed') forgetVolume(session, volume)
   return items
 }
 
-/** Prunes the journal of a volume whose records stay. A journal that cannot be used is named by who needs it. */
+/** Prunes the journal of a volume whose records stay. An unusable journal only causes a warning here. */
 async function pruneKept(
   session: Session,
   volume: string,
@@ -94,7 +97,7 @@ function toGarbageItems(session: Session, volume: string, fate: GarbageFate): Ga
   return [{ kind: 'reservation', name: volume, ...INTERRUPTED }, item]
 }
 
-/** What people have put beside them is theirs. */
+/** Other files in the directory belong to users, and are kept. */
 const OWN_FILES: ReadonlySet<string> = new Set([RECORD_FILE, ...JOURNAL_FILES, ...TRANSIENT_FILES])
 
 async function judgeVolume(
@@ -158,7 +161,7 @@ async function judgeVolume(
 
 const toKept = (reason: string): GarbageFate => ({ action: 'kept', reason })
 
-/** Whether a journal has anything to put back; why not, where it cannot be read. */
+/** Whether a journal has an entry to restore; returns the refusal if it cannot be read. */
 function hasJournalEntries(session: Session, volume: string): boolean | Refusal {
   try {
     using journal = openJournalForReading(session, volume, false)
@@ -170,9 +173,9 @@ function hasJournalEntries(session: Session, volume: string): boolean | Refusal 
 }
 
 /**
- * A link led from what was asked for to a directory that is not there any more, in a directory of the same file system
- * that still is: an atomic writer or git-sync has deleted it. What was reached without a link may have been moved, and
- * come back; so may what has both in it. Nobody knows while a server does not respond.
+ * Whether an atomic writer or git-sync deleted the volume: a link led from the requested path to a directory that no longer
+ * exists, in a directory of the same file system that does. A directory that was reached without a link, or that contained both
+ * paths, may have been moved and may return. The result is unknown while a server does not respond.
  */
 async function isSwappedAway(
   session: Session,
@@ -203,16 +206,16 @@ async function isSwappedAway(
   return false
 }
 
-/** The deepest directory that both paths lead through; '' for the root. */
+/** Returns the deepest common directory of both paths; '' for the root. */
 function commonDirectory(one: string, other: string): string {
   const [parts, others] = [one.split('/'), other.split('/')]
   const parted = parts.findIndex((part, index) => part !== others[index])
   return parts.slice(0, parted < 0 ? parts.length : parted).join('/')
 }
 
-/** @throws {Refusal} where a volume that is to be given up can be found, and so put back, or may be where nobody answers */
+/** @throws {Refusal} if the volume can be found and restored, or may be on a server that does not respond */
 export async function refuseToForget(session: Session, volume: string): Promise<void> {
-  // It was put back, and this is how what its users changed is left to them.
+  // The volume was restored: its remaining entries, which its users changed, may be removed on request.
   if (volumeRecords.find(session, volume).record?.left !== undefined) return
   const place = await placeOfVolume(session, volume, pathLookups(session))
   if (place === undefined) return

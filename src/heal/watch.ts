@@ -1,55 +1,55 @@
 import { longestPause } from '../host/back-off.ts'
 
 /**
- * Between the end of a heal and the next one's start: what comes in a burst is looked at once. After failures in a row
- * it is longer: what a failing heal does to mounts would wake it at once.
+ * Pause between a heal's end and the next one's start, so that one heal handles a burst of changes. It grows with
+ * consecutive failures, because the changes of a failing heal would wake the loop at once.
  */
 const HEAL_PAUSE = { firstMs: 200, mostMs: 30_000 }
-/** A node whose mounts always change still has the processor for others: a heal rests this many times what it took of it. */
+/** A heal rests this many times the processor time it used, so that a node whose mounts always change is not slowed. */
 const REST_FACTOR = 9
 const MAX_REST_MS = 30_000
-/** What a server tells of says nothing when it changes. */
+/** Changes on a server cause no event. */
 const BLIND_INTERVAL_MS = 30_000
-/** Of a heal that is under way when the loop is to end: whatever it leaves, the next one finds. */
+/** Time for a running heal to complete when the loop ends. The next heal finds any remaining work. */
 const END_TIMEOUT_MS = 500
-/** An event may have been missed, or could not be asked for. */
+/** An event may have been missed, or a watch may have been impossible. */
 const SAFETY_INTERVAL_MS = 5 * 60_000
 
-/** One look at all that is to be healed. */
+/** One pass over all mounts. */
 export type Heal = () => Promise<{
   /** Directories in which the next change matters. */
   watched: readonly string[]
   /** Processes whose end matters. */
   daemons: readonly number[]
-  /** Something is to be looked at again, though nothing may tell that it has changed. */
+  /** A mount must be checked again, though no event may report a change. */
   isUnsettled: boolean
-  /** Some of what matters cannot be watched, or cannot be told now. */
+  /** Some directories cannot be watched, or some states are unknown now. */
   isBlind: boolean
 }>
 
-/** Where the loop hears of changes. */
+/** Reports changes to the loop. */
 export interface ChangeSource {
   /** Called once, before the first heal. */
   listen(changed: () => void): void
-  /** Changes in these directories count from now on, and no longer those in others. True: one of them is new. */
+  /** Watches these directories from now on, and no others. @returns whether one of them is new */
   follow(directories: readonly string[]): boolean
-  /** The end of these processes counts from now on, also that of one no longer named: it may be just ending. */
+  /** Watches the end of these processes from now on. Earlier ones stay watched, because they may be just ending. */
   attend(daemons: readonly number[]): void
 }
 
 export interface WatchOptions {
   changes: ChangeSource
-  /** Ends the loop, with a heal that is under way if that is not done soon. */
+  /** Ends the loop, and a running heal that does not complete soon. */
   signal: AbortSignal
-  /** How long this process has had a processor, in milliseconds: who waits for a server takes none. */
+  /** Returns this process's processor time in milliseconds, which does not grow while it waits for a server. */
   spent(): number
-  /** A heal has failed; the loop goes on. */
+  /** Reports a failed heal; the loop continues. */
   failed(error: unknown): void
 }
 
 /**
- * Heals at once, then after each change, and again while something is left undone: never two heals at a time, and
- * always one that begins after the last change.
+ * Heals at once, after each change, and again while a mount is unsettled. Heals never overlap, and one always begins after
+ * the last change.
  */
 export async function watch(heal: Heal, { changes, signal, spent, failed }: WatchOptions): Promise<void> {
   let changed = false
@@ -69,7 +69,7 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
     )
   })
 
-  /** Until so many milliseconds have passed, or it is over before. */
+  /** Waits `time` milliseconds, or until a wake-up at which `isOver` returns true. */
   const sleep = (time: number, isOver: () => boolean) =>
     new Promise<void>((resolve) => {
       const end = () => {
@@ -95,7 +95,7 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
       if (found === 'ended') return
       const { watched, daemons, isUnsettled, isBlind } = found
       changes.attend(daemons)
-      // A directory may have changed after the heal looked there and before it was watched.
+      // A directory may have changed after the heal checked it and before it was watched.
       if (changes.follow(watched)) changed = true
       failures = 0
       unsettled = isUnsettled ? unsettled + 1 : 0

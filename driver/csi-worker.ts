@@ -4,9 +4,9 @@ import { markSupervised } from '../src/host/linux/doomed.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'
-import { callLog } from '../src/log/call-log.ts'
-import { appendLine } from '../src/log/log-file.ts'
-import { messageOf } from '../src/refusal/refusal.ts'
+import { createCallLog } from '../src/log/call-log.ts'
+import { appendLogLine } from '../src/log/log-file.ts'
+import { formatError } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import { keepHeapSmall } from './heap.ts'
 import { startReporting } from './supervised.ts'
@@ -32,7 +32,7 @@ export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
         isAlive = () => {}
       }
     },
-    (error) => ({ failure: { code: 'INTERNAL', message: `modekeep failed: ${messageOf(error)}` } }),
+    (error) => ({ failure: { code: 'INTERNAL', message: `modekeep failed: ${formatError(error)}` } }),
   )
 }
 
@@ -46,7 +46,7 @@ async function runTask(
   const { config, faults } = await readConfig(env)
   const { directory, volumeId } = job
   const facts = { verb: VERBS[job.do], directory, door: 'csi', volumeId }
-  const log = callLog(facts, config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
+  const log = createCallLog(facts, config.logLevel, (line) => appendLogLine(nodeFs, config.logFile, line))
   const waits = (counts: CsiTaskProgress) => progress({ ...counts, isAnothers: true })
   return runCsiTask(job, {
     host: linuxHost,

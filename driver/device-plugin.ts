@@ -2,7 +2,7 @@ import { FUSE_DEVICE } from '../src/fuse-device/device-access.ts'
 import { DEVICE_PLUGIN_TIMING, type DevicePluginSettings, runDevicePlugin } from '../src/fuse-device/plugin.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
-import { messageOf } from '../src/refusal/refusal.ts'
+import { formatError } from '../src/refusal/refusal.ts'
 import { logEvent } from './events.ts'
 import { keepHeapSmall } from './heap.ts'
 import { createEndSignal } from './signals.ts'
@@ -21,7 +21,7 @@ export async function devicePlugin({ directory, devices }: CommandOf<'device-plu
     await runDevicePlugin(settings, createEndSignal())
     return OK
   } catch (error) {
-    logEvent('error', 'failed', { message: messageOf(error) })
+    logEvent('error', 'failed', { message: formatError(error) })
     return FAILED
   }
 }

@@ -1,16 +1,16 @@
-import type { Level } from '../src/log/call-log.ts'
-import { jsonText } from '../src/refusal/printable.ts'
-import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import type { LogLevel } from '../src/log/call-log.ts'
+import { escapeJson } from '../src/refusal/escape.ts'
+import { formatError, Refusal } from '../src/refusal/refusal.ts'
 import { writeAll, writeBytes } from './streams.ts'
 
 /** Writes an event of a long-running process to stdout, as one line of JSON. */
-export function logEvent(level: Level, event: string, facts?: Record<string, unknown>): void {
+export function logEvent(level: LogLevel, event: string, facts?: Record<string, unknown>): void {
   writeAll(formatEvent(level, event, facts))
 }
 
-function formatEvent(level: Level, event: string, facts?: Record<string, unknown>): string {
+function formatEvent(level: LogLevel, event: string, facts?: Record<string, unknown>): string {
   const line = JSON.stringify({ time: new Date().toISOString(), level, pid: process.pid, event, ...facts })
-  return `${jsonText(line)}\n`
+  return `${escapeJson(line)}\n`
 }
 
 /** Further events are dropped while stdout cannot be written. */
@@ -22,7 +22,7 @@ export class EventQueue {
   #dropped = 0
   #writing: Promise<void> | undefined
 
-  tell(level: Level, event: string, facts?: Record<string, unknown>): void {
+  tell(level: LogLevel, event: string, facts?: Record<string, unknown>): void {
     if (this.#pending.length >= MAX_PENDING_EVENTS) this.#dropped++
     else this.#pending.push(formatEvent(level, event, facts))
     this.#writing ??= this.#write()
@@ -49,7 +49,7 @@ export class EventQueue {
 /** Logs why a long-running process ends. An error other than a Refusal is marked as unexpected. */
 export function logFailure(error: unknown): void {
   logEvent('error', 'failed', {
-    message: messageOf(error),
+    message: formatError(error),
     ...(error instanceof Refusal ? {} : { unexpected: true }),
   })
 }

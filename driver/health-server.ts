@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ServeHealth } from '../src/operator/actions/health.ts'
-import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { formatError, Refusal } from '../src/refusal/refusal.ts'
 
 export const HEALTH_SERVER_LIMITS = {
   /** A scrape inspects every mount, so requests within this time share one result. */
@@ -53,7 +53,7 @@ export async function serveHealth(
     if (request.method !== 'GET') return send(405, 'only GET\n')
     return answer(request.url?.split('?', 1)[0]).then(
       ([status, text]) => send(status, text),
-      (error) => send(500, `${messageOf(error)}\n`),
+      (error) => send(500, `${formatError(error)}\n`),
     )
   })
   server.on('connection', createConnectionLimiter(bounds))
@@ -61,7 +61,7 @@ export async function serveHealth(
   try {
     await once(server, 'listening')
   } catch (error) {
-    throw new Refusal(`--listen ${address ?? ''}:${port} cannot be had (${messageOf(error)}): name another port`, {
+    throw new Refusal(`--listen ${address ?? ''}:${port} cannot be had (${formatError(error)}): name another port`, {
       cause: error,
     })
   }

@@ -5,8 +5,8 @@ import { install, uninstall } from '../src/operator/install/index.ts'
 import type { InstallerRun } from '../src/operator/install/site.ts'
 import { formatJsonDocument } from '../src/operator/text/output.ts'
 import type { InstallCommand, UninstallCommand } from '../src/operator/verbs/install.ts'
-import { printable } from '../src/refusal/printable.ts'
-import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { escapeUnprintable } from '../src/refusal/escape.ts'
+import { formatError, Refusal } from '../src/refusal/refusal.ts'
 import { print, writeAll } from './streams.ts'
 
 const OK = 0
@@ -40,11 +40,11 @@ export async function runInstaller(
     executable: process.getBuiltinModule('node:sea').isSea() ? process.execPath : undefined,
     report(step: string, text: string) {
       steps.push({ step, text })
-      if (!json) say(`${printable(`${step.padEnd(11)} ${text}`)}\n`)
+      if (!json) say(`${escapeUnprintable(`${step.padEnd(11)} ${text}`)}\n`)
     },
     warn(text: string) {
       warnings.push(text)
-      if (!json) writeAll(`${colourWord('warning:', '33', env)} ${printable(text)}\n`, STDERR)
+      if (!json) writeAll(`${colourWord('warning:', '33', env)} ${escapeUnprintable(text)}\n`, STDERR)
     },
     stop: stopping.signal,
   } satisfies Omit<InstallerRun, 'command'>
@@ -67,11 +67,11 @@ export async function runInstaller(
 /** Prints the fault, and below it the remedies. */
 function printFault(sentences: readonly string[], json: boolean, env: NodeJS.ProcessEnv): void {
   if (json) writeAll(formatJsonDocument({ verb: 'error', error: sentences.join('; ') }), STDOUT)
-  else writeAll(`${colourWord('error:', '31', env)} ${sentences.map(printable).join('\n       ')}\n`, STDERR)
+  else writeAll(`${colourWord('error:', '31', env)} ${sentences.map(escapeUnprintable).join('\n       ')}\n`, STDERR)
 }
 
 function formatUnexpectedError(error: unknown): string {
-  return `stopped, as something failed: ${messageOf(error)}`
+  return `stopped, as something failed: ${formatError(error)}`
 }
 
 function colourWord(word: string, style: string, { NO_COLOR, TERM = 'dumb' }: NodeJS.ProcessEnv): string {

@@ -3,7 +3,7 @@ import { isKubeletVerb, parseCall } from '../src/flexvolume/call.ts'
 import { createFailureReply, type FlexVolumeReply, formatReplyLine } from '../src/flexvolume/reply.ts'
 import { ERRAND } from '../src/host/errand.ts'
 import { NRI_WORKER_VERB as NRI_WORKER } from '../src/nri/worker-tasks.ts'
-import { messageOf } from '../src/refusal/refusal.ts'
+import { formatError } from '../src/refusal/refusal.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 const STDIN = 0
@@ -45,7 +45,7 @@ async function operateByHand(argv: string[]): Promise<never> {
 
 /** Prints a load error. Node would print the whole bundle as the line that threw. */
 function exitUnloadable(error: unknown): never {
-  writeAll(`error: modekeep cannot start: ${messageOf(error)}\n`, 2)
+  writeAll(`error: modekeep cannot start: ${formatError(error)}\n`, 2)
   process.exit(1)
 }
 

@@ -4,8 +4,8 @@ import { MAX_MANIFEST_BYTES } from '../src/migrate/bounds.ts'
 import { type MigrationRemark, type MigrationResult, migrate } from '../src/migrate/migrate.ts'
 import { formatJsonDocument } from '../src/operator/text/output.ts'
 import type { MigrateCommand } from '../src/operator/verbs/migrate.ts'
-import { printable } from '../src/refusal/printable.ts'
-import { messageOf, quoted, Refusal } from '../src/refusal/refusal.ts'
+import { escapeUnprintable } from '../src/refusal/escape.ts'
+import { formatError, quoted, Refusal } from '../src/refusal/refusal.ts'
 import { writeAll, writeBytes } from './streams.ts'
 
 const OK = 0
@@ -22,9 +22,9 @@ export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Pr
     return migrated.left.length === 0 ? OK : FAILED
   } catch (error) {
     // This bundle has a Refusal class of its own, which its caller would not recognise.
-    const message = error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
+    const message = error instanceof Refusal ? error.message : `failed: ${formatError(error)}`
     if (isJson) writeAll(formatJsonDocument({ verb: 'error', error: message }))
-    else writeAll(`modekeep: ${printable(message)}\n`, STDERR)
+    else writeAll(`modekeep: ${escapeUnprintable(message)}\n`, STDERR)
     return FAILED
   }
 }
@@ -79,5 +79,5 @@ function formatMigrationRemarks({ volumes, secrets, left, notes, allow }: Migrat
     ...(rules.length > 0 ? ['note: "allow" in the configuration of the nodes needs:', ...rules] : []),
     `modekeep: ${counted(volumes, 'volume')} and ${counted(secrets, 'Secret')} rewritten, ${counted(left.length, 'thing')} left to do`,
   ]
-  return lines.map((text) => `${printable(text)}\n`).join('')
+  return lines.map((text) => `${escapeUnprintable(text)}\n`).join('')
 }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { readPodVolumes } from '../src/nri/pod-volumes.ts'
 import { ProcessGroupReader } from '../src/nri/process-groups.ts'
-import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { formatError, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import type { ReadAnswer, ReaderData, ReadRequest } from './node-reader-thread.ts'
 import { raisePriority } from './priority.ts'
@@ -25,7 +25,7 @@ async function answer(request: ReadRequest): Promise<ReadAnswer> {
   try {
     return { value: await read(request) }
   } catch (error) {
-    return error instanceof Refusal ? { refusal: error.faults } : { error: messageOf(error) }
+    return error instanceof Refusal ? { refusal: error.faults } : { error: formatError(error) }
   }
 }
 

@@ -6,9 +6,9 @@ import {
 } from '../src/container-mount/container-task.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeFs } from '../src/host/read-file.ts'
-import { callLog } from '../src/log/call-log.ts'
-import { appendLine } from '../src/log/log-file.ts'
-import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { createCallLog } from '../src/log/call-log.ts'
+import { appendLogLine } from '../src/log/log-file.ts'
+import { formatError, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import { keepHeapSmall } from './heap.ts'
 import { yieldToPlugin } from './priority.ts'
@@ -20,7 +20,7 @@ export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
   keepHeapSmall()
   return runWorkerLoop<ContainerTask, ContainerTaskResult, AttachStep>(
     (job, report, { isAlive }) => runTask(job, env, report, isAlive),
-    (error) => ({ failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }),
+    (error) => ({ failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }),
   )
 }
 
@@ -33,7 +33,7 @@ async function runTask(
   const { config, faults, isUnreadable } = await readConfig(env)
   // A faulty rule does not prevent removals. An unreadable configuration does, because the state directory is unknown.
   if (isUnreadable || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
-  const log = callLog(createLogFacts(job), config.logLevel, (line) => appendLine(nodeFs, config.logFile, line))
+  const log = createCallLog(createLogFacts(job), config.logLevel, (line) => appendLogLine(nodeFs, config.logFile, line))
   const { note, warn } = log
   const result = await runContainerTask({ host: linuxHost, config, mayHang: true, isAlive, note, warn }, job, report)
   const { failure } = result

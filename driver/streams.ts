@@ -1,7 +1,7 @@
 import { closeSync, openSync, write, writeSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { messageOf, Refusal } from '../src/refusal/refusal.ts'
+import { formatError, Refusal } from '../src/refusal/refusal.ts'
 
 const STDOUT = 1
 const STDERR = 2
@@ -31,7 +31,7 @@ export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
 export function print(text: string, to: 1 | 2 = STDOUT): boolean {
   const error = writeUntilError(text, to)
   if (error && to === STDOUT && error.code !== 'EPIPE') {
-    throw new Refusal(`not all of the answer was written: stdout: ${messageOf(error)}: write it to another place`)
+    throw new Refusal(`not all of the answer was written: stdout: ${formatError(error)}: write it to another place`)
   }
   return error === undefined
 }

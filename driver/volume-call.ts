@@ -3,9 +3,9 @@ import { answerVolumeCall, type VolumeCall } from '../src/flexvolume/volume-call
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'
-import { callLog } from '../src/log/call-log.ts'
-import { appendLine } from '../src/log/log-file.ts'
-import { saidLately } from '../src/log/said-lately.ts'
+import { createCallLog } from '../src/log/call-log.ts'
+import { appendLogLine } from '../src/log/log-file.ts'
+import { createDuplicateCheck } from '../src/log/warning-dedup.ts'
 import { readConfig } from './config.ts'
 import { reportToLoader } from './supervised.ts'
 
@@ -18,12 +18,12 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
     host: linuxHost,
     config,
     ...supervised,
-    log: callLog(
+    log: createCallLog(
       { verb, directory },
       config.logLevel,
-      (line) => appendLine(nodeFs, config.logFile, line),
+      (line) => appendLogLine(nodeFs, config.logFile, line),
       undefined,
-      saidLately(nodeFs, config.logFile),
+      createDuplicateCheck(nodeFs, config.logFile),
     ),
     configFaults: faults,
     forbidCoreDumps,

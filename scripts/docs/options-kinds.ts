@@ -1,4 +1,4 @@
-import { FLAGS, ORDINARY_FLAGS } from '../../src/mount-table/flags.ts'
+import { FLAGS, ORDINARY_FLAGS } from '../../src/mount-table/mount-flags.ts'
 import { DEFAULT_FS_TYPES } from '../../src/request/rule.ts'
 import { PROGRAMS } from '../../src/volume/fuse/programs.ts'
 import { kinds } from '../../src/volume/index.ts'

@@ -2,11 +2,11 @@ import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
 import { underWay } from '../fs-group/under-way.ts'
 import { closing, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
-import { RDONLY } from '../mount-table/flags.ts'
-import { restrictionsReader } from '../mount-table/mount-restrictions.ts'
+import { RDONLY } from '../mount-table/mount-flags.ts'
+import { createMountRestrictionsReader } from '../mount-table/mount-restrictions.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
-import { locationsOfHandles } from '../mount-table/tree-location.ts'
-import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { createHandleLocationFinder } from '../mount-table/tree-location.ts'
+import { formatError, quoted, Refusal } from '../refusal/refusal.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasOneGroup } from '../store/volume-record.ts'
@@ -68,7 +68,7 @@ export async function attachClones(
   using handles = new DisposableStack()
   const planned: PlannedClone[] = []
   const table = snapshotTable(session.host)
-  const context = { ...request, table, locationOf: locationsOfHandles(session.host, table) }
+  const context = { ...request, table, locationOf: createHandleLocationFinder(session.host, table) }
   for (const [volume, clone] of request.clones.entries()) {
     report({ step: 'open', volume })
     planned.push(await planClone(session, request, context, clone, handles))
@@ -148,7 +148,7 @@ function formatFailure(request: CloneRequest, error: unknown): string {
   const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
   if (error instanceof Unmappable) return `${what}: ${error.why}: ${findCloneRemedy(request)}`
   if (error instanceof Refusal) return error.message
-  return `could not be mapped (${messageOf(error)}): look at the node's log, or ${findCloneRemedy(request)}`
+  return `could not be mapped (${formatError(error)}): look at the node's log, or ${findCloneRemedy(request)}`
 }
 
 function refuseUnlessOptional({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {
@@ -206,7 +206,7 @@ async function makeClone(
 
 /** Is called after all clones are attached, because on kernels before Linux 6.8 it reads the mount table, once. */
 async function readCloneRestrictions(host: Host, planned: readonly PlannedClone[]): Promise<void> {
-  const read = restrictionsReader(host)
+  const read = createMountRestrictionsReader(host)
   for (const clone of planned) {
     for (const { tree } of listSources(clone)) {
       await attempt(clone, () => {
@@ -244,6 +244,6 @@ function removeAll(session: Session, container: string): void {
     removeClones(session, container)
     containerRecords.remove(session, container)
   } catch (error) {
-    session.warn(`could not take the mounts of container ${container} away: ${messageOf(error)}`)
+    session.warn(`could not take the mounts of container ${container} away: ${formatError(error)}`)
   }
 }

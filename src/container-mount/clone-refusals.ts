@@ -1,5 +1,5 @@
 import type { Handle, Host } from '../host/host.ts'
-import { fileSystemType } from '../mount-table/file-system.ts'
+import { readFileSystemType } from '../mount-table/file-system.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -15,7 +15,7 @@ export function refusePropagation({ options }: CloneRequest): void {
 
 export function refuseType(host: Host, { fsTypes }: CloneRequest, handle: Handle): void {
   if (fsTypes === undefined) return
-  const type = fileSystemType(host, handle) ?? 'an unknown file system'
+  const type = readFileSystemType(host, handle) ?? 'an unknown file system'
   if (fsTypes.includes(type)) return
   throw new Refusal(
     `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here: have a rule name it, or ${LEAVE_OUT}`,

@@ -1,7 +1,11 @@
 import { closing, errorCode, FILE_TYPE, type Handle, type Host, orClosed, SYMLINK } from '../host/host.ts'
-import { CSI_PLUGIN, volumeOfSubPath } from '../mount-table/kubelet-volume.ts'
+import { CSI_PLUGIN, parseSubPathVolume } from '../mount-table/kubelet-volume.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
-import { type locationsOfHandles, type MountedLocation, pathWithin } from '../mount-table/tree-location.ts'
+import {
+  type createHandleLocationFinder,
+  type MountedLocation,
+  resolveRelativePath,
+} from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -35,7 +39,7 @@ type PodIdentity = Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'>
 
 export interface SourceContext extends PodContext {
   /** Locates a handle in `table`. */
-  locationOf: ReturnType<typeof locationsOfHandles>
+  locationOf: ReturnType<typeof createHandleLocationFinder>
 }
 
 /**
@@ -115,7 +119,7 @@ export function openVolume(
   let reason = roots.length === 0 ? VOLUME_UNMOUNTED : NOT_IN_VOLUME
   for (const root of roots) {
     const whole = context.locationOf(root)
-    const within = whole && pathWithin(whole, part)
+    const within = whole && resolveRelativePath(whole, part)
     if (whole === undefined || within === undefined) continue
     if (isAsRestricted(whole, part)) return { shown, root, path: host.inodes.pathOf(root), within }
     reason = LESS_RESTRICTED
@@ -199,7 +203,7 @@ function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Ha
 /** Finds the name of the volume in the path of a subPath; undefined if the source is a whole volume. */
 export function findSubPathVolume({ kubeletDir, pod }: PodIdentity, source: string): string | undefined {
   const directory = `${kubeletDir}/pods/${pod.uid}`
-  return source.startsWith(directory) ? volumeOfSubPath(source.slice(directory.length)) : undefined
+  return source.startsWith(directory) ? parseSubPathVolume(source.slice(directory.length)) : undefined
 }
 
 /** Opens each mount of kubelet's for a volume name. A CSI volume is mounted one level deeper. The caller closes them. */

@@ -1,5 +1,5 @@
 import { restoreRootBits } from '../fs-group/root-bit.ts'
-import { messageOf, Refusal, thrownFirst } from '../refusal/refusal.ts'
+import { findFirstError, formatError, Refusal } from '../refusal/refusal.ts'
 import { type PluginRecord, pluginRecord } from '../store/plugin-record.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach-clones.ts'
@@ -70,8 +70,8 @@ export async function runContainerTask(
         return {}
     }
   } catch (error) {
-    const first = thrownFirst(error)
+    const first = findFirstError(error)
     if (first instanceof Refusal) return { failure: first.message }
-    return { failure: `modekeep failed: ${messageOf(error)}; see its log on the node`, isUnexpected: true }
+    return { failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }
   }
 }

@@ -1,7 +1,7 @@
 import { closing, type Handle } from '../host/host.ts'
-import { restrictionsReader } from '../mount-table/mount-restrictions.ts'
+import { createMountRestrictionsReader } from '../mount-table/mount-restrictions.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
-import { messageOf, quoted } from '../refusal/refusal.ts'
+import { formatError, quoted } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OwnMountsRequest } from './clone-request.ts'
@@ -13,7 +13,7 @@ import { findSubPathVolume, openSource, openVolumeRoots } from './clone-source.t
  */
 export function readOwnRestrictions(session: Session, request: OwnMountsRequest): string[][] {
   const { host } = session
-  const readRestrictions = restrictionsReader(host)
+  const readRestrictions = createMountRestrictionsReader(host)
   const context = { ...request, table: snapshotTable(host) }
   return request.mounts.map(({ destination, source }) => {
     try {
@@ -27,7 +27,7 @@ export function readOwnRestrictions(session: Session, request: OwnMountsRequest)
         `the volume at ${quoted(destination)} is not mounted at ${quoted(source)}: its mount options are unknown`,
       )
     } catch (error) {
-      session.warn(`the mount options of the volume at ${quoted(destination)} could not be read: ${messageOf(error)}`)
+      session.warn(`the mount options of the volume at ${quoted(destination)} could not be read: ${formatError(error)}`)
     }
     return []
   })

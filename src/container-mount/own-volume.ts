@@ -1,5 +1,5 @@
 import { closing, explained, type Handle, type Host, unless } from '../host/host.ts'
-import { mountFlags } from '../mount-table/flags.ts'
+import { parseMountFlags } from '../mount-table/mount-flags.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type MountRecord, mountRecords, requestOf } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -45,7 +45,7 @@ export async function cloneOwnVolume(
     throw new Refusal('has another source by now than the one that is mounted: delete the pod to mount that one')
   }
   const tree = clonePart(host, made, { shown, within }, handles)
-  const { set, clear } = mountFlags(request.mountOptions, request.readOnly)
+  const { set, clear } = parseMountFlags(request.mountOptions, request.readOnly)
   host.mounts.setFlags(tree, { set, clear })
   const { from } = given
   return {

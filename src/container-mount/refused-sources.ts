@@ -1,8 +1,8 @@
 import { closing, type Handle } from '../host/host.ts'
 import { isWithin } from '../mount-table/location-chain.ts'
-import { type MountRow, rowsOfDevice } from '../mount-table/mountinfo.ts'
+import { findDeviceRows, type MountRow } from '../mount-table/mountinfo.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
-import { locationOfRow } from '../mount-table/tree-location.ts'
+import { resolveRowLocation } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -74,8 +74,8 @@ function findShownVolume(
   using _ = closing(inodes, kubelet)
   const pods = `${inodes.pathOf(kubelet)}/pods/`
   const isVolume = ({ mountPoint }: MountRow) => mountPoint.startsWith(pods) && !NODE_DIRECTORIES.test(mountPoint)
-  const shows = (volume: MountRow) => isWithin(locationOfRow(row), locationOfRow(volume))
-  const shown = rowsOfDevice(table.text(), row.device).filter((volume) => isVolume(volume) && shows(volume))
+  const shows = (volume: MountRow) => isWithin(resolveRowLocation(row), resolveRowLocation(volume))
+  const shown = findDeviceRows(table.text(), row.device).filter((volume) => isVolume(volume) && shows(volume))
   const isSource = ({ mountPoint }: MountRow) => mountRecords.readUnlessDamaged(session, mountPoint)?.source === path
   return shown.find((volume) => !isSource(volume))?.mountPoint
 }

@@ -1,7 +1,7 @@
 import { hasPlainRoot, restoreRootBit, setBit, setRootBit } from '../fs-group/root-bit.ts'
 import { refuseSystemGroup } from '../fs-group/system-group.ts'
 import { isDirectory } from '../host/host.ts'
-import { fileSystemType } from '../mount-table/file-system.ts'
+import { readFileSystemType } from '../mount-table/file-system.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { holdPlace } from '../store/leftovers.ts'
@@ -19,7 +19,7 @@ const canWriteMapped = ({ options }: CloneRequest, { from, to }: CloneSource): b
 export function checkRules(session: Session, request: CloneRequest, source: CloneSource, table: TableSnapshot): void {
   if (!canWriteMapped(request, source)) return
   const { tree, clonedFrom, from } = source
-  const type = clonedFrom && fileSystemType(session.host, clonedFrom)
+  const type = clonedFrom && readFileSystemType(session.host, clonedFrom)
   const rules = request.grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type))
   refuseSystemGroup(session, { tree, clonedFrom }, from, rules ?? [{}], table)
   if (request.setGid !== 'requested' || rules?.some(({ setGid }) => setGid === 'root')) return

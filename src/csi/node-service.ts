@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js'
 import { truncateMessage } from '../flexvolume/reply.ts'
 import type { Space } from '../host/inodes.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { formatError, Refusal } from '../refusal/refusal.ts'
 import type { CsiMessage, Identity, Node } from './messages.ts'
 import type { PodInfoGuard } from './pod-info.ts'
 import type { PublicationQueue } from './publication-queue.ts'
@@ -157,5 +157,5 @@ function createHandlers<S extends grpc.ServiceDefinition>(
 function convertError(error: unknown) {
   if (error instanceof CallFailure) return error
   const code = error instanceof Refusal ? ('INVALID_ARGUMENT' as const) : ('INTERNAL' as const)
-  return { code, message: truncateMessage(messageOf(error)) }
+  return { code, message: truncateMessage(formatError(error)) }
 }

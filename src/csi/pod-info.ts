@@ -1,5 +1,5 @@
-import type { Level } from '../log/call-log.ts'
-import { messageOf, quoted } from '../refusal/refusal.ts'
+import type { LogLevel } from '../log/call-log.ts'
+import { formatError, quoted } from '../refusal/refusal.ts'
 import type { PodInfoAnswer } from './driver-object.ts'
 import { CallFailure } from './worker-tasks.ts'
 
@@ -12,7 +12,7 @@ export interface PodInfoSources {
   readonly readObject: (() => Promise<PodInfoAnswer>) | undefined
   /** Returns milliseconds. */
   readonly now: () => number
-  readonly log: (level: Level, event: string, facts: Record<string, unknown>) => void
+  readonly log: (level: LogLevel, event: string, facts: Record<string, unknown>) => void
 }
 
 /** Interval between checks of a running server. */
@@ -65,7 +65,7 @@ export class PodInfoGuard {
       this.#set(answer, answer ? 'the object says so' : 'the object does not say so')
     } catch (error) {
       // The last answer stays valid while the API server is unreachable: only a cluster administrator changes the object.
-      this.#set(this.#isConfirmed, `the object cannot be read: ${messageOf(error)}`)
+      this.#set(this.#isConfirmed, `the object cannot be read: ${formatError(error)}`)
     }
   }
 

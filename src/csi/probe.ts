@@ -1,6 +1,6 @@
 import { callOnce } from '../grpc/client.ts'
 import { statSocketPath } from '../grpc/socket.ts'
-import { messageOf } from '../refusal/refusal.ts'
+import { formatError } from '../refusal/refusal.ts'
 import { Identity } from './messages.ts'
 import { resolveSocketPaths } from './server.ts'
 
@@ -19,6 +19,6 @@ export async function probeServer(directory: string, name: string): Promise<stri
     const { ready } = await callOnce(csi, Identity.Probe, {}, PROBE_TIMEOUT_MS)
     return ready?.value === false ? `the CSI server at ${csi} is not ready` : undefined
   } catch (error) {
-    return `the CSI server at ${csi} gives no answer within ${PROBE_TIMEOUT_MS / 1000} s (${messageOf(error)})`
+    return `the CSI server at ${csi} gives no answer within ${PROBE_TIMEOUT_MS / 1000} s (${formatError(error)})`
   }
 }

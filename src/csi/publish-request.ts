@@ -1,5 +1,5 @@
 import { parseMountDirectory } from '../flexvolume/call.ts'
-import { fieldSizeFaults, LONGEST_FIELD, pathSizeFaults, secretsSizeFaults } from '../path/input-sizes.ts'
+import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseGroup } from '../request/fs-group.ts'
 import { SECRET_PREFIX } from '../request/json-options.ts'
@@ -137,20 +137,20 @@ function findRequestSizeFaults({
   const secretBytes = Object.values(secrets).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
   return [
     ...findVolumeIdFaults(volumeId),
-    ...fieldSizeFaults('fs_type', fsType),
-    ...fieldSizeFaults('volume_mount_group', volumeMountGroup),
-    ...(flagBytes > LONGEST_FIELD
-      ? [`mount_flags have ${flagBytes} bytes: at most ${LONGEST_FIELD} are accepted, shorten them`]
+    ...checkFieldSize('fs_type', fsType),
+    ...checkFieldSize('volume_mount_group', volumeMountGroup),
+    ...(flagBytes > MAX_FIELD_BYTES
+      ? [`mount_flags have ${flagBytes} bytes: at most ${MAX_FIELD_BYTES} are accepted, shorten them`]
       : []),
     ...fields.flatMap(([key, value]) =>
-      (key === 'subPath' ? pathSizeFaults : fieldSizeFaults)(`volumeAttributes "${key}"`, value),
+      (key === 'subPath' ? checkPathSize : checkFieldSize)(`volumeAttributes "${key}"`, value),
     ),
-    ...Object.keys(secrets).flatMap((key) => fieldSizeFaults(`the name of Secret key ${quoted(key)}`, key)),
-    ...secretsSizeFaults(secretBytes),
+    ...Object.keys(secrets).flatMap((key) => checkFieldSize(`the name of Secret key ${quoted(key)}`, key)),
+    ...checkSecretsSize(secretBytes),
   ]
 }
 
-const findVolumeIdFaults = (volumeId: string) => fieldSizeFaults('volume_id', volumeId)
+const findVolumeIdFaults = (volumeId: string) => checkFieldSize('volume_id', volumeId)
 
 function findMissingFields(fields: Readonly<Record<string, string>>): string[] {
   return Object.entries(fields).flatMap(([name, value]) => (value === '' ? [`${name} is missing: name it`] : []))

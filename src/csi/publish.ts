@@ -1,7 +1,7 @@
 import { FileError, succeeds } from '../host/file-error.ts'
 import { DIRECTORY_MODE } from '../mount/attach.ts'
 import { mount } from '../mount/mount.ts'
-import { lookAt, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
+import { type MountPoint, openMountPoint, resolveMountPointState, statPoint } from '../mount-table/mount-point.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { readTargetOrigin, writeTargetOrigin } from '../store/csi-target.ts'
@@ -39,7 +39,7 @@ function prepareTarget(session: Session, request: MountRequest, point: MountPoin
     if (record === undefined) host.inodes.createDirectory(point.parent, point.name, DIRECTORY_MODE)
     return record === undefined
   }
-  const { mounted } = lookAt(host, point, stat)
+  const { mounted } = resolveMountPointState(host, point, stat)
   if (!isOurs(record, { mounted, boot: host.bootId() })) {
     const isFirst = record === undefined && readTargetOrigin(session, point.path) === undefined
     if (isFirst) writeTargetOrigin(session, point.path, 'found')

@@ -2,7 +2,7 @@ import { truncateMessage } from '../flexvolume/reply.ts'
 import { type CallContext, createSession, notePod, readMountRequest } from '../flexvolume/volume-call.ts'
 import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import type { CallLog } from '../log/call-log.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { formatError, Refusal } from '../refusal/refusal.ts'
 import { DamagedRecord } from '../store/record.ts'
 import { publish } from './publish.ts'
 import { readStats } from './stats.ts'
@@ -76,5 +76,5 @@ function translateToCsi(message: string): string {
 function formatMessage(error: unknown): string {
   if (error instanceof Refusal) return truncateMessage(translateToCsi(error.message))
   if (error instanceof CallFailure) return truncateMessage(error.message)
-  return `modekeep failed: ${truncateMessage(messageOf(error))}; see its log on the node`
+  return `modekeep failed: ${truncateMessage(formatError(error))}; see its log on the node`
 }

@@ -5,8 +5,8 @@ import { removeStaleSocket, statSocketPath } from '../grpc/socket.ts'
 import { makeDirectories } from '../host/make-directory.ts'
 import { nodeFs } from '../host/node-fs.ts'
 import { isRefusedPath, openGuardedParent } from '../host/write-file.ts'
-import type { Level } from '../log/call-log.ts'
-import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import type { LogLevel } from '../log/call-log.ts'
+import { formatError, quoted, Refusal } from '../refusal/refusal.ts'
 import { type StartWorker, Workers } from '../worker-pool/workers.ts'
 import { Identity, Node, Registration } from './messages.ts'
 import { createNodeHandlers, type DriverSettings } from './node-service.ts'
@@ -27,7 +27,7 @@ export interface CsiServerSettings extends DriverSettings {
   /** Time without a report after which a worker is killed. */
   readonly patienceMs: number
   /** Must not throw. */
-  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 }
 
 /** Time limit for running calls when the server stops. */
@@ -111,7 +111,7 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
       if (statSocketPath(directory)?.isDirectory()) continue
     } catch (error) {
       if (!isRefusedPath(error)) throw error
-      reason = ` (${messageOf(error)})`
+      reason = ` (${formatError(error)})`
     }
     throw new Refusal(
       `others than root may write to ${quoted(directory)} or a directory above it, or it is a link${reason}: make it a directory, chown root and chmod go-w the directories of its path`,

@@ -3,7 +3,7 @@ import { isUnwell, type MountState } from '../heal/state.ts'
 import { closing } from '../host/host.ts'
 import type { Space } from '../host/inodes.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
-import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
+import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { statServed } from '../volume/daemon.ts'
@@ -35,7 +35,7 @@ async function readSpace(session: Session, point: MountPoint, record: MountRecor
   // `askServed` does not query a running daemon, but statfs(2) does, so its response is checked first.
   const isResponsive =
     isLocalMount(session.host, stat.mountId, point.path) ||
-    (await daemons.answers(point.parent, point.name, PATIENCE, `mount ${stat.mountId}`))
+    (await daemons.answers(point.parent, point.name, RESPONSE_TIMEOUT_MS, `mount ${stat.mountId}`))
   if (!isResponsive) return undefined
   const root = inodes.openEntry(point.parent, point.name)
   using _ = closing(inodes, root)

@@ -3,7 +3,7 @@ import { FileError } from '../host/file-error.ts'
 import { errorCode, type Host } from '../host/host.ts'
 import { findInVolumeDirectory } from '../mount/sub-path-binds.ts'
 import { unmount } from '../mount/unmount.ts'
-import { CSI_DRIVER, CSI_NOTE, driverIn, isCsiVolume } from '../mount-table/kubelet-volume.ts'
+import { CSI_DRIVER, CSI_VOLUME_DATA, isCsiVolume, parseDriverName } from '../mount-table/kubelet-volume.ts'
 import { isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { readTargetOrigin } from '../store/csi-target.ts'
@@ -74,7 +74,7 @@ function findTargetState(session: Session, directory: string, driver: string): T
 
 /** Reads the driver from kubelet's note of a CSI volume. */
 function readDriver({ files }: Host, path: string): string | undefined {
-  return driverIn(files.readForeign(`${dirname(path)}/${CSI_NOTE}`) ?? '')
+  return parseDriverName(files.readForeign(`${dirname(path)}/${CSI_VOLUME_DATA}`) ?? '')
 }
 
 function removeTarget({ inodes }: Host, point: MountPoint): void {

@@ -1,4 +1,4 @@
-import { pathSizeFaults } from '../path/input-sizes.ts'
+import { checkPathSize } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
 export type FlexVolumeCall =
@@ -42,7 +42,7 @@ export function parseCall([verb = '', ...values]: readonly string[]): FlexVolume
 
 /** Parses and normalizes a directory of kubelet's. @throws {Refusal} if it is no absolute path without ".." */
 export function parseMountDirectory(path: string): string {
-  const tooLong = pathSizeFaults('mount directory', path)
+  const tooLong = checkPathSize('mount directory', path)
   if (tooLong.length > 0) throw new Refusal(tooLong)
   const parts = path.split('/')
   const reasons = [

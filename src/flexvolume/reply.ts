@@ -1,5 +1,5 @@
-import { printable } from '../refusal/printable.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { escapeUnprintable } from '../refusal/escape.ts'
+import { formatError, Refusal } from '../refusal/refusal.ts'
 
 /** Value of `volume.capabilities`. Kubelet takes missing fields as true (flexvolume/driver-call.go). */
 export interface Capabilities {
@@ -20,7 +20,7 @@ export function createFailureReply(error: unknown): FlexVolumeReply {
   if (error instanceof Refusal) return { status: 'Failure', message: truncateMessage(error.message) }
   return {
     status: 'Failure',
-    message: `modekeep failed: ${truncateMessage(messageOf(error))}; see its log on the node`,
+    message: `modekeep failed: ${truncateMessage(formatError(error))}; see its log on the node`,
   }
 }
 
@@ -29,7 +29,7 @@ const MAX_MESSAGE_BYTES = 850
 
 /** Shortens a message to an event's size, without characters that a terminal could interpret. */
 export function truncateMessage(message: string): string {
-  const text = printable(message)
+  const text = escapeUnprintable(message)
   const bytes = Buffer.from(text)
   if (bytes.length <= MAX_MESSAGE_BYTES) return text
   // A truncated character decodes to U+FFFD.

@@ -3,7 +3,7 @@ import type { CallLog } from '../log/call-log.ts'
 import { mountIsolated } from '../mount/isolated-mount.ts'
 import type { MountResult } from '../mount/mount.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
-import { printable } from '../refusal/printable.ts'
+import { escapeUnprintable } from '../refusal/escape.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
 import type { MountRequest } from '../request/mount-request.ts'
@@ -83,7 +83,7 @@ export async function answerVolumeCall(call: VolumeCall, context: CallContext): 
         ? await runMount(session, call, context)
         : await (await import('../mount/unmount.ts')).unmount(session, call.directory)
     log.end('Success')
-    return message ? { status: 'Success', message: printable(message) } : { status: 'Success' }
+    return message ? { status: 'Success', message: escapeUnprintable(message) } : { status: 'Success' }
   } catch (error) {
     log.end('Failure', error)
     return createFailureReply(error)

@@ -1,6 +1,6 @@
 import { closing, errorCode, type Handle, type Host, type MountFlags, orClosed } from '../host/host.ts'
-import { fileSystemType } from '../mount-table/file-system.ts'
-import { pathLookups } from '../mount-table/path-lookups.ts'
+import { readFileSystemType } from '../mount-table/file-system.ts'
+import { createPathLookups } from '../mount-table/path-lookups.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -48,7 +48,7 @@ export async function openByHand(
     throw ownRecords(directory, config)
   }
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle, stat } = await openNodeBy(pathLookups(session), host, directory, wanted)
+  const { handle, stat } = await openNodeBy(createPathLookups(session), host, directory, wanted)
   using _ = closing(host.inodes, handle)
   const table = snapshotTable(host)
   if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw ownRecords(directory, config)
@@ -60,7 +60,7 @@ export async function openByHand(
   }
   // No table has the detached mount.
   const tree = detachedMount(host, handle, flags)
-  return { directory, volume, tree, fsType: fileSystemType(host, handle), ownFile }
+  return { directory, volume, tree, fsType: readFileSystemType(host, handle), ownFile }
 }
 
 function ownRecords(directory: string, { stateDir }: Session['config']): Refusal {

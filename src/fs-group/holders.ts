@@ -1,8 +1,8 @@
 import { waitFor } from '../host/back-off.ts'
-import { podVolumeOf } from '../mount-table/kubelet-volume.ts'
-import { lookAt, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
+import { parsePodVolume } from '../mount-table/kubelet-volume.ts'
+import { type MountPointState, openMountPoint, resolveMountPointState, statPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
+import { createLocationFinder, type TreeLocation } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { type ContainerHolder, containerHolders } from '../store/container-record.ts'
 import { holdPlace } from '../store/leftovers.ts'
@@ -53,7 +53,7 @@ export function othersWith(session: Session, { volume, source, location }: Volum
   // In this order: a call gives its reservation up once its mount can be seen.
   const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
   const rows = parseMountinfo(session.host.mounts.table())
-  const [locationOf, exportOf] = [locationsFrom(rows), exportsFrom(rows)]
+  const [locationOf, exportOf] = [createLocationFinder(rows), exportsFrom(rows)]
   const located = location ?? (source === undefined ? undefined : locationOf(source))
   const asked = { volume, source, location: located, exported: source === undefined ? undefined : exportOf(source) }
   // What is on record and not mounted is not asked for: there may be any number of it.
@@ -91,8 +91,8 @@ function lostMounts(
   except: string | undefined,
   isAsked: (directory: string) => boolean,
 ): LostMount[] {
-  const own = except === undefined ? undefined : podVolumeOf(except)
-  const matters = (directory: string) => podVolumeOf(directory) !== own && isAsked(directory)
+  const own = except === undefined ? undefined : parsePodVolume(except)
+  const matters = (directory: string) => parsePodVolume(directory) !== own && isAsked(directory)
   const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
   return unrecordedMounts(session, rows, matters).flatMap((directory) => {
     const there = idAt(session, directory)
@@ -128,10 +128,10 @@ export function isLiveMount(session: Session, record: MountRecord): boolean {
 }
 
 /** 'unknown' where it cannot be looked at, which counts as there. */
-function mountedAt({ host }: Session, directory: string): Seen['mounted'] | 'unknown' {
+function mountedAt({ host }: Session, directory: string): MountPointState['mounted'] | 'unknown' {
   using point = openMountPoint(host, directory)
   try {
-    return point && lookAt(host, point, statPoint(host, point)).mounted
+    return point && resolveMountPointState(host, point, statPoint(host, point)).mounted
   } catch (error) {
     // There is what nobody could mount on.
     return error instanceof Refusal ? undefined : 'unknown'

@@ -1,6 +1,6 @@
 import { errorCode, type Handle, type Host, SystemError } from '../host/host.ts'
 import { type IdMap, type IdRange, mapFault, shownAs, swapping } from '../host/id-map.ts'
-import { rowOf } from '../mount-table/file-system.ts'
+import { findMountRow } from '../mount-table/file-system.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 
@@ -84,7 +84,7 @@ function whyNot(host: Host, error: SystemError, source: Handle | undefined, fsTy
   const code = errorCode(error)
   if (error.syscall === 'mount_setattr') {
     if (code === 'ENOSYS') return "this node's kernel has no idmapped mounts, Linux 5.12 and newer have"
-    const row = source === undefined ? undefined : rowOf(host.mounts, source)
+    const row = source === undefined ? undefined : findMountRow(host.mounts, source)
     if (code === 'EPERM') return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : NESTED
     return code === 'EINVAL' ? ofFileSystem(row?.fsType ?? fsType) : undefined
   }

@@ -1,6 +1,12 @@
 import { mayHaveUuid } from '../host/btrfs.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { areNested, asPrefix, isNested, mountsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
+import {
+  areNested,
+  createMountFinder,
+  isNested,
+  type TreeLocation,
+  toPathPrefix,
+} from '../mount-table/tree-location.ts'
 import { parseRemote, type RemoteSource } from '../request/source.ts'
 
 /** What is known of a volume, or of a part of one. */
@@ -25,22 +31,22 @@ export function overlap(one: Volume, other: Volume): boolean {
 
 /** What an export's text names, and what the mount table says of a path of the node that lies on one. */
 export function exportsFrom(table: readonly MountRow[]): (source: string) => RemoteSource | undefined {
-  const mountsTo = mountsFrom(table)
+  const mountsTo = createMountFinder(table)
   return (source) => {
     if (!source.startsWith('/')) return parseRemote(source, 'export')
     const mount = mountsTo(source).at(-1)
     if (mount === undefined || !/^nfs4?$/.test(mount.fsType)) return undefined
     // The kernel writes the path of the mount's own root there, of a bind mount too.
     const exported = parseRemote(mount.source, 'export')
-    const below = source.slice(asPrefix(mount.mountPoint).length)
-    return exported && { ...exported, path: `${asPrefix(exported.path)}${below}` }
+    const below = source.slice(toPathPrefix(mount.mountPoint).length)
+    return exported && { ...exported, path: `${toPathPrefix(exported.path)}${below}` }
   }
 }
 
 /** Whether one of two directories of a server lies in the other. Of a server's several names the kernel knows one. */
 function areOnServer(one: RemoteSource | undefined, other: RemoteSource | undefined): boolean {
   if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
-  return areNested(asPrefix(one.path), asPrefix(other.path))
+  return areNested(toPathPrefix(one.path), toPathPrefix(other.path))
 }
 
 /** Whether a mount of which only its location is known may show the volume, a part of it, or what it is a part of. */

@@ -1,7 +1,7 @@
 import { closing, type Handle, orClosed } from '../host/host.ts'
-import { pathLookups } from '../mount-table/path-lookups.ts'
-import { isLocalPath, isSilentPath, unanswered } from '../mount-table/silence.ts'
-import { locationOfTree } from '../mount-table/tree-location.ts'
+import { createPathLookups } from '../mount-table/path-lookups.ts'
+import { formatUnresponsive, isLocalPath, isUnresponsivePath } from '../mount-table/responsiveness.ts'
+import { resolveTreeLocation } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { formatSource } from '../request/source.ts'
@@ -35,7 +35,8 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const { host } = session
   await assertResponsive(session, mount.request)
   // Links may have led from there to another server.
-  if (await isSilentPath(session, source)) throw new Refusal(unanswered(`source ${quoted(source)}`, 'it is put back'))
+  if (await isUnresponsivePath(session, source))
+    throw new Refusal(formatUnresponsive(`source ${quoted(source)}`, 'it is put back'))
   if (needsIsolation(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
     const givenUp = (seconds: number, waiting: string) =>
       `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s: repair the server or the daemon of its file system${waiting}`
@@ -43,7 +44,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   }
   const disk = await openDisk(session, volume, mount)
   using _disk = closing(host.inodes, disk)
-  const location = disk === undefined ? undefined : locationOfTree(host, disk)
+  const location = disk === undefined ? undefined : resolveTreeLocation(host, disk)
   const device = disk && host.inodes.statMountPoint(disk).device
   const refuse = (others: Others) => {
     const [holder] = holders(others).filter((other) => !isOfCopy(other, device))
@@ -103,7 +104,7 @@ async function openDisk(session: Session, volume: string, mount: MountRecord): P
 /** A disk that is not mounted yet, or a directory moved away, leaves another one under the source's name. */
 async function openTree(session: Session, volume: string, source: string): Promise<Handle> {
   const { host, isolatesWalks } = session
-  const opened = isolatesWalks ? openNodeBy(pathLookups(session), host, source) : openNode(host, source)
+  const opened = isolatesWalks ? openNodeBy(createPathLookups(session), host, source) : openNode(host, source)
   const { handle, stat } = await opened
   using _ = closing(host.inodes, handle)
   if (volumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)

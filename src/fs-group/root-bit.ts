@@ -1,6 +1,6 @@
 import { errorCode, type Handle, isDirectory } from '../host/host.ts'
 import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { formatError, Refusal } from '../refusal/refusal.ts'
 import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
 import { formatGivenUpRoot } from '../store/given-up.ts'
 import { holdPlace, tryHoldPlace } from '../store/leftovers.ts'
@@ -70,7 +70,7 @@ export async function restoreRootBit(
     return false
   } catch (error) {
     if (isSweep && errorCode(error) === 'EAGAIN') return false
-    const why = messageOf(error)
+    const why = formatError(error)
     session.warn(`the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`)
     return error instanceof Unresponsive
   }

@@ -1,6 +1,6 @@
 import type { Host } from '../host/host.ts'
-import { isOfKernel } from '../mount-table/file-system.ts'
-import { pathsToSame } from '../mount-table/tree-location.ts'
+import { isKernelInterface } from '../mount-table/file-system.ts'
+import { findPathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { VolumeByHand } from './by-hand.ts'
 
@@ -18,7 +18,7 @@ export const isOfSystem = (directory: string): boolean => PROGRAMS.test(director
  */
 export function refuseOfSystem({ mounts }: Pick<Host, 'mounts'>, directory: string, isSure = false): void {
   if (isSure) return
-  const paths = isOfSystem(directory) ? [directory] : pathsToSame(mounts.table(), directory)
+  const paths = isOfSystem(directory) ? [directory] : findPathsToSame(mounts.table(), directory)
   const found = paths.find(isOfSystem)
   if (found === undefined) return
   const asOther = found === directory ? '' : ` (${quoted(found)} by another mount)`
@@ -41,7 +41,7 @@ export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = fal
 
 /** No option overrides it: owners of these files decide who may use the kernel. @throws {Refusal} */
 export function refuseOfKernel({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
-  if (!isOfKernel(fsType)) return
+  if (!isKernelInterface(fsType)) return
   throw new Refusal(
     `directory ${quoted(directory)} is on ${fsType}, a file system of the kernel that holds no data: name a directory of a volume`,
   )

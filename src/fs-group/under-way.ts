@@ -1,6 +1,6 @@
 import { waitFor } from '../host/back-off.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import { locationsFrom } from '../mount-table/tree-location.ts'
+import { createLocationFinder } from '../mount-table/tree-location.ts'
 import { tryLockNode } from '../store/locks.ts'
 import { listReservations, type Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
@@ -28,7 +28,7 @@ export async function underWay(session: Session, volumes: readonly Relied[]): Pr
   // As nearly always: the mount table is not read then.
   if (reserved.length === 0) return volumes.map(() => undefined)
   const rows = parseMountinfo(session.host.mounts.table())
-  const [locationOf, exportOf] = [locationsFrom(rows), exportsFrom(rows)]
+  const [locationOf, exportOf] = [createLocationFinder(rows), exportsFrom(rows)]
   const calls = reserved.flatMap(({ record, problem }) => {
     if (problem) throw problem
     return record ? [{ ...record, exported: record.source === undefined ? undefined : exportOf(record.source) }] : []

@@ -1,16 +1,16 @@
 import { closing, deviceName, errorCode, type Handle, type Host, hasDisk } from '../host/host.ts'
-import { isOfKernel } from '../mount-table/file-system.ts'
+import { isKernelInterface } from '../mount-table/file-system.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { isRemoteType } from '../mount-table/silence.ts'
+import { isRemoteType } from '../mount-table/responsiveness.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import {
-  asPrefix,
+  createHandleLocationFinder,
+  createMountFinder,
   isNested,
-  locationOfRow,
-  locationsOfHandles,
-  mountsFrom,
-  pathWithin,
+  resolveRelativePath,
+  resolveRowLocation,
   type TreeLocation,
+  toPathPrefix,
 } from '../mount-table/tree-location.ts'
 import { readAcl } from '../ownership/inode/attributes.ts'
 
@@ -50,7 +50,7 @@ function pathsThroughRows(
   { tree, clonedFrom }: MountedTree,
   table: TableSnapshot,
 ): (row: MountRow) => PathThroughRow | undefined {
-  const location = clonedFrom && locationsOfHandles(host, table)(clonedFrom)
+  const location = clonedFrom && createHandleLocationFinder(host, table)(clonedFrom)
   if (location !== undefined) {
     return (row) => {
       const path = pathThrough(row, location)
@@ -64,16 +64,16 @@ function pathsThroughRows(
     return ({ device: shown, mountPoint }) => (shown === name ? { path: mountPoint, isCertain: true } : undefined)
   }
   return ({ device: shown, fsType, mountPoint }) => {
-    const isCandidate = shown.startsWith('0:') && !isRemoteType(fsType) && !isOfKernel(fsType)
+    const isCandidate = shown.startsWith('0:') && !isRemoteType(fsType) && !isKernelInterface(fsType)
     return isCandidate ? { path: mountPoint, isCertain: false } : undefined
   }
 }
 
 function pathThrough(row: MountRow, volume: TreeLocation): string | undefined {
-  const shown = locationOfRow(row)
+  const shown = resolveRowLocation(row)
   if (!isNested(shown, volume)) return undefined
-  const within = pathWithin(shown, volume) ?? ''
-  return within === '' ? row.mountPoint : `${asPrefix(row.mountPoint)}/${within}`
+  const within = resolveRelativePath(shown, volume) ?? ''
+  return within === '' ? row.mountPoint : `${toPathPrefix(row.mountPoint)}/${within}`
 }
 
 function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, path: string): boolean {
@@ -95,7 +95,7 @@ const newNode = (): PathNode => ({ isClosed: false, children: new Map() })
  * directory are skipped without a system call, so that the time does not depend on how many pods kubelet has.
  */
 function reachabilityOf(host: Host, rows: readonly MountRow[]): (row: MountRow, path: string) => boolean {
-  const mountsTo = mountsFrom(rows)
+  const mountsTo = createMountFinder(rows)
   const closed = newNode()
   return (row, path) => {
     const names = path.split('/').filter((name) => name !== '')

@@ -1,5 +1,5 @@
 import type { Handle } from '../host/host.ts'
-import { isLocalTree } from '../mount-table/silence.ts'
+import { isLocalTree } from '../mount-table/responsiveness.ts'
 import type { Quota } from '../ownership/journal/quota.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walk-task.ts'

@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path'
 import { Wakeup } from '../grpc/wakeup.ts'
 import type { BackOff } from '../host/back-off.ts'
 import { DirectoryWatches } from '../host/linux/directory-watches.ts'
-import type { Level } from '../log/call-log.ts'
-import { messageOf } from '../refusal/refusal.ts'
+import type { LogLevel } from '../log/call-log.ts'
+import { formatError } from '../refusal/refusal.ts'
 import { applyEvent, decideAction, INITIAL_STATE, type PluginAction, type PluginEvent } from './decide.ts'
 import { explainRootOnly } from './device-access.ts'
 import { type DeviceServer, registerPlugin, serveDevices } from './server.ts'
@@ -38,7 +38,7 @@ export interface DevicePluginSettings {
   readonly count: number
   readonly timing: DevicePluginTiming
   /** Must not throw. */
-  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 }
 
 /**
@@ -68,7 +68,11 @@ export async function runDevicePlugin(
   function handleFailure(event: string, kubelet: string, error: unknown): void {
     handleEvent({ type: 'failed', kubelet })
     const { times = 1, retryAt = 0 } = state.failed ?? {}
-    log('warn', event, { message: messageOf(error), failures: times, retryMs: Math.round(retryAt - performance.now()) })
+    log('warn', event, {
+      message: formatError(error),
+      failures: times,
+      retryMs: Math.round(retryAt - performance.now()),
+    })
   }
 
   async function checkDevice(): Promise<void> {
@@ -188,6 +192,6 @@ export async function examineDevice(device: string): Promise<DeviceCondition> {
     if (!stat.isCharacterDevice()) return { unhealthy: `${device} is not a character device` }
     return { restricted: explainRootOnly(device, stat.mode) }
   } catch (error) {
-    return { unhealthy: messageOf(error) }
+    return { unhealthy: formatError(error) }
   }
 }

@@ -6,7 +6,7 @@ import { peerUser } from '../host/linux/peer.ts'
 import { nodeFs } from '../host/node-fs.ts'
 import { withKnownPath } from '../host/path-handle.ts'
 import { openGuardedParent } from '../host/write-file.ts'
-import { messageOf } from '../refusal/refusal.ts'
+import { formatError } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
 import { statSocketPath } from './socket.ts'
 
@@ -97,7 +97,7 @@ export function createUnaryHandlers<S extends grpc.ServiceDefinition>(
       try {
         answer(null, reply(request))
       } catch (error) {
-        const message = messageOf(error)
+        const message = formatError(error)
         refused(name, message)
         answer({
           code: error instanceof InvalidArgument ? grpc.status.INVALID_ARGUMENT : grpc.status.INTERNAL,

@@ -1,6 +1,6 @@
 import { formatLeftover } from '../mount/unmount.ts'
-import { pathLookups } from '../mount-table/path-lookups.ts'
-import { messageOf } from '../refusal/refusal.ts'
+import { createPathLookups } from '../mount-table/path-lookups.ts'
+import { formatError } from '../refusal/refusal.ts'
 import { isImportBusy, removeImport } from '../store/import-stage.ts'
 import { removeLeftover } from '../store/leftovers.ts'
 import { isPlaceBusy } from '../store/locks.ts'
@@ -41,7 +41,7 @@ export async function collectGarbage(
     items.push(await collectItem('lock', place.name, collect))
   }
   // Volumes follow the mounts, because a removed mount record no longer needs its volume.
-  const lookups = pathLookups(session)
+  const lookups = createPathLookups(session)
   for (const volume of new Set([...listVolumes(session), ...reservedVolumes(session)])) {
     const collected = collectVolume(session, volume, request, lookups)
     items.push(...(await collected.catch((error) => [toFailedItem('volume', volume, error)])))
@@ -73,7 +73,7 @@ async function collectItem(
 }
 
 function toFailedItem(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
-  return { kind, name, action: 'failed', reason: messageOf(error) }
+  return { kind, name, action: 'failed', reason: formatError(error) }
 }
 
 /** Removes the record of an unmounted volume, as heal does. Runs the pending restore of a deleted pod. */

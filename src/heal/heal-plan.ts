@@ -1,7 +1,13 @@
 import { findBusy, findFileSystem } from '../mount/busy-file-system.ts'
 import { findInVolumeDirectory, findSubPathBinds } from '../mount/sub-path-binds.ts'
 import { forgetLocked, type UnmountLeftover } from '../mount/unmount.ts'
-import { lookAt, type MountPoint, openMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
+import {
+  type MountPoint,
+  type MountPointState,
+  openMountPoint,
+  resolveMountPointState,
+  statPoint,
+} from '../mount-table/mount-point.ts'
 import { tryHoldPlace } from '../store/leftovers.ts'
 import { isOurs, type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { mountPlace } from '../store/places.ts'
@@ -10,7 +16,7 @@ import { awaitsRestore } from '../store/volume-record.ts'
 import type { MountState } from './state.ts'
 
 /** The observed state of a recorded mount. */
-export interface HealView extends Seen {
+export interface HealView extends MountPointState {
   record: MountRecord
   boot: string
   /** The topmost mount shows the same directory or file as the record's source. */
@@ -50,7 +56,9 @@ export async function judge<T>(
 ): Promise<T> {
   const { host } = session
   using point = openMountPoint(host, record.directory)
-  const seen: Seen = point ? lookAt(host, point, statPoint(host, point)) : { mounted: undefined, target: 'missing' }
+  const seen: MountPointState = point
+    ? resolveMountPointState(host, point, statPoint(host, point))
+    : { mounted: undefined, target: 'missing' }
   const boot = host.bootId()
   const view = {
     ...seen,
@@ -65,7 +73,7 @@ export async function judge<T>(
 }
 
 /** Only a mount that is over is checked: a missing one is mounted again, from the same file system. */
-function findBusyReason(session: Session, record: MountRecord, { mounted, target }: Seen): string | undefined {
+function findBusyReason(session: Session, record: MountRecord, { mounted, target }: MountPointState): string | undefined {
   const isOver = mounted === undefined && (record.ended !== undefined || target === 'missing')
   const fileSystem = isOver ? findFileSystem(session, undefined, record) : undefined
   return fileSystem && findBusy(session.host, fileSystem, record.source)?.reason
@@ -96,7 +104,7 @@ export function forget(session: Session, { record, point, plan }: JudgedMount): 
 }
 
 /** A volume's identity ends in its root's inode number and birth time. */
-function showsVolume({ volume, mounted: recorded }: MountRecord, mounted: Seen['mounted']): boolean {
+function showsVolume({ volume, mounted: recorded }: MountRecord, mounted: MountPointState['mounted']): boolean {
   if (mounted === undefined || mounted === 'broken' || volume === undefined) return false
   return mounted.device === recorded?.device && volume.split('-').at(-2) === mounted.inode.toString(16)
 }

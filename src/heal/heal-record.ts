@@ -1,8 +1,8 @@
 import { errorCode, type Handle } from '../host/host.ts'
 import { mountLocked } from '../mount/mount.ts'
 import { formatLeftover } from '../mount/unmount.ts'
-import { isRemoteType, LOOKUP_CAUSE } from '../mount-table/silence.ts'
-import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { isRemoteType, LOOKUP_CAUSE } from '../mount-table/responsiveness.ts'
+import { formatError, quoted, Refusal } from '../refusal/refusal.ts'
 import { findKindFaults } from '../request/request.ts'
 import { getSourcePath } from '../request/source.ts'
 import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
@@ -233,5 +233,5 @@ export async function remount(
 export function toFailure(state: HealOutcome['state'], error: unknown): HealOutcome {
   // A refusal means that the mounted source can no longer be mounted; after another error its state is unknown.
   const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
-  return { state: seen, action: 'failed', reason: messageOf(error) }
+  return { state: seen, action: 'failed', reason: formatError(error) }
 }

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { podDirectoryOf } from '../mount-table/kubelet-volume.ts'
+import { findPodDirectory } from '../mount-table/kubelet-volume.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { getSourcePath } from '../request/source.ts'
 import { removeLeftovers } from '../store/leftovers.ts'
@@ -92,7 +92,7 @@ export function listSourceDirectories(session: Session): string[] {
   const directories = new Set<string>()
   for (const record of listMountRecords(session)) {
     // Kubelet writes there, after the call that mapped, whether the pod has a user namespace.
-    const pod = record.given.by === 'idmap' ? podDirectoryOf(record.directory) : undefined
+    const pod = record.given.by === 'idmap' ? findPodDirectory(record.directory) : undefined
     if (pod !== undefined) directories.add(pod)
     const source = getSourcePath(record.request.source)
     if (source === undefined) continue

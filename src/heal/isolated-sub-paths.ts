@@ -1,6 +1,6 @@
 import type { Handle } from '../host/host.ts'
-import { PATIENCE } from '../mount-table/silence.ts'
-import { messageOf, quoted } from '../refusal/refusal.ts'
+import { RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
+import { formatError, quoted } from '../refusal/refusal.ts'
 import { doElsewhere } from '../store/elsewhere.ts'
 import { formatGivenUpLookup } from '../store/given-up.ts'
 import type { Session } from '../store/session.ts'
@@ -49,11 +49,11 @@ async function healVolume(
       work: 'sub-paths',
       about,
       owner: `directory ${quoted(volumeDirectory)}`,
-      patienceMs: PATIENCE,
+      patienceMs: RESPONSE_TIMEOUT_MS,
       givenUp: (seconds, waiting, pid) => formatGivenUpLookup(volumeDirectory, seconds, pid, waiting),
     })
   } catch (error) {
-    return binds.map((bind) => toSubPathFinding(bind, toSkipped(messageOf(error))))
+    return binds.map((bind) => toSubPathFinding(bind, toSkipped(formatError(error))))
   }
 }
 

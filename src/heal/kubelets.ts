@@ -1,7 +1,7 @@
 import { unlessRefused } from '../host/file-error.ts'
 import { FILE_TYPE, type Host, SOCKET } from '../host/host.ts'
-import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
-import { messageOf } from '../refusal/refusal.ts'
+import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
+import { formatError } from '../refusal/refusal.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import { decidePodFate, type KubeletAnswer, mayBeGone, type PodLogs, type PodTrace } from './orphan.ts'
 
@@ -76,7 +76,7 @@ export class Kubelets {
   }
 
   async #now(host: Host, { directory, pod }: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
-    const place = podPlaceOf(directory)
+    const place = parseVolumePod(directory)
     if (place === undefined) return LIVING
     const socket = `${place.root}/pod-resources/kubelet.sock`
     const trace = this.#trace(host, { ...place, pod, socket })
@@ -88,7 +88,7 @@ export class Kubelets {
       answer = await this.#ask(host, socket)
     } catch (error) {
       if (host.runningPods().has(place.uid)) return LIVING
-      return toDoubtfulFate(`kubelet does not say which pods it has (${socket}: ${messageOf(error)})`)
+      return toDoubtfulFate(`kubelet does not say which pods it has (${socket}: ${formatError(error)})`)
     }
     const fate = decidePodFate(trace, answer)
     if (fate === 'living') return LIVING

@@ -1,10 +1,10 @@
 import { dirname, normalize } from 'node:path'
 import { Dirents } from '../host/dirents.ts'
 import { closing, errorCode, type Handle, type Inodes, isDirectory, unless } from '../host/host.ts'
-import { DELETED, findCover, type KubeletSubPath } from '../mount-table/kubelet-sub-path.ts'
-import { volumeDirectoryIn } from '../mount-table/kubelet-volume.ts'
+import { createCoverFinder, DELETED, type KubeletSubPath } from '../mount-table/kubelet-sub-path.ts'
+import { formatVolumeDirectory } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { locationsFrom, pathWithin } from '../mount-table/tree-location.ts'
+import { createLocationFinder, resolveRelativePath } from '../mount-table/tree-location.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { getSourcePath } from '../request/source.ts'
 import { findMounts, type MountRecord } from '../store/mount-record.ts'
@@ -55,8 +55,8 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
     return pod === undefined || volume === undefined ? [] : [{ row, pod, volume }]
   })
   if (binds.length === 0) return []
-  const resolveLocation = locationsFrom(rows)
-  const findRowCover = findCover(rows, resolveLocation)
+  const resolveLocation = createLocationFinder(rows)
+  const findRowCover = createCoverFinder(rows, resolveLocation)
   const boot = host.bootId()
   const pluginsByPod = new Map(
     [...new Set(binds.map(({ pod }) => pod))].map((pod) => [pod, host.files.list(`${pod}/volumes`)]),
@@ -67,7 +67,7 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
     mountsByVolume.getOrInsertComputed(`${pod}/${volume}`, () =>
       findMounts(
         session,
-        (pluginsByPod.get(pod) ?? []).map((plugin) => volumeDirectoryIn(pod, plugin, volume)),
+        (pluginsByPod.get(pod) ?? []).map((plugin) => formatVolumeDirectory(pod, plugin, volume)),
       ),
     )
   return binds.flatMap(({ row, pod, volume }): OwnBind[] => {
@@ -87,16 +87,16 @@ function findOwnBinds(session: Session, rows: readonly MountRow[], wanted: reado
 function findBoundPath(
   { directory, request, source }: MountRecord,
   { device, root }: MountRow,
-  locationOf: ReturnType<typeof locationsFrom>,
+  locationOf: ReturnType<typeof createLocationFinder>,
 ): string | undefined {
   const part = { device, path: root.endsWith(DELETED) ? root.slice(0, -DELETED.length) : root }
   const volume = locationOf(directory)
-  const within = volume && pathWithin(volume, part)
+  const within = volume && resolveRelativePath(volume, part)
   if (within !== undefined) return within === '' ? undefined : within
   const whole = getSourcePath(request.source)
   if (request.subPath === undefined || whole === undefined || !source?.startsWith(`${whole}/`)) return undefined
   const wholeLocation = locationOf(whole)
-  const names = (wholeLocation && pathWithin(wholeLocation, part))?.split('/') ?? []
+  const names = (wholeLocation && resolveRelativePath(wholeLocation, part))?.split('/') ?? []
   const current = source.slice(whole.length + 1).split('/')
   const isSibling = current.slice(0, -1).every((name, at) => name === names[at])
   return isSibling && names.length > current.length ? names.slice(current.length).join('/') : undefined

@@ -1,7 +1,7 @@
 import { walkVolume } from '../fs-group/walk-volume.ts'
 import { closing } from '../host/host.ts'
 import type { PathLookups } from '../mount-table/path-lookups.ts'
-import { isLocalPath } from '../mount-table/silence.ts'
+import { isLocalPath } from '../mount-table/responsiveness.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
 import { otherDisk } from '../store/volume-disk.ts'

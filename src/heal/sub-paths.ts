@@ -1,11 +1,11 @@
 import { closing, errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
 import { attachAt } from '../mount/attach.ts'
-import { flagsOfRow } from '../mount-table/flags.ts'
-import { type KubeletSubPath, kubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
+import { type KubeletSubPath, parseKubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
+import { parseRowFlags } from '../mount-table/mount-flags.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { openInside } from '../path/inside.ts'
-import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { openSubPath } from '../path/open-sub-path.ts'
+import { formatError, quoted, Refusal } from '../refusal/refusal.ts'
 import { tryLockNode } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
 import { findOwnSubPathDirectories, findStaleOwnSubPaths, resolveOwnSubPath } from './own-sub-paths.ts'
@@ -109,7 +109,7 @@ function findKubeletSubPaths(
   try {
     const handle = inodes.openTrusted(kubeletDir)
     using _ = closing(inodes, handle)
-    return kubeletSubPaths(rows, inodes.pathOf(handle))
+    return parseKubeletSubPaths(rows, inodes.pathOf(handle))
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return []
     throw error
@@ -129,7 +129,7 @@ function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean):
   const hold = (handle: Handle) => handles.adopt(handle, (one) => inodes.close(one))
   try {
     const volume = hold(inodes.openLinkFree(subPath.volumeDirectory))
-    const current = hold(openInside(inodes, volume, subPath.subPath))
+    const current = hold(openSubPath(inodes, volume, subPath.subPath))
     using point = openMountPoint(session.host, subPath.row.mountPoint)
     if (point === undefined) return toSkipped('its directory is gone')
     const old = hold(inodes.openEntry(point.parent, point.name))
@@ -139,7 +139,7 @@ function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean):
     return isReplaced ? { action: 'replaced', reason: STALE } : toSkipped(CHANGED)
   } catch (error) {
     if (!(error instanceof Refusal) && errorCode(error) === undefined) throw error
-    return toSkipped(messageOf(error))
+    return toSkipped(formatError(error))
   }
 }
 
@@ -173,7 +173,7 @@ function replaceBind(
   const { inodes, mounts } = host
   const tree = mounts.cloneTree(current)
   using _ = closing(inodes, tree)
-  mounts.setFlags(tree, flagsOfRow(row.options))
+  mounts.setFlags(tree, parseRowFlags(row.options))
   const [its, ours] = [inodes.stat(old).mountId, inodes.stat(tree).mountId]
   if (mounts.attachBeneath(tree, old)) {
     const top = inodes.statEntry(point.parent, point.name).mountId

@@ -1,7 +1,7 @@
 import { dirname, normalize } from 'node:path'
 import { closing, errorCode } from '../host/host.ts'
-import { type PathLookups, pathLookups } from '../mount-table/path-lookups.ts'
-import { silentDirectory, unanswered } from '../mount-table/silence.ts'
+import { createPathLookups, type PathLookups } from '../mount-table/path-lookups.ts'
+import { createUnresponsiveRefusal, formatUnresponsive } from '../mount-table/responsiveness.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { Unresponsive } from '../store/elsewhere.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
@@ -135,7 +135,7 @@ async function judgeVolume(
   const { source, group, left, restorePending } = record
   if (left !== undefined && !holds) return unneeded(`${source} was put back, and nothing is recorded of it any more`)
   const isSwapped = await isSwappedAway(session, record, lookups, isDry)
-  if (isSwapped === 'unknown') return toKept(unanswered(source, 'call this again'))
+  if (isSwapped === 'unknown') return toKept(formatUnresponsive(source, 'call this again'))
   if (isSwapped) {
     return restorePending
       ? toKept(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
@@ -217,8 +217,8 @@ function commonDirectory(one: string, other: string): string {
 export async function refuseToForget(session: Session, volume: string): Promise<void> {
   // The volume was restored: its remaining entries, which its users changed, may be removed on request.
   if (volumeRecords.find(session, volume).record?.left !== undefined) return
-  const place = await placeOfVolume(session, volume, pathLookups(session))
+  const place = await placeOfVolume(session, volume, createPathLookups(session))
   if (place === undefined) return
-  if (place.isSilent) throw silentDirectory(place.path)
+  if (place.isSilent) throw createUnresponsiveRefusal(place.path)
   throw new Refusal(`volume ${volume} is at ${place.path}: put it back with "modekeep restore ${volume}"`)
 }

@@ -1,89 +1,89 @@
 import { Refusal } from '../refusal/refusal.ts'
-import { logLine } from './log-line.ts'
+import { formatLogLine } from './log-line.ts'
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const
 
-export type Level = (typeof LOG_LEVELS)[number]
+export type LogLevel = (typeof LOG_LEVELS)[number]
 
-export type CallLog = ReturnType<typeof callLog>
+export type CallLog = ReturnType<typeof createCallLog>
 
-/** The last warning that was written, and how often it came again: of one call, or of several in a row. */
+/** The last warning that was written, and how often it was repeated by the same call or by several calls in a row. */
 export interface LastWarning {
   message?: string
   repeated: number
-  /** Of these, how often a line has told of. */
-  told: number
+  /** The number of repetitions that lines of the log have reported so far. */
+  reported: number
 }
 
-/** After so many equal warnings, and each tenfold, a line says how many there were: a watch may never hear another one. */
-const isTold = (repeated: number) => repeated >= 10 && /^10*$/.test(String(repeated))
+/** Reports 10, 100, 1,000, … equal warnings by a line, because a watch may never write a different warning. */
+const isReported = (repeated: number) => repeated >= 10 && /^10*$/.test(String(repeated))
 
 /**
- * Collects what one call did; written as one JSON line when the call ends, warnings as lines of their own. Equal warnings
- * in a row are one line, and one more with how often the warning came again (`repeated`).
- * @param append takes one line without its newline and must not throw
- * @param last of the calls before, where several are one to who reads the log
- * @param isSaid whether earlier calls have written what a warning's line says: if the call fails, as those may have, its
- *   own line counts such warnings (`repeatedWarnings`), and they are not written again
+ * Collects the facts of one call and writes them as one JSON line when the call ends. A warning is a separate line. Equal
+ * warnings in a row are one line, and one more line with the number of repetitions (`repeated`).
+ * @param append writes one line, which has no newline; must not throw
+ * @param last the last warning of the previous calls, if the log shows several calls as one
+ * @param isDuplicate whether an earlier call has written the same warning. If this call fails, its line counts such warnings
+ *   (`repeatedWarnings`) and they are not written again
  */
-export function callLog(
+export function createCallLog(
   facts: Record<string, unknown>,
-  limit: Level,
+  limit: LogLevel,
   append: (line: string) => void,
-  last: LastWarning = { repeated: 0, told: 0 },
-  isSaid: (line: string) => boolean = () => false,
+  last: LastWarning = { repeated: 0, reported: 0 },
+  isDuplicate: (line: string) => boolean = () => false,
 ) {
-  // Not performance.now(), for which Node first loads ten modules.
+  // Node loads ten modules for performance.now(), and none for hrtime.
   const started = process.hrtime.bigint()
-  const noted = { ...facts }
-  const isWritten = (level: Level) => LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(limit)
-  const lineOf = (level: Level, told: Record<string, unknown>) =>
-    logLine({ time: new Date().toISOString(), level, pid: process.pid, ...told })
-  const write = (level: Level, told: Record<string, unknown>) => {
-    if (isWritten(level)) append(lineOf(level, told))
+  const callFacts = { ...facts }
+  const isWritten = (level: LogLevel) => LOG_LEVELS.indexOf(level) <= LOG_LEVELS.indexOf(limit)
+  const formatLine = (level: LogLevel, fields: Record<string, unknown>) =>
+    formatLogLine({ time: new Date().toISOString(), level, pid: process.pid, ...fields })
+  const write = (level: LogLevel, fields: Record<string, unknown>) => {
+    if (isWritten(level)) append(formatLine(level, fields))
   }
-  const said: string[] = []
+  const duplicates: string[] = []
   const subject = () => {
-    const { verb, directory, pod } = noted
+    const { verb, directory, pod } = callFacts
     return { verb, directory, ...(pod !== undefined && { pod }) }
   }
-  const tellRepeated = () => {
-    const repeated = last.repeated - last.told
+  const writeRepeats = () => {
+    const repeated = last.repeated - last.reported
     if (repeated > 0) write('warn', { ...subject(), message: last.message, repeated })
-    last.told = last.repeated
+    last.reported = last.repeated
   }
   return {
     note(facts: Record<string, unknown>): void {
-      Object.assign(noted, facts)
+      Object.assign(callFacts, facts)
     },
 
     warn(message: string): void {
       if (message === last.message) {
         last.repeated++
-        if (isTold(last.repeated)) tellRepeated()
+        if (isReported(last.repeated)) writeRepeats()
         return
       }
-      tellRepeated()
-      Object.assign(last, { message, repeated: 0, told: 0 })
+      writeRepeats()
+      Object.assign(last, { message, repeated: 0, reported: 0 })
       if (!isWritten('warn')) return
-      const line = lineOf('warn', { ...subject(), message })
-      if (isSaid(line)) said.push(line)
+      const line = formatLine('warn', { ...subject(), message })
+      if (isDuplicate(line)) duplicates.push(line)
       else append(line)
     },
 
-    /** What a call that takes long has done so far. */
+    /** Writes the progress of a long call. */
     progress: (facts: Record<string, unknown>) => write('info', { ...subject(), ...facts }),
 
-    /** @param error the reason of a failure; its stack goes here and nowhere else */
+    /** @param error the reason of a failure. Its stack is written only here */
     end(outcome: string, error?: unknown): void {
-      tellRepeated()
+      writeRepeats()
       const durationMs = Math.round(Number(process.hrtime.bigint() - started) / 1e5) / 10
       const isRefused = error instanceof Refusal && { isRefused: true }
       const cause = error instanceof Error ? { ...isRefused, error: error.message, stack: error.stack } : {}
       const hasFailed = error !== undefined
-      if (!hasFailed) for (const line of said) append(line)
-      const repeated = hasFailed && said.length > 0 && { repeatedWarnings: said.length }
-      write(hasFailed ? 'error' : 'info', { ...noted, outcome, durationMs, ...repeated, ...cause })
+      if (!hasFailed) for (const line of duplicates) append(line)
+      const repeated = hasFailed && duplicates.length > 0 && { repeatedWarnings: duplicates.length }
+      write(hasFailed ? 'error' : 'info', { ...callFacts, outcome, durationMs, ...repeated, ...cause })
     },
   }
 }

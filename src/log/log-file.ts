@@ -4,31 +4,31 @@ import { type Fs, nodeFs } from '../host/node-fs.ts'
 import { unless } from '../host/system-error.ts'
 import { openParent, openToWriteIn, type Parent } from '../host/write-file.ts'
 
-const LARGEST = 10 * 1024 * 1024
-const KEPT = 3
+const MAX_FILE_BYTES = 10 * 1024 * 1024
+const ROTATED_FILES = 3
 const { O_APPEND, O_CREAT, O_WRONLY } = nodeFs.constants
-// A rotation is a few renames: whoever needs so many milliseconds has died.
-const LONGEST_ROTATION = 60_000
+// A rotation is a few renames, so a process that has not completed one in this time has died.
+const MAX_ROTATION_MS = 60_000
 
-/** The log and what was rotated away, the newest first. */
-export function generations(file: string): string[] {
-  return [file, ...Array.from({ length: KEPT }, (_, index) => `${file}.${index + 1}`)]
+/** Lists the paths of the log and its rotated files, the newest first. */
+export function listLogFiles(file: string): string[] {
+  return [file, ...Array.from({ length: ROTATED_FILES }, (_, index) => `${file}.${index + 1}`)]
 }
 
 /**
- * Appends one line. Never throws: a full disk, or a log that others than root could have put there, must not fail a mount.
- * At 10 MiB the file becomes `.1`, which becomes `.2`, which becomes `.3`: at most 40 MiB in all.
+ * Appends one line. Never throws: a mount must not fail because the disk is full, or because a user other than root could
+ * have created the log. At 10 MiB the file becomes `.1`, `.1` becomes `.2` and `.2` becomes `.3`, so the log has at most 40 MiB.
  */
-export function appendLine(fs: Fs, file: string, line: string, largest = LARGEST): void {
+export function appendLogLine(fs: Fs, file: string, line: string, largest = MAX_FILE_BYTES): void {
   try {
     using parent = openLogDirectory(fs, dirname(file))
     const name = basename(file)
     using log = openToWriteIn(fs, parent, name, O_WRONLY | O_CREAT | O_APPEND, 0o640)
-    // One write with O_APPEND: lines of concurrent calls do not mix.
+    // One write with O_APPEND keeps the lines of concurrent calls apart.
     fs.writeSync(log.fd, `${line}\n`)
     if (fs.fstatSync(log.fd).size >= largest) rotate(fs, parent.at(name), log.fd)
   } catch {
-    // There is no better place to complain: stdout and stderr belong to kubelet.
+    // The error cannot be reported elsewhere: stdout and stderr belong to kubelet.
   }
 }
 
@@ -40,27 +40,28 @@ function openLogDirectory(fs: Fs, directory: string): Parent {
 }
 
 /**
- * Several calls may come here at once: one at a time moves files, and only if the one it wrote to still has the name.
- * A check alone would not do: what is renamed by name may have become the next file since. rename(2) follows no link.
- * @param file the log in its directory's handle
+ * Rotates the log. Of concurrent calls one at a time renames files, and only if the file it wrote to still has the name.
+ * That check alone is not enough: after it, another call could rotate and give the name to the next file. rename(2) follows
+ * no link.
+ * @param file the path of the log, through the handle of its directory
  */
 function rotate(fs: Fs, file: string, fd: number): void {
   const marker = `${file}.rotating`
   try {
     fs.mkdirSync(marker)
   } catch {
-    // Another call rotates. What one that died has left is removed: the next call may.
-    if (Date.now() - fs.statSync(marker).mtimeMs > LONGEST_ROTATION) fs.rmdirSync(marker)
+    // Another call rotates. The marker of a crashed call is removed, so that the next call can rotate.
+    if (Date.now() - fs.statSync(marker).mtimeMs > MAX_ROTATION_MS) fs.rmdirSync(marker)
     return
   }
   try {
     if (fs.lstatSync(file).ino !== fs.fstatSync(fd).ino) return
-    const names = generations(file)
-    for (let n = KEPT; n > 0; n--) {
+    const names = listLogFiles(file)
+    for (let n = ROTATED_FILES; n > 0; n--) {
       try {
         fs.renameSync(names[n - 1] ?? '', names[n] ?? '')
       } catch {
-        // That many generations do not exist yet.
+        // This rotated file does not exist yet.
       }
     }
   } finally {

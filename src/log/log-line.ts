@@ -1,64 +1,64 @@
-import { jsonText } from '../refusal/printable.ts'
+import { escapeJson } from '../refusal/escape.ts'
 
-/** Bytes of a line with its newline. */
-const LONGEST_LINE = 4096
+/** Limit of a line with its newline. */
+const MAX_LINE_BYTES = 4096
 
-/** Of a stack only where it was thrown is of use: its message is in the line already. */
-const LONGEST_STACK = 512
+/** Limit of a stack: only its first frames are useful, and the line contains the error's message already. */
+const MAX_STACK_BYTES = 512
 
-/** Tried in turn: bytes that are kept of each text in a line that would be too long. */
-const KEPT = [2048, 1024, 512, 256, 128, 64, 32]
+/** Limits of each text in a line that would be too long, tried one after the other. */
+const TEXT_LIMITS_BYTES = [2048, 1024, 512, 256, 128, 64, 32]
 
-/** How many bytes are kept of a text for each thing that is kept of a list. */
+/** A list keeps one item for each of so many bytes that a text keeps. */
 const BYTES_PER_ITEM = 32
 
 /**
- * An entry of the log as a line of JSON, without its newline: of at most 4 KiB, as others choose what much of it says. What
- * was cut is counted where it was, and in `cut`, in bytes.
+ * Formats an entry of the log as a line of JSON without its newline. A line has at most 4 KiB, because pods' authors choose
+ * much of its text. Each truncated text shows how many bytes were cut, and `cut` is the number for the whole line.
  */
-export function logLine(entry: Readonly<Record<string, unknown>>): string {
-  const whole = jsonText(JSON.stringify(entry))
+export function formatLogLine(entry: Readonly<Record<string, unknown>>): string {
+  const whole = escapeJson(JSON.stringify(entry))
   const size = Buffer.byteLength(whole)
-  if (size < LONGEST_LINE) return whole
-  for (const kept of KEPT) {
+  if (size < MAX_LINE_BYTES) return whole
+  for (const kept of TEXT_LIMITS_BYTES) {
     const shortened = Object.entries(entry).map(([key, value]) => [
       key,
-      cutTo(value, key === 'stack' ? Math.min(kept, LONGEST_STACK) : kept),
+      truncateFact(value, key === 'stack' ? Math.min(kept, MAX_STACK_BYTES) : kept),
     ])
-    const line = withCut(Object.fromEntries(shortened), size)
-    if (Buffer.byteLength(line) < LONGEST_LINE) return line
+    const line = formatWithCut(Object.fromEntries(shortened), size)
+    if (Buffer.byteLength(line) < MAX_LINE_BYTES) return line
   }
-  // Many facts, each of them short.
-  return withCut(
+  // The entry has many short facts.
+  return formatWithCut(
     Object.fromEntries(
       Object.entries(entry)
-        .slice(0, KEPT.length)
-        .map(([key, value]) => [key, cutTo(value, 32)]),
+        .slice(0, TEXT_LIMITS_BYTES.length)
+        .map(([key, value]) => [key, truncateFact(value, 32)]),
     ),
     size,
   )
 }
 
-function withCut(entry: Readonly<Record<string, unknown>>, size: number): string {
-  return jsonText(JSON.stringify({ ...entry, cut: size - Buffer.byteLength(jsonText(JSON.stringify(entry))) }))
+function formatWithCut(entry: Readonly<Record<string, unknown>>, size: number): string {
+  return escapeJson(JSON.stringify({ ...entry, cut: size - Buffer.byteLength(escapeJson(JSON.stringify(entry))) }))
 }
 
-function cutTo(value: unknown, kept: number): unknown {
-  if (typeof value === 'string') return cutText(value, kept)
+function truncateFact(value: unknown, kept: number): unknown {
+  if (typeof value === 'string') return truncateText(value, kept)
   if (typeof value !== 'object' || value === null) return value
   const most = Math.ceil(kept / BYTES_PER_ITEM)
   if (Array.isArray(value)) {
-    const items = value.slice(0, most).map((item) => cutTo(item, kept))
+    const items = value.slice(0, most).map((item) => truncateFact(item, kept))
     return value.length > most ? [...items, `… (${value.length - most} more)`] : items
   }
   const all = Object.entries(value)
-  const facts = all.slice(0, most).map(([key, item]) => [cutText(key, kept), cutTo(item, kept)])
+  const facts = all.slice(0, most).map(([key, item]) => [truncateText(key, kept), truncateFact(item, kept)])
   return Object.fromEntries(all.length > most ? [...facts, ['…', `${all.length - most} more`]] : facts)
 }
 
-function cutText(text: string, kept: number): string {
+function truncateText(text: string, kept: number): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= kept) return text
-  // A character cut in two decodes to U+FFFD.
+  // The first bytes of a truncated character decode to U+FFFD.
   return `${bytes.toString('utf8', 0, kept).replace(/\ufffd$/, '')}… (${bytes.length - kept} bytes cut)`
 }

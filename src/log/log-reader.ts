@@ -1,101 +1,102 @@
 import { type Fs, openToRead } from '../host/read-file.ts'
 import { unless } from '../host/system-error.ts'
-import { generations } from './log-file.ts'
+import { listLogFiles } from './log-file.ts'
 
 /**
- * How far a file of the log was read, for a later look or a later process. A file is known by its first bytes: rotation
- * gives it another name, and inode numbers come again. Its first line has a time in milliseconds and a process id.
+ * The position up to which a file of the log was read, for a later read, also by a later process. The file is identified by
+ * its first bytes, which hold a time in milliseconds and a process id: rotation renames it, and inode numbers are reused.
  */
-export interface Place {
-  /** One character for each byte. */
+export interface ReadPosition {
+  /** The first bytes of the file, one character for each byte. */
   head: string
-  /** In bytes, behind the end of a line. */
+  /** The number of bytes up to the end of the last line that was read. */
   offset: number
 }
 
-/** Of each file that had something in it, the youngest first. */
-export type Cursor = readonly Place[]
+/** The positions in all files that were not empty, the youngest file first. */
+export type Cursor = readonly ReadPosition[]
 
-const HEAD = 128
-const BLOCK = 1 << 20
+const HEAD_BYTES = 128
+const BLOCK_BYTES = 1 << 20
 const NEWLINE = 0x0a
 
-export type LogReader = ReturnType<typeof logReader>
+export type LogReader = ReturnType<typeof createLogReader>
 
 /**
- * Reads a log that is rotated while it is read (log-file.ts): each line once, the oldest first, as long as its file is
- * there. That holds for a late line too: a call that had the file open writes it after the file has lost its name.
+ * Reads a log that is rotated meanwhile (log-file.ts): each line once, the oldest first, as long as its file exists. That
+ * includes lines that a call with the file open writes after the file was renamed.
  *
- * Where the file that was read last is gone, or has become shorter, lines may be missing and what else is there may
- * have been told under another head: who counts goes on at the end, who shows is shown what is there now.
- * @param cursor of an earlier reader; [] for the first line that is there
+ * If the file that was read last was deleted or truncated, lines may be missing, and the lines in the other files may have
+ * been read under another head. A reader that counts continues at the end ('skip'); one that shows reads all files ('show').
+ * @param cursor the cursor of an earlier reader; [] begins with the first line
  */
-export function logReader(fs: Fs, file: string, afterGap: 'show' | 'skip', cursor: Cursor = []) {
-  const isCut = (fd: number, { offset }: Place) => fs.fstatSync(fd).size < offset
-  /** Undefined for a new file. The longest head that fits: one may have been read when its first line was not whole. */
-  const placeOf = (fd: number): Place | undefined => {
+export function createLogReader(fs: Fs, file: string, afterGap: 'show' | 'skip', cursor: Cursor = []) {
+  const isTruncated = (fd: number, { offset }: ReadPosition) => fs.fstatSync(fd).size < offset
+  /** Finds the position with the longest head that matches, because a head may be of an incomplete first line. Undefined for a new file. */
+  const findPosition = (fd: number): ReadPosition | undefined => {
     const fitting = reader.cursor.filter(({ head }) => readHead(fs, fd, head.length) === head)
     return fitting.sort((one, other) => other.head.length - one.head.length)[0]
   }
   const reader = {
-    /** Where the lines end that were told; to be read between two looks. */
+    /** The end of the lines that were returned. It is valid only after `lines` has ended. */
     cursor,
-    /** How often lines may have been lost. */
+    /** The number of reads before which lines may have been lost. */
     gaps: 0,
 
-    /** All lines; called again, those that came since. A look that is broken off is begun anew next time. */
+    /** Returns all lines, and at each further call the new ones. A read that is interrupted is repeated by the next call. */
     *lines(): Generator<string> {
-      using opened = openAll(fs, file)
-      const places = opened.files.map(placeOf)
+      using opened = openLogFiles(fs, file)
+      const positions = opened.files.map(findPosition)
       const [last] = reader.cursor
-      const isGap = last !== undefined && !opened.files.some((fd, at) => places[at] === last && !isCut(fd, last))
+      const isGap =
+        last !== undefined && !opened.files.some((fd, at) => positions[at] === last && !isTruncated(fd, last))
       if (isGap) reader.gaps++
       const ends: number[] = []
       for (const [at, fd] of [...opened.files.entries()].reverse()) {
-        const place = places[at]
-        const isPassed = place ? isCut(fd, place) : isGap && afterGap === 'skip'
-        ends[at] = isPassed ? endOf(fs, fd) : yield* read(fs, fd, place?.offset ?? 0, at > 0)
+        const position = positions[at]
+        const isSkipped = position ? isTruncated(fd, position) : isGap && afterGap === 'skip'
+        ends[at] = isSkipped ? findLastLineEnd(fs, fd) : yield* readLines(fs, fd, position?.offset ?? 0, at > 0)
       }
-      reader.cursor = cursorOf(fs, opened.files, ends)
+      reader.cursor = createCursor(fs, opened.files, ends)
     },
   }
   return reader
 }
 
-/** Behind the last line there is now. */
-export function endOfLog(fs: Fs, file: string): Cursor {
-  using opened = openAll(fs, file)
-  const ends = opened.files.map((fd) => endOf(fs, fd))
-  return cursorOf(fs, opened.files, ends)
+/** Returns the cursor at the end of the last line. */
+export function findLogEnd(fs: Fs, file: string): Cursor {
+  using opened = openLogFiles(fs, file)
+  const ends = opened.files.map((fd) => findLastLineEnd(fs, fd))
+  return createCursor(fs, opened.files, ends)
 }
 
-function cursorOf(fs: Fs, files: readonly number[], ends: readonly number[]): Cursor {
-  const all = files.map((fd, index) => ({ head: readHead(fs, fd, HEAD), offset: ends[index] ?? 0 }))
+function createCursor(fs: Fs, files: readonly number[], ends: readonly number[]): Cursor {
+  const all = files.map((fd, index) => ({ head: readHead(fs, fd, HEAD_BYTES), offset: ends[index] ?? 0 }))
   return all.filter(({ head }) => head !== '')
 }
 
 // A rotation is three renames, and a file takes longer to fill.
-const MOST_TRIES = 10
+const MAX_ATTEMPTS = 10
 
-/** All generations, the youngest first, as they were at one moment. */
-function openAll(fs: Fs, file: string): Disposable & { files: readonly number[] } {
+/** Opens all files of the log, the youngest first, in a consistent state. */
+function openLogFiles(fs: Fs, file: string): Disposable & { files: readonly number[] } {
   const inodeNow = () => fs.statSync(file, { throwIfNoEntry: false })?.ino
   for (let tries = 1; ; tries++) {
     const before = inodeNow()
-    const files = generations(file).flatMap((name) => open(fs, name) ?? [])
+    const files = listLogFiles(file).flatMap((name) => openLogFile(fs, name) ?? [])
     const close = () => {
       for (const fd of files) fs.closeSync(fd)
     }
     const inodes = new Set(files.map((fd) => fs.fstatSync(fd).ino))
-    // In between, a file may have moved on and been opened twice, or a new one may have come to the front.
+    // Meanwhile a rotation may have renamed a file, which is then opened twice, or created a new one.
     const isOneMoment = inodes.size === files.length && inodeNow() === before
-    if (isOneMoment || tries === MOST_TRIES) return { files, [Symbol.dispose]: close }
+    if (isOneMoment || tries === MAX_ATTEMPTS) return { files, [Symbol.dispose]: close }
     close()
   }
 }
 
-/** What is not a regular file, or behind a link of others than root, is no file of the log. */
-function open(fs: Fs, path: string): number | undefined {
+/** Returns undefined for a file that is not regular, or behind a link of a user other than root: it does not belong to the log. */
+function openLogFile(fs: Fs, path: string): number | undefined {
   return unless('ENOENT EINVAL ELOOP', () => openToRead(fs, path))?.fd
 }
 
@@ -108,23 +109,23 @@ function readAt(fs: Fs, fd: number, position: number, length: number): Buffer {
   return buffer.subarray(0, fs.readSync(fd, buffer, 0, buffer.length, position))
 }
 
-/** Behind the last whole line, as far as one block tells. */
-function endOf(fs: Fs, fd: number): number {
+/** Finds the end of the last complete line in the last block; the end of the file if that block has no newline. */
+function findLastLineEnd(fs: Fs, fd: number): number {
   const { size } = fs.fstatSync(fd)
-  const start = Math.max(0, size - BLOCK)
+  const start = Math.max(0, size - BLOCK_BYTES)
   const lineEnd = readAt(fs, fd, start, size - start).lastIndexOf(NEWLINE)
   return lineEnd < 0 ? size : start + lineEnd + 1
 }
 
 /**
- * @param isClosed the file has lost its name: nobody goes on with a line that has no end
- * @returns where the last line that was told ends: another may be on its way
+ * @param isClosed whether the file was rotated, so that no process completes a line without a newline
+ * @returns the end of the last line that was returned; an incomplete line may follow
  */
-function* read(fs: Fs, fd: number, offset: number, isClosed: boolean): Generator<string, number> {
+function* readLines(fs: Fs, fd: number, offset: number, isClosed: boolean): Generator<string, number> {
   let end = offset
   let rest = Buffer.alloc(0)
   for (;;) {
-    const block = readAt(fs, fd, end + rest.length, BLOCK)
+    const block = readAt(fs, fd, end + rest.length, BLOCK_BYTES)
     if (block.length === 0) break
     const bytes = Buffer.concat([rest, block])
     const whole = bytes.lastIndexOf(NEWLINE) + 1

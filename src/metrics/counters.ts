@@ -1,6 +1,6 @@
 import type * as NodeFs from 'node:fs'
-import { isEntry, type LogEntry, logEntry } from '../log/log-entry.ts'
-import { endOfLog, logReader } from '../log/log-reader.ts'
+import { isLogEntry, type LogEntry, parseLogEntry } from '../log/log-entry.ts'
+import { createLogReader, findLogEnd } from '../log/log-reader.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { tryLockNode } from '../store/locks.ts'
 import { metricsRecord } from '../store/metrics-record.ts'
@@ -21,7 +21,7 @@ export function updateCounters(fs: typeof NodeFs, session: Session, onUpdated: (
   const record = metricsRecord.readUnlessDamaged(session, undefined)
   const counters: Samples = new Map([...createZeroSamples('counters'), ...Object.entries(record?.totals ?? {})])
   // Events before the first count are no increase.
-  const reader = logReader(fs, logFile, 'skip', record?.cursor ?? endOfLog(fs, logFile))
+  const reader = createLogReader(fs, logFile, 'skip', record?.cursor ?? findLogEnd(fs, logFile))
   for (const line of reader.lines()) countLine(counters, line)
   addSample(counters, 'modekeep_log_gaps_total', {}, reader.gaps)
   metricsRecord.write(session, { cursor: reader.cursor, totals: Object.fromEntries(counters) })
@@ -30,7 +30,7 @@ export function updateCounters(fs: typeof NodeFs, session: Session, onUpdated: (
 
 /** Counts one line of the log. A verb without series is ignored: the line is of another kind or version. */
 function countLine(counters: Samples, line: string): void {
-  const facts = logEntry(line)
+  const facts = parseLogEntry(line)
   const labels = { verb: String(facts?.verb) }
   if (facts === undefined || !counters.has(formatSeries('modekeep_warnings_total', labels))) return
   if (facts.level === 'warn') addSample(counters, 'modekeep_warnings_total', labels, readCount(facts.repeated) || 1)
@@ -39,13 +39,13 @@ function countLine(counters: Samples, line: string): void {
   const failure = facts.isRefused === true ? 'refused' : 'failed'
   addSample(counters, 'modekeep_calls_total', { ...labels, outcome: facts.outcome === 'Success' ? 'success' : failure })
   observeDuration(counters, 'modekeep_call_duration_seconds', labels, readCount(facts.durationMs) / 1000)
-  if (isEntry(facts.inodes)) {
+  if (isLogEntry(facts.inodes)) {
     const { visited, changed, left } = facts.inodes
     addSample(counters, 'modekeep_walks_total', labels)
     addSample(counters, 'modekeep_inodes_visited_total', labels, readCount(visited))
     addSample(counters, 'modekeep_inodes_changed_total', labels, readCount(changed))
-    for (const [reason, entry] of Object.entries(isEntry(left) ? left : {})) {
-      if (isEntry(entry)) addSample(counters, 'modekeep_inodes_left_total', { reason }, readCount(entry.count))
+    for (const [reason, entry] of Object.entries(isLogEntry(left) ? left : {})) {
+      if (isLogEntry(entry)) addSample(counters, 'modekeep_inodes_left_total', { reason }, readCount(entry.count))
     }
   }
   for (const { state, action } of readEntries(facts.found))
@@ -61,7 +61,7 @@ function addIfExisting(counters: Samples, name: FamilyName, facts: Readonly<Reco
 }
 
 function readEntries(value: unknown): LogEntry[] {
-  return Array.isArray(value) ? value.filter(isEntry) : []
+  return Array.isArray(value) ? value.filter(isLogEntry) : []
 }
 
 /** A counter never decreases. */

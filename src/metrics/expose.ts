@@ -3,7 +3,7 @@ import { refuseOtherNamespace } from '../heal/namespace.ts'
 import type { MountState } from '../heal/state.ts'
 import type { Host } from '../host/host.ts'
 import { status } from '../operator/actions/status.ts'
-import { messageOf, quoted, Refusal } from '../refusal/refusal.ts'
+import { formatError, quoted, Refusal } from '../refusal/refusal.ts'
 import { isVolumeBusy } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
 import { listVolumes } from '../store/places.ts'
@@ -72,7 +72,7 @@ export function writeTextfile({ files }: Host, path: string, text: string): void
     // World-readable, because the collector does not run as root.
     files.replace(path, text, 0o644)
   } catch (error) {
-    const reason = messageOf((error as Error).cause ?? error)
+    const reason = formatError((error as Error).cause ?? error)
     const message = `--output ${quoted(path)} cannot be written (${reason}): name a file in a directory that is there`
     throw new Refusal(message, { cause: error })
   }

@@ -1,5 +1,5 @@
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
-import { locationsFrom } from './tree-location.ts'
+import { createLocationFinder } from './tree-location.ts'
 
 /** A bind mount that kubelet made for a `subPath` of a ConfigMap, Secret, projected or downward API volume. */
 export interface KubeletSubPath {
@@ -15,22 +15,22 @@ export interface KubeletSubPath {
 }
 
 /** Plugins whose volumes kubelet's atomic writer writes: the directories' names below `pods/UID/volumes`. */
-export const WRITTEN_PLUGINS: readonly string[] = ['configmap', 'secret', 'projected', 'downward-api'].map(
+export const ATOMIC_WRITER_PLUGINS: readonly string[] = ['configmap', 'secret', 'projected', 'downward-api'].map(
   (plugin) => `kubernetes.io~${plugin}`,
 )
 
 // UID, volume, container, index
-const BIND = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
+const BIND_PATH = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
 // The volume, its dated directory (time to the second, then what Go's os.MkdirTemp adds), the rest.
-const DATED = /^((?:\/.+)?)\/\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/(.+))?$/
+const DATED_ROOT = /^((?:\/.+)?)\/\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/(.+))?$/
 /** How mountinfo marks a mount whose root was deleted. */
 export const DELETED = '//deleted'
 const DATA = '..data'
 
 /** Reports another mount at a bind's place: the topmost one alone can be replaced. */
-export function findCover(
+export function createCoverFinder(
   rows: readonly MountRow[],
-  locationOf: ReturnType<typeof locationsFrom>,
+  locationOf: ReturnType<typeof createLocationFinder>,
 ): (row: MountRow) => string | undefined {
   let byMountPoint: Map<string, MountRow[]> | undefined
   return (row) => {
@@ -48,31 +48,31 @@ export function findCover(
  * file system of kubelet's directory, or in a tmpfs mounted at the volume directory. All other mounts are passed over.
  * @param kubeletDir kubelet's root directory, as mountinfo writes it: absolute, without links
  */
-export function kubeletSubPaths(table: string | readonly MountRow[], kubeletDir: string): KubeletSubPath[] {
+export function parseKubeletSubPaths(table: string | readonly MountRow[], kubeletDir: string): KubeletSubPath[] {
   const rows = typeof table === 'string' ? parseMountinfo(table) : table
   const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
-  const locationOf = locationsFrom(rows)
-  const coverOf = findCover(rows, locationOf)
+  const locationOf = createLocationFinder(rows)
+  const findCover = createCoverFinder(rows, locationOf)
 
   /** Asked for stale binds only: on a node with thousands of mounts a place takes long to find. */
-  function doubtOf(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
+  function findDoubt(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
     const volume = locationOf(volumeDirectory)
     if (volume?.device !== row.device || volume.path !== volumeRoot) return 'its volume directory is another one now'
-    return coverOf(row)
+    return findCover(row)
   }
 
   return rows.flatMap((row): KubeletSubPath[] => {
     if (!row.mountPoint.startsWith(`${kubeletDir}/pods/`)) return []
-    const [, pod, volume] = BIND.exec(row.mountPoint.slice(kubeletDir.length)) ?? []
+    const [, pod, volume] = BIND_PATH.exec(row.mountPoint.slice(kubeletDir.length)) ?? []
     const stale = row.root.endsWith(DELETED)
-    const [, volumeRoot, subPath] = DATED.exec(stale ? row.root.slice(0, -DELETED.length) : row.root) ?? []
+    const [, volumeRoot, subPath] = DATED_ROOT.exec(stale ? row.root.slice(0, -DELETED.length) : row.root) ?? []
     if (pod === undefined || volume === undefined || volumeRoot === undefined) return []
-    const inKubeletDir = WRITTEN_PLUGINS.map((plugin) => `/pods/${pod}/volumes/${plugin}/${volume}`).find((path) =>
-      volumeRoot === '' ? mountPoints.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path),
+    const inKubeletDir = ATOMIC_WRITER_PLUGINS.map((plugin) => `/pods/${pod}/volumes/${plugin}/${volume}`).find(
+      (path) => (volumeRoot === '' ? mountPoints.has(`${kubeletDir}${path}`) : volumeRoot.endsWith(path)),
     )
     if (inKubeletDir === undefined) return []
     const volumeDirectory = `${kubeletDir}${inKubeletDir}`
-    const doubt = stale ? doubtOf(row, volumeDirectory, volumeRoot) : undefined
+    const doubt = stale ? findDoubt(row, volumeDirectory, volumeRoot) : undefined
     return [{ row, volumeDirectory, subPath: subPath ?? DATA, stale, doubt }]
   })
 }

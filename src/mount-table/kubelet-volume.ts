@@ -20,7 +20,7 @@ export const isCsiVolume = (directory: string): boolean =>
   /\/volumes\/kubernetes\.io~csi\/[^/]+\/mount$/.test(directory)
 
 /** The same, and what kubelet has bound of such a one for a container's `subPath`. */
-export function isPodsVolume(path: string): boolean {
+export function isKubeletMountPath(path: string): boolean {
   return isKubeletVolume(path) || /\/volume-subpaths\/[^/]+\/[^/]+\/\d+$/.test(path)
 }
 
@@ -29,7 +29,7 @@ export function isPodsVolume(path: string): boolean {
  * container, index.
  * @param below a path below the pod's directory, with its slash
  */
-export function volumeOfSubPath(below: string): string | undefined {
+export function parseSubPathVolume(below: string): string | undefined {
   return /^\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/.exec(below)?.[1]
 }
 
@@ -37,7 +37,7 @@ export function volumeOfSubPath(below: string): string | undefined {
  * Names a pod's volume that may be this driver's, wherever kubelet's directory shows: a pod's uid is nobody else's.
  * Undefined for other directories.
  */
-export function podVolumeOf(directory: string): string | undefined {
+export function parsePodVolume(directory: string): string | undefined {
   return POD_VOLUME.exec(directory)?.[0]
 }
 
@@ -48,32 +48,32 @@ export function podVolumeOf(directory: string): string | undefined {
 export function isOwnVolume({ files }: Host, directory: string): boolean {
   const [, volume] = POD_VOLUME.exec(directory) ?? []
   if (!volume?.startsWith(`${CSI_PLUGIN}/`)) return volume !== undefined
-  const told = unlessRefused(() => files.readForeign(`${dirname(directory)}/${CSI_NOTE}`)) ?? ''
-  return driverIn(told) === CSI_DRIVER
+  const note = unlessRefused(() => files.readForeign(`${dirname(directory)}/${CSI_VOLUME_DATA}`)) ?? ''
+  return parseDriverName(note) === CSI_DRIVER
 }
 
 /** Where kubelet has a volume of this name mounted: a CSI driver's one directory deeper. @param pod the pod's directory */
-export const volumeDirectoryIn = (pod: string, plugin: string, volume: string): string =>
+export const formatVolumeDirectory = (pod: string, plugin: string, volume: string): string =>
   `${pod}/volumes/${plugin}/${volume}${plugin === CSI_PLUGIN ? '/mount' : ''}`
 
 /** What kubelet writes beside a CSI volume. */
-export const CSI_NOTE = 'vol_data.json'
+export const CSI_VOLUME_DATA = 'vol_data.json'
 
 /** The driver that such a text names. */
-export function driverIn(note: string): string | undefined {
+export function parseDriverName(note: string): string | undefined {
   return /"driverName"\s*:\s*"([^"]*)"/.exec(note)?.[1]
 }
 
 /** Kubelet's root directory, and the uid of the pod that a volume directory of kubelet's is in. */
-export function podPlaceOf(directory: string): { root: string; uid: string } | undefined {
+export function parseVolumePod(directory: string): { root: string; uid: string } | undefined {
   const [, root, uid] = (isKubeletVolume(directory) && /^(.*)\/pods\/([^/]+)\/volumes\//.exec(directory)) || []
   return root === undefined || uid === undefined ? undefined : { root, uid }
 }
 
 /** The directory of the pod that a volume directory of kubelet's is in. */
-export function podDirectoryOf(directory: string): string | undefined {
-  const place = podPlaceOf(directory)
-  return place && `${place.root}/pods/${place.uid}`
+export function findPodDirectory(directory: string): string | undefined {
+  const kubeletPod = parseVolumePod(directory)
+  return kubeletPod && `${kubeletPod.root}/pods/${kubeletPod.uid}`
 }
 
 /**
@@ -81,6 +81,6 @@ export function podDirectoryOf(directory: string): string | undefined {
  * has called for the pod's volumes (kubernetes pkg/kubelet/userns/userns_manager.go): a first call cannot know.
  */
 export function hasUserNamespace({ files }: Host, directory: string): boolean {
-  const pod = podDirectoryOf(directory)
+  const pod = findPodDirectory(directory)
   return pod !== undefined && files.read(`${pod}/userns`) !== undefined
 }

@@ -1,6 +1,6 @@
 import type { Handle, Host } from '../host/host.ts'
 import type { TableSnapshot } from './table-snapshot.ts'
-import { asPrefix, placeIn, type TreeLocation } from './tree-location.ts'
+import { resolveLocationInMount, type TreeLocation, toPathPrefix } from './tree-location.ts'
 
 /**
  * Finds the locations that the path of a handle leads through: its own, then that of each mount point above it, up to the
@@ -13,8 +13,8 @@ export function locationChain({ inodes, mounts }: Host, table: TableSnapshot, ha
   const visited = new Set<number>()
   let path = inodes.pathOf(handle)
   let row = table.findRow(mounts.tableId(handle))
-  while (row !== undefined && !visited.has(row.id) && `${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) {
-    chain.push(placeIn(row, path))
+  while (row !== undefined && !visited.has(row.id) && `${path}/`.startsWith(`${toPathPrefix(row.mountPoint)}/`)) {
+    chain.push(resolveLocationInMount(row, path))
     visited.add(row.id)
     path = row.mountPoint
     row = table.findRow(row.parent)

@@ -25,7 +25,7 @@ export interface MountedView {
 }
 
 /** What there is to mount on: kubelet makes a directory, and a volume that is none needs a file. */
-export type Target = 'directory' | 'file' | 'missing'
+export type MountTarget = 'directory' | 'file' | 'missing'
 
 /** Kubelet's directory, reached through its parent: kubelet's root may lie behind a link, the directory may be none. */
 export interface MountPoint {
@@ -53,30 +53,34 @@ export function isMounted(stat: Stat | 'broken' | undefined): boolean {
   return stat === 'broken' || stat?.mountRoot === true
 }
 
-export function missingMountPoint(path: string): Refusal {
+export function createMissingMountPointRefusal(path: string): Refusal {
   return new Refusal(`mount directory ${quoted(path)} does not exist: kubelet creates it before it calls mount`)
 }
 
 /** What is mounted at a point, and what it is where nothing is. */
-export interface Seen {
+export interface MountPointState {
   /** The topmost mount; 'broken' where even asking fails (a dead FUSE daemon, a stale NFS handle). */
   mounted: MountedView | 'broken' | undefined
   /** Where nothing is mounted; below a mount it is of the mounted root's type. */
-  target: Target
+  target: MountTarget
 }
 
 /** What a look at the point has told. @throws {Refusal} where there is what nobody made to mount on */
-export function lookAt(host: Host, point: MountPoint, stat: Stat | 'broken' | undefined): Seen {
+export function resolveMountPointState(
+  host: Host,
+  point: MountPoint,
+  stat: Stat | 'broken' | undefined,
+): MountPointState {
   if (stat === 'broken') return { mounted: 'broken', target: 'directory' }
   if (stat === undefined || !stat.mountRoot || isGuard(host, point.path, stat)) {
-    return { mounted: undefined, target: targetOf(point, stat) }
+    return { mounted: undefined, target: classifyTarget(point, stat) }
   }
   const { mountId, device, inode } = stat
   return { mounted: { mountId: BigInt(mountId), device, inode, isDirectory: isDirectory(stat) }, target: 'directory' }
 }
 
 /** What an unmounted point is. @throws {Refusal} for what nobody made to mount on */
-export function targetOf(point: MountPoint, stat: Stat | undefined): Target {
+export function classifyTarget(point: MountPoint, stat: Stat | undefined): MountTarget {
   if (stat === undefined) return 'missing'
   if (isDirectory(stat)) return 'directory'
   if (isEmptyFile(stat)) return 'file'
@@ -94,16 +98,20 @@ export function isEmptyFile(stat: Stat): boolean {
  * Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount.
  * @param isDead its daemon seems to be: what the kernel has cached is no answer
  */
-export function askPoint({ inodes }: Host, { parent, name }: MountPoint, isDead: boolean): Stat | 'broken' | undefined {
-  return looked(() => (isDead ? inodes.askEntry(parent, name) : inodes.statEntry(parent, name)))
+export function queryPoint(
+  { inodes }: Host,
+  { parent, name }: MountPoint,
+  isDead: boolean,
+): Stat | 'broken' | undefined {
+  return catchBroken(() => (isDead ? inodes.askEntry(parent, name) : inodes.statEntry(parent, name)))
 }
 
 /** Undefined: the name does not exist. Does not wait for a server or a daemon. */
 export function statPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
-  return looked(() => host.inodes.statMountPoint(point.parent, point.name))
+  return catchBroken(() => host.inodes.statMountPoint(point.parent, point.name))
 }
 
-function looked(look: () => Stat): Stat | 'broken' | undefined {
+function catchBroken(look: () => Stat): Stat | 'broken' | undefined {
   try {
     return look()
   } catch (error) {

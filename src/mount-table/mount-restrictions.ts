@@ -1,6 +1,6 @@
 import type { Handle, Host } from '../host/host.ts'
-import { FLAGS } from './flags.ts'
-import { rowsById } from './mountinfo.ts'
+import { FLAGS } from './mount-flags.ts'
+import { createRowFinder } from './mountinfo.ts'
 
 /**
  * Options of a mount that runc 1.2 and newer clears in the container unless the container's mount names them
@@ -18,12 +18,12 @@ export function formatRestrictions(attributes: number): string[] {
  * mount table, which is read once.
  * @returns for the handle of an inode: the restrictions of its mount; undefined where the mount is not attached any more
  */
-export function restrictionsReader({ inodes, mounts }: Host): (handle: Handle) => string[] | undefined {
-  let findRow: ReturnType<typeof rowsById> | undefined
+export function createMountRestrictionsReader({ inodes, mounts }: Host): (handle: Handle) => string[] | undefined {
+  let findRow: ReturnType<typeof createRowFinder> | undefined
   return (handle) => {
     const attributes = mounts.attributesOf(inodes.statMountPoint(handle).mountId)
     if (attributes !== undefined) return formatRestrictions(attributes)
-    findRow ??= rowsById(mounts.table())
+    findRow ??= createRowFinder(mounts.table())
     const options = findRow(mounts.tableId(handle))?.options
     return options && RESTRICTIONS.filter((name) => options.includes(name))
   }

@@ -44,13 +44,13 @@ export function parseMountinfo(text: string): MountRow[] {
 }
 
 /** The row of one mount in the text of mountinfo: a table of thousands is not parsed for it. */
-export function rowWithId(text: string, id: number): MountRow | undefined {
+export function findRowById(text: string, id: number): MountRow | undefined {
   const start = `\n${text}`.indexOf(`\n${id} `)
   return start === -1 ? undefined : parseMountinfo(text.slice(start, text.indexOf('\n', start) + 1))[0]
 }
 
 /** The rows of one file system, given as major:minor: other lines are not parsed. */
-export function rowsOfDevice(text: string, device: string): MountRow[] {
+export function findDeviceRows(text: string, device: string): MountRow[] {
   const lines = text.split('\n').filter((line) => line.includes(` ${device} `))
   return parseMountinfo(lines.join('\n')).filter((row) => row.device === device)
 }
@@ -64,7 +64,7 @@ function unescapeField(field: string): string {
  * The mounts that lie on one directory, the lowest first. The table lists them by age, and one that was put beneath
  * another is the younger.
  */
-export function layersAt(rows: readonly MountRow[], directory: string): MountRow[] {
+export function selectLayers(rows: readonly MountRow[], directory: string): MountRow[] {
   return orderLayers(rows.filter((row) => row.mountPoint === directory))
 }
 
@@ -84,29 +84,29 @@ export function orderLayers(layers: readonly MountRow[]): MountRow[] {
  * Finds rows by the ids of their mounts. The text is indexed once, at the second query: a single row is found faster by
  * a search.
  */
-export function rowsById(text: string): (id: number) => MountRow | undefined {
+export function createRowFinder(text: string): (id: number) => MountRow | undefined {
   let queries = 0
   let starts: Map<number, number> | undefined
   return (id) => {
     queries++
-    if (queries === 1) return rowWithId(text, id)
-    starts ??= lineStarts(text)
+    if (queries === 1) return findRowById(text, id)
+    starts ??= indexLineStarts(text)
     const start = starts.get(id)
-    return start === undefined ? undefined : parseMountinfo(text.slice(start, endOfLine(text, start)))[0]
+    return start === undefined ? undefined : parseMountinfo(text.slice(start, findLineEnd(text, start)))[0]
   }
 }
 
 /** Where the line of each mount begins; of two with one id the first. */
-function lineStarts(text: string): Map<number, number> {
+function indexLineStarts(text: string): Map<number, number> {
   const starts = new Map<number, number>()
-  for (let start = 0; start < text.length; start = endOfLine(text, start)) {
+  for (let start = 0; start < text.length; start = findLineEnd(text, start)) {
     const id = Number.parseInt(text.slice(start, start + 12), 10)
     if (!starts.has(id)) starts.set(id, start)
   }
   return starts
 }
 
-function endOfLine(text: string, start: number): number {
+function findLineEnd(text: string, start: number): number {
   const end = text.indexOf('\n', start)
   return end === -1 ? text.length : end + 1
 }

@@ -1,13 +1,18 @@
 import { dirname } from 'node:path'
 import { closing, errorCode, type Handle, type Inodes, isDirectory, SystemError } from '../host/host.ts'
 import type { MountRow } from './mountinfo.ts'
-import { type LookupCaller, lookUpIsolated, remoteFileSystems, silentPaths } from './silence.ts'
-import { mountsFrom } from './tree-location.ts'
+import {
+  createRemoteDeviceFinder,
+  createUnresponsiveCheck,
+  type LookupCaller,
+  lookUpIsolated,
+} from './responsiveness.ts'
+import { createMountFinder } from './tree-location.ts'
 
 /** Paths of the node, absolute, normal and without links, that a server may not answer for or a process may keep locked. */
 export interface PathLookups {
   /** Whether a lookup gets no answer. What is opened after that may be another directory: use `open` for that. */
-  isSilent(path: string): Promise<boolean>
+  isUnresponsive(path: string): Promise<boolean>
   /**
    * Opens as `openLinkFree` does. On this node's own file systems a caller that must not wait never waits for a directory that a
    * process keeps locked, whatever is exchanged meanwhile.
@@ -18,17 +23,17 @@ export interface PathLookups {
 }
 
 /** Reads the mount table once. */
-export function pathLookups(caller: LookupCaller): PathLookups {
+export function createPathLookups(caller: LookupCaller): PathLookups {
   const { host, isolatesWalks } = caller
-  const isSilent = silentPaths(caller)
-  const serversTo = remoteFileSystems(host)
-  const mountsTo = mountsFrom(host.mounts.table())
+  const isUnresponsive = createUnresponsiveCheck(caller)
+  const findRemoteDevices = createRemoteDeviceFinder(host)
+  const mountsTo = createMountFinder(host.mounts.table())
   return {
-    isSilent,
+    isUnresponsive,
     async open(path) {
-      if (isolatesWalks && serversTo(path) === '') return openFromCache(caller, path, mountsTo(path))
+      if (isolatesWalks && findRemoteDevices(path) === '') return openFromCache(caller, path, mountsTo(path))
       // Of a server the cache tells little: it is only asked before whether it responds.
-      return (await isSilent(path)) ? undefined : host.inodes.openLinkFree(path)
+      return (await isUnresponsive(path)) ? undefined : host.inodes.openLinkFree(path)
     },
   }
 }

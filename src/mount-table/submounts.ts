@@ -1,7 +1,7 @@
 import type { Handle, Host } from '../host/host.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
-import { hashPath, mountsFrom, prefixHashes } from './tree-location.ts'
+import { createMountFinder, hashPath, prefixHashes } from './tree-location.ts'
 
 /** Where the mounts below a directory hang: in the mount that shows the directory. */
 export interface SubmountQuery {
@@ -36,9 +36,9 @@ export function findSubmounts(rows: readonly MountRow[], queries: readonly Submo
       }
     }
   }
-  let mountsTo: ReturnType<typeof mountsFrom> | undefined
+  let mountsTo: ReturnType<typeof createMountFinder> | undefined
   const findMountId = (path: string) => {
-    mountsTo ??= mountsFrom(rows)
+    mountsTo ??= createMountFinder(rows)
     return mountsTo(path).at(-1)?.id
   }
   return new Map(

@@ -1,5 +1,5 @@
 import type { Host } from '../host/host.ts'
-import { type MountRow, rowsById } from './mountinfo.ts'
+import { createRowFinder, type MountRow } from './mountinfo.ts'
 
 /** The mount table of one moment, read when it is first needed. */
 export interface TableSnapshot {
@@ -9,7 +9,7 @@ export interface TableSnapshot {
 
 export function snapshotTable({ mounts }: Pick<Host, 'mounts'>): TableSnapshot {
   let text: string | undefined
-  let findRow: ReturnType<typeof rowsById> | undefined
+  let findRow: ReturnType<typeof createRowFinder> | undefined
   const read = () => {
     text ??= mounts.table()
     return text
@@ -17,7 +17,7 @@ export function snapshotTable({ mounts }: Pick<Host, 'mounts'>): TableSnapshot {
   return {
     text: read,
     findRow(id) {
-      findRow ??= rowsById(read())
+      findRow ??= createRowFinder(read())
       return findRow(id)
     },
   }

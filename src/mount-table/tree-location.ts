@@ -11,8 +11,8 @@ export interface TreeLocation {
 }
 
 /** What a mount shows. */
-export function locationOfRow({ device, root }: MountRow): TreeLocation {
-  return { device, path: asPrefix(root) }
+export function resolveRowLocation({ device, root }: MountRow): TreeLocation {
+  return { device, path: toPathPrefix(root) }
 }
 
 export function isSameLocation(one: TreeLocation, other: TreeLocation): boolean {
@@ -34,11 +34,11 @@ export function areNested(one: string, other: string): boolean {
  * @returns for an absolute, normal path without links: its location, undefined where the table has no root mount. It
  * takes as long for many mounts as for few
  */
-export function locationsFrom(table: string | readonly MountRow[]): (path: string) => TreeLocation | undefined {
-  const mountsTo = mountsFrom(table)
+export function createLocationFinder(table: string | readonly MountRow[]): (path: string) => TreeLocation | undefined {
+  const mountsTo = createMountFinder(table)
   return (path) => {
     const mount = mountsTo(path).at(-1)
-    return mount && placeIn(mount, path)
+    return mount && resolveLocationInMount(mount, path)
   }
 }
 
@@ -47,13 +47,13 @@ export function locationsFrom(table: string | readonly MountRow[]): (path: strin
  * mounts that others hide; of those with one parent and one mount point the first counts.
  * @returns for an absolute, normal path without links: them all, the one that it leads to last
  */
-export function mountsFrom(table: string | readonly MountRow[]): (path: string) => MountRow[] {
+export function createMountFinder(table: string | readonly MountRow[]): (path: string) => MountRow[] {
   const rows = typeof table === 'string' ? parseMountinfo(table) : table
   const ids = new Set(rows.map(({ id }) => id))
   const root = rows.find(({ id, parent, mountPoint }) => mountPoint === '/' && (parent === id || !ids.has(parent)))
   const below = Map.groupBy(
     rows.filter(({ id, parent }) => id !== parent),
-    ({ parent, mountPoint }) => keyOf(parent, hashPath(mountPoint)),
+    ({ parent, mountPoint }) => combineKey(parent, hashPath(mountPoint)),
   )
   return (written) => {
     const path = normalize(written)
@@ -64,7 +64,7 @@ export function mountsFrom(table: string | readonly MountRow[]): (path: string) 
       const parent = mounts.at(-1)?.id ?? Number.NaN
       const isThere = (row: MountRow) =>
         row.parent === parent && row.mountPoint.length === length && path.startsWith(row.mountPoint)
-      return below.get(keyOf(parent, hash))?.find(isThere)
+      return below.get(combineKey(parent, hash))?.find(isThere)
     }
     for (const { hash, length } of prefixHashes(path)) {
       for (let child = childAt(hash, length); child && deepest > 0; child = childAt(hash, length)) {
@@ -87,7 +87,7 @@ const SLASH = 47
 const START = 0
 
 const addToHash = (hash: number, code: number) => (Math.imul(hash, 31) + code) | 0
-const keyOf = (parent: number, hash: number) => Math.imul(hash ^ parent, 0x9e3779b1)
+const combineKey = (parent: number, hash: number) => Math.imul(hash ^ parent, 0x9e3779b1)
 
 export function hashPath(text: string): number {
   let hash = START
@@ -111,29 +111,29 @@ export function* prefixHashes(path: string): Generator<{ hash: number; length: n
   yield { hash, length: path.length }
 }
 
-export function placeIn(row: MountRow, path: string): TreeLocation {
-  const shown = locationOfRow(row)
-  return { ...shown, path: `${shown.path}${asPrefix(path).slice(asPrefix(row.mountPoint).length)}` }
+export function resolveLocationInMount(row: MountRow, path: string): TreeLocation {
+  const shown = resolveRowLocation(row)
+  return { ...shown, path: `${shown.path}${toPathPrefix(path).slice(toPathPrefix(row.mountPoint).length)}` }
 }
 
 /** An absolute path, to which more is added by a slash. */
-export function asPrefix(path: string): string {
+export function toPathPrefix(path: string): string {
   return path === '/' ? '' : path
 }
 
 /** Every path of the node that leads to what lies at one, by whatever mount of its file system. */
-export function pathsToSame(mountinfo: string, path: string): string[] {
+export function findPathsToSame(mountinfo: string, path: string): string[] {
   const rows = parseMountinfo(mountinfo)
-  const there = locationsFrom(rows)(path)
+  const there = createLocationFinder(rows)(path)
   if (there === undefined) return [path]
-  return rows.flatMap((row) => pathInMount(row, there) ?? [])
+  return rows.flatMap((row) => resolvePathInMount(row, there) ?? [])
 }
 
 /** The path at which a mount shows a location; undefined: it does not show it. */
-export function pathInMount(row: MountRow, { device, path }: TreeLocation): string | undefined {
-  const shown = locationOfRow(row)
+export function resolvePathInMount(row: MountRow, { device, path }: TreeLocation): string | undefined {
+  const shown = resolveRowLocation(row)
   const isShown = device === shown.device && `${path}/`.startsWith(`${shown.path}/`)
-  return isShown ? `${asPrefix(row.mountPoint)}${path.slice(shown.path.length)}` : undefined
+  return isShown ? `${toPathPrefix(row.mountPoint)}${path.slice(shown.path.length)}` : undefined
 }
 
 /** A location, with the options of the mount that shows it. */
@@ -146,25 +146,25 @@ export interface MountedLocation extends TreeLocation {
  * table is read at the first.
  * @returns undefined where that mount is not mounted any more, or the inode was removed
  */
-export function locationsOfHandles(
+export function createHandleLocationFinder(
   { inodes, mounts }: Host,
   { findRow } = snapshotTable({ mounts }),
 ): (handle: Handle) => MountedLocation | undefined {
   return (handle) => {
     const row = findRow(mounts.tableId(handle))
     const path = inodes.pathOf(handle)
-    if (row === undefined || !`${path}/`.startsWith(`${asPrefix(row.mountPoint)}/`)) return undefined
-    return { ...placeIn(withRealRoot(row), path), options: row.options }
+    if (row === undefined || !`${path}/`.startsWith(`${toPathPrefix(row.mountPoint)}/`)) return undefined
+    return { ...resolveLocationInMount(resolveNfsRoot(row), path), options: row.options }
   }
 }
 
 /** Each row of NFS has the root "/" (fs/nfs/super.c, nfs_show_path), and a source that has the path. */
-export function withRealRoot(row: MountRow): MountRow {
+export function resolveNfsRoot(row: MountRow): MountRow {
   return /^nfs4?$/.test(row.fsType) ? { ...row, root: row.source.replace(/\/+$/, '') } : row
 }
 
 /** The path of one directory or file in another; '': they are one. Undefined: it is not in it. */
-export function pathWithin(whole: TreeLocation, part: TreeLocation): string | undefined {
+export function resolveRelativePath(whole: TreeLocation, part: TreeLocation): string | undefined {
   const isWithin = whole.device === part.device && `${part.path}/`.startsWith(`${whole.path}/`)
   // Names that are not UTF-8 are read so, and different ones may read alike.
   if (!isWithin || whole.path.includes('\uFFFD')) return undefined
@@ -172,7 +172,7 @@ export function pathWithin(whole: TreeLocation, part: TreeLocation): string | un
 }
 
 /** Where a new mount lies that is no clone, and not in the mount table yet. */
-export function locationOfTree({ inodes }: Host, tree: Handle): TreeLocation {
+export function resolveTreeLocation({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)
-  return { device: hasDisk(device) ? deviceName(device) : '', path: asPrefix(inodes.pathOf(tree)) }
+  return { device: hasDisk(device) ? deviceName(device) : '', path: toPathPrefix(inodes.pathOf(tree)) }
 }

@@ -1,8 +1,13 @@
 import { closing, errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
-import { layersAtPath } from '../mount-table/layers.ts'
-import { isMounted, type MountPoint, statPoint, targetOf } from '../mount-table/mount-point.ts'
+import { readLayers } from '../mount-table/layers.ts'
+import { classifyTarget, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { isSameLocation, locationOfRow, locationsFrom, type TreeLocation } from '../mount-table/tree-location.ts'
+import {
+  createLocationFinder,
+  isSameLocation,
+  resolveRowLocation,
+  type TreeLocation,
+} from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
 // Kubelet's modes for volume directories (pkg/volume/flexvolume/util.go) and subPath files (pkg/volume/util/subpath).
@@ -48,7 +53,7 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
   const { inodes } = host
   const { parent, name, path } = point
   const stat = statPoint(host, point)
-  const there = stat === 'broken' ? 'directory' : targetOf(point, stat)
+  const there = stat === 'broken' ? 'directory' : classifyTarget(point, stat)
   if (there === wanted) return
   if (wanted === 'directory') {
     if (there === 'file') inodes.removeFile(parent, name)
@@ -114,8 +119,8 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
  */
 export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: string | undefined): void {
   const { parent, name, path } = point
-  const wanted = source === undefined ? undefined : locationsFrom(host.mounts.table())(source)
-  let layers = layersAtPath(host, path)
+  const wanted = source === undefined ? undefined : createLocationFinder(host.mounts.table())(source)
+  let layers = readLayers(host, path)
   while (mayShowBelow(layers, wanted)) {
     host.mounts.detach(parent, name)
     layers = readRemainingLayers(host, point, layers)
@@ -135,7 +140,7 @@ function readRemainingLayers(host: Host, { parent, name, path }: MountPoint, lay
   using _ = closing(inodes, top)
   const topId = mounts.tableId(top)
   for (layers.pop(); layers.length > 0; layers.pop()) if (layers.at(-1)?.id === topId) return layers
-  return inodes.statMountPoint(top).mountRoot ? layersAtPath(host, path) : []
+  return inodes.statMountPoint(top).mountRoot ? readLayers(host, path) : []
 }
 
 function attachBeneath({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): boolean {
@@ -164,7 +169,7 @@ function replaceWithGap(host: Host, point: MountPoint, tree: Handle): void {
  * Any other layer stays hidden until the unmount, because only the topmost layer can be removed.
  */
 function mayShowBelow(layers: readonly MountRow[], wanted: TreeLocation | undefined): boolean {
-  const [below, top] = layers.slice(-2).map(locationOfRow)
+  const [below, top] = layers.slice(-2).map(resolveRowLocation)
   if (below === undefined || top === undefined) return false
   return isSameLocation(below, top) || (wanted !== undefined && isSameLocation(below, wanted))
 }

@@ -1,6 +1,6 @@
 import type { KindFacts } from '../fs-group/decide.ts'
 import { closing, SystemError } from '../host/host.ts'
-import { type MountPoint, missingMountPoint, openMountPoint } from '../mount-table/mount-point.ts'
+import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
@@ -41,7 +41,7 @@ export async function mount(
   prepare: (point: MountPoint) => void = () => {},
 ): Promise<MountResult> {
   using point = openMountPoint(session.host, request.directory)
-  if (point === undefined) throw missingMountPoint(request.directory)
+  if (point === undefined) throw createMissingMountPointRefusal(request.directory)
   forgetAfterBoot(session)
   sweepStages(session)
   // Kubelet never unmounts a mount that failed, so nothing of it may remain.

@@ -1,7 +1,13 @@
 import type { Host } from '../host/host.ts'
-import { hasUserNamespace, podPlaceOf } from '../mount-table/kubelet-volume.ts'
+import { hasUserNamespace, parseVolumePod } from '../mount-table/kubelet-volume.ts'
 import { hasGuard } from '../mount-table/layers.ts'
-import { lookAt, type MountPoint, missingMountPoint, type Seen, statPoint } from '../mount-table/mount-point.ts'
+import {
+  createMissingMountPointRefusal,
+  type MountPoint,
+  type MountPointState,
+  resolveMountPointState,
+  statPoint,
+} from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { hasOwnClone } from '../store/container-record.ts'
 import { readWhileIdle } from '../store/locks.ts'
@@ -14,7 +20,7 @@ import { readSourceView, type SourceView } from '../volume/detached-tree.ts'
 import { mountsAgain, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'
 
 /** The complete input of a mount plan, observed at one moment under the lock. */
-export interface MountView extends Seen {
+export interface MountView extends MountPointState {
   record: MountRecord | undefined
   /** The id of the topmost mount, also if that does not respond. */
   mountId: bigint | undefined
@@ -52,8 +58,8 @@ export async function observe(
   const { stat, healthUnknownReason } = await statServed(session, point, record)
   if (healthUnknownReason !== undefined) session.warn(healthUnknownReason)
   // With a record, a call may have crashed between removing kubelet's directory and creating a file there.
-  if (stat === undefined && record === undefined) throw missingMountPoint(point.path)
-  const seen = lookAt(host, point, stat)
+  if (stat === undefined && record === undefined) throw createMissingMountPointRefusal(point.path)
+  const seen = resolveMountPointState(host, point, stat)
   const boot = host.bootId()
   const isMapped = isOurs(record, { ...seen, boot }) && record.given.by === 'idmap'
   const isServed = kind.hasDaemon === true && seen.mounted !== undefined && seen.mounted !== 'broken'
@@ -76,7 +82,7 @@ function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isM
   if (!mountsAgain(kind)) return true
   // Containers keep their clones while the plugin is not running, as at an upgrade.
   const isAway = whyNotAsked(runningPlugin(session)) !== undefined
-  return isAway && !hasOwnClone(session, podPlaceOf(path)?.uid ?? '', isMapped)
+  return isAway && !hasOwnClone(session, parseVolumePod(path)?.uid ?? '', isMapped)
 }
 
 function mayMap({ ownership, fsGroup }: MountRequest): boolean {
@@ -84,7 +90,7 @@ function mayMap({ ownership, fsGroup }: MountRequest): boolean {
 }
 
 /** The kernel returns a mount's id without a request to its daemon, so a mount whose daemon died has one too. */
-function readMountId(host: Host, point: MountPoint, { mounted }: Seen): bigint | undefined {
+function readMountId(host: Host, point: MountPoint, { mounted }: MountPointState): bigint | undefined {
   if (mounted !== 'broken') return mounted?.mountId
   const there = statPoint(host, point)
   return typeof there === 'object' && there.mountRoot ? BigInt(there.mountId) : undefined

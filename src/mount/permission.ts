@@ -1,7 +1,7 @@
 import { isDirectory } from '../host/host.ts'
-import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
+import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
 import { snapshotTable, type TableSnapshot } from '../mount-table/table-snapshot.ts'
-import { pathsToSame } from '../mount-table/tree-location.ts'
+import { findPathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type AllowVerdict, decideRequest } from '../request/allow.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
@@ -80,7 +80,7 @@ function permitOtherPaths(
   table: TableSnapshot,
 ): MountRequest {
   const requested = getSourcePath(request.source) ?? opened.path
-  const kubeletDirectory = podPlaceOf(request.directory)?.root
+  const kubeletDirectory = parseVolumePod(request.directory)?.root
   const named = { handle: opened.handle, path: requested, kubeletDirectory, rules: session.config.allow }
   let permitted = request
   for (const { path, source } of findOtherPaths(session, table, named)) {
@@ -134,7 +134,7 @@ export function refuseWritable(
   // Another mount of the file system may show the source at a path where a rule lets pods write.
   const table = host.mounts.table()
   const real = [source.path, host.inodes.pathOf(source.handle)]
-  const places = new Set([...real, ...real.flatMap((path) => pathsToSame(table, path))])
+  const places = new Set([...real, ...real.flatMap((path) => findPathsToSame(table, path))])
   // Records count, not current mounts: a container keeps a mount that the node has lost, and a repair restores it.
   const mounts = listMountRecords(session)
   for (const path of places) {
@@ -182,7 +182,7 @@ function refuseProtected(
       `source ${shown} leads to another path of the state directory: it holds modekeep's own records, which no pod may see; name another directory`,
     )
   }
-  const { root } = podPlaceOf(directory) ?? {}
+  const { root } = parseVolumePod(directory) ?? {}
   if (root !== undefined && leadsTo({ directory: `${root}/pods`, isTree: true })) {
     throw new Refusal(
       `source ${shown} leads to the volumes of pods in kubelet's directory ${quoted(root)}: name a directory outside of it`,

@@ -1,6 +1,6 @@
 import { type Giving, giveGroup, type KindFacts, type MapStep, type WalkStep } from '../fs-group/decide.ts'
-import { mountFlags } from '../mount-table/flags.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
+import { parseMountFlags } from '../mount-table/mount-flags.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { isOurs, type MountRecord, newMountRecord, stagingOf } from '../store/mount-record.ts'
 import type { MountView } from './observe.ts'
@@ -171,7 +171,7 @@ function planSteps(
       ...(given.withheld !== undefined && { withheld: given.withheld }),
       undo: 'close-tree',
     },
-    { do: 'set-flags', ...mountFlags(request.mountOptions, request.readOnly) },
+    { do: 'set-flags', ...parseMountFlags(request.mountOptions, request.readOnly) },
     ...given.steps,
     { do: 'record-ready', record, undo },
     ...planAttachSteps(view, hasDaemon),

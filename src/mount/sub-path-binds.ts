@@ -1,8 +1,8 @@
 import { basename, dirname } from 'node:path'
 import { errorCode, type Host, isDirectory } from '../host/host.ts'
-import { CSI_NOTE, CSI_PLUGIN, podDirectoryOf, volumeDirectoryIn } from '../mount-table/kubelet-volume.ts'
+import { CSI_PLUGIN, CSI_VOLUME_DATA, findPodDirectory, formatVolumeDirectory } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
-import { locationsFrom, pathWithin } from '../mount-table/tree-location.ts'
+import { createLocationFinder, resolveRelativePath } from '../mount-table/tree-location.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { detachAll } from './attach.ts'
 
@@ -23,7 +23,7 @@ export function findSubPathBinds(host: Host, directory: string): string[] {
 
 /** Removes kubelet's file next to the CSI volume of a deleted pod: kubelet removes no file from there. */
 export function removeCsiNote(host: Host, directory: string): void {
-  if (isCsiVolume(directory)) host.files.remove(`${dirname(directory)}/${CSI_NOTE}`)
+  if (isCsiVolume(directory)) host.files.remove(`${dirname(directory)}/${CSI_VOLUME_DATA}`)
 }
 
 /**
@@ -46,7 +46,7 @@ export function findInVolumeDirectory(host: Host, path: string): string[] {
 }
 
 function clearSubPaths(host: Host, directory: string, isEnding: boolean): string[] {
-  const pod = podDirectoryOf(directory)
+  const pod = findPodDirectory(directory)
   if (pod === undefined) return []
   const [plugin = '', volume = ''] = directory.slice(`${pod}/volumes/`.length).split('/')
   const top = `${pod}/volume-subpaths/${volume}`
@@ -90,15 +90,15 @@ function createOtherVolumeCheck(
 ): (path: string) => boolean {
   const others = listDirectory(host, `${pod}/volumes`)
     .filter((name) => name !== plugin)
-    .map((name) => volumeDirectoryIn(pod, name, volume))
+    .map((name) => formatVolumeDirectory(pod, name, volume))
     .filter((path) => host.files.has(path))
   if (others.length === 0) return () => false
-  const resolveLocation = locationsFrom(host.mounts.table())
+  const resolveLocation = createLocationFinder(host.mounts.table())
   const roots = others.flatMap((path) => resolveLocation(path) ?? [])
   return (path) => {
     using point = openMountPoint(host, path)
     const shown = point && isMounted(statPoint(host, point)) ? resolveLocation(path) : undefined
-    return shown !== undefined && roots.some((root) => pathWithin(root, shown) !== undefined)
+    return shown !== undefined && roots.some((root) => resolveRelativePath(root, shown) !== undefined)
   }
 }
 

@@ -1,7 +1,7 @@
 import { closing, isDirectory } from '../host/host.ts'
-import { podPlaceOf } from '../mount-table/kubelet-volume.ts'
+import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { isSilentPath, unanswered } from '../mount-table/silence.ts'
+import { formatUnresponsive, isUnresponsivePath } from '../mount-table/responsiveness.ts'
 import { formatMounts, readSubmounts } from '../mount-table/submounts.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
@@ -28,7 +28,7 @@ export async function planSubmounts(
 ): Promise<PlannedSubmounts> {
   if (source === undefined || kind.root !== 'source' || !isDirectory(source.stat)) return {}
   const rows = readSubmounts(session.host, source.handle, source.path)
-  const kubeletDirectory = podPlaceOf(request.directory)?.root
+  const kubeletDirectory = parseVolumePod(request.directory)?.root
   const { internal = [], others = [] } = Object.groupBy(rows, (row) =>
     isInternalMount(session, row, kubeletDirectory) ? 'internal' : 'others',
   )
@@ -73,7 +73,8 @@ async function assertIncludable(
     if (faults.length > 0) throw refuse(`${quoted(mountPoint)} cannot be a source: ${faults.join('; ')}`)
     const verdict = judgeRequest(session, submountRequest, kind)
     if ('refusal' in verdict) throw refuse(verdict.refusal)
-    if (await isSilentPath(session, mountPoint)) throw refuse(unanswered(quoted(mountPoint), 'mount it again'))
+    if (await isUnresponsivePath(session, mountPoint))
+      throw refuse(formatUnresponsive(quoted(mountPoint), 'mount it again'))
     const handle = openWithoutLinks(session.host, mountPoint, {})
     using _ = closing(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)

@@ -1,4 +1,4 @@
-import { WRITTEN_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
+import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
 import { type AnnotationRequest, trimTrailingSlashes } from './annotations.ts'
@@ -37,7 +37,7 @@ export function findUnknownNames(
   )
   if (unknown.length === 0) return []
   const names = [...plugins].flatMap(([name, plugin]) =>
-    WRITTEN_PLUGINS.includes(plugin) || isModekeepVolume(plugin, name, volumes) !== false ? [] : [name],
+    ATOMIC_WRITER_PLUGINS.includes(plugin) || isModekeepVolume(plugin, name, volumes) !== false ? [] : [name],
   )
   const paths = mounted.flatMap(({ mount: { destination }, isKubelets, isOwn }) =>
     isKubelets || isOwn !== false || RUNTIME_PATHS.includes(destination) ? [] : [destination],

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream'
-import { printable } from '../refusal/printable.ts'
+import { escapeUnprintable } from '../refusal/escape.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { ProtocolError } from './frames.ts'
 import { SERVICE } from './messages.ts'
@@ -147,7 +147,7 @@ export class Connection {
   }
 
   #fail(stream: number, error: unknown): void {
-    const message = printable(error instanceof Error ? error.message : String(error))
+    const message = escapeUnprintable(error instanceof Error ? error.message : String(error))
     const payload = response.encode({ status: { code: resolveStatusCode(error), message }, payload: new Uint8Array() })
     this.#send(CONNECTION.plugin, { stream, type: TYPE.response, payload })
   }

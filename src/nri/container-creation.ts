@@ -1,7 +1,7 @@
 import { type ContainerCloneRequest, type ContainerOutcome, formatRefusal } from '../container-mount/clone-request.ts'
-import type { Level } from '../log/call-log.ts'
+import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { formatError, Refusal } from '../refusal/refusal.ts'
 import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
 import type { CloneService } from './clone-service.ts'
 import { ConcurrencyLimit } from './concurrency-limit.ts'
@@ -30,7 +30,7 @@ export interface CreationSettings {
   readonly deadlineMs: number
   readonly readRequest: ReturnType<typeof createRequestReader>
   readonly queue: ContainerQueue
-  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 }
 
 const POD_STALLED =
@@ -58,13 +58,15 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       const level = mayStartWithout(pod) ? 'warn' : 'error'
       const event = level === 'warn' ? 'without' : 'refused'
       const isUnexpected = error instanceof Refusal ? {} : { unexpected: true }
-      log(level, event, { ...listContainerFields(pod, container), message: messageOf(error), ...isUnexpected })
+      log(level, event, { ...listContainerFields(pod, container), message: formatError(error), ...isUnexpected })
       if (level === 'warn') {
-        queue.recordWithout(pod, container, messageOf(error))
+        queue.recordWithout(pod, container, formatError(error))
         return undefined
       }
       const refusal =
-        error instanceof Refusal ? error : new Refusal(`modekeep failed: ${messageOf(error)}; see its log on the node`)
+        error instanceof Refusal
+          ? error
+          : new Refusal(`modekeep failed: ${formatError(error)}; see its log on the node`)
       throw prefixWithAnnotation(pod.annotations, refusal)
     }
   }

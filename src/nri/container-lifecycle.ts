@@ -1,5 +1,5 @@
 import { CREATION_GRACE_MS, type RuntimeSnapshot } from '../container-mount/clone-request.ts'
-import { messageOf } from '../refusal/refusal.ts'
+import { formatError } from '../refusal/refusal.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import type { CloneService } from './clone-service.ts'
 import { coalesceCalls } from './coalesce.ts'
@@ -69,7 +69,7 @@ export function createContainerHandler({ clones, deadlineMs, ...sources }: Lifec
       const request = findMissingClones(pod, container, volumes, { kubeletDir })
       if (request !== undefined) await clones.recordWithout(request, reason)
     } catch (error) {
-      log('warn', 'failed', { ...listContainerFields(pod, container), message: messageOf(error) })
+      log('warn', 'failed', { ...listContainerFields(pod, container), message: formatError(error) })
     }
   }
 

@@ -1,5 +1,5 @@
 import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../container-mount/clone-request.ts'
-import { pathSizeFaults } from '../path/input-sizes.ts'
+import { checkPathSize } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { findMapGrant, HOST_PATH, type MapRule } from '../request/map-rule.ts'
 import { findGroup, findUnknownNames, formatList, formatUnmatchedPaths, isNodePath } from './annotation-match.ts'
@@ -193,7 +193,7 @@ function formatTooManyMounts(annotation: AnnotationRequest | undefined, count: n
  */
 function findFault(volume: MountedVolume, group: number | undefined, kubeletDir: string): string | undefined {
   const { mount, kind, name, isKubelets, isOwn, isElsewhere } = volume
-  const [tooLong] = pathSizeFaults(`the source of the volume at ${quoted(mount.destination)}`, mount.source)
+  const [tooLong] = checkPathSize(`the source of the volume at ${quoted(mount.destination)}`, mount.source)
   if (tooLong !== undefined) return tooLong
   const shown = `volume ${quoted(name)} (at ${quoted(mount.destination)})`
   if (isElsewhere) {

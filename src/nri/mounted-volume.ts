@@ -1,5 +1,5 @@
-import { WRITTEN_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
-import { CSI_DRIVER, CSI_PLUGIN, volumeOfSubPath } from '../mount-table/kubelet-volume.ts'
+import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
+import { CSI_DRIVER, CSI_PLUGIN, parseSubPathVolume } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
 import type { Mount } from './messages.ts'
@@ -94,14 +94,14 @@ function parseVolumePath(
   volumes: PodVolumes,
 ): Omit<MountedVolume, 'mount' | 'isElsewhere'> | undefined {
   const [, mountedPlugin, mountedName] = VOLUME.exec(pathInPod) ?? []
-  const name = mountedName ?? volumeOfSubPath(pathInPod)
+  const name = mountedName ?? parseSubPathVolume(pathInPod)
   if (name === undefined) return undefined
   const plugin = mountedPlugin ?? volumes.plugins.get(name)
   if (plugin === undefined) return { kind: 'unknown', name, isKubelets: false, isOwn: undefined }
   return {
     kind: parseVolumeKind(plugin),
     name,
-    isKubelets: WRITTEN_PLUGINS.includes(plugin),
+    isKubelets: ATOMIC_WRITER_PLUGINS.includes(plugin),
     isOwn: isModekeepVolume(plugin, name, volumes),
   }
 }

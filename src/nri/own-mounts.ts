@@ -1,7 +1,7 @@
 import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-request.ts'
-import type { Level } from '../log/call-log.ts'
+import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
-import { messageOf } from '../refusal/refusal.ts'
+import { formatError } from '../refusal/refusal.ts'
 import { isInUserNamespace, mayBeOwnVolume } from './decide-clones.ts'
 import type { Container, Mount, PodSandbox } from './messages.ts'
 import { listContainerFields } from './request-reader.ts'
@@ -21,7 +21,7 @@ export interface OwnMountSettings {
   /** A read that no container waits for any more is cancelled after this time, ms. */
   readonly giveUpMs: number
   /** Must not throw. */
-  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 }
 
 /** A worker reads a mount table of 100,000 rows in this time, which is well below the runtime's own deadline. */
@@ -74,7 +74,7 @@ export function restrictOwnMounts(containers: ContainerHandler, settings: OwnMou
       reading.then(done, done)
       warn(`the mount options could not be read within ${waitMs} ms: the container starts without them`)
     } catch (error) {
-      warn(`the mount options could not be read: ${messageOf(error)}`)
+      warn(`the mount options could not be read: ${formatError(error)}`)
     }
     return []
   }

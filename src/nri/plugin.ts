@@ -4,8 +4,8 @@ import { setTimeout } from 'node:timers/promises'
 import { openOwnSocket } from '../grpc/socket.ts'
 import { type BackOff, pause } from '../host/back-off.ts'
 import { withKnownPath } from '../host/path-handle.ts'
-import type { Level } from '../log/call-log.ts'
-import { messageOf } from '../refusal/refusal.ts'
+import type { LogLevel } from '../log/call-log.ts'
+import { formatError } from '../refusal/refusal.ts'
 import { Connection } from './connection.ts'
 import { codec, NRI_VERSION } from './messages.ts'
 import { type ContainerHandler, createPluginService } from './service.ts'
@@ -27,7 +27,7 @@ export interface PluginSettings {
   readonly handler: ContainerHandler
   readonly timing: ConnectionTiming
   /** Must not throw. */
-  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 }
 
 /** Name of the plugin in the runtime and in its `required_plugins`. */
@@ -55,7 +55,7 @@ export async function runNriPlugin(
       // The back-off continues if the runtime closes the connection soon after it sent its containers.
       if (performance.now() - readyAt > timing.mostMs) failures = 0
       failures++
-      const message = messageOf(error)
+      const message = formatError(error)
       // Logs a repeated reason once.
       if (message !== lastMessage) log('warn', 'away', { socket, message })
       lastMessage = message

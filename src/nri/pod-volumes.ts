@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { nodeFs, readBounded } from '../host/read-file.ts'
 import { listNames } from '../host/write-file.ts'
-import { CSI_NOTE, CSI_PLUGIN, driverIn } from '../mount-table/kubelet-volume.ts'
+import { CSI_PLUGIN, CSI_VOLUME_DATA, parseDriverName } from '../mount-table/kubelet-volume.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type PodVolumes, resolvePodDirectory } from './mounted-volume.ts'
 
@@ -46,7 +46,7 @@ function listPlugins(podDir: string): { directory: string; names: string[] } {
 /** Reads the driver's name from the note that kubelet writes (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json). */
 function readCsiDriver(directory: string): string | undefined {
   try {
-    return driverIn(readBounded(nodeFs, `${directory}/${CSI_NOTE}`, MAX_NOTE_BYTES).text)
+    return parseDriverName(readBounded(nodeFs, `${directory}/${CSI_VOLUME_DATA}`, MAX_NOTE_BYTES).text)
   } catch {
     return undefined
   }

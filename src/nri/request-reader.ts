@@ -1,6 +1,6 @@
 import type { ContainerCloneRequest } from '../container-mount/clone-request.ts'
-import type { Level } from '../log/call-log.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import type { LogLevel } from '../log/call-log.ts'
+import { formatError, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import { decideClones } from './decide-clones.ts'
@@ -17,7 +17,7 @@ export interface DecisionSources {
   /** Resolves to undefined if no runtime reports the groups. Never rejects. */
   readonly readProcessGroups: (sandbox: string) => Promise<ProcessGroups | undefined>
   /** Must not throw. */
-  readonly log: (level: Level, event: string, facts?: Record<string, unknown>) => void
+  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 }
 
 /** No node runs so many containers. */
@@ -74,7 +74,7 @@ export function createRequestReader({
       return await readPodVolumes(kubeletDir, pod.uid)
     } catch (error) {
       if (hasGroupAnnotation(pod.annotations) || container.mounts.some(isOwnFlexVolume)) throw error
-      log('warn', 'failed', { ...listContainerFields(pod, container), message: messageOf(error) })
+      log('warn', 'failed', { ...listContainerFields(pod, container), message: formatError(error) })
       return undefined
     }
   }

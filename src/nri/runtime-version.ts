@@ -1,6 +1,6 @@
 import { callOnce } from '../grpc/client.ts'
 import { protobufPackage } from '../grpc/protobuf.ts'
-import { printable } from '../refusal/printable.ts'
+import { escapeUnprintable } from '../refusal/escape.ts'
 import { CRI_SOCKETS } from './cri-sockets.ts'
 
 /** Default paths of the runtimes' CRI sockets. */
@@ -19,7 +19,7 @@ export const Version = method('RuntimeService/Version', 'VersionRequest', 'Versi
 export async function readRuntimeVersion(socket: string): Promise<string | undefined> {
   try {
     const { runtimeName, runtimeVersion } = await callOnce(socket, Version, { version: '' }, ANSWER_TIMEOUT_MS)
-    return printable(`${runtimeName} ${runtimeVersion}`)
+    return escapeUnprintable(`${runtimeName} ${runtimeVersion}`)
   } catch {
     return undefined
   }

@@ -1,4 +1,4 @@
-import type { Level } from '../log/call-log.ts'
+import type { LogLevel } from '../log/call-log.ts'
 import { type ServeMethod, Unimplemented } from './connection.ts'
 import {
   type Container,
@@ -36,7 +36,7 @@ export interface ContainerHandler {
 }
 
 /** Must not throw. */
-type Log = (level: Level, event: string, facts?: Record<string, unknown>) => void
+type Log = (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 
 type ContainerEvent = { pod?: PodSandbox | undefined; container?: Container | undefined }
 

@@ -1,8 +1,8 @@
 import { succeeds } from '../host/file-error.ts'
-import { callLog } from '../log/call-log.ts'
-import { appendLine } from '../log/log-file.ts'
-import { jsonText, printable } from '../refusal/printable.ts'
-import { messageOf, Refusal } from '../refusal/refusal.ts'
+import { createCallLog } from '../log/call-log.ts'
+import { appendLogLine } from '../log/log-file.ts'
+import { escapeJson, escapeUnprintable } from '../refusal/escape.ts'
+import { formatError, Refusal } from '../refusal/refusal.ts'
 import { keepHealing } from './actions/heal.ts'
 import { readLog } from './actions/logs.ts'
 import { summarizeMounts } from './actions/mount-summary.ts'
@@ -44,9 +44,9 @@ export async function operate(context: OperatorContext): Promise<number> {
     failure = FAILED
     return await runCommand(context, command, isJson)
   } catch (error) {
-    const message = error instanceof Refusal ? error.message : `failed: ${messageOf(error)}`
+    const message = error instanceof Refusal ? error.message : `failed: ${formatError(error)}`
     if (!isJson || !tryWrite(context, formatJsonDocument({ verb: 'error', error: message }))) {
-      context.write(`modekeep: ${printable(message)}\n`, STDERR)
+      context.write(`modekeep: ${escapeUnprintable(message)}\n`, STDERR)
     }
     return failure
   }
@@ -111,7 +111,7 @@ async function readOfferedNames({ host, readConfig }: OperatorContext, kind: Rec
 async function showLogs(context: OperatorContext, command: CommandOf<'logs'>, isJson: boolean): Promise<number> {
   const { config } = await context.readConfig()
   const text = (raw: string) =>
-    isJson ? `${jsonText(raw)}\n` : render([formatEntryLine(raw)], hasColour(context), context.columns(STDOUT))
+    isJson ? `${escapeJson(raw)}\n` : render([formatEntryLine(raw)], hasColour(context), context.columns(STDOUT))
   await readLog(context.fs, command, config.logFile, (raw) => context.write(text(raw), STDOUT))
   return OK
 }
@@ -134,9 +134,9 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     return formatRequested?.(found) ?? render(lines(found, { command, width }), hasColour(context), width)
   }
   const printDocument = (document: Document) => context.write(formatDocument(document), to)
-  const log = callLog({ verb, ...extractLogSubject(command) }, config.logLevel, (line) => {
+  const log = createCallLog({ verb, ...extractLogSubject(command) }, config.logLevel, (line) => {
     // Commands that change nothing are not logged.
-    if (!isLooking && !('isDry' in command && command.isDry)) appendLine(fs, config.logFile, line)
+    if (!isLooking && !('isDry' in command && command.isDry)) appendLogLine(fs, config.logFile, line)
   })
   const isWatched = !isJson && context.isTerminal(STDERR)
   const { update, expect, clear } = createProgressLine(

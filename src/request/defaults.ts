@@ -1,4 +1,4 @@
-import type { Level } from '../log/call-log.ts'
+import type { LogLevel } from '../log/call-log.ts'
 import { DEFAULT_MAP_RULES, type MapRule } from './map-rule.ts'
 import { DEFAULT_RULES, type Rule } from './rule.ts'
 
@@ -6,7 +6,7 @@ import { DEFAULT_RULES, type Rule } from './rule.ts'
 export interface NodeConfig {
   stateDir: string
   logFile: string
-  logLevel: Level
+  logLevel: LogLevel
   /** Rules of mount requests: the first rule that matches decides. */
   allow: readonly Rule[]
   /** Rules that let pods map volumes of other drivers to a group: one matching rule is enough. */

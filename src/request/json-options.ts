@@ -1,4 +1,4 @@
-import { assertOptionsSize, fieldSizeFaults, secretsSizeFaults } from '../path/input-sizes.ts'
+import { assertOptionsSize, checkFieldSize, checkSecretsSize } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
 /**
@@ -71,7 +71,7 @@ export function findSecretFaults(entries: readonly [string, unknown][]): string[
   const faults = entries.flatMap(([key, value]) => {
     if (!key.startsWith(SECRET_PREFIX)) return []
     if (typeof value === 'string') sizeBytes += Math.floor((value.length * 3) / 4)
-    return fieldSizeFaults(`the name of option ${quoted(key)}`, key)
+    return checkFieldSize(`the name of option ${quoted(key)}`, key)
   })
-  return [...faults, ...secretsSizeFaults(sizeBytes)]
+  return [...faults, ...checkSecretsSize(sizeBytes)]
 }

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { fieldSizeFaults, LONGEST_FIELD, pathSizeFaults } from '../path/input-sizes.ts'
+import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { findContradictions, findSubmountFaults } from './contradictions.ts'
 import type { NodeConfig } from './defaults.ts'
@@ -173,8 +173,8 @@ function findLengthFaults(entries: readonly [string, unknown][]): string[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
     const subject = `option "${key}"`
-    const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, LONGEST_FIELD)))
-    return isPath ? pathSizeFaults(subject, value) : fieldSizeFaults(subject, value)
+    const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, MAX_FIELD_BYTES)))
+    return isPath ? checkPathSize(subject, value) : checkFieldSize(subject, value)
   })
 }
 

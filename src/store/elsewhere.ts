@@ -2,7 +2,7 @@ import { closing, type Handle, type Host } from '../host/host.ts'
 import { LeftProcesses } from '../host/left-processes.ts'
 import { Turns } from '../host/turns.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
-import { messageOf, Refusal, UnknownFormat } from '../refusal/refusal.ts'
+import { formatError, Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
 import { formatTooManyLeft, MAX_LEFT, patienceMs } from './given-up.ts'
@@ -157,7 +157,7 @@ export async function workForCaller(
 }
 
 function failureOf(error: unknown): Said {
-  if (!(error instanceof Refusal)) return { failed: messageOf(error) }
+  if (!(error instanceof Refusal)) return { failed: formatError(error) }
   const [isUnknownFormat, isUnresponsive] = [error instanceof UnknownFormat, error instanceof Unresponsive]
   return { refused: error.faults, isUnknownFormat, isUnresponsive }
 }

@@ -1,8 +1,8 @@
 import { closing, deviceName, errorCode, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { type PathLookups, pathLookups } from '../mount-table/path-lookups.ts'
-import { localPaths, silentDirectory } from '../mount-table/silence.ts'
-import { mountsFrom } from '../mount-table/tree-location.ts'
+import { createPathLookups, type PathLookups } from '../mount-table/path-lookups.ts'
+import { createLocalPathCheck, createUnresponsiveRefusal } from '../mount-table/responsiveness.ts'
+import { createMountFinder } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
 import { nameNotice } from './former-name.ts'
@@ -26,10 +26,10 @@ export interface Place {
  * @throws {Refusal} where there is none, or a server or a daemon that is asked for it does not respond
  */
 export async function findVolume(session: Session, volume: string): Promise<string> {
-  const lookups = pathLookups(session)
+  const lookups = createPathLookups(session)
   // Of a disk that is another one now: whoever opens it is told so.
   const found = (await placeOfVolume(session, volume, lookups)) ?? (await placeOfVolume(session, volume, lookups, true))
-  if (found?.isSilent) throw silentDirectory(found.path)
+  if (found?.isSilent) throw createUnresponsiveRefusal(found.path)
   if (found !== undefined) return found.path
   const [source] = sourcesOf(session, volume)
   if (source !== undefined) {
@@ -99,7 +99,7 @@ function* candidates(
  * many, and anybody's.
  */
 function ofFileSystems(host: Host, table: string, paths: readonly string[]): (row: MountRow) => boolean {
-  const [isLocal, mountsTo] = [localPaths(host), mountsFrom(table)]
+  const [isLocal, mountsTo] = [createLocalPathCheck(host), createMountFinder(table)]
   const devices = new Set(paths.map((path) => mountsTo(path).at(-1)?.device))
   return ({ mountPoint, device }) => isLocal(mountPoint) || devices.has(device)
 }

@@ -1,4 +1,4 @@
-import { isOwnVolume, podVolumeOf } from '../mount-table/kubelet-volume.ts'
+import { isOwnVolume, parsePodVolume } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
 import { hasMountRecord } from './mount-record.ts'
 import type { Store } from './places.ts'
@@ -14,9 +14,11 @@ export function unrecordedMounts(
   table: readonly MountRow[],
   matters: (mountPoint: string) => boolean = () => true,
 ): string[] {
-  const places = new Set(table.map(({ mountPoint }) => mountPoint).filter((place) => podVolumeOf(place) !== undefined))
-  const recorded = new Set([...places].filter((place) => hasMountRecord(store, place)).map(podVolumeOf))
+  const places = new Set(
+    table.map(({ mountPoint }) => mountPoint).filter((place) => parsePodVolume(place) !== undefined),
+  )
+  const recorded = new Set([...places].filter((place) => hasMountRecord(store, place)).map(parsePodVolume))
   return [...places].filter(
-    (place) => !recorded.has(podVolumeOf(place)) && matters(place) && isOwnVolume(store.host, place),
+    (place) => !recorded.has(parsePodVolume(place)) && matters(place) && isOwnVolume(store.host, place),
   )
 }

@@ -1,6 +1,6 @@
 import { closing, orClosed } from '../host/host.ts'
 import { readSubmounts } from '../mount-table/submounts.ts'
-import { openInside } from '../path/inside.ts'
+import { openSubPath } from '../path/open-sub-path.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import { findOptionFaults, type OptionRules } from './kind/options.ts'
@@ -30,7 +30,7 @@ export const bind: VolumeKind = {
     const { inodes } = host
     using _ = closing(inodes, opened.handle)
     // What was resolved is what is mounted: it is held, and no name is looked up again.
-    return orClosed(inodes, openInside(inodes, opened.handle, subPath), (handle) => {
+    return orClosed(inodes, openSubPath(inodes, opened.handle, subPath), (handle) => {
       return { handle, stat: inodes.stat(handle), path: assertUtf8Path(inodes.pathOf(handle), subPath) }
     })
   },

@@ -1,8 +1,8 @@
 import { closing, type Daemon, type Host, hasDisk, type Stat } from '../host/host.ts'
-import { RDONLY } from '../mount-table/flags.ts'
 import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
-import { askPoint, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
-import { isLocalMount, PATIENCE } from '../mount-table/silence.ts'
+import { RDONLY } from '../mount-table/mount-flags.ts'
+import { isMounted, type MountPoint, queryPoint, statPoint } from '../mount-table/mount-point.ts'
+import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
 import { type MountRecord, mountRecords, processesKnown, stagingOf } from '../store/mount-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 import { findKind } from './index.ts'
@@ -49,7 +49,7 @@ export async function statServed(
       : { stat: there }
   }
   // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
-  return { stat: askPoint(host, point, staging !== undefined) }
+  return { stat: queryPoint(host, point, staging !== undefined) }
 }
 
 /** Whether what only a server or a daemon can tell of is asked for in vain. */
@@ -58,7 +58,7 @@ async function isUnresponsive({ host }: Session, point: MountPoint, record: Moun
   const { mountId, device } = host.inodes.statMountPoint(parent, name)
   const isText = record !== undefined && findKind(record.request.fsType)?.root === 'text'
   if (!isText && (hasDisk(device) || isLocalMount(host, mountId, path))) return false
-  return !(await host.daemons.answers(parent, name, PATIENCE, `mount ${mountId}`))
+  return !(await host.daemons.answers(parent, name, RESPONSE_TIMEOUT_MS, `mount ${mountId}`))
 }
 
 /**
@@ -82,7 +82,7 @@ export async function findHangingDaemon(
     return undefined
   }
   const stopped = isStopped(findDaemon(session, record, staging))
-  const patience = stopped ? PATIENCE : config.helperTimeoutSeconds * 1000
+  const patience = stopped ? RESPONSE_TIMEOUT_MS : config.helperTimeoutSeconds * 1000
   if (await host.daemons.answers(point.parent, point.name, patience)) return undefined
   session.warn(
     stopped

@@ -1,6 +1,6 @@
 import { type Handle, isDirectory, type MountFlags } from '../host/host.ts'
-import { isPodsVolume } from '../mount-table/kubelet-volume.ts'
-import { locationOfTree, type TreeLocation } from '../mount-table/tree-location.ts'
+import { isKubeletMountPath } from '../mount-table/kubelet-volume.ts'
+import { resolveTreeLocation, type TreeLocation } from '../mount-table/tree-location.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { mountRecords, type SourceFacts } from '../store/mount-record.ts'
@@ -93,7 +93,7 @@ export function createDetachedTree(
         staging,
         timeoutSeconds: config.helperTimeoutSeconds,
         tmpfsMaxSize: config.tmpfsMaxSize,
-        isVolume: (path) => isPodsVolume(path) || mountRecords.has(session, path),
+        isVolume: (path) => isKubeletMountPath(path) || mountRecords.has(session, path),
         warn,
       })
     },
@@ -133,7 +133,7 @@ export function createDetachedTree(
 
     /** Where it lies, if the source's path does not tell. */
     get location(): TreeLocation | undefined {
-      return kind.root === 'file system' && kind.persistent ? locationOfTree(host, this.handle) : undefined
+      return kind.root === 'file system' && kind.persistent ? resolveTreeLocation(host, this.handle) : undefined
     },
 
     /** The volume's identity; undefined where the volume goes with its mount. */

@@ -1,15 +1,15 @@
 import type { Handle } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { findShownPaths, type ShownPath } from '../mount-table/other-paths.ts'
+import { findShownPaths, type ShownPath } from '../mount-table/shown-paths.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import {
-  asPrefix,
-  locationsFrom,
-  locationsOfHandles,
-  pathInMount,
-  pathWithin,
+  createHandleLocationFinder,
+  createLocationFinder,
+  resolveNfsRoot,
+  resolvePathInMount,
+  resolveRelativePath,
   type TreeLocation,
-  withRealRoot,
+  toPathPrefix,
 } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Rule } from '../request/rule.ts'
@@ -46,7 +46,7 @@ export function findOtherPaths(
   table: TableSnapshot,
   { handle, path: requested, kubeletDirectory, rules }: NamedSource,
 ): OtherPath[] {
-  const shown = locationsOfHandles(session.host, table)(handle)
+  const shown = createHandleLocationFinder(session.host, table)(handle)
   if (shown === undefined) {
     // The table of a chroot lists the mounts below its root, and not the one that the root lies on.
     if (!parseMountinfo(table.text()).some(({ mountPoint }) => mountPoint === '/')) return []
@@ -54,12 +54,12 @@ export function findOtherPaths(
   }
   const { stateDir } = session.config
   const isOfPod = (row: MountRow) =>
-    !`${stateDir}/`.startsWith(`${asPrefix(row.mountPoint)}/`) && isInternalMount(session, row, kubeletDirectory)
+    !`${stateDir}/`.startsWith(`${toPathPrefix(row.mountPoint)}/`) && isInternalMount(session, row, kubeletDirectory)
   const isOther = ({ path, row }: ShownPath) =>
     !`${path}/`.startsWith(`${requested}/`) && isNamedByRule(rules, path) && !isOfPod(row)
   const found = findShownPaths(table.text(), shown, isOther)
   if (found.length === 0) return []
-  const whole = locationsFrom(parseMountinfo(table.text()).map(withRealRoot))(requested)
+  const whole = createLocationFinder(parseMountinfo(table.text()).map(resolveNfsRoot))(requested)
   return found.map(({ path, row }) => ({ path, source: resolvePodSource({ path, row }, whole, shown) }))
 }
 
@@ -69,7 +69,7 @@ function resolvePodSource(
   whole: TreeLocation | undefined,
   shown: TreeLocation,
 ): string {
-  const within = whole && pathWithin(whole, shown)
-  const source = within && whole && pathInMount(row, whole)
+  const within = whole && resolveRelativePath(whole, shown)
+  const source = within && whole && resolvePathInMount(row, whole)
   return source && path === `${source}/${within}` ? source : path
 }

@@ -1,5 +1,5 @@
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { asPrefix } from '../mount-table/tree-location.ts'
+import { toPathPrefix } from '../mount-table/tree-location.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { holdsOwnRecords } from './kind/source-path.ts'
@@ -25,5 +25,5 @@ export function isInternalMount(
 
 function isBelowKubelet(mountPoint: string, directory: string | undefined): boolean {
   if (directory === undefined) return false
-  return KUBELET_MOUNT_DIRECTORIES.some((name) => mountPoint.startsWith(`${asPrefix(directory)}/${name}/`))
+  return KUBELET_MOUNT_DIRECTORIES.some((name) => mountPoint.startsWith(`${toPathPrefix(directory)}/${name}/`))
 }

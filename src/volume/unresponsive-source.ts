@@ -1,13 +1,13 @@
 import type { Host } from '../host/host.ts'
 import {
+  createUnresponsiveCheck,
+  formatUnresponsive,
   hasRemoteBelow,
   isLocalPath,
   isRemoteType,
-  isSilentPath,
+  isUnresponsivePath,
   type LookupCaller,
-  silentPaths,
-  unanswered,
-} from '../mount-table/silence.ts'
+} from '../mount-table/responsiveness.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { getSourcePath } from '../request/source.ts'
@@ -19,7 +19,7 @@ export type IsUnresponsive = (record: { request: SourceRequest }) => Promise<boo
 
 /** Whether a source of the node is asked for in vain: a server or a daemon on the way to it does not respond. */
 export function createSourceCheck(session: LookupCaller): IsUnresponsive {
-  const isSilentAt = silentPaths(session)
+  const isSilentAt = createUnresponsiveCheck(session)
   return async ({ request }) => {
     const path = resolveRequestPath(request)
     return path !== undefined && (await isSilentAt(path))
@@ -30,7 +30,7 @@ export function createSourceCheck(session: LookupCaller): IsUnresponsive {
 export function createSingleSourceCheck(session: LookupCaller): IsUnresponsive {
   return async ({ request }) => {
     const path = resolveRequestPath(request)
-    return path !== undefined && (await isSilentPath(session, path))
+    return path !== undefined && (await isUnresponsivePath(session, path))
   }
 }
 
@@ -41,8 +41,8 @@ export function createSingleSourceCheck(session: LookupCaller): IsUnresponsive {
 export async function assertResponsive(session: LookupCaller, request: SourceRequest): Promise<void> {
   const path = resolveRequestPath(request)
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
-  if (path === undefined || !(await isSilentPath(session, path, within))) return
-  throw new Refusal(unanswered(`source ${quoted(path)}`, 'it is mounted'))
+  if (path === undefined || !(await isUnresponsivePath(session, path, within))) return
+  throw new Refusal(formatUnresponsive(`source ${quoted(path)}`, 'it is mounted'))
 }
 
 /** Whether a request's source, if it has a path, lies on this node's own file systems. */

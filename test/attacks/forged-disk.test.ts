@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pruneVolume } from '../../src/heal/prune-volume.ts'
-import { pathLookups } from '../../src/mount-table/path-lookups.ts'
+import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
 import { type RestoreDocument, restore } from '../../src/operator/actions/restore.ts'
 import { checkVolumes } from '../../src/operator/doctor/records.ts'
 import { type DiskType, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
@@ -108,7 +108,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
       }
       // Nothing of it is taken for gone.
       fs.rmSync(`${place}/sub`, { recursive: true })
-      expect(await pruneVolume(stage.session(), volume, pathLookups(stage))).toBe(false)
+      expect(await pruneVolume(stage.session(), volume, createPathLookups(stage))).toBe(false)
     })
     await inside(image, async () => {
       expect(await put({ volume })).toMatchObject({ outcome: 'restored', otherDisk: null, directory: place })

@@ -8,7 +8,7 @@ import { runCsiTask } from '../../src/csi/run-task.ts'
 import type { VolumeStats } from '../../src/csi/worker-tasks.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { type Finding, isUnwell, MOUNT_STATES, type MountState } from '../../src/heal/state.ts'
-import { callLog } from '../../src/log/call-log.ts'
+import { createCallLog } from '../../src/log/call-log.ts'
 import { writeMetrics } from '../../src/metrics/expose.ts'
 import { healNode } from '../../src/operator/actions/heal.ts'
 import { status } from '../../src/operator/actions/status.ts'
@@ -53,7 +53,7 @@ class StateNode {
 
   call(job: 'publish' | 'unpublish' | 'stats', options: Record<string, string> = {}) {
     const { host, config } = this.stage
-    const log = callLog({ verb: 'stats', directory: this.target }, 'info', () => {})
+    const log = createCallLog({ verb: 'stats', directory: this.target }, 'info', () => {})
     const process = { host, config, log, configFaults: [], forbidCoreDumps() {} }
     const request = { volumeId: 'v', directory: this.target, options: JSON.stringify(options) }
     return runCsiTask({ do: job, lifecycle: 'inline', ...request }, process)

@@ -5,7 +5,7 @@ import type { CsiTask, VolumeStats } from '../../src/csi/worker-tasks.ts'
 import type { CallContext } from '../../src/flexvolume/volume-call.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { isUnwell, type MountState } from '../../src/heal/state.ts'
-import { callLog } from '../../src/log/call-log.ts'
+import { createCallLog } from '../../src/log/call-log.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { checkMounts } from '../../src/operator/doctor/records.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
@@ -63,7 +63,9 @@ onEveryStage('a job of the CSI server', (open) => {
 
   const run = (job: Partial<CsiTask> & Pick<CsiTask, 'do'>, configFaults: string[] = []) => {
     const whole = { volumeId: 'v', directory: target, options: '{}', lifecycle: 'inline', ...job } as CsiTask
-    const log = callLog({ verb: VERBS[job.do], directory: target }, 'info', (line) => lines.push(JSON.parse(line)))
+    const log = createCallLog({ verb: VERBS[job.do], directory: target }, 'info', (line) =>
+      lines.push(JSON.parse(line)),
+    )
     const forbidCoreDumps = () => {
       forbidden++
     }

@@ -5,7 +5,7 @@ import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../scripts/docs/k
 import { FS_TYPES, rulesOf } from '../../scripts/docs/options-kinds.ts'
 import { optionsPage } from '../../scripts/docs/options-page.ts'
 import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../scripts/docs/request-descriptions.ts'
-import { FLAGS } from '../../src/mount-table/flags.ts'
+import { FLAGS } from '../../src/mount-table/mount-flags.ts'
 import { CONFIG_KEYS, parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { optionsSchema, readRequest } from '../../src/request/request.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { answerVolumeCall, type CallContext, type VolumeCall } from '../../src/flexvolume/volume-call.ts'
-import { callLog } from '../../src/log/call-log.ts'
+import { createCallLog } from '../../src/log/call-log.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, makeTree } from '../helpers/tree.ts'
 
@@ -10,7 +10,9 @@ function arrange(configFaults: string[] = []) {
   const lines: Record<string, unknown>[] = []
   let forbidden = 0
   const answer = (call: VolumeCall) => {
-    const log = callLog({ verb: call.verb, directory: call.directory }, 'info', (line) => lines.push(JSON.parse(line)))
+    const log = createCallLog({ verb: call.verb, directory: call.directory }, 'info', (line) =>
+      lines.push(JSON.parse(line)),
+    )
     const process: CallContext = {
       host: stage.host,
       config: stage.config,

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FlexVolumeReply } from '../../src/flexvolume/reply.ts'
 import { answerVolumeCall } from '../../src/flexvolume/volume-call.ts'
-import { callLog } from '../../src/log/call-log.ts'
+import { createCallLog } from '../../src/log/call-log.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { formatStatus } from '../../src/operator/verbs/status.ts'
 import { needed } from '../helpers/needs.ts'
@@ -38,7 +38,7 @@ describe.skipIf(!isRoot)(title, () => {
     fs.mkdirSync(directory, { recursive: true })
     const options: Record<string, string> = { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000', ...more }
     for (const [key, value] of Object.entries(options)) if (value === '') delete options[key]
-    const log = callLog({ verb, directory }, 'info', (line) => lines.push(JSON.parse(line)))
+    const log = createCallLog({ verb, directory }, 'info', (line) => lines.push(JSON.parse(line)))
     const { host, config } = stage
     const process = { host, config, log, configFaults: [], forbidCoreDumps() {} }
     return answerVolumeCall({ verb, directory, options: JSON.stringify(options) }, process)

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { healSubPaths, listSubPathDirectories } from '../../src/heal/sub-paths.ts'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
 import { attachAt } from '../../src/mount/attach.ts'
-import { layersAtPath } from '../../src/mount-table/layers.ts'
+import { readLayers } from '../../src/mount-table/layers.ts'
 import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { tryLockNode } from '../../src/store/locks.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -96,7 +96,7 @@ function heal(over: Partial<Host['mounts']> = {}, dryRun = false) {
 }
 
 const changes = () => world.actions.filter((action) => !/^(mkdir|write)\w* /.test(action))
-const shown = (path = point.path) => layersAtPath(stage.host, path).map(({ root }) => root.replace(VOLUME, ''))
+const shown = (path = point.path) => readLayers(stage.host, path).map(({ root }) => root.replace(VOLUME, ''))
 const OLD = `/${ONE}/config//deleted`
 const NEW = `/${TWO}/config`
 const found = (action: string, reason: string) => ({

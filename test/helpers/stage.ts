@@ -10,7 +10,7 @@ import type { Host } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { unmount } from '../../src/mount/unmount.ts'
-import { layersAtPath } from '../../src/mount-table/layers.ts'
+import { readLayers } from '../../src/mount-table/layers.ts'
 import type { MountRow } from '../../src/mount-table/mountinfo.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -99,7 +99,7 @@ function stageOn(host: Host, over: typeof fs, top: string, world: MemoryWorld | 
     },
     heal: (isDry = false) => healMounts(session(stage), isDry),
     shown: (pod) => (world ? shownIn(world, stage.podDirectory(pod)) : listTree(over, stage.podDirectory(pod))),
-    layers: (pod) => layersAtPath(host, stage.podDirectory(pod)),
+    layers: (pod) => readLayers(host, stage.podDirectory(pod)),
 
     reboot() {
       if (world) world.reboot()

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nodeFiles } from '../../src/host/node-files.ts'
 import { nodeFs } from '../../src/host/node-fs.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
-import { appendLine } from '../../src/log/log-file.ts'
+import { appendLogLine } from '../../src/log/log-file.ts'
 import { titled } from '../helpers/needs.ts'
 import { exchange } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -135,7 +135,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
 
   it('are not made behind a link that others could put there', () => {
     fs.symlinkSync(others, `${shared()}/link`)
-    appendLine(fs, `${top}/shared/link/deep/modekeep/log`, 'line')
+    appendLogLine(fs, `${top}/shared/link/deep/modekeep/log`, 'line')
     const path = `${top}/shared/link/deep/modekeep`
     expect(() => trustedFiles(fs).makeDirectory(path)).toThrow(/ELOOP/)
     expect(() => nodeFiles(fs).makeDirectory(path, 0o755)).toThrow(/ELOOP/)

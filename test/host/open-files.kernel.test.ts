@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { readOwned } from '../../src/host/owned-file.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
-import { appendLine } from '../../src/log/log-file.ts'
-import { logReader } from '../../src/log/log-reader.ts'
-import { saidLately } from '../../src/log/said-lately.ts'
+import { appendLogLine } from '../../src/log/log-file.ts'
+import { createLogReader } from '../../src/log/log-reader.ts'
+import { createDuplicateCheck } from '../../src/log/warning-dedup.ts'
 import { readConfigFile } from '../../src/request/read-config.ts'
 import { titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -110,7 +110,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
     expect(() => files.readForeign(path)).toThrow(/symbolic link/)
     expect(() => files.read(path)).toThrow(/symbolic link/)
     expect(() => readOwned(path)).toThrow(/symbolic link that users other than root can exchange/)
-    expect([...logReader(fs, path, 'show').lines()]).toEqual([])
+    expect([...createLogReader(fs, path, 'show').lines()]).toEqual([])
   })
 
   it('is refused behind a link below a directory that others can write, whoever made that link', () => {
@@ -132,8 +132,8 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
     fs.symlinkSync('/dev/zero', `${top}/zero`)
     for (const path of [`${top}/fifo`, `${top}/zero`]) {
       expect(() => files.read(path)).toThrow(/no regular file/)
-      expect([...logReader(fs, path, 'show').lines()]).toEqual([])
-      expect(saidLately(fs, path)('line')).toBe(false)
+      expect([...createLogReader(fs, path, 'show').lines()]).toEqual([])
+      expect(createDuplicateCheck(fs, path)('line')).toBe(false)
     }
     expect(() => files.readForeign(make(`${top}/large`, 'x'.repeat(2 ** 20 + 1)))).toThrow(/EFBIG/)
   })
@@ -169,7 +169,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
   it.each(PLACES)('is neither changed nor waited for where it is %s', (_what, prepare) => {
     const path = `${sharedDirectory()}/file`
     const kept = prepare(path)
-    appendLine(fs, path, 'line')
+    appendLogLine(fs, path, 'line')
     expect(() => files.append(path, 'line')).toThrow(/EPERM|ELOOP|ENXIO/)
     expect(() => files.write(path, Buffer.from('bytes'))).toThrow(/EPERM|ELOOP|ENXIO/)
     expect(() => linuxHost.tryLock(path)).toThrow(/EPERM|ELOOP|ENXIO/)
@@ -197,7 +197,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
     fs.mkdirSync(`${top}/target`)
     const directory = `${sharedDirectory()}/modekeep`
     prepare(directory)
-    appendLine(fs, `${directory}/log`, 'line')
+    appendLogLine(fs, `${directory}/log`, 'line')
     expect(() => files.append(`${directory}/file`, 'line')).toThrow(/EPERM|ELOOP/)
     expect(() => linuxHost.tryLock(`${directory}/lock`)).toThrow(/EPERM|ELOOP/)
     expect(fs.readdirSync(directory)).toEqual([])
@@ -218,7 +218,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
 
   it.each(['group', 'all'] as const)("is written in root's directory below one that others can write: %s", (mode) => {
     const log = `${sharedDirectory(mode)}/modekeep/log`
-    for (const line of ['one', 'two', 'three']) appendLine(fs, log, line, 8)
+    for (const line of ['one', 'two', 'three']) appendLogLine(fs, log, line, 8)
     expect([text(`${log}.1`), text(log)]).toEqual(['one\ntwo\n', 'three\n'])
   })
 
@@ -227,7 +227,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
     fs.chmodSync(shared, 0o1777)
     fs.mkdirSync(`${shared}/real`)
     fs.symlinkSync('real', `${shared}/link`)
-    appendLine(fs, `${shared}/link/log`, 'line')
+    appendLogLine(fs, `${shared}/link/log`, 'line')
     expect(text(`${shared}/real/log`)).toBe('line\n')
   })
 

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { errorCode, type Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { layersAtPath } from '../../src/mount-table/layers.ts'
+import { readLayers } from '../../src/mount-table/layers.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { runtimeBind } from '../helpers/runtime-bind.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
@@ -26,7 +26,7 @@ onKernelStages('a bind mount of what a flip has deleted', (open) => {
     })
   })
 
-  const row = (path: string) => layersAtPath(linuxHost, path).at(-1)
+  const row = (path: string) => readLayers(linuxHost, path).at(-1)
   const isMounted = (path: string) => row(path) !== undefined
 
   for (const [what, path] of [

@@ -4,7 +4,7 @@ import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { healSubPaths, listSubPathDirectories, type SubPathFinding } from '../../src/heal/sub-paths.ts'
 import type { Handle, Host, Mounts } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { layersAtPath } from '../../src/mount-table/layers.ts'
+import { readLayers } from '../../src/mount-table/layers.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { type KubeletPod, kubeletPod, unmountBelow } from '../helpers/kubelet-pod.ts'
 import { readInLoop } from '../helpers/reader.ts'
@@ -34,7 +34,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
 
   const heal = (options = { dryRun: false }, host: Host = linuxHost): SubPathFinding[] =>
     healSubPaths({ host, config: stage.config, note: () => {}, warn: () => {} }, pod.kubeletDir, options)
-  const layers = (path: string) => layersAtPath(linuxHost, path)
+  const layers = (path: string) => readLayers(linuxHost, path)
   const read = (path: string) => fs.readFileSync(path, 'utf8')
 
   /** A volume of one configuration, and binds of it; then the other configuration. */

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { healSubPaths, listSubPathDirectories } from '../../src/heal/sub-paths.ts'
 import { mount } from '../../src/mount/mount.ts'
-import { layersAtPath } from '../../src/mount-table/layers.ts'
+import { readLayers } from '../../src/mount-table/layers.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { write } from '../helpers/atomic-writer.ts'
@@ -29,7 +29,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
 
   const heal = (dryRun = false) => healSubPaths(stage.session(), undefined, { dryRun })
   const read = (path: string) => fs.readFileSync(path, 'utf8')
-  const rootOf = (path: string) => layersAtPath(stage.host, path).map(({ root }) => root)
+  const rootOf = (path: string) => readLayers(stage.host, path).map(({ root }) => root)
 
   async function mountVolume(more: Record<string, string> = {}, end = 'modekeep~fs/v'): Promise<string> {
     const directory = `${stage.top}/pods/a/volumes/${end}`
@@ -86,7 +86,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
       expect(heal()).toEqual(found)
       expect([read(file), read(`${above}/config`), read(inner), read(`${whole}/config`)]).toEqual(Array(4).fill('two'))
       for (const path of binds) {
-        expect(layersAtPath(stage.host, path)).toMatchObject([{ options: expect.arrayContaining(['ro', 'nosuid']) }])
+        expect(readLayers(stage.host, path)).toMatchObject([{ options: expect.arrayContaining(['ro', 'nosuid']) }])
       }
       expect(toBind(file, `${stage.top}/file`)).toBe('ok')
       expect(heal()).toEqual([])

@@ -4,7 +4,7 @@ import * as fs from 'node:fs'
 import { connect } from 'node:net'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
-import { openInside } from '../../src/path/inside.ts'
+import { openSubPath } from '../../src/path/open-sub-path.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { identity, identityAt } from '../path/ways.ts'
@@ -40,7 +40,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
   }
 
   it('is mounted, a file on a file, whatever its name is by then', () => {
-    const handle = openInside(stage.host.inodes, root, 'l')
+    const handle = openSubPath(stage.host.inodes, root, 'l')
     const resolved = identity(stage.host.inodes, handle)
     fs.renameSync(`${source}/d`, `${source}/e`)
     makeTree(fs, source, ['file d/f 0600'])
@@ -53,7 +53,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
 
   it('is mounted, a socket on a file, and can be connected to', async () => {
     await makeSocket(`${source}/d/socket`)
-    mountOn(openInside(stage.host.inodes, root, 'd/socket'), target)
+    mountOn(openSubPath(stage.host.inodes, root, 'd/socket'), target)
     expect(fs.lstatSync(target).isSocket()).toBe(true)
     const connection = connect(target)
     await once(connection, 'connect')
@@ -62,7 +62,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
 
   it('is mounted, a FIFO on a file, and passes what is written through it', () => {
     execFileSync('mkfifo', [`${source}/d/fifo`])
-    mountOn(openInside(stage.host.inodes, root, 'd/fifo'), target)
+    mountOn(openSubPath(stage.host.inodes, root, 'd/fifo'), target)
     expect(fs.lstatSync(target).isFIFO()).toBe(true)
     const reader = fs.openSync(`${source}/d/fifo`, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
     try {
@@ -83,13 +83,13 @@ onKernelStages('what a subPath was resolved to', (open) => {
     makeTree(fs, `${source}/m`, ['file part/own 0644', 'dir part/below 0755'])
     mount(`${source}/m/part/below`)
     makeTree(fs, `${source}/m/part/below`, ['file theirs 0644'])
-    mountOn(openInside(stage.host.inodes, root, 'm/part'), `${stage.top}/directory`)
+    mountOn(openSubPath(stage.host.inodes, root, 'm/part'), `${stage.top}/directory`)
     expect(fs.readdirSync(`${stage.top}/directory`, { recursive: true })).toEqual(['below', 'own'])
   })
 
   it('is not mounted once it was deleted, nor is what its name leads to by then', () => {
-    const file = openInside(stage.host.inodes, root, 'l')
-    const directory = openInside(stage.host.inodes, root, 'd')
+    const file = openSubPath(stage.host.inodes, root, 'l')
+    const directory = openSubPath(stage.host.inodes, root, 'd')
     fs.rmSync(`${source}/d`, { recursive: true })
     fs.symlinkSync('/etc', `${source}/d`)
     const before = [identityAt(stage.host, target), identityAt(stage.host, `${stage.top}/directory`)]
@@ -99,7 +99,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
   })
 
   it('is not mounted on what is of another kind', () => {
-    expect(() => mountOn(openInside(stage.host.inodes, root, 'l'), `${stage.top}/directory`)).toThrow('EINVAL')
-    expect(() => mountOn(openInside(stage.host.inodes, root, 'd'), target)).toThrow('EINVAL')
+    expect(() => mountOn(openSubPath(stage.host.inodes, root, 'l'), `${stage.top}/directory`)).toThrow('EINVAL')
+    expect(() => mountOn(openSubPath(stage.host.inodes, root, 'd'), target)).toThrow('EINVAL')
   })
 })

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { type CallLog, callLog, type Level } from '../../src/log/call-log.ts'
+import { type CallLog, createCallLog, type LogLevel } from '../../src/log/call-log.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 
 const CALL = { verb: 'mount', directory: '/pods/p/v' }
 
-function logged(level: Level, use: (log: CallLog) => void): Record<string, unknown>[] {
+function logged(level: LogLevel, use: (log: CallLog) => void): Record<string, unknown>[] {
   const lines: string[] = []
-  use(callLog({ ...CALL }, level, (line) => lines.push(line)))
+  use(createCallLog({ ...CALL }, level, (line) => lines.push(line)))
   expect(lines.filter((line) => line.includes('\n'))).toEqual([])
   return lines.map((line) => JSON.parse(line))
 }
@@ -67,7 +67,7 @@ it('writes each warning as a line of its own, with the pod, and without what els
   expect(lines).toHaveLength(3)
 })
 
-it.each<[Level, string[]]>([
+it.each<[LogLevel, string[]]>([
   ['error', ['error']],
   ['warn', ['warn', 'error']],
   ['info', ['warn', 'info', 'error']],
@@ -101,8 +101,8 @@ it('counts equal warnings in a row instead of repeating them', () => {
 })
 
 it('counts them over several calls that are one to the reader', () => {
-  const last = { repeated: 0, told: 0 }
+  const last = { repeated: 0, reported: 0 }
   const lines: string[] = []
-  for (let n = 0; n < 30; n++) callLog({ ...CALL }, 'info', (line) => lines.push(line), last).warn('the same')
+  for (let n = 0; n < 30; n++) createCallLog({ ...CALL }, 'info', (line) => lines.push(line), last).warn('the same')
   expect(lines.map((line) => JSON.parse(line).repeated)).toEqual([undefined, 10])
 })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { appendLine } from '../../src/log/log-file.ts'
+import { appendLogLine } from '../../src/log/log-file.ts'
 import { logLines } from './log-lines.ts'
 
 const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
@@ -20,7 +20,7 @@ describe('the log on a real node', () => {
     ['that is a directory', '/proc'],
     ['below a file', '/proc/version/log'],
   ])('%s throws nothing', (_what, file) => {
-    expect(() => appendLine(fs, file, 'line')).not.toThrow()
+    expect(() => appendLogLine(fs, file, 'line')).not.toThrow()
   })
 
   it('rotates in the directory that was opened, although a link has its name by then', () => {
@@ -36,7 +36,7 @@ describe('the log on a real node', () => {
         return fs.mkdirSync(...args)
       },
     } as typeof fs
-    appendLine(exchanging, `${logs}/log`, 'a line', 1)
+    appendLogLine(exchanging, `${logs}/log`, 'a line', 1)
     expect(fs.readdirSync(others)).toEqual(['log'])
     expect(fs.readdirSync(`${logs}-moved`)).toEqual(['log.1'])
   })

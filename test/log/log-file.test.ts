@@ -2,10 +2,10 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { memfs } from 'memfs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { appendLine } from '../../src/log/log-file.ts'
+import { appendLogLine } from '../../src/log/log-file.ts'
 import { GENERATIONS, logLines } from './log-lines.ts'
 
-type Fs = Parameters<typeof appendLine>[0]
+type Fs = Parameters<typeof appendLogLine>[0]
 
 function failure(code: string): Error {
   return Object.assign(new Error(`${code}: injected`), { code })
@@ -33,8 +33,8 @@ describe.each<[string, () => [typeof fs, string]]>([
 ])('a line for the log, on %s', (_where, place) => {
   it('is appended with a newline, its directory made where it is missing', () => {
     const [over, top] = place()
-    appendLine(over, `${top}/var/log/modekeep/log`, 'one')
-    appendLine(over, `${top}/var/log/modekeep/log`, 'two')
+    appendLogLine(over, `${top}/var/log/modekeep/log`, 'one')
+    appendLogLine(over, `${top}/var/log/modekeep/log`, 'two')
     expect(over.readFileSync(`${top}/var/log/modekeep/log`, 'utf8')).toBe('one\ntwo\n')
     const modes = [`${top}/var/log/modekeep/log`, `${top}/var/log/modekeep`].map((path) => over.statSync(path).mode)
     expect(modes.map((mode) => mode & 0o7)).toEqual([0, 0])
@@ -42,18 +42,18 @@ describe.each<[string, () => [typeof fs, string]]>([
 
   it('that fills the file makes it the first old generation', () => {
     const [over, top] = place()
-    appendLine(over, `${top}/log`, '123456789', 20)
+    appendLogLine(over, `${top}/log`, '123456789', 20)
     expect(over.readdirSync(top)).toEqual(['log'])
-    appendLine(over, `${top}/log`, '123456789', 20)
+    appendLogLine(over, `${top}/log`, '123456789', 20)
     expect(over.readdirSync(top)).toEqual(['log.1'])
-    appendLine(over, `${top}/log`, 'next', 20)
+    appendLogLine(over, `${top}/log`, 'next', 20)
     expect(over.readFileSync(`${top}/log`, 'utf8')).toBe('next\n')
     expect(over.readFileSync(`${top}/log.1`, 'utf8')).toBe('123456789\n123456789\n')
   })
 
   it('leaves at most three old generations, the youngest lines among them', () => {
     const [over, top] = place()
-    for (let n = 0; n <= 100; n++) appendLine(over, `${top}/log`, `line ${n}`, 20)
+    for (let n = 0; n <= 100; n++) appendLogLine(over, `${top}/log`, `line ${n}`, 20)
     expect(over.readdirSync(top).sort()).toEqual(GENERATIONS)
     // Three lines of seven or eight bytes fill a file of 20.
     expect(logLines(over, top)).toEqual([
@@ -83,19 +83,19 @@ describe.each<[string, () => [typeof fs, string]]>([
     ['closeSync', 'EIO'],
   ])('never throws, not when %s fails with %s', (call, code) => {
     const [over, top] = place()
-    expect(() => appendLine(broken(over, call, failure(code)), `${top}/a/log`, 'x'.repeat(30), 20)).not.toThrow()
+    expect(() => appendLogLine(broken(over, call, failure(code)), `${top}/a/log`, 'x'.repeat(30), 20)).not.toThrow()
   })
 
   it('is written even when the file cannot be rotated', () => {
     const [over, top] = place()
     const stuck = broken(over, 'renameSync', failure('EACCES'))
-    for (const line of ['one', 'two', 'three']) appendLine(stuck, `${top}/log`, line, 1)
+    for (const line of ['one', 'two', 'three']) appendLogLine(stuck, `${top}/log`, line, 1)
     expect(over.readFileSync(`${top}/log`, 'utf8')).toBe('one\ntwo\nthree\n')
   })
 
   it('is not lost when another call rotates between the steps of a rotation', () => {
     const [over, top] = place()
-    let others = ['other', 'after'].map((line) => () => appendLine(over, `${top}/log`, line, 20))
+    let others = ['other', 'after'].map((line) => () => appendLogLine(over, `${top}/log`, line, 20))
     const interrupted: Fs = {
       ...over,
       renameSync(from, to) {
@@ -105,19 +105,19 @@ describe.each<[string, () => [typeof fs, string]]>([
         over.renameSync(from, to)
       },
     }
-    appendLine(interrupted, `${top}/log`, 'first, long enough to rotate', 20)
+    appendLogLine(interrupted, `${top}/log`, 'first, long enough to rotate', 20)
     expect(logLines(over, top).sort()).toEqual(['after', 'first, long enough to rotate', 'other'])
   })
 
   it('is followed by a rotation again some time after a call died while rotating', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/log.rotating`)
-    appendLine(over, `${top}/log`, 'one', 1)
+    appendLogLine(over, `${top}/log`, 'one', 1)
     expect(over.existsSync(`${top}/log.1`)).toBe(false)
     const longAgo = new Date(Date.now() - 61_000)
     over.utimesSync(`${top}/log.rotating`, longAgo, longAgo)
-    appendLine(over, `${top}/log`, 'two', 1)
-    appendLine(over, `${top}/log`, 'three', 1)
+    appendLogLine(over, `${top}/log`, 'two', 1)
+    appendLogLine(over, `${top}/log`, 'three', 1)
     expect(over.readdirSync(top)).toEqual(['log.1'])
     expect(logLines(over, top)).toEqual(['one', 'two', 'three'])
   })
@@ -127,12 +127,12 @@ describe.each<[string, () => [typeof fs, string]]>([
     const late: Fs = {
       ...over,
       writeSync: ((fd: number, text: string) => {
-        appendLine(over, `${top}/log`, 'other, long enough to rotate', 20)
+        appendLogLine(over, `${top}/log`, 'other, long enough to rotate', 20)
         return over.writeSync(fd, text)
       }) as Fs['writeSync'],
     }
-    appendLine(late, `${top}/log`, 'first, long enough to rotate', 20)
-    appendLine(over, `${top}/log`, 'after', 20)
+    appendLogLine(late, `${top}/log`, 'first, long enough to rotate', 20)
+    appendLogLine(over, `${top}/log`, 'after', 20)
     expect(logLines(over, top).sort()).toEqual([
       'after',
       'first, long enough to rotate',

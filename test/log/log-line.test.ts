@@ -1,18 +1,18 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { logLine } from '../../src/log/log-line.ts'
+import { formatLogLine } from '../../src/log/log-line.ts'
 
 const COMMON = { time: '2026-01-01T00:00:00.000Z', level: 'error', pid: 1, verb: 'mount', directory: '/pods/p/v' }
 
 it('is all of a short entry', () => {
   const entry = { ...COMMON, steps: ['a', 'b'], inodes: { visited: 1 } }
-  expect(JSON.parse(logLine(entry))).toEqual(entry)
+  expect(JSON.parse(formatLogLine(entry))).toEqual(entry)
 })
 
 it('counts what is cut of texts, lists and objects, and in all', () => {
   const left = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`reason ${n}`, { count: 1 }]))
   const entry = { ...COMMON, error: 'e'.repeat(10_000), stack: 's'.repeat(10_000), found: Array(5000).fill('f'), left }
-  const line = logLine(entry)
+  const line = formatLogLine(entry)
   const cut = JSON.parse(line)
   expect(cut).toMatchObject(COMMON)
   for (const text of [cut.error, cut.stack]) {
@@ -35,7 +35,7 @@ it('is one line of JSON of at most 4 KiB, whatever was to be said', () => {
   }
   fc.assert(
     fc.property(fc.dictionary(fc.string(), value, { maxKeys: 20 }), (facts) => {
-      const line = logLine({ ...(told(facts) as object), ...COMMON })
+      const line = formatLogLine({ ...(told(facts) as object), ...COMMON })
       expect(Buffer.byteLength(`${line}\n`)).toBeLessThanOrEqual(4096)
       expect(line.includes('\n')).toBe(false)
       JSON.parse(line)
@@ -46,5 +46,5 @@ it('is one line of JSON of at most 4 KiB, whatever was to be said', () => {
 
 it.each([1, 10, 100, 1000, 10_000])('has %i facts only as far as they fit', (count) => {
   const facts = Object.fromEntries(Array.from({ length: count }, (_, n) => [`${'k'.repeat(100)}${n}`, 'v'.repeat(500)]))
-  expect(Buffer.byteLength(logLine({ ...COMMON, ...facts }))).toBeLessThan(4096)
+  expect(Buffer.byteLength(formatLogLine({ ...COMMON, ...facts }))).toBeLessThan(4096)
 })

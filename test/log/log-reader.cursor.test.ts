@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { appendLine } from '../../src/log/log-file.ts'
-import { type Cursor, endOfLog, logReader } from '../../src/log/log-reader.ts'
+import { appendLogLine } from '../../src/log/log-file.ts'
+import { type Cursor, createLogReader, findLogEnd } from '../../src/log/log-reader.ts'
 
 const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
 
@@ -22,12 +22,12 @@ afterEach(() => fs.rmSync(directory, { recursive: true, force: true }))
 
 /** Fills a file after two. */
 const append = (count = 1) => {
-  for (let n = 0; n < count; n++) appendLine(fs, file, `line ${number++}`.padEnd(140, '.'), 200)
+  for (let n = 0; n < count; n++) appendLogLine(fs, file, `line ${number++}`.padEnd(140, '.'), 200)
 }
 
 function news(over: typeof fs = fs): { lines: number[]; isGap: boolean } {
   const lines: number[] = []
-  const reader = logReader(over, file, 'skip', cursor ?? endOfLog(over, file))
+  const reader = createLogReader(over, file, 'skip', cursor ?? findLogEnd(over, file))
   for (const line of reader.lines()) lines.push(Number(/^line (\d+)\.*$/.exec(line)?.[1]))
   // As it comes back from disk.
   cursor = JSON.parse(JSON.stringify(reader.cursor))
@@ -126,7 +126,7 @@ describe('a log that is read by one process after another', () => {
     news()
     const long = 'é€𝄞'.repeat(400_000)
     fs.appendFileSync(file, `${long}\n${long}\n`)
-    const lines = [...logReader(fs, file, 'skip', cursor).lines()]
+    const lines = [...createLogReader(fs, file, 'skip', cursor).lines()]
     expect(lines.map((line) => line === long)).toEqual([true, true])
   })
 

@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { appendLine } from '../../src/log/log-file.ts'
-import { type LogReader, logReader } from '../../src/log/log-reader.ts'
+import { appendLogLine } from '../../src/log/log-file.ts'
+import { createLogReader, type LogReader } from '../../src/log/log-reader.ts'
 
 describe('a log that is read while it is written', () => {
   let top: string
@@ -11,11 +11,11 @@ describe('a log that is read while it is written', () => {
   beforeEach(() => {
     top = fs.mkdtempSync(`${tmpdir()}/modekeep-log-`)
     file = `${top}/log`
-    reader = logReader(fs, file, 'show')
+    reader = createLogReader(fs, file, 'show')
   })
   afterEach(() => fs.rmSync(top, { recursive: true }))
   const lines = () => [...reader.lines()]
-  const write = (line: string, largest?: number) => appendLine(fs, file, line, largest)
+  const write = (line: string, largest?: number) => appendLogLine(fs, file, line, largest)
 
   it('has no lines before there is one', () => {
     expect(lines()).toEqual([])

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { appendLine } from '../../src/log/log-file.ts'
+import { appendLogLine } from '../../src/log/log-file.ts'
 import { updateCounters } from '../../src/metrics/counters.ts'
 import type { Samples } from '../../src/metrics/samples.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 
 const MOUNT = JSON.stringify({ verb: 'mount', outcome: 'Success', durationMs: 20 })
-const append = (line: string, largest?: number) => appendLine(stage.fs, stage.config.logFile, line, largest)
+const append = (line: string, largest?: number) => appendLogLine(stage.fs, stage.config.logFile, line, largest)
 
 /** What was counted so far, of one series. */
 function counted(series = 'modekeep_calls_total{verb="mount",outcome="success"}'): number | undefined {

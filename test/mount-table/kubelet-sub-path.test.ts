@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { kubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
+import { parseKubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
 
 const KUBELET = '/var/lib/kubelet'
 const POD = `${KUBELET}/pods/7d2e`
@@ -13,7 +13,7 @@ const row = (id: number, parent: number, device: string, root: string, mountPoin
 
 const DISK = row(20, 1, '8:1', '/', '/')
 const TMPFS = row(21, 20, '0:50', '/', ON_TMPFS)
-const found = (...rows: string[]) => kubeletSubPaths(rows.join(''), KUBELET)
+const found = (...rows: string[]) => parseKubeletSubPaths(rows.join(''), KUBELET)
 
 describe("kubelet's sub path binds of volumes that flip", () => {
   it.each([

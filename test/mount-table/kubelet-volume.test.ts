@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Host } from '../../src/host/host.ts'
-import { isKubeletVolume, isOwnVolume, isPodsVolume } from '../../src/mount-table/kubelet-volume.ts'
+import { isKubeletMountPath, isKubeletVolume, isOwnVolume } from '../../src/mount-table/kubelet-volume.ts'
 
 const POD = '/var/lib/kubelet/pods/8c03'
 
@@ -18,7 +18,7 @@ it.each([
   ['/mnt/data', false, false],
 ])('%s: a volume %s, also counting subPaths %s', (path, isVolume, isPods) => {
   expect(isKubeletVolume(path)).toBe(isVolume)
-  expect(isPodsVolume(path)).toBe(isPods)
+  expect(isKubeletMountPath(path)).toBe(isPods)
 })
 
 it.each([

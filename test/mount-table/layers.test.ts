@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DIRECTORY, type Host, REGULAR, type Stat } from '../../src/host/host.ts'
-import { hasGuard, isGuard, layersAtPath } from '../../src/mount-table/layers.ts'
+import { hasGuard, isGuard, readLayers } from '../../src/mount-table/layers.ts'
 
 const GUARD = '30 20 0:50 / /pod ro - tmpfs modekeep ro,size=4k,nr_inodes=1,mode=0'
 const VOLUME = '31 30 0:51 / /pod rw - fuse.bindfs bindfs rw,user_id=0'
@@ -19,7 +19,7 @@ const root = (mode: number, mountRoot = true) => ({ mode, mountRoot }) as Stat
 
 describe('a guard', () => {
   it('is told where it is the topmost mount, and where it only lies below', () => {
-    expect(layersAtPath(hostWith(GUARD, VOLUME), '/pod').map(({ id }) => id)).toEqual([30, 31])
+    expect(readLayers(hostWith(GUARD, VOLUME), '/pod').map(({ id }) => id)).toEqual([30, 31])
     expect(isGuard(hostWith(GUARD), '/pod', root(DIRECTORY))).toBe(true)
     expect(isGuard(hostWith(GUARD, VOLUME), '/pod', root(DIRECTORY))).toBe(false)
     expect(hasGuard(hostWith(GUARD, VOLUME), '/pod')).toBe(true)

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { contradictingFlags } from '../../src/mount-table/flags.ts'
-import { kubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
-import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
-import { findShownPaths } from '../../src/mount-table/other-paths.ts'
-import { locationsFrom, mountsFrom, pathsToSame } from '../../src/mount-table/tree-location.ts'
-import { subPathFaults } from '../../src/path/inside.ts'
+import { parseKubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
+import { findContradictingFlags } from '../../src/mount-table/mount-flags.ts'
+import { parseMountinfo, selectLayers } from '../../src/mount-table/mountinfo.ts'
+import { findShownPaths } from '../../src/mount-table/shown-paths.ts'
+import { createLocationFinder, createMountFinder, findPathsToSame } from '../../src/mount-table/tree-location.ts'
+import { checkSubPath } from '../../src/path/open-sub-path.ts'
 import { growth, LINEAR } from '../helpers/work.ts'
 
 const row = (id: number, parent: number, mountPoint: string, root = '/') =>
@@ -19,17 +19,17 @@ describe('the work on a path grows no faster than the path', () => {
   const table = ROOT + row(21, 20, '/a') + row(22, 21, '/a/a')
 
   it.each<[string, (path: string) => void]>([
-    ['the mounts that it leads through', (path) => mountsFrom(parseMountinfo(table))(path)],
-    ['its location', (path) => locationsFrom(table)(path)],
-    ['all paths to the same place', (path) => pathsToSame(table, path)],
-    ['the faults of a subPath', (path) => subPathFaults(path.slice(1))],
+    ['the mounts that it leads through', (path) => createMountFinder(parseMountinfo(table))(path)],
+    ['its location', (path) => createLocationFinder(table)(path)],
+    ['all paths to the same place', (path) => findPathsToSame(table, path)],
+    ['the faults of a subPath', (path) => checkSubPath(path.slice(1))],
   ])('%s', (_what, use) => {
     expect(growth(8000, (names) => () => use('/a'.repeat(names)))).toBeLessThan(LINEAR)
   })
 
   it('mountOptions that contradict each other', () => {
     const options = (count: number) => `${'x,'.repeat(count)}${'noatime,'.repeat(count)}`.split(',')
-    expect(growth(4000, (count) => () => contradictingFlags(options(count)))).toBeLessThan(LINEAR)
+    expect(growth(4000, (count) => () => findContradictingFlags(options(count)))).toBeLessThan(LINEAR)
   })
 })
 
@@ -42,7 +42,7 @@ describe('the work on a mount table grows no faster than the table', () => {
     [
       'mounts on one directory, the layers of it',
       (count) => ROOT + repeat(count, (at) => row(at + 21, at + 20, '/a')),
-      (table) => layersAt(parseMountinfo(table), '/a'),
+      (table) => selectLayers(parseMountinfo(table), '/a'),
     ],
     [
       'mounts that show a directory at other paths, or parts of it',
@@ -57,7 +57,7 @@ describe('the work on a mount table grows no faster than the table', () => {
       (count) =>
         `${ROOT}${row(10, 20, '/k/pods/u/volumes/kubernetes.io~configmap/v', '/k/pods/u/volumes/kubernetes.io~configmap/v')}` +
         repeat(count, (at) => row(at + 21, 20, `/k/pods/u/volume-subpaths/v/c/${at}`, DATED)),
-      (table) => kubeletSubPaths(table, '/k'),
+      (table) => parseKubeletSubPaths(table, '/k'),
     ],
   ])('%s', (_what, make, use) => {
     const measured = growth(2000, (count) => {
@@ -70,11 +70,11 @@ describe('the work on a mount table grows no faster than the table', () => {
   it('is used with 100,000 rows', () => {
     const table = ROOT + repeat(100_000, (at) => row(at + 21, at + 20, '/a'))
     const rows = parseMountinfo(table)
-    expect(layersAt(rows, '/a')).toHaveLength(100_000)
-    expect(mountsFrom(rows)('/a')).toHaveLength(100_001)
+    expect(selectLayers(rows, '/a')).toHaveLength(100_000)
+    expect(createMountFinder(rows)('/a')).toHaveLength(100_001)
   })
 
   function paths(path: string) {
-    return (table: string) => void mountsFrom(table)(path)
+    return (table: string) => void createMountFinder(table)(path)
   }
 })

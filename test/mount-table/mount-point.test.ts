@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { type Host, SystemError } from '../../src/host/host.ts'
-import { lookAt, type MountPoint, openMountPoint, statPoint } from '../../src/mount-table/mount-point.ts'
+import {
+  type MountPoint,
+  openMountPoint,
+  resolveMountPointState,
+  statPoint,
+} from '../../src/mount-table/mount-point.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -13,7 +18,7 @@ function arrange() {
 
 function seen(host: Host, directory: string) {
   const point = openMountPoint(host, directory) as MountPoint
-  return lookAt(host, point, statPoint(host, point))
+  return resolveMountPointState(host, point, statPoint(host, point))
 }
 
 function failingWith(host: Host, code: string): Host {

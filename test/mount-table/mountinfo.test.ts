@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { parseMountinfo, selectLayers } from '../../src/mount-table/mountinfo.ts'
 
 // One line each, of the kinds that have broken other readers of this file.
 const DEBIAN = '25 30 0:23 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw'
@@ -186,9 +186,9 @@ describe('a whole mountinfo', () => {
         '14 1 0:5 / /pods/a\\040b rw - t spaced rw',
       ].join('\n'),
     )
-    expect(layersAt(rows, '/pods/a').map((row) => row.source)).toEqual(['one', 'two'])
-    expect(layersAt(rows, '/pods/a b').map((row) => row.source)).toEqual(['spaced'])
-    expect(layersAt(rows, '/pods')).toEqual([])
+    expect(selectLayers(rows, '/pods/a').map((row) => row.source)).toEqual(['one', 'two'])
+    expect(selectLayers(rows, '/pods/a b').map((row) => row.source)).toEqual(['spaced'])
+    expect(selectLayers(rows, '/pods')).toEqual([])
   })
 
   it('are in the order in which they lie, though what was put beneath another is listed after it', () => {
@@ -200,7 +200,7 @@ describe('a whole mountinfo', () => {
         '40 20 0:2 / /pods/a rw - tmpfs beneath rw',
       ].join('\n'),
     )
-    expect(layersAt(rows, '/pods/a').map((row) => row.source)).toEqual(['lowest', 'beneath', 'top'])
-    expect(layersAt(rows, '/')).toHaveLength(1)
+    expect(selectLayers(rows, '/pods/a').map((row) => row.source)).toEqual(['lowest', 'beneath', 'top'])
+    expect(selectLayers(rows, '/')).toHaveLength(1)
   })
 })

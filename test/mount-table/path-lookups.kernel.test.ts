@@ -8,7 +8,7 @@ import { openByHand } from '../../src/fs-group/by-hand.ts'
 import { healOne } from '../../src/heal/heal-record.ts'
 import type { Host } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { pathLookups } from '../../src/mount-table/path-lookups.ts'
+import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
 import { findVolume } from '../../src/store/find-volume.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { compileHolder } from '../helpers/held-directory.ts'
@@ -88,7 +88,7 @@ describe.skipIf(!isRoot)(`a directory that is exchanged after its lookup was ans
 
   it('is not waited for by an open', async () => {
     forget()
-    const lookups = pathLookups(sessionOf(`${stage.top}/volumes/shop`))
+    const lookups = createPathLookups(sessionOf(`${stage.top}/volumes/shop`))
     const found = await inTime(() => lookups.open(missing()).catch((error) => error.code))
     expect(found).toBeOneOf([undefined, 'ENOENT'])
   })
@@ -156,7 +156,7 @@ it('a path that is missing, has a link or leads through a file is opened with th
       return (error as NodeJS.ErrnoException).code
     }
   }
-  const lookups = pathLookups({ host: linuxHost, isolatesWalks: true })
+  const lookups = createPathLookups({ host: linuxHost, isolatesWalks: true })
   const paths = ['a', 'none', 'none/x', 'file', 'file/x', 'link', 'link/x'].map((name) => `${top}/${name}`)
   for (const path of [
     ...paths,
@@ -183,7 +183,7 @@ describe.skipIf(!isRoot)(`a path whose names the kernel does not resolve from it
       return host.daemons.lookUp(...args)
     }
     const counting = { ...host, daemons: { ...host.daemons, lookUp } }
-    const handle = await pathLookups({ host: counting, isolatesWalks: true }).open(path)
+    const handle = await createPathLookups({ host: counting, isolatesWalks: true }).open(path)
     if (handle !== undefined) host.inodes.close(handle)
     return { result: handle === undefined ? 'silent' : 'opened', lookups }
   }

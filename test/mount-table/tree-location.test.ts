@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { areNested, isNested, locationsFrom, pathsToSame } from '../../src/mount-table/tree-location.ts'
+import { areNested, createLocationFinder, findPathsToSame, isNested } from '../../src/mount-table/tree-location.ts'
 
 const row = (id: number, parent: number, device: string, root: string, mountPoint: string) =>
   `${id} ${parent} ${device} ${root} ${mountPoint} rw,relatime shared:${id} - ext4 /dev/x rw\n`
@@ -21,7 +21,7 @@ const TABLE = [
 ].join('')
 
 describe('the place of a directory', () => {
-  const locationOf = locationsFrom(TABLE)
+  const locationOf = createLocationFinder(TABLE)
 
   it.each([
     ['on the root file system', '/etc/x', '8:1', '/etc/x'],
@@ -44,11 +44,11 @@ describe('the place of a directory', () => {
     ['an empty table', ''],
     ['a root that is no mount, as after chroot', row(21, 20, '8:2', '/', '/srv')],
   ])('is not known from %s', (_what, table) => {
-    expect(locationsFrom(table)('/srv/data')).toBeUndefined()
+    expect(createLocationFinder(table)('/srv/data')).toBeUndefined()
   })
 
   it('is found where the root mount is its own parent', () => {
-    expect(locationsFrom(row(20, 20, '8:1', '/', '/'))('/a')).toEqual({ device: '8:1', path: '/a' })
+    expect(createLocationFinder(row(20, 20, '8:1', '/', '/'))('/a')).toEqual({ device: '8:1', path: '/a' })
   })
 })
 
@@ -72,5 +72,5 @@ it.each([
   ['/srv/database', ['/srv/database']],
   ['/bl\\ank/x', ['/a b/x', '/bl\\ank/x']],
 ])('what lies at %s is at %j', (path, expected) => {
-  expect(pathsToSame(TABLE, path)).toEqual(expected)
+  expect(findPathsToSame(TABLE, path)).toEqual(expected)
 })

@@ -3,7 +3,7 @@ import { SystemError } from '../../src/host/host.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import type { Step } from '../../src/mount/plan.ts'
 import { runPlan } from '../../src/mount/run.ts'
-import { layersAtPath } from '../../src/mount-table/layers.ts'
+import { readLayers } from '../../src/mount-table/layers.ts'
 import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
@@ -45,7 +45,7 @@ const run = (steps: readonly Step[]) => {
   return runPlan(session, point, createDetachedTree(session, tmpfs, request, undefined), steps)
 }
 const record = () => mountRecords.read(stage, PLACE)
-const shown = () => layersAtPath(stage.host, PLACE).map(({ id }) => id)
+const shown = () => readLayers(stage.host, PLACE).map(({ id }) => id)
 
 /** Mounts what another call has mounted there. @returns its id */
 function mountOld(): number {

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { decideClones, mayNeedClone } from '../../src/nri/decide-clones.ts'
-import { Refusal, refusalOf } from '../../src/refusal/refusal.ts'
+import { catchRefusalMessage, Refusal } from '../../src/refusal/refusal.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { containerOf, decided, decisionOn, KUBELET, mountOf, POD, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
 
@@ -347,7 +347,7 @@ describe('a decision refuses', () => {
     ]
     const escaped: number[] = []
     const stringify = vi.spyOn(JSON, 'stringify')
-    const messages = worst.map((text) => refusalOf(() => void decided(text, mounts)) ?? '')
+    const messages = worst.map((text) => catchRefusalMessage(() => void decided(text, mounts)) ?? '')
     escaped.push(...stringify.mock.calls.map(([text]) => String(text).length))
     stringify.mockRestore()
     expect(messages.map((message) => message.length).filter((length) => length > 4100 || length === 0)).toEqual([])

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { errorCode, type Handle, type Inodes } from '../../src/host/host.ts'
-import { openByParts } from '../../src/path/steps.ts'
+import { openByComponents } from '../../src/path/open-by-components.ts'
 import { memoryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -98,6 +98,6 @@ function waysIn({ host: { inodes }, fs }: Stage, source: string, tree: readonly 
   onTestFinished(() => inodes.close(root))
   return [
     (subPath: string) => found(inodes, source, () => inodes.openBeneath(root, subPath)),
-    (subPath: string) => found(inodes, source, () => openByParts(inodes, root, subPath)),
+    (subPath: string) => found(inodes, source, () => openByComponents(inodes, root, subPath)),
   ]
 }

@@ -1,5 +1,5 @@
 import { type Handle, type Host, type Inodes, SystemError } from '../../src/host/host.ts'
-import { openInside } from '../../src/path/inside.ts'
+import { openSubPath } from '../../src/path/open-sub-path.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
 
 /** The ways a path is resolved: by the kernel, and by parts where the kernel cannot, or says that it leads out. */
@@ -25,7 +25,7 @@ export function identity(inodes: Inodes, handle: Handle): string {
 export function outcomeOf(inodes: Inodes, root: Handle, subPath: string): string {
   let handle: Handle
   try {
-    handle = openInside(inodes, root, subPath)
+    handle = openSubPath(inodes, root, subPath)
   } catch (error) {
     if (error instanceof Refusal) return error.message
     throw error

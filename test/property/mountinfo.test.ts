@@ -3,9 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { kubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
-import { layersAt, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
-import { locationsFrom } from '../../src/mount-table/tree-location.ts'
+import { parseKubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
+import { parseMountinfo, selectLayers } from '../../src/mount-table/mountinfo.ts'
+import { createLocationFinder } from '../../src/mount-table/tree-location.ts'
 import { onKernelStages } from '../helpers/stage.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'
@@ -22,14 +22,14 @@ function expectPromises(text: string): void {
     expect(lines).toContain((error as Error).message)
     return
   }
-  const locationOf = locationsFrom(text)
+  const locationOf = createLocationFinder(text)
   for (const { mountPoint } of [...rows, { mountPoint: '/nowhere/a' }]) {
-    const layers = layersAt(rows, mountPoint)
+    const layers = selectLayers(rows, mountPoint)
     expect(layers.every((layer) => layer.mountPoint === mountPoint)).toBe(true)
     const place = locationOf(mountPoint)
     if (place) expect(rows.map(({ device }) => device)).toContain(place.device)
   }
-  for (const found of kubeletSubPaths(text, '/var/lib/kubelet')) expect(rows).toContainEqual(found.row)
+  for (const found of parseKubeletSubPaths(text, '/var/lib/kubelet')) expect(rows).toContainEqual(found.row)
 }
 
 describe('whatever the mount table is', () => {
@@ -90,7 +90,7 @@ onKernelStages('names of mount points in the mount table', (open) => {
           expect(row?.mountPoint).toBe(path)
           // Valid UTF-8: what it reads as leads there.
           if (!path.includes('\ufffd')) expect(fs.statSync(path).dev).toBe(Number(inodes.stat(tree).device))
-          expect(layersAt(parseMountinfo(mounts.table()), path)).toContainEqual(row)
+          expect(selectLayers(parseMountinfo(mounts.table()), path)).toContainEqual(row)
         } finally {
           inodes.close(target)
           if (tree !== undefined) {

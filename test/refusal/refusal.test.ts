@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { messageOf, quoted, Refusal, refusalOf, thrownFirst } from '../../src/refusal/refusal.ts'
+import { catchRefusalMessage, findFirstError, formatError, quoted, Refusal } from '../../src/refusal/refusal.ts'
 
 describe('a refusal', () => {
   it('of one fault says just that', () => {
@@ -52,8 +52,8 @@ it('what failed first is told, also where cleaning up after it failed', () => {
     }
   })()
   expect(thrown).toBeInstanceOf(SuppressedError)
-  expect(thrownFirst(thrown)).toBe(first)
-  expect(messageOf(thrown)).toBe('it is missing')
+  expect(findFirstError(thrown)).toBe(first)
+  expect(formatError(thrown)).toBe('it is missing')
 })
 
 describe('a value in a message', () => {
@@ -90,14 +90,14 @@ describe('what a check would refuse', () => {
     const check = () => {
       throw new Refusal(['one', 'two'])
     }
-    expect(refusalOf(check)).toBe('one; two')
-    expect(refusalOf(() => {})).toBeUndefined()
+    expect(catchRefusalMessage(check)).toBe('one; two')
+    expect(catchRefusalMessage(() => {})).toBeUndefined()
   })
 
   it('is not the fault of the check itself', () => {
     const broken = () => {
       throw new TypeError('no function')
     }
-    expect(() => refusalOf(broken)).toThrow(TypeError)
+    expect(() => catchRefusalMessage(broken)).toThrow(TypeError)
   })
 })

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { swapping } from '../../src/host/id-map.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
-import { pathLookups } from '../../src/mount-table/path-lookups.ts'
+import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { findVolume, placeOfVolume, volumesAt } from '../../src/store/find-volume.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
@@ -36,7 +36,7 @@ const walked = (source = SOURCE) =>
   })
 const place = async () => {
   const handles = stage.world?.handles.size
-  const found = await placeOfVolume(stage.session(), volume, pathLookups(stage))
+  const found = await placeOfVolume(stage.session(), volume, createPathLookups(stage))
   expect(stage.world?.handles.size).toBe(handles)
   return found?.isSilent ? `silent: ${found.path}` : found?.path
 }
@@ -85,7 +85,7 @@ describe('a volume of a file system is found', () => {
   })
 
   it('where somebody says that it may be', async () => {
-    const at = (source: string) => placeOfVolume(stage.session(), volume, pathLookups(stage), false, source)
+    const at = (source: string) => placeOfVolume(stage.session(), volume, createPathLookups(stage), false, source)
     expect(await place()).toBeUndefined()
     expect(await at(SOURCE)).toEqual({ path: SOURCE, isSilent: false })
     expect(await at('/node/volumes')).toBeUndefined()

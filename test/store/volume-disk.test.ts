@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, refuseRestore, restoreByHand } from '../../src/fs-group/by-hand.ts'
-import { pathLookups } from '../../src/mount-table/path-lookups.ts'
+import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
 import { otherInPlace, placeOfVolume } from '../../src/store/find-volume.ts'
 import { listVolumes } from '../../src/store/places.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
@@ -97,7 +97,7 @@ describe('the disk that a volume lies on', () => {
 
   it('is where the volume is looked for: another one is not it', async () => {
     await walk()
-    const lookups = pathLookups(stage)
+    const lookups = createPathLookups(stage)
     const place = async (isAny = false) => (await placeOfVolume(stage.session(), volume(), lookups, isAny))?.path
     const other = () => otherInPlace(stage.session(), volume(), lookups)
     expect([await place(), await other()]).toEqual([PLACE, undefined])

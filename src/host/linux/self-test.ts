@@ -1,5 +1,5 @@
 import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { messageOf } from '../../refusal/refusal.ts'
+import { formatError } from '../../refusal/refusal.ts'
 import type { SelfTest } from '../diagnosis.ts'
 import { Dirents } from '../dirents.ts'
 import { closing, errorCode, type Handle, type Stat } from '../host.ts'
@@ -53,7 +53,7 @@ function compared(name: string, compare: () => string): SelfTest {
   try {
     return { name, difference: compare() }
   } catch (error) {
-    return { name, difference: messageOf(error) }
+    return { name, difference: formatError(error) }
   }
 }
 
@@ -141,6 +141,6 @@ function onDetached(tests: (tree: Handle, path: string) => SelfTest[]): SelfTest
     using _ = closing(inodes, tree)
     return tests(tree, `/proc/self/fd/${tree}`)
   } catch (error) {
-    return [{ name: 'calls that change', difference: `not tried: ${messageOf(error)}` }]
+    return [{ name: 'calls that change', difference: `not tried: ${formatError(error)}` }]
   }
 }

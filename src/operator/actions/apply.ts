@@ -2,9 +2,9 @@ import { applyByHand, type ByHandOrder, openByHand, orderFor } from '../../fs-gr
 import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
 import { refuseOfKernel, refuseOfSystem, refuseOwnFile } from '../../fs-group/system-directory.ts'
 import { closing } from '../../host/host.ts'
-import { mountFlags } from '../../mount-table/flags.ts'
+import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
-import { refusalOf } from '../../refusal/refusal.ts'
+import { catchRefusalMessage } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { refuseOtherDisk } from '../../store/volume-disk.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
@@ -43,7 +43,7 @@ export interface ApplyDocument extends ApplyGroupDocument<'apply'> {
 export async function apply(session: Session, command: ApplyGroupCommand<'apply'>): Promise<ApplyDocument> {
   const { verb, directory, order } = command
   const { inodes } = session.host
-  const opened = await openByHand(session, directory, mountFlags([], false))
+  const opened = await openByHand(session, directory, parseMountFlags([], false))
   using _ = closing(inodes, opened.tree)
   refuseOfKernel(opened)
   refuseOfSystem(session.host, directory, command.isSure)
@@ -85,7 +85,7 @@ export interface PlanDocument extends ApplyGroupDocument<'plan'> {
 export async function plan(session: Session, command: ApplyGroupCommand<'plan'>): Promise<PlanDocument> {
   const { verb, directory, order } = command
   const { inodes } = session.host
-  const opened = await openByHand(session, directory, mountFlags(['noatime'], true))
+  const opened = await openByHand(session, directory, parseMountFlags(['noatime'], true))
   using _ = closing(inodes, opened.tree)
   refuseOfKernel(opened)
   const { volume, tree } = opened
@@ -106,7 +106,7 @@ export async function plan(session: Session, command: ApplyGroupCommand<'plan'>)
   const kubeletWalks = policy === 'Always' || !isSkippedByKubelet(root, group)
   return {
     ...{ verb, directory, volume, group, groupAccess, policy, walks },
-    refusal: refusalOf(refuse) ?? null,
+    refusal: catchRefusalMessage(refuse) ?? null,
     busy: walk !== null,
     underWay: walk && walk.pid !== null ? { visited: walk.visited, changed: walk.changed } : null,
     recorded: record ? extractLastWalk(record) : null,

@@ -8,10 +8,10 @@ import { type Finding, isUnwell } from '../../heal/state.ts'
 import { listSubPathDirectories, type SubPathFinding } from '../../heal/sub-paths.ts'
 import type { Heal, WatchOptions } from '../../heal/watch.ts'
 import { succeeds } from '../../host/file-error.ts'
-import { callLog } from '../../log/call-log.ts'
-import { appendLine } from '../../log/log-file.ts'
-import { localPaths } from '../../mount-table/silence.ts'
-import { messageOf, quoted, Refusal } from '../../refusal/refusal.ts'
+import { createCallLog } from '../../log/call-log.ts'
+import { appendLogLine } from '../../log/log-file.ts'
+import { createLocalPathCheck } from '../../mount-table/responsiveness.ts'
+import { formatError, quoted, Refusal } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import type { Session } from '../../store/session.ts'
 import { listAllStagedProcesses } from '../../volume/kind/staged.ts'
@@ -99,8 +99,9 @@ export async function keepHealing(
 ): Promise<void> {
   let { config } = session
   // A warning that each heal repeats is logged once.
-  const last = { repeated: 0, told: 0 }
-  const newLog = () => callLog({ verb: 'heal' }, config.logLevel, (line) => appendLine(fs, config.logFile, line), last)
+  const last = { repeated: 0, reported: 0 }
+  const newLog = () =>
+    createCallLog({ verb: 'heal' }, config.logLevel, (line) => appendLogLine(fs, config.logFile, line), last)
   const kubelets = new Kubelets()
   let lastReported: string | undefined
   let lastFailure = ''
@@ -132,7 +133,7 @@ export async function keepHealing(
     const ofSubPaths = listSubPathDirectories(current, command.kubelet)
     // A lookup in a server's directory may block indefinitely, so only local directories are watched.
     const sources = listSourceDirectories(current)
-    const watched = sources.filter(localPaths(session.host))
+    const watched = sources.filter(createLocalPathCheck(session.host))
     return {
       watched: [...watched, ...ofSubPaths],
       isBlind:
@@ -148,7 +149,7 @@ export async function keepHealing(
     }
   }
   const failed = (error: unknown) => {
-    notReady = messageOf(error)
+    notReady = formatError(error)
     const failure = normalizeForComparison(String(error))
     if (failure !== lastFailure) newLog().end('Failure', error)
     lastFailure = failure

@@ -1,7 +1,7 @@
-import { podPlaceOf } from '../../mount-table/kubelet-volume.ts'
+import { parseVolumePod } from '../../mount-table/kubelet-volume.ts'
 import { type MountRow, parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { findSubmounts } from '../../mount-table/submounts.ts'
-import { asPrefix } from '../../mount-table/tree-location.ts'
+import { toPathPrefix } from '../../mount-table/tree-location.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
@@ -37,9 +37,9 @@ export function findHiddenMounts(session: Session, records: readonly MountRecord
   return new Map(
     binds.flatMap(({ directory, source }) => {
       const seen = new Set(below.get(directory)?.map(({ mountPoint }) => mountPoint.slice(directory.length)))
-      const kubelet = podPlaceOf(directory)?.root
+      const kubelet = parseVolumePod(directory)?.root
       const hidden = below.get(source)?.filter((row) => {
-        const isSeen = seen.has(row.mountPoint.slice(asPrefix(source).length))
+        const isSeen = seen.has(row.mountPoint.slice(toPathPrefix(source).length))
         return !isSeen && !isInternalMount(session, row, kubelet)
       })
       return hidden === undefined || hidden.length === 0 ? [] : [[directory, summarize(hidden)]]

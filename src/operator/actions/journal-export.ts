@@ -1,6 +1,6 @@
 import { FileError } from '../../host/file-error.ts'
 import { closing, errorCode, FILE_TYPE, REGULAR } from '../../host/host.ts'
-import { pathLookups } from '../../mount-table/path-lookups.ts'
+import { createPathLookups } from '../../mount-table/path-lookups.ts'
 import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { exportedBytes } from '../../store/exported-journal.ts'
@@ -84,7 +84,7 @@ function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTe
 /** Returns the volume name that has a record, among the names that a directory may have as a volume. */
 async function findRecordedVolume(session: Session, directory: string): Promise<string> {
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle } = await openNodeBy(pathLookups(session), session.host, directory, wanted)
+  const { handle } = await openNodeBy(createPathLookups(session), session.host, directory, wanted)
   using _ = closing(session.host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)
   const volume = volumes.find((name) => volumeRecords.has(session, name) || hasJournal(session, name))

@@ -1,7 +1,7 @@
 import { normalize } from 'node:path'
 import { closing, errorCode } from '../../host/host.ts'
-import { type PathLookups, pathLookups } from '../../mount-table/path-lookups.ts'
-import { silentDirectory } from '../../mount-table/silence.ts'
+import { createPathLookups, type PathLookups } from '../../mount-table/path-lookups.ts'
+import { createUnresponsiveRefusal } from '../../mount-table/responsiveness.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { type ExportedJournal, readExportedJournal } from '../../store/exported-journal.ts'
 import { placeOfVolume, volumesAt } from '../../store/find-volume.ts'
@@ -105,7 +105,7 @@ async function identifyDiskAt(
 ): Promise<ReturnType<typeof diskUnder>> {
   const { host } = session
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle } = await openNodeBy(pathLookups(session), host, directory, wanted)
+  const { handle } = await openNodeBy(createPathLookups(session), host, directory, wanted)
   using _ = closing(host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)
   if (volumes.includes(header.volume)) return diskUnder(session, handle)
@@ -121,11 +121,11 @@ function parseExportedDisk({ header: { record, disk } }: ExportedJournal): Volum
 }
 
 async function findVolumeDirectory(session: Session, { header }: ExportedJournal): Promise<string> {
-  const lookups = pathLookups(session)
+  const lookups = createPathLookups(session)
   const { volume, record } = header
   const was = record !== null && isPlainAbsolutePath(record.source) ? record.source : undefined
   const found = await placeOfVolume(session, volume, lookups, true, was)
-  if (found?.isSilent) throw silentDirectory(found.path)
+  if (found?.isSilent) throw createUnresponsiveRefusal(found.path)
   if (found !== undefined) return found.path
   throw new Refusal(
     `the file is of volume ${volume}, which is not found on this node${await describeFormerPath(session, record, lookups)}: ` +
@@ -147,7 +147,7 @@ async function describeFormerPath(
   if (record === null) return ''
   const { source, volume } = record
   if (isTextIdentity(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoted(source)})`
-  if (await lookups.isSilent(source)) return ` (it was ${quoted(source)}, which does not respond here)`
+  if (await lookups.isUnresponsive(source)) return ` (it was ${quoted(source)}, which does not respond here)`
   try {
     const { handle } = await openNodeBy(lookups, session.host, source)
     using _ = closing(session.host.inodes, handle)

@@ -2,10 +2,10 @@ import type * as NodeFs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { openToRead } from '../../host/read-file.ts'
 import { isRefusedPath } from '../../host/write-file.ts'
-import { logEntry } from '../../log/log-entry.ts'
-import { generations } from '../../log/log-file.ts'
-import { logReader } from '../../log/log-reader.ts'
-import { messageOf, Refusal } from '../../refusal/refusal.ts'
+import { parseLogEntry } from '../../log/log-entry.ts'
+import { listLogFiles } from '../../log/log-file.ts'
+import { createLogReader } from '../../log/log-reader.ts'
+import { formatError, Refusal } from '../../refusal/refusal.ts'
 
 /** @property last number of lines; undefined: all @property age of the oldest line in milliseconds; undefined: any */
 export interface LogsCommand {
@@ -31,12 +31,12 @@ export async function readLog(
   file: string,
   show: (raw: string) => boolean,
 ): Promise<void> {
-  if (!isFollowing && !generations(file).some((name) => fs.existsSync(name))) {
+  if (!isFollowing && !listLogFiles(file).some((name) => fs.existsSync(name))) {
     throw new Refusal(`there is no log ${file} yet: kubelet has made no call that is logged`)
   }
   refuseForeignLog(fs, file)
   const isAbout = createPodFilter(pod)
-  const reader = logReader(fs, file, 'show')
+  const reader = createLogReader(fs, file, 'show')
   const isYoung = createAgeFilter(age)
   // The pod filter comes first, because it learns the pod's directory from each line.
   const isWanted = (raw: string) => isAbout(raw) && isYoung(raw) && (!isFailed || hasFailed(raw))
@@ -54,7 +54,9 @@ function refuseForeignLog(fs: typeof NodeFs, file: string): void {
     openToRead(fs, file)[Symbol.dispose]()
   } catch (error) {
     if (!isRefusedPath(error)) return
-    throw new Refusal(`${messageOf(error)}: this is not modekeep's log: make it a regular file of root's, or remove it`)
+    throw new Refusal(
+      `${formatError(error)}: this is not modekeep's log: make it a regular file of root's, or remove it`,
+    )
   }
 }
 
@@ -73,12 +75,12 @@ function takeLast(lines: IteratorObject<string>, last: number | undefined): Pick
 function createAgeFilter(age: number | undefined): (raw: string) => boolean {
   if (age === undefined) return () => true
   const from = Date.now() - age
-  return (raw) => Date.parse(String(logEntry(raw)?.time)) >= from
+  return (raw) => Date.parse(String(parseLogEntry(raw)?.time)) >= from
 }
 
 /** True for the last line of a call that failed or was refused. */
 function hasFailed(raw: string): boolean {
-  return logEntry(raw)?.outcome === 'Failure'
+  return parseLogEntry(raw)?.outcome === 'Failure'
 }
 
 /** Accepts lines about one pod, given as UID or NAMESPACE/NAME. The UID is in its paths, and lines with both reveal it. */
@@ -88,7 +90,7 @@ export function createPodFilter(pod: string | undefined): (raw: string) => boole
   const podDirectories = new Set<string>()
   return (raw) => {
     if (raw.includes(JSON.stringify(pod))) {
-      const entry = logEntry(raw)
+      const entry = parseLogEntry(raw)
       const podDirectory = entry?.pod === pod ? /^.*\/pods\/[^/]+\//.exec(String(entry.directory))?.[0] : undefined
       if (podDirectory) podDirectories.add(podDirectory)
       return true

@@ -1,5 +1,5 @@
-import { mountFlags } from '../../mount-table/flags.ts'
-import { hasUserNamespace, podDirectoryOf } from '../../mount-table/kubelet-volume.ts'
+import { findPodDirectory, hasUserNamespace } from '../../mount-table/kubelet-volume.ts'
+import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { formatRestrictions } from '../../mount-table/mount-restrictions.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
@@ -17,9 +17,9 @@ export function findUnenforcedOptions(
   { directory, request }: MountRecord,
   isGivenByPlugin: boolean,
 ): string[] {
-  if (isGivenByPlugin || podDirectoryOf(directory) === undefined) return []
+  if (isGivenByPlugin || findPodDirectory(directory) === undefined) return []
   // Kubelet itself makes a read-only volume read-only in the runtime's request.
-  const { set } = mountFlags(request.mountOptions, false)
+  const { set } = parseMountFlags(request.mountOptions, false)
   const isSetByKubelet = (option: string) => option === 'ro' && request.readOnly
   const options = formatRestrictions(set).filter((option) => PROTECTING.includes(option) && !isSetByKubelet(option))
   return options.length === 0 || hasUserNamespace(host, directory) ? [] : options

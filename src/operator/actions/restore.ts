@@ -1,8 +1,8 @@
 import { openByHand, type RestoredByHand, refuseRestore, restoreByHand } from '../../fs-group/by-hand.ts'
 import { closing } from '../../host/host.ts'
-import { mountFlags } from '../../mount-table/flags.ts'
+import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
-import { refusalOf } from '../../refusal/refusal.ts'
+import { catchRefusalMessage } from '../../refusal/refusal.ts'
 import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
 import { otherDisk } from '../../store/volume-disk.ts'
@@ -45,7 +45,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   session.note(found)
   const [directory, recordedVolume] =
     'volume' in found ? [await findVolume(session, found.volume), found.volume] : [found.directory, undefined]
-  const flags = isDry ? mountFlags(['noatime'], true) : mountFlags([], false)
+  const flags = isDry ? parseMountFlags(['noatime'], true) : parseMountFlags([], false)
   const opened = await openByHand(session, directory, flags, recordedVolume)
   const { inodes } = session.host
   const { volume, tree } = opened
@@ -58,7 +58,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
     const next = formatNextStep(session, restored, volume, isForced)
     return { ...about, outcome, next, refusal: null, otherDisk: other, report, differences: [] }
   }
-  const refusal = refusalOf(() => refuseRestore(session, opened, isForced)) ?? null
+  const refusal = catchRefusalMessage(() => refuseRestore(session, opened, isForced)) ?? null
   using journal = openReadableJournal(session, volume)
   if (journal === undefined || journal.isEmpty()) {
     const outcome = 'nothing recorded'

@@ -1,7 +1,7 @@
 import { isOver, UNRECORDED_MOUNT } from '../../heal/find-state.ts'
 import { healMounts } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
-import { type PathLookups, pathLookups } from '../../mount-table/path-lookups.ts'
+import { createPathLookups, type PathLookups } from '../../mount-table/path-lookups.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { nameNotice } from '../../store/former-name.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
@@ -164,7 +164,7 @@ function createMountFilter(
 async function readNodeStatus(session: Session): Promise<StatusDocument> {
   const findings = new Map((await healMounts(session, true)).map((finding) => [finding.directory, finding]))
   const recorded = listMounts(session)
-  const lookups = pathLookups(session)
+  const lookups = createPathLookups(session)
   const records = recorded.flatMap(({ record }) => record ?? [])
   const hidden = findHiddenMounts(session, records)
   const hasPlugin = runningPlugin(session)?.isRegistered === true

@@ -13,7 +13,7 @@ import {
   type Stat,
   SYMLINK,
 } from '../../host/host.ts'
-import { isLocalTree } from '../../mount-table/silence.ts'
+import { isLocalTree } from '../../mount-table/responsiveness.ts'
 import { extractOwnership, isSameOwnership, type Ownership } from '../../ownership/inode/policy.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import type { WalkObserver } from '../../ownership/walk/batch.ts'

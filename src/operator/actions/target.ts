@@ -1,5 +1,5 @@
 import { closing, errorCode } from '../../host/host.ts'
-import { pathLookups } from '../../mount-table/path-lookups.ts'
+import { createPathLookups } from '../../mount-table/path-lookups.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import { listVolumes, type Store } from '../../store/places.ts'
@@ -79,7 +79,7 @@ export async function resolveTarget(session: Session, target: TargetOperand): Pr
 
 async function isExistingPath(session: Session, path: string): Promise<boolean> {
   try {
-    const handle = await pathLookups(session).open(path)
+    const handle = await createPathLookups(session).open(path)
     using _ = closing(session.host.inodes, handle)
     // A path whose lookup is unresponsive does not count, as nothing could be restored there.
     return handle !== undefined

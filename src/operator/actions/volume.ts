@@ -1,11 +1,11 @@
 import type { VolumeByHand } from '../../fs-group/by-hand.ts'
 import { TYPE_DIRECTORY } from '../../host/dirents.ts'
 import { closing, type Handle, type Inodes } from '../../host/host.ts'
-import { isLocalTree } from '../../mount-table/silence.ts'
+import { isLocalTree } from '../../mount-table/responsiveness.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF } from '../../ownership/walk/entry.ts'
 import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
-import { refusalOf } from '../../refusal/refusal.ts'
+import { catchRefusalMessage } from '../../refusal/refusal.ts'
 import { doElsewhere } from '../../store/elsewhere.ts'
 import { formatGivenUpWalk, walkPatienceMs } from '../../store/given-up.ts'
 import { isVolumeBusy, walkerOf } from '../../store/locks.ts'
@@ -22,7 +22,7 @@ export function openReadableJournal(session: Session, volume: string): Journal |
 
 /** Returns the fault of a volume's journal; undefined if it can be used, or is missing and not required. */
 export function findJournalFault(session: Session, volume: string): string | undefined {
-  return refusalOf(() => {
+  return catchRefusalMessage(() => {
     using journal = openReadableJournal(session, volume)
     journal?.isEmpty()
   })

@@ -3,7 +3,7 @@ import { closing } from '../../host/handle.ts'
 import { errorCode, type Handle, type Host } from '../../host/host.ts'
 import { swapping } from '../../host/id-map.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { type IsSilentAt, isUnanswered, silentPaths } from '../../mount-table/silence.ts'
+import { createUnresponsiveCheck, isUnresponsive, type UnresponsiveCheck } from '../../mount-table/responsiveness.ts'
 import { doElsewhere, Unresponsive } from '../../store/elsewhere.ts'
 import type { Session } from '../../store/session.ts'
 import { type CheckResult, ok, unresponsive, warning } from './findings.ts'
@@ -19,7 +19,7 @@ export async function* checkAllowedSources(
   sources: readonly string[],
   file: string,
 ): AsyncGenerator<CheckResult> {
-  const isSilentAt = silentPaths(session)
+  const isSilentAt = createUnresponsiveCheck(session)
   const responsive: string[] = []
   const findings = new Map<string, readonly CheckResult[]>()
   for (const source of sources) {
@@ -31,10 +31,10 @@ export async function* checkAllowedSources(
 }
 
 /** True if a lookup of the source would block. A link may lead to a server that the path does not show. */
-async function isSourceUnresponsive(session: Session, source: string, isSilentAt: IsSilentAt): Promise<boolean> {
+async function isSourceUnresponsive(session: Session, source: string, isSilentAt: UnresponsiveCheck): Promise<boolean> {
   const { host, isolatesWalks } = session
   if (await isSilentAt(source)) return true
-  return (isolatesWalks || hasLink(host, source)) && (await isUnanswered(host, source, source))
+  return (isolatesWalks || hasLink(host, source)) && (await isUnresponsive(host, source, source))
 }
 
 function hasLink({ inodes }: Host, path: string): boolean {

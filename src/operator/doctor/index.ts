@@ -1,5 +1,5 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
-import { messageOf } from '../../refusal/refusal.ts'
+import { formatError } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { type ConfigurationFile, checkConfiguration } from './configuration.ts'
 import { checkFuseDevice } from './device-plugin.ts'
@@ -54,7 +54,7 @@ export async function runDoctor(session: Session, context: DoctorContext): Promi
     try {
       for await (const result of check()) findings.push({ area, ...result })
     } catch (error) {
-      const text = `this could not be checked: ${messageOf(error)}`
+      const text = `this could not be checked: ${formatError(error)}`
       findings.push({ area, ...fault(text, 'remove the cause and run doctor again') })
     }
   }

@@ -5,8 +5,8 @@ import { healMounts } from '../../heal/heal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
 import { isUnwell } from '../../heal/state.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { type PathLookups, pathLookups } from '../../mount-table/path-lookups.ts'
-import { refusalOf } from '../../refusal/refusal.ts'
+import { createPathLookups, type PathLookups } from '../../mount-table/path-lookups.ts'
+import { catchRefusalMessage } from '../../refusal/refusal.ts'
 import { parseSize } from '../../request/size.ts'
 import { containersSeen, listContainers } from '../../store/container-record.ts'
 import { otherInPlace } from '../../store/find-volume.ts'
@@ -24,7 +24,7 @@ import { type CheckResult, fault, ok, unresponsive, warning } from './findings.t
 
 /** Compares records with mounts, in both directions. */
 export async function* checkMounts(session: Session): AsyncGenerator<CheckResult> {
-  const namespaceRefusal = refusalOf(() => refuseOtherNamespace(session))
+  const namespaceRefusal = catchRefusalMessage(() => refuseOtherNamespace(session))
   if (namespaceRefusal !== undefined) {
     return yield fault(namespaceRefusal, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
   }
@@ -127,10 +127,10 @@ export async function* checkVolumes(session: Session): AsyncGenerator<CheckResul
   const leftovers = found.filter(({ action }) => action === 'removed').length
   yield ok(`volumes on record: ${volumes.length}`)
   yield* checkStateQuota(session)
-  const lookups = pathLookups(session)
+  const lookups = createPathLookups(session)
   for (const volume of volumes) {
     const source = volumeRecords.find(session, volume).record?.source
-    if (source?.startsWith('/') && (await lookups.isSilent(source))) yield unresponsive(source)
+    if (source?.startsWith('/') && (await lookups.isUnresponsive(source))) yield unresponsive(source)
     yield* await checkVolume(session, volume, lookups)
   }
   if (leftovers > 0)

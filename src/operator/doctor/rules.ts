@@ -1,4 +1,4 @@
-import { FLAGS } from '../../mount-table/flags.ts'
+import { FLAGS } from '../../mount-table/mount-flags.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../request/rule.ts'
 import { hasOverlap, isSourceWithin } from '../../request/rule-source.ts'

@@ -1,4 +1,4 @@
-import { jsonText, printable } from '../../refusal/printable.ts'
+import { escapeJson, escapeUnprintable } from '../../refusal/escape.ts'
 import { foldLine } from './wrap.ts'
 
 /** One line without a newline. `render` makes its control characters printable. */
@@ -14,7 +14,7 @@ export function render(lines: readonly Line[], colour: boolean, width = Number.P
   return lines
     .flatMap((line) => {
       const [text, style] = typeof line === 'string' ? [line, undefined] : [line.text, STYLES[line.style]]
-      const safe = foldLine(printable(text), width)
+      const safe = foldLine(escapeUnprintable(text), width)
       return colour && style ? safe.map((part) => part && `\x1b[${style}m${part}\x1b[0m`) : safe
     })
     .map((line) => `${line}\n`)
@@ -33,7 +33,7 @@ export function alignColumns(rows: readonly (readonly string[])[], gap = '  '): 
 
 /** Quotes a path for a shell, if it needs quotes. */
 export function quoteForShell(path: string): string {
-  const text = printable(path)
+  const text = escapeUnprintable(path)
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
@@ -43,5 +43,5 @@ export function quoteForShell(path: string): string {
  */
 export function formatJsonDocument<T extends { verb: string }>({ verb, ...facts }: T): string {
   const kind = verb.charAt(0).toUpperCase() + verb.slice(1)
-  return `${jsonText(JSON.stringify({ apiVersion: 'modekeep/v1', kind, ...facts }))}\n`
+  return `${escapeJson(JSON.stringify({ apiVersion: 'modekeep/v1', kind, ...facts }))}\n`
 }

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import { jsonText } from '../../refusal/printable.ts'
+import { escapeJson } from '../../refusal/escape.ts'
 import { formatJsonDocument } from './output.ts'
 
 /** Formats the document of `formatJsonDocument` as block YAML for `-o yaml`. Strings are quoted, with control characters escaped. */
@@ -12,5 +12,5 @@ export function formatYamlDocument<T extends { verb: string }>(document: T): str
     lineWidth: 0,
   })
   // JSON's escapes are YAML's too, within double quotes.
-  return text.split('\n').map(jsonText).join('\n')
+  return text.split('\n').map(escapeJson).join('\n')
 }

@@ -1,4 +1,4 @@
-import { isEntry, type LogEntry, logEntry } from '../../log/log-entry.ts'
+import { isLogEntry, type LogEntry, parseLogEntry } from '../../log/log-entry.ts'
 import type { LogsCommand } from '../actions/logs.ts'
 import type { Line } from '../text/output.ts'
 import type { VerbForm } from './form.ts'
@@ -37,7 +37,7 @@ export const logs: VerbForm<LogsCommand> = {
 
 /** Formats one line of the log. A line that is no JSON object is returned unchanged. */
 export function formatEntryLine(raw: string): Line {
-  const entry = logEntry(raw)
+  const entry = parseLogEntry(raw)
   if (entry === undefined) return raw
   const { time, level, verb, outcome, durationMs } = entry
   const head = [
@@ -79,7 +79,7 @@ function listDetails(entry: LogEntry): string[] {
     [textOrEmpty(decision), textOrEmpty(reason)].filter(Boolean).join(': '),
     textOrEmpty(given) && `ownership ${textOrEmpty(given)}: ${textOrEmpty(why)}`,
     textOrEmpty(ownership),
-    formatCounts(isEntry(inodes) ? inodes : entry),
+    formatCounts(isLogEntry(inodes) ? inodes : entry),
     textOrEmpty(restore),
     ...healed,
     Array.isArray(removed) ? `${removed.length} removed` : '',
@@ -88,7 +88,7 @@ function listDetails(entry: LogEntry): string[] {
 
 function formatCounts({ visited, changed, left }: LogEntry): string {
   if (typeof visited !== 'number' || typeof changed !== 'number') return ''
-  const reasons = Object.keys(isEntry(left) ? left : {})
+  const reasons = Object.keys(isLogEntry(left) ? left : {})
   return `${visited} looked at, ${changed} changed${reasons.length > 0 ? `, left alone: ${reasons.join(', ')}` : ''}`
 }
 

@@ -1,6 +1,6 @@
 import { waitFor } from '../../host/back-off.ts'
 import { closing, errorCode, explained, type Handle, type Host, isDirectory } from '../../host/host.ts'
-import { openInside } from '../../path/inside.ts'
+import { openSubPath } from '../../path/open-sub-path.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
 import type { VolumeKind } from '../kind/kind.ts'
@@ -148,7 +148,7 @@ const MAX_CLAIM_MS = 100
 
 /** Of a mount that is not attached, a part can be cloned since Linux 6.15. */
 function openPart({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
-  const part = openInside(inodes, tree, subPath)
+  const part = openSubPath(inodes, tree, subPath)
   using _ = closing(inodes, part)
   if (!isDirectory(inodes.stat(part))) {
     throw new Refusal(`subPath ${quoted(subPath)} is not a directory: of a disk or an image, name one`)

@@ -1,4 +1,4 @@
-import { contradictingFlags, FLAGS, ORDINARY_FLAGS } from '../../mount-table/flags.ts'
+import { FLAGS, findContradictingFlags, ORDINARY_FLAGS } from '../../mount-table/mount-flags.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { OptionNaming } from '../../request/allow.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
@@ -126,7 +126,7 @@ export function findOptionFaults(
     if (own.has(name) || FLAGS.has(name)) return 'known'
     return takesAny && /^\P{Cc}+$/u.test(option) ? 'passed' : 'unknown'
   })
-  const faults = contradictingFlags(options).map(
+  const faults = findContradictingFlags(options).map(
     ([one, other]) => `option "mountOptions" has both ${one} and ${other}: keep one`,
   )
   if (unknown) {

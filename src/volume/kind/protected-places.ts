@@ -3,7 +3,7 @@ import { unlessRefused } from '../../host/file-error.ts'
 import { closing, type Handle, type Host, hasDisk } from '../../host/host.ts'
 import { isWithin, locationChain } from '../../mount-table/location-chain.ts'
 import type { TableSnapshot } from '../../mount-table/table-snapshot.ts'
-import { asPrefix, type TreeLocation } from '../../mount-table/tree-location.ts'
+import { type TreeLocation, toPathPrefix } from '../../mount-table/tree-location.ts'
 import { type LoadedConfig, PRIVATE } from '../../request/defaults.ts'
 
 /** What no pod may see or write, by whatever path and mount. */
@@ -51,7 +51,7 @@ export function leadsToPlace(
   using _ = closing(inodes, directory)
   const [here, there] = [inodes.statMountPoint(source), inodes.statMountPoint(directory)]
   if (here.mountId === there.mountId) {
-    const inMount = (handle: Handle) => ({ device: '', path: asPrefix(inodes.pathOf(handle)) })
+    const inMount = (handle: Handle) => ({ device: '', path: toPathPrefix(inodes.pathOf(handle)) })
     return isNestedIn(place, [inMount(source)], inMount(directory))
   }
   // Subvolumes of btrfs have devices of their own.

@@ -1,8 +1,8 @@
 import { explained, type Handle, type Host, isDirectory, orClosed, type Stat } from '../../host/host.ts'
 import type { PathLookups } from '../../mount-table/path-lookups.ts'
-import { silentDirectory } from '../../mount-table/silence.ts'
-import { areNested, asPrefix } from '../../mount-table/tree-location.ts'
-import { subPathFaults } from '../../path/inside.ts'
+import { createUnresponsiveRefusal } from '../../mount-table/responsiveness.ts'
+import { areNested, toPathPrefix } from '../../mount-table/tree-location.ts'
+import { checkSubPath } from '../../path/open-sub-path.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
 import type { KindRequest } from '../../request/request.ts'
@@ -11,7 +11,7 @@ import type { OpenedSource } from './kind.ts'
 
 /** Faults of a source of the node and of the part of it that is asked for. @param what kinds of things it may name */
 export function findSourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): string[] {
-  const ofPart = subPath === undefined ? [] : subPathFaults(subPath)
+  const ofPart = subPath === undefined ? [] : checkSubPath(subPath)
   const path = formatSource(source)
   if (path === undefined) return [`option "source" is missing: name the ${what} of the node to mount`, ...ofPart]
   return [...findPathFaults(path, config), ...ofPart]
@@ -33,7 +33,7 @@ export function findPathFaults(source: string, config: NodeConfig): string[] {
 /** Whether a directory is, has or is in one that holds modekeep's records. */
 export function holdsOwnRecords(path: string, { stateDir }: Pick<NodeConfig, 'stateDir'>): boolean {
   const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
-  return places.some((place) => areNested(asPrefix(path), asPrefix(place)))
+  return places.some((place) => areNested(toPathPrefix(path), toPathPrefix(place)))
 }
 
 /** What a source of the node has to be, and how messages speak of it. */
@@ -76,7 +76,7 @@ export async function openNodeBy(
       createExplanation(path, requirement),
     ),
   )
-  if (handle === undefined) throw silentDirectory(path)
+  if (handle === undefined) throw createUnresponsiveRefusal(path)
   return toOpened(host, path, requirement, handle)
 }
 

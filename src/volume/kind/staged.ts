@@ -9,7 +9,7 @@ import {
   type ProcessId,
   unless,
 } from '../../host/host.ts'
-import { NOSYMFOLLOW, RDONLY } from '../../mount-table/flags.ts'
+import { NOSYMFOLLOW, RDONLY } from '../../mount-table/mount-flags.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { PRIVATE } from '../../request/defaults.ts'
 import { orWarn, type Session } from '../../store/session.ts'

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { Identity, Node, Registration } from '../../../src/csi/messages.ts'
 import { createUnaryHandlers, listenOnSocket } from '../../../src/grpc/server.ts'
-import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
+import { parseMountinfo, selectLayers } from '../../../src/mount-table/mountinfo.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Resource } from '../../kubernetes/render.ts'
@@ -138,7 +138,7 @@ export class ForeignDriver {
 }
 
 const isMounted = (directory: string) =>
-  layersAt(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory).length > 0
+  selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory).length > 0
 
 function unmount(directory: string): void {
   if (isMounted(directory)) run('umount', directory)

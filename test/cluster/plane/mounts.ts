@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import * as fs from 'node:fs'
 import { promisify } from 'node:util'
-import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
+import { parseMountinfo, selectLayers } from '../../../src/mount-table/mountinfo.ts'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'
 import { INSTALLED } from '../../kubelet/node/drivers.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
@@ -20,7 +20,7 @@ export const mountPoint = (door: Door, uid: string, volume = 'v') =>
 /** The ids of what is mounted for it. */
 export function mounts(door: Door, uid: string, volume = 'v'): string[] {
   const rows = parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))
-  return layersAt(rows, mountPoint(door, uid, volume)).map(({ id }) => String(id))
+  return selectLayers(rows, mountPoint(door, uid, volume)).map(({ id }) => String(id))
 }
 
 /** What `modekeep status` says on the node, whatever its verdict. */

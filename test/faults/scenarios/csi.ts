@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { expect } from 'vitest'
 import { CSI_WORKER_VERB, type CsiTask } from '../../../src/csi/worker-tasks.ts'
-import { layersAt, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
+import { parseMountinfo, selectLayers } from '../../../src/mount-table/mountinfo.ts'
 import { expectSame, snapshot } from '../../crash/volume.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { hasSucceeded, type Situation } from '../call-scenario.ts'
@@ -10,7 +10,8 @@ import type { FaultNode } from '../fault-node.ts'
 
 const POD = 'csi'
 const target = (on: FaultNode) => `${on.node.top}/pods/${POD}/volumes/kubernetes.io~csi/v/mount`
-const layers = (on: FaultNode) => layersAt(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), target(on))
+const layers = (on: FaultNode) =>
+  selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), target(on))
 
 const walked = (on: FaultNode) => optionsOf(on.mountCall(POD))
 const plain = (on: FaultNode) => optionsOf(on.plainMount(POD, { source: on.other }))

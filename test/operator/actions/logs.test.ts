@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { appendLine } from '../../../src/log/log-file.ts'
+import { appendLogLine } from '../../../src/log/log-file.ts'
 import { createPodFilter, readLog } from '../../../src/operator/actions/logs.ts'
 
 const DIRECTORY = '/var/lib/kubelet/pods/11-22/volumes/modekeep~fs/v'
@@ -50,7 +50,7 @@ describe('the logs', () => {
   })
 
   it('are those of a pod, or the last so many', async () => {
-    for (const line of [mount, other, unmount, other]) appendLine(fs, file, line)
+    for (const line of [mount, other, unmount, other]) appendLogLine(fs, file, line)
     expect(await shown({ pod: '11-22' })).toEqual([mount, unmount])
     expect(await shown({ last: 1 })).toEqual([other])
     expect(await shown({ last: 0 })).toEqual([])
@@ -61,21 +61,21 @@ describe('the logs', () => {
     const at = (minutes: number, outcome: string) =>
       JSON.stringify({ time: new Date(Date.now() - minutes * 60_000).toISOString(), verb: 'mount', outcome })
     const [old, failed, done, again] = [at(61, 'Failure'), at(59, 'Failure'), at(30, 'Success'), at(1, 'Failure')]
-    for (const line of [old, failed, 'no JSON', done, again]) appendLine(fs, file, line)
+    for (const line of [old, failed, 'no JSON', done, again]) appendLogLine(fs, file, line)
     expect(await shown({ age: 3_600_000 })).toEqual([failed, done, again])
     expect(await shown({ isFailed: true })).toEqual([old, failed, again])
     expect(await shown({ age: 3_600_000, isFailed: true, last: 1 })).toEqual([again])
   })
 
   it('are the last so many of very many, without holding them all', async () => {
-    for (let n = 0; n < 3000; n++) appendLine(fs, file, `line ${n}`)
+    for (let n = 0; n < 3000; n++) appendLogLine(fs, file, `line ${n}`)
     expect(await shown({ last: 2 })).toEqual(['line 2998', 'line 2999'])
   })
 
   it('go on with what comes, through a rotation, until nobody reads', async () => {
-    appendLine(fs, file, 'one')
+    appendLogLine(fs, file, 'one')
     const next: Record<string, string> = { one: 'two', two: 'three' }
-    const more = (line: string) => next[line] && appendLine(fs, file, next[line], 1)
+    const more = (line: string) => next[line] && appendLogLine(fs, file, next[line], 1)
     expect(await shown({ isFollowing: true, last: 10 }, 3, more)).toEqual(['one', 'two', 'three'])
   })
 })

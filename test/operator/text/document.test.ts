@@ -6,7 +6,7 @@ import { formatMode } from '../../../src/operator/text/report.ts'
 import { formatHelp } from '../../../src/operator/usage/help.ts'
 import { plan as verb } from '../../../src/operator/verbs/apply.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
-import { printable } from '../../../src/refusal/printable.ts'
+import { escapeUnprintable } from '../../../src/refusal/escape.ts'
 
 // Colour, title, a line more, the C1 form of the same, a right-to-left override, a line separator, a lone surrogate.
 const HOSTILE = '\x1b[31m\x1b]0;t\x07\r\nx\x9b2J\u202egnp\u2028\ud800'
@@ -55,7 +55,7 @@ describe('what an operator reads', () => {
   })
 
   it('keeps names of other scripts as they are', () => {
-    expect(printable('données – 日本語 🙂')).toBe('données – 日本語 🙂')
+    expect(escapeUnprintable('données – 日本語 🙂')).toBe('données – 日本語 🙂')
   })
 
   it('has each change as ls shows it: now, after modekeep, after kubelet', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
-import { logLine } from '../../src/log/log-line.ts'
-import { printable } from '../../src/refusal/printable.ts'
+import { formatLogLine } from '../../src/log/log-line.ts'
+import { escapeUnprintable } from '../../src/refusal/escape.ts'
 import { quoted, Refusal } from '../../src/refusal/refusal.ts'
 
 /** C0, DEL, C1, marks and overrides of direction, isolates, and separators of lines. */
@@ -12,7 +12,7 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
   const written = `/srv/${character}31m`
 
   it.each<[string, () => string]>([
-    ['in a message', () => printable(`source ${written} is missing`)],
+    ['in a message', () => escapeUnprintable(`source ${written} is missing`)],
     ['in a quoted value', () => quoted(written)],
     ['in a quoted long value', () => quoted(written.repeat(100))],
     ['in a quoted list', () => quoted([written])],
@@ -22,15 +22,15 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
       'in the reply of another error',
       () => JSON.parse(formatReplyLine(createFailureReply(new Error(written)))).message,
     ],
-    ['in a line of the log', () => logLine({ source: written })],
-    ['in a cut line of the log', () => logLine({ source: written.repeat(1000) })],
+    ['in a line of the log', () => formatLogLine({ source: written })],
+    ['in a cut line of the log', () => formatLogLine({ source: written.repeat(1000) })],
   ])('%s', (_what, show) => {
     expect(isSafe(show())).toBe(true)
     expect(show()).toMatch(/\\+u/)
   })
 
   it('in JSON so that a parser reads the same', () => {
-    expect(JSON.parse(logLine({ source: written }))).toEqual({ source: written })
+    expect(JSON.parse(formatLogLine({ source: written }))).toEqual({ source: written })
   })
 })
 

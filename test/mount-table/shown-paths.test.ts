@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { findShownPaths } from '../../src/mount-table/other-paths.ts'
+import { findShownPaths } from '../../src/mount-table/shown-paths.ts'
 
 const table = (...rows: string[]) => rows.map((row) => `${row} - ext4 /dev/a rw\n`).join('')
 

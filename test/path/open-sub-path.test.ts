@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
 import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
-import { openInside } from '../../src/path/inside.ts'
+import { openSubPath } from '../../src/path/open-sub-path.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { CASES } from './cases.ts'
@@ -96,7 +96,7 @@ onKernelStages('a subPath', (open) => {
   it('of a FIFO without a writer is opened without waiting for one, and without being its reader', () => {
     execFileSync('mkfifo', [`${here.source}/fifo`])
     for (const [, way] of WAYS) {
-      const handle = openInside(way(here.stage.host.inodes), here.root, 'fifo')
+      const handle = openSubPath(way(here.stage.host.inodes), here.root, 'fifo')
       expect(() => fs.openSync(`${here.source}/fifo`, fs.constants.O_WRONLY | fs.constants.O_NONBLOCK)).toThrow('ENXIO')
       here.stage.host.inodes.close(handle)
     }

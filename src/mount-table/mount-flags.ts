@@ -5,7 +5,7 @@ export const RDONLY = 0x1
 const ATIME_MASK = 0x70
 export const NOSYMFOLLOW = 0x200000
 
-interface Flag extends MountFlags {
+interface MountOption extends MountFlags {
   /** Options of one family contradict each other. */
   family: string
 }
@@ -14,7 +14,7 @@ interface Flag extends MountFlags {
  * The options every kind of mount knows. The loosening ones (rw, suid, dev, exec) only mean "do not restrict":
  * they never clear what the source's own mount has, so a pod cannot undo the administrator's noexec.
  */
-export const FLAGS: ReadonlyMap<string, Flag> = new Map([
+export const FLAGS: ReadonlyMap<string, MountOption> = new Map([
   ['ro', { family: 'write', set: RDONLY, clear: 0 }],
   ['rw', { family: 'write', set: 0, clear: 0 }],
   ['nosuid', { family: 'suid', set: 0x2, clear: 0 }],
@@ -33,25 +33,25 @@ export const FLAGS: ReadonlyMap<string, Flag> = new Map([
 /** What a pod may use unless the node's configuration says otherwise: suid and dev are the administrator's to grant. */
 export const ORDINARY_FLAGS: readonly string[] = [...FLAGS.keys()].filter((name) => name !== 'suid' && name !== 'dev')
 
-function combined(flags: readonly Flag[]): MountFlags {
+function combineFlags(flags: readonly MountOption[]): MountFlags {
   const none: MountFlags = { set: 0, clear: 0 }
   return flags.reduce(({ set, clear }, flag) => ({ set: set | flag.set, clear: clear | flag.clear }), none)
 }
 
-function flagsOf(options: readonly string[]): Flag[] {
+function selectFlags(options: readonly string[]): MountOption[] {
   return options.flatMap((option) => FLAGS.get(option) ?? [])
 }
 
 /** The attributes of a mount out of its options (those that are no flags are the file system's own and passed over). */
-export function mountFlags(options: readonly string[], readOnly: boolean): MountFlags {
-  const named = flagsOf(options)
-  const families = new Set(named.map((flag) => flag.family))
-  const always = flagsOf(['nosuid', 'nodev']).filter((flag) => !families.has(flag.family))
-  return combined([...always, ...named, ...(readOnly ? flagsOf(['ro']) : [])])
+export function parseMountFlags(options: readonly string[], readOnly: boolean): MountFlags {
+  const requested = selectFlags(options)
+  const families = new Set(requested.map((flag) => flag.family))
+  const defaults = selectFlags(['nosuid', 'nodev']).filter((flag) => !families.has(flag.family))
+  return combineFlags([...defaults, ...requested, ...(readOnly ? selectFlags(['ro']) : [])])
 }
 
 /** Pairs of options that cannot both hold, in the order given. */
-export function contradictingFlags(options: readonly string[]): [string, string][] {
+export function findContradictingFlags(options: readonly string[]): [string, string][] {
   const firsts = new Map<string, string>()
   return options.flatMap((option): [string, string][] => {
     const family = FLAGS.get(option)?.family
@@ -62,8 +62,8 @@ export function contradictingFlags(options: readonly string[]): [string, string]
 }
 
 /** The attributes a mount has by its row in mountinfo, to be given to another that takes its place. */
-export function flagsOfRow(options: readonly string[]): MountFlags {
+export function parseRowFlags(options: readonly string[]): MountFlags {
   const hasAtime = options.some((option) => FLAGS.get(option)?.family === 'atime')
   // The kernel writes relatime and noatime; strictatime is neither.
-  return combined(flagsOf(hasAtime ? options : [...options, 'strictatime']))
+  return combineFlags(selectFlags(hasAtime ? options : [...options, 'strictatime']))
 }

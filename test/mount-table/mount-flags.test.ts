@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { contradictingFlags, FLAGS, flagsOfRow, mountFlags, ORDINARY_FLAGS } from '../../src/mount-table/flags.ts'
+import {
+  FLAGS,
+  findContradictingFlags,
+  ORDINARY_FLAGS,
+  parseMountFlags,
+  parseRowFlags,
+} from '../../src/mount-table/mount-flags.ts'
 
 // include/uapi/linux/mount.h, MOUNT_ATTR_*
 const RDONLY = 0x1
@@ -34,12 +40,12 @@ describe('the attributes of a mount', () => {
     [['size=64m', 'mode=0770', 'noexec'], ALWAYS | NOEXEC, 0],
     [['unknown'], ALWAYS, 0],
   ])('of %j', (options, set, clear) => {
-    expect(mountFlags(options, false)).toEqual({ set, clear })
-    expect(mountFlags(options, true)).toEqual({ set: set | RDONLY, clear })
+    expect(parseMountFlags(options, false)).toEqual({ set, clear })
+    expect(parseMountFlags(options, true)).toEqual({ set: set | RDONLY, clear })
   })
 
   it('of a read-only volume stay read-only when the options say rw', () => {
-    expect(mountFlags(['rw'], true)).toEqual({ set: ALWAYS | RDONLY, clear: 0 })
+    expect(parseMountFlags(['rw'], true)).toEqual({ set: ALWAYS | RDONLY, clear: 0 })
   })
 
   it.each([['rw'], ['suid'], ['dev'], ['exec']])(
@@ -50,7 +56,7 @@ describe('the attributes of a mount', () => {
   )
 
   it('clear nothing but the time of access, whatever is asked for', () => {
-    expect(mountFlags([...FLAGS.keys()], false).clear).toBe(ATIME)
+    expect(parseMountFlags([...FLAGS.keys()], false).clear).toBe(ATIME)
   })
 })
 
@@ -92,7 +98,7 @@ describe('the flags a pod may use', () => {
       ],
     ],
   ])('%j contradict each other', (options, pairs) => {
-    expect(contradictingFlags(options)).toEqual(pairs)
+    expect(findContradictingFlags(options)).toEqual(pairs)
   })
 
   it.each([
@@ -102,7 +108,7 @@ describe('the flags a pod may use', () => {
     [['ro', 'noexec', 'nosuid', 'nodev']],
     [['size=1', 'size=2']],
   ])('%j do not', (options) => {
-    expect(contradictingFlags(options)).toEqual([])
+    expect(findContradictingFlags(options)).toEqual([])
   })
 })
 
@@ -114,6 +120,6 @@ describe('the attributes of a mount in the table', () => {
     [['rw', 'noatime', 'nodiratime', 'nosymfollow'], NOATIME | NODIRATIME | NOSYMFOLLOW, ATIME],
     [['rw', 'relatime', 'idmapped'], 0, ATIME],
   ])('%j', (options, set, clear) => {
-    expect(flagsOfRow(options)).toEqual({ set, clear })
+    expect(parseRowFlags(options)).toEqual({ set, clear })
   })
 })

@@ -1,12 +1,12 @@
 import { isWithin } from './location-chain.ts'
-import { type MountRow, parseMountinfo, rowsOfDevice } from './mountinfo.ts'
+import { findDeviceRows, type MountRow, parseMountinfo } from './mountinfo.ts'
 import {
+  createLocationFinder,
   isSameLocation,
-  locationOfRow,
-  locationsFrom,
-  pathInMount,
+  resolveNfsRoot,
+  resolvePathInMount,
+  resolveRowLocation,
   type TreeLocation,
-  withRealRoot,
 } from './tree-location.ts'
 
 /** A path at which a mount shows a location, or a part of it. */
@@ -28,21 +28,21 @@ export function findShownPaths(
   location: TreeLocation,
   isWanted: (shown: ShownPath) => boolean,
 ): ShownPath[] {
-  let locationAt: ReturnType<typeof locationsFrom> | undefined
+  let locationAt: ReturnType<typeof createLocationFinder> | undefined
   const isVisible = ({ path, location }: ShownPath) => {
-    locationAt ??= locationsFrom(parseMountinfo(mountinfo).map(withRealRoot))
+    locationAt ??= createLocationFinder(parseMountinfo(mountinfo).map(resolveNfsRoot))
     const there = locationAt(path)
     return there !== undefined && isSameLocation(there, location)
   }
-  return rowsOfDevice(mountinfo, location.device)
-    .map(withRealRoot)
-    .flatMap((row) => shownBy(row, location) ?? [])
+  return findDeviceRows(mountinfo, location.device)
+    .map(resolveNfsRoot)
+    .flatMap((row) => resolveShownPath(row, location) ?? [])
     .filter((shown) => isWanted(shown) && isVisible(shown))
 }
 
-function shownBy(row: MountRow, location: TreeLocation): ShownPath | undefined {
-  const path = pathInMount(row, location)
+function resolveShownPath(row: MountRow, location: TreeLocation): ShownPath | undefined {
+  const path = resolvePathInMount(row, location)
   if (path !== undefined) return { path: path || '/', location, row }
-  const part = locationOfRow(row)
+  const part = resolveRowLocation(row)
   return isWithin(part, location) ? { path: row.mountPoint, location: part, row } : undefined
 }

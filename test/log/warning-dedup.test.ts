@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { callLog } from '../../src/log/call-log.ts'
-import { appendLine } from '../../src/log/log-file.ts'
-import { saidLately } from '../../src/log/said-lately.ts'
+import { createCallLog } from '../../src/log/call-log.ts'
+import { appendLogLine } from '../../src/log/log-file.ts'
+import { createDuplicateCheck } from '../../src/log/warning-dedup.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z')
 const HOUR = 3_600_000
@@ -29,7 +29,7 @@ const warning = (over: Record<string, unknown> = {}) =>
     ...over,
   })
 const at = (milliseconds: number) => ({ time: new Date(NOW + milliseconds).toISOString(), pid: 5 })
-const isSaid = (line = warning()) => saidLately(fs, file)(line)
+const isSaid = (line = warning()) => createDuplicateCheck(fs, file)(line)
 
 describe('a warning of another call', () => {
   it.each([
@@ -38,7 +38,7 @@ describe('a warning of another call', () => {
     ['an hour ago', -HOUR, false],
     ['by a clock that was ahead', 1000, false],
   ])('that was written %s', (_when, age, said) => {
-    appendLine(fs, file, warning(at(age)))
+    appendLogLine(fs, file, warning(at(age)))
     expect(isSaid()).toBe(said)
   })
 
@@ -50,12 +50,12 @@ describe('a warning of another call', () => {
     ['another level', { level: 'info' }],
     ['a time that is none', { time: 'yesterday' }],
   ])('is not the same with %s', (_what, over) => {
-    appendLine(fs, file, warning({ ...at(-1000), ...over }))
+    appendLogLine(fs, file, warning({ ...at(-1000), ...over }))
     expect(isSaid()).toBe(false)
   })
 
   it('counts from when it was written last', () => {
-    for (const age of [-2 * HOUR, -1000]) appendLine(fs, file, warning(at(age)))
+    for (const age of [-2 * HOUR, -1000]) appendLogLine(fs, file, warning(at(age)))
     expect(isSaid()).toBe(true)
   })
 
@@ -65,7 +65,7 @@ describe('a warning of another call', () => {
       fs.writeFileSync(file, torn)
       expect(isSaid()).toBe(false)
     }
-    appendLine(fs, file, warning(at(-500)))
+    appendLogLine(fs, file, warning(at(-500)))
     expect(isSaid()).toBe(true)
   })
 
@@ -80,14 +80,15 @@ describe('a warning of another call', () => {
   })
 
   it('says nothing once it was rotated away, where there is no log, and where that cannot be read', () => {
-    appendLine(fs, file, warning(at(-1)), 1)
+    appendLogLine(fs, file, warning(at(-1)), 1)
     expect([fs.existsSync(`${file}.1`), isSaid()]).toEqual([true, false])
     fs.mkdirSync(file)
     expect(isSaid()).toBe(false)
   })
 
   it('is found by a message that was cut, as both are cut alike', () => {
-    const warn = () => callLog({ verb: 'mount' }, 'info', (line) => appendLine(fs, file, line)).warn('é'.repeat(9000))
+    const warn = () =>
+      createCallLog({ verb: 'mount' }, 'info', (line) => appendLogLine(fs, file, line)).warn('é'.repeat(9000))
     warn()
     const [line = ''] = fs.readFileSync(file, 'utf8').split('\n')
     expect(line).toContain('bytes cut')
@@ -98,8 +99,8 @@ describe('a warning of another call', () => {
 describe('kubelet, which repeats a call that fails,', () => {
   const call = (warnings: readonly string[], error?: Error) => {
     const facts = { verb: 'mount', directory: '/pods/p/v' }
-    const append = (line: string) => appendLine(fs, file, line)
-    const log = callLog({ ...facts }, 'info', append, undefined, saidLately(fs, file))
+    const append = (line: string) => appendLogLine(fs, file, line)
+    const log = createCallLog({ ...facts }, 'info', append, undefined, createDuplicateCheck(fs, file))
     for (const message of warnings) log.warn(message)
     log.end(error ? 'Failure' : 'Success', error)
   }

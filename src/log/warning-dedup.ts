@@ -1,0 +1,46 @@
+import { type Fs, openToRead } from '../host/read-file.ts'
+
+/** The part at the end of the log that is read for warnings. A reader of the log's end does not see earlier ones. */
+const TAIL_BYTES = 1 << 16
+const DEDUP_PERIOD_MS = 60 * 60_000
+
+/** The beginning of a warning's line, which is not compared: its time and process id differ. */
+const WARNING_PREFIX = /^\{"time":"([^"]*)","level":"warn","pid":\d+,/
+
+/**
+ * Creates a check whether the end of the log has the same warning from the last hour, because kubelet repeats a failing call
+ * every two minutes. The log is read once, at the first check; a log that cannot be read has no warnings. Never throws.
+ */
+export function createDuplicateCheck(fs: Fs, file: string): (line: string) => boolean {
+  let writtenAtMs: ReadonlyMap<string, number> | undefined
+  return (line) => {
+    writtenAtMs ??= indexWarnings(readTail(fs, file))
+    const [beginning = ''] = WARNING_PREFIX.exec(line) ?? []
+    const age = Date.now() - (writtenAtMs.get(line.slice(beginning.length)) ?? Number.NaN)
+    // After the clock was set back, a line from the future would count for longer.
+    return age >= 0 && age < DEDUP_PERIOD_MS
+  }
+}
+
+/** Maps the text of each warning to the time at which it was written last, in milliseconds. */
+function indexWarnings(lines: readonly string[]): Map<string, number> {
+  const writtenAtMs = new Map<string, number>()
+  for (const line of lines) {
+    const [beginning, time = ''] = WARNING_PREFIX.exec(line) ?? []
+    if (beginning !== undefined) writtenAtMs.set(line.slice(beginning.length), Date.parse(time))
+  }
+  return writtenAtMs
+}
+
+/** Returns the last lines of the log. The first one may be incomplete. */
+function readTail(fs: Fs, file: string): string[] {
+  try {
+    using log = openToRead(fs, file)
+    const { size } = log.stat
+    const bytes = Buffer.alloc(Math.min(size, TAIL_BYTES))
+    const length = fs.readSync(log.fd, bytes, 0, bytes.length, size - bytes.length)
+    return bytes.toString('utf8', 0, length).split('\n').slice(0, -1)
+  } catch {
+    return []
+  }
+}

@@ -257,12 +257,12 @@ describe('a file of an ordinary user', () => {
   it('is written and read by modekeep where it runs as that user, in a directory of his and below /tmp', () => {
     const code = `
       import * as fs from 'node:fs'
-      import { appendLine } from ${JSON.stringify(new URL('../../src/log/log-file.ts', import.meta.url).href)}
+      import { appendLogLine } from ${JSON.stringify(new URL('../../src/log/log-file.ts', import.meta.url).href)}
       import { trustedFiles } from ${JSON.stringify(new URL('../../src/host/trusted-files.ts', import.meta.url).href)}
       if (process.getuid() === 0) { process.setgid(1000); process.setuid(1000) }
       const top = fs.mkdtempSync('/tmp/modekeep-user-')
       const files = trustedFiles(fs)
-      appendLine(fs, top + '/a/log', 'line')
+      appendLogLine(fs, top + '/a/log', 'line')
       files.replace(top + '/a/record', 'text')
       fs.symlinkSync('a', top + '/link')
       console.log(files.read(top + '/link/log') + files.read(top + '/link/record'))

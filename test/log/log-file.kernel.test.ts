@@ -46,9 +46,9 @@ describe('the log on a real node', () => {
     const lines = 60
     const code = `
       import * as fs from 'node:fs'
-      import { appendLine } from ${JSON.stringify(LOG_FILE)}
+      import { appendLogLine } from ${JSON.stringify(LOG_FILE)}
       const [file, name] = process.argv.slice(1)
-      for (let n = 0; n < ${lines}; n++) appendLine(fs, file, name + '-' + n + 'x'.repeat(90), 10_000)`
+      for (let n = 0; n < ${lines}; n++) appendLogLine(fs, file, name + '-' + n + 'x'.repeat(90), 10_000)`
     for (let round = 0; round < 5; round++) {
       const top = `${directory}/${round}`
       const running = Array.from({ length: processes }, (_, name) =>

@@ -149,8 +149,8 @@ describe('a log that is read by one process after another', () => {
 
   it('is told every line of other processes once, while they write', async () => {
     news()
-    const script = `import * as fs from 'node:fs'; import { appendLine } from ${JSON.stringify(LOG_FILE)}
-      for (let n = 0; n < 4000; n++) appendLine(fs, ${JSON.stringify(file)}, 'line ' + n, 20_000)`
+    const script = `import * as fs from 'node:fs'; import { appendLogLine } from ${JSON.stringify(LOG_FILE)}
+      for (let n = 0; n < 4000; n++) appendLogLine(fs, ${JSON.stringify(file)}, 'line ' + n, 20_000)`
     const writers = [1, 2].map(() =>
       spawn(process.execPath, ['--input-type=module', '-e', script], {
         stdio: 'inherit',

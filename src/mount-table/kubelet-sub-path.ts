@@ -4,30 +4,30 @@ import { createLocationFinder } from './tree-location.ts'
 /** A bind mount that kubelet made for a `subPath` of a ConfigMap, Secret, projected or downward API volume. */
 export interface KubeletSubPath {
   row: MountRow
-  /** Where kubelet's atomic writer writes. */
+  /** The directory that kubelet's atomic writer writes. */
   volumeDirectory: string
-  /** What is bound, in the volume directory, as its user sees it: `config`, `dir/config`, `..data` for all of it. */
+  /** The bound path inside the volume directory, as its user sees it: `config`, `dir/config`, or `..data` for all of it. */
   subPath: string
-  /** Its source was deleted by an atomic update. */
+  /** True if an atomic update has deleted its source. */
   stale: boolean
-  /** Why a stale one must be left alone. */
+  /** The reason for which a stale bind mount must be skipped. */
   doubt: string | undefined
 }
 
-/** Plugins whose volumes kubelet's atomic writer writes: the directories' names below `pods/UID/volumes`. */
+/** The plugins whose volumes kubelet's atomic writer writes, as directory names below `pods/UID/volumes`. */
 export const ATOMIC_WRITER_PLUGINS: readonly string[] = ['configmap', 'secret', 'projected', 'downward-api'].map(
   (plugin) => `kubernetes.io~${plugin}`,
 )
 
-// UID, volume, container, index
+// The groups and wildcards match the pod's UID, the volume, the container and the index.
 const BIND_PATH = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
-// The volume, its dated directory (time to the second, then what Go's os.MkdirTemp adds), the rest.
+// The path consists of the volume, its dated directory and the rest. Go's os.MkdirTemp adds the digits after the seconds.
 const DATED_ROOT = /^((?:\/.+)?)\/\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/(.+))?$/
-/** How mountinfo marks a mount whose root was deleted. */
+/** The suffix with which mountinfo marks a mount whose root was deleted. */
 export const DELETED = '//deleted'
 const DATA = '..data'
 
-/** Reports another mount at a bind's place: the topmost one alone can be replaced. */
+/** Creates a function that reports another mount at the mount point of a bind: only a single, visible mount can be replaced. */
 export function createCoverFinder(
   rows: readonly MountRow[],
   locationOf: ReturnType<typeof createLocationFinder>,
@@ -44,8 +44,8 @@ export function createCoverFinder(
 }
 
 /**
- * Kubelet's sub path binds whose source lies in a dated directory of the very volume that their path names: on the
- * file system of kubelet's directory, or in a tmpfs mounted at the volume directory. All other mounts are passed over.
+ * Finds kubelet's subPath binds whose source lies in a dated directory of the volume that their path names. That volume is on
+ * the file system of kubelet's directory, or a tmpfs mounted at the volume directory. All other mounts are skipped.
  * @param kubeletDir kubelet's root directory, as mountinfo writes it: absolute, without links
  */
 export function parseKubeletSubPaths(table: string | readonly MountRow[], kubeletDir: string): KubeletSubPath[] {
@@ -54,7 +54,7 @@ export function parseKubeletSubPaths(table: string | readonly MountRow[], kubele
   const locationOf = createLocationFinder(rows)
   const findCover = createCoverFinder(rows, locationOf)
 
-  /** Asked for stale binds only: on a node with thousands of mounts a place takes long to find. */
+  /** Called for stale binds only: on a node with thousands of mounts, finding a location takes long. */
   function findDoubt(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
     const volume = locationOf(volumeDirectory)
     if (volume?.device !== row.device || volume.path !== volumeRoot) return 'its volume directory is another one now'

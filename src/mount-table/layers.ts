@@ -1,17 +1,17 @@
 import { DIRECTORY, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo, selectLayers } from './mountinfo.ts'
 
-/** The mounts that lie on a path now, the lowest first. It reads the whole mount table. */
+/** Returns the mounts at a path, the lowest first. Reads the complete mount table. */
 export function readLayers(host: Host, path: string): MountRow[] {
   return selectLayers(parseMountinfo(host.mounts.table()), path)
 }
 
-/** No volume has a file system without room for a single inode. */
+/** A file system without space for a single inode is a guard: no volume has one. */
 export const GUARD_OPTIONS = ['ro', 'mode=0000', 'nr_inodes=1', 'size=4k']
 
-/** Whether the topmost mount at a path is a guard: then no volume is mounted there. */
+/** Checks whether the topmost mount at a path is a guard, which means that no volume is mounted there. */
 export function isGuard(host: Host, path: string, { mode, mountRoot }: Stat): boolean {
-  // No permissions at all: a hint that costs nothing, as long tables are to be read for few.
+  // A guard's root has no permissions. This cheap check avoids reading a long mount table for most mounts.
   const isCandidate = mountRoot && mode === DIRECTORY
   return isCandidate && readLayers(host, path).slice(-1).some(isGuardRow)
 }

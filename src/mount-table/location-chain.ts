@@ -4,12 +4,12 @@ import { resolveLocationInMount, type TreeLocation, toPathPrefix } from './tree-
 
 /**
  * Finds the locations that the path of a handle leads through: its own, then that of each mount point above it, up to the
- * root. Mounts are found by their ids, so a bind of a directory is no other place than the directory.
+ * root. Mounts are found by their ids, so a bind mount of a directory has the same location as the directory.
  * @returns as many as there are mounts on the path; none where its mount is not mounted any more
  */
 export function locationChain({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle): TreeLocation[] {
   const chain: TreeLocation[] = []
-  // A table that changes while it is read may lead in a circle.
+  // A table that changes while it is read may contain a circle.
   const visited = new Set<number>()
   let path = inodes.pathOf(handle)
   let row = table.findRow(mounts.tableId(handle))
@@ -22,7 +22,7 @@ export function locationChain({ inodes, mounts }: Host, table: TableSnapshot, ha
   return chain
 }
 
-/** Whether one location is another, or lies in it. */
+/** Checks whether one location equals another or lies in it. */
 export function isWithin(part: TreeLocation, whole: TreeLocation): boolean {
   return part.device === whole.device && `${part.path}/`.startsWith(`${whole.path}/`)
 }

@@ -1,6 +1,6 @@
 import type { MountFlags } from '../host/host.ts'
 
-/** MOUNT_ATTR_ bits of mount_setattr(2), include/uapi/linux/mount.h. */
+/** The MOUNT_ATTR_ bits of mount_setattr(2) are defined in include/uapi/linux/mount.h. */
 export const RDONLY = 0x1
 const ATIME_MASK = 0x70
 export const NOSYMFOLLOW = 0x200000
@@ -11,8 +11,8 @@ interface MountOption extends MountFlags {
 }
 
 /**
- * The options every kind of mount knows. The loosening ones (rw, suid, dev, exec) only mean "do not restrict":
- * they never clear what the source's own mount has, so a pod cannot undo the administrator's noexec.
+ * The options that every kind of mount accepts. rw, suid, dev and exec only mean "do not restrict": they never clear a flag
+ * of the source's own mount, so a pod cannot undo the administrator's noexec.
  */
 export const FLAGS: ReadonlyMap<string, MountOption> = new Map([
   ['ro', { family: 'write', set: RDONLY, clear: 0 }],
@@ -30,7 +30,7 @@ export const FLAGS: ReadonlyMap<string, MountOption> = new Map([
   ['nosymfollow', { family: 'symfollow', set: NOSYMFOLLOW, clear: 0 }],
 ])
 
-/** What a pod may use unless the node's configuration says otherwise: suid and dev are the administrator's to grant. */
+/** The options that a pod may use by default. Only the node's configuration permits suid and dev. */
 export const ORDINARY_FLAGS: readonly string[] = [...FLAGS.keys()].filter((name) => name !== 'suid' && name !== 'dev')
 
 function combineFlags(flags: readonly MountOption[]): MountFlags {
@@ -42,7 +42,7 @@ function selectFlags(options: readonly string[]): MountOption[] {
   return options.flatMap((option) => FLAGS.get(option) ?? [])
 }
 
-/** The attributes of a mount out of its options (those that are no flags are the file system's own and passed over). */
+/** Converts mount options to the attributes of a mount. Options that are not flags belong to the file system and are skipped. */
 export function parseMountFlags(options: readonly string[], readOnly: boolean): MountFlags {
   const requested = selectFlags(options)
   const families = new Set(requested.map((flag) => flag.family))
@@ -50,7 +50,7 @@ export function parseMountFlags(options: readonly string[], readOnly: boolean): 
   return combineFlags([...defaults, ...requested, ...(readOnly ? selectFlags(['ro']) : [])])
 }
 
-/** Pairs of options that cannot both hold, in the order given. */
+/** Finds pairs of options that contradict each other, in the order of the options. */
 export function findContradictingFlags(options: readonly string[]): [string, string][] {
   const firsts = new Map<string, string>()
   return options.flatMap((option): [string, string][] => {
@@ -61,9 +61,9 @@ export function findContradictingFlags(options: readonly string[]): [string, str
   })
 }
 
-/** The attributes a mount has by its row in mountinfo, to be given to another that takes its place. */
+/** Converts the options in a mountinfo row to attributes, for the mount that replaces this one. */
 export function parseRowFlags(options: readonly string[]): MountFlags {
   const hasAtime = options.some((option) => FLAGS.get(option)?.family === 'atime')
-  // The kernel writes relatime and noatime; strictatime is neither.
+  // The kernel lists relatime and noatime in mountinfo. A mount with neither has strictatime.
   return combineFlags(selectFlags(hasAtime ? options : [...options, 'strictatime']))
 }

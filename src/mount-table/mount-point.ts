@@ -13,10 +13,10 @@ import {
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { isGuard } from './layers.ts'
 
-/** What stat says of a mount whose server or daemon is gone (kubernetes mount-utils, IsCorruptedMnt). */
+/** The errors of stat for a mount whose server or daemon has ended (kubernetes mount-utils, IsCorruptedMnt). */
 const BROKEN = new Set(['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN'])
 
-/** The topmost mount at the mount directory and the root inode it shows. */
+/** The topmost mount at the mount directory, and its root inode. */
 export interface MountedView {
   mountId: bigint
   device: number
@@ -24,18 +24,18 @@ export interface MountedView {
   isDirectory: boolean
 }
 
-/** What there is to mount on: kubelet makes a directory, and a volume that is none needs a file. */
+/** The type of the mount directory: kubelet creates a directory, and a volume that is not a directory needs a file. */
 export type MountTarget = 'directory' | 'file' | 'missing'
 
-/** Kubelet's directory, reached through its parent: kubelet's root may lie behind a link, the directory may be none. */
+/** Kubelet's directory, opened through its parent: kubelet's root may lie behind a link, the directory itself may not be one. */
 export interface MountPoint {
   parent: Handle
   name: Name
-  /** The real path, whichever spelling was used: the key of locks and records. */
+  /** The path without links, whatever path was given: it is the key of locks and records. */
   path: string
 }
 
-/** Undefined when the parent does not exist, so nothing can be mounted. */
+/** Returns undefined if the parent does not exist, so that no mount can exist. */
 export function openMountPoint({ inodes }: Host, directory: string): (MountPoint & Disposable) | undefined {
   try {
     const parent = inodes.openTrusted(dirname(directory))
@@ -57,15 +57,15 @@ export function createMissingMountPointRefusal(path: string): Refusal {
   return new Refusal(`mount directory ${quoted(path)} does not exist: kubelet creates it before it calls mount`)
 }
 
-/** What is mounted at a point, and what it is where nothing is. */
+/** The mount at a mount point, and the type of the mount point. */
 export interface MountPointState {
-  /** The topmost mount; 'broken' where even asking fails (a dead FUSE daemon, a stale NFS handle). */
+  /** The topmost mount; 'broken' if stat fails (a FUSE daemon has ended, an NFS handle is stale). */
   mounted: MountedView | 'broken' | undefined
-  /** Where nothing is mounted; below a mount it is of the mounted root's type. */
+  /** The type of an unmounted mount point. It is 'directory' if a mount exists. */
   target: MountTarget
 }
 
-/** What a look at the point has told. @throws {Refusal} where there is what nobody made to mount on */
+/** Converts the result of stat to the state of a mount point. @throws {Refusal} if it is a link or a file with content */
 export function resolveMountPointState(
   host: Host,
   point: MountPoint,
@@ -79,7 +79,7 @@ export function resolveMountPointState(
   return { mounted: { mountId: BigInt(mountId), device, inode, isDirectory: isDirectory(stat) }, target: 'directory' }
 }
 
-/** What an unmounted point is. @throws {Refusal} for what nobody made to mount on */
+/** Returns the type of an unmounted mount point. @throws {Refusal} if it is a link or a file with content */
 export function classifyTarget(point: MountPoint, stat: Stat | undefined): MountTarget {
   if (stat === undefined) return 'missing'
   if (isDirectory(stat)) return 'directory'
@@ -89,14 +89,14 @@ export function classifyTarget(point: MountPoint, stat: Stat | undefined): Mount
   )
 }
 
-/** What a volume that is no directory lies on. */
+/** Checks whether a stat result is of an empty file, on which a volume that is not a directory is mounted. */
 export function isEmptyFile(stat: Stat): boolean {
   return (stat.mode & FILE_TYPE) === REGULAR && stat.size === 0n && !stat.mountRoot
 }
 
 /**
- * Asks what is mounted there, whose server or daemon may never answer: only for a call that is about this mount.
- * @param isDead its daemon seems to be: what the kernel has cached is no answer
+ * Stats the mount through its server or daemon, which may never answer. Only a call that concerns this mount may wait for it.
+ * @param isDead whether its daemon seems to have ended, so that the kernel's cached attributes must not be used
  */
 export function queryPoint(
   { inodes }: Host,
@@ -106,7 +106,7 @@ export function queryPoint(
   return catchBroken(() => (isDead ? inodes.askEntry(parent, name) : inodes.statEntry(parent, name)))
 }
 
-/** Undefined: the name does not exist. Does not wait for a server or a daemon. */
+/** Stats a mount point without waiting for a server or a daemon. Returns undefined if the name does not exist. */
 export function statPoint(host: Host, point: MountPoint): Stat | 'broken' | undefined {
   return catchBroken(() => host.inodes.statMountPoint(point.parent, point.name))
 }

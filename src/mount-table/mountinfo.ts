@@ -3,11 +3,11 @@ export interface MountRow {
   id: number
   parent: number
   device: string
-  /** The part of its file system that is mounted; ends in `//deleted` when that is gone. */
+  /** The mounted part of its file system. It ends in `//deleted` after that part was deleted. */
   root: string
   mountPoint: string
   options: string[]
-  /** `shared:N`, `master:N`, … */
+  /** The tags `shared:N`, `master:N`, … */
   propagation: string[]
   fsType: string
   source: string
@@ -16,11 +16,11 @@ export interface MountRow {
 
 /**
  * proc_pid_mountinfo(5): id, parent, major:minor, root, mount point, options, zero or more tags, "-", type, source,
- * super options. A source may be empty, which leaves two spaces; super options are missing nowhere.
+ * super options. An empty source leaves two spaces; super options are always present.
  */
 const ROW = /^(\d+) (\d+) (\d+:\d+) ([^ ]+) ([^ ]+) ([^ ]+) ((?:[^ ]+ )*?)- ([^ ]*) ([^ ]*) ([^ ]*)/
 
-/** Reads the text of mountinfo. @throws {Error} quoting the line that does not fit */
+/** Reads the text of mountinfo. @throws {Error} which quotes the invalid line */
 export function parseMountinfo(text: string): MountRow[] {
   const lines = text.split('\n').filter((line) => line !== '')
   return lines.map((line) => {
@@ -43,13 +43,13 @@ export function parseMountinfo(text: string): MountRow[] {
   })
 }
 
-/** The row of one mount in the text of mountinfo: a table of thousands is not parsed for it. */
+/** Finds the row of one mount in the text of mountinfo without parsing the other rows. */
 export function findRowById(text: string, id: number): MountRow | undefined {
   const start = `\n${text}`.indexOf(`\n${id} `)
   return start === -1 ? undefined : parseMountinfo(text.slice(start, text.indexOf('\n', start) + 1))[0]
 }
 
-/** The rows of one file system, given as major:minor: other lines are not parsed. */
+/** Finds the rows of one file system, given as major:minor, without parsing other rows. */
 export function findDeviceRows(text: string, device: string): MountRow[] {
   const lines = text.split('\n').filter((line) => line.includes(` ${device} `))
   return parseMountinfo(lines.join('\n')).filter((row) => row.device === device)
@@ -61,8 +61,8 @@ function unescapeField(field: string): string {
 }
 
 /**
- * The mounts that lie on one directory, the lowest first. The table lists them by age, and one that was put beneath
- * another is the younger.
+ * Selects the mounts at one directory, the lowest first. The table lists mounts by age, and a mount that was put beneath
+ * another is the younger one.
  */
 export function selectLayers(rows: readonly MountRow[], directory: string): MountRow[] {
   return orderLayers(rows.filter((row) => row.mountPoint === directory))
@@ -73,7 +73,7 @@ export function orderLayers(layers: readonly MountRow[]): MountRow[] {
   const ids = new Set(layers.map(({ id }) => id))
   const above = Map.groupBy(layers, ({ parent }) => parent)
   const stacked = new Set(layers.filter(({ id, parent }) => parent === id || !ids.has(parent)))
-  // A set goes on with what is added to it meanwhile.
+  // The iteration of a set includes elements that are added during it.
   for (const below of stacked) {
     for (const row of above.get(below.id) ?? []) stacked.add(row)
   }
@@ -81,8 +81,8 @@ export function orderLayers(layers: readonly MountRow[]): MountRow[] {
 }
 
 /**
- * Finds rows by the ids of their mounts. The text is indexed once, at the second query: a single row is found faster by
- * a search.
+ * Creates a function that finds rows by mount id. The text is indexed at the second query, because a search finds a single
+ * row faster.
  */
 export function createRowFinder(text: string): (id: number) => MountRow | undefined {
   let queries = 0
@@ -96,7 +96,7 @@ export function createRowFinder(text: string): (id: number) => MountRow | undefi
   }
 }
 
-/** Where the line of each mount begins; of two with one id the first. */
+/** Maps each mount id to the offset of its first line. */
 function indexLineStarts(text: string): Map<number, number> {
   const starts = new Map<number, number>()
   for (let start = 0; start < text.length; start = findLineEnd(text, start)) {

@@ -9,20 +9,20 @@ import {
 } from './responsiveness.ts'
 import { createMountFinder } from './tree-location.ts'
 
-/** Paths of the node, absolute, normal and without links, that a server may not answer for or a process may keep locked. */
+/** Looks up paths that may be unresponsive: absolute, normalized and without links. A server or a locked directory can block them. */
 export interface PathLookups {
-  /** Whether a lookup gets no answer. What is opened after that may be another directory: use `open` for that. */
+  /** Checks whether a lookup gets no answer. An open after this check may open another directory: use `open` instead. */
   isUnresponsive(path: string): Promise<boolean>
   /**
-   * Opens as `openLinkFree` does. On this node's own file systems a caller that must not wait never waits for a directory that a
-   * process keeps locked, whatever is exchanged meanwhile.
-   * @returns undefined where the lookup gets no answer
+   * Opens as `openLinkFree` does. On local file systems a caller that must not wait never waits for a directory that a
+   * process keeps locked, even if directories are exchanged meanwhile.
+   * @returns undefined if the lookup gets no answer
    * @throws {SystemError} as `openLinkFree`
    */
   open(path: string): Promise<Handle | undefined>
 }
 
-/** Reads the mount table once. */
+/** Creates lookups that share one read of the mount table. */
 export function createPathLookups(caller: LookupCaller): PathLookups {
   const { host, isolatesWalks } = caller
   const isUnresponsive = createUnresponsiveCheck(caller)
@@ -32,24 +32,24 @@ export function createPathLookups(caller: LookupCaller): PathLookups {
     isUnresponsive,
     async open(path) {
       if (isolatesWalks && findRemoteDevices(path) === '') return openFromCache(caller, path, mountsTo(path))
-      // Of a server the cache tells little: it is only asked before whether it responds.
+      // The cache does not show whether a server responds, so the path is checked before the open.
       return (await isUnresponsive(path)) ? undefined : host.inodes.openLinkFree(path)
     },
   }
 }
 
 /**
- * Types whose names the kernel resolves from its cache, once they are there. Others check each name, as zfs, vfat and sysfs do,
- * and so does an overlay of such a type.
+ * File systems whose cached names the kernel resolves without calling the file system. Others revalidate each name, as zfs, vfat
+ * and sysfs do, and so does an overlay of such a type.
  */
 const CACHED_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|rootfs|devtmpfs|squashfs|erofs|autofs|overlay)$/
 
-/** Lookups that another process makes for one path: mounts made at the same moment, or a full memory, empty the cache. */
+/** Limit of lookups by another process for one path. Concurrent mounts and memory pressure can empty the cache again. */
 const ATTEMPTS = 3
 
 /**
- * The other process fills the cache, and the open uses the cache alone: nothing in between can make it wait.
- * @param mounts that the path leads through
+ * Opens a path from the cache alone, after another process has filled the cache. A concurrent change cannot make it wait.
+ * @param mounts the mounts that the path leads through
  */
 async function openFromCache(
   { host }: LookupCaller,
@@ -74,19 +74,19 @@ async function openFromCache(
       if (errorCode(error) !== 'EAGAIN') throw error
     }
     if (answer !== 'not found') return inodes.openLinkFree(path)
-    // A tmpfs caches no name that is missing, and no cache tells that a path leads through a file.
+    // A tmpfs caches no missing names, and the cache does not show that a path leads through a file.
     throw new SystemError('openat2', leadsThroughFile(inodes, path) ? 'ENOTDIR' : 'ENOENT', path)
   }
 }
 
-/** Whether the kernel resolves a whole path from its cache after a lookup: it has the flag for that, and each file system allows it. */
+/** Checks whether the kernel resolves a path from its cache alone after a lookup. The kernel and each file system must support it. */
 function isCacheable(inodes: Inodes, path: string, mounts: readonly MountRow[]): boolean {
   if (!inodes.isCached('/')) return false
   return mounts.every(({ fsType, mountPoint }, index) => {
-    // No name is looked up in a file system that another one covers.
+    // The kernel looks up no name in a file system that another one covers.
     if ((mounts[index + 1]?.mountPoint ?? path) === mountPoint) return true
     if (fsType !== 'overlay' || mountPoint !== '/') return CACHED_TYPES.test(fsType)
-    // Of the node's root no user can exchange the first name. Another overlay may belong to a user.
+    // No user can exchange a name in the node's root directory. Another overlay may belong to a user.
     return inodes.isCached(`/${path.split('/')[1]}`)
   })
 }

@@ -12,14 +12,14 @@ import {
 /** A path at which a mount shows a location, or a part of it. */
 export interface ShownPath {
   path: string
-  /** Where it leads: the location, or the part that is mounted there. */
+  /** The location at this path: the given one, or the part of it that is mounted there. */
   location: TreeLocation
   row: MountRow
 }
 
 /**
- * Finds the paths at which mounts show a location or a part of it. A path that another mount covers leads elsewhere and is
- * left out.
+ * Finds the paths at which mounts show a location or a part of it. A path that another mount covers has another location and
+ * is skipped.
  * @param isWanted selects paths before the whole table is parsed for the mounts that cover them
  * @returns at most one for each mount; the time is linear in the table's length
  */

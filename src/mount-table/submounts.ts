@@ -3,15 +3,15 @@ import { quoted } from '../refusal/refusal.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
 import { createMountFinder, hashPath, prefixHashes } from './tree-location.ts'
 
-/** Where the mounts below a directory hang: in the mount that shows the directory. */
+/** A directory, and the mount that shows it, to which the mounts below the directory are attached. */
 export interface SubmountQuery {
-  /** Absolute, normal and without links. */
+  /** An absolute, normalized path without links. */
   path: string
-  /** As mountinfo has it; undefined: the mount that the path leads to. */
+  /** The mount id in mountinfo. If undefined, the mount that the path leads to is used. */
   mountId?: number
 }
 
-/** Finds the mounts below a directory that is held open. Reads the mount table, unless the kernel has none of them. */
+/** Finds the mounts below an open directory. Reads the mount table only if the kernel reports mounts on its mount. */
 export function readSubmounts({ mounts, inodes }: Host, directory: Handle, path: string): MountRow[] {
   if (mounts.hasMountsOn(inodes.statMountPoint(directory).mountId) === false) return []
   const query = { path, mountId: mounts.tableId(directory) }
@@ -19,7 +19,7 @@ export function readSubmounts({ mounts, inodes }: Host, directory: Handle, path:
 }
 
 /**
- * Finds the mounts below directories, those in one another included. One pass over the rows: the time is linear in the
+ * Finds the mounts below directories, which may contain one another. One pass over the rows keeps the time linear in the
  * table's length and in the number of mounts that are found.
  * @returns the rows of each path, parents first
  */
@@ -49,11 +49,11 @@ export function findSubmounts(rows: readonly MountRow[], queries: readonly Submo
   )
 }
 
-/** Drops rows with the path of the directory that hang in another mount: one that lies below it, or over it. */
+/** Drops rows that are attached to another mount of the same path, which lies below or above the directory's mount. */
 function selectDescendants(rows: readonly MountRow[], top: number | undefined): MountRow[] {
   const children = Map.groupBy(rows, ({ parent }) => parent)
   const found = new Set(top === undefined ? [] : children.get(top))
-  // A set goes on with what is added to it meanwhile.
+  // The iteration of a set includes elements that are added during it.
   for (const { id } of found) for (const row of children.get(id) ?? []) found.add(row)
   return [...found]
 }

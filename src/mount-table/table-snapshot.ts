@@ -1,7 +1,7 @@
 import type { Host } from '../host/host.ts'
 import { createRowFinder, type MountRow } from './mountinfo.ts'
 
-/** The mount table of one moment, read when it is first needed. */
+/** A snapshot of the mount table, which is read at its first use. */
 export interface TableSnapshot {
   text(): string
   findRow(id: number): MountRow | undefined

@@ -2,15 +2,15 @@ import { deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
 import { snapshotTable } from './table-snapshot.ts'
 
-/** Where a directory lies: the same whatever mount leads to it. */
+/** The location of a directory. It is the same through every mount that leads to it. */
 export interface TreeLocation {
   /** The file system, as mountinfo's major:minor. */
   device: string
-  /** From the file system's own root, which is ''; subvolumes are directories of it. */
+  /** The path from the root of the file system, which is ''. Subvolumes are directories of it. */
   path: string
 }
 
-/** What a mount shows. */
+/** Returns the location that a mount shows. */
 export function resolveRowLocation({ device, root }: MountRow): TreeLocation {
   return { device, path: toPathPrefix(root) }
 }
@@ -19,20 +19,20 @@ export function isSameLocation(one: TreeLocation, other: TreeLocation): boolean 
   return one.device === other.device && one.path === other.path
 }
 
-/** Whether one of two directories lies in the other, or both are one. */
+/** Checks whether one of two locations equals the other or lies in it. */
 export function isNested(one: TreeLocation, other: TreeLocation): boolean {
   return one.device === other.device && areNested(one.path, other.path)
 }
 
-/** The same for paths without a trailing slash; '' is the root. */
+/** Checks whether one of two paths equals the other or lies in it. They have no trailing slash; '' is the root. */
 export function areNested(one: string, other: string): boolean {
   return `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`)
 }
 
 /**
- * Finds the locations of directories from the text of mountinfo, or its rows.
- * @returns for an absolute, normal path without links: its location, undefined where the table has no root mount. It
- * takes as long for many mounts as for few
+ * Creates a function that finds locations of directories in the text of mountinfo, or in its rows.
+ * @returns for an absolute, normalized path without links: its location, or undefined if the table has no root mount. The
+ * time does not depend on the number of mounts
  */
 export function createLocationFinder(table: string | readonly MountRow[]): (path: string) => TreeLocation | undefined {
   const mountsTo = createMountFinder(table)
@@ -43,9 +43,9 @@ export function createLocationFinder(table: string | readonly MountRow[]): (path
 }
 
 /**
- * Finds the mounts that a path leads through, down from mount to mount as the kernel finds it. The table lists also
- * mounts that others hide; of those with one parent and one mount point the first counts.
- * @returns for an absolute, normal path without links: them all, the one that it leads to last
+ * Creates a function that finds the mounts that a path leads through, from mount to mount as the kernel does. The table also
+ * lists covered mounts; of several with the same parent and mount point the first counts.
+ * @returns for an absolute, normalized path without links: all these mounts, the deepest one last
  */
 export function createMountFinder(table: string | readonly MountRow[]): (path: string) => MountRow[] {
   const rows = typeof table === 'string' ? parseMountinfo(table) : table
@@ -58,7 +58,7 @@ export function createMountFinder(table: string | readonly MountRow[]): (path: s
   return (written) => {
     const path = normalize(written)
     const mounts = root === undefined ? [] : [root]
-    // A table that changes while it is read may have an id twice, and lead in a circle.
+    // A table that changes while it is read may have an id twice and contain a circle.
     let deepest = rows.length
     const childAt = (hash: number, length: number) => {
       const parent = mounts.at(-1)?.id ?? Number.NaN
@@ -116,12 +116,12 @@ export function resolveLocationInMount(row: MountRow, path: string): TreeLocatio
   return { ...shown, path: `${shown.path}${toPathPrefix(path).slice(toPathPrefix(row.mountPoint).length)}` }
 }
 
-/** An absolute path, to which more is added by a slash. */
+/** Converts an absolute path to a prefix, to which a slash and a name can be appended: "/" becomes "". */
 export function toPathPrefix(path: string): string {
   return path === '/' ? '' : path
 }
 
-/** Every path of the node that leads to what lies at one, by whatever mount of its file system. */
+/** Finds all paths of the node that lead to the same location as one path, through any mount of its file system. */
 export function findPathsToSame(mountinfo: string, path: string): string[] {
   const rows = parseMountinfo(mountinfo)
   const there = createLocationFinder(rows)(path)
@@ -129,22 +129,22 @@ export function findPathsToSame(mountinfo: string, path: string): string[] {
   return rows.flatMap((row) => resolvePathInMount(row, there) ?? [])
 }
 
-/** The path at which a mount shows a location; undefined: it does not show it. */
+/** Returns the path at which a mount shows a location, or undefined if it does not show it. */
 export function resolvePathInMount(row: MountRow, { device, path }: TreeLocation): string | undefined {
   const shown = resolveRowLocation(row)
   const isShown = device === shown.device && `${path}/`.startsWith(`${shown.path}/`)
   return isShown ? `${toPathPrefix(row.mountPoint)}${path.slice(shown.path.length)}` : undefined
 }
 
-/** A location, with the options of the mount that shows it. */
+/** A location with the options of the mount that shows it. */
 export interface MountedLocation extends TreeLocation {
   options: readonly string[]
 }
 
 /**
- * Where the inodes of handles lie, each by the mount that it was opened through: no path is looked up once more. The mount
- * table is read at the first.
- * @returns undefined where that mount is not mounted any more, or the inode was removed
+ * Creates a function that finds the location of a handle's inode by the mount through which the handle was opened. It looks up
+ * no path again, and reads the mount table at the first call.
+ * @returns undefined if that mount was unmounted, or the inode was removed
  */
 export function createHandleLocationFinder(
   { inodes, mounts }: Host,
@@ -158,20 +158,20 @@ export function createHandleLocationFinder(
   }
 }
 
-/** Each row of NFS has the root "/" (fs/nfs/super.c, nfs_show_path), and a source that has the path. */
+/** Takes the root of an NFS mount from its source, because its row has the root "/" (fs/nfs/super.c, nfs_show_path). */
 export function resolveNfsRoot(row: MountRow): MountRow {
   return /^nfs4?$/.test(row.fsType) ? { ...row, root: row.source.replace(/\/+$/, '') } : row
 }
 
-/** The path of one directory or file in another; '': they are one. Undefined: it is not in it. */
+/** Returns the path of one location inside another: '' if they are equal, undefined if it does not lie inside. */
 export function resolveRelativePath(whole: TreeLocation, part: TreeLocation): string | undefined {
   const isWithin = whole.device === part.device && `${part.path}/`.startsWith(`${whole.path}/`)
-  // Names that are not UTF-8 are read so, and different ones may read alike.
+  // Bytes that are not UTF-8 are decoded to U+FFFD, so different names can look equal.
   if (!isWithin || whole.path.includes('\uFFFD')) return undefined
   return part.path.slice(whole.path.length + 1)
 }
 
-/** Where a new mount lies that is no clone, and not in the mount table yet. */
+/** Returns the location of a new mount that is not a clone and not yet in the mount table. */
 export function resolveTreeLocation({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)
   return { device: hasDisk(device) ? deviceName(device) : '', path: toPathPrefix(inodes.pathOf(tree)) }

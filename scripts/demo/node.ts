@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { resolve } from 'node:path'
-import { selectLayers, parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { parseMountinfo, selectLayers } from '../../src/mount-table/mountinfo.ts'
 import { type Listed, listTree, makeTree, SIX_FILES } from '../../test/helpers/tree.ts'
 
 /** A node with one volume of six files, and kubelet's side of the calls. */
@@ -57,7 +57,8 @@ export function realNode(where: string): DemoNode {
       fs.rmdirSync(directory(pod))
     },
     files: () => listTree(fs, source),
-    layers: (pod) => selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory(pod)).length,
+    layers: (pod) =>
+      selectLayers(parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8')), directory(pod)).length,
     close() {
       execFileSync('umount', ['--lazy', top])
       fs.rmdirSync(top)

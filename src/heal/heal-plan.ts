@@ -73,7 +73,11 @@ export async function judge<T>(
 }
 
 /** Only a mount that is over is checked: a missing one is mounted again, from the same file system. */
-function findBusyReason(session: Session, record: MountRecord, { mounted, target }: MountPointState): string | undefined {
+function findBusyReason(
+  session: Session,
+  record: MountRecord,
+  { mounted, target }: MountPointState,
+): string | undefined {
   const isOver = mounted === undefined && (record.ended !== undefined || target === 'missing')
   const fileSystem = isOver ? findFileSystem(session, undefined, record) : undefined
   return fileSystem && findBusy(session.host, fileSystem, record.source)?.reason

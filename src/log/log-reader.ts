@@ -34,7 +34,7 @@ export function createLogReader(fs: Fs, file: string, afterGap: 'show' | 'skip',
   const isTruncated = (fd: number, { offset }: ReadPosition) => fs.fstatSync(fd).size < offset
   /** Finds the position with the longest head that matches, because a head may be of an incomplete first line. Undefined for a new file. */
   const findPosition = (fd: number): ReadPosition | undefined => {
-    const fitting = reader.cursor.filter(({ head }) => readHead(fs, fd, head.length) === head)
+    const fitting = reader.cursor.filter(({ head }) => readFirstBytes(fs, fd, head.length) === head)
     return fitting.sort((one, other) => other.head.length - one.head.length)[0]
   }
   const reader = {
@@ -71,7 +71,7 @@ export function findLogEnd(fs: Fs, file: string): Cursor {
 }
 
 function createCursor(fs: Fs, files: readonly number[], ends: readonly number[]): Cursor {
-  const all = files.map((fd, index) => ({ head: readHead(fs, fd, HEAD_BYTES), offset: ends[index] ?? 0 }))
+  const all = files.map((fd, index) => ({ head: readFirstBytes(fs, fd, HEAD_BYTES), offset: ends[index] ?? 0 }))
   return all.filter(({ head }) => head !== '')
 }
 
@@ -100,7 +100,7 @@ function openLogFile(fs: Fs, path: string): number | undefined {
   return unless('ENOENT EINVAL ELOOP', () => openToRead(fs, path))?.fd
 }
 
-function readHead(fs: Fs, fd: number, length: number): string {
+function readFirstBytes(fs: Fs, fd: number, length: number): string {
   return readAt(fs, fd, 0, length).toString('latin1')
 }
 

@@ -30,11 +30,11 @@ const DATA = '..data'
 /** Creates a function that reports another mount at the mount point of a bind: only a single, visible mount can be replaced. */
 export function createCoverFinder(
   rows: readonly MountRow[],
-  locationOf: ReturnType<typeof createLocationFinder>,
+  findLocation: ReturnType<typeof createLocationFinder>,
 ): (row: MountRow) => string | undefined {
   let byMountPoint: Map<string, MountRow[]> | undefined
   return (row) => {
-    const shown = locationOf(row.mountPoint)
+    const shown = findLocation(row.mountPoint)
     const isHidden = shown?.device !== row.device || shown.path !== row.root
     byMountPoint ??= Map.groupBy(rows, ({ mountPoint }) => mountPoint)
     return isHidden || (byMountPoint.get(row.mountPoint)?.length ?? 0) > 1
@@ -51,12 +51,12 @@ export function createCoverFinder(
 export function parseKubeletSubPaths(table: string | readonly MountRow[], kubeletDir: string): KubeletSubPath[] {
   const rows = typeof table === 'string' ? parseMountinfo(table) : table
   const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
-  const locationOf = createLocationFinder(rows)
-  const findCover = createCoverFinder(rows, locationOf)
+  const findLocation = createLocationFinder(rows)
+  const findCover = createCoverFinder(rows, findLocation)
 
   /** Called for stale binds only: on a node with thousands of mounts, finding a location takes long. */
   function findDoubt(row: MountRow, volumeDirectory: string, volumeRoot: string): string | undefined {
-    const volume = locationOf(volumeDirectory)
+    const volume = findLocation(volumeDirectory)
     if (volume?.device !== row.device || volume.path !== volumeRoot) return 'its volume directory is another one now'
     return findCover(row)
   }

@@ -31,7 +31,7 @@ export type MountTarget = 'directory' | 'file' | 'missing'
 export interface MountPoint {
   parent: Handle
   name: Name
-  /** The path without links, whatever path was given: it is the key of locks and records. */
+  /** The path without links. Locks and records are keyed by it, so that all spellings of a path share them. */
   path: string
 }
 

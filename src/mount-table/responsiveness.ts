@@ -31,7 +31,7 @@ export function createUnresponsiveCheck({ host, isolatesWalks }: LookupCaller): 
   return async (path) => {
     const servers = serversTo(path)
     if (servers === '') return isolatesWalks === true && isBehindLockedDirectory(host, path)
-    return checks.getOrInsertComputed(servers, () => isUnresponsive(host, path, `servers ${servers}`))
+    return checks.getOrInsertComputed(servers, () => isLookupUnanswered(host, path, `servers ${servers}`))
   }
 }
 
@@ -64,7 +64,7 @@ export async function isUnresponsivePath(caller: LookupCaller, path: string, wit
   if (isRecordedLocal(host, path)) return false
   if (await createUnresponsiveCheck(caller)(path)) return true
   if (within === undefined || !hasRemoteBelow(host, within)) return false
-  return isUnresponsive(host, path, `below ${within}`)
+  return isLookupUnanswered(host, path, `below ${within}`)
 }
 
 /** Checks whether a remote file system is mounted below a directory. A link in the directory may lead to it. */
@@ -76,7 +76,7 @@ export function hasRemoteBelow({ mounts }: Host, directory: string): boolean {
 }
 
 /** Checks one path by another process, which follows links. @param about see Daemons.answers */
-export async function isUnresponsive({ daemons, inodes }: Host, path: string, about: string): Promise<boolean> {
+export async function isLookupUnanswered({ daemons, inodes }: Host, path: string, about: string): Promise<boolean> {
   const root = inodes.openTrusted('/')
   using _ = closing(inodes, root)
   return !(await daemons.answers(root, Buffer.from(path.slice(1)), RESPONSE_TIMEOUT_MS, about))

@@ -79,7 +79,7 @@ export function openByComponents(inodes: Inodes, root: Handle, subPath: string):
   }
 }
 
-/** Applies the rule of the sysctl protected_symlinks, whatever its value: a link that the kernel refuses is not followed here. */
+/** Applies the rule of the sysctl protected_symlinks even if it is off, so no link is followed that the kernel may refuse. */
 function isTrusted(inodes: Inodes, parent: Handle, uid: number): boolean {
   if (uid === 0) return true
   const directory = inodes.stat(parent)

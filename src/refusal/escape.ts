@@ -17,6 +17,6 @@ export function escapeUnprintable(text: string): string {
 export function escapeJson(json: string): string {
   if (PLAIN.test(json)) return json
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
-  // Without the flag u, `.` matches each half of a surrogate pair separately.
+  // `.` without the flag u matches each half of a surrogate pair separately.
   return json.replace(UNPRINTABLE, (character) => character.replaceAll(/./gs, escaped))
 }

@@ -3,7 +3,11 @@ import { closing } from '../../host/handle.ts'
 import { errorCode, type Handle, type Host } from '../../host/host.ts'
 import { swapping } from '../../host/id-map.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { createUnresponsiveCheck, isUnresponsive, type UnresponsiveCheck } from '../../mount-table/responsiveness.ts'
+import {
+  createUnresponsiveCheck,
+  isLookupUnanswered,
+  type UnresponsiveCheck,
+} from '../../mount-table/responsiveness.ts'
 import { doElsewhere, Unresponsive } from '../../store/elsewhere.ts'
 import type { Session } from '../../store/session.ts'
 import { type CheckResult, ok, unresponsive, warning } from './findings.ts'
@@ -34,7 +38,7 @@ export async function* checkAllowedSources(
 async function isSourceUnresponsive(session: Session, source: string, isSilentAt: UnresponsiveCheck): Promise<boolean> {
   const { host, isolatesWalks } = session
   if (await isSilentAt(source)) return true
-  return (isolatesWalks || hasLink(host, source)) && (await isUnresponsive(host, source, source))
+  return (isolatesWalks || hasLink(host, source)) && (await isLookupUnanswered(host, source, source))
 }
 
 function hasLink({ inodes }: Host, path: string): boolean {

@@ -37,8 +37,8 @@ export function parseSubPathVolume(below: string): string | undefined {
 }
 
 /**
- * Returns the part of a path from `/pods` on if the volume may be this driver's. Kubelet's directory may be mounted at any
- * path, because the UID of a pod is unique. Returns undefined for other directories.
+ * Returns the part of a path from `/pods` on if the volume may be this driver's. That part identifies the volume at
+ * every path of kubelet's directory, because the UID of a pod is unique. Returns undefined for other directories.
  */
 export function parsePodVolume(directory: string): string | undefined {
   return POD_VOLUME.exec(directory)?.[0]

@@ -14,7 +14,7 @@ function logged(level: LogLevel, use: (log: CallLog) => void): Record<string, un
 const COMMON = { time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/), pid: process.pid, ...CALL }
 const TIMED = { ...COMMON, durationMs: expect.any(Number) }
 
-it('writes one JSON line for a call, when it ends, with all that was noted', () => {
+it('the call log writes one JSON line with all noted facts when the call ends', () => {
   const lines = logged('info', (log) => {
     log.note({ pod: 'n/p', decision: 'preparing' })
     log.note({ decision: 'fresh', steps: ['record', 'attach'] })
@@ -25,7 +25,7 @@ it('writes one JSON line for a call, when it ends, with all that was noted', () 
   ])
 })
 
-it('writes the reason of a failure with its stack, on the same line', () => {
+it('the line of a failed call contains the error and its stack', () => {
   const lines = logged('info', (log) => log.end('Failure', new TypeError('two\nlines')))
   expect(lines).toEqual([
     {
@@ -38,7 +38,7 @@ it('writes the reason of a failure with its stack, on the same line', () => {
   ])
 })
 
-it('tells what was refused with a reason for people from what failed', () => {
+it('the line of a refused call differs from that of a failed call by isRefused', () => {
   const refused = logged('info', (log) => log.end('Failure', new Refusal('no')))
   const failed = logged('info', (log) => log.end('Failure', new Error('no')))
   expect([refused, failed].map(([line]) => [line?.error, line?.isRefused])).toEqual([
@@ -47,13 +47,13 @@ it('tells what was refused with a reason for people from what failed', () => {
   ])
 })
 
-it('writes a failure whose reason is no error', () => {
+it('the call log writes a failure whose reason is not an Error', () => {
   expect(logged('error', (log) => log.end('Failure', 'text'))).toEqual([
     { ...TIMED, level: 'error', outcome: 'Failure' },
   ])
 })
 
-it('writes each warning as a line of its own, with the pod, and without what else was noted', () => {
+it('the call log writes each warning as a separate line with the pod and without other facts', () => {
   const lines = logged('info', (log) => {
     log.note({ pod: 'n/p', decision: 'preparing' })
     log.warn('first')
@@ -81,7 +81,7 @@ it.each<[LogLevel, string[]]>([
   expect(lines.map((line) => line.level)).toEqual(written)
 })
 
-it('counts equal warnings in a row instead of repeating them', () => {
+it('the call log counts equal warnings in a row instead of repeating them', () => {
   const lines = logged('info', (log) => {
     for (let n = 0; n < 1234; n++) log.warn('the same')
     log.warn('another')
@@ -100,7 +100,7 @@ it('counts equal warnings in a row instead of repeating them', () => {
   ])
 })
 
-it('counts them over several calls that are one to the reader', () => {
+it('the call log counts equal warnings across several calls that share a last warning', () => {
   const last = { repeated: 0, reported: 0 }
   const lines: string[] = []
   for (let n = 0; n < 30; n++) createCallLog({ ...CALL }, 'info', (line) => lines.push(line), last).warn('the same')

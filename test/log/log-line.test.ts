@@ -4,12 +4,12 @@ import { formatLogLine } from '../../src/log/log-line.ts'
 
 const COMMON = { time: '2026-01-01T00:00:00.000Z', level: 'error', pid: 1, verb: 'mount', directory: '/pods/p/v' }
 
-it('is all of a short entry', () => {
+it('a line of the log contains a short entry completely', () => {
   const entry = { ...COMMON, steps: ['a', 'b'], inodes: { visited: 1 } }
   expect(JSON.parse(formatLogLine(entry))).toEqual(entry)
 })
 
-it('counts what is cut of texts, lists and objects, and in all', () => {
+it('a line of the log counts the bytes cut from texts, lists and objects, and their sum', () => {
   const left = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`reason ${n}`, { count: 1 }]))
   const entry = { ...COMMON, error: 'e'.repeat(10_000), stack: 's'.repeat(10_000), found: Array(5000).fill('f'), left }
   const line = formatLogLine(entry)
@@ -24,7 +24,7 @@ it('counts what is cut of texts, lists and objects, and in all', () => {
   expect(cut.cut + Buffer.byteLength(line) - `,"cut":${cut.cut}`.length).toBe(Buffer.byteLength(JSON.stringify(entry)))
 })
 
-it('is one line of JSON of at most 4 KiB, whatever was to be said', () => {
+it('a line of the log is JSON of at most 4 KiB for every entry', () => {
   const text = fc.tuple(fc.string({ unit: 'binary', maxLength: 4 }), fc.integer({ min: 0, max: 3000 }))
   const value = fc.oneof(text, fc.array(text, { maxLength: 9 }), fc.dictionary(fc.string(), text, { maxKeys: 9 }))
   const told = (entry: unknown): unknown => {
@@ -44,7 +44,7 @@ it('is one line of JSON of at most 4 KiB, whatever was to be said', () => {
   )
 })
 
-it.each([1, 10, 100, 1000, 10_000])('has %i facts only as far as they fit', (count) => {
+it.each([1, 10, 100, 1000, 10_000])('a line of the log keeps as many of %i facts as fit', (count) => {
   const facts = Object.fromEntries(Array.from({ length: count }, (_, n) => [`${'k'.repeat(100)}${n}`, 'v'.repeat(500)]))
   expect(Buffer.byteLength(formatLogLine({ ...COMMON, ...facts }))).toBeLessThan(4096)
 })

@@ -37,14 +37,14 @@ function news(over: typeof fs = fs): { lines: number[]; isGap: boolean } {
 const told = (...lines: number[]) => ({ lines, isGap: false })
 
 describe('a log that is read by one process after another', () => {
-  it('begins at its end', () => {
+  it('is read from its end if the cursor is at its end', () => {
     append(3)
     expect(news()).toEqual(told())
     append()
     expect(news()).toEqual(told(3))
   })
 
-  it('begins before there is a log', () => {
+  it('is read completely if the cursor was made before the log existed', () => {
     expect(news()).toEqual(told())
     expect(news()).toEqual(told())
     append(5)
@@ -52,7 +52,7 @@ describe('a log that is read by one process after another', () => {
     expect(news()).toEqual(told())
   })
 
-  it.each([1, 2, 3, 4, 5, 6])('is told %i lines at a time, each once and in order, through rotations', (step) => {
+  it.each([1, 2, 3, 4, 5, 6])('is read %i lines at a time, each once and in order, through rotations', (step) => {
     append()
     news()
     for (let first = 1; first < 60; first += step) {
@@ -62,7 +62,7 @@ describe('a log that is read by one process after another', () => {
     expect(fs.readdirSync(directory).sort()).toContain('log.3')
   })
 
-  it('begins anew at the end, and says so, when its place was rotated away', () => {
+  it('is read from its end, with a gap counted, after the file of the cursor was rotated away', () => {
     append()
     news()
     append(12)
@@ -85,7 +85,7 @@ describe('a log that is read by one process after another', () => {
     expect(news()).toEqual(told(4))
   })
 
-  it('is told a line that comes late into a file which has lost its name, in any later process', () => {
+  it('is read with a late line in a rotated file by any later process', () => {
     append()
     news()
     const late = fs.openSync(file, 'a')
@@ -102,7 +102,7 @@ describe('a log that is read by one process after another', () => {
     expect(news()).toEqual(told())
   })
 
-  it('is told the beginning of a line that was only begun once, when it is whole', () => {
+  it('is read with an incomplete line once, only after its newline is written', () => {
     append()
     news()
     append()
@@ -112,7 +112,7 @@ describe('a log that is read by one process after another', () => {
     expect(news()).toEqual(told(7))
   })
 
-  it('waits for the end of a line', () => {
+  it('is read up to the last newline', () => {
     append()
     news()
     fs.appendFileSync(file, 'line 7')
@@ -121,7 +121,7 @@ describe('a log that is read by one process after another', () => {
     expect(news()).toEqual(told(7, 8))
   })
 
-  it('reads lines that are longer than what it reads at once, with characters of several bytes', () => {
+  it('is read with lines longer than a block that contain multi-byte characters', () => {
     append()
     news()
     const long = 'é€𝄞'.repeat(400_000)
@@ -130,7 +130,7 @@ describe('a log that is read by one process after another', () => {
     expect(lines.map((line) => line === long)).toEqual([true, true])
   })
 
-  it.each([0, 1, 2])('sees one moment of the log when it rotates after file %i was opened', (after) => {
+  it.each([0, 1, 2])('is read in a consistent state if it rotates after file %i was opened', (after) => {
     append(5)
     news()
     append(2)
@@ -147,7 +147,7 @@ describe('a log that is read by one process after another', () => {
     expect([opened > after + 1, isGap]).toEqual([true, false])
   })
 
-  it('is told every line of other processes once, while they write', async () => {
+  it('is read with every line of other processes once while they write', async () => {
     news()
     const script = `import * as fs from 'node:fs'; import { appendLogLine } from ${JSON.stringify(LOG_FILE)}
       for (let n = 0; n < 4000; n++) appendLogLine(fs, ${JSON.stringify(file)}, 'line ' + n, 20_000)`

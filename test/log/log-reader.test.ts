@@ -17,7 +17,7 @@ describe('a log that is read while it is written', () => {
   const lines = () => [...reader.lines()]
   const write = (line: string, largest?: number) => appendLogLine(fs, file, line, largest)
 
-  it('has no lines before there is one', () => {
+  it('has no lines before it exists', () => {
     expect(lines()).toEqual([])
     write('a')
     expect(lines()).toEqual(['a'])
@@ -32,7 +32,7 @@ describe('a log that is read while it is written', () => {
     expect(lines()).toEqual([])
   })
 
-  it('goes on over any number of rotations, and with what comes late into a file that lost its name', () => {
+  it('is read through any number of rotations, with late lines in rotated files', () => {
     write('first')
     expect(lines()).toEqual(['first'])
     const late = fs.openSync(file, 'a')
@@ -47,7 +47,7 @@ describe('a log that is read while it is written', () => {
     expect(lines()).toEqual([])
   })
 
-  it('waits for the end of a line', () => {
+  it('is read up to the last newline', () => {
     fs.writeFileSync(file, 'half')
     expect(lines()).toEqual([])
     fs.appendFileSync(file, ' and half\nnext')
@@ -56,14 +56,14 @@ describe('a log that is read while it is written', () => {
     expect(lines()).toEqual(['next'])
   })
 
-  it('reads a long line, and one that begins in another block', () => {
+  it('is read with a line longer than a block and a line across two blocks', () => {
     const long = 'x'.repeat(200_000)
     write(long)
     write('ü'.repeat(40_000))
     expect(lines()).toEqual([long, 'ü'.repeat(40_000)])
   })
 
-  it('begins anew where somebody has emptied the file', () => {
+  it('is read from its beginning after the file was truncated', () => {
     write('one two three')
     expect(lines()).toEqual(['one two three'])
     fs.truncateSync(file)

@@ -69,7 +69,7 @@ const REASONS: readonly (readonly [string, RegExp])[] = [
 ]
 
 onKernelStages('in trees full of links', (open) => {
-  it('the way by parts and the host in memory find what the kernel finds, and fail where it fails', () => {
+  it('openByComponents and the in-memory host return the same result or error as the kernel', () => {
     const stages = [open(), memoryStage()]
     onTestFinished(() => {
       for (const stage of stages) stage.close()

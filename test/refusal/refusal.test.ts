@@ -2,32 +2,32 @@ import { describe, expect, it, vi } from 'vitest'
 import { catchRefusalMessage, findFirstError, formatError, quoted, Refusal } from '../../src/refusal/refusal.ts'
 
 describe('a refusal', () => {
-  it('of one fault says just that', () => {
+  it('of one fault has that fault as its message', () => {
     const refusal = new Refusal('it is wrong')
     expect(refusal.message).toBe('it is wrong')
     expect(refusal.faults).toEqual(['it is wrong'])
     expect(refusal.name).toBe('Refusal')
   })
 
-  it('of up to eight faults says all of them', () => {
+  it('of up to eight faults has all of them in its message', () => {
     expect(new Refusal(['1', '2', '3', '4', '5', '6', '7', '8']).message).toBe('1; 2; 3; 4; 5; 6; 7; 8')
   })
 
-  it('of more faults says eight, counts the others, and keeps them all', () => {
+  it('of more than eight faults has eight in its message, counts the others, and keeps all in faults', () => {
     const faults = Array.from({ length: 1000 }, (_, n) => `fault ${n}`)
     const refusal = new Refusal(faults)
     expect(refusal.message).toBe('fault 0; fault 1; fault 2; fault 3; fault 4; fault 5; fault 6; fault 7; and 992 more')
     expect(refusal.faults).toEqual(faults)
   })
 
-  it("has a length that a pod's status can hold: the first fault in any case, and the others counted", () => {
+  it("has a message that fits into a pod's status: always the first fault, and the others counted", () => {
     const long = Array.from({ length: 8 }, (_, n) => `${n} ${'x'.repeat(1500)}`)
     const { message, faults } = new Refusal(long)
     expect(message).toBe(`${long[0]}; ${long[1]}; and 6 more`)
     expect(faults).toEqual(long)
   })
 
-  it('keeps the beginning and the way out of a fault, however long what it quotes is', () => {
+  it('keeps the beginning and the remedy of a fault that quotes a long text', () => {
     const { message, faults } = new Refusal(`source ${'x'.repeat(100_000)} is wrong: correct it`)
     expect(message).toMatch(/^source x+… \(98128 characters left out\) …x+ is wrong: correct it$/)
     expect(message.length).toBeLessThan(2000)
@@ -40,7 +40,7 @@ describe('a refusal', () => {
   })
 })
 
-it('what failed first is told, also where cleaning up after it failed', () => {
+it('the first error is reported if the cleanup after it failed too', () => {
   const first = new Refusal('it is missing')
   const thrown = (() => {
     try {
@@ -76,7 +76,7 @@ describe('a value in a message', () => {
     expect(quoted(value)).toBe(shown)
   })
 
-  it("is cut before it is escaped, which has a pod's author give as much work as he likes", () => {
+  it("is truncated before it is escaped, so a pod's author cannot cause unlimited work", () => {
     const stringify = vi.spyOn(JSON, 'stringify')
     quoted('\u0001'.repeat(256 * 1024))
     const lengths = stringify.mock.calls.map(([text]) => String(text).length)
@@ -85,8 +85,8 @@ describe('a value in a message', () => {
   })
 })
 
-describe('what a check would refuse', () => {
-  it('is its sentence, or nothing where it lets pass', () => {
+describe('the refusal message of a check', () => {
+  it('is returned if the check refuses, and undefined if it passes', () => {
     const check = () => {
       throw new Refusal(['one', 'two'])
     }
@@ -94,7 +94,7 @@ describe('what a check would refuse', () => {
     expect(catchRefusalMessage(() => {})).toBeUndefined()
   })
 
-  it('is not the fault of the check itself', () => {
+  it('is not returned if the check throws another error', () => {
     const broken = () => {
       throw new TypeError('no function')
     }

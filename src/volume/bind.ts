@@ -9,8 +9,8 @@ import { findSourceFaults, getNodePath, openNode } from './kind/source-path.ts'
 const NONE: OptionRules = new Map()
 
 /**
- * A directory of the node, or with a subPath a part of it, of any type. What is mounted below it stays out, unless the
- * pod asked for it and rules allow it.
+ * A directory of the node or, with a subPath, a part of it of any type. Mounts below it are excluded unless the pod
+ * requested them and rules allow them.
  */
 export const bind: VolumeKind = {
   name: 'bind',
@@ -29,7 +29,7 @@ export const bind: VolumeKind = {
     if (subPath === undefined) return opened
     const { inodes } = host
     using _ = closing(inodes, opened.handle)
-    // What was resolved is what is mounted: it is held, and no name is looked up again.
+    // The mount is made from this handle, so no name is looked up again.
     return orClosed(inodes, openSubPath(inodes, opened.handle, subPath), (handle) => {
       return { handle, stat: inodes.stat(handle), path: assertUtf8Path(inodes.pathOf(handle), subPath) }
     })
@@ -48,7 +48,7 @@ export const bind: VolumeKind = {
   },
 }
 
-/** Records name it, and a restore finds it by that. */
+/** Records store the path, and a restore finds the volume by it. */
 function assertUtf8Path(path: string, subPath: string): string {
   if (!path.includes('\ufffd')) return path
   throw new Refusal(

@@ -8,28 +8,28 @@ import { orWarn, type Session } from '../store/session.ts'
 import { findKind } from './index.ts'
 import { formatStagedMount, killStaged } from './kind/staged.ts'
 
-/** What a record says of daemons. */
+/** The daemons of a record. */
 type RecordedDaemons = Pick<MountRecord, 'daemons'>
 
-/** The process that was started with a staging directory; undefined where it has ended. */
+/** Finds the process that was started with a staging directory; undefined if it has ended. */
 export function findDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): Daemon | undefined {
   return host.daemons.find(formatStagedMount(config.stateDir, staging), processesKnown(record, staging))
 }
 
-/** With all that was started for it. */
+/** Ends the daemon and all processes that were started for its staging directory. */
 export function endDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): void {
   killStaged(host, config.stateDir, staging, processesKnown(record, staging))
 }
 
-/** By SIGSTOP, or by a debugger. */
+/** Whether SIGSTOP or a debugger stopped the daemon. */
 export function isStopped(daemon: Daemon | undefined): boolean {
   return daemon?.state === 'T' || daemon?.state === 't'
 }
 
 /**
- * What is mounted there, 'broken' where its daemon has died or its server has lost it. A daemon that lives is asked
- * nothing, as it may hang; a server that does not respond may come back.
- * @returns with `healthUnknownReason`, why its health is unknown
+ * Stats the mount at a point: 'broken' if its daemon crashed or its server no longer has it. No request goes to a running
+ * daemon, which may hang. An unresponsive server may recover.
+ * @returns the stat, and the reason if the mount's health is unknown
  */
 export async function statServed(
   session: Session,
@@ -42,17 +42,17 @@ export async function statServed(
   const staging = record && there.mountRoot ? stagingOf(record, there.mountId) : undefined
   if (record && staging !== undefined && findDaemon(session, record, staging)) return { stat: there }
   if (there.mountRoot && (await isUnresponsive(session, point, record))) {
-    // What modekeep does not know it can replace all the same.
+    // A mount that is not recorded can be replaced even if it does not respond.
     const isRecorded = record !== undefined && String(there.mountId) === record.mounted?.mountId
     return isRecorded
       ? { stat: there, healthUnknownReason: 'health unknown: the server does not respond' }
       : { stat: there }
   }
-  // Where there seems to be none, a program may have hidden its arguments: the kernel knows whether anybody serves.
+  // A daemon that is not found may have hidden its arguments: the kernel knows whether a process serves the mount.
   return { stat: queryPoint(host, point, staging !== undefined) }
 }
 
-/** Whether what only a server or a daemon can tell of is asked for in vain. */
+/** Whether a mount of a server or a daemon does not respond. */
 async function isUnresponsive({ host }: Session, point: MountPoint, record: MountRecord | undefined): Promise<boolean> {
   const { parent, name, path } = point
   const { mountId, device } = host.inodes.statMountPoint(parent, name)
@@ -62,9 +62,9 @@ async function isUnresponsive({ host }: Session, point: MountPoint, record: Moun
 }
 
 /**
- * Before a mount goes: the kernel may have to write to its daemon what pods have changed, and would wait for ever for
- * one that hangs. One that is at work is waited for.
- * @returns the staging directory of the daemon that serves the mount, where it does not respond
+ * Checks a mount's daemon before the unmount: the kernel may have to write the pods' changes to it, and would wait
+ * indefinitely if it hangs. A daemon that is busy gets time to respond.
+ * @returns the staging directory of the mount's daemon if it does not respond
  */
 export async function findHangingDaemon(
   session: Session,
@@ -92,15 +92,15 @@ export async function findHangingDaemon(
   return staging
 }
 
-/** Ends a daemon that hangs, before another mount takes its mount's place. */
+/** Ends a daemon that hangs, before its mount is replaced. */
 export async function endHanging(session: Session, point: MountPoint, record: MountRecord | undefined): Promise<void> {
   const staging = await findHangingDaemon(session, point, record)
   if (record && staging !== undefined) endDaemon(session, record, staging)
 }
 
 /**
- * Lays an empty read-only file system in memory beneath what a daemon serves. When the daemon's mount goes, by whatever
- * hand, a pod that is started on the directory cannot write to the node's disk: modes do not stop root, this does.
+ * Attaches an empty read-only tmpfs beneath a daemon's mount. After that mount is removed, by any process, a pod that starts
+ * on the directory cannot write to the node's disk. Modes would not stop root.
  */
 export function putGuard(host: Host, point: MountPoint): void {
   const { inodes, mounts } = host
@@ -111,12 +111,15 @@ export function putGuard(host: Host, point: MountPoint): void {
   const there = inodes.openEntry(point.parent, point.name)
   using _there = closing(inodes, there)
   mounts.setFlags(guard, { set: RDONLY, clear: 0 })
-  // A kernel that cannot put it beneath a mount that is there leaves that mount without.
+  // A kernel that cannot attach beneath an existing mount leaves that mount without a guard.
   if (hasMount) mounts.attachBeneath(guard, there)
   else mounts.attach(guard, there)
 }
 
-/** One that is stopped never hears that its mount is gone; any other may have to write. @returns those that go on */
+/**
+ * Ends stopped daemons, which never notice that their mount is gone. Any other daemon may have data to write.
+ * @returns the staging directories of daemons that continue
+ */
 export function endStopped(
   session: Session,
   record: Pick<MountRecord, 'staging' | 'replacedDaemons' | 'daemons'>,
@@ -130,17 +133,17 @@ export function endStopped(
 }
 
 /**
- * After a replacement: what containers have open of the old mount is still served, and its daemon ends with the last of
- * them. One that is stopped would stay.
+ * Ends the stopped daemons of replaced mounts, which would never end. Any other daemon serves the files that containers
+ * have open in the old mount, and ends with the last of them.
  */
 export function endReplaced(session: Session, path: string): void {
-  // The mount is there, and the next call does the same.
+  // A failure is only logged: the mount is attached, and the next call retries.
   orWarn(session, 'daemons of what was mounted before', () => {
     const record = mountRecords.read(session, path)
     if (!record) return
     const left = endStopped(session, { ...record, staging: undefined })
     if (left.length === record.replacedDaemons.length && record.replaces === undefined) return
-    // What it replaced is gone, and its id may be another mount's on kernels before 6.8.
+    // The replaced mount is gone, and kernels before 6.8 may reuse its id for another mount.
     mountRecords.write(session, { ...record, replaces: undefined, replacedDaemons: left })
   })
 }

@@ -10,14 +10,14 @@ import { textIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { createStagingName } from './kind/staged.ts'
 
-/** What the request's source, or its subPath in it, is now: its volume is undefined where only the mount knows. */
+/** The current state of the request's source or its subPath. Its volume is undefined if only the mount has an identity. */
 export interface SourceView extends SourceFacts {
-  /** The inode that a mount of it shows; undefined where only the mount knows. */
+  /** The root inode of a mount of the source; undefined if only the mount has it. */
   root: { device: number; inode: bigint; group: number } | undefined
   isDirectory: boolean
 }
 
-/** What is known of a source before its mount is made. */
+/** Reads the facts of a source before its mount is made. */
 export function readSourceView(
   session: Session,
   request: MountRequest,
@@ -37,24 +37,24 @@ export function readSourceView(
   return { root: { device, inode, group }, volume, path, isDirectory: isDirectory(stat) }
 }
 
-/** What becomes of the mounts inside of a source. */
+/** The decision about the mounts inside of a source. */
 export interface PlannedSubmounts {
-  /** The ids in mountinfo of those that are shown too; undefined: none is. */
+  /** The mountinfo ids of the included mounts; undefined: none is included. */
   included?: ReadonlySet<number> | undefined
-  /** Names those that the pod does not see; undefined: there are none. */
+  /** Names the mounts that the pod does not see; undefined: there are none. */
   hidden?: string | undefined
 }
 
-/** A request with the real path of what it names, as text; undefined: it names nothing. */
+/** A request whose source is a real path or a text; undefined if it has no source. */
 export interface ResolvedRequest extends Omit<MountRequest, 'source'> {
   source: string | undefined
-  /** The path that the pod named, where that is a part of a source. */
+  /** The path that the pod requested, if it is a part of a source. */
   asked: string | undefined
 }
 
 export type DetachedTree = ReturnType<typeof createDetachedTree>
 
-/** The mount that a call is making: no path leads to it until it is attached. */
+/** Creates the mount of a call, to which no path leads until it is attached. */
 export function createDetachedTree(
   session: Session,
   kind: VolumeKind,
@@ -70,11 +70,11 @@ export function createDetachedTree(
   let volume: string | undefined
 
   return {
-    /** The staging directory of the daemon that serves it. */
+    /** The staging directory of the mount's daemon. */
     staging: undefined as string | undefined,
     hiddenSubmounts: submounts.hidden,
 
-    /** @param group given by the kind's own mount options */
+    /** @param group applied by the kind's own mount options */
     async make(group: number | undefined): Promise<void> {
       byOption = group
       const staging = createStagingName()
@@ -85,7 +85,7 @@ export function createDetachedTree(
         source,
         group,
         includedMounts: included,
-        // Decoded where a kind asks for them, and nowhere else.
+        // Secrets are decoded only if a kind reads them.
         get secrets() {
           return session.secrets ?? new Map()
         },
@@ -107,7 +107,7 @@ export function createDetachedTree(
       host.mounts.setFlags(this.handle, flags, included !== undefined)
     },
 
-    /** Another one like it: what was tried with the first cannot be undone. */
+    /** Replaces the tree by a new one, because a failed attempt on the first cannot be undone. */
     async makeAnew(): Promise<void> {
       this.close()
       await this.make(byOption)
@@ -119,24 +119,24 @@ export function createDetachedTree(
       return tree
     },
 
-    /** By which its file system is found after its unmount, if something still uses it; empty for a part of another one. */
+    /** Facts by which a file system in use is found after its unmount; empty for a part of another file system. */
     get deviceFacts(): { devices?: string[]; tableId?: number } {
       if (kind.root === 'source') return {}
       const tableId = host.mounts.tableId(this.handle)
       return kind.isDisk ? { devices: host.blocks.devicesOf(this.handle), tableId } : { tableId }
     },
 
-    /** What it is a clone of, if it is one. */
+    /** The source of the clone, if the tree is one. */
     get clonedFrom(): Handle | undefined {
       return kind.root === 'source' ? source?.handle : undefined
     },
 
-    /** Where it lies, if the source's path does not tell. */
+    /** The tree's location, if the source's path does not name it. */
     get location(): TreeLocation | undefined {
       return kind.root === 'file system' && kind.persistent ? resolveTreeLocation(host, this.handle) : undefined
     },
 
-    /** The volume's identity; undefined where the volume goes with its mount. */
+    /** The volume's identity; undefined if the volume ends with its mount. */
     get volume(): string | undefined {
       if (!kind.persistent) return undefined
       if (kind.root === 'text') return textIdentity(request)
@@ -144,7 +144,7 @@ export function createDetachedTree(
       return volume
     },
 
-    /** The request with the real path of what its subPath names: what others compare theirs with. */
+    /** The request with the real path of its subPath, with which other requests are compared. */
     get where(): ResolvedRequest {
       const { subPath } = request
       const text = formatSource(request.source)

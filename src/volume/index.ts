@@ -6,15 +6,15 @@ import { cifs } from './remote/cifs.ts'
 import { nfs, nfs4 } from './remote/nfs.ts'
 import { tmpfs } from './tmpfs.ts'
 
-/** A new kind is one file and its line here. */
+/** A new kind needs one file and one line here. */
 const KINDS: ReadonlyMap<string, VolumeKind> = new Map(
   [bind, tmpfs, ...disks, nfs, nfs4, cifs].map((kind) => [kind.name, kind]),
 )
 
-/** The kind that mounts a fsType, if there is one. */
+/** Finds the kind that mounts a fsType. */
 export function findKind(fsType: string): VolumeKind | undefined {
   return KINDS.get(fsType) ?? findFuseKind(fsType)
 }
 
-/** With what there is to choose from, for messages. */
+/** The lookup of kinds, and their names for messages. */
 export const kinds = { find: findKind, names: [...KINDS.keys(), 'fuse.<program>'] }

@@ -19,7 +19,7 @@ import { isInternalMount } from './submounts.ts'
 
 /** A source that is held open. */
 export interface NamedSource {
-  /** What a pod sees: the source, or the part of it that a subPath names. */
+  /** The root that a pod sees: the source, or the part of it that a subPath names. */
   handle: Handle
   /** The path that was requested. */
   path: string
@@ -30,9 +30,9 @@ export interface NamedSource {
 }
 
 export interface OtherPath {
-  /** Leads to what the pod sees, or to a part of that. */
+  /** A path to the root that the pod sees, or to a part of it. */
   path: string
-  /** What a pod would request as the source for it. */
+  /** The source that a pod would request for the path. */
   source: string
 }
 
@@ -63,7 +63,7 @@ export function findOtherPaths(
   return found.map(({ path, row }) => ({ path, source: resolvePodSource({ path, row }, whole, shown) }))
 }
 
-/** With a subPath a pod requests the source that holds the part. */
+/** Resolves the source that a pod would request: with a subPath that is the directory above the part. */
 function resolvePodSource(
   { path, row }: Pick<ShownPath, 'path' | 'row'>,
   whole: TreeLocation | undefined,

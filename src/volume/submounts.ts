@@ -4,14 +4,14 @@ import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { holdsOwnRecords } from './kind/source-path.ts'
 
-/** Directories of kubelet in which it mounts, and CSI drivers do (kubernetes pkg/kubelet/config/defaults.go). */
+/** Kubelet's directories in which kubelet and CSI drivers mount (kubernetes pkg/kubelet/config/defaults.go). */
 const KUBELET_MOUNT_DIRECTORIES = ['pods', 'plugins']
 const KUBELET_MOUNT =
   /\/pods\/[^/]+\/(volumes|volume-subpaths|volumeDevices|plugins)\/|\/plugins\/kubernetes\.io\/|\/kubelet\/(pods|plugins)\//
 
 /**
- * Tells kubelet's mounts and modekeep's own from the node's: a pod whose source holds those does not miss them, and must
- * not see them.
+ * Whether a mount is kubelet's or modekeep's own, and not the node's. A pod whose source contains such a mount does not need
+ * it, and must not see it.
  * @param kubeletDirectory kubelet's root directory; undefined: kubelet's mounts are found by their names alone
  */
 export function isInternalMount(

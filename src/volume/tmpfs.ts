@@ -22,10 +22,10 @@ const OPTIONS = createRules(() => [
   rule('gid=1000', NUMBER),
 ])
 
-/** An inode takes about this much of the node's memory, and is not part of what `size` limits (mm/shmem.c). */
+/** An inode takes about this much of the node's memory, which `size` does not limit (mm/shmem.c). */
 const BYTES_PER_INODE = 1024
 
-/** What a tmpfs may have of each, as its options name them. */
+/** Computes the limits of a tmpfs, by the names of its options. */
 function computeLimits(tmpfsMaxSize: string): { size: number; nr_inodes: number } {
   const size = parseSize(tmpfsMaxSize) ?? 0
   return { size, nr_inodes: Math.floor(size / BYTES_PER_INODE) }
@@ -46,14 +46,14 @@ function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig
   })
 }
 
-/** With the limits of the node where the pod has named none: the kernel's own are half of the node's memory, for each. */
+/** Adds the node's limits where the pod set none: the kernel's defaults are half of the node's memory for each tmpfs. */
 function addLimits(options: readonly string[], tmpfsMaxSize: string): string[] {
   const limits = Object.entries(computeLimits(tmpfsMaxSize))
   const missing = limits.filter(([name]) => !options.some((option) => parseOptionName(option) === name))
   return [...options, ...missing.map(([name, most]) => `${name}=${most}`)]
 }
 
-/** A new, empty file system in memory; gone with its mount. */
+/** A new, empty file system in memory, which ends with its mount. */
 export const tmpfs: VolumeKind = {
   name: 'tmpfs',
   persistent: false,
@@ -71,7 +71,7 @@ export const tmpfs: VolumeKind = {
     try {
       return host.mounts.createTree('tmpfs', addLimits(filterOwnOptions(mountOptions), tmpfsMaxSize))
     } catch (error) {
-      // A context that refused once answers EBUSY from then on: the kernel's own words say what it was.
+      // A context that failed once returns EBUSY from then on: the kernel's own message names the cause.
       const refused =
         error instanceof SystemError && error.syscall === 'fsconfig' && /^(EINVAL|EBUSY)$/.test(error.code)
       if (!refused) throw error

@@ -17,7 +17,7 @@ type SourceRequest = Pick<MountRequest, 'source' | 'subPath'>
 
 export type IsUnresponsive = (record: { request: SourceRequest }) => Promise<boolean>
 
-/** Whether a source of the node is asked for in vain: a server or a daemon on the way to it does not respond. */
+/** Creates a check whether a server or a daemon on the path to a source does not respond. */
 export function createSourceCheck(session: LookupCaller): IsUnresponsive {
   const isSilentAt = createUnresponsiveCheck(session)
   return async ({ request }) => {
@@ -26,7 +26,7 @@ export function createSourceCheck(session: LookupCaller): IsUnresponsive {
   }
 }
 
-/** The same of one source: the mount table is read only where its path does not tell. */
+/** Like `createSourceCheck`, for one source. Reads the mount table only if the path is not on a local file system. */
 export function createSingleSourceCheck(session: LookupCaller): IsUnresponsive {
   return async ({ request }) => {
     const path = resolveRequestPath(request)
@@ -35,8 +35,8 @@ export function createSingleSourceCheck(session: LookupCaller): IsUnresponsive {
 }
 
 /**
- * Before a source is opened.
- * @throws {Refusal} where its server or its daemon does not respond
+ * Must be called before a source is opened.
+ * @throws {Refusal} if its server or its daemon does not respond
  */
 export async function assertResponsive(session: LookupCaller, request: SourceRequest): Promise<void> {
   const path = resolveRequestPath(request)
@@ -51,12 +51,12 @@ export function isLocalSource(host: Host, request: SourceRequest): boolean {
   return path === undefined || isLocalPath(host, path)
 }
 
-/** Whether a mount, or a look at its volume, asks somebody who may never answer, and another process must do it. */
+/** Whether a mount, or a check of its volume, needs a server or daemon that may never respond, so it must be isolated. */
 export function needsIsolation(session: Session, request: SourceRequest & Pick<MountRequest, 'fsType'>): boolean {
   return !session.mayHang && (isRemoteType(request.fsType) || readsRemoteSource(session, request))
 }
 
-/** The same of a look at what is to be mounted, links below the source included. */
+/** Whether a check of the source, including links below it, needs a server or a daemon. */
 export function readsRemoteSource({ host, mayHang }: Session, request: SourceRequest): boolean {
   if (mayHang) return false
   if (!isLocalSource(host, request)) return true

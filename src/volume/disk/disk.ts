@@ -27,11 +27,11 @@ import { openBlockSource, openDevice } from './source.ts'
 
 interface DiskRules {
   name: string
-  /** Deny by default: nothing that names another device, stops the node at an error, or speaks to other parts of it. */
+  /** Permitted options. None of them names another device, stops the node at an error, or affects other parts of it. */
   options: () => OptionRules
-  /** The option that leaves the log as it is, for a device that nobody can write: then the disk may look torn. */
+  /** The option that skips the log's replay, for a read-only device: the volume may then look inconsistent. */
   withoutLog?: string
-  /** Given where the pod gives none of that name. */
+  /** The option that is added if the pod sets none of that name. */
   always?: string
   isReadOnly?: true
 }
@@ -46,7 +46,7 @@ const DISKS: readonly DiskRules[] = [
       ...words('discard', 'noload'),
     ]),
     withoutLog: 'noload',
-    // Else the disk itself says what an error does, and may say: panic.
+    // Without the option the disk's superblock chooses the reaction to an error, which may be a panic.
     always: 'errors=remount-ro',
   },
   {
@@ -116,7 +116,7 @@ function listFsOptions({ always }: DiskRules, { mountOptions }: KindRequest): st
   return isGiven ? options : [...options, always]
 }
 
-/** Read-only, unless the file system is mounted for writing already: then the mount alone is. */
+/** Mounts read-only if requested. If the file system is already mounted for writing, only the mount is read-only. */
 async function mountDevice(disk: MountableDisk, options: readonly string[], readOnly: boolean): Promise<Handle> {
   const { host, device, fsType } = disk
   const create = (more: string[]) => host.mounts.createTree(fsType, [...options, ...more], device)
@@ -128,7 +128,7 @@ async function mountDevice(disk: MountableDisk, options: readonly string[], read
       return create([])
     }
   }
-  // The check of an unmount may claim the device at this moment.
+  // The check after an unmount may claim the device at this moment.
   const until = performance.now() + MAX_CLAIM_MS
   const isClaimed = (error: unknown) => errorCode(error) === 'EBUSY' && performance.now() < until && !isShown(disk)
   const result = await waitFor(() => {
@@ -146,7 +146,7 @@ async function mountDevice(disk: MountableDisk, options: readonly string[], read
 
 const MAX_CLAIM_MS = 100
 
-/** Of a mount that is not attached, a part can be cloned since Linux 6.15. */
+/** Opens a part of a detached mount, which can be cloned since Linux 6.15. */
 function openPart({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
   const part = openSubPath(inodes, tree, subPath)
   using _ = closing(inodes, part)

@@ -3,7 +3,7 @@ import { explained, type Handle, type Host } from '../../host/host.ts'
 import { type MountRow, parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 
-/** A device held open, what is to be mounted of it, and its source as messages show it. */
+/** An open device, the file system to mount, and the source as messages show it. */
 export interface MountableDisk {
   host: Host
   device: Handle
@@ -11,7 +11,7 @@ export interface MountableDisk {
   shown: string
 }
 
-/** What a disk begins with (blkid(8) knows many more). */
+/** Magic numbers of disk contents (blkid(8) has many more). */
 const MAGICS: readonly { what: string; at: number; bytes: string }[] = [
   { what: 'ext4', at: 0x438, bytes: '\x53\xef' },
   { what: 'xfs', at: 0, bytes: 'XFSB' },
@@ -24,7 +24,7 @@ const MAGICS: readonly { what: string; at: number; bytes: string }[] = [
 ]
 const FIRST_BYTES = 0x10100
 
-/** @throws {Refusal} where a device plainly holds something else than what is to be mounted */
+/** @throws {Refusal} if a device contains another file system or format than the requested one */
 export function refuseOtherContent({ host, device, fsType, shown }: MountableDisk): void {
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES)).toString('latin1')
   const found = MAGICS.filter(({ at, bytes }) => start.startsWith(bytes, at)).map(({ what }) => what)
@@ -41,9 +41,8 @@ function listDiskMounts({ host, device }: MountableDisk): MountRow[] {
 }
 
 /**
- * A file system that is mounted already is the same one for all: with the options of whoever came first, and with all
- * that he has on it.
- * @throws {Refusal} where that was the node itself
+ * A file system that is already mounted is shared by all mounts: with the options and the content of the first.
+ * @throws {Refusal} if the node itself mounted it
  */
 export function refuseMountedByNode(disk: MountableDisk, isVolume: (path: string) => boolean): void {
   const there = listDiskMounts(disk)
@@ -59,8 +58,8 @@ const BTRFS_UUID = 0x10020
 const UUID_SIZE = 16
 
 /**
- * Since Linux 6.7 a btrfs whose UUID is mounted already gets another for as long as it is mounted: records of it would
- * be of no use the next time.
+ * Since Linux 6.7 a btrfs whose UUID is already mounted gets a temporary one while it is mounted: its records would not
+ * match at the next mount.
  * @throws {Refusal}
  */
 export function refuseTwin({ host, device, fsType, shown }: MountableDisk, tree: Handle): void {
@@ -70,26 +69,26 @@ export function refuseTwin({ host, device, fsType, shown }: MountableDisk, tree:
   if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(formatTwin(shown))
 }
 
-/** Both ways to use a copy of an xfs: only a UUID of its own gives it records of its own. */
+/** Both remedies for a copy of an xfs: only a UUID of its own gives it records of its own. */
 const COPY_OF_XFS =
   ' ("nouuid" if it is a copy of one that is mounted, with ownership "idmap" or "none"; for a walk give the copy a new UUID with "xfs_admin -U generate" instead)'
 
 const formatTwin = (shown: string) =>
   `source ${shown} has the UUID of a file system that is mounted: unmount that, or give one a new UUID`
 
-/** Whether a mount of this namespace shows it. */
+/** Whether a mount of this namespace shows the device. */
 export function isShown(disk: MountableDisk): boolean {
   return listDiskMounts(disk).length > 0
 }
 
-/** False also where nothing is known: a mount in another namespace cannot be seen. */
+/** Returns false also if the device is mounted only in another namespace, which is invisible here. */
 export function isMountedReadOnly(disk: MountableDisk): boolean {
   return listDiskMounts(disk)[0]?.superOptions.includes('ro') ?? false
 }
 
 /**
- * Mounts, and says what the kernel's answer means to the pod's author.
- * @throws {Refusal} or, where that says enough, the system's own error
+ * Mounts, and explains an error of the kernel to the pod's author.
+ * @throws {Refusal} or, for an error without an explanation, the system error
  */
 export function explainMount(disk: MountableDisk, create: () => Handle): Handle {
   const { fsType, shown } = disk

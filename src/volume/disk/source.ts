@@ -19,14 +19,14 @@ import { tryLockNode } from '../../store/locks.ts'
 import type { OpenedSource } from '../kind/kind.ts'
 import { getNodePath, openNode, openWithoutLinks } from '../kind/source-path.ts'
 
-/** Where udev names devices by links. */
+/** Directories in which udev creates links to devices. */
 const UDEV_NAME = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
 const WRITABLE_BY_OTHERS = 0o022
 
 const isBlockDevice = ({ mode }: Stat) => (mode & FILE_TYPE) === BLOCK_DEVICE
 
 /**
- * Opens the node of a block device, or an image file, by a path without links, but for udev's own names.
+ * Opens a block device's node or an image file by a path without links. Only udev's own links are followed.
  * @throws {Refusal}
  */
 export function openBlockSource(host: Host, requestedSource: Source): OpenedSource {
@@ -37,14 +37,14 @@ export function openBlockSource(host: Host, requestedSource: Source): OpenedSour
     fault(stat) {
       if ((stat.mode & FILE_TYPE) === REGULAR) return undefined
       if (!isBlockDevice(stat)) return 'is neither a block device nor an image file: name one'
-      // Containers may make device nodes in their volumes (CAP_MKNOD), those of the node's own disks too.
+      // Containers may create device nodes in their volumes (CAP_MKNOD), also of the node's own disks.
       if (path.startsWith('/dev/')) return undefined
       return 'is a device node outside /dev, which a pod may have made: name the device as it is in /dev'
     },
   })
 }
 
-/** What a name of udev's leads to; the path itself where it is no link, or not there: told by whoever opens it. */
+/** Resolves a link of udev's. Returns the path itself if it is no link or missing: the later open reports that. */
 function resolveDeviceName(host: Host, source: string): string {
   const { inodes } = host
   const slash = source.lastIndexOf('/')
@@ -66,8 +66,8 @@ function resolveDeviceName(host: Host, source: string): string {
 }
 
 /**
- * The device to mount: the source itself, or the loop device that shows the image. All mounts of an image share one:
- * two would each write to the image from a cache of its own, and destroy it.
+ * Opens the device to mount: the source itself, or the loop device of the image. All mounts of an image share one loop
+ * device: two would write to the image from separate caches, and corrupt it.
  * @throws {Refusal}
  */
 export async function openDevice(

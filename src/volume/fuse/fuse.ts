@@ -12,7 +12,7 @@ import { SSH_KEYS } from './sshfs.ts'
 
 const FS_TYPE = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
 
-/** The kernel checks modes for everybody: without it, each process of the pod has what the daemon, as root, has. */
+/** The kernel checks modes for all users. Otherwise each process of the pod would have the access of the daemon, root. */
 const ALWAYS = ['allow_other', 'default_permissions']
 
 const A_DIRECTORY_OR_FILE: SourceRequirement = {
@@ -21,7 +21,7 @@ const A_DIRECTORY_OR_FILE: SourceRequirement = {
     [DIRECTORY, REGULAR].includes(mode & FILE_TYPE) ? undefined : 'is neither a directory nor a file: name one',
 }
 
-/** A FUSE program of the node, by its fsType: `fuse.sshfs`. Undefined for what is none. */
+/** Finds the kind of a FUSE program of the node by its fsType, such as `fuse.sshfs`. Undefined for any other fsType. */
 export function findFuseKind(name: string): VolumeKind | undefined {
   const [, program] = FS_TYPE.exec(name) ?? []
   if (program === undefined) return undefined
@@ -54,14 +54,14 @@ export function findFuseKind(name: string): VolumeKind | undefined {
   }
 }
 
-/** @param isLocal its program takes nothing but a path of the node; else also what it alone understands: `bucket` */
+/** @param isLocal the program takes only a path of the node; otherwise also a text of its own, such as `bucket` */
 function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConfig): string[] {
   const text = formatSource(source)
-  // Two slashes make a share of it elsewhere; a program of the node takes none.
+  // Other kinds take two leading slashes as a share; a program of the node does not.
   if (text?.startsWith('/')) return findPathFaults(text, config)
   if (isLocal) return ['option "source" names no path of this node: write what the program is to show']
   if (text === undefined) return ['option "source" is missing: write what the program is to show']
-  // A leading "-" would be an option; "..", as the program may understand it, would lead out of what is allowed.
+  // The program would take a leading "-" as an option, and ".." could lead out of the permitted source.
   if (/^[A-Za-z0-9_]\P{Cc}*$/u.test(text) && !/(^|[/:])\.\.?(\/|$)/.test(text)) return []
   return [
     `option "source" is ${quoted(text)}: begin it with a letter or a digit, and write no "..", "." or control character`,
@@ -81,11 +81,11 @@ async function startProgram(
   const text = formatSource(request.source) ?? ''
   const own = filterOwnOptions(mountOptions)
   const taken = new Set(own.map(parseOptionName))
-  // Without "grant" no permission bit is added.
+  // Permission bits are added only with "grant".
   const isWanted = (name: string) => !taken.has(name) && (groupAccess === 'grant' || name !== 'umask')
   const given =
     group === undefined ? [] : listFuseGroupOptions(group).filter((option) => isWanted(parseOptionName(option)))
-  // What the mount table says: else it would be the staging directory's.
+  // The mount table shows fsname: without it, it would show the path in the staging directory.
   const isNamed = source !== undefined && known !== undefined && !/[,\\]/.test(text)
   const options = [
     ...ALWAYS,
@@ -97,7 +97,7 @@ async function startProgram(
   ]
   await host.helpers.run({
     program,
-    // What was opened is what the program finds, whatever its path leads to by then.
+    // The program gets the opened source, even if its path leads elsewhere by then.
     args: [
       source === undefined ? text : stage.show(source.handle, readOnly),
       directory,

@@ -5,12 +5,12 @@ import { createSshLogin, findSshSourceFaults } from './sshfs.ts'
 const SECONDS = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
 const YES_OR_NO = /yes|no/
 
-/** What lets a pod's user pass for another, or gives him bits: the node's configuration has to name it. */
+/** Marks an option that changes a user's identity or permission bits: the node's configuration must name it. */
 function markRisky([name, plain]: readonly [string, OptionRule]): readonly [string, OptionRule] {
   return [name, { ...plain, isRisky: true }]
 }
 
-/** What libfuse itself takes, for whatever program (mount.fuse3(8)). */
+/** Options of libfuse itself, for every program (mount.fuse3(8)). */
 const GENERIC = createRules(() => [
   markRisky(rule('uid=1000', NUMBER)),
   rule('gid=1000', NUMBER),
@@ -24,13 +24,13 @@ const GENERIC = createRules(() => [
 
 interface FuseProgram {
   /**
-   * What else it takes. Nothing here runs a command of the node, reads or writes a file of it that is not the source,
-   * or connects anywhere else than the source says.
+   * The program's own options. None of them runs a command of the node, accesses a file of the node other than the source,
+   * or connects to a host other than the source's.
    */
   options: () => OptionRules
-  /** Where its source is no path of the node. */
+  /** Checks the source of a program whose source is no path of the node. */
   sourceFaults?(source: Source): string[]
-  /** How it proves who it is, by secrets. */
+  /** Creates the program's login from secrets. */
   login?: typeof createSshLogin
 }
 
@@ -70,8 +70,8 @@ const BINDFS: FuseProgram = {
 }
 
 /**
- * Programs of which modekeep knows which of their options are safe: the node's configuration can only take some away.
- * By name, fuse.<program> without the prefix.
+ * Programs whose safe options modekeep lists: the node's configuration can only remove some. The key is the fsType without
+ * the prefix `fuse.`.
  */
 export const PROGRAMS: ReadonlyMap<string, FuseProgram> = new Map([
   ['sshfs', SSHFS],
@@ -79,7 +79,7 @@ export const PROGRAMS: ReadonlyMap<string, FuseProgram> = new Map([
   ['squashfuse', { options: createRules(() => [rule('offset=4096', NUMBER)]) }],
 ])
 
-/** What is known of a program's options; any other program takes what a rule of the node names. */
+/** Returns a program's option rules. A program without an entry also takes the options that a rule of the node names. */
 export function readFuseRules(program: string): OptionRules {
   return new Map([...GENERIC(), ...(PROGRAMS.get(program)?.options() ?? [])])
 }

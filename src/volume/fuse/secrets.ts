@@ -5,17 +5,17 @@ import type { SecretKeys } from '../../request/secret-keys.ts'
 import { parseOptionName } from '../kind/options.ts'
 import type { Stage } from '../kind/staged.ts'
 
-/** How the keys of a Secret reach a program. Its arguments name files, and never hold a value. */
+/** Options, environment and file that pass a Secret's keys to a program. Its arguments name files, and contain no value. */
 export interface DeliveredSecrets {
   options: string[]
   environment: Record<string, string>
-  /** What the daemon inherits. */
+  /** Content of the file that the daemon inherits. */
   secretFile?: Uint8Array
 }
 
 /**
- * Puts each key where the rule says.
- * @param secretKeys of the rule that allowed the mount
+ * Passes each key as the rule says.
+ * @param secretKeys the entry of the rule that allowed the mount
  * @throws {Refusal} for a value that a variable cannot carry, and for an option that the pod's author has set
  */
 export function deliverSecrets(
@@ -40,7 +40,7 @@ export function deliverSecrets(
       )
     }
     if (keep === 'daemon') delivered.secretFile = value
-    // A name of its own: that of the key may be too long for a file.
+    // The file has a name of its own, because the key may be too long for a file name.
     delivered.options.push(`${option}=${keep === 'daemon' ? SECRET_FILE : put(`secret-${index}`, value)}`)
   }
   return delivered
@@ -51,7 +51,7 @@ function decodeVariable(key: string, value: Uint8Array): string {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
     if (!text.includes('\0')) return text
   } catch {
-    // Fails below, without the value.
+    // The refusal below omits the value.
   }
   throw new Refusal(
     `key ${quoted(key)} of the Secret has a NUL or is not UTF-8, so no environment variable can carry it: correct the value`,

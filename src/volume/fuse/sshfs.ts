@@ -4,7 +4,7 @@ import { formatSource, type Source } from '../../request/source.ts'
 import { parseOptionName } from '../kind/options.ts'
 import type { Stage } from '../kind/staged.ts'
 
-// A path of the server is text here: where its links lead is the server's business. A leading "-" would be an option.
+// The server resolves the links of its path, so the path is only text here. A leading "-" would be an option.
 const SOURCE =
   /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
 
@@ -17,7 +17,7 @@ export function findSshSourceFaults(requestedSource: Source): string[] {
   ]
 }
 
-/** No configuration, key, agent or tunnel of the node's own root is used, and no unknown server is trusted. */
+/** These options exclude configuration, keys, agents and tunnels of the node's root, and untrusted servers. */
 const ALWAYS = [
   'StrictHostKeyChecking=yes',
   'UpdateHostKeys=no',
@@ -30,10 +30,10 @@ const ALWAYS = [
   'ControlPath=none',
 ]
 
-/** A server that has gone silent is noticed, else ssh would wait for it longer than its mount lives. */
+/** With these options ssh detects an unresponsive server. Otherwise it would wait longer than the mount exists. */
 const DEFAULTS = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
 
-/** The keys of a Secret that it takes. */
+/** The keys of a Secret that sshfs takes. */
 export const SSH_KEYS = ['ssh-privatekey', 'password', 'known_hosts'] as const
 
 interface SshLogin {
@@ -42,7 +42,7 @@ interface SshLogin {
   input: Uint8Array | undefined
 }
 
-/** How sshfs proves who it is. @throws {Refusal} for secrets that cannot do */
+/** Creates the login of sshfs. @throws {Refusal} for unusable secrets */
 export function createSshLogin(
   secrets: Secrets,
   mountOptions: readonly string[],
@@ -73,7 +73,7 @@ export function createSshLogin(
   return { options, args: ['-F', '/dev/null'], input: password && endWithNewline(password) }
 }
 
-/** ssh calls a key whose last line does not end invalid; a password ends with its line. */
+/** ssh rejects a key whose last line has no newline, and reads a password up to its newline. */
 function endWithNewline(bytes: Uint8Array): Uint8Array {
   return bytes.at(-1) === 0x0a ? bytes : Buffer.concat([bytes, Buffer.from('\n')])
 }

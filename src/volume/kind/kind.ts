@@ -4,69 +4,69 @@ import type { MountRequest } from '../../request/mount-request.ts'
 import type { KindRules } from '../../request/request.ts'
 import type { OptionRules } from './options.ts'
 
-/** What a request names, held open, and its real path. */
+/** An open source of a request, and its real path. */
 export interface OpenedSource {
   handle: Handle
   stat: Stat
   path: string
 }
 
-/** What a detached mount is made of. */
+/** Input for a detached mount. */
 export interface MountContext {
   host: Host
   request: MountRequest
-  /** What openSource gave. */
+  /** The result of `openSource`. */
   source: OpenedSource | undefined
-  /** The group that `groupOptions` are to give; undefined: none. */
+  /** The group that `groupOptions` apply; undefined: none. */
   group: number | undefined
   secrets: Secrets
-  /** The ids in mountinfo of the mounts inside of the source that are shown too; undefined: none is. */
+  /** The mountinfo ids of the included mounts inside of the source; undefined: none is included. */
   includedMounts?: ReadonlySet<number> | undefined
-  /** A directory of modekeep's own on the node's disk, for what a helper program mounts. */
+  /** A directory of modekeep's own on the node's disk, in which helper programs mount. */
   stateDir: string
-  /** The name of its staging directory, of which the boot has only one. */
+  /** The name of the staging directory, which is unique during a boot. */
   staging: string
-  /** For each helper program. */
+  /** The limit for each helper program. */
   timeoutSeconds: number
   /** See NodeConfig. */
   tmpfsMaxSize: string
-  /** Whether what is mounted at a path is a pod's volume, and not the node's own. */
+  /** Whether the mount at a path is a pod's volume, and not the node's own. */
   isVolume(path: string): boolean
-  /** A person should look at this, though the mount is made. */
+  /** Reports a problem that an administrator should check, though the mount succeeds. */
   warn(message: string): void
 }
 
-/** Whether a volume of the kind that is mounted can be mounted once more, by this node alone, and shows the same. */
+/** Whether this node alone can mount a mounted volume of the kind again, with the same content. */
 export function mountsAgain({ persistent, root }: Pick<VolumeKind, 'persistent' | 'root'>): boolean {
   return persistent && root !== 'text'
 }
 
-/** A kind of volume: what it accepts, where its data is, how its detached mount is made. One file each. */
+/** A kind of volume: the requests it accepts, the place of its data, and how its detached mount is made. */
 export interface VolumeKind extends KindRules {
-  /** False where the data goes with the mount: then there is nothing to record, and a mount cannot be replaced. */
+  /** False if the data ends with the mount: then no volume is recorded, and a mount cannot be replaced. */
   readonly persistent: boolean
-  /** Whether a walk may give the group, else why not, as a clause: 'its server decides about groups'. */
+  /** True if a walk may apply the group, otherwise the reason as a clause: 'its server decides about groups'. */
   readonly walk: true | string
-  /** The mountOptions it takes besides those of every mount (FLAGS). */
+  /** Returns the rules of the kind's mountOptions, in addition to those of every mount (FLAGS). */
   optionRules(): OptionRules
-  /** Its program is passed what nobody knows of here, where a rule of the node names it. */
+  /** The program gets options that modekeep does not list, if a rule of the node names them. */
   readonly takesAny?: true
-  /** Mount options that show the volume's files as a group's; undefined where this kind has none. */
+  /** Returns mount options that show the volume's files with a group; undefined if the kind has none. */
   groupOptions?(group: number): string[]
   /**
-   * Whose inode the mount shows: that of the source itself (a bind mount), or one that only the mount knows, which then
-   * is named by its file system (a disk) or by the source's text (a server, a daemon).
+   * The root of the mount: the source's inode (a bind mount), or an inode that only the mount has. That is identified by its
+   * file system (a disk) or by the source's text (a server, a daemon).
    */
   readonly root: 'source' | 'file system' | 'text'
-  /** A process of the node serves it: started with its staging directory among its arguments. */
+  /** A process of the node serves the mount. Its arguments contain the staging directory. */
   readonly hasDaemon?: true
-  /** A call without secrets, as heal's is, cannot mount what was mounted with them. */
+  /** A call without secrets, such as heal's, cannot repeat a mount that used them. */
   readonly usesSecrets?: true
   /**
-   * Opens what the request names on this node; undefined where nothing is there before the mount, as of kinds without.
+   * Opens the request's source on this node; undefined if no source exists before the mount.
    * @throws {Refusal} naming the source and what to do
    */
   openSource?(host: Host, request: MountRequest): OpenedSource | undefined
-  /** @throws {Refusal} with what the helper program or the kernel said, without a secret */
+  /** @throws {Refusal} with the message of the helper program or the kernel, without a secret */
   openTree(context: MountContext): Handle | Promise<Handle>
 }

@@ -4,18 +4,18 @@ import type { OptionNaming } from '../../request/allow.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import { formatSource } from '../../request/source.ts'
 
-/** The rule of an option the file system itself takes: `size` in `size=64m`. */
+/** The rule of an option of the file system itself: `size` in `size=64m`. */
 export interface OptionRule {
   matches(option: string): boolean
-  /** Several with ' or ' between them. */
+  /** Several examples are joined by ' or '. */
   example: string
-  /** Values that a rule of the node has to name in full. */
+  /** Values that a rule of the node must name in full. */
   onlyNamed?: readonly string[]
-  /** Only where a rule of the node names it. */
+  /** The option is permitted only if a rule of the node names it. */
   isRisky?: true
 }
 
-/** By an option's name or by all of it: its equal, or why it has none. */
+/** Maps an option, or its name, to its equivalent or to the reason why there is none. */
 export type OptionRemedies = ReadonlyMap<string, string>
 
 const NO_REMEDIES: OptionRemedies = new Map()
@@ -25,18 +25,18 @@ function findRemedy(remedies: OptionRemedies, option: string): string[] {
   return remedy === undefined ? [] : [remedy]
 }
 
-/** Options of fstab(5), which say nothing to a file system. */
+/** Options of fstab(5), which have no meaning for a file system. */
 export const FSTAB_REMEDIES: readonly (readonly [string, string])[] = [
   ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
   ['nofail', 'leave nofail out, as it tells the boot of a node what to do without the mount'],
 ]
 
-/** By name. */
+/** Maps an option's name to its rule. */
 export type OptionRules = ReadonlyMap<string, OptionRule>
 
 type RuleEntry = readonly [name: string, rule: OptionRule]
 
-/** The rules of a kind: made when a volume of it is asked for. */
+/** Creates the rules of a kind at their first use. */
 export function createRules(make: () => Iterable<RuleEntry>): () => OptionRules {
   let made: OptionRules | undefined
   return () => {
@@ -47,10 +47,10 @@ export function createRules(make: () => Iterable<RuleEntry>): () => OptionRules 
 
 export const NUMBER = /0|[1-9][0-9]{0,9}/
 
-/** An option with a value: its name is its example's. */
+/** Creates the rule of an option with a value. The example contains the name. */
 export function rule(example: string, value: RegExp): RuleEntry {
   const name = parseOptionName(example)
-  // Made when one is asked about: most calls are about none of them.
+  // The pattern is compiled when needed, because most calls use none of them.
   const pattern = () => new RegExp(`^${name}=(?:${value.source})$`, value.flags)
   return [name, { matches: (option) => pattern().test(option), example }]
 }
@@ -65,12 +65,12 @@ export function numbers(examples: Readonly<Record<string, number>>): RuleEntry[]
   return Object.entries(examples).map(([name, example]) => rule(`${name}=${example}`, NUMBER))
 }
 
-/** `sec`, of which Kerberos, which uses the identity of this node, is for the node's administrator to allow. */
+/** Creates the rule of `sec`. Kerberos uses this node's identity, so a rule of the administrator must name it. */
 export function security(...values: string[]): RuleEntry[] {
   return withNamed(['krb5', 'krb5i', 'krb5p'], choices({ sec: values }))
 }
 
-/** Options of which a rule of the node has to name some values in full. */
+/** Marks values that a rule of the node must name in full. */
 export function withNamed(onlyNamed: readonly string[], entries: RuleEntry[]): RuleEntry[] {
   return entries.map(([name, plain]) => [name, { ...plain, onlyNamed }])
 }
@@ -87,7 +87,7 @@ export function parseOptionName(option: string): string {
   return option.split('=', 1)[0] ?? ''
 }
 
-/** How far a rule of the node has to name an option of a kind. */
+/** Finds whether a rule of the node must name an option by its name, with its value, or not at all. */
 export function findRequiredNaming(rules: OptionRules, option: string): OptionNaming {
   const name = parseOptionName(option)
   const own = rules.get(name)
@@ -97,8 +97,8 @@ export function findRequiredNaming(rules: OptionRules, option: string): OptionNa
 }
 
 /**
- * Whether a kind could ever have an option that a rule of the node names, by its name alone or with a value.
- * @returns true; or how the option is written, where the kind has one of that name; or false
+ * Whether a kind takes an option that a rule of the node names, by its name or with a value.
+ * @returns true; or an example, if the kind has an option of that name; or false
  */
 export function isTaken(own: OptionRules, option: string): true | string | false {
   const name = parseOptionName(option)
@@ -108,10 +108,10 @@ export function isTaken(own: OptionRules, option: string): true | string | false
 }
 
 /**
- * Faults of a mountOptions list in itself, whatever the node's rules allow: options that the kind lacks, bad values,
- * contradictions.
- * @param takesAny what is not known is passed on: a rule has to name it
- * @param remedies what to do instead of options that other tools take
+ * Finds the faults of a mountOptions list that do not depend on the node's rules: options that the kind lacks, invalid
+ * values, contradictions.
+ * @param takesAny passes unlisted options on: a rule must name them
+ * @param remedies replacements for options that other tools take
  */
 export function findOptionFaults(
   kind: string,
@@ -149,7 +149,7 @@ export function findOptionFaults(
   return faults
 }
 
-/** Faults of a request for a kind whose volumes are new and empty with each mount. */
+/** Finds the faults of a request for a kind whose volumes are new and empty with each mount. */
 export function findFreshFaults(kind: string, { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): string[] {
   const faults: string[] = []
   const text = formatSource(source)
@@ -162,7 +162,7 @@ export function findFreshFaults(kind: string, { source, subPath }: Pick<MountReq
   return faults
 }
 
-/** The options that are the file system's own, not flags of the mount. */
+/** Returns the file system's own options, without flags of the mount. */
 export function filterOwnOptions(options: readonly string[]): string[] {
   return options.filter((option) => !FLAGS.has(option))
 }

@@ -6,13 +6,13 @@ import type { TableSnapshot } from '../../mount-table/table-snapshot.ts'
 import { type TreeLocation, toPathPrefix } from '../../mount-table/tree-location.ts'
 import { type LoadedConfig, PRIVATE } from '../../request/defaults.ts'
 
-/** What no pod may see or write, by whatever path and mount. */
+/** A directory, or names in it, that no pod may see or write by any path or mount. */
 export interface ProtectedPlace {
-  /** An existing directory; where it does not exist there is nothing to protect. */
+  /** A directory; if it does not exist, nothing needs protection. */
   directory: string
   /** Names in it, which need not exist yet; undefined: the directory itself. */
   names?: readonly string[]
-  /** Whether what lies in it is protected too, also in other file systems that are mounted there. */
+  /** Whether its content is protected too, also in other file systems that are mounted there. */
   isTree: boolean
 }
 
@@ -20,7 +20,7 @@ export function listRecordPlaces({ stateDir }: { stateDir: string }): ProtectedP
   return { directory: stateDir, names: Object.values(PRIVATE), isTree: true }
 }
 
-/** The log and the configuration: who can write to the directory of one can replace it. */
+/** Lists the log and the configuration. Write access to their directories permits their replacement. */
 export function listFilePlaces({
   logFile,
   configFile,
@@ -34,9 +34,9 @@ export function listFilePlaces({
 }
 
 /**
- * Whether a source is a protected place, holds it, or lies in it. Locations are compared: the file system and the path below its
- * root. The mount table is read only where the two are not in one mount, for which their paths tell.
- * @param isOfKubelet kubelet has mounted the source in the pod's directory, so its path leads through no other place
+ * Whether a source is a protected place, contains it, or lies in it. Locations are compared: the file system and the path
+ * below its root. Within one mount the paths suffice, so the mount table is read only for two mounts.
+ * @param isOfKubelet kubelet mounted the source in the pod's directory, so its path leads through no other place
  */
 export function leadsToPlace(
   host: Host,

@@ -9,7 +9,7 @@ import type { KindRequest } from '../../request/request.ts'
 import { formatSource, getSourcePath, type Source } from '../../request/source.ts'
 import type { OpenedSource } from './kind.ts'
 
-/** Faults of a source of the node and of the part of it that is asked for. @param what kinds of things it may name */
+/** Finds the faults of a source of the node and of its subPath. @param what the permitted kinds of source, for messages */
 export function findSourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): string[] {
   const ofPart = subPath === undefined ? [] : checkSubPath(subPath)
   const path = formatSource(source)
@@ -17,7 +17,7 @@ export function findSourceFaults({ source, subPath }: KindRequest, config: NodeC
   return [...findPathFaults(path, config), ...ofPart]
 }
 
-/** Faults of a path in itself, whatever the node allows. */
+/** Finds the faults of a path that do not depend on the node's rules. */
 export function findPathFaults(source: string, config: NodeConfig): string[] {
   const parts = source.split('/').slice(1)
   const isNormal = source.startsWith('/') && !source.includes('\0')
@@ -30,18 +30,18 @@ export function findPathFaults(source: string, config: NodeConfig): string[] {
   ]
 }
 
-/** Whether a directory is, has or is in one that holds modekeep's records. */
+/** Whether a directory contains modekeep's records, or lies in a directory of records. */
 export function holdsOwnRecords(path: string, { stateDir }: Pick<NodeConfig, 'stateDir'>): boolean {
   const places = Object.values(PRIVATE).map((name) => `${stateDir}/${name}`)
   return places.some((place) => areNested(toPathPrefix(path), toPathPrefix(place)))
 }
 
-/** What a source of the node has to be, and how messages speak of it. */
+/** A requirement for a source of the node, and its wording in messages. */
 export interface SourceRequirement {
-  /** What is wrong with what is there, and the way out; undefined: nothing. */
+  /** Returns the fault of an existing source and its remedy; undefined: none. */
   fault(stat: Stat): string | undefined
   what?: string
-  /** What to do where nothing is there. */
+  /** The remedy for a missing source. */
   remedy?: string
 }
 
@@ -50,8 +50,8 @@ export const DIRECTORY_REQUIREMENT: SourceRequirement = {
 }
 
 /**
- * Opens a source by a path that holds no link, so that its text, which was compared with the node's rules, is its
- * real location.
+ * Opens a source by a path without links, so that the path, which was compared with the node's rules, is its real
+ * location.
  * @throws {Refusal} naming the source and what to do
  */
 export function openNode(host: Host, path: string, requirement = DIRECTORY_REQUIREMENT): OpenedSource {
@@ -59,8 +59,8 @@ export function openNode(host: Host, path: string, requirement = DIRECTORY_REQUI
 }
 
 /**
- * The same for a caller that must not wait for the path.
- * @throws {Refusal} also where its lookup gets no answer
+ * Like `openNode`, for a caller that must not wait for the path.
+ * @throws {Refusal} also if the lookup gets no answer
  */
 export async function openNodeBy(
   lookups: PathLookups,
@@ -105,7 +105,7 @@ function createExplanation(
   })
 }
 
-/** The path of a source that its kind has found to be one of the node. */
+/** Returns the path of a source that its kind has accepted as a path of the node. */
 export function getNodePath(source: Source): string {
   const path = getSourcePath(source)
   if (path === undefined) throw new Error(`source ${formatSource(source)} is no path of the node`)

@@ -18,30 +18,30 @@ import type { MountContext } from './kind.ts'
 const MOUNT = Buffer.from('mount')
 const SOURCE = Buffer.from('source')
 
-/** What a helper program finds beside the directory it mounts on. All of it is gone when the call ends. */
+/** Files and mounts for a helper program, next to its mount directory. They are removed when the call ends. */
 export interface Stage {
-  /** Puts bytes into memory, in a file that only root can read. @returns its path */
+  /** Writes bytes to a file in memory that only root can read. @returns its path */
   put(name: string, bytes: Uint8Array): string
-  /** Mounts what was opened: whoever exchanges its name meanwhile exchanges nothing. @returns its path */
+  /** Mounts an opened source, so that a later replacement of its name has no effect. @returns its path */
   show(source: Handle, readOnly: boolean): string
 }
 
-/** Of which the boot has only one. */
+/** Creates a name that is unique during a boot. */
 export function createStagingName(): string {
   return `${process.pid}-${process.hrtime.bigint().toString(36)}`
 }
 
-/** All processes that were started for staging directories: they serve mounts, or are about to make one. */
+/** Lists the processes of all staging directories: they serve a mount, or are about to make one. */
 export function listAllStagedProcesses({ daemons }: Host, stateDir: string): ProcessId[] {
   return daemons.below(resolveStagingDirectory(stateDir))
 }
 
-/** Those that were started for one of them. */
+/** Lists the processes that were started for one staging directory. */
 export function listStagedProcesses({ daemons }: Host, stateDir: string, staging: string): ProcessId[] {
   return daemons.below(`${resolveStagingDirectory(stateDir)}/${staging}`)
 }
 
-/** Ends all that was started for a staging directory; of these alone, where they are known. */
+/** Ends the processes of a staging directory. @param known restricts them to recorded ones */
 export function killStaged(
   { daemons }: Host,
   stateDir: string,
@@ -51,7 +51,7 @@ export function killStaged(
   daemons.kill(`${resolveStagingDirectory(stateDir)}/${staging}`, known)
 }
 
-/** Where a helper program mounts: its daemon has this path among its arguments for as long as it lives. */
+/** Returns the mount directory of a helper program. The arguments of its daemon contain this path until it ends. */
 export function formatStagedMount(stateDir: string, staging: string): string {
   return `${resolveStagingDirectory(stateDir)}/${staging}/mount`
 }
@@ -61,10 +61,10 @@ function resolveStagingDirectory(stateDir: string): string {
 }
 
 /**
- * Has a helper program mount on a private empty directory, and takes the mount from there: nobody else ever sees it
- * before it is finished.
+ * Runs a helper program that mounts on a private empty directory, and takes the mount from there: no other process sees it
+ * before it is complete.
  * @returns a detached mount
- * @throws {Refusal} where the helper ends without having mounted; whatever `mountOn` throws. Nothing is left then
+ * @throws {Refusal} if the helper ends without a mount; every error of `mountOn`. Nothing remains in these cases
  */
 export async function mountStaged(
   { host, stateDir, staging }: MountContext,
@@ -73,7 +73,7 @@ export async function mountStaged(
   const place = resolveStagingDirectory(stateDir)
   const name = Buffer.from(staging)
   host.files.makeDirectory(place)
-  // The name is this call's alone: whoever has its lock is a sweep that looks at it, for a moment.
+  // Only this call uses the name, so another owner of the lock is a sweep that checks it briefly.
   const lock = await waitFor(() => host.tryLock(`${place}/${staging}.lock`))
   try {
     const parent = host.inodes.openTrusted(place)
@@ -95,14 +95,14 @@ export async function mountStaged(
   }
 }
 
-/** A file system of its own, in memory: what is mounted on it does not spread, and one umount takes it all away. */
+/** Mounts a tmpfs as the stage: mounts on it do not propagate, and one umount removes all of them. */
 function openStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle {
   inodes.createDirectory(parent, name, 0)
   const target = inodes.openEntry(parent, name)
   using _ = closing(inodes, target)
   return orClosed(inodes, mounts.createTree('tmpfs', ['mode=0700', 'size=4m']), (tree) => {
     mounts.attach(tree, target)
-    // A mount that is attached where mounts are shared becomes shared itself.
+    // A mount becomes shared if it is attached below a shared mount.
     mounts.setFlags(tree, { set: 0, clear: 0 })
     inodes.createDirectory(tree, MOUNT, 0)
     return tree
@@ -124,7 +124,7 @@ function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string
       using _clone = closing(inodes, clone)
       const target = inodes.openEntry(tree, SOURCE)
       using _target = closing(inodes, target)
-      // A daemon opens by name, as root, what the volume's users may exchange for a link: none is followed here.
+      // A daemon opens names as root, and the volume's users may replace them by links: the mount follows none.
       mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
       mounts.attach(clone, target)
       return `${path}/source`
@@ -141,7 +141,7 @@ function takeMount({ inodes, mounts }: Host, stage: Handle): Handle {
   return mounts.cloneTree(mounted)
 }
 
-/** Asks nothing of what is mounted inside: its daemon may be dead, or hang. */
+/** Removes a stage without a request to the mount inside, whose daemon may have crashed or hang. */
 function clearStage({ inodes, mounts }: Host, parent: Handle, name: Name): void {
   unless('ENOENT', () => {
     while (inodes.statMountPoint(parent, name).mountRoot) mounts.detach(parent, name)
@@ -149,7 +149,7 @@ function clearStage({ inodes, mounts }: Host, parent: Handle, name: Name): void 
   })
 }
 
-/** Stages that no call is at work on. */
+/** Lists the stages that no call uses. */
 export function listStaleStages(host: Host, stateDir: string): string[] {
   const place = resolveStagingDirectory(stateDir)
   return listStages(host, place).filter((name) => !host.isLocked(`${place}/${name}.lock`))
@@ -159,7 +159,7 @@ function listStages(host: Host, place: string): string[] {
   return [...new Set(host.files.list(place).map((name) => name.replace(/\.lock$/, '')))]
 }
 
-/** Removes what killed calls were just having mounted; a call that is not about them goes on whatever happens. */
+/** Unmounts staging mounts of crashed calls. Failures are logged, because the current call does not depend on them. */
 export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>): void {
   const { host, config } = session
   orWarn(session, 'could not remove the mounts of a killed call', () => {
@@ -170,7 +170,7 @@ export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>):
     using _ = closing(host.inodes, parent)
     for (const name of names) {
       const lock = host.tryLock(`${place}/${name}.lock`)
-      // A call is at work there.
+      // A call uses the stage.
       if (!lock) continue
       try {
         sweepStage(host, config.stateDir, parent, name)
@@ -185,7 +185,7 @@ function sweepStage(host: Host, stateDir: string, parent: Handle, staging: strin
   const name = Buffer.from(staging)
   // A call that has ended since the names were read has removed its directory: its daemon serves a pod.
   if (unless('ENOENT', () => host.inodes.statMountPoint(parent, name)) === undefined) return
-  // A helper may still be at work for a call that is dead.
+  // A helper of a crashed call may still run.
   killStaged(host, stateDir, staging)
   clearStage(host, parent, name)
 }

@@ -18,7 +18,7 @@ import { findRemoteFaults, mountRemote, POWERLESS } from './remote.ts'
 
 const MODE = /0?[0-7]{3,4}/
 
-/** mount.cifs(8). Not here: what names files of the node or another server than the source. */
+/** Options of mount.cifs(8), without those that name files of the node or a server other than the source. */
 const OPTIONS = createRules(() => [
   ...choices({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
   ...security('ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'),
@@ -46,7 +46,7 @@ const REMEDIES: OptionRemedies = new Map([
   ['intr', 'leave intr out, as the kernel ignores it'],
 ])
 
-/** They belong into a secret: what is written here is in the pod, in argv and in the mount table. */
+/** Credentials belong in a Secret: mountOptions appear in the pod, in argv and in the mount table. */
 const CREDENTIALS = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
 
 /** A share of an SMB server. */
@@ -86,7 +86,7 @@ export const cifs: VolumeKind = {
   },
 }
 
-/** The author's modes stay; a group of his own would contradict the pod's. */
+/** Keeps the author's modes. Another group in mountOptions would contradict the pod's group. */
 function listCifsGroupOptions({ group, request: { mountOptions } }: MountContext): string[] {
   if (group === undefined) return []
   const own = mountOptions.find((option) => ['gid', 'noforcegid'].includes(parseOptionName(option)))
@@ -124,8 +124,8 @@ const KEYS = Object.keys(MAX_BYTES) as Key[]
 const COMMA = 0x2c
 
 /**
- * The credentials file of mount.cifs(8): a line for each value, which it takes byte for byte up to the newline.
- * @returns undefined where the secret has no credentials
+ * Formats the credentials file of mount.cifs(8), which reads each value byte by byte up to the newline.
+ * @returns undefined if the secret has no credentials
  * @throws {Refusal} naming the key of a value that the format cannot carry, never the value
  */
 export function formatCredentials(secrets: Secrets): Uint8Array | undefined {
@@ -144,7 +144,7 @@ function findCredentialFault(key: Key, value: Uint8Array | undefined): string | 
   if (has('\n'))
     return `the secret's "${key}" has a newline, which no CIFS credential can: write it without (printf instead of echo)`
   if (has('\0')) return `the secret's "${key}" has a NUL byte, which no CIFS credential can: write it without`
-  // Of a password it doubles the commas, as the kernel wants them; of the others they would begin a mount option.
+  // mount.cifs doubles the commas of a password for the kernel; in another value a comma would begin a mount option.
   if (has(',') && key !== 'password')
     return `the secret's "${key}" has a comma, which mount.cifs cannot pass on: write it without`
   const length = value.length + value.filter((byte) => byte === COMMA).length

@@ -18,12 +18,12 @@ import { findRemoteFaults, mountRemote, POWERLESS } from './remote.ts'
 const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
 const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
 
-/** nfs(5). Not here: bg, which leaves a mount for later, and what names another server than the source. */
+/** Options of nfs(5), without bg, which delays a mount, and without those that name a server other than the source. */
 const OPTIONS = createRules(() => [
   ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
   ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
   ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),
-  // With mtls the server knows this node by its certificate.
+  // The server identifies this node by its certificate with mtls.
   ...withNamed(['mtls'], choices({ xprtsec: ['none', 'tls', 'mtls'] })),
   ...choices({ lookupcache: ['all', 'none', 'pos', 'positive'], local_lock: ['none', 'all', 'flock', 'posix'] }),
   ...words('hard', 'soft', 'softreval', 'softerr', 'lock', 'nolock', 'cto', 'nocto', 'acl', 'noacl', 'ac', 'noac'),
@@ -47,7 +47,7 @@ const REMEDIES: OptionRemedies = new Map([
 /** An export of an NFS server. */
 export const nfs: VolumeKind = createNfsKind('nfs')
 
-/** The same, version 4 alone. */
+/** An export that is mounted with version 4 only. */
 export const nfs4: VolumeKind = createNfsKind('nfs4')
 
 function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
@@ -66,9 +66,9 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
 
     async openTree(context) {
       const { host, request } = context
-      // Else the server may choose Kerberos, and with it this node's identity.
+      // Without sec the server may choose Kerberos, and with it this node's identity.
       const flavour = request.mountOptions.some((option) => parseOptionName(option) === 'sec') ? [] : ['sec=sys']
-      // Kubelet tries again by itself, and tells why it has to: mount.nfs would do so for two minutes in silence.
+      // Kubelet retries by itself and reports the reason: mount.nfs would retry for two minutes without a message.
       // Version 3 needs rpc.statd(8), which mount.nfs starts for the whole node.
       const tree = await mountRemote(context, [...POWERLESS, 'retry=0', ...flavour], { leavesDaemon: true })
       return orClosed(host.inodes, tree, () => {
@@ -80,8 +80,8 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
 }
 
 /**
- * A walk as nobody would fail at every inode: what it would need is asked of the root, with the group it has. Only its
- * ctime moves, as in a moment by the walk itself: no call tells without an effect who the server takes root for.
+ * Refuses a server that squashes root, because a walk would fail at every inode. The check is a chown of the root to its
+ * current group, which changes only its ctime, as the walk will. No call without an effect shows the squashed identity.
  */
 function refuseSquashed({ host: { inodes }, request }: MountContext, tree: Handle): void {
   const { ownership, fsGroup, readOnly, source } = request

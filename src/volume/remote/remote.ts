@@ -7,7 +7,7 @@ import type { MountContext } from '../kind/kind.ts'
 import { filterOwnOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
 
-/** Faults of a source on a server. */
+/** Finds the faults of a source on a server. */
 export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): string[] {
   const faults: string[] = []
   if (subPath !== undefined) {
@@ -18,10 +18,10 @@ export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form:
   return [...faults, `option "source" ${what}: write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`]
 }
 
-/** A server decides what its files are: not which of them give privileges on this node. */
+/** A server decides about its files, but must not grant privileges on this node. */
 export const POWERLESS = ['nosuid', 'nodev']
 
-/** Has mount.<fsType> mount the source. @param options besides those that the pod's author wrote */
+/** Mounts the source by mount.<fsType>. @param options added to those of the pod's author */
 export function mountRemote(context: MountContext, options: string[], more: Partial<HelperOrder>): Promise<Handle> {
   const { host, request, timeoutSeconds, secrets } = context
   const all = [...filterOwnOptions(request.mountOptions), ...options, ...(request.readOnly ? ['ro'] : [])]

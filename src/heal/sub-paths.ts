@@ -133,7 +133,7 @@ function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean):
     using point = openMountPoint(session.host, subPath.row.mountPoint)
     if (point === undefined) return toSkipped('its directory is gone')
     const old = hold(inodes.openEntry(point.parent, point.name))
-    const objection = findObjection(session, subPath, { volume, current, old })
+    const objection = findReplaceObjection(session, subPath, { volume, current, old })
     if (objection !== undefined) return toSkipped(objection)
     const isReplaced = dryRun || replaceBind(session, subPath, { point, old, current })
     return isReplaced ? { action: 'replaced', reason: STALE } : toSkipped(CHANGED)
@@ -144,7 +144,7 @@ function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean):
 }
 
 /** Checks that the mount is still the one in the mount table, which was read earlier, and that a replacement is possible. */
-function findObjection(
+function findReplaceObjection(
   { host: { inodes } }: Session,
   { row, subPath }: KubeletSubPath,
   handles: { volume: Handle; current: Handle; old: Handle },

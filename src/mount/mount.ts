@@ -62,7 +62,7 @@ interface MountOutcome {
   plan: MountPlan
   given: Given
   hiddenSubmounts: string | undefined
-  /** Why the health of what is mounted is unknown. */
+  /** The reason if the health of the mount is unknown. */
   healthUnknownReason: string | undefined
   /** The volume's record before the call, if a walk was recorded; undefined also while another call uses the volume. */
   walked: MountView['walked']

@@ -36,7 +36,7 @@ export interface MountView extends MountPointState {
    * Checked only if a mapping is requested or exists.
    */
   isMappedByRuntime?: boolean
-  /** Why the health of what is mounted is unknown. */
+  /** The reason if the health of the mount is unknown. */
   healthUnknownReason?: string | undefined
   /**
    * The record of the volume's last walk, complete or interrupted. Undefined if no walk is recorded, or while another call

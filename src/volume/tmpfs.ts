@@ -4,7 +4,7 @@ import type { NodeConfig } from '../request/defaults.ts'
 import { parseSize } from '../request/size.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import {
-  createRules,
+  createRulesOnce,
   filterOwnOptions,
   findFreshFaults,
   findOptionFaults,
@@ -14,7 +14,7 @@ import {
 } from './kind/options.ts'
 
 /** tmpfs(5) */
-const OPTIONS = createRules(() => [
+const OPTIONS = createRulesOnce(() => [
   rule('size=64m', /[1-9][0-9]{0,14}[kmg]?/i),
   rule('nr_inodes=10k', /[1-9][0-9]{0,11}[kmg]?/i),
   rule('mode=0770', /[0-7]{3,4}/),

@@ -5,7 +5,7 @@ import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
 import type { VolumeKind } from '../kind/kind.ts'
 import {
-  createRules,
+  createRulesOnce,
   filterOwnOptions,
   findOptionFaults,
   type OptionRules,
@@ -40,7 +40,7 @@ interface DiskRules {
 const DISKS: readonly DiskRules[] = [
   {
     name: 'ext4',
-    options: createRules(() => [
+    options: createRulesOnce(() => [
       rule('data=journal', /ordered|journal/),
       rule('errors=remount-ro', /remount-ro|continue/),
       ...words('discard', 'noload'),
@@ -51,12 +51,12 @@ const DISKS: readonly DiskRules[] = [
   },
   {
     name: 'xfs',
-    options: createRules(() => words('nouuid', 'noquota', 'discard', 'norecovery')),
+    options: createRulesOnce(() => words('nouuid', 'noquota', 'discard', 'norecovery')),
     withoutLog: 'norecovery',
   },
   {
     name: 'btrfs',
-    options: createRules(() => [
+    options: createRulesOnce(() => [
       rule('subvol=data', /\/?[^/]+(\/[^/]+)*/),
       rule('subvolid=256', /[1-9][0-9]{0,17}/),
       rule('compress=zstd', /(no|zlib|lzo|zstd)(:[0-9]{1,2})?/),
@@ -65,7 +65,7 @@ const DISKS: readonly DiskRules[] = [
     ]),
     withoutLog: 'rescue=nologreplay',
   },
-  { name: 'squashfs', options: createRules(() => []), isReadOnly: true },
+  { name: 'squashfs', options: createRulesOnce(() => []), isReadOnly: true },
 ]
 
 /** A file system on a disk of the node, or in an image file. */
@@ -95,7 +95,7 @@ function createDiskKind(rules: DiskRules): VolumeKind {
       const tree = await mountDevice(disk, listFsOptions(rules, request), readOnly)
       using _tree = closing(host.inodes, tree)
       refuseTwin(disk, tree)
-      return request.subPath === undefined ? host.inodes.duplicate(tree) : openPart(host, tree, request.subPath)
+      return request.subPath === undefined ? host.inodes.duplicate(tree) : cloneSubPath(host, tree, request.subPath)
     },
   }
 }
@@ -146,8 +146,8 @@ async function mountDevice(disk: MountableDisk, options: readonly string[], read
 
 const MAX_CLAIM_MS = 100
 
-/** Opens a part of a detached mount, which can be cloned since Linux 6.15. */
-function openPart({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
+/** Clones a part of a detached mount, which the kernel permits since Linux 6.15. */
+function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
   const part = openSubPath(inodes, tree, subPath)
   using _ = closing(inodes, part)
   if (!isDirectory(inodes.stat(part))) {

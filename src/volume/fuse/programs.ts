@@ -1,5 +1,5 @@
 import type { Source } from '../../request/source.ts'
-import { createRules, NUMBER, type OptionRule, type OptionRules, rule, words } from '../kind/options.ts'
+import { createRulesOnce, NUMBER, type OptionRule, type OptionRules, rule, words } from '../kind/options.ts'
 import { createSshLogin, findSshSourceFaults } from './sshfs.ts'
 
 const SECONDS = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
@@ -11,7 +11,7 @@ function markRisky([name, plain]: readonly [string, OptionRule]): readonly [stri
 }
 
 /** Options of libfuse itself, for every program (mount.fuse3(8)). */
-const GENERIC = createRules(() => [
+const GENERIC = createRulesOnce(() => [
   markRisky(rule('uid=1000', NUMBER)),
   rule('gid=1000', NUMBER),
   markRisky(rule('umask=007', /[0-7]{3,4}/)),
@@ -38,7 +38,7 @@ const SSHFS: FuseProgram = {
   sourceFaults: findSshSourceFaults,
   login: createSshLogin,
   // sshfs(1). Not here: ssh_command, sftp_server, directport, delay_connect, idmap=file, and all files of ssh's.
-  options: createRules(() => [
+  options: createRulesOnce(() => [
     rule('port=22', /[1-9][0-9]{0,4}/),
     rule('ServerAliveInterval=15', NUMBER),
     rule('ServerAliveCountMax=3', NUMBER),
@@ -55,7 +55,7 @@ const SSHFS: FuseProgram = {
 
 const BINDFS: FuseProgram = {
   // bindfs(1). Not here: resolve-symlinks, which leads out of the source; map-passwd and map-group, which are files.
-  options: createRules(() => [
+  options: createRulesOnce(() => [
     markRisky(rule('force-user=1000', NUMBER)),
     rule('force-group=1000', NUMBER),
     markRisky(rule('perms=u=rwX:g=rX', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
@@ -76,7 +76,7 @@ const BINDFS: FuseProgram = {
 export const PROGRAMS: ReadonlyMap<string, FuseProgram> = new Map([
   ['sshfs', SSHFS],
   ['bindfs', BINDFS],
-  ['squashfuse', { options: createRules(() => [rule('offset=4096', NUMBER)]) }],
+  ['squashfuse', { options: createRulesOnce(() => [rule('offset=4096', NUMBER)]) }],
 ])
 
 /** Returns a program's option rules. A program without an entry also takes the options that a rule of the node names. */

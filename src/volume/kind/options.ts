@@ -37,7 +37,7 @@ export type OptionRules = ReadonlyMap<string, OptionRule>
 type RuleEntry = readonly [name: string, rule: OptionRule]
 
 /** Creates the rules of a kind at their first use. */
-export function createRules(make: () => Iterable<RuleEntry>): () => OptionRules {
+export function createRulesOnce(make: () => Iterable<RuleEntry>): () => OptionRules {
   let made: OptionRules | undefined
   return () => {
     made ??= new Map(make())

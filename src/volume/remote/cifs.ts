@@ -4,7 +4,7 @@ import type { Secrets } from '../../request/json-options.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import {
   choices,
-  createRules,
+  createRulesOnce,
   FSTAB_REMEDIES,
   findOptionFaults,
   numbers,
@@ -19,7 +19,7 @@ import { findRemoteFaults, mountRemote, POWERLESS } from './remote.ts'
 const MODE = /0?[0-7]{3,4}/
 
 /** Options of mount.cifs(8), without those that name files of the node or a server other than the source. */
-const OPTIONS = createRules(() => [
+const OPTIONS = createRulesOnce(() => [
   ...choices({ vers: ['3.1.1', '3.0.2', '3.02', '3.0', '3', '2.1', '2.0', '1.0', 'default'] }),
   ...security('ntlmssp', 'ntlmsspi', 'ntlmv2', 'ntlmv2i', 'krb5', 'krb5i', 'none'),
   ...choices({ cache: ['strict', 'loose', 'none', 'ro', 'singleclient'], reparse: ['default', 'nfs', 'wsl'] }),

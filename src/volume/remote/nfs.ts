@@ -3,7 +3,7 @@ import { formatSource } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import {
   choices,
-  createRules,
+  createRulesOnce,
   FSTAB_REMEDIES,
   findOptionFaults,
   numbers,
@@ -19,7 +19,7 @@ const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
 const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']
 
 /** Options of nfs(5), without bg, which delays a mount, and without those that name a server other than the source. */
-const OPTIONS = createRules(() => [
+const OPTIONS = createRulesOnce(() => [
   ...choices({ vers: VERSIONS, nfsvers: VERSIONS, minorversion: ['0', '1', '2'] }),
   ...choices({ proto: TRANSPORTS, mountproto: TRANSPORTS, mountvers: ['3'] }),
   ...security('sys', 'krb5', 'krb5i', 'krb5p', 'none'),

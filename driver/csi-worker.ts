@@ -1,6 +1,6 @@
 import { runCsiTask } from '../src/csi/run-task.ts'
 import type { CsiTask, CsiTaskOutcome, CsiTaskProgress } from '../src/csi/worker-tasks.ts'
-import { markSupervised } from '../src/host/linux/doomed.ts'
+import { markSupervised } from '../src/host/linux/dying-lock-holder.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'

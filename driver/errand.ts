@@ -1,6 +1,6 @@
-import { ERRAND_HANDLE } from '../src/host/errand.ts'
 import type { Handle } from '../src/host/host.ts'
-import { endWithParent } from '../src/host/linux/doomed.ts'
+import { ISOLATED_HANDLE } from '../src/host/isolated-process.ts'
+import { endWithParent } from '../src/host/linux/dying-lock-holder.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { type Work, workForCaller } from '../src/store/elsewhere.ts'
 import { writeAll } from './streams.ts'
@@ -52,7 +52,7 @@ export function runErrand(caller: string | undefined): boolean {
     stdin.off('data', read)
     // The caller's end closes the pipe, and Node reports that only to a reader.
     stdin.on('data', () => {})
-    void workForCaller(linuxHost, ERRAND_HANDLE as Handle, request, writeLine, importWork).then(
+    void workForCaller(linuxHost, ISOLATED_HANDLE as Handle, request, writeLine, importWork).then(
       () => process.exit(0),
       end,
     )

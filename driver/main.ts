@@ -1,7 +1,7 @@
 import { CSI_WORKER_VERB as CSI_WORKER } from '../src/csi/worker-tasks.ts'
 import { isKubeletVerb, parseCall } from '../src/flexvolume/call.ts'
 import { createFailureReply, type FlexVolumeReply, formatReplyLine } from '../src/flexvolume/reply.ts'
-import { ERRAND } from '../src/host/errand.ts'
+import { ISOLATED_PROCESS } from '../src/host/isolated-process.ts'
 import { NRI_WORKER_VERB as NRI_WORKER } from '../src/nri/worker-tasks.ts'
 import { formatError } from '../src/refusal/refusal.ts'
 import { closeStderr, writeAll } from './streams.ts'
@@ -17,7 +17,7 @@ const WORKER_ENTRIES: ReadonlyMap<string | undefined, () => Promise<void>> = new
 /** The only reader of argv, and the only writer of replies to kubelet. Kubelet logs argv after any exit status but 0. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
-  if (argv[0] === ERRAND && (await import('./errand.ts')).runErrand(argv[1])) return
+  if (argv[0] === ISOLATED_PROCESS && (await import('./errand.ts')).runErrand(argv[1])) return
   const work = WORKER_ENTRIES.get(argv[0])
   if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return runWorker(work)
   // Any other word is an operator's verb, even without a terminal: a script that mistypes a verb must not read success.

@@ -1,4 +1,4 @@
-import { markSupervised } from '../src/host/linux/doomed.ts'
+import { markSupervised } from '../src/host/linux/dying-lock-holder.ts'
 import type { NodeConfig } from '../src/request/defaults.ts'
 import { patienceMs } from '../src/store/given-up.ts'
 import type { GivenUpProcess } from '../src/store/given-up-process.ts'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { watch } from '../src/heal/watch.ts'
 import { DirectoryWatches } from '../src/host/linux/directory-watches.ts'
-import { makeStop } from '../src/host/linux/mount-watch.ts'
+import { createWatchStop } from '../src/host/linux/mount-watch.ts'
 import { ProcessWatch } from '../src/host/linux/process-watch.ts'
 import type { WatchNode } from '../src/operator/actions/heal.ts'
 import { keepHeapSmall } from './heap.ts'
@@ -50,7 +50,7 @@ function formatWatchRemedy(error: Error): string {
 
 /** Watches the mount table in a thread. Resolves once no change can be missed. @returns a function that ends the thread */
 async function watchMounts(changed: () => void, failed: (error: Error) => void): Promise<() => void> {
-  const stop = makeStop()
+  const stop = createWatchStop()
   const thread = startThread('mount-watch', stop.handle)
   // A process waits for its threads at exit, and this thread is blocked in a system call.
   process.once('exit', stop.now)

@@ -1,4 +1,4 @@
-import { linesOf } from '../src/host/lines.ts'
+import { readStreamLines } from '../src/host/stream-lines.ts'
 import type { Session } from '../src/store/session.ts'
 import type { WorkerReport } from '../src/worker-pool/workers.ts'
 import { closeStderr, writeAll } from './streams.ts'
@@ -26,7 +26,7 @@ export async function runWorkerLoop<Job, Outcome, Progress = never>(
     isAlive: () => send({}),
     limitSilence: (patienceMs) => send({ patienceMs: patienceMs ?? null }),
   }
-  for await (const line of linesOf(process.stdin)) {
+  for await (const line of readStreamLines(process.stdin)) {
     send({ outcome: await work(JSON.parse(line), (progress) => send({ progress }), report) })
   }
 }

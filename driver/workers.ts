@@ -1,7 +1,7 @@
 import { execa } from 'execa'
-import { linesOf } from '../src/host/lines.ts'
-import { CHILD_OPTIONS, endingOf } from '../src/host/linux/child.ts'
-import { argumentsFor, SELF } from '../src/host/linux/self.ts'
+import { CHILD_OPTIONS, waitUntilExit } from '../src/host/linux/child-process.ts'
+import { createArguments, OWN_EXECUTABLE } from '../src/host/linux/own-executable.ts'
+import { readStreamLines } from '../src/host/stream-lines.ts'
 import type { StartWorker, WorkerReport } from '../src/worker-pool/workers.ts'
 
 /**
@@ -14,21 +14,22 @@ export function startWorkers<Job, Outcome, Progress = never>(
 ): StartWorker<Job, Outcome, Progress> {
   const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
   return ({ onReport, onExit }) => {
-    const child = execa(SELF, argumentsFor(entry), {
+    const child = execa(OWN_EXECUTABLE, createArguments(entry), {
       ...CHILD_OPTIONS,
       env,
       stdin: 'pipe',
       stdout: 'pipe',
       stderr: 'ignore',
     })
-    const exited = endingOf(child.nodeChildProcess)
+    const exited = waitUntilExit(child.nodeChildProcess)
     // A write to a worker that has ended fails; its exit is reported instead.
     child.stdin.on('error', () => {})
     void readReports()
 
     async function readReports(): Promise<void> {
       try {
-        for await (const line of linesOf(child.stdout)) onReport(JSON.parse(line) as WorkerReport<Outcome, Progress>)
+        for await (const line of readStreamLines(child.stdout))
+          onReport(JSON.parse(line) as WorkerReport<Outcome, Progress>)
       } catch {
         // The line is no valid report, or the pipe broke.
         child.kill('SIGKILL')

@@ -1,6 +1,6 @@
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
 import { underWay } from '../fs-group/under-way.ts'
-import { closing, type Handle, type Host } from '../host/host.ts'
+import { deferClose, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
 import { RDONLY } from '../mount-table/mount-flags.ts'
 import { createMountRestrictionsReader } from '../mount-table/mount-restrictions.ts'
@@ -82,7 +82,7 @@ export async function attachClones(
     await refuseGroupChanges(session, planned)
     refuseUnlessOptional(request, planned)
     const directory = await createContainerDirectory(session, container)
-    using _directory = closing(session.host.inodes, directory)
+    using _directory = deferClose(session.host.inodes, directory)
     for (const [index, clone] of planned.entries()) {
       report({ step: 'attach', volume: index })
       await makeClone(session, { directory, pod: `${request.pod.namespace}/${request.pod.name}` }, index, clone)

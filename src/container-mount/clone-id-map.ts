@@ -1,4 +1,4 @@
-import { composed, type IdMap, shownAs, swapping } from '../host/id-map.ts'
+import { composeMaps, createSwapMap, type IdMap, mapToShownId } from '../host/id-map.ts'
 import { Refusal } from '../refusal/refusal.ts'
 
 /**
@@ -10,13 +10,13 @@ import { Refusal } from '../refusal/refusal.ts'
  * @throws {Refusal} if the pod's user namespace does not contain the requested group
  */
 export function createCloneIdMap(from: number, to: number | undefined, pod: IdMap | undefined): IdMap | undefined {
-  const groups = to === undefined || to === from ? undefined : swapping(from, to)
+  const groups = to === undefined || to === from ? undefined : createSwapMap(from, to)
   if (pod === undefined) return groups
-  if (to !== undefined && shownAs(pod.gids, to) === undefined) {
+  if (to !== undefined && mapToShownId(pod.gids, to) === undefined) {
     const ranges = pod.gids.map(({ disk, count }) => `${disk} to ${disk + count - 1}`).join(', ')
     throw new Refusal(
       `cannot show its group as ${to}: the pod's user namespace has groups ${ranges}: write one of these, or leave "hostUsers" out`,
     )
   }
-  return groups === undefined ? pod : composed(groups, pod)
+  return groups === undefined ? pod : composeMaps(groups, pod)
 }

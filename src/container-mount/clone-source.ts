@@ -1,4 +1,4 @@
-import { closing, errorCode, FILE_TYPE, type Handle, type Host, orClosed, SYMLINK } from '../host/host.ts'
+import { deferClose, errorCode, FILE_TYPE, type Handle, type Host, SYMLINK, useOrClose } from '../host/host.ts'
 import { CSI_PLUGIN, parseSubPathVolume } from '../mount-table/kubelet-volume.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import {
@@ -67,7 +67,7 @@ export function openCloneSource(
   const from = readGroup()
   const identity = volumeIdentity(session, opened, inodes.stat(opened))
   const tree = mounts.cloneTree(opened)
-  handles.use(closing(inodes, tree))
+  handles.use(deferClose(inodes, tree))
   return {
     path,
     identity,
@@ -105,7 +105,7 @@ export function openVolume(
 ): OpenedVolume {
   const { host } = session
   const closeLater = (handle: Handle) => {
-    handles.use(closing(host.inodes, handle))
+    handles.use(deferClose(host.inodes, handle))
     return handle
   }
   const shown = closeLater(openSource(session, context, source))
@@ -153,7 +153,7 @@ export function openSource(session: Session, context: PodContext, source: string
   const { host } = session
   const inPod = splitPodPath(context, source)
   if (inPod !== undefined) return openComponents(host, context.kubeletDir, inPod)
-  return orClosed(
+  return useOrClose(
     host.inodes,
     openWithoutLinks(host, source, { what: 'its source', remedy: 'create it' }),
     (handle) => {
@@ -179,7 +179,7 @@ function splitPodPath({ kubeletDir, pod }: PodIdentity, source: string): string[
 function openComponents({ inodes }: Host, kubeletDir: string, parts: readonly string[]): Handle {
   let here = inodes.openTrusted(kubeletDir)
   for (const part of parts) {
-    using _ = closing(inodes, here)
+    using _ = deferClose(inodes, here)
     here = openComponent(inodes, here, part)
   }
   return here
@@ -187,7 +187,7 @@ function openComponents({ inodes }: Host, kubeletDir: string, parts: readonly st
 
 function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Handle {
   try {
-    return orClosed(inodes, inodes.openEntry(parent, Buffer.from(name)), (entry) => {
+    return useOrClose(inodes, inodes.openEntry(parent, Buffer.from(name)), (entry) => {
       // statMountPoint does not query a network file system's server.
       if ((inodes.statMountPoint(entry).mode & FILE_TYPE) !== SYMLINK) return entry
       throw new Refusal(
@@ -227,7 +227,7 @@ export function checkCloneSources(session: Session, request: ContainerCloneReque
   const context = { ...request, table: snapshotTable(host) }
   for (const { source } of request.clones) {
     const opened = openSource(session, context, source)
-    using _ = closing(host.inodes, opened)
+    using _ = deferClose(host.inodes, opened)
     host.inodes.stat(opened)
   }
 }

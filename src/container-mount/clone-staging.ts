@@ -1,6 +1,6 @@
-import { waitFor } from '../host/back-off.ts'
+import { retryUntilDefined } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
-import { closing, type Handle, isDirectory, orClosed, unless } from '../host/host.ts'
+import { deferClose, type Handle, isDirectory, tolerateErrno, useOrClose } from '../host/host.ts'
 import { containersDirectory, isContainerId } from '../store/container-record.ts'
 import { orWarn, type Session } from '../store/session.ts'
 
@@ -29,7 +29,7 @@ export function isCloneSource(container: string, source: string): boolean {
 /** Waits until no other task has the container's lock. */
 export async function lockContainer(session: Session, container: string): Promise<Disposable> {
   session.host.files.makeDirectory(containersDirectory(session))
-  return waitFor(() => tryLockContainer(session, container))
+  return retryUntilDefined(() => tryLockContainer(session, container))
 }
 
 /** Returns undefined if another task holds the lock. */
@@ -64,9 +64,9 @@ export async function createContainerDirectory(session: Session, container: stri
   const { inodes } = session.host
   session.host.files.makeDirectory(containersDirectory(session))
   // The lock keeps another task from removing the staging mount while it is still empty.
-  using _lock = await waitFor(() => tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK)))
+  using _lock = await retryUntilDefined(() => tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK)))
   const staging = openOrCreateStaging(session)
-  using _ = closing(inodes, staging)
+  using _ = deferClose(inodes, staging)
   const name = Buffer.from(container)
   inodes.createDirectory(staging, name, 0o700)
   return inodes.openEntry(staging, name)
@@ -76,13 +76,13 @@ export async function createContainerDirectory(session: Session, container: stri
 function openOrCreateStaging(session: Session): Handle {
   const { inodes, mounts } = session.host
   const parent = inodes.openTrusted(containersDirectory(session))
-  using _parent = closing(inodes, parent)
+  using _parent = deferClose(inodes, parent)
   const existing = openStaging(session, parent)
   if (existing !== undefined) return existing
-  unless('EEXIST', () => inodes.createDirectory(parent, STAGING_NAME, 0o700))
+  tolerateErrno('EEXIST', () => inodes.createDirectory(parent, STAGING_NAME, 0o700))
   const target = inodes.openEntry(parent, STAGING_NAME)
-  using _target = closing(inodes, target)
-  return orClosed(inodes, mounts.createTree('tmpfs', ['mode=0700']), (tree) => {
+  using _target = deferClose(inodes, target)
+  return useOrClose(inodes, mounts.createTree('tmpfs', ['mode=0700']), (tree) => {
     mounts.attach(tree, target)
     makePrivate(session, tree)
     return tree
@@ -91,9 +91,9 @@ function openOrCreateStaging(session: Session): Handle {
 
 function openStaging(node: StagingNode, parent: Handle): Handle | undefined {
   const { inodes } = node.host
-  const isMounted = unless('ENOENT', () => inodes.statMountPoint(parent, STAGING_NAME).mountRoot) ?? false
+  const isMounted = tolerateErrno('ENOENT', () => inodes.statMountPoint(parent, STAGING_NAME).mountRoot) ?? false
   if (!isMounted) return undefined
-  return orClosed(inodes, inodes.openEntry(parent, STAGING_NAME), (staging) => {
+  return useOrClose(inodes, inodes.openEntry(parent, STAGING_NAME), (staging) => {
     // The task that mounted it may have crashed before it made the mount private.
     makePrivate(node, staging)
     return staging
@@ -112,7 +112,7 @@ export function attachClone({ host }: StagingNode, directory: Handle, number: nu
   if (isDirectory(inodes.statMountPoint(tree))) inodes.createDirectory(directory, name, 0)
   else inodes.createFile(directory, name, 0)
   const target = inodes.openEntry(directory, name)
-  using _ = closing(inodes, target)
+  using _ = deferClose(inodes, target)
   mounts.attach(tree, target)
 }
 
@@ -126,9 +126,9 @@ export function removeClones(node: StagingNode, container: string): boolean {
   using staging = openStagingIfMounted(node)
   if (staging === undefined) return false
   const name = Buffer.from(container)
-  const directory = unless('ENOENT', () => inodes.openEntry(staging.handle, name))
+  const directory = tolerateErrno('ENOENT', () => inodes.openEntry(staging.handle, name))
   if (directory === undefined) return false
-  using _ = closing(inodes, directory)
+  using _ = deferClose(inodes, directory)
   for (const entry of files.list(`${resolveStagingPath(node)}/${container}`)) {
     const number = Buffer.from(entry)
     while (inodes.statMountPoint(directory, number).mountRoot) mounts.detach(directory, number)
@@ -153,8 +153,8 @@ export function removeEmptyStaging(session: StagingNode & Pick<Session, 'warn'>)
   using lock = tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK))
   if (lock === undefined || listStagedContainers(session).length > 0) return
   const parent = inodes.openTrusted(directory)
-  using _ = closing(inodes, parent)
-  unless('ENOENT', () => {
+  using _ = deferClose(inodes, parent)
+  tolerateErrno('ENOENT', () => {
     while (inodes.statMountPoint(parent, STAGING_NAME).mountRoot) mounts.detach(parent, STAGING_NAME)
     inodes.removeDirectory(parent, STAGING_NAME)
   })
@@ -163,10 +163,10 @@ export function removeEmptyStaging(session: StagingNode & Pick<Session, 'warn'>)
 function openStagingIfMounted(node: StagingNode): ({ handle: Handle } & Disposable) | undefined {
   const { inodes } = node.host
   const directory = containersDirectory(node)
-  const parent = unless('ENOENT', () => inodes.openTrusted(directory))
+  const parent = tolerateErrno('ENOENT', () => inodes.openTrusted(directory))
   if (parent === undefined) return undefined
-  using _ = closing(inodes, parent)
-  if (!unless('ENOENT', () => inodes.statMountPoint(parent, STAGING_NAME).mountRoot)) return undefined
+  using _ = deferClose(inodes, parent)
+  if (!tolerateErrno('ENOENT', () => inodes.statMountPoint(parent, STAGING_NAME).mountRoot)) return undefined
   const handle = inodes.openEntry(parent, STAGING_NAME)
-  return { handle, ...closing(inodes, handle) }
+  return { handle, ...deferClose(inodes, handle) }
 }

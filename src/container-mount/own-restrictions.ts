@@ -1,4 +1,4 @@
-import { closing, type Handle } from '../host/host.ts'
+import { deferClose, type Handle } from '../host/host.ts'
 import { createMountRestrictionsReader } from '../mount-table/mount-restrictions.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import { formatError, quoted } from '../refusal/refusal.ts'
@@ -19,7 +19,7 @@ export function readOwnRestrictions(session: Session, request: OwnMountsRequest)
     try {
       using handles = new DisposableStack()
       const shown = openSource(session, context, source)
-      handles.use(closing(host.inodes, shown))
+      handles.use(deferClose(host.inodes, shown))
       if (!hasOwnRecord(session, request, source, shown, handles)) return []
       const restrictions = host.inodes.statMountPoint(shown).mountRoot ? readRestrictions(shown) : undefined
       if (restrictions !== undefined) return restrictions
@@ -45,6 +45,6 @@ function hasOwnRecord(
   const volume = findSubPathVolume(request, source)
   if (volume === undefined) return hasMountRecord(session, host.inodes.pathOf(shown))
   const roots = [...openVolumeRoots(host, request, volume)]
-  for (const root of roots) handles.use(closing(host.inodes, root))
+  for (const root of roots) handles.use(deferClose(host.inodes, root))
   return roots.some((root) => hasMountRecord(session, host.inodes.pathOf(root)))
 }

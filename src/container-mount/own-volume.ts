@@ -1,4 +1,4 @@
-import { closing, explained, type Handle, type Host, unless } from '../host/host.ts'
+import { deferClose, type Handle, type Host, refuseOnErrno, tolerateErrno } from '../host/host.ts'
 import { parseMountFlags } from '../mount-table/mount-flags.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type MountRecord, mountRecords, requestOf } from '../store/mount-record.ts'
@@ -37,7 +37,7 @@ export async function cloneOwnVolume(
     )
   }
   const source = kind.openSource?.(host, mountRequest)
-  if (source !== undefined) handles.use(closing(inodes, source.handle))
+  if (source !== undefined) handles.use(deferClose(inodes, source.handle))
   const made = createDetachedTree(session, kind, mountRequest, source)
   handles.defer(() => made.close())
   await made.make(undefined)
@@ -84,13 +84,13 @@ function clonePart(
   if (part === undefined || found?.inode !== bound.inode || found.device !== bound.device) {
     throw new Refusal('has a subPath that leads elsewhere by now: the container is created again by kubelet')
   }
-  const tree = explained(
+  const tree = refuseOnErrno(
     () => mounts.cloneTree(part),
     () => ({
       EINVAL: 'has a subPath of a disk or an image, which needs Linux 6.15 or newer on the node: leave subPath out',
     }),
   )
-  handles.use(closing(inodes, tree))
+  handles.use(deferClose(inodes, tree))
   return tree
 }
 
@@ -104,9 +104,9 @@ function openLinkFreePath(
   let current: Handle | undefined = top
   for (const name of path.split('/')) {
     const parent: Handle = current
-    current = unless('ENOENT ENOTDIR', () => inodes.openEntry(parent, Buffer.from(name)))
+    current = tolerateErrno('ENOENT ENOTDIR', () => inodes.openEntry(parent, Buffer.from(name)))
     if (current === undefined) return undefined
-    handles.use(closing(inodes, current))
+    handles.use(deferClose(inodes, current))
   }
   return current
 }

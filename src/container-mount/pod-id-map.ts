@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
-import { HIGHEST_ID, type IdMap, type IdRange, mapFault } from '../host/id-map.ts'
+import { describeIdMapFault, HIGHEST_ID, type IdMap, type IdRange } from '../host/id-map.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { ContainerCloneRequest } from './clone-request.ts'
 
@@ -29,7 +29,7 @@ export function readPodIdMap(
   if (data === undefined)
     throw createUserNamespaceRefusal(path, text === undefined ? 'is not there' : `says ${quoted(text)}`)
   const ids = { uids: data.uidMappings.map(convertRange), gids: data.gidMappings.map(convertRange) }
-  const fault = mapFault(ids)
+  const fault = describeIdMapFault(ids)
   if (fault !== undefined) throw createUserNamespaceRefusal(path, `has a mapping that the kernel rejects: ${fault}`)
   return ids
 }

@@ -1,4 +1,4 @@
-import { closing, type Handle } from '../host/host.ts'
+import { deferClose, type Handle } from '../host/host.ts'
 import { isWithin } from '../mount-table/location-chain.ts'
 import { findDeviceRows, type MountRow } from '../mount-table/mountinfo.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
@@ -71,7 +71,7 @@ function findShownVolume(
   const row = table.findRow(mounts.tableId(handle))
   if (row === undefined || row.mountPoint === '/') return undefined
   const kubelet = inodes.openTrusted(kubeletDir)
-  using _ = closing(inodes, kubelet)
+  using _ = deferClose(inodes, kubelet)
   const pods = `${inodes.pathOf(kubelet)}/pods/`
   const isVolume = ({ mountPoint }: MountRow) => mountPoint.startsWith(pods) && !NODE_DIRECTORIES.test(mountPoint)
   const shows = (volume: MountRow) => isWithin(resolveRowLocation(row), resolveRowLocation(volume))

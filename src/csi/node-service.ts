@@ -1,6 +1,6 @@
 import * as grpc from '@grpc/grpc-js'
 import { truncateMessage } from '../flexvolume/reply.ts'
-import type { Space } from '../host/inodes.ts'
+import type { SpaceUsage } from '../host/inodes.ts'
 import { formatError, Refusal } from '../refusal/refusal.ts'
 import type { CsiMessage, Identity, Node } from './messages.ts'
 import type { PodInfoGuard } from './pod-info.ts'
@@ -109,7 +109,7 @@ const NO_SPACE = { total: '0', used: '0', available: '0' }
 
 /** Formats the answer to kubelet: the usage, and a condition that is abnormal if the volume has a fault. */
 export function formatStats({ space, trouble }: VolumeStats): CsiMessage<'NodeGetVolumeStatsResponse'> {
-  const formatUsage = (unit: number, { total, used, available }: Record<keyof Space, string>) => ({
+  const formatUsage = (unit: number, { total, used, available }: Record<keyof SpaceUsage, string>) => ({
     total: BigInt(total),
     used: BigInt(used),
     available: BigInt(available),

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { within } from '../host/linux/child.ts'
+import { resolveWithin } from '../host/linux/child-process.ts'
 import type { RunningTask, Workers } from '../worker-pool/workers.ts'
 import type { CsiTask, CsiTaskOutcome, CsiTaskProgress, TaskFailure } from './worker-tasks.ts'
 
@@ -94,7 +94,7 @@ export class PublicationQueue {
   }
 
   #within<T>(promise: Promise<T>, until: number): Promise<T | undefined> {
-    return within(Math.max(0, until - this.#now()), promise)
+    return resolveWithin(Math.max(0, until - this.#now()), promise)
   }
 
   #formatState({ kind, running: { progress, isWaiting }, startedAt }: TargetTask): string {

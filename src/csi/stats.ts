@@ -1,7 +1,7 @@
 import { findState, isOver } from '../heal/find-state.ts'
 import { isUnwell, type MountState } from '../heal/state.ts'
-import { closing } from '../host/host.ts'
-import type { Space } from '../host/inodes.ts'
+import { deferClose } from '../host/host.ts'
+import type { SpaceUsage } from '../host/inodes.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
@@ -38,11 +38,11 @@ async function readSpace(session: Session, point: MountPoint, record: MountRecor
     (await daemons.answers(point.parent, point.name, RESPONSE_TIMEOUT_MS, `mount ${stat.mountId}`))
   if (!isResponsive) return undefined
   const root = inodes.openEntry(point.parent, point.name)
-  using _ = closing(inodes, root)
+  using _ = deferClose(inodes, root)
   const { bytes, inodes: files } = inodes.space(root)
   return { bytes: formatSpace(bytes), inodes: formatSpace(files) }
 }
 
-function formatSpace({ total, used, available }: Space): Record<keyof Space, string> {
+function formatSpace({ total, used, available }: SpaceUsage): Record<keyof SpaceUsage, string> {
   return { total: String(total), used: String(used), available: String(available) }
 }

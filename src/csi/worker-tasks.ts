@@ -1,4 +1,4 @@
-import type { Space } from '../host/inodes.ts'
+import type { SpaceUsage } from '../host/inodes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { quoted } from '../refusal/refusal.ts'
 import type { Lifecycle } from '../request/rule.ts'
@@ -39,7 +39,7 @@ export interface TaskFailure {
 /** Usage and condition of a published volume. JSON has no bigint, so its numbers are strings. */
 export interface VolumeStats {
   /** Undefined if the file system does not report its usage. */
-  space: Record<'bytes' | 'inodes', Record<keyof Space, string>> | undefined
+  space: Record<'bytes' | 'inodes', Record<keyof SpaceUsage, string>> | undefined
   /** Description of the volume's fault; '' if it has none. */
   trouble: string
 }

@@ -1,4 +1,4 @@
-import { closing, errorCode, type Handle, type Host, type MountFlags, orClosed } from '../host/host.ts'
+import { deferClose, errorCode, type Handle, type Host, type MountFlags, useOrClose } from '../host/host.ts'
 import { readFileSystemType } from '../mount-table/file-system.ts'
 import { createPathLookups } from '../mount-table/path-lookups.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
@@ -49,7 +49,7 @@ export async function openByHand(
   }
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle, stat } = await openNodeBy(createPathLookups(session), host, directory, wanted)
-  using _ = closing(host.inodes, handle)
+  using _ = deferClose(host.inodes, handle)
   const table = snapshotTable(host)
   if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw ownRecords(directory, config)
   const ownFile = listFilePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
@@ -79,7 +79,7 @@ function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: Mount
       'it needs a mount of its own to look at a volume, and this process may not make one: run it on the node',
     )
   }
-  return orClosed(inodes, tree, () => {
+  return useOrClose(inodes, tree, () => {
     mounts.setFlags(tree, flags)
     return tree
   })

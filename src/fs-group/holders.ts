@@ -1,4 +1,4 @@
-import { waitFor } from '../host/back-off.ts'
+import { retryUntilDefined } from '../host/back-off.ts'
 import { parsePodVolume } from '../mount-table/kubelet-volume.ts'
 import { type MountPointState, openMountPoint, resolveMountPointState, statPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
@@ -178,7 +178,7 @@ async function reserveUnlessBusy(
   except: string | undefined,
   refuse: (others: Others) => void,
 ): Promise<Reservation | undefined> {
-  using _ = await waitFor(() => tryLockNode(session, 'reservations'))
+  using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
   orWarn(session, 'could not remove a reservation', () => removeDeadReservations(session))
   const others = othersWith(session, wanted, except)
   refuse(others)

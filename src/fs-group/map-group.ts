@@ -1,5 +1,5 @@
 import { errorCode, type Handle, type Host, SystemError } from '../host/host.ts'
-import { type IdMap, type IdRange, mapFault, shownAs, swapping } from '../host/id-map.ts'
+import { createSwapMap, describeIdMapFault, type IdMap, type IdRange, mapToShownId } from '../host/id-map.ts'
 import { findMountRow } from '../mount-table/file-system.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
@@ -51,7 +51,7 @@ export function mapGroup(
   to: number,
   fsType?: string,
 ): void {
-  mapIds(session, tree, source, swapping(from, to), fsType)
+  mapIds(session, tree, source, createSwapMap(from, to), fsType)
 }
 
 /**
@@ -60,7 +60,7 @@ export function mapGroup(
  * @throws {Unmappable} where this volume, kernel or process cannot; the tree must not be attached then
  */
 export function mapIds({ host }: Session, tree: Handle, source: Handle | undefined, map: IdMap, fsType?: string): void {
-  const fault = mapFault(map)
+  const fault = describeIdMapFault(map)
   if (fault !== undefined) throw new Unmappable(fault)
   const before = host.inodes.stat(tree)
   try {
@@ -72,7 +72,8 @@ export function mapIds({ host }: Session, tree: Handle, source: Handle | undefin
   // On a file system that belongs to another user namespace the map is not applied to what is seen, but to what is on
   // disk: files of a container's root would show as the node's root's.
   const after = host.inodes.stat(tree)
-  const isAs = (ranges: readonly IdRange[], was: number, is: number) => [undefined, is].includes(shownAs(ranges, was))
+  const isAs = (ranges: readonly IdRange[], was: number, is: number) =>
+    [undefined, is].includes(mapToShownId(ranges, was))
   if (isAs(map.uids, before.uid, after.uid) && isAs(map.gids, before.gid, after.gid)) return
   throw new Unmappable('its file system belongs to another user namespace, so its owners on disk are not those seen')
 }

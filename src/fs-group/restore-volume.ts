@@ -1,4 +1,4 @@
-import { closing, type Handle, orClosed } from '../host/host.ts'
+import { deferClose, type Handle, useOrClose } from '../host/host.ts'
 import { createPathLookups } from '../mount-table/path-lookups.ts'
 import { formatUnresponsive, isLocalPath, isUnresponsivePath } from '../mount-table/responsiveness.ts'
 import { resolveTreeLocation } from '../mount-table/tree-location.ts'
@@ -43,7 +43,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
     return doElsewhere(session, { work: 'restore', about: mount, givenUp })
   }
   const disk = await openDisk(session, volume, mount)
-  using _disk = closing(host.inodes, disk)
+  using _disk = deferClose(host.inodes, disk)
   const location = disk === undefined ? undefined : resolveTreeLocation(host, disk)
   const device = disk && host.inodes.statMountPoint(disk).device
   const refuse = (others: Others) => {
@@ -61,7 +61,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const record = lock && volumeRecords.read(session, volume)
   if (!record?.restorePending) return
   const tree = disk ?? (await openTree(session, volume, source))
-  using _tree = closing(host.inodes, disk === undefined ? tree : undefined)
+  using _tree = deferClose(host.inodes, disk === undefined ? tree : undefined)
   refuseOtherDisk(session, volume, tree)
   const isDisk = findKind(mount.request.fsType)?.root === 'file system'
   await restoreTree(session, tree, { volume, source, isDisk }, record, { toBaseline: record.baseline !== undefined })
@@ -90,10 +90,10 @@ async function openDisk(session: Session, volume: string, mount: MountRecord): P
   const mountOptions = asked.mountOptions.filter((option) => option !== 'ro')
   const request = { ...asked, mountOptions, readOnly: false }
   const source = kind.openSource?.(host, request)
-  using _ = closing(host.inodes, source?.handle)
+  using _ = deferClose(host.inodes, source?.handle)
   const made = createDetachedTree(session, kind, request, source)
   await made.make(undefined)
-  return orClosed(host.inodes, made.handle, (tree) => {
+  return useOrClose(host.inodes, made.handle, (tree) => {
     if (made.volume === volume) return tree
     throw new Refusal(
       `source ${quoted(formatSource(asked.source))} is another disk than the one that was mounted: put that one back`,
@@ -106,7 +106,7 @@ async function openTree(session: Session, volume: string, source: string): Promi
   const { host, isolatesWalks } = session
   const opened = isolatesWalks ? openNodeBy(createPathLookups(session), host, source) : openNode(host, source)
   const { handle, stat } = await opened
-  using _ = closing(host.inodes, handle)
+  using _ = deferClose(host.inodes, handle)
   if (volumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)
   throw new Refusal(`source ${quoted(source)} is another directory than the one that was mounted: put that one back`)
 }

@@ -1,4 +1,4 @@
-import { waitFor } from '../host/back-off.ts'
+import { retryUntilDefined } from '../host/back-off.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { createLocationFinder } from '../mount-table/tree-location.ts'
 import { tryLockNode } from '../store/locks.ts'
@@ -23,7 +23,7 @@ export interface Relied {
  * @throws {Refusal} where the reservation of a call at work cannot be read
  */
 export async function underWay(session: Session, volumes: readonly Relied[]): Promise<(Reservation | undefined)[]> {
-  using _ = await waitFor(() => tryLockNode(session, 'reservations'))
+  using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
   const reserved = listReservations(session)
   // As nearly always: the mount table is not read then.
   if (reserved.length === 0) return volumes.map(() => undefined)

@@ -1,4 +1,4 @@
-import { closing, deviceName, errorCode, type Handle, type Host, hasDisk } from '../host/host.ts'
+import { deferClose, errorCode, formatDeviceId, type Handle, type Host, hasDisk } from '../host/host.ts'
 import { isKernelInterface } from '../mount-table/file-system.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { isRemoteType } from '../mount-table/responsiveness.ts'
@@ -60,7 +60,7 @@ function pathsThroughRows(
   // A new mount is in no table, and the device of a btrfs subvolume is not the one in the table.
   const { device } = host.inodes.statMountPoint(tree)
   if (hasDisk(device)) {
-    const name = deviceName(device)
+    const name = formatDeviceId(device)
     return ({ device: shown, mountPoint }) => (shown === name ? { path: mountPoint, isCertain: true } : undefined)
   }
   return ({ device: shown, fsType, mountPoint }) => {
@@ -78,7 +78,7 @@ function pathThrough(row: MountRow, volume: TreeLocation): string | undefined {
 
 function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, path: string): boolean {
   const opened = inodes.openTrusted(path)
-  using _ = closing(inodes, opened)
+  using _ = deferClose(inodes, opened)
   return blocks.backingOf(opened).place === blocks.backingOf(tree).place
 }
 
@@ -133,7 +133,7 @@ function closeNode(top: PathNode, names: readonly string[]): void {
 function findClosed({ inodes }: Host, names: readonly string[]): number | 'missing' | undefined {
   using opened = new DisposableStack()
   let here = inodes.openTrusted('/')
-  opened.use(closing(inodes, here))
+  opened.use(deferClose(inodes, here))
   for (const [depth, name] of names.entries()) {
     if (isClosed(inodes, here)) return depth
     try {
@@ -142,7 +142,7 @@ function findClosed({ inodes }: Host, names: readonly string[]): number | 'missi
       const code = errorCode(error)
       return code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : undefined
     }
-    opened.use(closing(inodes, here))
+    opened.use(deferClose(inodes, here))
   }
   return undefined
 }

@@ -1,4 +1,4 @@
-import { type BackOff, pause } from '../host/back-off.ts'
+import { type BackOff, computePauseMs } from '../host/back-off.ts'
 
 /** State of the socket directory. A detached one was removed under a bind mount, and no file can be created in it. */
 export interface ObservedSockets {
@@ -90,7 +90,7 @@ export function applyEvent(
       return { ...state, asking: undefined, registered: event.kubelet, unwatchedSince: now, failed: undefined }
     case 'failed': {
       const times = state.failed?.kubelet === event.kubelet ? state.failed.times + 1 : 1
-      const retryAt = now + pause(backOff, times, random)
+      const retryAt = now + computePauseMs(backOff, times, random)
       return { ...state, asking: undefined, failed: { kubelet: event.kubelet, times, retryAt } }
     }
     case 'watchers':

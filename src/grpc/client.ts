@@ -1,6 +1,6 @@
 import * as grpc from '@grpc/grpc-js'
 import { nodeFs } from '../host/node-fs.ts'
-import { type PathHandle, withKnownPath } from '../host/path-handle.ts'
+import { type PathHandle, replaceHandlePath } from '../host/path-handle.ts'
 import { ClientConnections } from './client-connections.ts'
 import { openOwnSocket } from './socket.ts'
 
@@ -47,7 +47,7 @@ export class GrpcClient implements Disposable {
       { deadline: Date.now() + deadlineMs },
       (error, reply) => {
         if (error === null && reply !== undefined) resolve(reply)
-        else reject(withKnownPath(error, this.#socket.link, this.#path))
+        else reject(replaceHandlePath(error, this.#socket.link, this.#path))
       },
     )
     stop?.addEventListener('abort', () => call.cancel(), { once: true })

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import * as net from 'node:net'
 import { basename, dirname } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
-import { peerUser } from '../host/linux/peer.ts'
+import { readPeerUser } from '../host/linux/peer-credentials.ts'
 import { nodeFs } from '../host/node-fs.ts'
-import { withKnownPath } from '../host/path-handle.ts'
+import { replaceHandlePath } from '../host/path-handle.ts'
 import { openGuardedParent } from '../host/write-file.ts'
 import { formatError } from '../refusal/refusal.ts'
 import { acceptPathAsAuthority } from './authority.ts'
@@ -55,7 +55,7 @@ export async function listenOnSocket(
     listener.close()
     server.forceShutdown()
     parent[Symbol.dispose]()
-    throw withKnownPath(error, bound, path)
+    throw replaceHandlePath(error, bound, path)
   }
   listener.on('error', () => {})
   return {
@@ -79,7 +79,7 @@ export async function listenOnSocket(
 function isTrustedPeer(socket: net.Socket): boolean {
   // Node has no public way to read the descriptor.
   const { _handle } = socket as { _handle?: { fd?: number } }
-  const user = peerUser(_handle?.fd ?? -1)
+  const user = readPeerUser(_handle?.fd ?? -1)
   return user !== undefined && (user === 0 || user === process.geteuid?.())
 }
 

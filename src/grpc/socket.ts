@@ -3,7 +3,7 @@ import * as net from 'node:net'
 import { nodeFs } from '../host/node-fs.ts'
 import { isOwnersFile, openPathHandle, type PathHandle } from '../host/path-handle.ts'
 import { SystemError } from '../host/system-error.ts'
-import { type Parent, removeIn } from '../host/write-file.ts'
+import { type ParentDirectory, removeIn } from '../host/write-file.ts'
 
 /** Limit of sockaddr_un: 108 bytes with the terminating zero. modekeep connects by short links; kubelet and runtimes use paths. */
 export const MAX_SOCKET_PATH = 107
@@ -30,7 +30,7 @@ export function isStaleSocket(path: string): Promise<boolean> {
  * @param parent a directory to which other users cannot write
  * @returns whether the name is unused now
  */
-export async function removeStaleSocket(parent: Parent, name: string): Promise<boolean> {
+export async function removeStaleSocket(parent: ParentDirectory, name: string): Promise<boolean> {
   const path = parent.at(name)
   const stat = statSocketPath(path)
   if (stat === undefined) return true

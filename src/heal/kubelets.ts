@@ -1,4 +1,4 @@
-import { unlessRefused } from '../host/file-error.ts'
+import { tolerateSystemErrors } from '../host/file-error.ts'
 import { FILE_TYPE, type Host, SOCKET } from '../host/host.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
 import { formatError } from '../refusal/refusal.ts'
@@ -127,7 +127,7 @@ export class Kubelets {
   }
 
   #allLogs({ files }: Host): PodLogs[] {
-    const names = unlessRefused(() => files.list(this.#logs)) ?? []
+    const names = tolerateSystemErrors(() => files.list(this.#logs)) ?? []
     return names.flatMap((name) => {
       // Neither part has an underscore.
       const [namespace, pod, uid, more] = name.split('_')

@@ -1,6 +1,6 @@
 import { dirname, normalize } from 'node:path'
 import { Dirents } from '../host/dirents.ts'
-import { closing, errorCode, type Handle, type Inodes, isDirectory, unless } from '../host/host.ts'
+import { deferClose, errorCode, type Handle, type Inodes, isDirectory, tolerateErrno } from '../host/host.ts'
 import { createCoverFinder, DELETED, type KubeletSubPath } from '../mount-table/kubelet-sub-path.ts'
 import { formatVolumeDirectory } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
@@ -118,7 +118,7 @@ function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string,
   const names = boundPath.split('/')
   using handles = new DisposableStack()
   const hold = (handle: Handle) => {
-    handles.use(closing(inodes, handle))
+    handles.use(deferClose(inodes, handle))
     return handle
   }
   try {
@@ -126,7 +126,7 @@ function findCurrentPath({ host: { inodes } }: Session, volumeDirectory: string,
     const directories = [hold(inodes.openDirectory(volume, Buffer.from('.')))]
     for (const name of names) {
       const directory = directories[directories.length - 1] as Handle
-      const entry = unless('ENOENT', () => inodes.statMountPoint(directory, Buffer.from(name)))
+      const entry = tolerateErrno('ENOENT', () => inodes.statMountPoint(directory, Buffer.from(name)))
       if (entry === undefined) return findSwappedLink(inodes, names, directories)
       // The later open follows links, and only inside the volume.
       if (directories.length === names.length || !isDirectory(entry) || entry.mountRoot) break
@@ -178,10 +178,10 @@ function* listLinks(inodes: Inodes, directory: Handle): Generator<{ name: string
     while (entries.next()) {
       if (entries.type !== LINK_TYPE && entries.type !== UNKNOWN_TYPE) continue
       const name = Buffer.from(entries.name)
-      const link = unless('ENOENT', () => inodes.openEntry(directory, name))
+      const link = tolerateErrno('ENOENT', () => inodes.openEntry(directory, name))
       if (link === undefined) continue
-      using _ = closing(inodes, link)
-      const target = unless('EINVAL ENOENT', () => inodes.readLink(link))
+      using _ = deferClose(inodes, link)
+      const target = tolerateErrno('EINVAL ENOENT', () => inodes.readLink(link))
       if (target !== undefined) yield { name: name.toString(), target: Buffer.from(target).toString() }
     }
   }

@@ -1,5 +1,5 @@
 import { walkVolume } from '../fs-group/walk-volume.ts'
-import { closing } from '../host/host.ts'
+import { deferClose } from '../host/host.ts'
 import type { PathLookups } from '../mount-table/path-lookups.ts'
 import { isLocalPath } from '../mount-table/responsiveness.ts'
 import { placeOfVolume } from '../store/find-volume.ts'
@@ -28,11 +28,11 @@ export async function pruneVolume(session: Session, volume: string, lookups: Pat
   const place = isDue ? await placeOfVolume(session, volume, lookups) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
   const { handle, stat } = await openNodeBy(lookups, host, place.path)
-  using _ = closing(host.inodes, handle)
+  using _ = deferClose(host.inodes, handle)
   if (volumeIdentity(session, handle, stat) !== volume || otherDisk(session, volume, handle)) return false
   // The clone excludes mounts below the volume, so they hide no inode.
   const tree = host.mounts.cloneTree(handle)
-  using _tree = closing(host.inodes, tree)
+  using _tree = deferClose(host.inodes, tree)
   const about = { volume, source: place.path, known: true, isDisk: false }
   // The notes of one volume's walk must not appear as the call's.
   const quiet = { ...session, note: () => {} }

@@ -1,4 +1,4 @@
-import { closing, errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
+import { deferClose, errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
 import { attachAt } from '../mount/attach.ts'
 import { type KubeletSubPath, parseKubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
 import { parseRowFlags } from '../mount-table/mount-flags.ts'
@@ -108,7 +108,7 @@ function findKubeletSubPaths(
 ): KubeletSubPath[] {
   try {
     const handle = inodes.openTrusted(kubeletDir)
-    using _ = closing(inodes, handle)
+    using _ = deferClose(inodes, handle)
     return parseKubeletSubPaths(rows, inodes.pathOf(handle))
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return []
@@ -172,7 +172,7 @@ function replaceBind(
 ): boolean {
   const { inodes, mounts } = host
   const tree = mounts.cloneTree(current)
-  using _ = closing(inodes, tree)
+  using _ = deferClose(inodes, tree)
   mounts.setFlags(tree, parseRowFlags(row.options))
   const [its, ours] = [inodes.stat(old).mountId, inodes.stat(tree).mountId]
   if (mounts.attachBeneath(tree, old)) {

@@ -1,5 +1,5 @@
 import { dirname, normalize } from 'node:path'
-import { closing, errorCode } from '../host/host.ts'
+import { deferClose, errorCode } from '../host/host.ts'
 import { createPathLookups, type PathLookups } from '../mount-table/path-lookups.ts'
 import { createUnresponsiveRefusal, formatUnresponsive } from '../mount-table/responsiveness.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
@@ -192,7 +192,7 @@ async function isSwappedAway(
     try {
       const handle = await lookups.open(above)
       if (handle === undefined) return 'unknown'
-      using _ = closing(inodes, handle)
+      using _ = deferClose(inodes, handle)
       const ids = [inodes.fileSystemId(handle), inodes.formerFileSystemId(handle)]
       const isDeleted =
         ids.some((id) => volume.startsWith(`${id}-`)) && otherDisk(session, volume, handle) === undefined

@@ -1,4 +1,4 @@
-import { longestPause } from '../host/back-off.ts'
+import { computeLongestPauseMs } from '../host/back-off.ts'
 
 /**
  * Pause between a heal's end and the next one's start, so that one heal handles a burst of changes. It grows with
@@ -99,15 +99,15 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
       if (changes.follow(watched)) changed = true
       failures = 0
       unsettled = isUnsettled ? unsettled + 1 : 0
-      if (isUnsettled) patience = longestPause(HEAL_PAUSE, unsettled + 1)
+      if (isUnsettled) patience = computeLongestPauseMs(HEAL_PAUSE, unsettled + 1)
       else if (isBlind) patience = BLIND_INTERVAL_MS
     } catch (error) {
       failed(error)
       failures++
-      patience = longestPause(HEAL_PAUSE, failures + 1)
+      patience = computeLongestPauseMs(HEAL_PAUSE, failures + 1)
     }
     const rest = Math.min(MAX_REST_MS, REST_FACTOR * (spent() - before))
-    await sleep(Math.max(longestPause(HEAL_PAUSE, failures + 1), rest), () => signal.aborted)
+    await sleep(Math.max(computeLongestPauseMs(HEAL_PAUSE, failures + 1), rest), () => signal.aborted)
     await sleep(patience, () => changed || signal.aborted)
   }
 }

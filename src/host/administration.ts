@@ -8,11 +8,11 @@ export interface Administration {
   /** flock(2) on a directory itself: it leaves no file. Undefined while somebody else has it. */
   tryLockDirectory(path: string): Lock | undefined
   /** Never fails: what kept the program from running is its answer. */
-  tryDriver(trial: Trial): Promise<Answer>
+  tryDriver(trial: DriverTrial): Promise<DriverResult>
 }
 
 /** One call of a driver, as kubelet makes it. */
-export interface Trial {
+export interface DriverTrial {
   command: readonly [string, ...string[]]
   /** The only variables it has. */
   environment: Readonly<Record<string, string>>
@@ -21,7 +21,7 @@ export interface Trial {
   stop: AbortSignal
 }
 
-export interface Answer {
+export interface DriverResult {
   /** Both outputs as one, as kubelet reads them. */
   text: string
   /** As a shell tells it: 128 and the number of a signal, 126 or 127 where it could not be started. */

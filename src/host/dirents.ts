@@ -3,7 +3,7 @@ import type { Name } from './host.ts'
 // struct linux_dirent64 (getdents64(2)): u64 ino, s64 off, u16 length, u8 type, the name and its NUL.
 const OFF = 8
 const LENGTH = 16
-const TYPE = 18
+const TYPE_OFFSET = 18
 const NAME = 19
 const DOT = 0x2e
 
@@ -44,7 +44,7 @@ export class Dirents {
   }
 
   get type(): number {
-    return this.bytes[this.#entry + TYPE] ?? 0
+    return this.bytes[this.#entry + TYPE_OFFSET] ?? 0
   }
 
   /** No directory, as far as the type tells. */

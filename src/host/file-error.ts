@@ -1,7 +1,7 @@
 import { errorCode } from './system-error.ts'
 
 /** What its administrator can do about a disk. */
-const WAYS_OUT: Readonly<Record<string, string>> = {
+const REMEDIES: Readonly<Record<string, string>> = {
   ENOSPC: 'free space or inodes on its file system',
   EDQUOT: 'raise the quota of its file system',
   EROFS: 'make its file system writable',
@@ -14,7 +14,7 @@ export class FileError extends Error {
   readonly code: string
 
   constructor(doing: string, path: string, code: string, cause: Error) {
-    super(`cannot ${doing} ${path} (${cause.message}): ${WAYS_OUT[code] ?? 'remove the cause'}`, { cause })
+    super(`cannot ${doing} ${path} (${cause.message}): ${REMEDIES[code] ?? 'remove the cause'}`, { cause })
     this.name = 'FileError'
     this.code = code
   }
@@ -32,7 +32,7 @@ export function withPath<T>(doing: string, path: string, work: () => T): T {
 }
 
 /** What was looked at; undefined where the system refuses, for whatever reason. */
-export function unlessRefused<T>(look: () => T): T | undefined {
+export function tolerateSystemErrors<T>(look: () => T): T | undefined {
   try {
     return look()
   } catch (error) {
@@ -43,7 +43,7 @@ export function unlessRefused<T>(look: () => T): T | undefined {
 
 /** Whether the system lets it be done. */
 export function succeeds(attempt: () => void): boolean {
-  const isDone = unlessRefused(() => {
+  const isDone = tolerateSystemErrors(() => {
     attempt()
     return true
   })

@@ -7,12 +7,12 @@ export type Handle = number & { readonly [brand]: 'handle' }
 export type Name = Uint8Array
 
 /** Closes a handle at the end of the block, whatever happens: `using _ = closing(inodes, handle)`. */
-export function closing(inodes: { close(handle: Handle): void }, handle: Handle | undefined): Disposable {
+export function deferClose(inodes: { close(handle: Handle): void }, handle: Handle | undefined): Disposable {
   return { [Symbol.dispose]: () => handle !== undefined && inodes.close(handle) }
 }
 
 /** What is made of a handle, which whoever gets the result closes; closed here where that throws. */
-export function orClosed<T>(inodes: { close(handle: Handle): void }, handle: Handle, use: (handle: Handle) => T): T {
+export function useOrClose<T>(inodes: { close(handle: Handle): void }, handle: Handle, use: (handle: Handle) => T): T {
   try {
     return use(handle)
   } catch (error) {

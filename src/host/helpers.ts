@@ -4,10 +4,10 @@ import { Refusal } from '../refusal/refusal.ts'
 export const SECRET_FILE = '/proc/self/fd/3'
 
 /** A variable that every helper has, and what it starts: its own processes are known by it. */
-export const MARK = 'MODEKEEP_HELPER'
+export const HELPER_MARK = 'MODEKEEP_HELPER'
 
 /** A program of the node that does what the kernel cannot. It is run without a shell, in its own session. */
-export interface HelperOrder {
+export interface HelperInvocation {
   /** A bare name, looked up in the node's system directories. */
   program: string
   args: readonly string[]
@@ -31,7 +31,7 @@ export interface Helpers {
    * Resolves when the program has succeeded. After a failure none of its processes is left, unless the kernel holds it.
    * @throws {HelperError}
    */
-  run(order: HelperOrder): Promise<void>
+  run(order: HelperInvocation): Promise<void>
 }
 
 /** A helper program that is missing, failed or did not end: a sentence with the end of its output. */

@@ -1,14 +1,14 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Errand, ErrandEnd } from './errand.ts'
 import type { Handle, Name } from './handle.ts'
 import type { Helpers } from './helpers.ts'
 import type { IdMap } from './id-map.ts'
 import type { Inodes } from './inodes.ts'
+import type { IsolatedTask, IsolatedTaskEnd } from './isolated-process.ts'
 import type { TrustedFiles } from './trusted-files.ts'
 
-export { closing, type Handle, type Name, orClosed } from './handle.ts'
+export { deferClose, type Handle, type Name, useOrClose } from './handle.ts'
 export * from './inodes.ts'
-export { errorCode, explained, SystemError, unless } from './system-error.ts'
+export { errorCode, refuseOnErrno, SystemError, tolerateErrno } from './system-error.ts'
 
 /** Mount attributes as mount_setattr(2) takes them: MOUNT_ATTR_ bits to set and to clear. */
 export interface MountFlags {
@@ -207,7 +207,7 @@ export interface Host {
   helpers: Helpers
   daemons: Daemons
   /** Runs an errand in another process of this program. */
-  runErrand(errand: Errand): Promise<ErrandEnd>
+  runErrand(errand: IsolatedTask): Promise<IsolatedTaskEnd>
   /** Undefined while somebody else has it. A killed holder has it no more, also where the kernel cannot end it yet. */
   tryLock(path: string): Lock | undefined
   /** Whether somebody has the lock. Those who ask do not take one another for its holder. */

@@ -21,7 +21,7 @@ const MOST_RANGES = 340
 const MOST_BYTES = 4095
 
 /** Two different groups change places, every other id stays as it is. */
-export function swapping(one: number, other: number): IdMap {
+export function createSwapMap(one: number, other: number): IdMap {
   const low = Math.min(one, other)
   const high = Math.max(one, other)
   if (low === high || low < 0 || high > HIGHEST_ID) throw new Error(`no two groups to swap: ${one} and ${other}`)
@@ -36,11 +36,11 @@ export function swapping(one: number, other: number): IdMap {
 }
 
 /** What two mappings do one after the other: what the first shows is what the second takes for stored. */
-export function composed(first: IdMap, second: IdMap): IdMap {
-  return { uids: composedRanges(first.uids, second.uids), gids: composedRanges(first.gids, second.gids) }
+export function composeMaps(first: IdMap, second: IdMap): IdMap {
+  return { uids: composeRanges(first.uids, second.uids), gids: composeRanges(first.gids, second.gids) }
 }
 
-function composedRanges(first: readonly IdRange[], second: readonly IdRange[]): IdRange[] {
+function composeRanges(first: readonly IdRange[], second: readonly IdRange[]): IdRange[] {
   const pieces = first.flatMap((one) =>
     second.flatMap((two): IdRange[] => {
       const start = Math.max(one.shown, two.disk)
@@ -48,11 +48,11 @@ function composedRanges(first: readonly IdRange[], second: readonly IdRange[]): 
       return count > 0 ? [{ disk: one.disk + start - one.shown, shown: two.shown + start - two.disk, count }] : []
     }),
   )
-  return joined(pieces.sort((a, b) => a.disk - b.disk))
+  return joinAdjacentRanges(pieces.sort((a, b) => a.disk - b.disk))
 }
 
 /** Ranges that go on where the one before ends are one. */
-function joined(sorted: readonly IdRange[]): IdRange[] {
+function joinAdjacentRanges(sorted: readonly IdRange[]): IdRange[] {
   const ranges: IdRange[] = []
   for (const range of sorted) {
     const last = ranges.at(-1)
@@ -64,29 +64,29 @@ function joined(sorted: readonly IdRange[]): IdRange[] {
 }
 
 /** What a stored id is shown as; undefined: as the overflow id. */
-export function shownAs(ranges: readonly IdRange[], id: number): number | undefined {
+export function mapToShownId(ranges: readonly IdRange[], id: number): number | undefined {
   const range = ranges.find(({ disk, count }) => id >= disk && id < disk + count)
   return range && range.shown + id - range.disk
 }
 
 /** What is stored where an id is used; undefined: it cannot be. */
-export function storedAs(ranges: readonly IdRange[], id: number): number | undefined {
+export function mapToStoredId(ranges: readonly IdRange[], id: number): number | undefined {
   const range = ranges.find(({ shown, count }) => id >= shown && id < shown + count)
   return range && range.disk + id - range.shown
 }
 
 /** The lines of a uid_map or gid_map, user_namespaces(7): of a mount's, stored ids are those inside. */
-export function mapText(ranges: readonly IdRange[]): string {
+export function formatIdRanges(ranges: readonly IdRange[]): string {
   return ranges.map(({ disk, shown, count }) => `${disk} ${shown} ${count}\n`).join('')
 }
 
 /** Why the kernel would take no such mapping, as a clause; undefined: it takes it. */
-export function mapFault({ uids, gids }: IdMap): string | undefined {
+export function describeIdMapFault({ uids, gids }: IdMap): string | undefined {
   for (const [what, ranges] of [['users', uids] as const, ['groups', gids] as const]) {
     if (ranges.length === 0) return `its ${what} would have no id at all`
     if (ranges.length > MOST_RANGES)
       return `its ${what} would need ${ranges.length} ranges of ids, Linux takes ${MOST_RANGES}`
-    const { length } = mapText(ranges)
+    const { length } = formatIdRanges(ranges)
     if (length > MOST_BYTES) return `the ranges of its ${what} would need ${length} bytes, Linux takes ${MOST_BYTES}`
     const overlap = findOverlap(ranges, 'disk') ?? findOverlap(ranges, 'shown')
     if (overlap !== undefined) return `the ranges ${overlap} of its ${what} overlap`

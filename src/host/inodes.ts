@@ -32,12 +32,12 @@ export interface Stat {
 }
 
 /** What statx(2) has just said, read where the kernel wrote it: true until this thread's next look. */
-export interface Look extends Stat {
+export interface StatView extends Stat {
   keep(): Stat
 }
 
 /** As mountinfo has it. @param device of a `Stat` */
-export function deviceName(device: number): string {
+export function formatDeviceId(device: number): string {
   return `${Math.floor(device / 2 ** 20)}:${device % 2 ** 20}`
 }
 
@@ -54,7 +54,7 @@ export function isDirectory({ mode }: Pick<Stat, 'mode'>): boolean {
  * Entries of a directory that are looked at together: a call is cheap for the kernel, the way there is not. What is
  * undefined has failed: asked for alone, it says why. All is true until entries are looked at once more.
  */
-export interface Sights {
+export interface StatBatch {
   /** How many there may be. */
   readonly size: number
   /** The name of each in turn, of at most 255 bytes: `length` of a block of entries from `start` on. */
@@ -66,13 +66,13 @@ export interface Sights {
   hold(parent: Handle, count: number, isAhead: boolean): void
   /** Returns when all that was begun has been seen: nothing may be asked before. `parent` must be open until then. */
   finish(): void
-  stat(at: number): Look | undefined
+  stat(at: number): StatView | undefined
   handle(at: number): Handle | undefined
   attributeNames(at: number): string | undefined
 }
 
 /** What a file system has and what is left of it, of bytes or of inodes. */
-export interface Space {
+export interface SpaceUsage {
   total: bigint
   used: bigint
   /** For users: root may have more. */
@@ -94,7 +94,7 @@ export interface FileChange {
 }
 
 /** Changes of files that other threads make while this one goes on. */
-export interface Changes extends Disposable {
+export interface FileChangeBatch extends Disposable {
   /** The object is read, not kept. */
   set(at: number, change: FileChange): void
   /** The first so many are to be made. Their handles must be open until `finish` has returned. */
@@ -148,12 +148,12 @@ export interface Inodes {
   pathOf(handle: Handle): string
   stat(handle: Handle): Stat
   /** As `stat` and `statEntry`, for a walk, which keeps nothing of most inodes. */
-  look(handle: Handle): Look
-  lookEntry(parent: Handle, name: Name): Look
+  look(handle: Handle): StatView
+  lookEntry(parent: Handle, name: Name): StatView
   /** Two, so that the one is looked at while the other is dealt with; none is in use between two steps of a walk. */
-  sights(): readonly [Sights, Sights]
+  sights(): readonly [StatBatch, StatBatch]
   /** Room for so many; undefined where no other thread can be had: whoever asks makes them. */
-  changes(size: number): Changes | undefined
+  changes(size: number): FileChangeBatch | undefined
   /** Of `stat`, what a walk asks once more before it changes an inode. */
   ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
   statEntry(parent: Handle, name: Name): Stat
@@ -203,5 +203,5 @@ export interface Inodes {
   /** Whether nothing can be written through a handle: its mount or its file system is read-only. Asks as `space` does. */
   isReadOnly(handle: Handle): boolean
   /** statfs(2) of the file system that a handle is on: its server or daemon is asked. */
-  space(handle: Handle): { bytes: Space; inodes: Space }
+  space(handle: Handle): { bytes: SpaceUsage; inodes: SpaceUsage }
 }

@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path'
 import { withPath } from './file-error.ts'
 import { isOwnersFile } from './path-handle.ts'
 import { type Fs, openToRead } from './read-file.ts'
-import { createIn, openParent, removeIn, renameIn } from './write-file.ts'
+import { createFileIn, openParent, removeIn, renameIn } from './write-file.ts'
 
 const OTHERS_WRITE = 0o022
 
@@ -16,7 +16,7 @@ export interface ForeignFile extends Disposable {
   read(position: number, length: number): Uint8Array
 }
 
-export function foreignFile(fs: Fs, path: string): ForeignFile {
+export function openForeignFile(fs: Fs, path: string): ForeignFile {
   const file = openToRead(fs, path)
   return {
     size: file.stat.size,
@@ -42,12 +42,12 @@ export interface NewFile extends Disposable {
   finish(): void
 }
 
-export function newFile(fs: Fs, path: string, mayReplace: boolean): NewFile {
+export function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFile {
   using scope = new DisposableStack()
   const parent = scope.use(openParent(fs, dirname(path)))
   const name = basename(path)
   const temporary = `.modekeep-${process.pid}-${Math.random().toString(36).slice(2)}`
-  const file = scope.use(createIn(fs, parent, temporary, 0o600))
+  const file = scope.use(createFileIn(fs, parent, temporary, 0o600))
   const held = scope.move()
   let isNamed = false
   return {
@@ -55,7 +55,7 @@ export function newFile(fs: Fs, path: string, mayReplace: boolean): NewFile {
     finish: () =>
       withPath('write', path, () => {
         fs.fsyncSync(file.fd)
-        if (!mayReplace) createIn(fs, parent, name, 0o600)[Symbol.dispose]()
+        if (!mayReplace) createFileIn(fs, parent, name, 0o600)[Symbol.dispose]()
         try {
           // Over its own empty file, or what may be replaced: link(2) would do it at once, but not on every file system.
           renameIn(fs, parent, temporary, name)

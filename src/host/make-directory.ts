@@ -1,8 +1,8 @@
 import { basename, dirname } from 'node:path'
 import { type Fs, nodeFs } from './node-fs.ts'
-import { hasPathHandles, isOwnersFile, nameDirectory, O_PATH, openHandle } from './path-handle.ts'
-import { SystemError, unless } from './system-error.ts'
-import { heldParent, openParent, type Parent } from './write-file.ts'
+import { hasPathHandles, isOwnersFile, O_PATH, openHandle, reportDirectoryPath } from './path-handle.ts'
+import { SystemError, tolerateErrno } from './system-error.ts'
+import { createParentDirectory, openParent, type ParentDirectory } from './write-file.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = nodeFs.constants
 
@@ -13,17 +13,17 @@ const { O_DIRECTORY, O_NOFOLLOW } = nodeFs.constants
  * @throws {SystemError} EPERM for a directory of another user than root and the one that modekeep runs as; ELOOP
  */
 export function makeDirectories(fs: Fs, path: string, mode: number, modeAbove = mode): void {
-  using made = openOrMake(fs, path, mode, modeAbove)
-  requireOwned(fs, made)
+  using made = openOrMakeDirectory(fs, path, mode, modeAbove)
+  assertOwned(fs, made)
 }
 
-function openOrMake(fs: Fs, path: string, mode: number, modeAbove: number): Parent {
-  const found = unless('ENOENT', () => openParent(fs, path))
+function openOrMakeDirectory(fs: Fs, path: string, mode: number, modeAbove: number): ParentDirectory {
+  const found = tolerateErrno('ENOENT', () => openParent(fs, path))
   if (found !== undefined) return found
-  using above = openOrMake(fs, dirname(path), modeAbove, modeAbove)
-  const made = makeIn(fs, above, basename(path), mode)
+  using above = openOrMakeDirectory(fs, dirname(path), modeAbove, modeAbove)
+  const made = makeDirectoryIn(fs, above, basename(path), mode)
   try {
-    requireOwned(fs, made)
+    assertOwned(fs, made)
     return made
   } catch (error) {
     made[Symbol.dispose]()
@@ -32,14 +32,14 @@ function openOrMake(fs: Fs, path: string, mode: number, modeAbove: number): Pare
 }
 
 /** mkdir(2) in a directory that is held. Another process may have made it first. */
-function makeIn(fs: Fs, parent: Parent, name: string, mode: number): Parent {
+function makeDirectoryIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): ParentDirectory {
   const path = `${parent.path}/${name}`
-  nameDirectory(parent.path, () => unless('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })))
+  reportDirectoryPath(parent.path, () => tolerateErrno('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })))
   if (!hasPathHandles(fs)) return openParent(fs, path)
-  return heldParent(fs, path, openHandle(fs, parent.at(name), O_PATH | O_DIRECTORY | O_NOFOLLOW, path))
+  return createParentDirectory(fs, path, openHandle(fs, parent.at(name), O_PATH | O_DIRECTORY | O_NOFOLLOW, path))
 }
 
-function requireOwned(fs: Fs, directory: Parent): void {
+function assertOwned(fs: Fs, directory: ParentDirectory): void {
   if (isOwnersFile(fs.statSync(directory.at('.')))) return
   throw new SystemError('mkdir', 'EPERM', directory.path, 'it belongs to another user than root')
 }

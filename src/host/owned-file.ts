@@ -1,8 +1,8 @@
 import { Refusal } from '../refusal/refusal.ts'
-import { type Fs, headOf, nodeFs, openToRead } from './read-file.ts'
+import { type Fs, nodeFs, openToRead, readUpTo } from './read-file.ts'
 import { errorCode } from './system-error.ts'
 
-const LARGEST = 1 << 20
+const MAX_BYTES = 1 << 20
 const OTHERS_WRITE = 0o022
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -20,10 +20,10 @@ const REASONS: Readonly<Record<string, string>> = {
 export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
   try {
     using file = openToRead(fs, path)
-    const fault = ownerFault(path, file.stat)
+    const fault = describeOwnerFault(path, file.stat)
     if (fault !== undefined) throw new Refusal(fault)
-    const bytes = headOf(fs, file.fd, LARGEST + 1)
-    if (bytes.length > LARGEST) throw new Refusal(`${path} is larger than 1 MiB: write a configuration there`)
+    const bytes = readUpTo(fs, file.fd, MAX_BYTES + 1)
+    if (bytes.length > MAX_BYTES) throw new Refusal(`${path} is larger than 1 MiB: write a configuration there`)
     return bytes
   } catch (error) {
     const code = errorCode(error)
@@ -33,7 +33,7 @@ export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
   }
 }
 
-function ownerFault(path: string, { uid, mode }: { uid: number; mode: number }): string | undefined {
+function describeOwnerFault(path: string, { uid, mode }: { uid: number; mode: number }): string | undefined {
   const permissions = (mode & 0o7777).toString(8).padStart(4, '0')
   const after = `${path}, after a look at what is in it`
   if (uid !== 0 && uid !== process.geteuid?.()) {

@@ -21,14 +21,14 @@ export interface PathHandle extends Disposable {
   readonly link: string
 }
 
-const supporting = new WeakMap<Fs, boolean>()
+const pathHandleSupport = new WeakMap<Fs, boolean>()
 
 /** Whether a file system has descriptors behind paths. One in memory has none: there, paths are used as they are. */
 export function hasPathHandles(fs: Fs): boolean {
-  const known = supporting.get(fs)
+  const known = pathHandleSupport.get(fs)
   if (known !== undefined) return known
   const isThere = fs.existsSync('/proc/self/fd')
-  supporting.set(fs, isThere)
+  pathHandleSupport.set(fs, isThere)
   return isThere
 }
 
@@ -46,7 +46,7 @@ export function isOwnersFile({ uid }: Pick<Stats, 'uid'>): boolean {
  * @throws {SystemError} ELOOP for any other link
  */
 export function openPathHandle(fs: Fs, path: string, flags = 0): PathHandle {
-  return openLinkFree(fs, path, flags) ?? walk(fs, path, flags)
+  return openLinkFree(fs, path, flags) ?? walkPath(fs, path, flags)
 }
 
 /**
@@ -55,7 +55,7 @@ export function openPathHandle(fs: Fs, path: string, flags = 0): PathHandle {
  * @throws {SystemError} EPERM for any other directory; ELOOP as `openPathHandle`
  */
 export function openGuardedDirectory(fs: Fs, path: string): PathHandle {
-  const level = walk(fs, path, O_DIRECTORY)
+  const level = walkPath(fs, path, O_DIRECTORY)
   const isWritten = (fs.fstatSync(level.fd).mode & (GROUP_WRITES | OTHERS_WRITE)) !== 0
   const unguarded = level.unguarded ?? (isWritten ? level.path : undefined)
   if (unguarded === undefined) return level
@@ -69,7 +69,7 @@ function openLinkFree(fs: Fs, path: string, flags: number): PathHandle | undefin
   try {
     const stat = fs.fstatSync(handle.fd)
     if (!stat.isSymbolicLink() && fs.readlinkSync(handle.link) === path) {
-      requireDirectory(path, stat, flags)
+      assertDirectory(path, stat, flags)
       return handle
     }
   } catch (error) {
@@ -80,24 +80,24 @@ function openLinkFree(fs: Fs, path: string, flags: number): PathHandle | undefin
   return undefined
 }
 
-function requireDirectory(path: string, stat: Stats, flags: number): void {
+function assertDirectory(path: string, stat: Stats, flags: number): void {
   if ((flags & O_DIRECTORY) !== 0 && !stat.isDirectory()) throw new SystemError('open', 'ENOTDIR', path)
 }
 
-interface Level extends PathHandle {
+interface PathLevel extends PathHandle {
   path: string
   /** The first directory of the path that other users can write to, so that they can exchange a name; undefined: none. */
   unguarded: string | undefined
 }
 
-function walk(fs: Fs, path: string, flags: number): Level {
+function walkPath(fs: Fs, path: string, flags: number): PathLevel {
   const start = path.startsWith('/') ? '/' : '.'
-  const levels: Level[] = []
+  const levels: PathLevel[] = []
   const closeFrom = (at: number) => {
     for (const level of levels.splice(at)) level[Symbol.dispose]()
   }
   try {
-    levels.push(levelOf(fs, openHandle(fs, start, O_PATH | O_DIRECTORY, path), start))
+    levels.push(createLevel(fs, openHandle(fs, start, O_PATH | O_DIRECTORY, path), start))
     let links = 0
     const rest = path.split('/').reverse()
     for (let name = rest.pop(); name !== undefined; name = rest.pop()) {
@@ -106,12 +106,12 @@ function walk(fs: Fs, path: string, flags: number): Level {
         closeFrom(levels.length - 1)
         continue
       }
-      const here = levels.at(-1) as Level
+      const here = levels.at(-1) as PathLevel
       const at = `${here.link}/${name}`
       const handle = openHandle(fs, at, O_PATH | O_NOFOLLOW, path)
       const stat = fs.fstatSync(handle.fd)
       if (!stat.isSymbolicLink()) {
-        levels.push(levelOf(fs, handle, join(here.path, name), here))
+        levels.push(createLevel(fs, handle, join(here.path, name), here))
         continue
       }
       handle[Symbol.dispose]()
@@ -119,27 +119,27 @@ function walk(fs: Fs, path: string, flags: number): Level {
       // The kernel's own links, as /proc/PID/root, lead where their text does not say.
       if (fs.statfsSync(here.link).type === PROC_SUPER_MAGIC) {
         const isRoot = name === 'root'
-        const target = levelOf(fs, openHandle(fs, at, O_PATH, path), join(here.path, name), here)
+        const target = createLevel(fs, openHandle(fs, at, O_PATH, path), join(here.path, name), here)
         if (isRoot) closeFrom(0)
         levels.push(target)
         continue
       }
       const text = fs.readlinkSync(at)
-      if (!isOwnersFile(stat) || !(here.unguarded === undefined || staysInside(text))) {
+      if (!isOwnersFile(stat) || !(here.unguarded === undefined || isInsideDirectory(text))) {
         const why = 'users other than root can exchange a symbolic link in the path'
         throw new SystemError('open', 'ELOOP', path, why)
       }
       if (text.startsWith('/')) closeFrom(1)
       rest.push(...text.split('/').reverse())
     }
-    requireDirectory(path, fs.fstatSync((levels.at(-1) as Level).fd), flags)
-    return levels.pop() as Level
+    assertDirectory(path, fs.fstatSync((levels.at(-1) as PathLevel).fd), flags)
+    return levels.pop() as PathLevel
   } finally {
     closeFrom(0)
   }
 }
 
-function levelOf(fs: Fs, handle: PathHandle, path: string, above?: Level): Level {
+function createLevel(fs: Fs, handle: PathHandle, path: string, above?: PathLevel): PathLevel {
   const stat = fs.fstatSync(handle.fd)
   const isWritten = (stat.mode & OTHERS_WRITE) !== 0 || ((stat.mode & GROUP_WRITES) !== 0 && stat.gid !== 0)
   const isGuarded = isOwnersFile(stat) && (!isWritten || (stat.mode & STICKY) !== 0)
@@ -147,13 +147,13 @@ function levelOf(fs: Fs, handle: PathHandle, path: string, above?: Level): Level
 }
 
 /** Whether a link's text leads to another name of its own directory, or to what is below that. */
-function staysInside(text: string): boolean {
+function isInsideDirectory(text: string): boolean {
   return !text.startsWith('/') && !text.split('/').includes('..')
 }
 
 /** Opens one name as it is. @param path what a message names */
 export function openHandle(fs: Fs, at: string, flags: number, path: string): PathHandle {
-  const fd = namePath(path, () => fs.openSync(at, flags))
+  const fd = reportPath(path, () => fs.openSync(at, flags))
   return { fd, link: `/proc/self/fd/${fd}`, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
@@ -166,24 +166,24 @@ export function closeQuietly(fs: Fs, fd: number): void {
   }
 }
 
-const WHOLE = /\/proc\/self\/fd\/\d+[^']*/g
-const DIRECTORY = /\/proc\/self\/fd\/\d+/g
+const HANDLE_PATH = /\/proc\/self\/fd\/\d+[^']*/g
+const HANDLE_DIRECTORY = /\/proc\/self\/fd\/\d+/g
 
 /** Makes a call by a path through the descriptor of a directory. An error of it names the directory that people know. */
-export function nameDirectory<T>(directory: string, call: () => T): T {
-  return rename(DIRECTORY, directory, call)
+export function reportDirectoryPath<T>(directory: string, call: () => T): T {
+  return rewriteErrorPath(HANDLE_DIRECTORY, directory, call)
 }
 
 /** Returns an error of a call by a handle's link with the path that people know in its text. */
-export function withKnownPath(error: unknown, link: string, path: string): unknown {
+export function replaceHandlePath(error: unknown, link: string, path: string): unknown {
   if (error instanceof Error) error.message = error.message.replaceAll(link, () => path)
   return error
 }
 
 /** As `nameDirectory`, of a whole path. */
-const namePath = <T>(path: string, call: () => T) => rename(WHOLE, path, call)
+const reportPath = <T>(path: string, call: () => T) => rewriteErrorPath(HANDLE_PATH, path, call)
 
-function rename<T>(pattern: RegExp, path: string, call: () => T): T {
+function rewriteErrorPath<T>(pattern: RegExp, path: string, call: () => T): T {
   try {
     return call()
   } catch (error) {

@@ -4,7 +4,7 @@
  * @returns its real, effective, saved and file system user ids, as this user namespace has them, and the capabilities
  *   that it can use, as bits
  */
-export function processStatus(text: string): { userIds: number[]; capabilities: bigint } {
+export function parseProcessStatus(text: string): { userIds: number[]; capabilities: bigint } {
   const field = (name: string) => new RegExp(`^${name}:\\t(.*)$`, 'm').exec(text)?.[1]
   return {
     userIds: field('Uid')?.split('\t').map(Number) ?? [],

@@ -10,20 +10,20 @@ export interface OpenedFile extends Disposable {
   readonly fd: number
 }
 
-export function opened(fs: Fs, path: string, flags: string | number = 'r', mode?: number): OpenedFile {
+export function openFile(fs: Fs, path: string, flags: string | number = 'r', mode?: number): OpenedFile {
   const fd = fs.openSync(path, flags, mode)
   return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
 /** fsync(2): its names are on disk. */
 export function syncDirectory(fs: Fs, path: string): void {
-  using directory = opened(fs, path)
+  using directory = openFile(fs, path)
   fs.fsyncSync(directory.fd)
 }
 
 /** A file as text. Given a path, readFileSync itself would end the process, without an answer, where close(2) fails. */
 export function readText(path: string, fs: Fs = nodeFs): string {
-  using file = opened(fs, path)
+  using file = openFile(fs, path)
   return fs.readFileSync(file.fd, 'utf8')
 }
 
@@ -35,20 +35,20 @@ const BLOCK = 1 << 16
  * @throws {SystemError} EINVAL for what is not a regular file; ELOOP for a link that others could exchange
  */
 export function openToRead(fs: Fs, path: string): OpenedFile & { stat: Stats } {
-  requireRegular(path, fs.statSync(path))
-  if (!hasPathHandles(fs)) return withStat(fs, path, opened(fs, path, READING))
+  assertRegular(path, fs.statSync(path))
+  if (!hasPathHandles(fs)) return addStat(fs, path, openFile(fs, path, READ_FLAGS))
   using held = openPathHandle(fs, path)
   // What was checked could be exchanged before it was held.
-  requireRegular(path, fs.fstatSync(held.fd))
-  return withStat(fs, path, opened(fs, held.link, READING))
+  assertRegular(path, fs.fstatSync(held.fd))
+  return addStat(fs, path, openFile(fs, held.link, READ_FLAGS))
 }
 
-const READING = nodeFs.constants.O_RDONLY | nodeFs.constants.O_NONBLOCK
+const READ_FLAGS = nodeFs.constants.O_RDONLY | nodeFs.constants.O_NONBLOCK
 
-function withStat(fs: Fs, path: string, file: OpenedFile): OpenedFile & { stat: Stats } {
+function addStat(fs: Fs, path: string, file: OpenedFile): OpenedFile & { stat: Stats } {
   try {
     const stat = fs.fstatSync(file.fd)
-    requireRegular(path, stat)
+    assertRegular(path, stat)
     return { ...file, stat }
   } catch (error) {
     file[Symbol.dispose]()
@@ -62,7 +62,7 @@ function withStat(fs: Fs, path: string, file: OpenedFile): OpenedFile & { stat: 
  */
 export function readBounded(fs: Fs, path: string, most: number): { text: string; stat: Stats } {
   using file = openToRead(fs, path)
-  const bytes = headOf(fs, file.fd, most + 1)
+  const bytes = readUpTo(fs, file.fd, most + 1)
   if (bytes.length > most) throw new SystemError('read', 'EFBIG', path)
   return { text: bytes.toString(), stat: file.stat }
 }
@@ -70,11 +70,11 @@ export function readBounded(fs: Fs, path: string, most: number): { text: string;
 /** The first bytes of a regular file, at most `length`. Throws as `openToRead`. */
 export function readHead(fs: Fs, path: string, length: number): Buffer {
   using file = openToRead(fs, path)
-  return headOf(fs, file.fd, length)
+  return readUpTo(fs, file.fd, length)
 }
 
 /** What follows in an open file, at most `length` bytes. */
-export function headOf(fs: Fs, fd: number, length: number): Buffer {
+export function readUpTo(fs: Fs, fd: number, length: number): Buffer {
   const blocks: Buffer[] = []
   for (let left = length; left > 0; left -= blocks.at(-1)?.length ?? 0) {
     const block = Buffer.alloc(Math.min(left, BLOCK))
@@ -85,6 +85,6 @@ export function headOf(fs: Fs, fd: number, length: number): Buffer {
   return Buffer.concat(blocks)
 }
 
-function requireRegular(path: string, stat: Stats): void {
+function assertRegular(path: string, stat: Stats): void {
   if (!stat.isFile()) throw new SystemError('read', 'EINVAL', path, 'no regular file')
 }

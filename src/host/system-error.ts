@@ -6,14 +6,14 @@ export class SystemError extends Error {
   readonly syscall: string
 
   constructor(syscall: string, code: string, target: string, detail = '') {
-    super(`${syscall} ${cut(target)}: ${code}${detail && ` (${detail})`}`)
+    super(`${syscall} ${truncateTarget(target)}: ${code}${detail && ` (${detail})`}`)
     this.name = 'SystemError'
     this.code = code
     this.syscall = syscall
   }
 }
 
-function cut(target: string): string {
+function truncateTarget(target: string): string {
   return target.length > 200 ? `${target.slice(0, 200)}…` : target
 }
 
@@ -27,7 +27,7 @@ export function errorCode(error: unknown): string | undefined {
  * @param sentences by the errno's name, or several with spaces between; they may quote the kernel's words
  * @throws {Refusal} with the sentence; any other error as it is
  */
-export function explained<T>(
+export function refuseOnErrno<T>(
   call: () => T,
   sentences: (words: string, code: string) => Readonly<Record<string, string>>,
 ): T {
@@ -43,7 +43,7 @@ export function explained<T>(
 }
 
 /** What a system call gives; undefined where it fails with this errno, or one of several with spaces between. */
-export function unless<T>(codes: string, call: () => T): T | undefined {
+export function tolerateErrno<T>(codes: string, call: () => T): T | undefined {
   try {
     return call()
   } catch (error) {

@@ -1,72 +1,72 @@
 import type * as NodeFs from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { unlessRefused, withPath } from './file-error.ts'
-import { foreignFile, newFile } from './large-file.ts'
+import { tolerateSystemErrors, withPath } from './file-error.ts'
+import { createNewFile, openForeignFile } from './large-file.ts'
 import { makeDirectories } from './make-directory.ts'
 import { isOwnersFile } from './path-handle.ts'
 import { type Fs, nodeFs, readBounded } from './read-file.ts'
-import { retryWhileRemoved } from './removed-directory.ts'
-import { errorCode, SystemError, unless } from './system-error.ts'
+import { retryWhileRemoved } from './retry-while-removed.ts'
+import { errorCode, SystemError, tolerateErrno } from './system-error.ts'
 import {
-  byHandle,
+  callByHandle,
+  formatTemporaryName,
   listNames,
   openParent,
   openToWrite,
   removeNames,
-  rename,
+  renamePath,
   replaceFile,
-  temporaryOf,
 } from './write-file.ts'
 
 const PRIVATE = 0o600
 const OWN_DIRECTORY = 0o700
-const MOST_FOREIGN = 1 << 20
+const MAX_FOREIGN_BYTES = 1 << 20
 /** The largest record, that of a heal of a node with thousands of mounts, has a few MiB. */
-const MOST_OWN = 1 << 26
+const MAX_OWN_BYTES = 1 << 26
 const { O_APPEND, O_CREAT, O_TRUNC, O_WRONLY } = nodeFs.constants
 
 /** What would lie in a file that is no directory is missing too. */
-const MISSING = 'ENOENT ENOTDIR'
+const MISSING_CODES = 'ENOENT ENOTDIR'
 const NO_THROW = { throwIfNoEntry: false } as const
 
 /** As stat(2) tells it. */
 export type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
 
-export type TrustedFiles = ReturnType<typeof trustedFiles>
+export type TrustedFiles = ReturnType<typeof createTrustedFiles>
 
 /**
  * modekeep's own files, below directories that only root can write. Paths are absolute. Each method but `removeEmpty`
  * throws a FileError that names the path.
  */
-export function trustedFiles(fs: Fs) {
+export function createTrustedFiles(fs: Fs) {
   const sync = (directory: string) => {
     using parent = openParent(fs, directory)
     parent.sync()
   }
   return {
     /** Undefined where there is none. @throws {FileError} EPERM for a file of another user's than root's */
-    read: (path: string) => withPath('read', path, () => unless(MISSING, () => readOwn(fs, path))),
+    read: (path: string) => withPath('read', path, () => tolerateErrno(MISSING_CODES, () => readOwnFile(fs, path))),
 
     /** Whether there is one. Where there is none that costs far less than to read it. */
     has: (path: string) =>
-      withPath('look at', path, () => unless(MISSING, () => fs.statSync(path, NO_THROW)) !== undefined),
+      withPath('look at', path, () => tolerateErrno(MISSING_CODES, () => fs.statSync(path, NO_THROW)) !== undefined),
 
     /** A file at a path that somebody else names, as `openToRead` opens it: at most 1 MiB, unless more is expected. */
-    readForeign: (path: string, most = MOST_FOREIGN) =>
-      withPath('read', path, () => unless(MISSING, () => readBounded(fs, path, most).text)),
+    readForeign: (path: string, most = MAX_FOREIGN_BYTES) =>
+      withPath('read', path, () => tolerateErrno(MISSING_CODES, () => readBounded(fs, path, most).text)),
 
     /** The same of any size, held open: each read is of the file that was looked at. */
-    openForeign: (path: string) => withPath('read', path, () => foreignFile(fs, path)),
+    openForeign: (path: string) => withPath('read', path, () => openForeignFile(fs, path)),
 
     /** Of what a path leads to; undefined where nothing is, or where it cannot be seen. */
-    stat: (path: string): FileStat | undefined => unlessRefused(() => fs.statSync(path)),
+    stat: (path: string): FileStat | undefined => tolerateSystemErrors(() => fs.statSync(path)),
 
     /**
      * When what a path leads to was made, or last changed where the file system does not know, in milliseconds since
      * 1970; undefined where nothing is, or where it cannot be seen.
      */
     born: (path: string): number | undefined =>
-      unlessRefused(() => {
+      tolerateSystemErrors(() => {
         const { birthtimeMs, ctimeMs } = fs.statSync(path)
         return birthtimeMs > 0 ? birthtimeMs : ctimeMs
       }),
@@ -86,18 +86,20 @@ export function trustedFiles(fs: Fs) {
      * A file for somebody else, in any directory: it has its name when it is whole, and nobody else may read it.
      * @param mayReplace what has the name by then; else that is an EEXIST
      */
-    create: (path: string, mayReplace: boolean) => withPath('write', path, () => newFile(fs, path, mayReplace)),
+    create: (path: string, mayReplace: boolean) => withPath('write', path, () => createNewFile(fs, path, mayReplace)),
 
     /** One rename(2) of a directory with all that is in it, durable. ENOTEMPTY where anything is in `to`. */
     moveDirectory: (from: string, to: string) =>
       withPath(`rename ${from} to`, to, () => {
         sync(from)
-        rename(fs, from, to)
+        renamePath(fs, from, to)
         sync(dirname(to))
       }),
 
     remove: (path: string) =>
-      withPath('remove', path, () => removeNames(fs, dirname(path), [basename(path), temporaryOf(basename(path))])),
+      withPath('remove', path, () =>
+        removeNames(fs, dirname(path), [basename(path), formatTemporaryName(basename(path))]),
+      ),
 
     /** With its parents, which other calls may remove at the same time as long as they are empty. */
     makeDirectory: (path: string) =>
@@ -107,7 +109,7 @@ export function trustedFiles(fs: Fs) {
     removeEmpty(path: string, top: string): void {
       for (let here = path; here.startsWith(`${top}/`); here = dirname(here)) {
         try {
-          byHandle(fs, here, (at) => fs.rmdirSync(at))
+          callByHandle(fs, here, (at) => fs.rmdirSync(at))
         } catch (error) {
           if (errorCode(error) !== 'ENOENT') return
         }
@@ -129,23 +131,23 @@ export function trustedFiles(fs: Fs) {
       }),
 
     /** Of a file, in bytes; 0 where it cannot be seen. */
-    size: (path: string): number => unlessRefused(() => fs.statSync(path).size) ?? 0,
+    size: (path: string): number => tolerateSystemErrors(() => fs.statSync(path).size) ?? 0,
 
     /** The bytes of the whole file system that a path lies on; undefined where that does not tell, or nothing is there. */
     capacity: (path: string) =>
       withPath('look at', path, () => {
-        const stat = unless(MISSING, () => fs.statfsSync(path))
+        const stat = tolerateErrno(MISSING_CODES, () => fs.statfsSync(path))
         return stat && (stat.blocks * stat.bsize || undefined)
       }),
 
     /** Nothing where there is no directory. */
-    list: (path: string) => withPath('list', path, () => unless(MISSING, () => listNames(fs, path))) ?? [],
+    list: (path: string) => withPath('list', path, () => tolerateErrno(MISSING_CODES, () => listNames(fs, path))) ?? [],
   }
 }
 
-function readOwn(fs: Fs, path: string): string {
+function readOwnFile(fs: Fs, path: string): string {
   if (fs.statSync(path).isDirectory()) throw new SystemError('read', 'EISDIR', path)
-  const { text, stat } = readBounded(fs, path, MOST_OWN)
+  const { text, stat } = readBounded(fs, path, MAX_OWN_BYTES)
   if (!isOwnersFile(stat)) throw new SystemError('read', 'EPERM', path, 'it belongs to another user than root')
   return text
 }

@@ -5,19 +5,19 @@ import {
   closeQuietly,
   hasPathHandles,
   isOwnersFile,
-  nameDirectory,
   openGuardedDirectory,
   openPathHandle,
   type PathHandle,
-  withKnownPath,
+  replaceHandlePath,
+  reportDirectoryPath,
 } from './path-handle.ts'
-import { type OpenedFile, opened, syncDirectory } from './read-file.ts'
-import { errorCode, SystemError, unless } from './system-error.ts'
+import { type OpenedFile, openFile, syncDirectory } from './read-file.ts'
+import { errorCode, SystemError, tolerateErrno } from './system-error.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_TRUNC } = nodeFs.constants
 
 /** A directory that is held while names in it are written: whatever has its path by then does not matter. */
-export interface Parent extends Disposable {
+export interface ParentDirectory extends Disposable {
   readonly path: string
   /** A path of one of its names, by the directory's handle. */
   at(name: string): string
@@ -29,24 +29,24 @@ export interface Parent extends Disposable {
  * Opens the directory in which a file is written. Links on the way are followed as `openPathHandle` says.
  * @throws {SystemError} ELOOP for a link that others could exchange
  */
-export function openParent(fs: Fs, directory: string): Parent {
-  if (hasPathHandles(fs)) return heldParent(fs, directory, openPathHandle(fs, directory, O_DIRECTORY))
+export function openParent(fs: Fs, directory: string): ParentDirectory {
+  if (hasPathHandles(fs)) return createParentDirectory(fs, directory, openPathHandle(fs, directory, O_DIRECTORY))
   closeQuietly(fs, fs.openSync(directory, 'r'))
-  return heldParent(fs, directory, { link: directory, [Symbol.dispose]: () => {} })
+  return createParentDirectory(fs, directory, { link: directory, [Symbol.dispose]: () => {} })
 }
 
 /** The same of a directory that `openGuardedDirectory` opens: names in it stay what they are between two calls. */
-export function openGuardedParent(fs: Fs, directory: string): Parent {
-  return heldParent(fs, directory, openGuardedDirectory(fs, directory))
+export function openGuardedParent(fs: Fs, directory: string): ParentDirectory {
+  return createParentDirectory(fs, directory, openGuardedDirectory(fs, directory))
 }
 
 /** What `openParent` returns, of a directory that is held already. */
-export function heldParent(fs: Fs, path: string, handle: Omit<PathHandle, 'fd'>): Parent {
+export function createParentDirectory(fs: Fs, path: string, handle: Omit<PathHandle, 'fd'>): ParentDirectory {
   const { link, [Symbol.dispose]: close } = handle
   return {
     path,
     at: (name) => `${link}/${name}`,
-    sync: () => nameDirectory(path, () => syncDirectory(fs, link)),
+    sync: () => reportDirectoryPath(path, () => syncDirectory(fs, link)),
     [Symbol.dispose]: close,
   }
 }
@@ -62,7 +62,7 @@ export function openToWrite(fs: Fs, path: string, flags: number, mode: number): 
 }
 
 /** The same in a directory that is held. */
-export function openToWriteIn(fs: Fs, parent: Parent, name: string, flags: number, mode: number): OpenedFile {
+export function openToWriteIn(fs: Fs, parent: ParentDirectory, name: string, flags: number, mode: number): OpenedFile {
   const path = `${parent.path}/${name}`
   const refuse = (why: string) => {
     throw new SystemError('open', 'EPERM', path, why)
@@ -70,7 +70,7 @@ export function openToWriteIn(fs: Fs, parent: Parent, name: string, flags: numbe
   if (!isOwnersFile(fs.statSync(parent.at('.')))) refuse('its directory belongs to another user than root')
   // Another's file is not emptied before it is known to be another's.
   const opening = (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK
-  const fd = nameDirectory(parent.path, () => fs.openSync(parent.at(name), opening, mode))
+  const fd = reportDirectoryPath(parent.path, () => fs.openSync(parent.at(name), opening, mode))
   try {
     const stat = fs.fstatSync(fd)
     if (!stat.isFile()) refuse('not a regular file')
@@ -86,61 +86,61 @@ export function openToWriteIn(fs: Fs, parent: Parent, name: string, flags: numbe
 }
 
 /** A new file, in whosever directory. @throws the system's EEXIST where the name is taken */
-export function createIn(fs: Fs, parent: Parent, name: string, mode: number): OpenedFile {
+export function createFileIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): OpenedFile {
   // Exclusive: no link of this name is followed.
-  return nameDirectory(parent.path, () => opened(fs, parent.at(name), 'wx', mode))
+  return reportDirectoryPath(parent.path, () => openFile(fs, parent.at(name), 'wx', mode))
 }
 
 /** rename(2) of a name in a directory that is held. */
-export function renameIn(fs: Fs, parent: Parent, from: string, to: string): void {
-  nameDirectory(parent.path, () => fs.renameSync(parent.at(from), parent.at(to)))
+export function renameIn(fs: Fs, parent: ParentDirectory, from: string, to: string): void {
+  reportDirectoryPath(parent.path, () => fs.renameSync(parent.at(from), parent.at(to)))
 }
 
 /** Removes names from a directory; those that are not there are none. */
 export function removeNames(fs: Fs, directory: string, names: readonly string[]): void {
-  using parent = unless('ENOENT ENOTDIR', () => openParent(fs, directory))
+  using parent = tolerateErrno('ENOENT ENOTDIR', () => openParent(fs, directory))
   if (parent === undefined) return
   for (const name of names) removeIn(fs, parent, name)
 }
 
 /** Makes one call with the path of a name by its directory's handle: for calls that follow no link in that name. */
-export function byHandle<T>(fs: Fs, path: string, call: (at: string) => T): T {
+export function callByHandle<T>(fs: Fs, path: string, call: (at: string) => T): T {
   using parent = openParent(fs, dirname(path))
-  return nameDirectory(parent.path, () => call(parent.at(basename(path))))
+  return reportDirectoryPath(parent.path, () => call(parent.at(basename(path))))
 }
 
 /** One rename(2) between directories that are held. */
-export function rename(fs: Fs, from: string, to: string): void {
+export function renamePath(fs: Fs, from: string, to: string): void {
   using source = openParent(fs, dirname(from))
   using target = openParent(fs, dirname(to))
   const [before, after] = [source.at(basename(from)), target.at(basename(to))]
   try {
     fs.renameSync(before, after)
   } catch (error) {
-    throw withKnownPath(withKnownPath(error, before, from), after, to)
+    throw replaceHandlePath(replaceHandlePath(error, before, from), after, to)
   }
 }
 
 /** The names in a directory. @throws as `openParent` */
 export function listNames(fs: Fs, directory: string): string[] {
   using parent = openParent(fs, directory)
-  return nameDirectory(directory, () => fs.readdirSync(parent.at('.')))
+  return reportDirectoryPath(directory, () => fs.readdirSync(parent.at('.')))
 }
 
-export function removeIn(fs: Fs, parent: Parent, name: string): void {
-  nameDirectory(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
+export function removeIn(fs: Fs, parent: ParentDirectory, name: string): void {
+  reportDirectoryPath(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
 }
 
 /** Left behind where a process died between writing and renaming. */
-export const temporaryOf = (name: string): string => `${name}.new`
+export const formatTemporaryName = (name: string): string => `${name}.new`
 
 /** Writes a file as a whole: a temporary one that gets its name. @param isForNow it need not outlive a crash of the node */
 export function replaceFile(fs: Fs, path: string, text: string, mode: number, isForNow = false): void {
   using parent = openParent(fs, dirname(path))
   const name = basename(path)
-  const temporary = temporaryOf(name)
+  const temporary = formatTemporaryName(name)
   try {
-    writeNew(fs, parent, temporary, { text, mode, isForNow })
+    writeNewFile(fs, parent, temporary, { text, mode, isForNow })
     renameIn(fs, parent, temporary, name)
   } catch (error) {
     // On a full disk it would be in the way of removing the directory.
@@ -152,16 +152,16 @@ export function replaceFile(fs: Fs, path: string, text: string, mode: number, is
 
 const PRIVATE = 0o600
 
-function writeNew(
+function writeNewFile(
   fs: Fs,
-  parent: Parent,
+  parent: ParentDirectory,
   name: string,
   { text, mode, isForNow }: { text: string; mode: number; isForNow: boolean },
 ): void {
   // Whatever a process that died has left is not written to.
-  const first = unless('EEXIST', () => createIn(fs, parent, name, mode))
+  const first = tolerateErrno('EEXIST', () => createFileIn(fs, parent, name, mode))
   if (first === undefined) removeIn(fs, parent, name)
-  using file = first ?? createIn(fs, parent, name, mode)
+  using file = first ?? createFileIn(fs, parent, name, mode)
   fs.writeFileSync(file.fd, text)
   // Whatever the umask takes from it.
   if (mode !== PRIVATE) fs.fchmodSync(file.fd, mode)
@@ -174,14 +174,14 @@ function writeNew(
  * @throws {Refusal} where others can; {SystemError} as `openToWrite`; nothing where no file is there
  */
 export function assertOwnFiles(fs: Fs, directory: string, names: readonly string[]): void {
-  using parent = unless('EPERM', () => openGuardedParent(fs, directory))
+  using parent = tolerateErrno('EPERM', () => openGuardedParent(fs, directory))
   if (parent === undefined) {
     throw new Refusal(
       `users other than root can replace files in ${directory}: chown root and chmod go-w the directories of its path`,
     )
   }
   for (const name of names) {
-    const stat = unless('ENOENT', () => fs.lstatSync(parent.at(name)))
+    const stat = tolerateErrno('ENOENT', () => fs.lstatSync(parent.at(name)))
     if (stat === undefined || (stat.isFile() && isOwnersFile(stat) && stat.nlink <= 1)) continue
     throw new SystemError('open', 'EPERM', `${directory}/${name}`, 'not a regular file of root with one name')
   }

@@ -1,8 +1,8 @@
 import { basename, dirname } from 'node:path'
 import { makeDirectories } from '../host/make-directory.ts'
 import { type Fs, nodeFs } from '../host/node-fs.ts'
-import { unless } from '../host/system-error.ts'
-import { openParent, openToWriteIn, type Parent } from '../host/write-file.ts'
+import { tolerateErrno } from '../host/system-error.ts'
+import { openParent, openToWriteIn, type ParentDirectory } from '../host/write-file.ts'
 
 const MAX_FILE_BYTES = 10 * 1024 * 1024
 const ROTATED_FILES = 3
@@ -32,8 +32,8 @@ export function appendLogLine(fs: Fs, file: string, line: string, largest = MAX_
   }
 }
 
-function openLogDirectory(fs: Fs, directory: string): Parent {
-  const found = unless('ENOENT', () => openParent(fs, directory))
+function openLogDirectory(fs: Fs, directory: string): ParentDirectory {
+  const found = tolerateErrno('ENOENT', () => openParent(fs, directory))
   if (found !== undefined) return found
   makeDirectories(fs, directory, 0o750)
   return openParent(fs, directory)

@@ -1,5 +1,5 @@
 import { type Fs, openToRead } from '../host/read-file.ts'
-import { unless } from '../host/system-error.ts'
+import { tolerateErrno } from '../host/system-error.ts'
 import { listLogFiles } from './log-file.ts'
 
 /**
@@ -97,7 +97,7 @@ function openLogFiles(fs: Fs, file: string): Disposable & { files: readonly numb
 
 /** Returns undefined for a file that is not regular, or behind a link of a user other than root: it does not belong to the log. */
 function openLogFile(fs: Fs, path: string): number | undefined {
-  return unless('ENOENT EINVAL ELOOP', () => openToRead(fs, path))?.fd
+  return tolerateErrno('ENOENT EINVAL ELOOP', () => openToRead(fs, path))?.fd
 }
 
 function readFirstBytes(fs: Fs, fd: number, length: number): string {

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { unlessRefused } from '../host/file-error.ts'
+import { tolerateSystemErrors } from '../host/file-error.ts'
 import type { Host } from '../host/host.ts'
 
 /** The name of the CSI driver in a pod's volume and in the CSIDriver object. Kubelet's directory for it has the same name. */
@@ -51,7 +51,7 @@ export function parsePodVolume(directory: string): string | undefined {
 export function isOwnVolume({ files }: Host, directory: string): boolean {
   const [, volume] = POD_VOLUME.exec(directory) ?? []
   if (!volume?.startsWith(`${CSI_PLUGIN}/`)) return volume !== undefined
-  const note = unlessRefused(() => files.readForeign(`${dirname(directory)}/${CSI_VOLUME_DATA}`)) ?? ''
+  const note = tolerateSystemErrors(() => files.readForeign(`${dirname(directory)}/${CSI_VOLUME_DATA}`)) ?? ''
   return parseDriverName(note) === CSI_DRIVER
 }
 

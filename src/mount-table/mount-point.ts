@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import {
-  closing,
+  deferClose,
   errorCode,
   FILE_TYPE,
   type Handle,
@@ -42,7 +42,7 @@ export function openMountPoint({ inodes }: Host, directory: string): (MountPoint
     const above = inodes.pathOf(parent)
     const name = basename(directory)
     const path = `${above === '/' ? '' : above}/${name}`
-    return { parent, name: Buffer.from(name), path, ...closing(inodes, parent) }
+    return { parent, name: Buffer.from(name), path, ...deferClose(inodes, parent) }
   } catch (error) {
     if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return undefined
     throw error

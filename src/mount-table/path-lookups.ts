@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { closing, errorCode, type Handle, type Inodes, isDirectory, SystemError } from '../host/host.ts'
+import { deferClose, errorCode, type Handle, type Inodes, isDirectory, SystemError } from '../host/host.ts'
 import type { MountRow } from './mountinfo.ts'
 import {
   createRemoteDeviceFinder,
@@ -96,7 +96,7 @@ function leadsThroughFile(inodes: Inodes, path: string): boolean {
   for (let above = dirname(path); above !== '/'; above = dirname(above)) {
     try {
       const handle = openLinkFree(above)
-      using _ = closing(inodes, handle)
+      using _ = deferClose(inodes, handle)
       return !isDirectory(inodes.stat(handle))
     } catch (error) {
       if (errorCode(error) === undefined) throw error

@@ -1,5 +1,5 @@
-import { closing, deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
-import { Turns } from '../host/turns.ts'
+import { deferClose, formatDeviceId, type Handle, type Host, hasDisk } from '../host/host.ts'
+import { FairSemaphore } from '../host/semaphore.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseMountinfo } from './mountinfo.ts'
 import { createMountFinder, toPathPrefix } from './tree-location.ts'
@@ -37,7 +37,7 @@ export function createUnresponsiveCheck({ host, isolatesWalks }: LookupCaller): 
 
 /** Limit of concurrent lookups by other processes. Each process is small. */
 const MAX_LOOKUPS = 64
-const lookupTurns = new Turns(MAX_LOOKUPS)
+const lookupTurns = new FairSemaphore(MAX_LOOKUPS)
 
 /**
  * Checks whether the lookup of a path on local file systems gets no answer. A process of a pod can keep a directory of its
@@ -51,7 +51,7 @@ async function isBehindLockedDirectory(host: Host, path: string): Promise<boolea
 export async function lookUpIsolated({ daemons, inodes }: Host, path: string): ReturnType<Host['daemons']['lookUp']> {
   using _turn = await lookupTurns.take()
   const root = inodes.openTrusted('/')
-  using _ = closing(inodes, root)
+  using _ = deferClose(inodes, root)
   return await daemons.lookUp(root, Buffer.from(path.slice(1)), RESPONSE_TIMEOUT_MS, `path ${path}`)
 }
 
@@ -78,7 +78,7 @@ export function hasRemoteBelow({ mounts }: Host, directory: string): boolean {
 /** Checks one path by another process, which follows links. @param about see Daemons.answers */
 export async function isLookupUnanswered({ daemons, inodes }: Host, path: string, about: string): Promise<boolean> {
   const root = inodes.openTrusted('/')
-  using _ = closing(inodes, root)
+  using _ = deferClose(inodes, root)
   return !(await daemons.answers(root, Buffer.from(path.slice(1)), RESPONSE_TIMEOUT_MS, about))
 }
 
@@ -109,7 +109,7 @@ export function isLocalMount(host: Host, mountId: number, path: string): boolean
 export function isLocalTree({ inodes, mounts }: Host, tree: Handle, path: string): boolean {
   const { device } = inodes.statMountPoint(tree)
   const table = mounts.table()
-  const shown = parseMountinfo(table).find((row) => row.device === deviceName(device))
+  const shown = parseMountinfo(table).find((row) => row.device === formatDeviceId(device))
   if (shown !== undefined) return !REMOTE_TYPES.test(shown.fsType)
   if (hasDisk(device)) return true
   // The mount table has another device number for btrfs than the files have.

@@ -1,4 +1,4 @@
-import { deviceName, type Handle, type Host, hasDisk } from '../host/host.ts'
+import { formatDeviceId, type Handle, type Host, hasDisk } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
 import { snapshotTable } from './table-snapshot.ts'
 
@@ -174,5 +174,5 @@ export function resolveRelativePath(whole: TreeLocation, part: TreeLocation): st
 /** Returns the location of a new mount that is not a clone and not yet in the mount table. */
 export function resolveTreeLocation({ inodes }: Host, tree: Handle): TreeLocation {
   const { device } = inodes.stat(tree)
-  return { device: hasDisk(device) ? deviceName(device) : '', path: toPathPrefix(inodes.pathOf(tree)) }
+  return { device: hasDisk(device) ? formatDeviceId(device) : '', path: toPathPrefix(inodes.pathOf(tree)) }
 }

@@ -1,4 +1,4 @@
-import { closing, errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
+import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
 import { readLayers } from '../mount-table/layers.ts'
 import { classifyTarget, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
@@ -19,7 +19,7 @@ const EXHAUSTED_RESOURCE_CODES: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE
 
 export function attachAt({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): void {
   const target = inodes.openEntry(parent, name)
-  using _ = closing(inodes, target)
+  using _ = deferClose(inodes, target)
   mounts.attach(tree, target)
 }
 
@@ -89,7 +89,7 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
   const { inodes, mounts } = host
   try {
     const root = inodes.openEntry(point.parent, point.name)
-    using _ = closing(inodes, root)
+    using _ = deferClose(inodes, root)
     const saved = inodes.statMountPoint(root)
     if (!saved.mountRoot) return undefined
     // The clone includes the mounts inside of the source that the mount shows.
@@ -102,7 +102,7 @@ export function saveMount(host: Host, point: MountPoint): SavedMount | undefined
         if (!isMounted(there)) setTarget(host, point, isDirectory(saved) ? 'directory' : 'file')
         attachAt(host, point, clone)
       },
-      ...closing(inodes, clone),
+      ...deferClose(inodes, clone),
     }
   } catch (error) {
     const code = errorCode(error)
@@ -137,7 +137,7 @@ export function replaceAt(host: Host, point: MountPoint, tree: Handle, source: s
 function readRemainingLayers(host: Host, { parent, name, path }: MountPoint, layers: MountRow[]): MountRow[] {
   const { inodes, mounts } = host
   const top = inodes.openEntry(parent, name)
-  using _ = closing(inodes, top)
+  using _ = deferClose(inodes, top)
   const topId = mounts.tableId(top)
   for (layers.pop(); layers.length > 0; layers.pop()) if (layers.at(-1)?.id === topId) return layers
   return inodes.statMountPoint(top).mountRoot ? readLayers(host, path) : []
@@ -145,7 +145,7 @@ function readRemainingLayers(host: Host, { parent, name, path }: MountPoint, lay
 
 function attachBeneath({ inodes, mounts }: Host, { parent, name }: MountPoint, tree: Handle): boolean {
   const old = inodes.openEntry(parent, name)
-  using _ = closing(inodes, old)
+  using _ = deferClose(inodes, old)
   return mounts.attachBeneath(tree, old)
 }
 

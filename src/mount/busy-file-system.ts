@@ -1,5 +1,5 @@
-import { waitFor } from '../host/back-off.ts'
-import { closing, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../host/host.ts'
+import { retryUntilDefined } from '../host/back-off.ts'
+import { deferClose, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../host/host.ts'
 import { type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRecord } from '../store/mount-record.ts'
@@ -41,7 +41,7 @@ function readFileSystem(host: Host, point: MountPoint, isDisk: boolean): Mounted
   const stat = statPoint(host, point)
   if (stat === undefined || stat === 'broken' || !stat.mountRoot || !(isDisk || hasDisk(stat.device))) return undefined
   const root = inodes.openEntry(point.parent, point.name)
-  using _ = closing(inodes, root)
+  using _ = deferClose(inodes, root)
   const { device, mountId } = stat
   return { devices: blocks.devicesOf(root), device, mountId: String(mountId), namespace: host.mountNamespace() }
 }
@@ -64,7 +64,7 @@ export async function findBusyAfterUnmount(
   const until = performance.now() + SETTLING_MS
   // A check of a file system without a device reads all of /proc, so it is made once, at the end.
   const isOver = () => hasDevice(fileSystem) && !isClaimed(host, fileSystem)
-  await waitFor(() => isOver() || performance.now() > until || undefined)
+  await retryUntilDefined(() => isOver() || performance.now() > until || undefined)
   return findBusy(host, fileSystem, source)
 }
 

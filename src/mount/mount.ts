@@ -1,5 +1,5 @@
 import type { KindFacts } from '../fs-group/decide.ts'
-import { closing, SystemError } from '../host/host.ts'
+import { deferClose, SystemError } from '../host/host.ts'
 import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
@@ -114,7 +114,7 @@ async function mountOnce(
   // heal has checked the source already, without the lock.
   if (!mode.isHealing) await assertResponsive(session, permitted)
   const source = kind.openSource?.(host, permitted)
-  using _ = closing(host.inodes, source?.handle)
+  using _ = deferClose(host.inodes, source?.handle)
   const isNewSource = isNew && source !== undefined
   const request = isNewSource ? permitSource(session, permitted, kind, source) : permitted
   if (isNewSource) refuseWritable(session, kind, request, source)

@@ -1,4 +1,4 @@
-import { closing, isDirectory } from '../host/host.ts'
+import { deferClose, isDirectory } from '../host/host.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
 import { formatUnresponsive, isUnresponsivePath } from '../mount-table/responsiveness.ts'
@@ -76,7 +76,7 @@ async function assertIncludable(
     if (await isUnresponsivePath(session, mountPoint))
       throw refuse(formatUnresponsive(quoted(mountPoint), 'mount it again'))
     const handle = openWithoutLinks(session.host, mountPoint, {})
-    using _ = closing(session.host.inodes, handle)
+    using _ = deferClose(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)
     permitSource(session, submountRequest, kind, { handle, stat, path: mountPoint })
   }

@@ -1,7 +1,7 @@
 import { restoreVolume } from '../fs-group/restore-volume.ts'
 import { restoreRootBit, restoreRootBits } from '../fs-group/root-bit.ts'
 import { FileError } from '../host/file-error.ts'
-import { closing, type Handle, type Host, type MountedFileSystem, unless } from '../host/host.ts'
+import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../host/host.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -166,8 +166,8 @@ function openRecordedRoot(
   if (point === undefined || record?.volume === undefined || record.given.by === 'none') return undefined
   if (!rootBits.has(session, record.volume)) return undefined
   const { inodes } = session.host
-  const root = unless('ENOENT ENOTDIR', () => inodes.openEntry(point.parent, point.name))
-  handles.use(closing(inodes, root))
+  const root = tolerateErrno('ENOENT ENOTDIR', () => inodes.openEntry(point.parent, point.name))
+  handles.use(deferClose(inodes, root))
   return root
 }
 

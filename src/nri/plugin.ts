@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import * as net from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { openOwnSocket } from '../grpc/socket.ts'
-import { type BackOff, pause } from '../host/back-off.ts'
-import { withKnownPath } from '../host/path-handle.ts'
+import { type BackOff, computePauseMs } from '../host/back-off.ts'
+import { replaceHandlePath } from '../host/path-handle.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { formatError } from '../refusal/refusal.ts'
 import { Connection } from './connection.ts'
@@ -60,7 +60,7 @@ export async function runNriPlugin(
       if (message !== lastMessage) log('warn', 'away', { socket, message })
       lastMessage = message
     }
-    const waitMs = pause(timing, Math.max(1, failures), Math.random())
+    const waitMs = computePauseMs(timing, Math.max(1, failures), Math.random())
     await setTimeout(waitMs, undefined, { signal: stop }).catch(() => {})
   }
 }
@@ -73,7 +73,7 @@ async function connectToRuntime(path: string, stop: AbortSignal): Promise<net.So
     return socket
   } catch (error) {
     socket.destroy()
-    throw withKnownPath(error, held.link, path)
+    throw replaceHandlePath(error, held.link, path)
   }
 }
 

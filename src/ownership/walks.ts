@@ -1,4 +1,4 @@
-import { closing, type Handle, type Inodes, isDirectory, type Stat } from '../host/host.ts'
+import { deferClose, type Handle, type Inodes, isDirectory, type Stat } from '../host/host.ts'
 import type { GroupPolicy } from './inode/policy.ts'
 import { formatInodeKey } from './inode/record.ts'
 import type { Journal } from './journal/journal.ts'
@@ -190,7 +190,7 @@ async function walkTree(
   isSurvey = false,
 ): Promise<WalkReport> {
   const top = inodes.openDirectory(root, SELF)
-  using _ = closing(inodes, top)
+  using _ = deferClose(inodes, top)
   // The caller settles and forgets after this walk, too, and keeps the root open until then.
   journal?.setVolumeSync(() => inodes.syncFileSystem(root))
   // A crashed walk's changes must be durable before an inode is recorded with the state that they left.

@@ -1,4 +1,4 @@
-import { DIRECTORY, explained, FILE_TYPE, type Handle, type Inodes, SYMLINK } from '../host/host.ts'
+import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, refuseOnErrno, SYMLINK } from '../host/host.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { createSubPathMessages, type FollowedLink } from './sub-path-messages.ts'
 
@@ -42,14 +42,14 @@ export function openByComponents(inodes: Inodes, root: Handle, subPath: string):
       const depth = opened.length
       const pathTo = () => [...opened.slice(0, depth).map((one) => one.name), name].join('/')
       const missing = () => ({ 'ENOENT ENAMETOOLONG': messages.missing(pathTo(), link) })
-      const handle = explained(() => inodes.openEntry(parent, part.name), missing)
+      const handle = refuseOnErrno(() => inodes.openEntry(parent, part.name), missing)
       opened.push({ handle, name })
       const { mode, uid } = inodes.stat(handle)
       const type = mode & FILE_TYPE
       if (type === SYMLINK) {
         const path = pathTo()
         if (!isTrusted(inodes, parent, uid)) throw new Refusal(messages.notTrusted(path, uid))
-        const target = explained(
+        const target = refuseOnErrno(
           () => Buffer.from(inodes.readLink(handle)),
           () => ({ ELOOP: messages.notFollowed(path) }),
         )

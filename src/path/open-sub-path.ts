@@ -5,9 +5,9 @@ import {
   FILE_TYPE,
   type Handle,
   type Inodes,
-  orClosed,
   REGULAR,
   SOCKET,
+  useOrClose,
 } from '../host/host.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { checkPathSize } from './input-sizes.ts'
@@ -41,7 +41,7 @@ export function checkSubPath(subPath: string): string[] {
 export function openSubPath(inodes: Inodes, root: Handle, subPath: string): Handle {
   const faults = checkSubPath(subPath)
   if (faults.length > 0) throw new Refusal(faults)
-  return orClosed(
+  return useOrClose(
     inodes,
     openWithOpenat2(inodes, root, subPath) ?? openByComponents(inodes, root, subPath),
     (handle) => {

@@ -1,6 +1,6 @@
-import { closing, type Handle, type Host } from '../host/host.ts'
-import { LeftProcesses } from '../host/left-processes.ts'
-import { Turns } from '../host/turns.ts'
+import { deferClose, type Handle, type Host } from '../host/host.ts'
+import { FairSemaphore } from '../host/semaphore.ts'
+import { UnkillableProcesses } from '../host/unkillable-processes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { formatError, Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
@@ -63,7 +63,7 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, pro
   const told: Told = { work, about, config, secrets: [...secrets].map(inBase64) }
   let last: Said | undefined
   const root = elsewhere.handle === undefined ? host.inodes.openTrusted('/') : undefined
-  using _root = closing(host.inodes, root)
+  using _root = deferClose(host.inodes, root)
   const { isSilent, leftBehind, pid, ended } = await host.runErrand({
     order: JSON.stringify(told),
     handle: elsewhere.handle ?? (root as Handle),
@@ -89,8 +89,8 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, pro
 export class WorkerCrashed extends Error {}
 
 /** Each is a process of some 90 MB; one that waits for a server has its turn as long as it is waited for. */
-const turns = new Turns(8)
-const left = new LeftProcesses()
+const turns = new FairSemaphore(8)
+const left = new UnkillableProcesses()
 
 function inBase64([name, value]: [string, Uint8Array]): [string, string] {
   return [name, Buffer.from(value).toString('base64')]

@@ -1,4 +1,4 @@
-import { closing, deviceName, errorCode, type Handle, type Host, type Stat } from '../host/host.ts'
+import { deferClose, errorCode, formatDeviceId, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { createPathLookups, type PathLookups } from '../mount-table/path-lookups.ts'
 import { createLocalPathCheck, createUnresponsiveRefusal } from '../mount-table/responsiveness.ts'
@@ -174,7 +174,7 @@ function textIdentities({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>)
 
 /** Nothing else is mounted over it. */
 function isMountOf({ device }: MountRow, { mountRoot, device: at }: Stat): boolean {
-  return mountRoot && deviceName(at) === device
+  return mountRoot && formatDeviceId(at) === device
 }
 
 /** False where nothing is there, or it cannot be opened or asked. */
@@ -187,7 +187,7 @@ async function isAt(
   try {
     const handle = await lookups.open(path)
     if (handle === undefined) return 'silent'
-    using _ = closing(inodes, handle)
+    using _ = deferClose(inodes, handle)
     return isIt(handle, inodes.statMountPoint(handle))
   } catch (error) {
     if (errorCode(error) === undefined) throw error

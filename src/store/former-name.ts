@@ -1,5 +1,5 @@
-import { unlessRefused } from '../host/file-error.ts'
-import { closing, errorCode, type Handle, isDirectory } from '../host/host.ts'
+import { tolerateSystemErrors } from '../host/file-error.ts'
+import { deferClose, errorCode, type Handle, isDirectory } from '../host/host.ts'
 import type { PathLookups } from '../mount-table/path-lookups.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
@@ -23,16 +23,16 @@ export async function nameNotice(
   if (!source.startsWith('/')) return undefined
   const at = await openIfThere(lookups, source)
   if (at === 'silent') return undefined
-  using _ = closing(session.host.inodes, at)
-  const found = at && unlessRefused(() => lookAt(session, volume, at))
+  using _ = deferClose(session.host.inodes, at)
+  const found = at && tolerateSystemErrors(() => lookAt(session, volume, at))
   if (found !== undefined) return noticeOf(volume, source, found)
   // A disk or an image is seen where it is mounted; the mounts of directories are many, and show nothing else.
-  if (at !== undefined && unlessRefused(() => isDirectory(session.host.inodes.stat(at)))) return undefined
+  if (at !== undefined && tolerateSystemErrors(() => isDirectory(session.host.inodes.stat(at)))) return undefined
   for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
     const mounted = await openIfThere(lookups, directory)
     if (mounted === 'silent') return undefined
-    using _mounted = closing(session.host.inodes, mounted)
-    const there = mounted && unlessRefused(() => lookAt(session, volume, mounted))
+    using _mounted = deferClose(session.host.inodes, mounted)
+    const there = mounted && tolerateSystemErrors(() => lookAt(session, volume, mounted))
     if (there !== undefined) return noticeOf(volume, directory, there)
   }
   return undefined

@@ -1,4 +1,4 @@
-import { waitFor } from '../host/back-off.ts'
+import { retryUntilDefined } from '../host/back-off.ts'
 import { errorCode, type Lock } from '../host/host.ts'
 import { type JournalCopy, writeJournal } from '../ownership/journal/copy.ts'
 import { quotaOf } from './journal-room.ts'
@@ -61,7 +61,7 @@ export class ImportStage implements Disposable {
    */
   publish(): Promise<'published' | 'busy' | 'recorded'> {
     const until = Date.now() + PATIENCE_MS
-    return waitFor(() => this.#tryPublish() ?? (Date.now() > until ? 'busy' : undefined))
+    return retryUntilDefined(() => this.#tryPublish() ?? (Date.now() > until ? 'busy' : undefined))
   }
 
   #tryPublish(): 'published' | 'recorded' | undefined {

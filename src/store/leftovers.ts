@@ -1,4 +1,4 @@
-import { waitFor } from '../host/back-off.ts'
+import { retryUntilDefined } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import type { Lock } from '../host/host.ts'
 import { hasWalker, tryLockPlace } from './locks.ts'
@@ -28,7 +28,7 @@ import { volumeRecords } from './volume-record.ts'
 export function holdPlace(session: Session, place: Place): Promise<Disposable> {
   const refuse = refusingStuckHolder(session, place)
   const tellWalk = walkTeller(session, place)
-  return waitFor(() => {
+  return retryUntilDefined(() => {
     const held = tryHoldPlace(session, place)
     if (held !== undefined) return held
     refuse()

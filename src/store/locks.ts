@@ -1,4 +1,4 @@
-import { waitFor } from '../host/back-off.ts'
+import { retryUntilDefined } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import { errorCode, type Lock } from '../host/host.ts'
 import { LOCK_FILE, type Place, type Store, volumePlace, WALKER_FILE } from './places.ts'
@@ -72,7 +72,7 @@ export function hasWalker(store: Store, volume: string): boolean {
  * last change may still be made. Call it under the volume's lock.
  */
 export async function holdWalker(store: Store, volume: string): Promise<Disposable> {
-  const lock = await waitFor(() => store.host.tryErrand(walkerLock(store, volume)))
+  const lock = await retryUntilDefined(() => store.host.tryErrand(walkerLock(store, volume)))
   return { [Symbol.dispose]: () => lock.release(true) }
 }
 

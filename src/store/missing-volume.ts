@@ -1,4 +1,4 @@
-import { closing, errorCode, isDirectory } from '../host/host.ts'
+import { deferClose, errorCode, isDirectory } from '../host/host.ts'
 import type { PathLookups } from '../mount-table/path-lookups.ts'
 import type { Session } from './session.ts'
 import { otherSource } from './volume-disk.ts'
@@ -45,7 +45,7 @@ async function inspectSource(
   try {
     const handle = await lookups.open(source)
     if (handle === undefined) return undefined
-    using _ = closing(inodes, handle)
+    using _ = deferClose(inodes, handle)
     return isDirectory(inodes.stat(handle)) || otherSource(session, volume, handle) ? 'another' : 'unmounted'
   } catch (error) {
     if (errorCode(error) === undefined) throw error

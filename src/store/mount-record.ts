@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { type ProcessId, unless } from '../host/host.ts'
+import { type ProcessId, tolerateErrno } from '../host/host.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import { createRequestedMountSchema, type MountRequest, pickRequestedMount } from '../request/mount-request.ts'
 import { LIFECYCLES } from '../request/rule.ts'
@@ -188,7 +188,7 @@ export function findMounts(store: Store, directories: Iterable<string>): ReturnT
 /** Readable or not. No mount has one where its name would be longer than any path. */
 export function hasMountRecord(store: Store, directory: string): boolean {
   const path = `${mountPlace(store, directory).path}/${RECORD_FILE}`
-  return unless('ENAMETOOLONG', () => store.host.files.has(path)) ?? false
+  return tolerateErrno('ENAMETOOLONG', () => store.host.files.has(path)) ?? false
 }
 
 /** Those that can be read. */

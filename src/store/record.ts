@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { checksum } from '../host/checksum.ts'
-import { retryWhileRemoved } from '../host/removed-directory.ts'
+import { retryWhileRemoved } from '../host/retry-while-removed.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { type Store, volumePlace } from './places.ts'
 

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { waitFor } from '../host/back-off.ts'
+import { retryUntilDefined } from '../host/back-off.ts'
 import { isVolumeBusy } from './locks.ts'
 import { isVolumeIdentity, reservationsDirectory, type Store, volumePlace } from './places.ts'
 import { type Found, RecordKind } from './record.ts'
@@ -64,7 +64,7 @@ export function removeDeadReservations(store: Store): void {
  */
 export async function untilReleased(store: Store, volume: string): Promise<void> {
   const refuse = refusingStuckHolder(store, volumePlace(store, volume))
-  await waitFor(() => {
+  await retryUntilDefined(() => {
     if (!isReserved(store, volume)) return true
     refuse()
     return undefined

@@ -1,5 +1,5 @@
-import { unlessRefused } from '../host/file-error.ts'
-import { type Backing, closing, type Handle } from '../host/host.ts'
+import { tolerateSystemErrors } from '../host/file-error.ts'
+import { type Backing, deferClose, type Handle } from '../host/host.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Store } from './places.ts'
 import { hasJournal, openJournalForReading } from './volume-journal.ts'
@@ -31,9 +31,9 @@ function known({ shown, identities, former }: Backing): DiskNow | undefined {
 }
 
 function placeOfRecords({ host, config }: Store): string | undefined {
-  return unlessRefused(() => {
+  return tolerateSystemErrors(() => {
     const directory = host.inodes.openTrusted(config.stateDir)
-    using _ = closing(host.inodes, directory)
+    using _ = deferClose(host.inodes, directory)
     return host.blocks.backingOf(directory).place
   })
 }

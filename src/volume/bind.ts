@@ -1,4 +1,4 @@
-import { closing, orClosed } from '../host/host.ts'
+import { deferClose, useOrClose } from '../host/host.ts'
 import { readSubmounts } from '../mount-table/submounts.ts'
 import { openSubPath } from '../path/open-sub-path.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
@@ -28,9 +28,9 @@ export const bind: VolumeKind = {
     const opened = openNode(host, getNodePath(source))
     if (subPath === undefined) return opened
     const { inodes } = host
-    using _ = closing(inodes, opened.handle)
+    using _ = deferClose(inodes, opened.handle)
     // The mount is made from this handle, so no name is looked up again.
-    return orClosed(inodes, openSubPath(inodes, opened.handle, subPath), (handle) => {
+    return useOrClose(inodes, openSubPath(inodes, opened.handle, subPath), (handle) => {
       return { handle, stat: inodes.stat(handle), path: assertUtf8Path(inodes.pathOf(handle), subPath) }
     })
   },
@@ -38,7 +38,7 @@ export const bind: VolumeKind = {
   openTree({ host, request, source, includedMounts }) {
     if (source === undefined) throw new Error(`no source for ${request.directory}`)
     if (includedMounts === undefined) return host.mounts.cloneTree(source.handle)
-    return orClosed(host.inodes, host.mounts.cloneTree(source.handle, true), (tree) => {
+    return useOrClose(host.inodes, host.mounts.cloneTree(source.handle, true), (tree) => {
       const now = readSubmounts(host, source.handle, source.path)
       if (now.length === includedMounts.size && now.every(({ id }) => includedMounts.has(id))) return tree
       throw new Refusal(

@@ -1,4 +1,4 @@
-import { closing, type Daemon, type Host, hasDisk, type Stat } from '../host/host.ts'
+import { type Daemon, deferClose, type Host, hasDisk, type Stat } from '../host/host.ts'
 import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
 import { RDONLY } from '../mount-table/mount-flags.ts'
 import { isMounted, type MountPoint, queryPoint, statPoint } from '../mount-table/mount-point.ts'
@@ -107,9 +107,9 @@ export function putGuard(host: Host, point: MountPoint): void {
   const hasMount = isMounted(statPoint(host, point))
   if (hasMount && hasGuard(host, point.path)) return
   const guard = mounts.createTree('tmpfs', GUARD_OPTIONS)
-  using _guard = closing(inodes, guard)
+  using _guard = deferClose(inodes, guard)
   const there = inodes.openEntry(point.parent, point.name)
-  using _there = closing(inodes, there)
+  using _there = deferClose(inodes, there)
   mounts.setFlags(guard, { set: RDONLY, clear: 0 })
   // A kernel that cannot attach beneath an existing mount leaves that mount without a guard.
   if (hasMount) mounts.attachBeneath(guard, there)

@@ -1,5 +1,5 @@
-import type { LeftProcesses } from '../host/left-processes.ts'
-import { within } from '../host/linux/child.ts'
+import { resolveWithin } from '../host/linux/child-process.ts'
+import type { UnkillableProcesses } from '../host/unkillable-processes.ts'
 import { formatTooManyLeft } from '../store/given-up.ts'
 
 /** A worker that was killed because it reported nothing for too long. */
@@ -72,12 +72,12 @@ export class ResponseTimer {
  * @returns whether it is left
  */
 export async function countIfLeft(
-  left: LeftProcesses,
+  left: UnkillableProcesses,
   pid: number,
   owner: string,
   ended: Promise<void>,
 ): Promise<boolean> {
-  const hasEnded = await within(
+  const hasEnded = await resolveWithin(
     END_TIMEOUT_MS,
     ended.then(() => true),
   )
@@ -88,7 +88,7 @@ export async function countIfLeft(
 /** Returns the outcome of a task whose owner or namespace has too many killed workers that have not ended. */
 export function refuseIfLeft<Job, Outcome>(
   supervision: Supervision<Job, Outcome> | undefined,
-  left: LeftProcesses,
+  left: UnkillableProcesses,
   job: Job,
   namespace: string,
 ): Outcome | undefined {

@@ -1,4 +1,4 @@
-import { LeftProcesses } from '../host/left-processes.ts'
+import { UnkillableProcesses } from '../host/unkillable-processes.ts'
 import { findNext, isBlocked, type WorkerLimits } from './schedule.ts'
 import { countIfLeft, ResponseTimer, refuseIfLeft, type Supervision } from './supervision.ts'
 import type { LostTaskOutcomes, RunningTask, StartWorker, WorkerReport, WorkerSlot, WorkerTask } from './worker.ts'
@@ -22,7 +22,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   /** The most recently used worker is taken first, so that others reach their idle limit. */
   readonly #idle: WorkerSlot<Job, Outcome, Progress>[] = []
   readonly #supervision: Supervision<Job, Outcome> | undefined
-  readonly #left = new LeftProcesses()
+  readonly #left = new UnkillableProcesses()
   #isClosed = false
 
   /** @param supervision undefined: workers may be unresponsive indefinitely */

@@ -2,9 +2,9 @@ import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { MARK } from '../../src/host/helpers.ts'
+import { HELPER_MARK } from '../../src/host/helpers.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { linuxDaemons, statOf } from '../../src/host/linux/processes.ts'
+import { linuxDaemons, readProcessStat } from '../../src/host/linux/processes.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
 import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
 import { needed, titled } from '../helpers/needs.ts'
@@ -15,7 +15,10 @@ const STAGES = '/var/lib/modekeep-attacked/staging'
 const STAGED = `${STAGES}/12-x/mount`
 
 /** A process with a daemon's arguments and mark. @returns its id, when it runs under its own name */
-async function forged(command: readonly [string, ...string[]], mark: Record<string, string> = { [MARK]: '1-2-3' }) {
+async function forged(
+  command: readonly [string, ...string[]],
+  mark: Record<string, string> = { [HELPER_MARK]: '1-2-3' },
+) {
   const [program, ...args] = command
   const child = spawn(program, args, { env: { PATH: process.env.PATH, ...mark }, stdio: 'ignore', detached: true })
   const pid = child.pid ?? 0
@@ -28,7 +31,7 @@ const asUser = (...ids: string[]) => ['setpriv', ...ids, '--clear-groups', 'bash
 // `tail` takes any arguments, and stays.
 const TAIL = `exec -a forged tail -f /dev/null ${STAGED} 2>/dev/null`
 
-const isAlive = (pid: number) => statOf(pid) !== undefined
+const isAlive = (pid: number) => readProcessStat(pid) !== undefined
 
 describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why && ` (skipped: ${why})`}`, () => {
   it.each([
@@ -68,7 +71,7 @@ describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why &&
     expect(linuxDaemons.find(STAGED)).toBeUndefined()
     const marked = await forged(['bash', '-c', TAIL])
     expect(linuxDaemons.find(STAGED)).toMatchObject({ pid: marked })
-    expect(linuxDaemons.below(STAGES)).toEqual([{ pid: marked, start: statOf(marked)?.start }])
+    expect(linuxDaemons.below(STAGES)).toEqual([{ pid: marked, start: readProcessStat(marked)?.start }])
     linuxDaemons.kill(STAGES)
     while (isAlive(marked)) await sleep(5)
     expect(isAlive(unmarked)).toBe(true)
@@ -139,7 +142,7 @@ describe.skipIf(cannot !== '')(
       const store = { host: linuxHost, config: { stateDir: node.state } }
       const record = mountRecords.read(store, directory) ?? expect.unreachable()
       expect(record.daemons).toEqual([
-        { staging: record.staging, processes: [{ pid: daemon, start: statOf(daemon)?.start }] },
+        { staging: record.staging, processes: [{ pid: daemon, start: readProcessStat(daemon)?.start }] },
       ])
       mountRecords.write(store, { ...record, daemons: undefined })
       await killDaemon(node, 'one')

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { KeptEnds, maskFolded } from '../../src/host/scrub.ts'
+import { maskFolded, OutputEnds } from '../../src/host/mask-secrets.ts'
 
 /** As a helper's output is told: the ends of a stream, then one line. */
 function told(output: string | Buffer, secret: Buffer): string {
-  const ends = new KeptEnds([secret], 4096)
+  const ends = new OutputEnds([secret], 4096)
   ends.add(Buffer.from(output))
   const oneLine = (text: string) => text.replace(/\s+/g, ' ').trim()
   return maskFolded(oneLine(ends.text), [secret], oneLine)

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { TYPE_DIRECTORY } from '../../src/host/dirents.ts'
-import { closing, type Inodes } from '../../src/host/host.ts'
+import { deferClose, type Inodes } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { SELF } from '../../src/ownership/walk/entry.ts'
 import { traverse, type Visitor } from '../../src/ownership/walk/traverse.ts'
@@ -176,9 +176,9 @@ async function step(directory: string, user: (entered: string) => void): Promise
     skip: () => undefined,
   }
   const place = inodes.openLinkFree(directory)
-  using _place = closing(inodes, place)
+  using _place = deferClose(inodes, place)
   const top = linuxHost.inodes.openDirectory(place, SELF)
-  using _top = closing(inodes, top)
+  using _top = deferClose(inodes, top)
   let steps = 0
   for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
     if (++steps > MOST_STEPS) throw new Error(`no end after ${MOST_STEPS} steps: ${met.slice(0, 20)}`)

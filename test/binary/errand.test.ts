@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect, it } from 'vitest'
-import { ERRAND } from '../../src/host/errand.ts'
+import { ISOLATED_PROCESS } from '../../src/host/isolated-process.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const isBuilt = fs.existsSync(MODEKEEP)
@@ -9,7 +9,10 @@ const built = (name: string) => (isBuilt ? name : `${name} (skipped: there is no
 
 /** @param fourth what it has as its fourth descriptor @param input the first line of its stdin */
 async function called(fourth: number, caller: number, input: string) {
-  const child = spawn(MODEKEEP, [ERRAND, String(caller)], { stdio: ['pipe', 'pipe', 'pipe', fourth], env: {} })
+  const child = spawn(MODEKEEP, [ISOLATED_PROCESS, String(caller)], {
+    stdio: ['pipe', 'pipe', 'pipe', fourth],
+    env: {},
+  })
   let said = ''
   child.stdout?.on('data', (data) => {
     said += data

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
-import { processesNow } from '../../src/host/linux/pod-processes.ts'
+import { snapshotProcesses } from '../../src/host/linux/pod-processes.ts'
 import { findContainerProblems, readContainerStatuses } from '../../src/operator/actions/containers.ts'
 import { gc } from '../../src/operator/actions/gc.ts'
 import { checkContainerRecords } from '../../src/operator/doctor/records.ts'
@@ -149,7 +149,7 @@ const cannotGroup = (() => {
     : ' (skipped: this kernel has no cgroup v2)'
 })()
 
-const hasProcesses = (container: string) => processesNow()(container)
+const hasProcesses = (container: string) => snapshotProcesses()(container)
 
 it.skipIf(cannotGroup !== '')(`a container's processes are found by the name of their cgroup${cannotGroup}`, () => {
   const cgroups = `${scratch()}/cgroup`

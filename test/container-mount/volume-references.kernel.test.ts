@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container-mount/attach-clones.ts'
 import type { ContainerCloneRequest } from '../../src/container-mount/clone-request.ts'
 import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
-import { closing } from '../../src/host/host.ts'
+import { deferClose } from '../../src/host/host.ts'
 import { volumePlace } from '../../src/store/places.ts'
 import { reservations } from '../../src/store/reservation-record.ts'
 import { volumeIdentity } from '../../src/store/volume-identity.ts'
@@ -120,7 +120,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
   it('is refused after an incomplete walk, because the files have several groups', async () => {
     const { inodes } = stage.host
     const handle = inodes.openTrusted(source)
-    using _ = closing(inodes, handle)
+    using _ = deferClose(inodes, handle)
     const volume = volumeIdentity(stage, handle, inodes.stat(handle))
     const record: VolumeRecord = {
       volume,

@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { walkForCaller } from '../../src/fs-group/walk-volume.ts'
-import type { Errand, ErrandEnd } from '../../src/host/errand.ts'
+import type { IsolatedTask, IsolatedTaskEnd } from '../../src/host/isolated-process.ts'
 import { workForCaller } from '../../src/store/elsewhere.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
 const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
-const ENDED: ErrandEnd = { isSilent: false, leftBehind: undefined, pid: 4711, ended: Promise.resolve() }
+const ENDED: IsolatedTaskEnd = { isSilent: false, leftBehind: undefined, pid: 4711, ended: Promise.resolve() }
 
 let stage: Stage
 let source: string
-let errands: Errand[]
+let errands: IsolatedTask[]
 beforeEach(() => {
   stage = memoryStage()
   source = `${stage.top}/volumes/data`
@@ -21,10 +21,10 @@ beforeEach(() => {
 })
 
 /** A node where a daemon tells of the volume. @param run what the other process does */
-function served(run: (errand: Errand) => Promise<ErrandEnd>): void {
+function served(run: (errand: IsolatedTask) => Promise<IsolatedTaskEnd>): void {
   const { host } = stage
   const table = () => host.mounts.table().replaceAll(' - memory ', ' - fuse.daemon ')
-  const runErrand = (errand: Errand) => {
+  const runErrand = (errand: IsolatedTask) => {
     errands.push(errand)
     return run(errand)
   }
@@ -37,7 +37,7 @@ const groupsIn = () => Object.values(groups(listTree(stage.fs, source))).sort()
 const volume = () => stage.byHand(source, async (_, opened) => opened.volume)
 const says =
   (...lines: object[]) =>
-  async ({ told }: Errand) => {
+  async ({ told }: IsolatedTask) => {
     for (const line of lines) told(JSON.stringify(line))
     return ENDED
   }

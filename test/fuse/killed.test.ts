@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ERRAND } from '../../src/host/errand.ts'
+import { ISOLATED_PROCESS } from '../../src/host/isolated-process.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
@@ -33,7 +33,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
     const about = readRequest(node.podDirectory('one'), JSON.stringify(asked), config, kinds)
     // The process that mounts for the call, and not its children: the daemon has to go on without strace.
     const inject = ['-e', `trace=${name}`, '-e', `inject=${name}:signal=KILL:when=${when}`]
-    const strace = ['strace', '-qq', ...inject, '-o', '/dev/null', BINARY, ERRAND]
+    const strace = ['strace', '-qq', ...inject, '-o', '/dev/null', BINARY, ISOLATED_PROCESS]
     const root = fs.openSync('/', 'r')
     const child = spawn('sh', ['-c', 'exec "$@" $$', 'sh', ...strace], {
       stdio: ['pipe', 'pipe', 'ignore', root],

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { KeptEnds } from '../../src/host/scrub.ts'
-import { formsOf } from '../../src/host/secret-forms.ts'
+import { OutputEnds } from '../../src/host/mask-secrets.ts'
+import { listSecretForms } from '../../src/host/secret-forms.ts'
 
 /** Every way to cut a text in three pieces. */
 function scrubbedInPieces(bytes: Buffer, secrets: readonly Uint8Array[], shown = 4096): Set<string> {
   const results = new Set<string>()
   for (let one = 0; one <= bytes.length; one++) {
     for (let two = one; two <= bytes.length; two++) {
-      const ends = new KeptEnds(secrets, shown)
+      const ends = new OutputEnds(secrets, shown)
       for (const part of [bytes.subarray(0, one), bytes.subarray(one, two), bytes.subarray(two)]) ends.add(part)
       results.add(ends.text)
     }
@@ -16,7 +16,7 @@ function scrubbedInPieces(bytes: Buffer, secrets: readonly Uint8Array[], shown =
 }
 
 function scrubbed(text: string | Buffer, ...secrets: (string | Buffer)[]): string {
-  const ends = new KeptEnds(
+  const ends = new OutputEnds(
     secrets.map((secret) => Buffer.from(secret)),
     4096,
   )
@@ -69,7 +69,7 @@ describe('secrets are masked', () => {
     const whole = text.replaceAll('hunter2', '***')
     let cut = 0
     for (let shown = 1; shown < 60; shown++) {
-      const ends = new KeptEnds([Buffer.from('hunter2')], shown)
+      const ends = new OutputEnds([Buffer.from('hunter2')], shown)
       for (const byte of Buffer.from(text)) ends.add(Buffer.of(byte))
       const [head = '', tail] = ends.text.split(' … ')
       if (tail === undefined) {
@@ -93,7 +93,7 @@ describe('secrets are masked', () => {
   })
 
   it('and an empty one masks nothing', () => {
-    expect(formsOf([new Uint8Array()])).toEqual([])
+    expect(listSecretForms([new Uint8Array()])).toEqual([])
     expect(scrubbed('text', '')).toBe('text')
   })
 })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
-import type { HelperOrder, Helpers } from '../../src/host/helpers.ts'
+import type { HelperInvocation, Helpers } from '../../src/host/helpers.ts'
 import { linuxHelpers } from '../../src/host/linux/helpers.ts'
 import { SYSTEM_PATH } from '../../src/host/linux/programs.ts'
 
@@ -28,7 +28,7 @@ export class Programs {
     return fs.readFileSync(`${this.top}/${name}`, 'latin1')
   }
 
-  run(program: string, over: Partial<HelperOrder> = {}): Promise<void> {
+  run(program: string, over: Partial<HelperInvocation> = {}): Promise<void> {
     return this.helpers.run({ program, args: [], timeoutSeconds: 30, secrets: [], ...over })
   }
 }

@@ -1,7 +1,7 @@
-import type { Inodes, Name, Sights } from '../../src/host/host.ts'
+import type { Inodes, Name, StatBatch } from '../../src/host/host.ts'
 
 /** Of each entry it has failed, so that the walk asks for it alone. */
-function blind(): Sights {
+function blind(): StatBatch {
   const names: Name[] = []
   return {
     size: 32,

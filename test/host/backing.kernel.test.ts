@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { closing } from '../../src/host/host.ts'
+import { deferClose } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
 import { needed } from '../helpers/needs.ts'
@@ -13,7 +13,7 @@ const { blocks, inodes } = linuxHost
 
 function at(path: string, look = blocks.backingOf) {
   const handle = inodes.openLinkFree(path)
-  using _ = closing(inodes, handle)
+  using _ = deferClose(inodes, handle)
   return look(handle)
 }
 

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { scopedCommand } from '../../src/host/linux/helpers.ts'
+import { wrapInScope } from '../../src/host/linux/helpers.ts'
 
 it('a daemon is started in a scope of its own, in which kubelet can be restarted', () => {
   const order = { program: '/usr/bin/sshfs', args: ['a@b:/c', '/d', '-o', 'x'] }
-  expect(scopedCommand(order, '7 1/x')).toEqual({
+  expect(wrapInScope(order, '7 1/x')).toEqual({
     program: 'systemd-run',
     args: ['--scope', '--quiet', '--collect', '--unit=modekeep-fuse-7-1-x', '--', order.program, ...order.args],
   })

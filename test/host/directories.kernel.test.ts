@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { nodeFiles } from '../../src/host/node-files.ts'
+import { createNodeFiles } from '../../src/host/node-files.ts'
 import { nodeFs } from '../../src/host/node-fs.ts'
-import { trustedFiles } from '../../src/host/trusted-files.ts'
+import { createTrustedFiles } from '../../src/host/trusted-files.ts'
 import { appendLogLine } from '../../src/log/log-file.ts'
 import { titled } from '../helpers/needs.ts'
 import { exchange } from '../helpers/sockets.ts'
@@ -52,45 +52,45 @@ describe('a directory that was exchanged between its check and its use', () => {
     [
       'makes a directory in',
       'mkdirSync',
-      (over) => trustedFiles(over).makeDirectory(`${own}/a/b`),
+      (over) => createTrustedFiles(over).makeDirectory(`${own}/a/b`),
       ['a', 'a/b', ...BEFORE],
     ],
     [
       'installs a directory in',
       'mkdirSync',
-      (over) => nodeFiles(over).makeDirectory(`${own}/a/b`, 0o755),
+      (over) => createNodeFiles(over).makeDirectory(`${own}/a/b`, 0o755),
       ['a', 'a/b', ...BEFORE],
     ],
     [
       'moves a directory in',
       'renameSync',
-      (over) => trustedFiles(over).moveDirectory(`${own}/full`, `${own}/moved`),
+      (over) => createTrustedFiles(over).moveDirectory(`${own}/full`, `${own}/moved`),
       ['file', 'moved', 'moved/empty'],
     ],
     [
       'removes an empty directory in',
       'rmdirSync',
-      (over) => trustedFiles(over).removeEmpty(`${own}/full/empty`, `${own}/full`),
+      (over) => createTrustedFiles(over).removeEmpty(`${own}/full/empty`, `${own}/full`),
       ['file', 'full'],
     ],
     [
       'removes an installed directory in',
       'rmdirSync',
-      (over) => nodeFiles(over).removeEmpty(`${own}/full/empty`),
+      (over) => createNodeFiles(over).removeEmpty(`${own}/full/empty`),
       ['file', 'full'],
     ],
-    ['removes a tree in', 'rmSync', (over) => nodeFiles(over).removeTree(`${own}/full`), ['file']],
-    ['removes a file in', 'rmSync', (over) => nodeFiles(over).remove(`${own}/file`), ['full', 'full/empty']],
+    ['removes a tree in', 'rmSync', (over) => createNodeFiles(over).removeTree(`${own}/full`), ['file']],
+    ['removes a file in', 'rmSync', (over) => createNodeFiles(over).remove(`${own}/file`), ['full', 'full/empty']],
     [
       'renames a file in',
       'renameSync',
-      (over) => nodeFiles(over).rename(`${own}/file`, `${own}/new`),
+      (over) => createNodeFiles(over).rename(`${own}/file`, `${own}/new`),
       ['full', 'full/empty', 'new'],
     ],
     [
       'makes a link in',
       'symlinkSync',
-      (over) => nodeFiles(over).link('target', `${own}/link`),
+      (over) => createNodeFiles(over).link('target', `${own}/link`),
       ['file', 'full', 'full/empty', 'link'],
     ],
   ])('is the one that modekeep %s', (_what, call, act, after) => {
@@ -101,18 +101,18 @@ describe('a directory that was exchanged between its check and its use', () => {
 
   it('is the one whose names modekeep lists', () => {
     fs.writeFileSync(`${others}/more`, '')
-    expect(trustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
+    expect(createTrustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
   })
 
   it('is the one in which modekeep makes a file', () => {
     const isNew = (path: string) => path.endsWith('/new')
-    nodeFiles(exchangingBefore('openSync', isNew)).create(`${own}/new`, Buffer.from('bytes'))
+    createNodeFiles(exchangingBefore('openSync', isNew)).create(`${own}/new`, Buffer.from('bytes'))
     expect([tree(`${own}-moved`), tree(others)]).toEqual([['file', 'full', 'full/empty', 'new'], BEFORE])
   })
 
   it('is the one whose mode modekeep sets', () => {
     const isAbout = (path: string) => path.endsWith('/file')
-    nodeFiles(exchangingBefore('openSync', isAbout)).chmod(`${own}/file`, 0o640)
+    createNodeFiles(exchangingBefore('openSync', isAbout)).chmod(`${own}/file`, 0o640)
     expect([fs.statSync(`${own}-moved/file`).mode & 0o777, fs.statSync(`${others}/file`).mode & 0o777]).toEqual([
       0o640, 0o644,
     ])
@@ -121,7 +121,7 @@ describe('a directory that was exchanged between its check and its use', () => {
 
 it('a rename of a directory that fails names both paths, and no descriptor', () => {
   fs.mkdirSync(`${others}/full/more`, { recursive: true })
-  const move = () => trustedFiles(fs).moveDirectory(`${own}/full`, `${others}/full`)
+  const move = () => createTrustedFiles(fs).moveDirectory(`${own}/full`, `${others}/full`)
   expect(move).toThrow(`rename '${own}/full' -> '${others}/full'`)
 })
 
@@ -137,8 +137,8 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
     fs.symlinkSync(others, `${shared()}/link`)
     appendLogLine(fs, `${top}/shared/link/deep/modekeep/log`, 'line')
     const path = `${top}/shared/link/deep/modekeep`
-    expect(() => trustedFiles(fs).makeDirectory(path)).toThrow(/ELOOP/)
-    expect(() => nodeFiles(fs).makeDirectory(path, 0o755)).toThrow(/ELOOP/)
+    expect(() => createTrustedFiles(fs).makeDirectory(path)).toThrow(/ELOOP/)
+    expect(() => createNodeFiles(fs).makeDirectory(path, 0o755)).toThrow(/ELOOP/)
     expect(tree(others)).toEqual(BEFORE)
   })
 
@@ -154,18 +154,20 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
         return fs.mkdirSync(path, options)
       },
     } as typeof fs
-    expect(() => trustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(/EPERM \(it belongs to another user/)
+    expect(() => createTrustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(
+      /EPERM \(it belongs to another user/,
+    )
     expect(tree(place)).toEqual([])
   })
 
   it('are refused where they exist and belong to another user', () => {
     fs.chownSync(own, USER, USER)
-    expect(() => trustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
+    expect(() => createTrustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
   })
 
   it('are made below links of root, with the modes that are asked for', () => {
     fs.symlinkSync('own', `${top}/link`)
-    nodeFiles(fs).makeDirectory(`${top}/link/a/b`, 0o700)
+    createNodeFiles(fs).makeDirectory(`${top}/link/a/b`, 0o700)
     expect(['a', 'a/b'].map((name) => fs.statSync(`${own}/${name}`).mode & 0o777)).toEqual([0o755, 0o700])
   })
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { FileError, succeeds, unlessRefused, withPath } from '../../src/host/file-error.ts'
+import { FileError, succeeds, tolerateSystemErrors, withPath } from '../../src/host/file-error.ts'
 import { SystemError } from '../../src/host/host.ts'
 
 const throws = (error: unknown) => () => {
@@ -37,9 +37,10 @@ it('the innermost file is the one that is named, and an error that is no system 
 
 it("what the system refuses is not there, or not to be done; modekeep's own error is neither", () => {
   for (const code of ['ENOENT', 'EACCES', 'EIO']) {
-    expect(unlessRefused(throws(refused(code)))).toBeUndefined()
+    expect(tolerateSystemErrors(throws(refused(code)))).toBeUndefined()
     expect(succeeds(throws(refused(code)))).toBe(false)
   }
-  expect([unlessRefused(() => 5), succeeds(() => {})]).toEqual([5, true])
-  for (const work of [unlessRefused, succeeds]) expect(() => work(throws(new TypeError('no text')))).toThrow('no text')
+  expect([tolerateSystemErrors(() => 5), succeeds(() => {})]).toEqual([5, true])
+  for (const work of [tolerateSystemErrors, succeeds])
+    expect(() => work(throws(new TypeError('no text')))).toThrow('no text')
 })

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { closing } from '../../src/host/host.ts'
+import { deferClose } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { XFS_SUPER_MAGIC } from '../../src/host/linux/magic.ts'
 import { readSuperblockUuid } from '../../src/host/linux/superblock.ts'
@@ -15,13 +15,13 @@ const { inodes } = linuxHost
 
 function namesAt(path: string) {
   const handle = inodes.openLinkFree(path)
-  using _ = closing(inodes, handle)
+  using _ = deferClose(inodes, handle)
   return { id: inodes.fileSystemId(handle), former: inodes.formerFileSystemId(handle) }
 }
 
 function superblockUuidAt(path: string, type: number): string | undefined {
   const handle = inodes.openLinkFree(path)
-  using _ = closing(inodes, handle)
+  using _ = deferClose(inodes, handle)
   return readSuperblockUuid(handle, type)?.toString('hex')
 }
 

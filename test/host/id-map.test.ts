@@ -2,15 +2,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   ALL_IDS,
-  composed,
+  composeMaps,
+  createSwapMap,
+  describeIdMapFault,
+  formatIdRanges,
   HIGHEST_ID,
   type IdMap,
   type IdRange,
-  mapFault,
-  mapText,
-  shownAs,
-  storedAs,
-  swapping,
+  mapToShownId,
+  mapToStoredId,
 } from '../../src/host/id-map.ts'
 
 const PAIRS: [number, number][] = [
@@ -25,11 +25,11 @@ const PAIRS: [number, number][] = [
 
 describe('two groups that change places', () => {
   it.each(PAIRS)('%i and %i show as each other, and every other as itself', (one, other) => {
-    const { uids, gids } = swapping(one, other)
-    expect([shownAs(gids, one), shownAs(gids, other)]).toEqual([other, one])
+    const { uids, gids } = createSwapMap(one, other)
+    expect([mapToShownId(gids, one), mapToShownId(gids, other)]).toEqual([other, one])
     const near = [one, other].flatMap((id) => [id - 1, id + 1])
     for (const id of [0, 1, 1999, 2001, HIGHEST_ID, ...near]) {
-      if (id >= 0 && id <= HIGHEST_ID && id !== one && id !== other) expect(shownAs(gids, id)).toBe(id)
+      if (id >= 0 && id <= HIGHEST_ID && id !== one && id !== other) expect(mapToShownId(gids, id)).toBe(id)
     }
     expect(uids).toEqual(ALL_IDS)
   })
@@ -37,7 +37,7 @@ describe('two groups that change places', () => {
   it.each(PAIRS)('%i and %i leave no id without one on either side: it could not be used', (one, other) => {
     for (const side of ['disk', 'shown'] as const) {
       let next = 0
-      for (const range of [...swapping(one, other).gids].sort((a, b) => a[side] - b[side])) {
+      for (const range of [...createSwapMap(one, other).gids].sort((a, b) => a[side] - b[side])) {
         expect(range[side]).toBe(next)
         // The kernel takes no range of no ids.
         expect(range.count).toBeGreaterThan(0)
@@ -53,11 +53,13 @@ describe('two groups that change places', () => {
     [-1, 5],
     [5, HIGHEST_ID + 1],
   ])('%i and %i are no two groups', (one, other) => {
-    expect(() => swapping(one, other)).toThrow(`no two groups to swap: ${one} and ${other}`)
+    expect(() => createSwapMap(one, other)).toThrow(`no two groups to swap: ${one} and ${other}`)
   })
 
   it('are written as the kernel reads them', () => {
-    expect(mapText(swapping(5, 2000).gids)).toBe('0 0 5\n5 2000 1\n6 6 1994\n2000 5 1\n2001 2001 4294965294\n')
+    expect(formatIdRanges(createSwapMap(5, 2000).gids)).toBe(
+      '0 0 5\n5 2000 1\n6 6 1994\n2000 5 1\n2001 2001 4294965294\n',
+    )
   })
 })
 
@@ -89,11 +91,11 @@ describe('two mappings in turn', () => {
   it('show each id as the second shows what the first does, and no other', () => {
     fc.assert(
       fc.property(ranges, ranges, (first, second) => {
-        const { gids, uids } = composed(of(first), of(second))
+        const { gids, uids } = composeMaps(of(first), of(second))
         expect(uids).toEqual(ALL_IDS)
         for (let id = 0; id < 1400; id++) {
-          const between = shownAs(first, id)
-          expect(shownAs(gids, id)).toBe(between === undefined ? undefined : shownAs(second, between))
+          const between = mapToShownId(first, id)
+          expect(mapToShownId(gids, id)).toBe(between === undefined ? undefined : mapToShownId(second, between))
         }
       }),
     )
@@ -102,7 +104,7 @@ describe('two mappings in turn', () => {
   it('overlap nowhere, on neither side, and have the fewest ranges that say so', () => {
     fc.assert(
       fc.property(ranges, ranges, (first, second) => {
-        const { gids } = composed(of(first), of(second))
+        const { gids } = composeMaps(of(first), of(second))
         for (const side of ['disk', 'shown'] as const) {
           const sorted = [...gids].sort((a, b) => a[side] - b[side])
           for (const [at, range] of sorted.entries()) {
@@ -123,8 +125,8 @@ describe('two mappings in turn', () => {
   it('are stored as they are shown', () => {
     fc.assert(
       fc.property(ranges, fc.nat(1400), (some, id) => {
-        const shown = shownAs(some, id)
-        if (shown !== undefined) expect(storedAs(some, shown)).toBe(id)
+        const shown = mapToShownId(some, id)
+        if (shown !== undefined) expect(mapToStoredId(some, shown)).toBe(id)
       }),
     )
   })
@@ -134,9 +136,9 @@ describe('two mappings in turn', () => {
       uids: [{ disk: 0, shown: 700_000, count: 65_536 }],
       gids: [{ disk: 0, shown: 700_000, count: 65_536 }],
     }
-    const { uids, gids } = composed(swapping(500, 3000), pod)
+    const { uids, gids } = composeMaps(createSwapMap(500, 3000), pod)
     expect(uids).toEqual(pod.uids)
-    expect([500, 3000, 7, 65_535, 65_536].map((id) => shownAs(gids, id))).toEqual([
+    expect([500, 3000, 7, 65_535, 65_536].map((id) => mapToShownId(gids, id))).toEqual([
       703_000,
       700_500,
       700_007,
@@ -144,8 +146,8 @@ describe('two mappings in turn', () => {
       undefined,
     ])
     // A group on disk that no id of the pod names.
-    expect(shownAs(composed(swapping(900_000, 3000), pod).gids, 900_000)).toBe(703_000)
-    expect(shownAs(composed(swapping(900_000, 3000), pod).gids, 3000)).toBeUndefined()
+    expect(mapToShownId(composeMaps(createSwapMap(900_000, 3000), pod).gids, 900_000)).toBe(703_000)
+    expect(mapToShownId(composeMaps(createSwapMap(900_000, 3000), pod).gids, 3000)).toBeUndefined()
   })
 })
 
@@ -161,7 +163,7 @@ describe('what the kernel would not take', () => {
     [of([]), 'its groups would have no id at all'],
     [of(ALL_IDS), undefined],
   ])('is told', (map, fault) => {
-    expect(mapFault(map)).toBe(fault)
+    expect(describeIdMapFault(map)).toBe(fault)
   })
 })
 
@@ -173,10 +175,10 @@ describe('a mapping whose ranges overlap', () => {
 
   it('is a fault that names both ranges, whichever side overlaps', () => {
     const swapped = overlapping.map(({ disk, shown, count }) => ({ disk: shown, shown: disk, count }))
-    expect(mapFault({ uids: ALL_IDS, gids: overlapping })).toBe(
+    expect(describeIdMapFault({ uids: ALL_IDS, gids: overlapping })).toBe(
       'the ranges 0 to 65535 and 65535 to 131070 of its groups overlap',
     )
-    expect(mapFault({ uids: swapped, gids: ALL_IDS })).toBe(
+    expect(describeIdMapFault({ uids: swapped, gids: ALL_IDS })).toBe(
       'the ranges 0 to 65535 and 65535 to 131070 of its users overlap',
     )
   })
@@ -186,6 +188,6 @@ describe('a mapping whose ranges overlap', () => {
       { disk: 65536, shown: 0, count: 65536 },
       { disk: 0, shown: 65536, count: 65536 },
     ]
-    expect(mapFault({ uids: touching, gids: touching })).toBeUndefined()
+    expect(describeIdMapFault({ uids: touching, gids: touching })).toBeUndefined()
   })
 })

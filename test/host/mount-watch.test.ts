@@ -1,9 +1,9 @@
 import { closeSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { makeStop, watchMountTable } from '../../src/host/linux/mount-watch.ts'
+import { createWatchStop, watchMountTable } from '../../src/host/linux/mount-watch.ts'
 
 it('a watch of the mount table ends at its stop, also where that came first', () => {
-  const stop = makeStop()
+  const stop = createWatchStop()
   stop.now()
   const told: string[] = []
   watchMountTable(
@@ -15,7 +15,7 @@ it('a watch of the mount table ends at its stop, also where that came first', ()
 })
 
 it('a stop throws nothing where the watch has failed before', () => {
-  const stop = makeStop()
+  const stop = createWatchStop()
   closeSync(stop.handle)
   expect(stop.now).not.toThrow()
 })

@@ -3,9 +3,9 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { nodeFiles } from '../../src/host/node-files.ts'
+import { createNodeFiles } from '../../src/host/node-files.ts'
 
-const files = nodeFiles(fs)
+const files = createNodeFiles(fs)
 
 function directory(): string {
   const path = fs.mkdtempSync(join(tmpdir(), 'modekeep-node-files-'))
@@ -63,7 +63,7 @@ describe('a file that somebody else names', () => {
     execFileSync('mkfifo', [fifo])
     fs.symlinkSync('/dev/zero', link)
     const opened: unknown[] = []
-    const watched = nodeFiles({ ...fs, openSync: (...args) => opened.push(args) })
+    const watched = createNodeFiles({ ...fs, openSync: (...args) => opened.push(args) })
     for (const path of [fifo, link, '/dev/zero', directory()]) {
       expect(() => watched.readForeign(path)).toThrow(/no regular file/)
       expect(watched.head(path, 1)).toBeUndefined()
@@ -75,7 +75,7 @@ describe('a file that somebody else names', () => {
     const fifo = named()
     execFileSync('mkfifo', [fifo])
     const regular = fs.statSync(import.meta.filename)
-    const late = nodeFiles({ ...fs, statSync: (() => regular) as unknown as typeof fs.statSync })
+    const late = createNodeFiles({ ...fs, statSync: (() => regular) as unknown as typeof fs.statSync })
     for (const path of [fifo, '/dev/zero']) expect(() => late.readForeign(path)).toThrow(/no regular file/)
   })
 })

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { inGroups, nodeGroups } from '../../src/host/linux/node-groups.ts'
+import { createGroupArguments, prepareNodeGroups } from '../../src/host/linux/node-groups.ts'
 
 let top: string
 
@@ -22,7 +22,7 @@ describe("the node's control groups", () => {
       `32 24 0:28 /pod ${ofContainer}/unified rw - cgroup2 cgroup2 rw`,
       '',
     ]
-    expect(nodeGroups(mounts.join('\n'), top)).toEqual([
+    expect(prepareNodeGroups(mounts.join('\n'), top)).toEqual([
       `${top}/memory/cgroup.procs`,
       `${top}/unified/modekeep-fuse/cgroup.procs`,
     ])
@@ -32,7 +32,7 @@ describe("the node's control groups", () => {
 
   it('are entered before the command starts, whose words stay as they are', () => {
     const files = ['one', 'two'].map((name) => `${top}/${name}`)
-    const words = inGroups(files, ['/bin/sh', '-c', 'echo $$ "$@"', 'sh', '--', 'a  b', '$HOME'])
+    const words = createGroupArguments(files, ['/bin/sh', '-c', 'echo $$ "$@"', 'sh', '--', 'a  b', '$HOME'])
     const { stdout } = spawnSync('/bin/sh', words, { encoding: 'utf8' })
     const pid = stdout.split(' ')[0]
     expect(stdout).toBe(`${pid} -- a  b $HOME\n`)
@@ -40,6 +40,6 @@ describe("the node's control groups", () => {
   })
 
   it('that cannot be entered keep the command from starting', () => {
-    expect(spawnSync('/bin/sh', inGroups([`${top}/none/cgroup.procs`], ['/bin/true'])).status).toBe(1)
+    expect(spawnSync('/bin/sh', createGroupArguments([`${top}/none/cgroup.procs`], ['/bin/true'])).status).toBe(1)
   })
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { podOfCgroup, podsOfMounts } from '../../src/host/pods.ts'
+import { parseCgroupPodUid, parseMountPodUids } from '../../src/host/pods.ts'
 
 const UID = '12345678-9abc-4def-8123-456789abcdef'
 
@@ -8,12 +8,12 @@ it.each([
   ['systemd', `0::/kubepods.slice/kubepods-pod${UID.replaceAll('-', '_')}.slice/cri-containerd-4f1e.scope\n`],
   ['a cgroup namespace', `0::/../../kubepods-besteffort-pod${UID.replaceAll('-', '_')}.slice/x.scope\n`],
 ])('a process is in the pod whose cgroup it is in: %s', (_, text) => {
-  expect(podOfCgroup(text)).toBe(UID)
+  expect(parseCgroupPodUid(text)).toBe(UID)
 })
 
 it.each(['', '0::/system.slice/kubelet.service\n', '0::/kubepods/pod0123456789abcdef0123456789abcdef/1\n'])(
   'other processes are in none: %j',
-  (text) => expect(podOfCgroup(text)).toBeUndefined(),
+  (text) => expect(parseCgroupPodUid(text)).toBeUndefined(),
 )
 
 it('a container has something of its pod outside of kubelet’s directory', () => {
@@ -28,5 +28,5 @@ it('a container has something of its pod outside of kubelet’s directory', () =
     row('/srv/volumes', `/var/lib/kubelet/pods/33333333-9abc-4def-8123-456789abcdef/volumes/modekeep~fs/v`),
     '',
   ].join('\n')
-  expect(podsOfMounts(table)).toEqual([UID])
+  expect(parseMountPodUids(table)).toEqual([UID])
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { packageOf } from '../../src/host/linux/programs.ts'
+import { formatPackage } from '../../src/host/linux/programs.ts'
 
 it.each([
   ['mount.nfs', 'nfs-common (Debian) or nfs-utils (RPM)'],
@@ -7,5 +7,5 @@ it.each([
   ['nosuchprogram', undefined],
   ['constructor', undefined],
 ])('the package of %s is %s', (program, name) => {
-  expect(packageOf(program)).toBe(name)
+  expect(formatPackage(program)).toBe(name)
 })

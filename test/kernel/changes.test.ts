@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { type Changes, type FileChange, SystemError } from '../../src/host/host.ts'
+import { type FileChange, type FileChangeBatch, SystemError } from '../../src/host/host.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import { needed } from '../helpers/needs.ts'
 import { singleCalls } from '../helpers/single-calls.ts'
@@ -53,7 +53,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
   }
 
   /** Puts something between a walk and the threads. */
-  function between(over: (changes: Changes) => Partial<Changes>): void {
+  function between(over: (changes: FileChangeBatch) => Partial<FileChangeBatch>): void {
     const { inodes } = stage.host
     stage.host.inodes = {
       ...inodes,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Unmappable } from '../../src/fs-group/map-group.ts'
-import { swapping } from '../../src/host/id-map.ts'
+import { createSwapMap } from '../../src/host/id-map.ts'
 import { openUserNamespace } from '../../src/host/linux/user-namespace.ts'
 import { compile } from '../race/compile.ts'
 import { cannotRun, mountMapped, mountNew, scratch, withMapped } from './mapped-volume.ts'
@@ -110,7 +110,7 @@ describe.skipIf(skipped !== '')(`making idmapped mounts leaves${skipped}`, () =>
 
 /** unshare(1) cannot map all. */
 function inNamespaceOfAllIds(): string[] {
-  const namespace = openUserNamespace(swapping(1, 2))
+  const namespace = openUserNamespace(createSwapMap(1, 2))
   onTestFinished(() => fs.closeSync(namespace))
   return ['nsenter', `--user=/proc/${process.pid}/fd/${namespace}`]
 }

@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorCode } from '../../src/host/host.ts'
-import { swapping } from '../../src/host/id-map.ts'
+import { createSwapMap } from '../../src/host/id-map.ts'
 import { openUserNamespace } from '../../src/host/linux/user-namespace.ts'
 
 // In a process of its own: makes user namespaces one after the other. The kernel frees them a moment after their last use,
@@ -11,7 +11,7 @@ const PATIENCE = 2000
 let made = 0
 for (let tries = 0; made < wanted && tries < PATIENCE; tries++) {
   try {
-    closeSync(openUserNamespace(swapping(1, 2)))
+    closeSync(openUserNamespace(createSwapMap(1, 2)))
     made++
   } catch (error) {
     if (errorCode(error) !== 'ENOSPC') throw error

@@ -1,5 +1,5 @@
-import type { Administration, Answer } from '../../src/host/administration.ts'
-import { nodeFiles } from '../../src/host/node-files.ts'
+import type { Administration, DriverResult } from '../../src/host/administration.ts'
+import { createNodeFiles } from '../../src/host/node-files.ts'
 import { memoryHost } from './index.ts'
 import { mortalFs } from './mortal-fs.ts'
 import type { MemoryWorld } from './world.ts'
@@ -7,7 +7,7 @@ import type { MemoryWorld } from './world.ts'
 /** What an installer does to a node, on a world in memory. @param answer what a driver with these bytes says */
 export function memoryAdministration(world: MemoryWorld, answer: (driver: string) => string): Administration {
   return {
-    files: nodeFiles(mortalFs(world)),
+    files: createNodeFiles(mortalFs(world)),
     host: memoryHost(world),
     tryLockDirectory(path) {
       world.alive()
@@ -16,7 +16,7 @@ export function memoryAdministration(world: MemoryWorld, answer: (driver: string
       const release = () => void world.locked.delete(path)
       return { release, [Symbol.dispose]: release }
     },
-    async tryDriver({ command: [driver] }): Promise<Answer> {
+    async tryDriver({ command: [driver] }): Promise<DriverResult> {
       world.alive()
       return { text: answer(world.fs.readFileSync(driver, 'utf8') as string), status: 0, isLate: false }
     },

@@ -1,8 +1,8 @@
-import type { HelperOrder, Helpers } from '../../src/host/helpers.ts'
+import type { HelperInvocation, Helpers } from '../../src/host/helpers.ts'
 import type { MemoryWorld } from './world.ts'
 
 /** Runs nothing: every order is an effect of the world, and kept. */
-export function memoryHelpers(world: MemoryWorld, orders: HelperOrder[] = []): Helpers {
+export function memoryHelpers(world: MemoryWorld, orders: HelperInvocation[] = []): Helpers {
   return {
     async run(order) {
       world.act(`run ${order.program}`)

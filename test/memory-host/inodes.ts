@@ -2,13 +2,13 @@ import {
   DIRECTORY,
   FILE_TYPE,
   type Inodes,
-  type Look,
   REGULAR,
   type Stat,
+  type StatView,
   SYMLINK,
   SystemError,
 } from '../../src/host/host.ts'
-import { type IdRange, shownAs, storedAs } from '../../src/host/id-map.ts'
+import { type IdRange, mapToShownId, mapToStoredId } from '../../src/host/id-map.ts'
 import { memoryEntries } from './entries.ts'
 import { openBeneath, readLink } from './links.ts'
 import { sightsOver } from './sights.ts'
@@ -145,7 +145,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
   }
 }
 
-function kept(stat: Stat): Look {
+function kept(stat: Stat): StatView {
   return { ...stat, keep: () => stat }
 }
 
@@ -186,11 +186,11 @@ function attributesOf(place: Place): Map<string, Uint8Array> {
 const OVERFLOW = 65_534
 
 function shown(ranges: readonly IdRange[] | undefined, id: number): number {
-  return ranges === undefined ? id : (shownAs(ranges, id) ?? OVERFLOW)
+  return ranges === undefined ? id : (mapToShownId(ranges, id) ?? OVERFLOW)
 }
 
 function stored({ mount: { ids } }: Place, gid: number): number {
-  const there = ids === undefined ? gid : storedAs(ids.gids, gid)
+  const there = ids === undefined ? gid : mapToStoredId(ids.gids, gid)
   if (there === undefined) throw new SystemError('fchownat', 'EOVERFLOW', String(gid))
   return there
 }

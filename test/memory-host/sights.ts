@@ -1,8 +1,8 @@
-import { errorCode, type Handle, type Inodes, type Look, type Name, type Sights } from '../../src/host/host.ts'
+import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../src/host/host.ts'
 
 interface Seen {
   handle?: Handle
-  look?: Look | undefined
+  look?: StatView | undefined
   attributeNames?: string | undefined
 }
 
@@ -17,7 +17,7 @@ function attempt<T>(call: () => T): T | undefined {
 }
 
 /** Looks at several entries by single calls: what the kernel would answer to each. */
-export function sightsOver(inodes: Inodes): Sights {
+export function sightsOver(inodes: Inodes): StatBatch {
   const names: Name[] = []
   let seen: Seen[] = []
   return {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { swapping } from '../../src/host/id-map.ts'
+import { createSwapMap } from '../../src/host/id-map.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
@@ -56,7 +56,7 @@ function mountAt(path: string, { isNew = false, mapped = false } = {}): void {
   const { inodes, mounts } = stage.host
   const opened = inodes.openLinkFree(SOURCE)
   const tree = isNew ? mounts.createTree('tmpfs', []) : mounts.cloneTree(opened)
-  if (mapped) mounts.mapIds(tree, swapping(0, 2000))
+  if (mapped) mounts.mapIds(tree, createSwapMap(0, 2000))
   const point = openMountPoint(stage.host, path) ?? expect.unreachable()
   attachAt(stage.host, point, tree)
   for (const handle of [opened, tree, point.parent]) inodes.close(handle)

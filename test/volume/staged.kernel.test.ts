@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { MARK } from '../../src/host/helpers.ts'
+import { HELPER_MARK } from '../../src/host/helpers.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountContext } from '../../src/volume/kind/kind.ts'
@@ -128,7 +128,7 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     const place = `${top}/state/staging`
     fs.mkdirSync(place, { recursive: true })
     fs.writeFileSync(`${place}/ended.lock`, '')
-    const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount`, env: { [MARK]: 'x' } })
+    const daemon = spawn('sleep', ['100'], { argv0: `${place}/ended/mount`, env: { [HELPER_MARK]: 'x' } })
     await new Promise((done) => daemon.once('spawn', done))
     sweep()
     expect(fs.readdirSync(place)).toEqual([])

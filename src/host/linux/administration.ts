@@ -1,21 +1,26 @@
 import * as fs from 'node:fs'
 import { constants } from 'node:os'
 import { execa } from 'execa'
-import type { Administration, Answer, Trial } from '../administration.ts'
-import { nodeFiles } from '../node-files.ts'
-import { CHILD_OPTIONS } from './child.ts'
+import type { Administration, DriverResult, DriverTrial } from '../administration.ts'
+import { createNodeFiles } from '../node-files.ts'
+import { CHILD_OPTIONS } from './child-process.ts'
 import { linuxHost } from './index.ts'
 import { tryLockDirectory } from './locks.ts'
 import { signalGroup } from './processes.ts'
 
 export const linuxAdministration: Administration = {
-  files: nodeFiles(fs),
+  files: createNodeFiles(fs),
   host: linuxHost,
   tryLockDirectory,
   tryDriver,
 }
 
-async function tryDriver({ command: [program, ...args], environment, seconds, stop }: Trial): Promise<Answer> {
+async function tryDriver({
+  command: [program, ...args],
+  environment,
+  seconds,
+  stop,
+}: DriverTrial): Promise<DriverResult> {
   const child = execa(program, args, {
     ...CHILD_OPTIONS,
     env: environment,

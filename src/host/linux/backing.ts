@@ -1,47 +1,56 @@
 import { basename, dirname } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
 import { mayHaveUuid } from '../btrfs.ts'
-import { unlessRefused } from '../file-error.ts'
-import { type Backing, BLOCK_DEVICE, deviceName, FILE_TYPE, type Handle, hasDisk, REGULAR, type Stat } from '../host.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
+import {
+  type Backing,
+  BLOCK_DEVICE,
+  FILE_TYPE,
+  formatDeviceId,
+  type Handle,
+  hasDisk,
+  REGULAR,
+  type Stat,
+} from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { numbersOf } from './block-node.ts'
+import { readNodeNumbers } from './block-node.ts'
 import { readUuid } from './file-system-id.ts'
 import { linuxInodes } from './inodes.ts'
-import { linkOf, openIfOf } from './loops.ts'
+import { formatFdPath, openLoopOfFile } from './loop-devices.ts'
 import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FUSE_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
-import { close, closingFd, openLinkFree } from './open.ts'
-import { lookAtHandle, statFs, statUnsynced } from './statx.ts'
+import { close, deferCloseFd, openLinkFree } from './open.ts'
+import { statFs, statUnsynced, viewHandleStat } from './statx.ts'
 
 /** What is known of one device or image. */
-type Known = Pick<Backing, 'shown' | 'identities' | 'former'>
+type BackingNames = Pick<Backing, 'shown' | 'identities' | 'former'>
 
-const NOTHING: Known = { shown: '', identities: [] }
+const NO_NAMES: BackingNames = { shown: '', identities: [] }
 
-export function backingOf(handle: Handle): Backing {
+export function findBacking(handle: Handle): Backing {
   const { device } = statUnsynced(handle)
-  const place = deviceName(device)
-  const found = unlessRefused(() => {
-    const devices = hasDisk(device) ? [realDirectory(`/sys/dev/block/${place}`)] : btrfsDevices(handle)
-    if (devices === 'in doubt') return { place, ...IN_DOUBT }
-    return devices.length === 0 ? undefined : { place: devices.toSorted().join(' '), ...allOf(devices, 0) }
+  const place = formatDeviceId(device)
+  const found = tolerateSystemErrors(() => {
+    const devices = hasDisk(device) ? [resolveDirectory(`/sys/dev/block/${place}`)] : listBtrfsDevices(handle)
+    if (devices === 'in doubt') return { place, ...AMBIGUOUS_BTRFS }
+    return devices.length === 0 ? undefined : { place: devices.toSorted().join(' '), ...readDevices(devices, 0) }
   })
-  return found ?? { place, ...NOTHING }
+  return found ?? { place, ...NO_NAMES }
 }
 
-export function asBacking(source: Handle): Backing {
-  const stat = lookAtHandle(source).keep()
+export function readSourceBacking(source: Handle): Backing {
+  const stat = viewHandleStat(source).keep()
   const isDevice = (stat.mode & FILE_TYPE) === BLOCK_DEVICE
-  const place = isDevice ? numbersOf(source) : ''
-  const known = unlessRefused(() =>
-    isDevice ? deviceAt(realDirectory(`/sys/dev/block/${place}`)) : imageIn(source, stat),
+  const place = isDevice ? readNodeNumbers(source) : ''
+  const known = tolerateSystemErrors(() =>
+    isDevice ? readDevice(resolveDirectory(`/sys/dev/block/${place}`)) : readImage(source, stat),
   )
-  return { place, ...(known ?? NOTHING) }
+  return { place, ...(known ?? NO_NAMES) }
 }
 
-const realDirectory = (path: string) => fs.realpathSync(path)
+const resolveDirectory = (path: string) => fs.realpathSync(path)
 
-function allOf(devices: readonly string[], depth: number): Known {
-  const known = devices.map((device) => deviceAt(device, depth)).filter(({ identities }) => identities.length > 0)
+function readDevices(devices: readonly string[], depth: number): BackingNames {
+  const known = devices.map((device) => readDevice(device, depth)).filter(({ identities }) => identities.length > 0)
   const former = known.flatMap(({ former: names = [] }) => names)
   return {
     shown: known.map(({ shown }) => shown).join(' and '),
@@ -51,19 +60,19 @@ function allOf(devices: readonly string[], depth: number): Known {
 }
 
 /** Adds to a device's names which part of it is meant. */
-function addPart({ shown, identities, former }: Known, part: string): Known {
+function addPart({ shown, identities, former }: BackingNames, part: string): BackingNames {
   const add = (text: string) => `${text}${part}`
   return { shown: add(shown), identities: identities.map(add), ...(former && { former: former.map(add) }) }
 }
 
 /** Somebody has made file systems whose names are alike: none of them is what it was. */
-const IN_DOUBT: Known = {
+const AMBIGUOUS_BTRFS: BackingNames = {
   shown: 'one of several btrfs that the kernel cannot tell apart',
   identities: ['btrfs in doubt'],
 }
 
 /** btrfs has no device number of its own. */
-export function btrfsDevices(handle: Handle): string[] | 'in doubt' {
+export function listBtrfsDevices(handle: Handle): string[] | 'in doubt' {
   if (statFs(handle, 'a volume').type !== BTRFS_SUPER_MAGIC) return []
   const id = linuxInodes.fileSystemId(handle)
   const top = '/sys/fs/btrfs'
@@ -73,10 +82,10 @@ export function btrfsDevices(handle: Handle): string[] | 'in doubt' {
   })
   if (found === undefined) return []
   if (another !== undefined) return 'in doubt'
-  return fs.readdirSync(`${top}/${found}/devices`).map((name) => realDirectory(`${top}/${found}/devices/${name}`))
+  return fs.readdirSync(`${top}/${found}/devices`).map((name) => resolveDirectory(`${top}/${found}/devices/${name}`))
 }
 
-const DEEPEST = 8
+const MAX_DEPTH = 8
 const isImage = ({ identities }: Pick<Backing, 'identities'>) =>
   identities.some((identity) => identity.startsWith('image '))
 
@@ -85,65 +94,65 @@ const isImage = ({ identities }: Pick<Backing, 'identities'>) =>
  * an image's, the image counts.
  * @param directory its own in sysfs, without links
  */
-export function deviceAt(directory: string, depth = 0): Known {
-  const part = attribute(directory, 'partition')
+export function readDevice(directory: string, depth = 0): BackingNames {
+  const part = readAttribute(directory, 'partition')
   const disk = part === undefined ? directory : dirname(directory)
   const name = basename(directory)
   const suffix = part === undefined ? '' : ` partition ${part}`
-  const named = (known: Known) => addPart(known, suffix)
-  if (fs.existsSync(`${disk}/loop`)) return named(imageBehind(basename(disk), attribute(disk, 'loop/offset')))
-  const slaves = depth < DEEPEST && fs.existsSync(`${disk}/slaves`) ? fs.readdirSync(`${disk}/slaves`) : []
-  const below = allOf(
-    slaves.map((slave) => realDirectory(`${disk}/slaves/${slave}`)),
+  const named = (known: BackingNames) => addPart(known, suffix)
+  if (fs.existsSync(`${disk}/loop`)) return named(findLoopImage(basename(disk), readAttribute(disk, 'loop/offset')))
+  const slaves = depth < MAX_DEPTH && fs.existsSync(`${disk}/slaves`) ? fs.readdirSync(`${disk}/slaves`) : []
+  const below = readDevices(
+    slaves.map((slave) => resolveDirectory(`${disk}/slaves/${slave}`)),
     depth + 1,
   )
   if (isImage(below)) return named(below)
-  const own = ownNames(disk)
+  const own = readOwnNames(disk)
   if (own.length === 0) return named(below)
   return { shown: `${name} (${own.join(', ')})`, identities: named({ shown: '', identities: own }).identities }
 }
 
-const NAMES = ['dm/uuid', 'wwid', 'device/wwid', 'serial', 'device/serial', 'device/cid']
+const NAME_FILES = ['dm/uuid', 'wwid', 'device/wwid', 'serial', 'device/serial', 'device/cid']
 
 /**
  * QEMU numbers disks without a serial by their place (QM00001), kpartx maps by the number of their device: both go to
  * another disk when the order changes.
  */
-const OF_A_PLACE = /\bQM\d{5}\b|^part\d+-devnode_/
+const POSITIONAL_NAME = /\bQM\d{5}\b|^part\d+-devnode_/
 
-function ownNames(disk: string): string[] {
+function readOwnNames(disk: string): string[] {
   // Namespaces of one controller have its serial.
-  const namespace = attribute(disk, 'nsid')
-  const names = NAMES.flatMap((file) => {
+  const namespace = readAttribute(disk, 'nsid')
+  const names = NAME_FILES.flatMap((file) => {
     const value =
-      attribute(disk, file)
+      readAttribute(disk, file)
         ?.replaceAll(/[^\x21-\x7e]+/g, ' ')
         .trim() ?? ''
-    if (/^[0\W_]*$/.test(value) || OF_A_PLACE.test(value)) return []
+    if (/^[0\W_]*$/.test(value) || POSITIONAL_NAME.test(value)) return []
     const kind = file === 'dm/uuid' ? 'mapped' : basename(file)
     return `${kind} ${value}${file === 'device/serial' && namespace !== undefined ? ` namespace ${namespace}` : ''}`
   })
   return [...new Set(names)]
 }
 
-function attribute(directory: string, file: string): string | undefined {
-  return unlessRefused(() => readText(`${directory}/${file}`).replace(/\n$/, ''))
+function readAttribute(directory: string, file: string): string | undefined {
+  return tolerateSystemErrors(() => readText(`${directory}/${file}`).replace(/\n$/, ''))
 }
 
 // It may be renamed between two looks.
-const MOST_LOOKS = 3
+const MAX_ATTEMPTS = 3
 
 /** @param loop `loop0` @param offset where in its file it begins */
-function imageBehind(loop: string, offset = '0'): Known {
-  for (let look = 0; look < MOST_LOOKS; look++) {
-    const path = attribute(`/sys/block/${loop}`, 'loop/backing_file') ?? ''
-    const found = unlessRefused(() => {
+function findLoopImage(loop: string, offset = '0'): BackingNames {
+  for (let look = 0; look < MAX_ATTEMPTS; look++) {
+    const path = readAttribute(`/sys/block/${loop}`, 'loop/backing_file') ?? ''
+    const found = tolerateSystemErrors(() => {
       const file = openLinkFree(path)
-      using _ = closingFd(file)
-      const shows = openIfOf(file, loop)
+      using _ = deferCloseFd(file)
+      const shows = openLoopOfFile(file, loop)
       if (shows === undefined) return undefined
       close(shows.device)
-      return imageIn(file, lookAtHandle(file).keep())
+      return readImage(file, viewHandleStat(file).keep())
     })
     if (found === undefined) continue
     return offset === '0' ? found : addPart(found, ` from ${offset}`)
@@ -152,33 +161,33 @@ function imageBehind(loop: string, offset = '0'): Known {
   return { shown: `an image that only ${loop} shows`, identities: ['image out of reach'] }
 }
 
-function imageIn(file: Handle, { mode, inode, born }: Stat): Known {
-  if ((mode & FILE_TYPE) !== REGULAR) return NOTHING
-  const systems = namesOfSystem(file)
+function readImage(file: Handle, { mode, inode, born }: Stat): BackingNames {
+  if ((mode & FILE_TYPE) !== REGULAR) return NO_NAMES
+  const systems = readFileSystemNames(file)
   const [system = ''] = systems
   const names = systems.map((name) => `image ${inode.toString(16)}-${born.toString(16)} ${name}`)
   // What it lies on may be forged with it.
-  const around = backingOf(file)
+  const around = findBacking(file)
   const since = born === 0n ? '' : `, made ${new Date(Number(born / 1_000_000n)).toISOString()}`
   const facts = `inode ${inode}${since}${system && `, file system ${system}`}`
   const shown = `image ${quoted(linuxInodes.pathOf(file))} (${facts})`
   const [identities = [], former = []] = isImage(around)
-    ? [around.identities.map((outer) => `${names[0]} in ${outer}`), combine(names, around)]
+    ? [around.identities.map((outer) => `${names[0]} in ${outer}`), combineNames(names, around)]
     : [names.slice(0, 1), names.slice(1)]
   return { shown: isImage(around) ? `${shown} in ${around.shown}` : shown, identities, former }
 }
 
 /** All names that an image in another image may have been recorded by. */
-function combine(names: readonly string[], { identities, former = [] }: Known): string[] {
+function combineNames(names: readonly string[], { identities, former = [] }: BackingNames): string[] {
   return names.flatMap((name) => [...identities, ...former].map((outer) => `${name} in ${outer}`))
 }
 
 /** Names the file system that an image lies on: first as it is recorded, then as earlier versions may have recorded it. */
-function namesOfSystem(file: Handle): string[] {
+function readFileSystemNames(file: Handle): string[] {
   const { type, id } = statFs(file, 'an image')
   if (type === FUSE_SUPER_MAGIC) return [id]
-  const readable = fs.openSync(linkOf(file), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
-  using _ = closingFd(readable)
+  const readable = fs.openSync(formatFdPath(file), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK)
+  using _ = deferCloseFd(readable)
   if (type === BTRFS_SUPER_MAGIC) return [...new Set([linuxInodes.fileSystemId(file).split('.')[1] ?? id, id])]
   const uuid = readUuid(readable, type, 'an image')?.toString('hex')
   // f_fsid of xfs is the number of its device; f_fsid of ext4 is its UUID, folded.

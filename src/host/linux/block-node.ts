@@ -1,25 +1,25 @@
-import { unlessRefused } from '../file-error.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
 import { type Handle, SystemError } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { linkOf } from './loops.ts'
-import { closingFd, openLinkFree } from './open.ts'
+import { formatFdPath } from './loop-devices.ts'
+import { deferCloseFd, openLinkFree } from './open.ts'
 
 const { O_NONBLOCK, O_RDONLY } = fs.constants
 
 /** As Linux encodes device numbers for user space. */
-export function numbersOf(device: Handle): string {
-  return numbersOfNode(fs.fstatSync(device))
+export function readNodeNumbers(device: Handle): string {
+  return formatNodeNumbers(fs.fstatSync(device))
 }
 
-export function numbersOfNode({ rdev }: { rdev: number }): string {
+export function formatNodeNumbers({ rdev }: { rdev: number }): string {
   const major = (rdev >>> 8) & 0xfff
   const minor = (rdev & 0xff) | ((rdev >>> 12) & 0xfff00)
   return `${major}:${minor}`
 }
 
 /** Returns the path of the kernel's own name of a block device, which sysfs reports. @param numbers `major:minor` */
-export function nodeOf(numbers: string): string {
-  const uevent = unlessRefused(() => readText(`/sys/dev/block/${numbers}/uevent`)) ?? ''
+export function findNodePath(numbers: string): string {
+  const uevent = tolerateSystemErrors(() => readText(`/sys/dev/block/${numbers}/uevent`)) ?? ''
   return `/dev/${/^DEVNAME=(.+)$/m.exec(uevent)?.[1] ?? `block/${numbers}`}`
 }
 
@@ -30,10 +30,10 @@ export function nodeOf(numbers: string): string {
  * @throws {SystemError} ENODEV where the name in /dev is another file
  */
 export function openBlockDevice(numbers: string): Handle {
-  const path = nodeOf(numbers)
+  const path = findNodePath(numbers)
   const node = openLinkFree(path)
-  using _ = closingFd(node)
+  using _ = deferCloseFd(node)
   const stat = fs.fstatSync(node)
-  if (!stat.isBlockDevice() || numbersOfNode(stat) !== numbers) throw new SystemError('open', 'ENODEV', path)
-  return fs.openSync(linkOf(node), O_RDONLY | O_NONBLOCK) as Handle
+  if (!stat.isBlockDevice() || formatNodeNumbers(stat) !== numbers) throw new SystemError('open', 'ENODEV', path)
+  return fs.openSync(formatFdPath(node), O_RDONLY | O_NONBLOCK) as Handle
 }

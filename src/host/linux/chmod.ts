@@ -2,7 +2,7 @@ import { chmodSync, fstatSync } from 'node:fs'
 import { succeeds } from '../file-error.ts'
 import type { Handle } from '../host.ts'
 import { readText } from '../read-file.ts'
-import { AT_EMPTY_PATH, done, putEmpty, systemCall } from './kernel.ts'
+import { AT_EMPTY_PATH, putEmpty, requireSuccess, systemCall } from './kernel.ts'
 
 const fchmodat2 = systemCall('fchmodat2')
 
@@ -45,5 +45,5 @@ function setMode(handle: Handle, mode: number): void {
   const isFiltered = result === EPERM && succeeds(chmodByLink)
   noFchmodat2 = isFiltered || result === ENOSYS
   if (result === ENOSYS) chmodByLink()
-  else if (!isFiltered) done(result, 'fchmodat2', 'an open handle')
+  else if (!isFiltered) requireSuccess(result, 'fchmodat2', 'an open handle')
 }

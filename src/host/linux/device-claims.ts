@@ -1,26 +1,26 @@
-import { unlessRefused } from '../file-error.ts'
-import { deviceName, errorCode, type Handle, hasDisk } from '../host.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
+import { errorCode, formatDeviceId, type Handle, hasDisk } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { btrfsDevices } from './backing.ts'
-import { nodeOf, numbersOf } from './block-node.ts'
-import { closingFd } from './open.ts'
+import { listBtrfsDevices } from './backing.ts'
+import { findNodePath, readNodeNumbers } from './block-node.ts'
+import { deferCloseFd } from './open.ts'
 import { statUnsynced } from './statx.ts'
 
 const { O_EXCL, O_NONBLOCK, O_RDONLY } = fs.constants
 
-export function devicesOf(handle: Handle): string[] {
+export function listDevices(handle: Handle): string[] {
   const { device } = statUnsynced(handle)
-  if (hasDisk(device)) return [nameWithSequence(deviceName(device))]
-  const directories = unlessRefused(() => btrfsDevices(handle)) ?? []
+  if (hasDisk(device)) return [addSequence(formatDeviceId(device))]
+  const directories = tolerateSystemErrors(() => listBtrfsDevices(handle)) ?? []
   if (directories === 'in doubt') return []
   return directories.flatMap((directory) => {
-    const numbers = unlessRefused(() => readText(`${directory}/dev`).trim())
-    return numbers === undefined ? [] : [nameWithSequence(numbers)]
+    const numbers = tolerateSystemErrors(() => readText(`${directory}/dev`).trim())
+    return numbers === undefined ? [] : [addSequence(numbers)]
   })
 }
 
 /** The `major:minor` of a name that `devicesOf` returned. */
-export function numbersIn(name: string): string {
+export function parseDeviceNumbers(name: string): string {
   return name.split(' ', 1)[0] ?? ''
 }
 
@@ -28,10 +28,10 @@ export function numbersIn(name: string): string {
  * The kernel counts disks, and what a loop device is attached to, since Linux 5.15 (`diskseq`). An older kernel has only
  * the path of a loop device's file.
  */
-function nameWithSequence(numbers: string): string {
+function addSequence(numbers: string): string {
   const directory = `/sys/dev/block/${numbers}`
   for (const file of ['diskseq', '../diskseq', 'loop/backing_file']) {
-    const sequence = unlessRefused(() => readText(`${directory}/${file}`).trim())
+    const sequence = tolerateSystemErrors(() => readText(`${directory}/${file}`).trim())
     if (sequence) return `${numbers} ${sequence}`
   }
   return numbers
@@ -42,17 +42,17 @@ function nameWithSequence(numbers: string): string {
  * ends at once. Other readers of the device do not count.
  */
 export function isClaimed(name: string): boolean {
-  if (nameWithSequence(numbersIn(name)) !== name) return false
-  const numbers = numbersIn(name)
+  if (addSequence(parseDeviceNumbers(name)) !== name) return false
+  const numbers = parseDeviceNumbers(name)
   try {
-    const device = fs.openSync(nodeOf(numbers), O_RDONLY | O_EXCL | O_NONBLOCK)
-    using _ = closingFd(device)
-    if (numbersOf(device as Handle) === numbers) return false
+    const device = fs.openSync(findNodePath(numbers), O_RDONLY | O_EXCL | O_NONBLOCK)
+    using _ = deferCloseFd(device)
+    if (readNodeNumbers(device as Handle) === numbers) return false
   } catch (error) {
     const code = errorCode(error)
     if (code === undefined) throw error
     if (/^(ENXIO|ENODEV|ENOMEDIUM)$/.test(code)) return false
-    if (code === 'EBUSY') return nameWithSequence(numbers) === name && !isUsedByDevice(numbers)
+    if (code === 'EBUSY') return addSequence(numbers) === name && !isUsedByDevice(numbers)
   }
   // A container without the node's /dev: AUTOCLEAR detaches a loop device with its last user.
   return fs.existsSync(`/sys/dev/block/${numbers}/loop`)
@@ -60,5 +60,5 @@ export function isClaimed(name: string): boolean {
 
 /** Whether a device mapper or RAID device lies on it. */
 function isUsedByDevice(numbers: string): boolean {
-  return (unlessRefused(() => fs.readdirSync(`/sys/dev/block/${numbers}/holders`)) ?? []).length > 0
+  return (tolerateSystemErrors(() => fs.readdirSync(`/sys/dev/block/${numbers}/holders`)) ?? []).length > 0
 }

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { release } from 'node:os'
 import type { Diagnosis } from '../diagnosis.ts'
-import { nodeFiles } from '../node-files.ts'
+import { createNodeFiles } from '../node-files.ts'
 import { isListening } from './listening.ts'
 import { probeFeatures } from './probe.ts'
 import { findProgram, SYSTEM_PATH } from './programs.ts'
@@ -18,6 +18,6 @@ export const linuxDiagnosis: Diagnosis = {
     return { bytes: bsize * bavail, inodes: files === 0 ? undefined : ffree }
   },
 
-  isSameFile: nodeFiles(fs).isSame,
+  isSameFile: createNodeFiles(fs).isSame,
   isListening,
 }

@@ -1,6 +1,6 @@
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { errorCode } from '../host.ts'
-import { closingFd, openCached } from './open.ts'
+import { deferCloseFd, openCached } from './open.ts'
 
 /** Calls back when entries of directories come, go or are renamed: inotify(7). */
 export class DirectoryWatches {
@@ -31,7 +31,7 @@ export class DirectoryWatches {
     const wanted = new Map<string, string>()
     for (const path of directories) {
       const opened = this.#tried(() => (this.#mayWait ? path : openWithoutWaiting(path, held)))
-      const key = opened === undefined ? undefined : this.#tried(() => keyOf(opened, path))
+      const key = opened === undefined ? undefined : this.#tried(() => readDirectoryKey(opened, path))
       if (opened !== undefined && key !== undefined) wanted.set(key, opened)
     }
     for (const [key, watcher] of this.#watches) {
@@ -66,22 +66,22 @@ export class DirectoryWatches {
 
   #tell(error: Error): void {
     const code = errorCode(error) ?? ''
-    if (PASSED_OVER.has(code) || this.#told.has(code)) return
+    if (IGNORED_CODES.has(code) || this.#told.has(code)) return
     this.#told.add(code)
     this.#failed(error)
   }
 }
 
-const PASSED_OVER: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EAGAIN'])
+const IGNORED_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EAGAIN'])
 
 /** @returns a path that leads to the directory as long as `held` holds it */
 function openWithoutWaiting(path: string, held: DisposableStack): string {
   const handle = openCached(path)
-  held.use(closingFd(handle))
+  held.use(deferCloseFd(handle))
   return `/proc/self/fd/${handle}`
 }
 
-function keyOf(opened: string, path: string): string {
+function readDirectoryKey(opened: string, path: string): string {
   const { dev, ino, birthtimeNs } = statSync(opened, { bigint: true })
   return `${dev}:${ino}:${birthtimeNs}:${path}`
 }

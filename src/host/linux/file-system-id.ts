@@ -1,11 +1,11 @@
 import { constants } from 'node:fs'
 import { foldUuid } from '../btrfs.ts'
-import { unlessRefused } from '../file-error.ts'
-import { FILE_TYPE, type Handle, REGULAR, unless } from '../host.ts'
-import { AT_FDCWD, DATA, data, done, systemCall } from './kernel.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
+import { FILE_TYPE, type Handle, REGULAR, tolerateErrno } from '../host.ts'
+import { AT_FDCWD, DATA, data, requireSuccess, systemCall } from './kernel.ts'
 import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, FUSE_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
-import { closingFd, openAt } from './open.ts'
-import { lookAtHandle, readSubvolume, statFs } from './statx.ts'
+import { deferCloseFd, openAt } from './open.ts'
+import { readSubvolume, statFs, viewHandleStat } from './statx.ts'
 import { readSuperblockUuid } from './superblock.ts'
 
 const fsUuid = systemCall('fs_uuid')
@@ -56,16 +56,16 @@ function readStableId(handle: Handle, type: number): string | undefined {
 function readReportedUuid(handle: Handle, type: number): Buffer | undefined {
   const readable = openReadable(handle, type)
   if (readable === undefined) return undefined
-  using _ = closingFd(readable)
+  using _ = deferCloseFd(readable)
   return readUuid(readable, type, 'a volume')
 }
 
 /** ioctl(2) rejects an O_PATH descriptor. Opening a FIFO or a device has side effects, and a socket cannot be opened. */
 function openReadable(handle: Handle, type: number): Handle | undefined {
-  const directory = unless('ENOTDIR', () => openAt(handle, '.', O_RDONLY | O_DIRECTORY, 'a volume'))
+  const directory = tolerateErrno('ENOTDIR', () => openAt(handle, '.', O_RDONLY | O_DIRECTORY, 'a volume'))
   if (directory !== undefined) return directory
-  if (!DISK_FILE_SYSTEMS.has(type) || (lookAtHandle(handle).mode & FILE_TYPE) !== REGULAR) return undefined
-  return unlessRefused(() => openAt(AT_FDCWD, `/proc/self/fd/${handle}`, O_RDONLY | O_NONBLOCK, 'a volume'))
+  if (!DISK_FILE_SYSTEMS.has(type) || (viewHandleStat(handle).mode & FILE_TYPE) !== REGULAR) return undefined
+  return tolerateSystemErrors(() => openAt(AT_FDCWD, `/proc/self/fd/${handle}`, O_RDONLY | O_NONBLOCK, 'a volume'))
 }
 
 /**
@@ -76,11 +76,11 @@ function openReadable(handle: Handle, type: number): Handle | undefined {
  */
 export function readUuid(readable: number, type: number, target: string): Buffer | undefined {
   // btrfs sets no UUID of its superblock that FS_IOC_GETFSUUID could report.
-  const ways = type === BTRFS_SUPER_MAGIC ? [] : [() => askUuid(readable, target)]
+  const ways = type === BTRFS_SUPER_MAGIC ? [] : [() => requestUuid(readable, target)]
   const own = OWN_IOCTLS[type]
   if (own !== undefined) ways.push(() => own(readable, target))
   for (const ask of ways) {
-    const uuid = unless(NO_UUID, ask)
+    const uuid = tolerateErrno(NO_UUID, ask)
     if (uuid?.some((byte) => byte !== 0)) return uuid
   }
   return undefined
@@ -90,9 +90,9 @@ export function readUuid(readable: number, type: number, target: string): Buffer
  * FS_IOC_GETFSUUID of a readable descriptor.
  * @throws {SystemError} ENOTTY where the file system has none, or the kernel does not have the request
  */
-export function askUuid(readable: number, target: string): Buffer {
+export function requestUuid(readable: number, target: string): Buffer {
   // struct fsuuid2: length, bytes.
-  done(fsUuid(readable, 0, DATA), 'FS_IOC_GETFSUUID', target)
+  requireSuccess(fsUuid(readable, 0, DATA), 'FS_IOC_GETFSUUID', target)
   return Buffer.from(data.subarray(1, 1 + data.readUInt8(0)))
 }
 
@@ -101,18 +101,18 @@ const OWN_IOCTLS: Readonly<Record<number, (readable: number, target: string) => 
   [EXT4_SUPER_MAGIC](readable, target) {
     data.writeUInt32LE(UUID_SIZE, 0)
     data.writeUInt32LE(0, 4)
-    done(ext4Uuid(readable, 0, DATA), 'EXT4_IOC_GETFSUUID', target)
+    requireSuccess(ext4Uuid(readable, 0, DATA), 'EXT4_IOC_GETFSUUID', target)
     return copyUuid(8)
   },
   // struct xfs_fsop_geom_v1
   [XFS_SUPER_MAGIC](readable, target) {
-    done(xfsGeometry(readable, 0, DATA), 'XFS_IOC_FSGEOMETRY_V1', target)
+    requireSuccess(xfsGeometry(readable, 0, DATA), 'XFS_IOC_FSGEOMETRY_V1', target)
     return copyUuid(64)
   },
   // struct btrfs_ioctl_fs_info_args; its flags request nothing more.
   [BTRFS_SUPER_MAGIC](readable, target) {
     data.fill(0, 0, 1024)
-    done(btrfsInfo(readable, 0, DATA), 'BTRFS_IOC_FS_INFO', target)
+    requireSuccess(btrfsInfo(readable, 0, DATA), 'BTRFS_IOC_FS_INFO', target)
     return copyUuid(16)
   },
 }

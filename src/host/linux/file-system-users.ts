@@ -1,51 +1,51 @@
-import { unlessRefused } from '../file-error.ts'
-import { deviceName, type FileSystemUsers, type MountedFileSystem, type NamedProcess } from '../host.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
+import { type FileSystemUsers, formatDeviceId, type MountedFileSystem, type NamedProcess } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { numbersOfNode } from './block-node.ts'
-import { numbersIn } from './device-claims.ts'
+import { formatNodeNumbers } from './block-node.ts'
+import { parseDeviceNumbers } from './device-claims.ts'
 import { statMagicLink } from './statx.ts'
 
 /** A mount namespace with processes. */
-interface Namespace {
+interface MountNamespace {
   name: string
   table: string
   pids: number[]
 }
 
 export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
-  const pids = processIds()
+  const pids = listProcessIds()
   const namespaces = listNamespaces(pids)
-  const own = namespaceOf('self')
+  const own = readMountNamespace('self')
   const node = namespaces.find(({ pids }) => pids.includes(1))
   const nodeRoots = namespaces
     .filter(({ name }) => name === own || name === node?.name)
-    .map(({ table }) => rootIn(table))
-  const isShown = showsDevices([...fileSystem.devices.map(numbersIn), deviceName(fileSystem.device)])
+    .map(({ table }) => parseRoot(table))
+  const isShown = createTableMatcher([...fileSystem.devices.map(parseDeviceNumbers), formatDeviceId(fileSystem.device)])
   const mounted = namespaces.filter(({ table }) => isShown(table))
-  const isUnmountedByOthers = ({ name, table }: Namespace) =>
-    name === own || name === node?.name || name === fileSystem.namespace || !nodeRoots.includes(rootIn(table))
+  const isUnmountedByOthers = ({ name, table }: MountNamespace) =>
+    name === own || name === node?.name || name === fileSystem.namespace || !nodeRoots.includes(parseRoot(table))
   if (mounted.some(isUnmountedByOthers)) return { isMounted: true, processes: [] }
   const inCopies = new Set(mounted.flatMap(({ pids }) => pids))
-  const holds = usesFileSystem(fileSystem)
+  const holds = createUsageMatcher(fileSystem)
   const found = pids.filter((pid) => inCopies.has(pid) || holds(pid))
   return { isMounted: false, processes: found.flatMap(nameProcess) }
 }
 
-function processIds(): number[] {
+function listProcessIds(): number[] {
   return fs
     .readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 }
 
-function namespaceOf(pid: number | 'self'): string | undefined {
-  return unlessRefused(() => fs.readlinkSync(`/proc/${pid}/ns/mnt`))
+function readMountNamespace(pid: number | 'self'): string | undefined {
+  return tolerateSystemErrors(() => fs.readlinkSync(`/proc/${pid}/ns/mnt`))
 }
 
-function listNamespaces(pids: readonly number[]): Namespace[] {
-  const found = new Map<string, Namespace>()
+function listNamespaces(pids: readonly number[]): MountNamespace[] {
+  const found = new Map<string, MountNamespace>()
   for (const pid of pids) {
-    const name = namespaceOf(pid)
+    const name = readMountNamespace(pid)
     if (name === undefined) continue
     const known = found.get(name)
     if (known !== undefined) {
@@ -53,30 +53,30 @@ function listNamespaces(pids: readonly number[]): Namespace[] {
       continue
     }
     // A process that is ending has no table any more, and another one of its namespace may have.
-    const table = unlessRefused(() => readText(`/proc/${pid}/mountinfo`)) ?? ''
+    const table = tolerateSystemErrors(() => readText(`/proc/${pid}/mountinfo`)) ?? ''
     if (table !== '') found.set(name, { name, table, pids: [pid] })
   }
   return [...found.values()]
 }
 
 /** Finds mounts of devices in the text of mountinfo. btrfs has a device number of its own and names its device as source. */
-function showsDevices(devices: readonly string[]): (table: string) => boolean {
+function createTableMatcher(devices: readonly string[]): (table: string) => boolean {
   return (table) =>
     table.split('\n').some((line) => {
       const [, , device = ''] = line.split(' ', 3)
       if (devices.includes(device)) return true
       const source = / - btrfs (\/dev\/[^ ]+) /.exec(line)?.[1]
-      return device.startsWith('0:') && source !== undefined && isNodeOf(source, devices)
+      return device.startsWith('0:') && source !== undefined && isNodeAmong(source, devices)
     })
 }
 
-function isNodeOf(path: string, devices: readonly string[]): boolean {
-  const stat = unlessRefused(() => fs.statSync(path))
-  return stat?.isBlockDevice() === true && devices.includes(numbersOfNode(stat))
+function isNodeAmong(path: string, devices: readonly string[]): boolean {
+  const stat = tolerateSystemErrors(() => fs.statSync(path))
+  return stat?.isBlockDevice() === true && devices.includes(formatNodeNumbers(stat))
 }
 
 /** A container has another root than the node; a private copy of the node's mounts has the same. */
-function rootIn(table: string): string {
+function parseRoot(table: string): string {
   const [, device = '', root = ''] = /^\d+ \d+ ([^ ]+) ([^ ]+) \/ /m.exec(table) ?? []
   return `${device} ${root}`
 }
@@ -85,15 +85,15 @@ function rootIn(table: string): string {
  * An open file, a working directory, a root or a program. A link of /proc leads to the inode without a lookup, but NFS
  * asks its server even then. So where an NFS server is in use, only open files are found, and by the id of their mount.
  */
-function usesFileSystem({ device, mountId, tableId }: MountedFileSystem): (pid: number) => boolean {
-  const listOpen = (pid: number) => unlessRefused(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
+function createUsageMatcher({ device, mountId, tableId }: MountedFileSystem): (pid: number) => boolean {
+  const listOpen = (pid: number) => tolerateSystemErrors(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
   if (hasNfs()) {
     const line = new RegExp(`^mnt_id:\\s*${tableId}$`, 'm')
-    const isHere = (file: string) => line.test(unlessRefused(() => readText(file)) ?? '')
+    const isHere = (file: string) => line.test(tolerateSystemErrors(() => readText(file)) ?? '')
     return (pid) => listOpen(pid).some((fd) => isHere(`/proc/${pid}/fdinfo/${fd}`))
   }
   const isHere = (link: string) => {
-    const stat = unlessRefused(() => statMagicLink(link))
+    const stat = tolerateSystemErrors(() => statMagicLink(link))
     return stat !== undefined && (stat.device === device || String(stat.mountId) === mountId)
   }
   return (pid) =>
@@ -103,12 +103,12 @@ function usesFileSystem({ device, mountId, tableId }: MountedFileSystem): (pid: 
 
 /** The kernel lists each NFS file system here, also one that no mount table shows any more. */
 function hasNfs(): boolean {
-  const volumes = unlessRefused(() => readText('/proc/fs/nfsfs/volumes')) ?? ''
+  const volumes = tolerateSystemErrors(() => readText('/proc/fs/nfsfs/volumes')) ?? ''
   return volumes.trim().split('\n').length > 1
 }
 
 /** Its name is read from the kernel: its arguments would be read from its memory, which may wait for a daemon. */
 function nameProcess(pid: number): NamedProcess[] {
-  const name = unlessRefused(() => readText(`/proc/${pid}/comm`).trim())
+  const name = tolerateSystemErrors(() => readText(`/proc/${pid}/comm`).trim())
   return name === undefined ? [] : [{ pid, name }]
 }

@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream'
 import { findPhrases } from '../helper-phrases.ts'
-import { KeptEnds, maskFolded } from '../scrub.ts'
-import { within } from './child.ts'
+import { maskFolded, OutputEnds } from '../mask-secrets.ts'
+import { resolveWithin } from './child-process.ts'
 
-const KEPT = 4096
-const LONGEST_SHOWN = 300
+const KEPT_BYTES = 4096
+const MAX_SHOWN_LENGTH = 300
 // A process that a helper has left behind may keep its output open for ever.
 const GRACE_MS = 200
 
@@ -14,7 +14,7 @@ const GRACE_MS = 200
  */
 export class HelperOutput {
   readonly #streams: readonly Readable[]
-  readonly #ends: readonly KeptEnds[]
+  readonly #ends: readonly OutputEnds[]
   readonly #closed: Promise<unknown>
   readonly #secrets: readonly Uint8Array[]
 
@@ -22,7 +22,7 @@ export class HelperOutput {
     this.#secrets = secrets
     this.#streams = streams
     this.#ends = streams.map((stream) => {
-      const ends = new KeptEnds(secrets, KEPT)
+      const ends = new OutputEnds(secrets, KEPT_BYTES)
       stream.on('data', (chunk: Buffer) => ends.add(chunk))
       stream.on('error', () => {})
       return ends
@@ -32,7 +32,7 @@ export class HelperOutput {
 
   /** Reads what was written until now; whoever still has the streams open is not waited for. */
   async finish(): Promise<void> {
-    await within(GRACE_MS, this.#closed)
+    await resolveWithin(GRACE_MS, this.#closed)
     for (const stream of this.#streams) {
       stream.removeAllListeners('data')
       stream.destroy()
@@ -41,10 +41,10 @@ export class HelperOutput {
 
   /** One line for a message, its beginning and its end, without control characters. */
   get text(): string {
-    const all = maskFolded(oneLine(this.#ends.map(({ text }) => text).join('\n')), this.#secrets, oneLine)
+    const all = maskFolded(foldToLine(this.#ends.map(({ text }) => text).join('\n')), this.#secrets, foldToLine)
     if (this.#secrets.length > 0) return quotePhrases(all)
-    if (all.length <= 2 * LONGEST_SHOWN) return all
-    return `${all.slice(0, LONGEST_SHOWN)} … ${all.slice(-LONGEST_SHOWN)}`
+    if (all.length <= 2 * MAX_SHOWN_LENGTH) return all
+    return `${all.slice(0, MAX_SHOWN_LENGTH)} … ${all.slice(-MAX_SHOWN_LENGTH)}`
   }
 }
 
@@ -55,6 +55,6 @@ function quotePhrases(output: string): string {
   return phrases.length === 0 ? hidden : `${phrases.join(': ')} (the rest of ${hidden})`
 }
 
-function oneLine(text: string): string {
+function foldToLine(text: string): string {
   return text.replace(/[\s\p{Cc}\p{Cf}\p{Zl}\p{Zp}\ufffd]+/gu, ' ').trim()
 }

@@ -1,18 +1,18 @@
 import { existsSync } from 'node:fs'
 import { execa } from 'execa'
-import { HelperError, type HelperOrder, type Helpers, MARK } from '../helpers.ts'
-import { CHILD_OPTIONS, type Ending, endingOf, within } from './child.ts'
+import { HELPER_MARK, HelperError, type HelperInvocation, type Helpers } from '../helpers.ts'
+import { CHILD_OPTIONS, type ExitStatus, resolveWithin, waitUntilExit } from './child-process.ts'
 import { HelperOutput } from './helper-output.ts'
-import { inGroups, nodeGroups } from './node-groups.ts'
-import { closingFd } from './open.ts'
-import { endAll, leaderOf, signalGroup } from './processes.ts'
+import { createGroupArguments, prepareNodeGroups } from './node-groups.ts'
+import { deferCloseFd } from './open.ts'
+import { endAll, readLeader, signalGroup } from './processes.ts'
 import { findProgram, SYSTEM_PATH } from './programs.ts'
 import { openMemoryFile } from './secrets.ts'
 
-type Command = Pick<HelperOrder, 'program' | 'args'>
-type Order = Omit<HelperOrder, 'args'>
+type HelperCommand = Pick<HelperInvocation, 'program' | 'args'>
+type ProgramInvocation = Omit<HelperInvocation, 'args'>
 
-const UNTIL_KILLED_MS = 2000
+const TERM_TIMEOUT_MS = 2000
 // systemd-run only asks systemd, which answers at once.
 const SCOPE_SECONDS = 5
 
@@ -26,23 +26,27 @@ const hasSystemdBooted = () => existsSync('/run/systemd/system')
 export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd = hasSystemdBooted): Helpers {
   return {
     async run(order) {
-      const command = await commandOf(order, path, hasSystemd)
+      const command = await resolveCommand(order, path, hasSystemd)
       const secretFile = order.secretFile && openMemoryFile(order.secretFile)
-      using _ = secretFile === undefined ? undefined : closingFd(secretFile)
+      using _ = secretFile === undefined ? undefined : deferCloseFd(secretFile)
       await runProgram(command, order, path, secretFile)
     },
   }
 }
 
 /** A daemon of a helper's must outlive the service that kubelet is, and the container of the CSI server. */
-async function commandOf(order: HelperOrder, path: readonly string[], hasSystemd: () => boolean): Promise<Command> {
+async function resolveCommand(
+  order: HelperInvocation,
+  path: readonly string[],
+  hasSystemd: () => boolean,
+): Promise<HelperCommand> {
   const plain = { program: findProgram(order.program, path), args: order.args }
   if (!order.leavesDaemon) return plain
   const isScoped = hasSystemd()
   try {
-    const apart = isScoped ? scopedCommand : groupedCommand(nodeGroups())
-    const found = (command: Command): Command => {
-      const { program, args } = apart(command, uniqueName())
+    const apart = isScoped ? wrapInScope : createGroupWrapper(prepareNodeGroups())
+    const found = (command: HelperCommand): HelperCommand => {
+      const { program, args } = apart(command, createUniqueName())
       return { program: findProgram(program, path), args }
     }
     // With a program that does nothing: after a failure with the helper nobody could say whether that has run.
@@ -64,8 +68,11 @@ async function commandOf(order: HelperOrder, path: readonly string[], hasSystemd
 }
 
 /** Without systemd: into the node's own control groups. */
-function groupedCommand(groups: readonly string[]) {
-  return ({ program, args }: Command): Command => ({ program: 'sh', args: inGroups(groups, [program, ...args]) })
+function createGroupWrapper(groups: readonly string[]) {
+  return ({ program, args }: HelperCommand): HelperCommand => ({
+    program: 'sh',
+    args: createGroupArguments(groups, [program, ...args]),
+  })
 }
 
 /**
@@ -73,51 +80,58 @@ function groupedCommand(groups: readonly string[]) {
  * kubelet's own, does not reach its daemon.
  * @param unique tells this scope from others of this boot
  */
-export function scopedCommand({ program, args }: Command, unique: string): Command {
+export function wrapInScope({ program, args }: HelperCommand, unique: string): HelperCommand {
   const unit = `modekeep-fuse-${unique.replaceAll(/[^A-Za-z0-9]/g, '-')}`
   const scope = ['--scope', '--quiet', '--collect', `--unit=${unit}`, '--', program]
   return { program: 'systemd-run', args: [...scope, ...args] }
 }
 
-let named = 0
+let nameCount = 0
 
-function uniqueName(): string {
-  return `${process.pid}-${performance.timeOrigin}-${++named}`
+function createUniqueName(): string {
+  return `${process.pid}-${performance.timeOrigin}-${++nameCount}`
 }
 
-async function runProgram(command: Command, order: Order, path: readonly string[], secretFile?: number): Promise<void> {
-  const mark = uniqueName()
-  const { leader, exited, output } = await start(command, order, secretFile, {
+async function runProgram(
+  command: HelperCommand,
+  order: ProgramInvocation,
+  path: readonly string[],
+  secretFile?: number,
+): Promise<void> {
+  const mark = createUniqueName()
+  const { leader, exited, output } = await startHelper(command, order, secretFile, {
     ...order.environment,
     PATH: path.join(':'),
     LC_ALL: 'C',
-    [MARK]: mark,
+    [HELPER_MARK]: mark,
   })
-  const ending = await within(order.timeoutSeconds * 1000, exited)
+  const ending = await resolveWithin(order.timeoutSeconds * 1000, exited)
   if (ending?.code === 0) {
     if (!order.leavesDaemon) await endAll(leader, mark)
     return output.finish()
   }
   if (ending === undefined) {
     signalGroup(leader.pid, 'SIGTERM')
-    await within(UNTIL_KILLED_MS, exited)
+    await resolveWithin(TERM_TIMEOUT_MS, exited)
   }
   const isEnded = await endAll(leader, mark)
   await output.finish()
   const left = isEnded ? '' : ', and the kernel does not let it end'
-  throw new HelperError(`${order.program} ${told(order, ending)}${left}: ${output.text || 'it said nothing'}`)
+  throw new HelperError(
+    `${order.program} ${describeFailure(order, ending)}${left}: ${output.text || 'it said nothing'}`,
+  )
 }
 
-function told({ timeoutSeconds }: Order, ending: Ending | undefined): string {
+function describeFailure({ timeoutSeconds }: ProgramInvocation, ending: ExitStatus | undefined): string {
   if (ending === undefined) {
     return `did not end within ${timeoutSeconds} s (helperTimeoutSeconds in the node's modekeep configuration) and was ended`
   }
   return ending.signal === null ? `failed with exit status ${ending.code}` : `was ended by ${ending.signal}`
 }
 
-async function start(
-  { program: file, args }: Command,
-  { program, input, secrets }: Order,
+async function startHelper(
+  { program: file, args }: HelperCommand,
+  { program, input, secrets }: ProgramInvocation,
   secretFile: number | undefined,
   env: Record<string, string>,
 ) {
@@ -133,12 +147,12 @@ async function start(
       ...(secretFile === undefined ? [] : [secretFile as 3]),
     ],
   } as const)
-  const exited = endingOf(child.nodeChildProcess)
+  const exited = waitUntilExit(child.nodeChildProcess)
   if (child.pid === undefined) {
     const { code } = await child
     throw new HelperError(
       `${program} could not be started (${code ?? 'no reason is known'}): install its package again`,
     )
   }
-  return { leader: leaderOf(child.pid), exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }
+  return { leader: readLeader(child.pid), exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }
 }

@@ -1,15 +1,15 @@
 import { basename, dirname } from 'node:path'
 import type { Host } from '../host.ts'
 import { nodeFs, readText } from '../read-file.ts'
-import { trustedFiles } from '../trusted-files.ts'
+import { createTrustedFiles } from '../trusted-files.ts'
 import { assertOwnFiles } from '../write-file.ts'
+import { linuxBlocks } from './block-devices.ts'
 import { readBlockedActivity } from './blocked-activity.ts'
-import { linuxBlocks } from './blocks.ts'
 import { linuxInodes } from './inodes.ts'
-import { lockHolder } from './lock-holders.ts'
-import { isHeldFile, isLockedFile, tryLockFile, tryLockOfErrand, whileUnlocked } from './locks.ts'
+import { findLockHolder } from './lock-holders.ts'
+import { isHeldByAnyProcess, isLockedFile, tryInheritedLock, tryLockFile, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
-import { processesNow, runningPods } from './pod-processes.ts'
+import { listRunningPods, snapshotProcesses } from './pod-processes.ts'
 import { endAbandoned, linuxDaemons } from './processes.ts'
 
 /** The node this process runs on. */
@@ -17,16 +17,16 @@ export const linuxHost: Host = {
   inodes: linuxInodes,
   mounts: linuxMounts,
   blocks: linuxBlocks,
-  files: trustedFiles(nodeFs),
+  files: createTrustedFiles(nodeFs),
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   helpers: { run: async (order) => (await import('./helpers.ts')).linuxHelpers().run(order) },
   daemons: linuxDaemons,
-  runErrand: async (errand) => (await import('./errand.ts')).runErrand(errand),
+  runErrand: async (errand) => (await import('./isolated-process.ts')).runErrand(errand),
   tryLock: tryLockFile,
   isLocked: isLockedFile,
-  hasErrand: isHeldFile,
-  tryErrand: tryLockOfErrand,
-  lockHolder,
+  hasErrand: isHeldByAnyProcess,
+  tryErrand: tryInheritedLock,
+  lockHolder: findLockHolder,
   readBlockedActivity,
   whileUnlocked,
   endAbandoned,
@@ -41,8 +41,8 @@ export const linuxHost: Host = {
     const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
     return new DatabaseSync(path, { timeout: 5000, readBigInts: true })
   },
-  runningPods,
-  processesNow,
+  runningPods: listRunningPods,
+  processesNow: snapshotProcesses,
   mountNamespace: () => nodeFs.readlinkSync('/proc/self/ns/mnt'),
   monotonicMs: () => Math.floor(Number(process.hrtime.bigint() / 1_000_000n)),
   bootId: () => readText('/proc/sys/kernel/random/boot_id').trim(),

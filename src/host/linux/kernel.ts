@@ -47,10 +47,10 @@ function addonFile(): string {
 }
 
 /** How many calls can be made together. */
-export const ROWS = rows.length / ROW
+export const MAX_CALLS = rows.length / ROW
 
 /** Prepares a call of `callNamed` as one of several; see `systemCall`. */
-export function prepare(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e = 0): void {
+export function prepareCall(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e = 0): void {
   const start = at * ROW
   rows[start] = call
   rows[start + 1] = a
@@ -63,7 +63,7 @@ export function prepare(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e 
 /** Makes the first so many calls in their order, whatever becomes of each. */
 export { run as runPrepared }
 
-export function callNamed(name: string): number {
+export function findCallIndex(name: string): number {
   const index = calls[name]
   if (index === undefined) throw new Error(`driver/kernel permits no call ${name}`)
   return index
@@ -74,9 +74,9 @@ export function callNamed(name: string): number {
  * structures offsets into the arena. It returns what the kernel returned, -errno on failure; see `done`.
  */
 export function systemCall(name: string) {
-  const index = callNamed(name)
+  const index = findCallIndex(name)
   return (a = 0, b = 0, c = 0, d = 0, e = 0): number => {
-    prepare(0, index, a, b, c, d, e)
+    prepareCall(0, index, a, b, c, d, e)
     run(1)
     return rows[RESULT] as number
   }
@@ -90,30 +90,30 @@ export const AT_EMPTY_PATH = 0x1000
 // Where a call's arguments lie in the arena: up to two names, then one structure or block of bytes. What statx(2) says
 // has places of its own: it is still read when other calls are made.
 const NAME_SIZE = 8192
-export const SECOND = NAME_SIZE
+export const SECOND_NAME = NAME_SIZE
 export const DATA = 2 * NAME_SIZE
 /** Room for a block, such as the largest value of an extended attribute. */
-export const BLOCK = 1 << 16
-export const LOOK = DATA + BLOCK
+export const BLOCK_SIZE = 1 << 16
+export const STATX_DATA = DATA + BLOCK_SIZE
 
 /** All of it. */
 export const arenaBytes = Buffer.from(arena)
 
 /** The arena from DATA on. The next call may change it: whoever keeps something of it copies. */
-export const data = Buffer.from(arena, DATA, BLOCK)
+export const data = Buffer.from(arena, DATA, BLOCK_SIZE)
 
 /**
  * Puts a call's name where the kernel will find it, and returns its offset.
  * @param start SECOND for the second name of a call that takes two
  * @throws {SystemError} EINVAL for a NUL, which would silently cut it, and for a name no kernel takes
  */
-export function put(name: Uint8Array | string, start = 0): number {
+export function putName(name: Uint8Array | string, start = 0): number {
   const from = typeof name === 'string' ? Buffer.from(name) : name
-  if (from.length >= NAME_SIZE) throw new SystemError('name', 'EINVAL', describe(name))
+  if (from.length >= NAME_SIZE) throw new SystemError('name', 'EINVAL', formatTarget(name))
   // Names are short: a loop is quicker than the calls that look for a byte and copy.
   for (let index = 0; index < from.length; index++) {
     const byte = from[index] as number
-    if (byte === 0) throw new SystemError('name', 'EINVAL', describe(name))
+    if (byte === 0) throw new SystemError('name', 'EINVAL', formatTarget(name))
     arenaBytes[start + index] = byte
   }
   arenaBytes[start + from.length] = 0
@@ -126,24 +126,29 @@ export function putEmpty(): number {
   return 0
 }
 
-const ABSENT =
+const ENOSYS_DETAIL =
   "this node's kernel does not have it, or a filter of system calls hides it; modekeep needs Linux 5.12 or newer"
 
 /** A call's result where it succeeded. @throws {SystemError} with the name of the errno */
-export function done(result: number, syscall: string, target: string | Uint8Array, detail?: () => string): number {
+export function requireSuccess(
+  result: number,
+  syscall: string,
+  target: string | Uint8Array,
+  detail?: () => string,
+): number {
   if (result >= 0) return result
-  if (Number.isNaN(result)) throw new Error(`driver/kernel refused ${syscall} of ${describe(target)}`)
-  const code = errorName(-result)
-  throw new SystemError(syscall, code, describe(target), code === 'ENOSYS' ? ABSENT : detail?.())
+  if (Number.isNaN(result)) throw new Error(`driver/kernel refused ${syscall} of ${formatTarget(target)}`)
+  const code = formatErrno(-result)
+  throw new SystemError(syscall, code, formatTarget(target), code === 'ENOSYS' ? ENOSYS_DETAIL : detail?.())
 }
 
 /** libuv names no error of a damaged file system. */
-function errorName(errno: number): string {
+function formatErrno(errno: number): string {
   return errno === EUCLEAN ? 'EUCLEAN' : getSystemErrorName(-errno)
 }
 
 const EUCLEAN = 117
 
-function describe(target: string | Uint8Array): string {
+function formatTarget(target: string | Uint8Array): string {
   return typeof target === 'string' ? target : JSON.stringify(Buffer.from(target).toString())
 }

@@ -1,13 +1,13 @@
 import { constants, fstatSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { unlessRefused } from '../file-error.ts'
-import { type Lock, unless } from '../host.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
+import { type Lock, tolerateErrno } from '../host.ts'
 import { nodeFs } from '../node-fs.ts'
-import { nameDirectory, openPathHandle } from '../path-handle.ts'
+import { openPathHandle, reportDirectoryPath } from '../path-handle.ts'
 import { openParent, openToWrite, removeNames } from '../write-file.ts'
-import { isHeldByDoomed } from './doomed.ts'
-import { done, systemCall } from './kernel.ts'
-import { close, closingFd } from './open.ts'
+import { isHeldByDyingProcess } from './dying-lock-holder.ts'
+import { requireSuccess, systemCall } from './kernel.ts'
+import { close, deferCloseFd } from './open.ts'
 
 const flock = systemCall('flock')
 
@@ -22,7 +22,7 @@ const LOCK_UN = 8
  * longer at its path means nothing and is not given.
  */
 export function tryLockFile(path: string): Lock | undefined {
-  return lockOf(path, openLocked(path) ?? (removeOfDoomed(path) ? openLocked(path) : undefined))
+  return createLock(path, openLocked(path) ?? (removeFileOfDyingHolder(path) ? openLocked(path) : undefined))
 }
 
 /**
@@ -30,91 +30,91 @@ export function tryLockFile(path: string): Lock | undefined {
  * is locked with others, so that nobody is just removing the file as a killed process' one.
  */
 export function openLocked(path: string): number | undefined {
-  using others = tryDirectory(dirname(path), LOCK_SH)
+  using others = flockDirectory(dirname(path), LOCK_SH)
   if (others === undefined) return undefined
-  return ifLocked(path, openToWrite(nodeFs, path, constants.O_RDWR | constants.O_CREAT, 0o600).fd, LOCK_EX)
+  return keepIfLocked(path, openToWrite(nodeFs, path, constants.O_RDWR | constants.O_CREAT, 0o600).fd, LOCK_EX)
 }
 
 /** As `tryLockFile`, but whoever is killed has it until he has ended; the file names this process, for messages. */
-export function tryLockOfErrand(path: string): Lock | undefined {
+export function tryInheritedLock(path: string): Lock | undefined {
   const fd = openLocked(path)
-  if (fd !== undefined) unlessRefused(() => nameHolder(fd, process.pid))
-  return lockOf(path, fd)
+  if (fd !== undefined) tolerateSystemErrors(() => writeHolder(fd, process.pid))
+  return createLock(path, fd)
 }
 
 /** Writes into a lock's file which process has it. */
-export function nameHolder(fd: number, pid: number | undefined): void {
+export function writeHolder(fd: number, pid: number | undefined): void {
   ftruncateSync(fd)
   writeSync(fd, String(pid ?? ''), 0)
 }
 
 /** flock(2) on a directory: no file comes or goes with it. */
 export function tryLockDirectory(path: string): Lock | undefined {
-  return tryDirectory(path, LOCK_EX)
+  return flockDirectory(path, LOCK_EX)
 }
 
-function tryDirectory(path: string, how: number): Lock | undefined {
+function flockDirectory(path: string, how: number): Lock | undefined {
   // Behind a link of others it could be a directory of a server that does not respond.
   using held = openPathHandle(nodeFs, path, constants.O_DIRECTORY)
-  return lockOf(path, ifLocked(path, openSync(held.link, constants.O_RDONLY | constants.O_DIRECTORY), how))
+  return createLock(path, keepIfLocked(path, openSync(held.link, constants.O_RDONLY | constants.O_DIRECTORY), how))
 }
 
-function ifLocked(path: string, fd: number, how: number): number | undefined {
+function keepIfLocked(path: string, fd: number, how: number): number | undefined {
   let held = false
   try {
-    held = tryLock(fd, how) && isStillAt(path, fd)
+    held = tryFlock(fd, how) && isStillAt(path, fd)
   } finally {
     if (!held) close(fd)
   }
   return held ? fd : undefined
 }
 
-function lockOf(path: string, fd: number | undefined): Lock | undefined {
+function createLock(path: string, fd: number | undefined): Lock | undefined {
   if (fd === undefined) return undefined
   let held = true
   const release: Lock['release'] = (discard) => {
     if (!held) return
     held = false
-    using _ = unlocking(fd)
+    using _ = deferUnlock(fd)
     if (discard) removeNames(nodeFs, dirname(path), [basename(path)])
   }
   return { release, [Symbol.dispose]: release }
 }
 
 export function isLockedFile(path: string): boolean {
-  return isHeld(path, (fd) => !seemsDoomed(path, fd))
+  return isHeld(path, (fd) => !isHolderDying(path, fd))
 }
 
 /** The same of a file that a child may hold too, which lives on: who took the lock does not matter. */
-export function isHeldFile(path: string): boolean {
+export function isHeldByAnyProcess(path: string): boolean {
   return isHeld(path, () => true)
 }
 
 function isHeld(path: string, byWhom: (fd: number) => boolean): boolean {
-  const fd = openToLook(path)
+  const fd = openExistingLock(path)
   if (fd === undefined) return false
-  using _ = unlocking(fd)
-  return !tryLock(fd, LOCK_SH) && byWhom(fd)
+  using _ = deferUnlock(fd)
+  return !tryFlock(fd, LOCK_SH) && byWhom(fd)
 }
 
 /** A lock that is not there is nobody's. */
 export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
-  const fd = openToLook(path)
+  const fd = openExistingLock(path)
   if (fd === undefined) return look()
-  using _ = unlocking(fd)
-  return tryLock(fd, LOCK_SH) ? look() : 'locked'
+  using _ = deferUnlock(fd)
+  return tryFlock(fd, LOCK_SH) ? look() : 'locked'
 }
 
 /** When a lock's holder was last found alive, in milliseconds of this process. */
-const asked = new Map<string, number>()
-const PAUSE_MS = 1000
+const aliveTimes = new Map<string, number>()
+const RECHECK_INTERVAL_MS = 1000
 
 /** Whoever waits for a lock asks again and again: /proc/locks stops all locks of the node for a moment. */
-function seemsDoomed(path: string, fd: number): boolean {
+function isHolderDying(path: string, fd: number): boolean {
   const now = performance.now()
-  if (now - (asked.get(path) ?? Number.NEGATIVE_INFINITY) < PAUSE_MS) return false
-  const isDoomed = isHeldByDoomed(path, fd)
-  if (!isDoomed) asked.set(path, now)
+  if (now - (aliveTimes.get(path) ?? Number.NEGATIVE_INFINITY) < RECHECK_INTERVAL_MS) return false
+  const isDoomed = isHeldByDyingProcess(path, fd)
+  if (!isDoomed) aliveTimes.set(path, now)
   return isDoomed
 }
 
@@ -122,27 +122,27 @@ function seemsDoomed(path: string, fd: number): boolean {
  * Makes room for another file where a killed errand has the lock for as long as a server makes it wait. The directory is
  * this process' alone meanwhile: nobody has just got the lock that the holder, dying, gave back.
  */
-function removeOfDoomed(path: string): boolean {
-  const fd = openToLook(path)
+function removeFileOfDyingHolder(path: string): boolean {
+  const fd = openExistingLock(path)
   if (fd === undefined) return true
-  using _ = closingFd(fd)
-  if (!seemsDoomed(path, fd)) return false
-  using alone = unless('ENOENT', () => tryLockDirectory(dirname(path)))
-  if (alone === undefined || !isStillAt(path, fd) || !isHeldByDoomed(path, fd)) return false
+  using _ = deferCloseFd(fd)
+  if (!isHolderDying(path, fd)) return false
+  using alone = tolerateErrno('ENOENT', () => tryLockDirectory(dirname(path)))
+  if (alone === undefined || !isStillAt(path, fd) || !isHeldByDyingProcess(path, fd)) return false
   removeNames(nodeFs, dirname(path), [basename(path)])
   return true
 }
 
-function openToLook(path: string): number | undefined {
-  return unless('ENOENT', () => {
+function openExistingLock(path: string): number | undefined {
+  return tolerateErrno('ENOENT', () => {
     using parent = openParent(nodeFs, dirname(path))
     const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
-    return nameDirectory(parent.path, () => openSync(parent.at(basename(path)), flags))
+    return reportDirectoryPath(parent.path, () => openSync(parent.at(basename(path)), flags))
   })
 }
 
 /** Not by close(2) alone: whoever else has the descriptor, as a child that is just started, would hold the lock. */
-function unlocking(fd: number): Disposable {
+function deferUnlock(fd: number): Disposable {
   return {
     [Symbol.dispose]() {
       flock(fd, LOCK_UN)
@@ -151,8 +151,8 @@ function unlocking(fd: number): Disposable {
   }
 }
 
-function tryLock(fd: number, how: number): boolean {
-  return unless('EAGAIN', () => done(flock(fd, how | LOCK_NB), 'flock', 'a lock')) !== undefined
+function tryFlock(fd: number, how: number): boolean {
+  return tolerateErrno('EAGAIN', () => requireSuccess(flock(fd, how | LOCK_NB), 'flock', 'a lock')) !== undefined
 }
 
 function isStillAt(path: string, fd: number): boolean {

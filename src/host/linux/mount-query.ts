@@ -8,29 +8,29 @@ const listmount = systemCall('listmount')
 const STATMOUNT_MNT_BASIC = 0x2n
 const STATMOUNT_FS_TYPE = 0x20n
 const REQUEST_SIZE = 24
-const ANSWER = REQUEST_SIZE
-const ANSWER_SIZE = 1024
+const REPLY = REQUEST_SIZE
+const REPLY_SIZE = 1024
 const [FS_TYPE, MNT_ATTR, TEXT] = [36, 64, 512]
 
 /** By statmount(2): statfs(2) would ask a server. */
-export function typeOfMount(mountId: number): string | undefined {
+export function readMountType(mountId: number): string | undefined {
   putRequest(mountId, STATMOUNT_FS_TYPE)
-  if (statmount(DATA, DATA + ANSWER, ANSWER_SIZE) !== 0) return undefined
-  const start = ANSWER + TEXT + data.readUInt32LE(ANSWER + FS_TYPE)
+  if (statmount(DATA, DATA + REPLY, REPLY_SIZE) !== 0) return undefined
+  const start = REPLY + TEXT + data.readUInt32LE(REPLY + FS_TYPE)
   return data.toString('latin1', start, data.indexOf(0, start))
 }
 
 /** By statmount(2): fstatfs(2) would ask a server. */
-export function attributesOfMount(mountId: number): number | undefined {
+export function readMountAttributes(mountId: number): number | undefined {
   putRequest(mountId, STATMOUNT_MNT_BASIC)
-  if (statmount(DATA, DATA + ANSWER, ANSWER_SIZE) !== 0) return undefined
-  return Number(data.readBigUInt64LE(ANSWER + MNT_ATTR))
+  if (statmount(DATA, DATA + REPLY, REPLY_SIZE) !== 0) return undefined
+  return Number(data.readBigUInt64LE(REPLY + MNT_ATTR))
 }
 
 /** By listmount(2) of one. */
 export function hasMountsOn(mountId: number): boolean | undefined {
   putRequest(mountId, 0n)
-  const count = listmount(DATA, DATA + ANSWER)
+  const count = listmount(DATA, DATA + REPLY)
   return count < 0 ? undefined : count > 0
 }
 

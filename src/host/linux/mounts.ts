@@ -1,9 +1,9 @@
-import { type Handle, type Mounts, type Name, unless } from '../host.ts'
+import { type Handle, type Mounts, type Name, tolerateErrno } from '../host.ts'
 import { readText } from '../read-file.ts'
-import { linuxBlocks, sourceOf } from './blocks.ts'
-import { AT_EMPTY_PATH, DATA, data, done, put, putEmpty, SECOND, systemCall } from './kernel.ts'
-import { attributesOfMount, hasMountsOn } from './mount-query.ts'
-import { closingFd, O_CLOEXEC } from './open.ts'
+import { linuxBlocks, resolveMountSource } from './block-devices.ts'
+import { AT_EMPTY_PATH, DATA, data, putEmpty, putName, requireSuccess, SECOND_NAME, systemCall } from './kernel.ts'
+import { hasMountsOn, readMountAttributes } from './mount-query.ts'
+import { deferCloseFd, O_CLOEXEC } from './open.ts'
 import { openUserNamespace } from './user-namespace.ts'
 
 const openTree = systemCall('open_tree')
@@ -33,21 +33,21 @@ const UMOUNT_NOFOLLOW = 8
 export const linuxMounts: Mounts = {
   cloneTree(source, isRecursive = false) {
     const flags = OPEN_TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH | (isRecursive ? AT_RECURSIVE : 0)
-    return done(openTree(source, putEmpty(), flags), 'open_tree', 'the source') as Handle
+    return requireSuccess(openTree(source, putEmpty(), flags), 'open_tree', 'the source') as Handle
   },
 
   createTree(fsType, options, device) {
-    const source = device === undefined ? 'modekeep' : sourceOf(device)
-    const context = done(fsopen(put(fsType), FSOPEN_CLOEXEC), 'fsopen', fsType)
-    using _ = closingFd(context)
-    const why = () => kernelSays(context)
+    const source = device === undefined ? 'modekeep' : resolveMountSource(device)
+    const context = requireSuccess(fsopen(putName(fsType), FSOPEN_CLOEXEC), 'fsopen', fsType)
+    using _ = deferCloseFd(context)
+    const why = () => readKernelMessage(context)
     for (const option of [`source=${source}`, ...options]) {
-      done(configure(context, option), 'fsconfig', option, why)
+      requireSuccess(configureOption(context, option), 'fsconfig', option, why)
     }
     const created = fsconfigCreate(context)
-    if (device === undefined) done(created, 'fsconfig', fsType, why)
-    else done(created, 'fsmount', linuxBlocks.nameOf(device), why)
-    return done(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
+    if (device === undefined) requireSuccess(created, 'fsconfig', fsType, why)
+    else requireSuccess(created, 'fsmount', linuxBlocks.nameOf(device), why)
+    return requireSuccess(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
   },
 
   setFlags: (tree, { set, clear }, isRecursive = false) =>
@@ -55,20 +55,21 @@ export const linuxMounts: Mounts = {
 
   mapIds(tree, map) {
     const userNamespace = openUserNamespace(map)
-    using _ = closingFd(userNamespace)
+    using _ = deferCloseFd(userNamespace)
     setAttributes(tree, 0, MOUNT_ATTR_IDMAP, 0, 0, userNamespace)
   },
 
-  attach: (tree, target) => move(tree, target, 0),
+  attach: (tree, target) => attachTree(tree, target, 0),
 
-  attachBeneath: (tree, target) => unless('EINVAL', () => move(tree, target, MOVE_MOUNT_BENEATH)) !== undefined,
+  attachBeneath: (tree, target) =>
+    tolerateErrno('EINVAL', () => attachTree(tree, target, MOVE_MOUNT_BENEATH)) !== undefined,
 
-  unmount: (parent, name) => unless('EBUSY', () => removeMount(parent, name, 0)) !== undefined,
+  unmount: (parent, name) => tolerateErrno('EBUSY', () => removeMount(parent, name, 0)) !== undefined,
 
   detach: (parent, name, abort = false) => removeMount(parent, name, MNT_DETACH | (abort ? MNT_FORCE : 0)),
 
   hasMountsOn,
-  attributesOf: attributesOfMount,
+  attributesOf: readMountAttributes,
   tableId: (handle) => Number(/^mnt_id:\s*(\d+)/m.exec(readText(`/proc/self/fdinfo/${handle}`))?.[1]),
   table: () => readText('/proc/self/mountinfo'),
 }
@@ -76,7 +77,7 @@ export const linuxMounts: Mounts = {
 /** @returns 0 */
 function removeMount(parent: Handle, name: Name, flags: number): number {
   const path = Buffer.concat([Buffer.from(`/proc/self/fd/${parent}/`), name])
-  return done(umount2(put(path), UMOUNT_NOFOLLOW | flags), 'umount2', name)
+  return requireSuccess(umount2(putName(path), UMOUNT_NOFOLLOW | flags), 'umount2', name)
 }
 
 /** The four fields of struct mount_attr, for mount_setattr(2), Linux 5.12, on the mount whose root the handle holds. */
@@ -86,23 +87,23 @@ function setAttributes(
   ...fields: [set: number, clear: number, propagation: number, userns: number]
 ): void {
   for (const [index, field] of fields.entries()) data.writeBigUInt64LE(BigInt(field), index * 8)
-  done(mountSetattr(tree, putEmpty(), AT_EMPTY_PATH | recursion, DATA), 'mount_setattr', 'the new mount')
+  requireSuccess(mountSetattr(tree, putEmpty(), AT_EMPTY_PATH | recursion, DATA), 'mount_setattr', 'the new mount')
 }
 
 /** @param how MOVE_MOUNT_BENEATH or 0 */
-export function move(tree: Handle, target: Handle, how: number, what = 'the mount directory'): number {
+export function attachTree(tree: Handle, target: Handle, how: number, what = 'the mount directory'): number {
   const name = putEmpty()
-  return done(moveMount(tree, name, target, name, MOVE_HANDLES | how), 'move_mount', what)
+  return requireSuccess(moveMount(tree, name, target, name, MOVE_HANDLES | how), 'move_mount', what)
 }
 
-function configure(context: number, option: string): number {
+function configureOption(context: number, option: string): number {
   const equals = option.indexOf('=')
-  if (equals < 0) return fsconfigFlag(context, 0, put(option))
-  return fsconfigString(context, 0, put(option.slice(0, equals)), put(option.slice(equals + 1), SECOND))
+  if (equals < 0) return fsconfigFlag(context, 0, putName(option))
+  return fsconfigString(context, 0, putName(option.slice(0, equals)), putName(option.slice(equals + 1), SECOND_NAME))
 }
 
 /** The kernel's own words for a refused option, read from the fsopen(2) context: "e tmpfs: Bad value for 'size'". */
-function kernelSays(context: number): string {
+function readKernelMessage(context: number): string {
   const size = read(context, DATA, 4096)
   const text = data.toString('utf8', 0, Math.max(size, 0))
   return text.replace(/^[ewi] /, '').trim()

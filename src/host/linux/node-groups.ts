@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 
 /** Below a node's cgroup2, where a group with controlled children may have no process of its own (cgroups(7)). */
-const LEAF = 'modekeep-fuse'
+const LEAF_GROUP = 'modekeep-fuse'
 
 /**
  * The files that take a process out of whatever control groups it is in, into those of the node: a container runtime kills
@@ -10,7 +10,10 @@ const LEAF = 'modekeep-fuse'
  * @param top where the node has its groups
  * @throws where a group cannot be made
  */
-export function nodeGroups(mountinfo = readFileSync('/proc/self/mountinfo', 'utf8'), top = '/sys/fs/cgroup'): string[] {
+export function prepareNodeGroups(
+  mountinfo = readFileSync('/proc/self/mountinfo', 'utf8'),
+  top = '/sys/fs/cgroup',
+): string[] {
   return mountinfo.split('\n').flatMap((line) => {
     const [left = '', right = ''] = line.split(' - ')
     const [, , , , mountPoint = ''] = left.split(' ')
@@ -18,14 +21,14 @@ export function nodeGroups(mountinfo = readFileSync('/proc/self/mountinfo', 'utf
     const [type] = right.split(' ')
     if (type === 'cgroup') return [`${mountPoint}/cgroup.procs`]
     if (type !== 'cgroup2') return []
-    mkdirSync(`${mountPoint}/${LEAF}`, { recursive: true })
-    return [`${mountPoint}/${LEAF}/cgroup.procs`]
+    mkdirSync(`${mountPoint}/${LEAF_GROUP}`, { recursive: true })
+    return [`${mountPoint}/${LEAF_GROUP}/cgroup.procs`]
   })
 }
 
-const ENTER = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 1; shift; done; shift; exec "$@"'
+const ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 1; shift; done; shift; exec "$@"'
 
 /** The words that start a command in these groups; of what is started later none is in others. */
-export function inGroups(files: readonly string[], command: readonly string[]): string[] {
-  return ['-c', ENTER, 'sh', ...files, '--', ...command]
+export function createGroupArguments(files: readonly string[], command: readonly string[]): string[] {
+  return ['-c', ENTER_SCRIPT, 'sh', ...files, '--', ...command]
 }

@@ -1,10 +1,10 @@
 import { constants } from 'node:fs'
-import { unlessRefused } from '../file-error.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
 import { errorCode, FILE_TYPE, type Handle, type Inodes, type Name, SYMLINK, SystemError } from '../host.ts'
 import { O_PATH } from '../path-handle.ts'
-import { AT_FDCWD, BLOCK, DATA, data, done, put, putEmpty, systemCall } from './kernel.ts'
-import { typeOfMount } from './mount-query.ts'
-import { ownershipOfHandle, statFs, statName, statUnsynced } from './statx.ts'
+import { AT_FDCWD, BLOCK_SIZE, DATA, data, putEmpty, putName, requireSuccess, systemCall } from './kernel.ts'
+import { readMountType } from './mount-query.ts'
+import { readOwnership, statFs, statName, statUnsynced } from './statx.ts'
 
 const openat = systemCall('openat')
 const openat2 = systemCall('openat2')
@@ -20,11 +20,11 @@ const RESOLVE_BENEATH = 0x08
 const RESOLVE_CACHED = 0x20
 
 /** Holds an inode, a link itself too, and reads nothing of it. */
-export const HOLD = O_PATH | constants.O_NOFOLLOW
+export const HANDLE_FLAGS = O_PATH | constants.O_NOFOLLOW
 
 /** openat(2) of what exists. @param target what a message calls it @throws {SystemError} */
 export function openAt(parent: number, name: Name | string, flags: number, target = name): Handle {
-  return done(openat(parent, put(name), flags | O_CLOEXEC), 'openat', target) as Handle
+  return requireSuccess(openat(parent, putName(name), flags | O_CLOEXEC), 'openat', target) as Handle
 }
 
 /** close(2): Linux has closed a descriptor whatever it answers. */
@@ -33,7 +33,7 @@ export function close(handle: number): void {
 }
 
 /** Closes a descriptor at the end of the block: `using _ = closingFd(fd)`. */
-export function closingFd(fd: number): Disposable {
+export function deferCloseFd(fd: number): Disposable {
   return { [Symbol.dispose]: () => close(fd) }
 }
 
@@ -49,11 +49,11 @@ export function openLinkFree(path: string): Handle {
   }
 }
 
-export function knownType(path: string): string | undefined {
-  return unlessRefused(() => {
+export function readCachedType(path: string): string | undefined {
+  return tolerateSystemErrors(() => {
     const handle = resolve(AT_FDCWD, path, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED)
-    using _ = closingFd(handle)
-    return typeOfMount(statUnsynced(handle).mountId)
+    using _ = deferCloseFd(handle)
+    return readMountType(statUnsynced(handle).mountId)
   })
 }
 
@@ -107,7 +107,7 @@ function resolve(directory: number, path: Name | string, how: number, flags = 0)
     // Without O_NOFOLLOW: with it, a link as the last part would be opened itself instead of refused or followed.
     data.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC | flags), 0)
     data.writeBigUInt64LE(BigInt(how), 16)
-    return done(openat2(directory, put(path), DATA), 'openat2', path) as Handle
+    return requireSuccess(openat2(directory, putName(path), DATA), 'openat2', path) as Handle
   } catch (error) {
     if (errorCode(error) === 'ENOSYS') hasOpenat2 = false
     throw error
@@ -116,10 +116,10 @@ function resolve(directory: number, path: Name | string, how: number, flags = 0)
 
 /** RESOLVE_NO_SYMLINKS by hand. */
 function openByParts(path: string): Handle {
-  let here = openAt(AT_FDCWD, '/', HOLD)
+  let here = openAt(AT_FDCWD, '/', HANDLE_FLAGS)
   const parts = path.split('/').filter((part) => part !== '')
   for (const [index, part] of parts.entries()) {
-    using _ = closingFd(here)
+    using _ = deferCloseFd(here)
     here = openPart(here, part, index < parts.length - 1 || path.endsWith('/'))
   }
   return here
@@ -128,8 +128,8 @@ function openByParts(path: string): Handle {
 /** O_DIRECTORY also mounts what is mounted on demand (autofs), as a lookup of the whole path does. */
 function openPart(parent: Handle, name: string, asDirectory: boolean): Handle {
   try {
-    const handle = openAt(parent, name, asDirectory ? HOLD | constants.O_DIRECTORY : HOLD)
-    if (asDirectory || !isLink(ownershipOfHandle(handle))) return handle
+    const handle = openAt(parent, name, asDirectory ? HANDLE_FLAGS | constants.O_DIRECTORY : HANDLE_FLAGS)
+    if (asDirectory || !isLink(readOwnership(handle))) return handle
     close(handle)
   } catch (error) {
     if (errorCode(error) !== 'ENOTDIR' || !isLink(statName(parent, name))) throw error
@@ -152,6 +152,6 @@ export function readLink(handle: Handle): Uint8Array {
   if (type === PROC_SUPER_MAGIC || type === SECURITYFS_MAGIC || flags & ST_NOSYMFOLLOW) {
     throw new SystemError('readlinkat', 'ELOOP', 'a link')
   }
-  const size = done(readlinkat(handle, putEmpty(), DATA, BLOCK), 'readlinkat', 'a link')
+  const size = requireSuccess(readlinkat(handle, putEmpty(), DATA, BLOCK_SIZE), 'readlinkat', 'a link')
   return Uint8Array.from(data.subarray(0, size))
 }

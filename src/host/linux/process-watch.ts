@@ -1,10 +1,10 @@
-import { statOf } from './processes.ts'
+import { readProcessStat } from './processes.ts'
 
 /** Milliseconds. The kernel tells only a parent that a process has ended, and a daemon has none that runs. */
-const PAUSE = 1000
+const POLL_INTERVAL_MS = 1000
 
 /** A process is gone before the last of its threads has closed its descriptors: till then its mounts look well. */
-const TELLINGS = 3
+const CALLBACK_COUNT = 3
 
 /** Calls back within about a second after one of some processes has ended, and a few seconds more. */
 export class ProcessWatch {
@@ -21,9 +21,9 @@ export class ProcessWatch {
   /** Watches these processes too, each until it has ended; one that has ended already is told of. */
   follow(pids: readonly number[]): void {
     for (const pid of pids) {
-      if (!this.#processes.has(pid)) this.#processes.set(pid, statOf(pid)?.start ?? GONE)
+      if (!this.#processes.has(pid)) this.#processes.set(pid, readProcessStat(pid)?.start ?? ENDED)
     }
-    if (this.#processes.size > 0) this.#timer ??= setInterval(() => this.#look(), PAUSE).unref()
+    if (this.#processes.size > 0) this.#timer ??= setInterval(() => this.#look(), POLL_INTERVAL_MS).unref()
   }
 
   close(): void {
@@ -33,9 +33,9 @@ export class ProcessWatch {
   }
 
   #look(): void {
-    const gone = [...this.#processes].filter(([pid, start]) => statOf(pid)?.start !== start)
+    const gone = [...this.#processes].filter(([pid, start]) => readProcessStat(pid)?.start !== start)
     for (const [pid] of gone) this.#processes.delete(pid)
-    if (gone.length > 0) this.#tellings = TELLINGS
+    if (gone.length > 0) this.#tellings = CALLBACK_COUNT
     if (this.#tellings > 0) {
       this.#tellings--
       this.#ended()
@@ -45,4 +45,4 @@ export class ProcessWatch {
   }
 }
 
-const GONE = 'gone'
+const ENDED = 'gone'

@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { constants } from 'node:os'
-import { waitFor } from '../back-off.ts'
-import { unlessRefused } from '../file-error.ts'
-import { MARK } from '../helpers.ts'
+import { retryUntilDefined } from '../back-off.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
+import { HELPER_MARK } from '../helpers.ts'
 import type { Daemons, ProcessId } from '../host.ts'
-import { processStatus } from '../process-status.ts'
+import { parseProcessStatus } from '../process-status.ts'
 import { readText } from '../read-file.ts'
 import { systemCall } from './kernel.ts'
-import { lockHolders } from './lock-holders.ts'
-import { closingFd } from './open.ts'
+import { findLockHolders } from './lock-holders.ts'
+import { deferCloseFd } from './open.ts'
 
 /** What proc(5) says of a process that still runs. */
 interface ProcessStat {
@@ -21,32 +21,32 @@ interface ProcessStat {
 }
 
 /** Undefined for one that has ended, whether or not its parent has waited for it. */
-export function statOf(pid: number): ProcessStat | undefined {
+export function readProcessStat(pid: number): ProcessStat | undefined {
   // They follow the name, which may itself hold parentheses.
-  const fields = textOf(pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
+  const fields = readProcText(pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
   const [state = '', , group, session] = fields
   if (!/^[^ZX]$/.test(state)) return undefined
   return { state, group: Number(group), session: Number(session), start: fields[19] ?? '' }
 }
 
-function processIds(): number[] {
+function listProcessIds(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 }
 
-type Text = 'stat' | 'status' | 'cmdline' | 'environ'
+type ProcFile = 'stat' | 'status' | 'cmdline' | 'environ'
 
 /** Of arguments and variables each is ended by a NUL; '' for a process that has ended, or is about to. */
-function textOf(pid: number, file: Text): string {
+function readProcText(pid: number, file: ProcFile): string {
   // They are read from its memory, which may be a file of a daemon that never answers.
   if ((file === 'cmdline' || file === 'environ') && !sharesMounts(pid)) return ''
-  return unlessRefused(() => readText(`/proc/${pid}/${file}`)) ?? ''
+  return tolerateSystemErrors(() => readText(`/proc/${pid}/${file}`)) ?? ''
 }
 
 /** Whether a process is in the mount namespace of this one, as all are that it has started, and none of a pod is. */
 function sharesMounts(pid: number): boolean {
-  const namespaceOf = (which: number | 'self') => unlessRefused(() => readlinkSync(`/proc/${which}/ns/mnt`))
+  const namespaceOf = (which: number | 'self') => tolerateSystemErrors(() => readlinkSync(`/proc/${which}/ns/mnt`))
   return namespaceOf(pid) === namespaceOf('self')
 }
 
@@ -58,10 +58,10 @@ const pidfdSendSignal = systemCall('pidfd_send_signal')
  * its number may be another's by then.
  * @returns what was found; undefined for a process that has ended
  */
-function held<T>(pid: number, look: (kill: () => void) => T): T | undefined {
+function withPidfd<T>(pid: number, look: (kill: () => void) => T): T | undefined {
   const handle = pidfdOpen(pid)
   if (handle < 0) return undefined
-  using _ = closingFd(handle)
+  using _ = deferCloseFd(handle)
   const found = look(() => void pidfdSendSignal(handle, constants.signals.SIGKILL))
   // Signal 0 only asks whether it is there: where it has been reaped, something else may have been read.
   return pidfdSendSignal(handle, 0) < 0 ? undefined : found
@@ -72,24 +72,31 @@ function held<T>(pid: number, look: (kill: () => void) => T): T | undefined {
  * program, and has the mark. Anybody may choose arguments and variables, so of other users' processes neither is read:
  * that would also wait for what they hold.
  */
-function isOurs(pid: number, isWanted: (args: string) => boolean, isMark: (variable: string) => boolean): boolean {
+function isStartedByModekeep(
+  pid: number,
+  isWanted: (args: string) => boolean,
+  isMark: (variable: string) => boolean,
+): boolean {
   return (
-    isOwn(pid) && isWanted(textOf(pid, 'cmdline')) && textOf(pid, 'environ').split('\0').some(isMark) && !isSecure(pid)
+    hasOwnUserIds(pid) &&
+    isWanted(readProcText(pid, 'cmdline')) &&
+    readProcText(pid, 'environ').split('\0').some(isMark) &&
+    !hasRaisedRights(pid)
   )
 }
 
 /** Whether all four user ids of a process are those of this one: who may see its /proc/PID says less. */
-function isOwn(pid: number): boolean {
+function hasOwnUserIds(pid: number): boolean {
   const own = process.geteuid?.()
-  const { userIds } = processStatus(textOf(pid, 'status'))
+  const { userIds } = parseProcessStatus(readProcText(pid, 'status'))
   return userIds.length > 0 && userIds.every((uid) => uid === own)
 }
 
 // include/uapi/linux/auxvec.h: 0 but in a program that was given rights that its caller does not have.
 const AT_SECURE = 23n
 
-function isSecure(pid: number): boolean {
-  const auxiliary = unlessRefused(() => readFileSync(`/proc/${pid}/auxv`)) ?? Buffer.alloc(0)
+function hasRaisedRights(pid: number): boolean {
+  const auxiliary = tolerateSystemErrors(() => readFileSync(`/proc/${pid}/auxv`)) ?? Buffer.alloc(0)
   for (let at = 0; at + 16 <= auxiliary.length; at += 16) {
     if (auxiliary.readBigUInt64LE(at) === AT_SECURE) return auxiliary.readBigUInt64LE(at + 8) !== 0n
   }
@@ -103,12 +110,16 @@ function isSecure(pid: number): boolean {
  * @returns its number
  */
 export function endAbandoned(lock: string, word: string): number | undefined {
-  const { ino } = unlessRefused(() => statSync(lock, { bigint: true })) ?? {}
+  const { ino } = tolerateSystemErrors(() => statSync(lock, { bigint: true })) ?? {}
   if (ino === undefined) return undefined
   const isLeft = (pid: number) =>
-    pid !== process.pid && isOwn(pid) && !isSecure(pid) && isCalled(pid, word) && parentOf(pid) !== process.ppid
-  for (const pid of lockHolders(lock, ino)) {
-    const isEnded = held(pid, (kill) => {
+    pid !== process.pid &&
+    hasOwnUserIds(pid) &&
+    !hasRaisedRights(pid) &&
+    hasFirstArgument(pid, word) &&
+    readParentPid(pid) !== process.ppid
+  for (const pid of findLockHolders(lock, ino)) {
+    const isEnded = withPidfd(pid, (kill) => {
       if (!isLeft(pid)) return false
       kill()
       return true
@@ -118,64 +129,66 @@ export function endAbandoned(lock: string, word: string): number | undefined {
   return undefined
 }
 
-const isCalled = (pid: number, word: string) => textOf(pid, 'cmdline').split('\0')[1] === word
+const hasFirstArgument = (pid: number, word: string) => readProcText(pid, 'cmdline').split('\0')[1] === word
 
-const parentOf = (pid: number) => Number(/^PPid:\s*(\d+)$/m.exec(textOf(pid, 'status'))?.[1])
+const readParentPid = (pid: number) => Number(/^PPid:\s*(\d+)$/m.exec(readProcText(pid, 'status'))?.[1])
 
 /** Sends a signal to all that is left of a helper's process group, which has its leader's id. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
-  unlessRefused(() => process.kill(-leader, signal))
+  tolerateSystemErrors(() => process.kill(-leader, signal))
 }
 
-const LONGEST_MS = 2000
+const KILL_TIMEOUT_MS = 2000
 
 /** A helper's first process, which leads its group and its session. */
-export interface Leader {
+export interface HelperLeader {
   pid: number
   /** See ProcessStat. */
   start: string | undefined
 }
 
 /** Of a child that was not waited for. */
-export function leaderOf(pid: number): Leader {
-  return { pid, start: statOf(pid)?.start }
+export function readLeader(pid: number): HelperLeader {
+  return { pid, start: readProcessStat(pid)?.start }
 }
 
 /** Ends every process of a helper, of its session or with its mark. @returns false where the kernel holds one */
-export function endAll(leader: Leader, mark: string): Promise<boolean> {
-  const until = performance.now() + LONGEST_MS
-  const isLeft = isOfHelper(leader, mark)
-  return waitFor(() => {
-    const left = processIds().filter(isLeft)
+export function endAll(leader: HelperLeader, mark: string): Promise<boolean> {
+  const until = performance.now() + KILL_TIMEOUT_MS
+  const isLeft = createHelperMatcher(leader, mark)
+  return retryUntilDefined(() => {
+    const left = listProcessIds().filter(isLeft)
     if (left.length === 0) return true
     if (performance.now() > until) return false
-    for (const pid of left) held(pid, (kill) => isLeft(pid) && kill())
+    for (const pid of left) withPidfd(pid, (kill) => isLeft(pid) && kill())
     return undefined
   })
 }
 
 /** Of processes that still run; a zombie does not. */
-function isOfHelper({ pid: leader, start }: Leader, mark: string): (pid: number) => boolean {
+function createHelperMatcher({ pid: leader, start }: HelperLeader, mark: string): (pid: number) => boolean {
   return (pid) => {
-    const stat = statOf(pid)
+    const stat = readProcessStat(pid)
     if (stat === undefined) return false
     // A later process of the leader's number has a session of its own: of the helper's none was left.
-    const later = statOf(leader)
+    const later = readProcessStat(leader)
     const isSession = later === undefined || later.start === start
     if (isSession && (stat.group === leader || stat.session === leader)) return true
-    return isOurs(
+    return isStartedByModekeep(
       pid,
       () => true,
-      (variable) => variable === `${MARK}=${mark}`,
+      (variable) => variable === `${HELPER_MARK}=${mark}`,
     )
   }
 }
 
 export const linuxDaemons: Daemons = {
   find(argument, known) {
-    const isServing = isStarted((args) => args.split('\0').includes(argument), known)
-    for (const pid of known?.map(({ pid }) => pid) ?? processIds()) {
-      const state = isServing(pid) ? held(pid, () => (isServing(pid) ? statOf(pid)?.state : undefined)) : undefined
+    const isServing = createDaemonMatcher((args) => args.split('\0').includes(argument), known)
+    for (const pid of known?.map(({ pid }) => pid) ?? listProcessIds()) {
+      const state = isServing(pid)
+        ? withPidfd(pid, () => (isServing(pid) ? readProcessStat(pid)?.state : undefined))
+        : undefined
       if (state !== undefined) return { pid, state }
     }
     return undefined
@@ -183,35 +196,40 @@ export const linuxDaemons: Daemons = {
 
   // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
   answers: async (parent, name, milliseconds, about) =>
-    (await import('./answers.ts')).answers(parent, name, milliseconds, about),
+    (await import('./responsiveness.ts')).answers(parent, name, milliseconds, about),
 
   lookUp: async (parent, name, milliseconds, about) =>
-    (await import('./answers.ts')).lookUp(parent, name, milliseconds, about),
+    (await import('./responsiveness.ts')).lookUp(parent, name, milliseconds, about),
 
   below(directory) {
-    const isThere = isBelow(directory)
-    return processIds().flatMap((pid) => {
-      const start = isThere(pid) ? held(pid, () => (isThere(pid) ? statOf(pid)?.start : undefined)) : undefined
+    const isThere = createDirectoryMatcher(directory)
+    return listProcessIds().flatMap((pid) => {
+      const start = isThere(pid)
+        ? withPidfd(pid, () => (isThere(pid) ? readProcessStat(pid)?.start : undefined))
+        : undefined
       return start === undefined ? [] : [{ pid, start }]
     })
   },
 
   kill(directory, known) {
-    const isLeft = isBelow(directory, known)
-    for (const pid of processIds()) if (isLeft(pid)) held(pid, (kill) => isLeft(pid) && kill())
+    const isLeft = createDirectoryMatcher(directory, known)
+    for (const pid of listProcessIds()) if (isLeft(pid)) withPidfd(pid, (kill) => isLeft(pid) && kill())
   },
 }
 
-function isBelow(directory: string, known?: readonly ProcessId[]) {
-  return isStarted((args) => args.includes(`${directory}/`), known)
+function createDirectoryMatcher(directory: string, known?: readonly ProcessId[]) {
+  return createDaemonMatcher((args) => args.includes(`${directory}/`), known)
 }
 
 /** Whether it is another process that modekeep has started with such arguments, and one of these. */
-function isStarted(
+function createDaemonMatcher(
   isWanted: (args: string) => boolean,
   known: readonly ProcessId[] | undefined,
 ): (pid: number) => boolean {
   const isKnown = (pid: number) =>
-    known === undefined || known.some((one) => one.pid === pid && one.start === statOf(pid)?.start)
-  return (pid) => pid !== process.pid && isKnown(pid) && isOurs(pid, isWanted, (name) => name.startsWith(`${MARK}=`))
+    known === undefined || known.some((one) => one.pid === pid && one.start === readProcessStat(pid)?.start)
+  return (pid) =>
+    pid !== process.pid &&
+    isKnown(pid) &&
+    isStartedByModekeep(pid, isWanted, (name) => name.startsWith(`${HELPER_MARK}=`))
 }

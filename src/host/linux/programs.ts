@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs'
-import { succeeds, unlessRefused } from '../file-error.ts'
+import { succeeds, tolerateSystemErrors } from '../file-error.ts'
 import { HelperError } from '../helpers.ts'
 
 /** Program -> its package on Debian, and on distributions with RPM where that has another name. */
@@ -34,7 +34,7 @@ const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>
 }
 
 /** As a message names it; undefined for a program nobody knows the package of. */
-export function packageOf(program: string): string | undefined {
+export function formatPackage(program: string): string | undefined {
   const [debian, rpm] = Object.hasOwn(PACKAGES, program) ? (PACKAGES[program] ?? []) : []
   return rpm === undefined ? debian : `${debian} (Debian) or ${rpm} (RPM)`
 }
@@ -56,13 +56,13 @@ export function findProgram(program: string, path: readonly string[]): string {
   const usable = found.find(isExecutable)
   if (usable !== undefined) return usable
   if (found[0] !== undefined) throw new HelperError(`${found[0]} is not executable: install its package again`)
-  const name = packageOf(program)
+  const name = formatPackage(program)
   const way = name === undefined ? 'install it' : `install the package ${name}`
   throw new HelperError(`${program} is not on this node: ${way}; it is looked for in ${path.join(', ')}`)
 }
 
 function isFile(path: string): boolean {
-  return unlessRefused(() => statSync(path).isFile()) ?? false
+  return tolerateSystemErrors(() => statSync(path).isFile()) ?? false
 }
 
 export function isExecutable(path: string): boolean {

@@ -1,5 +1,5 @@
 import { fchmodSync, writeSync } from 'node:fs'
-import { DATA, data, done, put, systemCall } from './kernel.ts'
+import { DATA, data, putName, requireSuccess, systemCall } from './kernel.ts'
 import { close } from './open.ts'
 
 const limitCore = systemCall('limit_core')
@@ -15,7 +15,7 @@ export function forbidCoreDumps(): void {
   // fs/coredump.c: a program that core_pattern pipes to gets a core whatever the limit, unless that is 1.
   if (setCoreLimit(1n) < 0) {
     // The caller had forbidden core files by a hard limit of 0, which is not raised without CAP_SYS_RESOURCE.
-    done(setCoreLimit(0n), 'prlimit64', 'RLIMIT_CORE')
+    requireSuccess(setCoreLimit(0n), 'prlimit64', 'RLIMIT_CORE')
   }
 }
 
@@ -32,7 +32,7 @@ function setCoreLimit(bytes: bigint): number {
  * @returns its file descriptor
  */
 export function openMemoryFile(content: Uint8Array): number {
-  const fd = done(memfdCreate(put('modekeep'), MFD_CLOEXEC), 'memfd_create', 'a secret')
+  const fd = requireSuccess(memfdCreate(putName('modekeep'), MFD_CLOEXEC), 'memfd_create', 'a secret')
   try {
     fchmodSync(fd, 0o400)
     for (let at = 0; at < content.length; ) at += writeSync(fd, content, at)

@@ -2,7 +2,7 @@ import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } 
 import { formatError } from '../../refusal/refusal.ts'
 import type { SelfTest } from '../diagnosis.ts'
 import { Dirents } from '../dirents.ts'
-import { closing, errorCode, type Handle, type Stat } from '../host.ts'
+import { deferClose, errorCode, type Handle, type Stat } from '../host.ts'
 import { linuxInodes as inodes } from './inodes.ts'
 import { AT_EMPTY_PATH, AT_FDCWD, arenaBytes, putEmpty, systemCall } from './kernel.ts'
 import { linuxMounts } from './mounts.ts'
@@ -15,41 +15,44 @@ const FILE = Buffer.from('file')
  */
 export function selfTest(): SelfTest[] {
   return [
-    compared('statx', () => ['/', '/etc', '/dev/null', '/proc/self'].map(lookedAt).find((said) => said !== '') ?? ''),
-    compared('getdents64', () => differ(entries('/etc'), readdirSync('/etc').sort())),
-    compared('errors', errors),
-    compared('refusals of the kernel addon', refusals),
-    compared('openat2', () => differ(refusal('/proc/self'), 'ELOOP')),
-    ...onDetached((tree, path) => [
-      compared('create and fchownat', () => {
+    runComparison(
+      'statx',
+      () => ['/', '/etc', '/dev/null', '/proc/self'].map(compareStat).find((said) => said !== '') ?? '',
+    ),
+    runComparison('getdents64', () => describeDifference(listEntries('/etc'), readdirSync('/etc').sort())),
+    runComparison('errors', compareErrors),
+    runComparison('refusals of the kernel addon', findUnrefusedCalls),
+    runComparison('openat2', () => describeDifference(readLinkRefusal('/proc/self'), 'ELOOP')),
+    ...runOnDetachedTree((tree, path) => [
+      runComparison('create and fchownat', () => {
         inodes.createFile(tree, FILE, 0o640)
         withFile(tree, (file) => inodes.chown(file, 4242))
-        return differ(lstatSync(`${path}/file`).gid, 4242)
+        return describeDifference(lstatSync(`${path}/file`).gid, 4242)
       }),
-      compared('fchmodat2', () => {
+      runComparison('fchmodat2', () => {
         withFile(tree, (file) => inodes.chmod(file, 0o2751))
-        return differ(lstatSync(`${path}/file`).mode & 0o7777, 0o2751)
+        return describeDifference(lstatSync(`${path}/file`).mode & 0o7777, 0o2751)
       }),
-      compared('extended attributes', () => {
+      runComparison('extended attributes', () => {
         const value = Buffer.from([0, 1, 255])
         return withFile(tree, (file) => {
           inodes.setAttribute(file, 'trusted.modekeep', value)
           const read = Buffer.from(inodes.getAttribute(file, 'trusted.modekeep') ?? []).toString('hex')
           const names = inodes.attributeNames(file, tree, FILE)
-          return differ([read, names], [value.toString('hex'), 'trusted.modekeep\0'])
+          return describeDifference([read, names], [value.toString('hex'), 'trusted.modekeep\0'])
         })
       }),
-      compared('names that are no UTF-8', () => {
+      runComparison('names that are no UTF-8', () => {
         const name = Buffer.from([0xff, 0xfe, 0x41])
         inodes.createFile(tree, name, 0o600)
         const [found] = readdirSync(path, { encoding: 'buffer' }).filter((bytes) => bytes[0] === 0xff)
-        return differ(found?.toString('hex'), name.toString('hex'))
+        return describeDifference(found?.toString('hex'), name.toString('hex'))
       }),
     ]),
   ]
 }
 
-function compared(name: string, compare: () => string): SelfTest {
+function runComparison(name: string, compare: () => string): SelfTest {
   try {
     return { name, difference: compare() }
   } catch (error) {
@@ -57,29 +60,32 @@ function compared(name: string, compare: () => string): SelfTest {
   }
 }
 
-function differ(ours: unknown, nodes: unknown): string {
+function describeDifference(ours: unknown, nodes: unknown): string {
   const [one, other] = [JSON.stringify(ours), JSON.stringify(nodes)]
   return one === other ? '' : `it says ${one}, Node says ${other}`
 }
 
-function lookedAt(path: string): string {
+function compareStat(path: string): string {
   const at = path.lastIndexOf('/')
   const parent = inodes.openTrusted(path.slice(0, at) || '/')
-  using _ = closing(inodes, parent)
+  using _ = deferClose(inodes, parent)
   const name = path.slice(at + 1) || '.'
-  const said = differ(ofStat(inodes.statEntry(parent, Buffer.from(name))), ofNode(lstatSync(path, { bigint: true })))
+  const said = describeDifference(
+    pickStat(inodes.statEntry(parent, Buffer.from(name))),
+    pickNodeStat(lstatSync(path, { bigint: true })),
+  )
   return said && `${path}: ${said}`
 }
 
 // /proc has inodes of its own for every look at it; a directory's size and times may change between the two.
-const ofStat = ({ mode, uid, gid, links }: Stat) => [mode, uid, gid, links]
-const ofNode = ({ mode, uid, gid, nlink }: BigIntStats) => [mode, uid, gid, nlink].map(Number)
+const pickStat = ({ mode, uid, gid, links }: Stat) => [mode, uid, gid, links]
+const pickNodeStat = ({ mode, uid, gid, nlink }: BigIntStats) => [mode, uid, gid, nlink].map(Number)
 
-function entries(path: string): string[] {
+function listEntries(path: string): string[] {
   const above = inodes.openTrusted(path)
-  using _above = closing(inodes, above)
+  using _above = deferClose(inodes, above)
   const directory = inodes.openDirectory(above, Buffer.from('.'))
-  using _directory = closing(inodes, directory)
+  using _directory = deferClose(inodes, directory)
   const names: string[] = []
   for (let block = inodes.readEntries(directory); block.length > 0; block = inodes.readEntries(directory)) {
     const dirents = new Dirents(block)
@@ -88,19 +94,19 @@ function entries(path: string): string[] {
   return names.sort()
 }
 
-function errors(): string {
+function compareErrors(): string {
   const root = inodes.openTrusted('/')
-  using _ = closing(inodes, root)
+  using _ = deferClose(inodes, root)
   const names = ['modekeep-has-no-such-name', 'proc/self/exe/x']
-  const ours = names.map((name) => codeOf(() => inodes.close(inodes.openEntry(root, Buffer.from(name)))))
-  return differ(
+  const ours = names.map((name) => readErrorCode(() => inodes.close(inodes.openEntry(root, Buffer.from(name)))))
+  return describeDifference(
     ours,
-    names.map((name) => codeOf(() => lstatSync(`/${name}`))),
+    names.map((name) => readErrorCode(() => lstatSync(`/${name}`))),
   )
 }
 
 /** Harmless ones: the kernel would only say ENOENT or EFAULT. */
-function refusals(): string {
+function findUnrefusedCalls(): string {
   const [statx, openat] = [systemCall('statx'), systemCall('openat')]
   const end = arenaBytes.length
   const results = {
@@ -115,12 +121,12 @@ function refusals(): string {
   return made.map(([what]) => `${what} is not refused`).join(', ')
 }
 
-function refusal(path: string): string {
+function readLinkRefusal(path: string): string {
   if (readlinkSync(path) !== String(process.pid) || readFileSync('/proc/self/comm', 'utf8') === '') return 'no link'
-  return codeOf(() => inodes.close(inodes.openLinkFree(path)))
+  return readErrorCode(() => inodes.close(inodes.openLinkFree(path)))
 }
 
-function codeOf(attempt: () => unknown): string {
+function readErrorCode(attempt: () => unknown): string {
   try {
     attempt()
     return ''
@@ -131,14 +137,14 @@ function codeOf(attempt: () => unknown): string {
 
 function withFile<T>(tree: Handle, use: (file: Handle) => T): T {
   const file = inodes.openEntry(tree, FILE)
-  using _ = closing(inodes, file)
+  using _ = deferClose(inodes, file)
   return use(file)
 }
 
-function onDetached(tests: (tree: Handle, path: string) => SelfTest[]): SelfTest[] {
+function runOnDetachedTree(tests: (tree: Handle, path: string) => SelfTest[]): SelfTest[] {
   try {
     const tree = linuxMounts.createTree('tmpfs', ['size=64k'])
-    using _ = closing(inodes, tree)
+    using _ = deferClose(inodes, tree)
     return tests(tree, `/proc/self/fd/${tree}`)
   } catch (error) {
     return [{ name: 'calls that change', difference: `not tried: ${formatError(error)}` }]

@@ -1,5 +1,15 @@
-import type { Handle, Look, Name, Space, Stat } from '../host.ts'
-import { AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW, DATA, data, done, LOOK, put, putEmpty, systemCall } from './kernel.ts'
+import type { Handle, Name, SpaceUsage, Stat, StatView } from '../host.ts'
+import {
+  AT_EMPTY_PATH,
+  AT_SYMLINK_NOFOLLOW,
+  DATA,
+  data,
+  putEmpty,
+  putName,
+  requireSuccess,
+  STATX_DATA,
+  systemCall,
+} from './kernel.ts'
 
 const statx = systemCall('statx')
 const fstatfs = systemCall('fstatfs')
@@ -21,66 +31,70 @@ const STATX_ATTR_MOUNT_ROOT = 0x2000
 const MASK = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
 /** An absolute path does not depend on one. */
 const ANY_HANDLE = 0 as Handle
-const OF_HANDLE = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
-const OF_NAME = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
+const HANDLE_STATX_FLAGS = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
+const NAME_STATX_FLAGS = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 
 /** statx(2) of the inode a handle holds. */
-export function lookAtHandle(handle: Handle): Look {
-  ask(handle)
-  noteDevice(handle, look.device)
-  return look
+export function viewHandleStat(handle: Handle): StatView {
+  callStatx(handle)
+  recordOverlay(handle, lastStat.device)
+  return lastStat
 }
 
 /** Of `lookAtHandle` what costs least. */
-export function ownershipOfHandle(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'> {
-  ask(handle)
-  return ownershipIn(look)
+export function readOwnership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'> {
+  callStatx(handle)
+  return pickOwnership(lastStat)
 }
 
-export function ownershipIn({ gid, mode, changed }: Look): Pick<Stat, 'gid' | 'mode' | 'changed'> {
+export function pickOwnership({ gid, mode, changed }: StatView): Pick<Stat, 'gid' | 'mode' | 'changed'> {
   return { gid, mode, changed }
 }
 
 /** statx(2) of a name, which may lead to another device than its directory's. */
-export function lookAtName(parent: Handle, name: Name | string, sync = 0): Look {
-  ask(parent, name, sync)
+export function viewEntryStat(parent: Handle, name: Name | string, sync = 0): StatView {
+  callStatx(parent, name, sync)
   // A mount's root is on another device than its directory's handle.
-  if (!look.mountRoot) noteDevice(parent, look.device)
-  return look
+  if (!lastStat.mountRoot) recordOverlay(parent, lastStat.device)
+  return lastStat
 }
 
 export function statName(parent: Handle, name: Name | string, sync = 0): Stat {
-  return lookAtName(parent, name, sync).keep()
+  return viewEntryStat(parent, name, sync).keep()
 }
 
 /** Without asking a server or a daemon, which may never answer; of the handle itself where there is no name. */
 export function statUnsynced(parent: Handle, name?: Name): Stat {
-  ask(parent, name, AT_STATX_DONT_SYNC)
-  return look.keep()
+  callStatx(parent, name, AT_STATX_DONT_SYNC)
+  return lastStat.keep()
 }
 
 /** Follows a link of /proc/PID to its inode. A server may be asked: NFS revalidates even such a link. */
-export function statMagicLink(path: string): Look {
-  done(statx(ANY_HANDLE, put(path), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, MASK, LOOK), 'statx', path)
-  return look
+export function statMagicLink(path: string): StatView {
+  requireSuccess(
+    statx(ANY_HANDLE, putName(path), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, MASK, STATX_DATA),
+    'statx',
+    path,
+  )
+  return lastStat
 }
 
 /** Whether the kernel tells a field of `mask`. */
-export function tells(handle: Handle, mask: number): boolean {
-  ask(handle, undefined, 0, mask)
-  return (fields.getUint32(LOOK, true) & mask) !== 0
+export function reportsField(handle: Handle, mask: number): boolean {
+  callStatx(handle, undefined, 0, mask)
+  return (fields.getUint32(STATX_DATA, true) & mask) !== 0
 }
 
 /** Returns the number of a handle's btrfs subvolume, undefined before Linux 6.10. */
 export function readSubvolume(handle: Handle): bigint | undefined {
-  return tells(handle, STATX_SUBVOL) ? fields.getBigUint64(LOOK + 0xa0, true) : undefined
+  return reportsField(handle, STATX_SUBVOL) ? fields.getBigUint64(STATX_DATA + 0xa0, true) : undefined
 }
 
 /** Of the handle itself where there is no name. */
-function ask(handle: Handle, name?: Name | string, flags = 0, mask = MASK): void {
-  const path = name === undefined ? putEmpty() : put(name)
-  const how = (name === undefined ? OF_HANDLE : OF_NAME) | flags
-  done(statx(handle, path, how, mask, LOOK), 'statx', name ?? 'an open handle')
+function callStatx(handle: Handle, name?: Name | string, flags = 0, mask = MASK): void {
+  const path = name === undefined ? putEmpty() : putName(name)
+  const how = (name === undefined ? HANDLE_STATX_FLAGS : NAME_STATX_FLAGS) | flags
+  requireSuccess(statx(handle, path, how, mask, STATX_DATA), 'statx', name ?? 'an open handle')
 }
 
 // struct statfs (x86-64 and arm64)
@@ -96,7 +110,7 @@ const F_FLAGS = 80
 
 /** Of statfs(2) of the file system a handle is on; `id` is no name of a device, which another may get at a reboot. */
 export function statFs(handle: Handle, target: string): { type: number; flags: number; id: string } {
-  done(fstatfs(handle, DATA), 'fstatfs', target)
+  requireSuccess(fstatfs(handle, DATA), 'fstatfs', target)
   return {
     type: data.readUInt32LE(F_TYPE),
     flags: data.readUInt32LE(F_FLAGS),
@@ -105,18 +119,18 @@ export function statFs(handle: Handle, target: string): { type: number; flags: n
 }
 
 /** Of the same, what the file system has room for. */
-export function spaceOf(handle: Handle): { bytes: Space; inodes: Space } {
-  done(fstatfs(handle, DATA), 'fstatfs', 'an open handle')
+export function readSpaceUsage(handle: Handle): { bytes: SpaceUsage; inodes: SpaceUsage } {
+  requireSuccess(fstatfs(handle, DATA), 'fstatfs', 'an open handle')
   const field = (at: number) => data.readBigUInt64LE(at)
   const size = field(F_FRSIZE)
   return {
-    bytes: space(field(F_BLOCKS) * size, field(F_BFREE) * size, field(F_BAVAIL) * size),
-    inodes: space(field(F_FILES), field(F_FFREE), field(F_FFREE)),
+    bytes: createSpaceUsage(field(F_BLOCKS) * size, field(F_BFREE) * size, field(F_BAVAIL) * size),
+    inodes: createSpaceUsage(field(F_FILES), field(F_FFREE), field(F_FFREE)),
   }
 }
 
 /** A server or a daemon may say that more is free than there is. */
-function space(total: bigint, free: bigint, available: bigint): Space {
+function createSpaceUsage(total: bigint, free: bigint, available: bigint): SpaceUsage {
   return { total, used: free > total ? 0n : total - free, available }
 }
 
@@ -124,12 +138,12 @@ function space(total: bigint, free: bigint, available: bigint): Space {
 // time (overlayfs.rst).
 const OVERLAYFS_SUPER_MAGIC = 0x794c7630
 const overlays = new Map<number, boolean>()
-let noted = -1
+let lastDevice = -1
 
 /** Whether a device is an overlay is asked once. @param handle of something on it */
-export function noteDevice(handle: Handle, device: number): void {
-  if (device === noted) return
-  noted = device
+export function recordOverlay(handle: Handle, device: number): void {
+  if (device === lastDevice) return
+  lastDevice = device
   if (overlays.has(device) || fstatfs(handle, DATA) !== 0) return
   overlays.set(device, data.readUInt32LE(F_TYPE) === OVERLAYFS_SUPER_MAGIC)
 }
@@ -138,7 +152,7 @@ const fields = new DataView(data.buffer)
 const TWO_32 = 2 ** 32
 
 /** struct statx (include/uapi/linux/stat.h) where a call has written it. */
-export class StatxAt implements Look {
+export class StatxView implements StatView {
   readonly #fields: DataView
   /** Its place there. */
   at: number
@@ -174,7 +188,7 @@ export class StatxAt implements Look {
   }
 
   get changed(): number {
-    return milliseconds(this.#fields, this.at + 0x60)
+    return readMilliseconds(this.#fields, this.at + 0x60)
   }
 
   get mountRoot(): boolean {
@@ -195,11 +209,11 @@ export class StatxAt implements Look {
 
   get born(): bigint {
     const isTold = (this.#word(0) & STATX_BTIME) !== 0 && !overlays.get(this.device)
-    return isTold ? nanoseconds(this.#fields, this.at + 0x50) : 0n
+    return isTold ? readNanoseconds(this.#fields, this.at + 0x50) : 0n
   }
 
   get modified(): bigint {
-    return nanoseconds(this.#fields, this.at + 0x70)
+    return readNanoseconds(this.#fields, this.at + 0x70)
   }
 
   #word(offset: number): number {
@@ -213,16 +227,16 @@ export class StatxAt implements Look {
 }
 
 /** Of the last call that was made alone. */
-export const look = new StatxAt(fields, LOOK)
+export const lastStat = new StatxView(fields, STATX_DATA)
 
 /** File times beyond 2^53 seconds do not exist. */
-function milliseconds(fields: DataView, offset: number): number {
+function readMilliseconds(fields: DataView, offset: number): number {
   const seconds = fields.getUint32(offset, true) + fields.getInt32(offset + 4, true) * TWO_32
   return seconds * 1000 + fields.getUint32(offset + 8, true) / 1_000_000
 }
 
 // Arithmetic of 64 bits throughout, which V8 leaves to the processor.
-function nanoseconds(fields: DataView, offset: number): bigint {
+function readNanoseconds(fields: DataView, offset: number): bigint {
   const rest = fields.getBigUint64(offset + 8, true) & 0xffffffffn
   return BigInt.asIntN(64, fields.getBigInt64(offset, true) * 1_000_000_000n + rest)
 }

@@ -1,12 +1,12 @@
-import { unlessRefused } from '../file-error.ts'
-import { deviceName, type Handle, hasDisk } from '../host.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
+import { formatDeviceId, type Handle, hasDisk } from '../host.ts'
 import { nodeFs as fs } from '../read-file.ts'
 import { openBlockDevice } from './block-node.ts'
 import { F2FS_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
-import { closingFd } from './open.ts'
+import { deferCloseFd } from './open.ts'
 import { statUnsynced } from './statx.ts'
 
-interface Layout {
+interface SuperblockLayout {
   /** In hexadecimal digits, in the order of the bytes on the disk. */
   magic: string
   magicAt: number
@@ -18,7 +18,7 @@ interface Layout {
  * f_fsid of ext4 is its UUID on every kernel, and every kernel has the ioctl of btrfs. A process that must not open
  * devices would name them differently.
  */
-const LAYOUTS: Readonly<Record<number, Layout>> = {
+const LAYOUTS: Readonly<Record<number, SuperblockLayout>> = {
   [F2FS_SUPER_MAGIC]: { magic: '1020f5f2', magicAt: 0x400, uuidAt: 0x46c },
   [XFS_SUPER_MAGIC]: { magic: '58465342', magicAt: 0, uuidAt: 0x20 },
 }
@@ -35,16 +35,16 @@ export function readSuperblockUuid(handle: Handle, type: number): Buffer | undef
   const layout = LAYOUTS[type]
   const { device } = statUnsynced(handle)
   if (layout === undefined || !hasDisk(device)) return undefined
-  const start = unlessRefused(() => readStart(deviceName(device)))
+  const start = tolerateSystemErrors(() => readDeviceStart(formatDeviceId(device)))
   const { magic, magicAt, uuidAt } = layout
   if (start?.toString('hex', magicAt, magicAt + magic.length / 2) !== magic) return undefined
   const uuid = start.subarray(uuidAt, uuidAt + UUID_SIZE)
   return uuid.some((byte) => byte !== 0) ? uuid : undefined
 }
 
-function readStart(numbers: string): Buffer | undefined {
+function readDeviceStart(numbers: string): Buffer | undefined {
   const device = openBlockDevice(numbers)
-  using _ = closingFd(device)
+  using _ = deferCloseFd(device)
   const start = Buffer.alloc(FIRST_BYTES)
   return fs.readSync(device, start, 0, FIRST_BYTES, 0) === FIRST_BYTES ? start : undefined
 }

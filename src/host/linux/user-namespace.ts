@@ -1,8 +1,8 @@
 import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { errorCode, SystemError } from '../host.ts'
-import { type IdMap, mapText } from '../id-map.ts'
+import { formatIdRanges, type IdMap } from '../id-map.ts'
 import { readText } from '../read-file.ts'
-import { cloneUserNamespace, DATA, done, systemCall } from './kernel.ts'
+import { cloneUserNamespace, DATA, requireSuccess, systemCall } from './kernel.ts'
 
 const wait4 = systemCall('wait4')
 
@@ -17,17 +17,17 @@ const WALL = 0x40000000
  */
 export function openUserNamespace({ uids, gids }: IdMap): number {
   // It has its namespace in /proc until it is waited for; should this process die here, init waits for it.
-  const child = done(cloneUserNamespace(), 'clone', 'a user namespace', limit)
+  const child = requireSuccess(cloneUserNamespace(), 'clone', 'a user namespace', describeLimit)
   try {
-    writeMap(child, 'uid_map', mapText(uids))
-    writeMap(child, 'gid_map', mapText(gids))
+    writeMap(child, 'uid_map', formatIdRanges(uids))
+    writeMap(child, 'gid_map', formatIdRanges(gids))
     return openSync(`/proc/${child}/ns/user`, 'r')
   } finally {
-    done(wait4(child, DATA, WALL), 'wait4', String(child))
+    requireSuccess(wait4(child, DATA, WALL), 'wait4', String(child))
   }
 }
 
-function limit(): string {
+function describeLimit(): string {
   const path = '/proc/sys/user/max_user_namespaces'
   // A kernel without user namespaces has none.
   return existsSync(path) ? `user.max_user_namespaces is ${readText(path).trim()}` : ''

@@ -1,7 +1,7 @@
 import { applyByHand, type ByHandOrder, openByHand, orderFor } from '../../fs-group/by-hand.ts'
 import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
 import { refuseOfKernel, refuseOfSystem, refuseOwnFile } from '../../fs-group/system-directory.ts'
-import { closing } from '../../host/host.ts'
+import { deferClose } from '../../host/host.ts'
 import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
 import { catchRefusalMessage } from '../../refusal/refusal.ts'
@@ -44,7 +44,7 @@ export async function apply(session: Session, command: ApplyGroupCommand<'apply'
   const { verb, directory, order } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags([], false))
-  using _ = closing(inodes, opened.tree)
+  using _ = deferClose(inodes, opened.tree)
   refuseOfKernel(opened)
   refuseOfSystem(session.host, directory, command.isSure)
   refuseOwnFile(opened, command.isSure)
@@ -86,7 +86,7 @@ export async function plan(session: Session, command: ApplyGroupCommand<'plan'>)
   const { verb, directory, order } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags(['noatime'], true))
-  using _ = closing(inodes, opened.tree)
+  using _ = deferClose(inodes, opened.tree)
   refuseOfKernel(opened)
   const { volume, tree } = opened
   const { group, access: groupAccess, policy } = order

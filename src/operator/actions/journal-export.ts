@@ -1,5 +1,5 @@
 import { FileError } from '../../host/file-error.ts'
-import { closing, errorCode, FILE_TYPE, REGULAR } from '../../host/host.ts'
+import { deferClose, errorCode, FILE_TYPE, REGULAR } from '../../host/host.ts'
 import { createPathLookups } from '../../mount-table/path-lookups.ts'
 import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
@@ -85,7 +85,7 @@ function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTe
 async function findRecordedVolume(session: Session, directory: string): Promise<string> {
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle } = await openNodeBy(createPathLookups(session), session.host, directory, wanted)
-  using _ = closing(session.host.inodes, handle)
+  using _ = deferClose(session.host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)
   const volume = volumes.find((name) => volumeRecords.has(session, name) || hasJournal(session, name))
   if (volume !== undefined) return volume

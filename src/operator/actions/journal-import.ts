@@ -1,5 +1,5 @@
 import { normalize } from 'node:path'
-import { closing, errorCode } from '../../host/host.ts'
+import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups, type PathLookups } from '../../mount-table/path-lookups.ts'
 import { createUnresponsiveRefusal } from '../../mount-table/responsiveness.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
@@ -106,7 +106,7 @@ async function identifyDiskAt(
   const { host } = session
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle } = await openNodeBy(createPathLookups(session), host, directory, wanted)
-  using _ = closing(host.inodes, handle)
+  using _ = deferClose(host.inodes, handle)
   const volumes = volumesAt(session, directory, handle)
   if (volumes.includes(header.volume)) return diskUnder(session, handle)
   throw new Refusal(
@@ -150,7 +150,7 @@ async function describeFormerPath(
   if (await lookups.isUnresponsive(source)) return ` (it was ${quoted(source)}, which does not respond here)`
   try {
     const { handle } = await openNodeBy(lookups, session.host, source)
-    using _ = closing(session.host.inodes, handle)
+    using _ = deferClose(session.host.inodes, handle)
     return ` (it was ${quoted(source)}, which is volume ${volumesAt(session, source, handle)[0]} here)`
   } catch (error) {
     if (error instanceof Refusal || errorCode(error) !== undefined)

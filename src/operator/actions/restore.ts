@@ -1,5 +1,5 @@
 import { openByHand, type RestoredByHand, refuseRestore, restoreByHand } from '../../fs-group/by-hand.ts'
-import { closing } from '../../host/host.ts'
+import { deferClose } from '../../host/host.ts'
 import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
 import { catchRefusalMessage } from '../../refusal/refusal.ts'
@@ -49,7 +49,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
   const opened = await openByHand(session, directory, flags, recordedVolume)
   const { inodes } = session.host
   const { volume, tree } = opened
-  using _ = closing(inodes, tree)
+  using _ = deferClose(inodes, tree)
   const about = { verb, directory, volume, isDry, isForced }
   if (!isDry) {
     await announceInodeCount(session, opened)

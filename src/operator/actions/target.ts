@@ -1,4 +1,4 @@
-import { closing, errorCode } from '../../host/host.ts'
+import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups } from '../../mount-table/path-lookups.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
@@ -80,7 +80,7 @@ export async function resolveTarget(session: Session, target: TargetOperand): Pr
 async function isExistingPath(session: Session, path: string): Promise<boolean> {
   try {
     const handle = await createPathLookups(session).open(path)
-    using _ = closing(session.host.inodes, handle)
+    using _ = deferClose(session.host.inodes, handle)
     // A path whose lookup is unresponsive does not count, as nothing could be restored there.
     return handle !== undefined
   } catch (error) {

@@ -1,4 +1,4 @@
-import { closing, errorCode } from '../../host/host.ts'
+import { deferClose, errorCode } from '../../host/host.ts'
 import type { PathLookups } from '../../mount-table/path-lookups.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
@@ -28,7 +28,7 @@ async function isOnOtherDisk(
 ): Promise<boolean> {
   try {
     const handle = await lookups.open(directory)
-    using _ = closing(session.host.inodes, handle)
+    using _ = deferClose(session.host.inodes, handle)
     return handle !== undefined && otherDisk(session, volume, handle) !== undefined
   } catch (error) {
     if (errorCode(error) === undefined) throw error

@@ -1,6 +1,6 @@
 import type { VolumeByHand } from '../../fs-group/by-hand.ts'
 import { TYPE_DIRECTORY } from '../../host/dirents.ts'
-import { closing, type Handle, type Inodes } from '../../host/host.ts'
+import { deferClose, type Handle, type Inodes } from '../../host/host.ts'
 import { isLocalTree } from '../../mount-table/responsiveness.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF } from '../../ownership/walk/entry.ts'
@@ -86,7 +86,7 @@ export async function countInodes(inodes: Inodes, root: Handle): Promise<number>
     skip() {},
   }
   const top = inodes.openDirectory(root, SELF)
-  using _ = closing(inodes, top)
+  using _ = deferClose(inodes, top)
   let nextYield = YIELD_INTERVAL_INODES
   for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
     if (counted < nextYield) continue

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
-import { closing } from '../../host/handle.ts'
+import { deferClose } from '../../host/handle.ts'
 import { errorCode, type Handle, type Host } from '../../host/host.ts'
-import { swapping } from '../../host/id-map.ts'
+import { createSwapMap } from '../../host/id-map.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import {
   createUnresponsiveCheck,
@@ -132,11 +132,11 @@ function* checkSetIdExposure(host: Host, source: string): Generator<CheckResult>
 /** Tries an id mapping on a detached clone of the directory's mount, as for a pod's volume. */
 function tryIdMapping({ inodes, mounts }: Host, source: string): CheckResult {
   const directory = inodes.openTrusted(source)
-  using _directory = closing(inodes, directory)
+  using _directory = deferClose(inodes, directory)
   try {
     const tree = mounts.cloneTree(directory)
-    using _tree = closing(inodes, tree)
-    mounts.mapIds(tree, swapping(0, 1))
+    using _tree = deferClose(inodes, tree)
+    mounts.mapIds(tree, createSwapMap(0, 1))
     return ok(`${source} can be mounted, and its file system maps groups (ownership idmap)`)
   } catch (error) {
     if (errorCode(error) === undefined) throw error

@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import type { Diagnosis } from '../../host/diagnosis.ts'
-import { unlessRefused } from '../../host/file-error.ts'
-import { closing } from '../../host/handle.ts'
+import { tolerateSystemErrors } from '../../host/file-error.ts'
+import { deferClose } from '../../host/handle.ts'
 import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
@@ -19,9 +19,9 @@ const LEAST_INODES = 10
 
 /** Returns undefined if the path does not exist. Links in its parent directories are followed. */
 export function statPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat | undefined {
-  return unlessRefused(() => {
+  return tolerateSystemErrors(() => {
     const parent = inodes.openTrusted(dirname(path))
-    using _ = closing(inodes, parent)
+    using _ = deferClose(inodes, parent)
     return inodes.statMountPoint(parent, Buffer.from(basename(path) || '.'))
   })
 }
@@ -57,9 +57,9 @@ export function checkWriters(host: Host, what: string, path: string): CheckResul
 
 /** Resolves the links of a directory's path; for any other file, those of its parent. */
 function resolveLinks({ inodes }: Pick<Host, 'inodes'>, path: string): string {
-  const whole = unlessRefused(() => inodes.openTrusted(path))
+  const whole = tolerateSystemErrors(() => inodes.openTrusted(path))
   const directory = whole ?? inodes.openTrusted(dirname(path))
-  using _ = closing(inodes, directory)
+  using _ = deferClose(inodes, directory)
   const real = inodes.pathOf(directory)
   return whole === undefined ? join(real, basename(path)) : real
 }
@@ -111,6 +111,6 @@ export function* checkFreeSpace(host: Host, { space }: Diagnosis, stateDir: stri
 
 function isReadOnly({ inodes }: Host, path: string): boolean {
   const directory = inodes.openTrusted(path)
-  using _ = closing(inodes, directory)
+  using _ = deferClose(inodes, directory)
   return inodes.isReadOnly(directory)
 }

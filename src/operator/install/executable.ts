@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path'
-import type { NodeFiles, OpenFile } from '../../host/node-files.ts'
+import type { NodeFiles, SourceFile } from '../../host/node-files.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
 import type { InstallerRun, InstallSite } from './site.ts'
@@ -15,7 +15,7 @@ const MACHINE = { offset: 18, end: 20 }
 export interface Executable {
   path: string
   /** Kept open, so that the compared bytes are the installed ones. */
-  file: OpenFile
+  file: SourceFile
   /** The required SHA-256, or the computed one. */
   sum: string
   /** The option or file that requires the sum; undefined if none does. */

@@ -1,4 +1,4 @@
-import { unlessRefused } from '../../host/file-error.ts'
+import { tolerateSystemErrors } from '../../host/file-error.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
 import { makePluginDirectory, makeSiteDirectories, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
@@ -28,7 +28,7 @@ export async function install(job: InstallerRun<InstallCommand>): Promise<void> 
       await installConfiguration(site, configuration)
       linkOperatorCommand(site)
     } catch (error) {
-      unlessRefused(removeStaged)
+      tolerateSystemErrors(removeStaged)
       throw error
     }
     removeStaged()
@@ -49,7 +49,7 @@ function resolveSite<Command extends InstallCommand | UninstallCommand>(
 ): InstallSite<Command> {
   const { files } = job.admin
   const { root: named } = job.command
-  const real = named === undefined ? '' : unlessRefused(() => files.realPath(named))
+  const real = named === undefined ? '' : tolerateSystemErrors(() => files.realPath(named))
   if (real === undefined) throw new Refusal(`--root: there is no directory ${named}`)
   // Canonical like paths of mountinfo, and '' for the running system, because every path is `root/...`.
   const root = real === '/' ? '' : real

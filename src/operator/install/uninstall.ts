@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { removeEmptyStaging, resolveStagingPath } from '../../container-mount/clone-staging.ts'
-import { unlessRefused } from '../../host/file-error.ts'
+import { tolerateSystemErrors } from '../../host/file-error.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { orWarn } from '../../store/session.ts'
@@ -51,7 +51,7 @@ function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
 /** Lists mount points below --root that contain `part`, in this mount namespace and that of process 1; undefined: unknown. */
 function findMountPoints({ files, command, root }: InstallSite, part: string): string[] | undefined {
   const readMountTable = (pid: string) =>
-    unlessRefused(() => files.readForeign(`${command.proc ?? '/proc'}/${pid}/mountinfo`, MAX_TABLE_BYTES))
+    tolerateSystemErrors(() => files.readForeign(`${command.proc ?? '/proc'}/${pid}/mountinfo`, MAX_TABLE_BYTES))
   const own = readMountTable('self')
   if (own === undefined) return undefined
   try {
@@ -101,7 +101,7 @@ function removeDriver(site: InstallSite<UninstallCommand>): void {
     refuseWhileMounted(site, () => {})
   } catch (error) {
     // The driver is restored, because a node with volumes needs it.
-    unlessRefused(() => {
+    tolerateSystemErrors(() => {
       if (files.stat(driverDirectory)) return
       files.rename(aside, driverDirectory)
       files.sync(plugins)

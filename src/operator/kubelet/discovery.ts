@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
-import { unlessRefused } from '../../host/file-error.ts'
-import { processStatus } from '../../host/process-status.ts'
+import { tolerateSystemErrors } from '../../host/file-error.ts'
+import { parseProcessStatus } from '../../host/process-status.ts'
 import type { TrustedFiles } from '../../host/trusted-files.ts'
 
 /** Kubelet's own default (kubernetes cmd/kubelet/app/options). */
@@ -34,16 +34,17 @@ export function findKubelets(
   root = '',
   trust?: 'an unseen executable is believed',
 ): Kubelet[] {
-  return (unlessRefused(() => files.list(proc)) ?? [])
+  return (tolerateSystemErrors(() => files.list(proc)) ?? [])
     .filter((name) => /^\d+$/.test(name))
     .sort((one, other) => Number(one) - Number(other))
     .flatMap((pid) => {
-      const readProcessFile = (file: string) => unlessRefused(() => files.readForeign(`${proc}/${pid}/${file}`)) ?? ''
+      const readProcessFile = (file: string) =>
+        tolerateSystemErrors(() => files.readForeign(`${proc}/${pid}/${file}`)) ?? ''
       // Any user can start a process with kubelet's arguments. It must not decide where root installs a program.
       if (!mayBeKubelet(readProcessFile('status'))) return []
       const found = parseKubeletArguments(readProcessFile('cmdline').replace(/\0$/, '').split('\0'))
       if (found === undefined) return []
-      const executable = unlessRefused(() => files.stat(`${proc}/${pid}/exe`))
+      const executable = tolerateSystemErrors(() => files.stat(`${proc}/${pid}/exe`))
       const why = executable === undefined && trust ? undefined : findExecutableFault(executable)
       if (why !== undefined) return [{ pid, kind: found.kind, directory: undefined, why }]
       return resolvePluginDirectory(createProcessFiles(files, [`${proc}/${pid}/root`, root]), pid, found)
@@ -55,7 +56,7 @@ const CAP_SYS_ADMIN = 1n << 21n
 
 /** A kubelet is root with all its user ids, and may mount. */
 function mayBeKubelet(status: string): boolean {
-  const { userIds, capabilities } = processStatus(status)
+  const { userIds, capabilities } = parseProcessStatus(status)
   return userIds.length > 0 && userIds.every((uid) => uid === 0) && (capabilities & CAP_SYS_ADMIN) !== 0n
 }
 
@@ -134,7 +135,7 @@ function listMatchingFiles(view: ProcessFiles, directory: string, form: RegExp):
 /** Reads files from the first root that has them. An unreadable file counts as missing, as a process may end meanwhile. */
 function createProcessFiles(files: ProcessFiles, roots: readonly string[]): ProcessFiles {
   const first = <T>(path: string, look: (path: string) => T | undefined) =>
-    roots.map((root) => unlessRefused(() => look(root + path))).find((found) => found !== undefined)
+    roots.map((root) => tolerateSystemErrors(() => look(root + path))).find((found) => found !== undefined)
   return {
     readForeign: (path) => first(path, files.readForeign),
     list: (path) =>

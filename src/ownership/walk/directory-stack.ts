@@ -1,5 +1,5 @@
 import { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, type Name, orClosed, type Stat } from '../../host/host.ts'
+import { errorCode, type Handle, type Inodes, type Name, type Stat, useOrClose } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { ignoreVanished, joinPath } from './entry.ts'
 import { type DirectoryRead, type LivelockGuard, quotePath } from './livelock-guard.ts'
@@ -185,7 +185,7 @@ export class DirectoryStack {
   #resume(frame: DirectoryFrame, parent: Handle, name: Name): boolean {
     const handle = ignoreVanished(() => this.#inodes.openDirectory(parent, name))
     if (handle === undefined) return false
-    if (orClosed(this.#inodes, handle, () => this.#isSameDirectory(frame, handle))) {
+    if (useOrClose(this.#inodes, handle, () => this.#isSameDirectory(frame, handle))) {
       frame.handle = handle
       return true
     }

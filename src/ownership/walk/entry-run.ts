@@ -1,5 +1,5 @@
 import type { Dirents } from '../../host/dirents.ts'
-import type { Handle, Inodes, Look, Name, Sights } from '../../host/host.ts'
+import type { Handle, Inodes, Name, StatBatch, StatView } from '../../host/host.ts'
 
 // Longer names are inspected one by one.
 const MAX_NAME_BYTES = 255
@@ -12,14 +12,14 @@ export class EntryRun implements Disposable {
   /** Time before the first of them was inspected. */
   startedAtMs = 0
   readonly #inodes: Inodes
-  readonly #sights: Sights
+  readonly #sights: StatBatch
   readonly #positions: Int32Array
   #isFinished = true
   /** Handles from this index on are not taken yet. */
   #nextHandle = 0
 
   /** @param most maximum number of entries */
-  constructor(inodes: Inodes, sights: Sights, most: number) {
+  constructor(inodes: Inodes, sights: StatBatch, most: number) {
     this.#inodes = inodes
     this.#sights = sights
     this.#positions = new Int32Array(Math.min(sights.size, most))
@@ -65,7 +65,7 @@ export class EntryRun implements Disposable {
   }
 
   /** Returns undefined if the entry must be inspected by itself. */
-  stat(index: number): Look | undefined {
+  stat(index: number): StatView | undefined {
     return this.#sights.stat(index)
   }
 

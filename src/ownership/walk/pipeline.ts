@@ -1,4 +1,4 @@
-import type { Handle, Inodes, Look, Stat } from '../../host/host.ts'
+import type { Handle, Inodes, Stat, StatView } from '../../host/host.ts'
 import type { OpenInode } from '../inode/attributes.ts'
 import { extractOwnership, isSameOwnership } from '../inode/policy.ts'
 import type { InodeRecord, InodeState } from '../inode/record.ts'
@@ -62,7 +62,7 @@ export class Pipeline {
    * @param inspectedAtMs time before stat was called; `parentPath` and `name`: its path
    * @returns false if the inode is not plain; the caller then keeps the handle
    */
-  takePlain(handle: Handle, stat: Look, inspectedAtMs: number, parentPath: Uint8Array, name: Uint8Array): boolean {
+  takePlain(handle: Handle, stat: StatView, inspectedAtMs: number, parentPath: Uint8Array, name: Uint8Array): boolean {
     if (this.#ledger.isSurvey || !this.#strategy.plain.accepts(stat)) return false
     if (!this.#filling.add(handle, stat, inspectedAtMs, parentPath, name)) return false
     this.#report.visited++

@@ -1,4 +1,4 @@
-import { type FileChange, type Handle, isDirectory, type Look } from '../../host/host.ts'
+import { type FileChange, type Handle, isDirectory, type StatView } from '../../host/host.ts'
 import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 import { composeRecord, concatBytes, createView, type EncodedRecord } from '../journal/codec.ts'
 import { KEY_OFFSET } from '../journal/layout.ts'
@@ -53,7 +53,7 @@ export class PlainColumns {
    */
   add(
     handle: Handle,
-    seen: Look,
+    seen: StatView,
     inspectedAtMs: number,
     parentPath: Uint8Array,
     name: Uint8Array,

@@ -1,4 +1,4 @@
-import type { Changes, FileChange, Handle, Inodes, Look } from '../../host/host.ts'
+import type { FileChange, FileChangeBatch, Handle, Inodes, StatView } from '../../host/host.ts'
 import { inspectInode, type OpenInode, readAcl } from '../inode/attributes.ts'
 import { extractOwnership, isSameOwnership, SET_IDS } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
@@ -29,7 +29,7 @@ export class PlainInodes implements Disposable {
   readonly #keys: BigInt64Array
   /** The journal was queried for each inode. */
   #isClassified = false
-  readonly #changes: Changes | undefined
+  readonly #changes: FileChangeBatch | undefined
   /** One reused object, so that no inode leaves garbage. */
   readonly #fileChange: FileChange
   /** Indexes of inodes that other threads change, in order, and of those that are changed here. */
@@ -63,7 +63,7 @@ export class PlainInodes implements Disposable {
    * @param inspectedAtMs time before stat was called; `parentPath` and `name`: its path
    * @returns false if the inode is not taken; the caller then keeps the handle
    */
-  add(handle: Handle, seen: Look, inspectedAtMs: number, parentPath: Uint8Array, name: Uint8Array): boolean {
+  add(handle: Handle, seen: StatView, inspectedAtMs: number, parentPath: Uint8Array, name: Uint8Array): boolean {
     return this.#columns.add(handle, seen, inspectedAtMs, parentPath, name, this.#strategy.plain)
   }
 

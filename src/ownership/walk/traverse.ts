@@ -1,5 +1,5 @@
 import type { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, isDirectory, orClosed, type Stat } from '../../host/host.ts'
+import { errorCode, type Handle, type Inodes, isDirectory, type Stat, useOrClose } from '../../host/host.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { DirectoryStack, type OpenFrame } from './directory-stack.ts'
 import { ignoreVanished, joinPath } from './entry.ts'
@@ -96,13 +96,13 @@ function enterDirectory(
   const handle =
     seen && openReleasingHandles(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
   if (handle === undefined) return DIRECTORY_REPLACED
-  const stat = orClosed(inodes, handle, inodes.stat)
+  const stat = useOrClose(inodes, handle, inodes.stat)
   if (isOutsideBoundary(stat, boundary)) {
     visitor.onBoundary?.(stat)
     inodes.close(handle)
     return 'sub-mount'
   }
-  return orClosed(inodes, handle, () => {
+  return useOrClose(inodes, handle, () => {
     // A replacement is newer than the start of the walk. On other file systems, listed inode numbers can differ from
     // those of stat.
     const isAnother = !isFile && stat.inode !== inode && stack.isMoved(parent, stat)

@@ -3,11 +3,11 @@ import {
   type Handle,
   type Inodes,
   isDirectory,
-  type Look,
   type Name,
-  orClosed,
-  type Sights,
   type Stat,
+  type StatBatch,
+  type StatView,
+  useOrClose,
 } from '../../host/host.ts'
 import { hasAclOrCapability, inspectInode, type OpenInode } from '../inode/attributes.ts'
 import type { BatchSettings } from './batch.ts'
@@ -59,7 +59,7 @@ export class Walk implements Visitor, Disposable {
     this.#directories = this.#strategy.forgetsRecords ? pipeline() : this.#pipeline
     this.#settings = settings
     const [first, second] = inodes.sights()
-    const run = (sights: Sights) => new EntryRun(inodes, sights, settings.batchSize)
+    const run = (sights: StatBatch) => new EntryRun(inodes, sights, settings.batchSize)
     this.#runs = [run(first), run(second)]
   }
 
@@ -127,7 +127,7 @@ export class Walk implements Visitor, Disposable {
     return this.#skipReplaced(frame.path, name, isFile ? ENTRY_REPLACED : DIRECTORY_REPLACED)
   }
 
-  #visitSeen(frame: OpenFrame, name: Name, seen: Look): boolean {
+  #visitSeen(frame: OpenFrame, name: Name, seen: StatView): boolean {
     if (isDirectory(seen)) return true
     if (!this.#needsInspection(seen, frame.path, name)) return false
     if (this.#settings.isStatOnly && seen.links === 1) {
@@ -137,7 +137,7 @@ export class Walk implements Visitor, Disposable {
     const inspectedAtMs = Date.now()
     const handle = this.#openEntry(frame.handle, name)
     if (handle === undefined) return this.#skipReplaced(frame.path, name)
-    const opened = orClosed(this.#inodes, handle, this.#inodes.look)
+    const opened = useOrClose(this.#inodes, handle, this.#inodes.look)
     const isEntered = isDirectory(opened)
     if (!isEntered && this.#needsInspection(opened, frame.path, name)) {
       this.#takeNamed(frame, name, handle, opened, inspectedAtMs, this.#attributeNames(handle, frame.handle, name))
@@ -149,7 +149,7 @@ export class Walk implements Visitor, Disposable {
     frame: OpenFrame,
     name: Name,
     handle: Handle,
-    seen: Look,
+    seen: StatView,
     inspectedAtMs: number,
     attributes: string,
   ): void {
@@ -163,7 +163,7 @@ export class Walk implements Visitor, Disposable {
 
   #take(
     handle: Handle,
-    seen: Look,
+    seen: StatView,
     inspectedAtMs: number,
     attributes: string,
     parentPath: Uint8Array,
@@ -175,11 +175,11 @@ export class Walk implements Visitor, Disposable {
   }
 
   #attributeNames(handle: Handle, parent: Handle, name: Name): string {
-    return orClosed(this.#inodes, handle, () => this.#inodes.attributeNames(handle, parent, name))
+    return useOrClose(this.#inodes, handle, () => this.#inodes.attributeNames(handle, parent, name))
   }
 
-  #inspect(handle: Handle, seen: Look, inspectedAtMs: number, attributes: string): OpenInode {
-    return orClosed(this.#inodes, handle, () =>
+  #inspect(handle: Handle, seen: StatView, inspectedAtMs: number, attributes: string): OpenInode {
+    return useOrClose(this.#inodes, handle, () =>
       inspectInode(this.#inodes, handle, seen.keep(), inspectedAtMs, attributes),
     )
   }
@@ -196,7 +196,7 @@ export class Walk implements Visitor, Disposable {
     // A deleted directory has no "." any more.
     if (handle === undefined) this.#skipReplaced(path, NONE)
     else {
-      const seen = orClosed(this.#inodes, handle, this.#inodes.look)
+      const seen = useOrClose(this.#inodes, handle, this.#inodes.look)
       this.#take(handle, seen, at, this.#attributeNames(handle, directory, SELF), path, NONE)
     }
   }

@@ -1,5 +1,5 @@
-import { waitFor } from '../../host/back-off.ts'
-import { closing, errorCode, explained, type Handle, type Host, isDirectory } from '../../host/host.ts'
+import { retryUntilDefined } from '../../host/back-off.ts'
+import { deferClose, errorCode, type Handle, type Host, isDirectory, refuseOnErrno } from '../../host/host.ts'
 import { openSubPath } from '../../path/open-sub-path.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
@@ -88,12 +88,12 @@ function createDiskKind(rules: DiskRules): VolumeKind {
       const readOnly = request.readOnly || rules.isReadOnly === true
       const path = getNodePath(request.source)
       const device = await openDevice(host, path, source, readOnly, stateDir)
-      using _device = closing(host.inodes, device)
+      using _device = deferClose(host.inodes, device)
       const disk = { host, device, fsType: rules.name, shown: quoted(path) }
       refuseOtherContent(disk)
       refuseMountedByNode(disk, isVolume)
       const tree = await mountDevice(disk, listFsOptions(rules, request), readOnly)
-      using _tree = closing(host.inodes, tree)
+      using _tree = deferClose(host.inodes, tree)
       refuseTwin(disk, tree)
       return request.subPath === undefined ? host.inodes.duplicate(tree) : cloneSubPath(host, tree, request.subPath)
     },
@@ -131,7 +131,7 @@ async function mountDevice(disk: MountableDisk, options: readonly string[], read
   // The check after an unmount may claim the device at this moment.
   const until = performance.now() + MAX_CLAIM_MS
   const isClaimed = (error: unknown) => errorCode(error) === 'EBUSY' && performance.now() < until && !isShown(disk)
-  const result = await waitFor(() => {
+  const result = await retryUntilDefined(() => {
     try {
       return { tree: attempt() }
     } catch (error) {
@@ -149,11 +149,11 @@ const MAX_CLAIM_MS = 100
 /** Clones a part of a detached mount, which the kernel permits since Linux 6.15. */
 function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): Handle {
   const part = openSubPath(inodes, tree, subPath)
-  using _ = closing(inodes, part)
+  using _ = deferClose(inodes, part)
   if (!isDirectory(inodes.stat(part))) {
     throw new Refusal(`subPath ${quoted(subPath)} is not a directory: of a disk or an image, name one`)
   }
-  return explained(
+  return refuseOnErrno(
     () => mounts.cloneTree(part),
     () => ({
       EINVAL: `subPath ${quoted(subPath)} of a disk or an image needs Linux 6.15 or newer on the node: leave subPath out, and use the container's own subPath`,

@@ -1,5 +1,5 @@
 import { mayHaveUuid } from '../../host/btrfs.ts'
-import { explained, type Handle, type Host } from '../../host/host.ts'
+import { type Handle, type Host, refuseOnErrno } from '../../host/host.ts'
 import { type MountRow, parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 
@@ -92,7 +92,7 @@ export function isMountedReadOnly(disk: MountableDisk): boolean {
  */
 export function explainMount(disk: MountableDisk, create: () => Handle): Handle {
   const { fsType, shown } = disk
-  return explained(create, (message) => {
+  return refuseOnErrno(create, (message) => {
     const words = `(the kernel: ${message})`
     return {
       ENODEV: `this node's kernel cannot mount ${fsType}: load the kernel module ${fsType}`,

@@ -1,17 +1,17 @@
 import { resolve } from 'node:path'
-import { waitFor } from '../../host/back-off.ts'
+import { retryUntilDefined } from '../../host/back-off.ts'
 import {
   BLOCK_DEVICE,
-  closing,
-  explained,
+  deferClose,
   FILE_TYPE,
   type Handle,
   type Host,
-  orClosed,
   REGULAR,
+  refuseOnErrno,
   type Stat,
   SYMLINK,
-  unless,
+  tolerateErrno,
+  useOrClose,
 } from '../../host/host.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Source } from '../../request/source.ts'
@@ -50,12 +50,12 @@ function resolveDeviceName(host: Host, source: string): string {
   const slash = source.lastIndexOf('/')
   const above = source.slice(0, slash)
   const directory = openWithoutLinks(host, above, { remedy: 'attach the disk' })
-  using _directory = closing(inodes, directory)
-  const link = unless('ENOENT ENOTDIR ENAMETOOLONG', () =>
+  using _directory = deferClose(inodes, directory)
+  const link = tolerateErrno('ENOENT ENOTDIR ENAMETOOLONG', () =>
     inodes.openEntry(directory, Buffer.from(source.slice(slash + 1))),
   )
   if (link === undefined) return source
-  using _link = closing(inodes, link)
+  using _link = deferClose(inodes, link)
   const { mode, uid } = inodes.stat(link)
   if ((mode & FILE_TYPE) !== SYMLINK) return source
   const holder = inodes.stat(directory)
@@ -78,14 +78,14 @@ export async function openDevice(
   stateDir: string,
 ): Promise<Handle> {
   if (isBlockDevice(stat)) {
-    return explained(
+    return refuseOnErrno(
       () => host.blocks.open(handle),
       (_, code) => ({
         'ENXIO ENODEV': `source ${quoted(source)} is a device that does not exist (${code}): attach the disk`,
       }),
     )
   }
-  using _ = await waitFor(() => tryLockNode({ host, config: { stateDir } }, 'loop'))
+  using _ = await retryUntilDefined(() => tryLockNode({ host, config: { stateDir } }, 'loop'))
   const shown = quoted(source)
   return findSharedLoop(host, shown, handle, readOnly) ?? attachImage(host, shown, handle, readOnly)
 }
@@ -93,7 +93,7 @@ export async function openDevice(
 function findSharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, readOnly: boolean): Handle | undefined {
   const loop = blocks.loopOf(image)
   if (loop === undefined) return undefined
-  return orClosed(inodes, loop.device, (device) => {
+  return useOrClose(inodes, loop.device, (device) => {
     if (loop.isWhole && (readOnly || !loop.isReadOnly)) return device
     const name = blocks.nameOf(device)
     throw new Refusal(
@@ -105,7 +105,7 @@ function findSharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, 
 }
 
 function attachImage({ blocks }: Host, shown: string, image: Handle, readOnly: boolean): Handle {
-  return explained(
+  return refuseOnErrno(
     () => blocks.attachLoop(image, readOnly),
     (words, code) => ({
       'EROFS EACCES EPERM': `image ${shown} cannot be written (${code}): set readOnly on the volume`,

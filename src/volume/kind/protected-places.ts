@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
-import { unlessRefused } from '../../host/file-error.ts'
-import { closing, type Handle, type Host, hasDisk } from '../../host/host.ts'
+import { tolerateSystemErrors } from '../../host/file-error.ts'
+import { deferClose, type Handle, type Host, hasDisk } from '../../host/host.ts'
 import { isWithin, locationChain } from '../../mount-table/location-chain.ts'
 import type { TableSnapshot } from '../../mount-table/table-snapshot.ts'
 import { type TreeLocation, toPathPrefix } from '../../mount-table/tree-location.ts'
@@ -46,9 +46,9 @@ export function leadsToPlace(
   isOfKubelet = false,
 ): boolean {
   const { inodes } = host
-  const directory = unlessRefused(() => inodes.openTrusted(place.directory))
+  const directory = tolerateSystemErrors(() => inodes.openTrusted(place.directory))
   if (directory === undefined) return false
-  using _ = closing(inodes, directory)
+  using _ = deferClose(inodes, directory)
   const [here, there] = [inodes.statMountPoint(source), inodes.statMountPoint(directory)]
   if (here.mountId === there.mountId) {
     const inMount = (handle: Handle) => ({ device: '', path: toPathPrefix(inodes.pathOf(handle)) })

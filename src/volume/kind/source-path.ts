@@ -1,4 +1,4 @@
-import { explained, type Handle, type Host, isDirectory, orClosed, type Stat } from '../../host/host.ts'
+import { type Handle, type Host, isDirectory, refuseOnErrno, type Stat, useOrClose } from '../../host/host.ts'
 import type { PathLookups } from '../../mount-table/path-lookups.ts'
 import { createUnresponsiveRefusal } from '../../mount-table/responsiveness.ts'
 import { areNested, toPathPrefix } from '../../mount-table/tree-location.ts'
@@ -69,7 +69,7 @@ export async function openNodeBy(
   requirement = DIRECTORY_REQUIREMENT,
 ): Promise<OpenedSource> {
   const handle = await lookups.open(path).catch((error) =>
-    explained(
+    refuseOnErrno(
       (): never => {
         throw error
       },
@@ -81,7 +81,7 @@ export async function openNodeBy(
 }
 
 function toOpened(host: Host, path: string, requirement: SourceRequirement, opened: Handle): OpenedSource {
-  return orClosed(host.inodes, opened, (handle) => {
+  return useOrClose(host.inodes, opened, (handle) => {
     const stat = host.inodes.stat(handle)
     const fault = requirement.fault(stat)
     if (fault !== undefined) throw new Refusal(`${requirement.what ?? 'source'} ${quoted(path)} ${fault}`)
@@ -90,7 +90,7 @@ function toOpened(host: Host, path: string, requirement: SourceRequirement, open
 }
 
 export function openWithoutLinks({ inodes }: Host, path: string, requirement: Partial<SourceRequirement>): Handle {
-  return explained(() => inodes.openLinkFree(path), createExplanation(path, requirement))
+  return refuseOnErrno(() => inodes.openLinkFree(path), createExplanation(path, requirement))
 }
 
 function createExplanation(

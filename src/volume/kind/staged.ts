@@ -1,13 +1,13 @@
-import { waitFor } from '../../host/back-off.ts'
+import { retryUntilDefined } from '../../host/back-off.ts'
 import {
-  closing,
+  deferClose,
   type Handle,
   type Host,
   isDirectory,
   type Name,
-  orClosed,
   type ProcessId,
-  unless,
+  tolerateErrno,
+  useOrClose,
 } from '../../host/host.ts'
 import { NOSYMFOLLOW, RDONLY } from '../../mount-table/mount-flags.ts'
 import { Refusal } from '../../refusal/refusal.ts'
@@ -74,13 +74,13 @@ export async function mountStaged(
   const name = Buffer.from(staging)
   host.files.makeDirectory(place)
   // Only this call uses the name, so another owner of the lock is a sweep that checks it briefly.
-  const lock = await waitFor(() => host.tryLock(`${place}/${staging}.lock`))
+  const lock = await retryUntilDefined(() => host.tryLock(`${place}/${staging}.lock`))
   try {
     const parent = host.inodes.openTrusted(place)
-    using _parent = closing(host.inodes, parent)
+    using _parent = deferClose(host.inodes, parent)
     try {
       const stage = openStage(host, parent, name)
-      using _stage = closing(host.inodes, stage)
+      using _stage = deferClose(host.inodes, stage)
       await mountOn(formatStagedMount(stateDir, staging), createStage(host, stage, `${place}/${staging}`))
       return takeMount(host, stage)
     } catch (error) {
@@ -99,8 +99,8 @@ export async function mountStaged(
 function openStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle {
   inodes.createDirectory(parent, name, 0)
   const target = inodes.openEntry(parent, name)
-  using _ = closing(inodes, target)
-  return orClosed(inodes, mounts.createTree('tmpfs', ['mode=0700', 'size=4m']), (tree) => {
+  using _ = deferClose(inodes, target)
+  return useOrClose(inodes, mounts.createTree('tmpfs', ['mode=0700', 'size=4m']), (tree) => {
     mounts.attach(tree, target)
     // A mount becomes shared if it is attached below a shared mount.
     mounts.setFlags(tree, { set: 0, clear: 0 })
@@ -121,9 +121,9 @@ function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string
       if (isDirectory(inodes.stat(source))) inodes.createDirectory(tree, SOURCE, 0)
       else inodes.createFile(tree, SOURCE, 0)
       const clone = mounts.cloneTree(source)
-      using _clone = closing(inodes, clone)
+      using _clone = deferClose(inodes, clone)
       const target = inodes.openEntry(tree, SOURCE)
-      using _target = closing(inodes, target)
+      using _target = deferClose(inodes, target)
       // A daemon opens names as root, and the volume's users may replace them by links: the mount follows none.
       mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
       mounts.attach(clone, target)
@@ -137,13 +137,13 @@ function takeMount({ inodes, mounts }: Host, stage: Handle): Handle {
     throw new Refusal('the helper program ended without an error, but has mounted nothing')
   }
   const mounted = inodes.openEntry(stage, MOUNT)
-  using _ = closing(inodes, mounted)
+  using _ = deferClose(inodes, mounted)
   return mounts.cloneTree(mounted)
 }
 
 /** Removes a stage without a request to the mount inside, whose daemon may have crashed or hang. */
 function clearStage({ inodes, mounts }: Host, parent: Handle, name: Name): void {
-  unless('ENOENT', () => {
+  tolerateErrno('ENOENT', () => {
     while (inodes.statMountPoint(parent, name).mountRoot) mounts.detach(parent, name)
     inodes.removeDirectory(parent, name)
   })
@@ -167,7 +167,7 @@ export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>):
     const names = listStages(host, place)
     if (names.length === 0) return
     const parent = host.inodes.openTrusted(place)
-    using _ = closing(host.inodes, parent)
+    using _ = deferClose(host.inodes, parent)
     for (const name of names) {
       const lock = host.tryLock(`${place}/${name}.lock`)
       // A call uses the stage.
@@ -184,7 +184,7 @@ export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>):
 function sweepStage(host: Host, stateDir: string, parent: Handle, staging: string): void {
   const name = Buffer.from(staging)
   // A call that has ended since the names were read has removed its directory: its daemon serves a pod.
-  if (unless('ENOENT', () => host.inodes.statMountPoint(parent, name)) === undefined) return
+  if (tolerateErrno('ENOENT', () => host.inodes.statMountPoint(parent, name)) === undefined) return
   // A helper of a crashed call may still run.
   killStaged(host, stateDir, staging)
   clearStage(host, parent, name)

@@ -1,4 +1,4 @@
-import { explained, type Handle, orClosed } from '../../host/host.ts'
+import { type Handle, refuseOnErrno, useOrClose } from '../../host/host.ts'
 import { formatSource } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
 import {
@@ -71,7 +71,7 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
       // Kubelet retries by itself and reports the reason: mount.nfs would retry for two minutes without a message.
       // Version 3 needs rpc.statd(8), which mount.nfs starts for the whole node.
       const tree = await mountRemote(context, [...POWERLESS, 'retry=0', ...flavour], { leavesDaemon: true })
-      return orClosed(host.inodes, tree, () => {
+      return useOrClose(host.inodes, tree, () => {
         refuseSquashed(context, tree)
         return tree
       })
@@ -88,7 +88,7 @@ function refuseSquashed({ host: { inodes }, request }: MountContext, tree: Handl
   if (fsGroup === undefined || readOnly || (ownership !== 'walk' && ownership !== 'auto')) return
   const { gid } = inodes.stat(tree)
   if (gid === fsGroup) return
-  explained(
+  refuseOnErrno(
     () => inodes.chown(tree, gid),
     () => ({
       'EPERM EACCES':

@@ -1,4 +1,4 @@
-import type { HelperOrder } from '../../host/helpers.ts'
+import type { HelperInvocation } from '../../host/helpers.ts'
 import type { Handle } from '../../host/host.ts'
 import { quoted } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
@@ -22,7 +22,11 @@ export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form:
 export const POWERLESS = ['nosuid', 'nodev']
 
 /** Mounts the source by mount.<fsType>. @param options added to those of the pod's author */
-export function mountRemote(context: MountContext, options: string[], more: Partial<HelperOrder>): Promise<Handle> {
+export function mountRemote(
+  context: MountContext,
+  options: string[],
+  more: Partial<HelperInvocation>,
+): Promise<Handle> {
   const { host, request, timeoutSeconds, secrets } = context
   const all = [...filterOwnOptions(request.mountOptions), ...options, ...(request.readOnly ? ['ro'] : [])]
   return mountStaged(context, (directory) =>

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { deviceAt } from '../../../src/host/linux/backing.ts'
+import { readDevice } from '../../../src/host/linux/backing.ts'
 
 let sys: string
 beforeEach(() => {
@@ -35,36 +35,36 @@ describe('a disk is known by', () => {
     ['nothing that could end a line', { serial: 'a\nb\u001bc' }, ['serial a b c']],
   ])('%s', (_what, files, identities) => {
     const shown = identities.length === 0 ? '' : `sda (${identities.join(', ')})`
-    expect(deviceAt(device('sda', files))).toEqual({ shown, identities })
+    expect(readDevice(device('sda', files))).toEqual({ shown, identities })
   })
 
   it('with the number of its partition', () => {
     device('sda', { wwid: 'naa.5' })
     const identities = ['wwid naa.5 partition 2']
-    expect(deviceAt(device('sda/sda2', { partition: '2' }))).toEqual({ shown: 'sda2 (wwid naa.5)', identities })
+    expect(readDevice(device('sda/sda2', { partition: '2' }))).toEqual({ shown: 'sda2 (wwid naa.5)', identities })
   })
 
   it('the disks that it lies on, where it has no name of its own', () => {
     device('sda', { wwid: 'naa.1' })
     device('sdb', { wwid: 'naa.2' })
     device('sdc', {})
-    const raid = deviceAt(device('md0', {}, ['sda', 'sdb', 'sdc']))
+    const raid = readDevice(device('md0', {}, ['sda', 'sdb', 'sdc']))
     expect(raid).toEqual({
       shown: 'sda (wwid naa.1) and sdb (wwid naa.2)',
       identities: ['wwid naa.1', 'wwid naa.2'],
     })
-    expect(deviceAt(device('dm-0', { 'dm/uuid': 'LVM-a' }, ['sda'])).identities).toEqual(['mapped LVM-a'])
+    expect(readDevice(device('dm-0', { 'dm/uuid': 'LVM-a' }, ['sda'])).identities).toEqual(['mapped LVM-a'])
   })
 
   it('nothing where devices lie on each other in a circle', () => {
     device('dm-1', {}, ['dm-2'])
-    expect(deviceAt(device('dm-2', {}, ['dm-1']))).toEqual({ shown: '', identities: [] })
+    expect(readDevice(device('dm-2', {}, ['dm-1']))).toEqual({ shown: '', identities: [] })
   })
 
   it('the image that it lies on, whatever its mapping is called: its content says that', () => {
     device('loop99999', { 'loop/backing_file': '/gone', 'loop/offset': '0' })
     const mapped = device('dm-0', { 'dm/uuid': 'CRYPT-LUKS2-a' }, ['loop99999'])
-    expect(deviceAt(mapped)).toEqual({
+    expect(readDevice(mapped)).toEqual({
       shown: 'an image that only loop99999 shows',
       identities: ['image out of reach'],
     })

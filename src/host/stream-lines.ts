@@ -4,7 +4,7 @@ const NEWLINE = 0x0a
  * The lines of a stream, whole ones alone: what comes last without its end was cut off. Split at no other character, as
  * node:readline would: JSON leaves some of those in its texts.
  */
-export async function* linesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+export async function* readStreamLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest: Uint8Array[] = []
   for await (const chunk of stream) {
     let start = 0

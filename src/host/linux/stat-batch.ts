@@ -1,7 +1,7 @@
-import type { Handle, Look, Name, Sights } from '../host.ts'
-import { listsByName, noteListing } from './attributes.ts'
+import type { Handle, Name, StatBatch, StatView } from '../host.ts'
+import { hasListxattrat, recordListxattratResult } from './attributes.ts'
 import { finish, sightMemory, startLook } from './kernel.ts'
-import { noteDevice, StatxAt } from './statx.ts'
+import { recordOverlay, StatxView } from './statx.ts'
 
 // driver/kernel/kernel.h: the first job of sights, SIGHTS, struct sight, enum how.
 const FIRST_JOB = 48
@@ -10,24 +10,24 @@ const SIGHT = 640
 const [STATX, LIST, NAME] = [16, 272, 384]
 const [LOOK, HOLD, HOLD_AND_LIST] = [0, 1, 2]
 const [HANDLE, LOOKED, LISTED] = [0, 1, 2]
-const LENGTHS = 256
+const NAME_LENGTHS = 256
 const NONE = -1
 /** Another thread pays from so many on. */
-const WORTH_GIVING = 8
+const MIN_FOR_THREADS = 8
 
 const bytes = new Uint8Array(sightMemory)
 const text = Buffer.from(sightMemory)
 const fields = new DataView(sightMemory)
 const words = new Int32Array(sightMemory)
 
-class LinuxSights implements Sights {
+class LinuxStatBatch implements StatBatch {
   readonly size = SIZE
   readonly #job: number
   readonly #start: number
   readonly #lengths = new Int32Array(SIZE)
   /** A view for each of a million names would keep the collector busy. */
   readonly #names: Uint8Array[] = []
-  readonly #look: StatxAt
+  readonly #look: StatxView
   #parent = NONE as Handle
   #how = LOOK
   #count = 0
@@ -36,7 +36,7 @@ class LinuxSights implements Sights {
   constructor(which: number) {
     this.#job = FIRST_JOB + which
     this.#start = which * SIZE * SIGHT
-    this.#look = new StatxAt(fields, this.#start + STATX)
+    this.#look = new StatxView(fields, this.#start + STATX)
   }
 
   setName(at: number, block: Uint8Array, start: number, length: number): void {
@@ -49,7 +49,7 @@ class LinuxSights implements Sights {
 
   nameOf(at: number): Name {
     const length = this.#lengths[at] as number
-    const kept = at * LENGTHS + length
+    const kept = at * NAME_LENGTHS + length
     const place = this.#start + at * SIGHT + NAME
     this.#names[kept] ??= bytes.subarray(place, place + length)
     return this.#names[kept]
@@ -60,33 +60,33 @@ class LinuxSights implements Sights {
   }
 
   hold(parent: Handle, count: number, isAhead: boolean): void {
-    this.#begin(parent, listsByName() ? HOLD_AND_LIST : HOLD, count, isAhead)
+    this.#begin(parent, hasListxattrat() ? HOLD_AND_LIST : HOLD, count, isAhead)
   }
 
   #begin(parent: Handle, how: number, count: number, isAhead: boolean): void {
     this.#parent = parent
     this.#how = how
     this.#count = count
-    startLook(this.#job, parent, how, count, isAhead && count >= WORTH_GIVING ? 1 : 0)
+    startLook(this.#job, parent, how, count, isAhead && count >= MIN_FOR_THREADS ? 1 : 0)
   }
 
   finish(): void {
     finish(this.#job)
     if (this.#how === HOLD_AND_LIST && this.#count > 0 && this.handle(0) !== undefined)
-      noteListing(this.#word(0, LISTED))
+      recordListxattratResult(this.#word(0, LISTED))
   }
 
   #word(at: number, which: number): number {
     return words[(this.#start + at * SIGHT) / 4 + which] as number
   }
 
-  stat(at: number): Look | undefined {
+  stat(at: number): StatView | undefined {
     if (this.#how !== LOOK && this.handle(at) === undefined) return undefined
     if (this.#word(at, LOOKED) !== 0) return undefined
     this.#look.at = this.#start + at * SIGHT + STATX
     // A mount's root is on another device than its directory's handle.
-    if (this.#how !== LOOK) noteDevice(this.#word(at, HANDLE) as Handle, this.#look.device)
-    else if (!this.#look.mountRoot) noteDevice(this.#parent, this.#look.device)
+    if (this.#how !== LOOK) recordOverlay(this.#word(at, HANDLE) as Handle, this.#look.device)
+    else if (!this.#look.mountRoot) recordOverlay(this.#parent, this.#look.device)
     return this.#look
   }
 
@@ -106,4 +106,4 @@ class LinuxSights implements Sights {
 }
 
 /** There are two in a thread, and one walk has them at a time: between two of its steps it has none. */
-export const linuxSights: readonly [Sights, Sights] = [new LinuxSights(0), new LinuxSights(1)]
+export const linuxStatBatches: readonly [StatBatch, StatBatch] = [new LinuxStatBatch(0), new LinuxStatBatch(1)]

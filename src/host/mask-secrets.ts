@@ -1,18 +1,18 @@
-import { type Form, folded, formsOf, LONGEST_PIECE, piecesOf } from './secret-forms.ts'
+import { foldVariants, LONGEST_PIECE, listPieces, listSecretForms, type SecretForm } from './secret-forms.ts'
 
 const MASK = '***'
 /** The beginning of a secret at an output's end; a shorter one says nothing, and is found everywhere. */
-const SHORTEST_BEGINNING = 4
+const MIN_PARTIAL_LENGTH = 4
 /** By so many bytes places in an output are found again. */
-const SEED = 8
+const SEED_LENGTH = 8
 
-interface Range {
+interface ByteRange {
   start: number
   end: number
 }
 
 /** The first and last bytes of a stream as text, in which every secret is masked, also where it is cut in two. */
-export class KeptEnds {
+export class OutputEnds {
   readonly #secrets: readonly Uint8Array[]
   readonly #shown: number
   /** Of each end: what is shown, and as much as a piece of a secret reaches beyond it. */
@@ -37,26 +37,28 @@ export class KeptEnds {
   }
 
   get text(): string {
-    const forms = formsOf(this.#secrets)
-    if (!this.#isCut) return masked(Buffer.concat([this.#head, this.#tail]), forms)
+    const forms = listSecretForms(this.#secrets)
+    if (!this.#isCut) return maskForms(Buffer.concat([this.#head, this.#tail]), forms)
     const start = this.#tail.length - this.#shown
-    return `${masked(this.#head, forms, 0, this.#shown)} … ${masked(this.#tail, forms, start)}`
+    return `${maskForms(this.#head, forms, 0, this.#shown)} … ${maskForms(this.#tail, forms, start)}`
   }
 }
 
 /** The same for a text of which white space was folded: that can put together what was apart. */
 export function maskFolded(text: string, secrets: readonly Uint8Array[], fold: (text: string) => string): string {
   const likewise = secrets.map((secret) => Buffer.from(fold(Buffer.from(secret).toString())))
-  return masked(Buffer.from(text), formsOf([...secrets, ...likewise]))
+  return maskForms(Buffer.from(text), listSecretForms([...secrets, ...likewise]))
 }
 
 /** What lies from `start` to `end`. At the end of all bytes the beginning of a secret without its end is masked too. */
-function masked(bytes: Buffer, forms: readonly Form[], start = 0, end = bytes.length): string {
+function maskForms(bytes: Buffer, forms: readonly SecretForm[], start = 0, end = bytes.length): string {
   const isEnd = end === bytes.length
-  const ranges = [asIs(bytes), withoutPercents(bytes)].flatMap((view) => rangesIn(view, forms, isEnd))
+  const ranges = [createPlainView(bytes), createPercentDecodedView(bytes)].flatMap((view) =>
+    findRanges(view, forms, isEnd),
+  )
   const parts: Buffer[] = []
   let at = start
-  for (const range of merged(ranges)) {
+  for (const range of mergeRanges(ranges)) {
     if (range.end <= at) continue
     if (range.start >= end) break
     parts.push(bytes.subarray(at, Math.max(at, range.start)), Buffer.from(MASK))
@@ -66,8 +68,8 @@ function masked(bytes: Buffer, forms: readonly Form[], start = 0, end = bytes.le
   return Buffer.concat(parts).toString()
 }
 
-function merged(ranges: readonly Range[]): Range[] {
-  const result: Range[] = []
+function mergeRanges(ranges: readonly ByteRange[]): ByteRange[] {
+  const result: ByteRange[] = []
   for (const { start, end } of ranges.toSorted((a, b) => a.start - b.start)) {
     const last = result.at(-1)
     if (last && start <= last.end) last.end = Math.max(last.end, end)
@@ -77,49 +79,55 @@ function merged(ranges: readonly Range[]): Range[] {
 }
 
 /** An output as it is compared with forms: folded, each byte one character, and where it and its end are in the output. */
-interface View {
+interface OutputView {
   text: string
   at: readonly number[]
 }
 
-function asIs(bytes: Buffer): View {
-  return { text: folded(bytes.toString('latin1')), at: Array.from({ length: bytes.length + 1 }, (_, index) => index) }
+function createPlainView(bytes: Buffer): OutputView {
+  return {
+    text: foldVariants(bytes.toString('latin1')),
+    at: Array.from({ length: bytes.length + 1 }, (_, index) => index),
+  }
 }
 
 /** Without the %XX of addresses: programs differ in which bytes they write so. */
-function withoutPercents(bytes: Buffer): View {
+function createPercentDecodedView(bytes: Buffer): OutputView {
   const at: number[] = []
   const text = bytes.toString('latin1').replace(/%([0-9A-Fa-f]{2})|./gs, (whole, ...[digits, from]) => {
     at.push(from)
     return digits === undefined ? whole : String.fromCharCode(Number.parseInt(digits, 16))
   })
-  return { text: folded(text), at: [...at, bytes.length] }
+  return { text: foldVariants(text), at: [...at, bytes.length] }
 }
 
-function rangesIn({ text, at }: View, forms: readonly Form[], isEnd: boolean): Range[] {
-  const ranges: Range[] = []
+function findRanges({ text, at }: OutputView, forms: readonly SecretForm[], isEnd: boolean): ByteRange[] {
+  const ranges: ByteRange[] = []
   const add = (start: number, end: number) => ranges.push({ start: at[start] ?? 0, end: at[end] ?? 0 })
-  for (const { piece, starts } of found(text, forms)) {
+  for (const { piece, starts } of findPieceStarts(text, forms)) {
     for (const start of starts) if (text.startsWith(piece, start)) add(start, start + piece.length)
   }
-  const start = isEnd ? beginningOf(text, forms) : undefined
+  const start = isEnd ? findPartialFormStart(text, forms) : undefined
   if (start !== undefined) add(start, text.length)
   return ranges
 }
 
 /** Each piece of a form once, and where in the text it may begin: a secret may be much longer than an output. */
-function* found(text: string, forms: readonly Form[]): Generator<{ piece: string; starts: Iterable<number> }> {
+function* findPieceStarts(
+  text: string,
+  forms: readonly SecretForm[],
+): Generator<{ piece: string; starts: Iterable<number> }> {
   const places = new Map<string, number[]>()
-  for (let start = 0; start + SEED <= text.length; start++) {
-    const seed = text.slice(start, start + SEED)
+  for (let start = 0; start + SEED_LENGTH <= text.length; start++) {
+    const seed = text.slice(start, start + SEED_LENGTH)
     const others = places.get(seed)
     if (others) others.push(start)
     else places.set(seed, [start])
   }
   const seen = new Set<string>()
   for (const form of forms) {
-    for (const piece of piecesOf(form)) {
-      const starts = piece.length < SEED ? everyPlace(text, piece) : places.get(piece.slice(0, SEED))
+    for (const piece of listPieces(form)) {
+      const starts = piece.length < SEED_LENGTH ? findOccurrences(text, piece) : places.get(piece.slice(0, SEED_LENGTH))
       if (starts === undefined || seen.has(piece)) continue
       seen.add(piece)
       yield { piece, starts }
@@ -127,13 +135,13 @@ function* found(text: string, forms: readonly Form[]): Generator<{ piece: string
   }
 }
 
-function* everyPlace(text: string, piece: string): Generator<number> {
+function* findOccurrences(text: string, piece: string): Generator<number> {
   for (let start = text.indexOf(piece); start >= 0; start = text.indexOf(piece, start + 1)) yield start
 }
 
 /** Where the last characters begin that could be a form's first. */
-function beginningOf(text: string, forms: readonly Form[]): number | undefined {
-  for (let start = 0; start <= text.length - SHORTEST_BEGINNING; start++) {
+function findPartialFormStart(text: string, forms: readonly SecretForm[]): number | undefined {
+  for (let start = 0; start <= text.length - MIN_PARTIAL_LENGTH; start++) {
     const rest = text.slice(start)
     if (forms.some((form) => form.text.length > rest.length && form.text.startsWith(rest))) return start
   }

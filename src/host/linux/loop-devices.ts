@@ -1,8 +1,8 @@
 import type { BigIntStats } from 'node:fs'
-import { type Handle, type LoopDevice, SystemError, unless } from '../host.ts'
+import { type Handle, type LoopDevice, SystemError, tolerateErrno } from '../host.ts'
 import { nodeFs as fs } from '../read-file.ts'
-import { DATA, data, done, systemCall } from './kernel.ts'
-import { close, closingFd } from './open.ts'
+import { DATA, data, requireSuccess, systemCall } from './kernel.ts'
+import { close, deferCloseFd } from './open.ts'
 
 // ioctl(2): LOOP_GET_STATUS64, LOOP_CONFIGURE (Linux 5.8), LOOP_CTL_GET_FREE.
 const loopStatus = systemCall('loop_status')
@@ -11,15 +11,15 @@ const loopFree = systemCall('loop_free')
 
 const { O_RDONLY, O_RDWR } = fs.constants
 // Others may take the free device first.
-const MOST_ATTEMPTS = 64
+const MAX_ATTEMPTS = 64
 
 /** Leads to what a descriptor holds, whatever has become of its name. */
-export const linkOf = (fd: number) => `/proc/self/fd/${fd}`
+export const formatFdPath = (fd: number) => `/proc/self/fd/${fd}`
 
-export function loopOf(image: Handle): LoopDevice | undefined {
+export function findLoop(image: Handle): LoopDevice | undefined {
   const attached = fs.readdirSync('/sys/block').filter((name) => /^loop\d+$/.test(name) && hasFile(name))
   for (const name of attached) {
-    const loop = openIfOf(image, name)
+    const loop = openLoopOfFile(image, name)
     if (loop !== undefined) return loop
   }
   return undefined
@@ -27,16 +27,16 @@ export function loopOf(image: Handle): LoopDevice | undefined {
 
 export function attachLoop(image: Handle, readOnly: boolean): Handle {
   const mode = readOnly ? O_RDONLY : O_RDWR
-  const file = fs.openSync(linkOf(image), mode)
-  using _file = closingFd(file)
+  const file = fs.openSync(formatFdPath(image), mode)
+  using _file = deferCloseFd(file)
   const control = fs.openSync('/dev/loop-control', O_RDWR)
-  using _control = closingFd(control)
-  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
-    const number = done(loopFree(control), 'LOOP_CTL_GET_FREE', 'loop-control')
+  using _control = deferCloseFd(control)
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const number = requireSuccess(loopFree(control), 'LOOP_CTL_GET_FREE', 'loop-control')
     const device = tryAttach(`/dev/loop${number}`, file, mode)
     if (device !== undefined) return device
   }
-  throw new SystemError('LOOP_CONFIGURE', 'EBUSY', fs.readlinkSync(linkOf(image)))
+  throw new SystemError('LOOP_CONFIGURE', 'EBUSY', fs.readlinkSync(formatFdPath(image)))
 }
 
 const hasFile = (loop: string) => fs.existsSync(`/sys/block/${loop}/loop`)
@@ -53,14 +53,14 @@ const LO_FLAGS_AUTOCLEAR = 4
  * A loop device where it shows a file. While it is held open, its last other user's end does not take it away.
  * @param name `loop0`
  */
-export function openIfOf(file: number, name: string): LoopDevice | undefined {
+export function openLoopOfFile(file: number, name: string): LoopDevice | undefined {
   const { dev, ino }: BigIntStats = fs.fstatSync(file, { bigint: true })
   // Its last user may have just gone, or its node was removed with it.
-  return unless('ENOENT ENXIO EBUSY', () => {
+  return tolerateErrno('ENOENT ENXIO EBUSY', () => {
     using unlessFound = new DisposableStack()
     const device = fs.openSync(`/dev/${name}`, O_RDONLY) as Handle
     unlessFound.defer(() => close(device))
-    done(loopStatus(device, 0, DATA), 'LOOP_GET_STATUS64', 'a loop device')
+    requireSuccess(loopStatus(device, 0, DATA), 'LOOP_GET_STATUS64', 'a loop device')
     if (data.readBigUInt64LE(0) !== dev || data.readBigUInt64LE(8) !== ino) return undefined
     unlessFound.move()
     return {
@@ -73,20 +73,20 @@ export function openIfOf(file: number, name: string): LoopDevice | undefined {
 
 function tryAttach(path: string, file: number, mode: number): Handle | undefined {
   const device = fs.openSync(path, mode)
-  using _ = closingFd(device)
-  return unless('EBUSY', () => {
+  using _ = deferCloseFd(device)
+  return tolerateErrno('EBUSY', () => {
     configure(device, file, mode === O_RDONLY)
     // Kernels that protect mounted devices refuse a mount while another has it open for writing.
-    return fs.openSync(linkOf(device), O_RDONLY) as Handle
+    return fs.openSync(formatFdPath(device), O_RDONLY) as Handle
   })
 }
 
 /** With AUTOCLEAR from the first moment on: a death at any later one leaves nothing. */
 function configure(device: number, file: number, readOnly: boolean): void {
-  const name = Buffer.from(fs.readlinkSync(linkOf(file))).subarray(0, LONGEST_NAME)
+  const name = Buffer.from(fs.readlinkSync(formatFdPath(file))).subarray(0, LONGEST_NAME)
   data.fill(0, 0, CONFIG_SIZE)
   data.writeUInt32LE(file, 0)
   data.writeUInt32LE(LO_FLAGS_AUTOCLEAR | (readOnly ? LO_FLAGS_READ_ONLY : 0), INFO_IN_CONFIG + 52)
   name.copy(data, INFO_IN_CONFIG + 56)
-  done(loopConfigure(device, 0, DATA), 'LOOP_CONFIGURE', name)
+  requireSuccess(loopConfigure(device, 0, DATA), 'LOOP_CONFIGURE', name)
 }

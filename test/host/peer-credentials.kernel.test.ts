@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { expect, it, onTestFinished } from 'vitest'
-import { peerUser } from '../../src/host/linux/peer.ts'
+import { readPeerUser } from '../../src/host/linux/peer-credentials.ts'
 
 const descriptorOf = (socket: Socket) => (socket as { _handle?: { fd?: number } })._handle?.fd ?? -1
 
@@ -26,14 +26,14 @@ it('the user at the other end of a unix socket is known, and is nobody once the 
   onTestFinished(() => fs.rmSync(top, { recursive: true }))
   const socket = await accepted({ path: `${top}/socket` })
   expect(descriptorOf(socket)).toBeGreaterThan(2)
-  expect(peerUser(descriptorOf(socket))).toBe(process.geteuid?.())
+  expect(readPeerUser(descriptorOf(socket))).toBe(process.geteuid?.())
   socket.destroy()
-  expect(peerUser(descriptorOf(socket))).toBeUndefined()
+  expect(readPeerUser(descriptorOf(socket))).toBeUndefined()
 })
 
 it('nobody is taken for root where the kernel knows no user: of a file, or of a connection from elsewhere', async () => {
   const file = fs.openSync('/dev/null', 'r')
   onTestFinished(() => fs.closeSync(file))
-  expect(peerUser(file)).toBeUndefined()
-  expect(peerUser(descriptorOf(await accepted({ port: 0, host: '127.0.0.1' })))).toBe(0xffffffff)
+  expect(readPeerUser(file)).toBeUndefined()
+  expect(readPeerUser(descriptorOf(await accepted({ port: 0, host: '127.0.0.1' })))).toBe(0xffffffff)
 })

@@ -12,20 +12,20 @@ export const CHILD_OPTIONS = {
   reject: false,
 } as const
 
-export interface Ending {
+export interface ExitStatus {
   code: number | null
   signal: NodeJS.Signals | null
 }
 
 /** When the process has ended, whoever still has its output open. */
-export function endingOf(child: ChildProcess): Promise<Ending> {
+export function waitUntilExit(child: ChildProcess): Promise<ExitStatus> {
   return new Promise((done) => child.once('exit', (code, signal) => done({ code, signal })))
 }
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Undefined when the time is over first. */
-export function within<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
+export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((done) => {
     const timer = setTimeout(() => done(undefined), Math.min(milliseconds, LONGEST_TIMER_MS))
     void promise.then((value) => {

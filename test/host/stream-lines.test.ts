@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import { linesOf } from '../../src/host/lines.ts'
+import { readStreamLines } from '../../src/host/stream-lines.ts'
 
 async function lines(...chunks: string[]): Promise<string[]> {
   async function* stream() {
     for (const chunk of chunks) yield Buffer.from(chunk, 'latin1')
   }
-  return Array.fromAsync(linesOf(stream()))
+  return Array.fromAsync(readStreamLines(stream()))
 }
 
 const bytes = (text: string) => Buffer.from(text).toString('latin1')

@@ -1,5 +1,5 @@
 /** Lets a number of callers work at a time; the others wait in the order in which they came. */
-export class Turns {
+export class FairSemaphore {
   readonly #waiting: (() => void)[] = []
   #free: number
 

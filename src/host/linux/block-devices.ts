@@ -1,23 +1,23 @@
-import { unlessRefused } from '../file-error.ts'
+import { tolerateSystemErrors } from '../file-error.ts'
 import type { BlockDevices, Handle } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { asBacking, backingOf } from './backing.ts'
-import { numbersOf } from './block-node.ts'
-import { devicesOf, isClaimed } from './device-claims.ts'
+import { findBacking, readSourceBacking } from './backing.ts'
+import { readNodeNumbers } from './block-node.ts'
+import { isClaimed, listDevices } from './device-claims.ts'
 import { findUsers } from './file-system-users.ts'
-import { attachLoop, linkOf, loopOf } from './loops.ts'
+import { attachLoop, findLoop, formatFdPath } from './loop-devices.ts'
 
 const { O_NONBLOCK, O_RDONLY } = fs.constants
 
 export const linuxBlocks: BlockDevices = {
   // Read-only: kernels that protect mounted devices refuse a mount while another has it open for writing.
-  open: (node) => fs.openSync(linkOf(node), O_RDONLY | O_NONBLOCK) as Handle,
-  isReadOnly: (device) => readSys(device, 'ro') === '1',
-  nameOf,
+  open: (node) => fs.openSync(formatFdPath(node), O_RDONLY | O_NONBLOCK) as Handle,
+  isReadOnly: (device) => readSysfsFile(device, 'ro') === '1',
+  nameOf: findDeviceName,
 
   // btrfs has a number of its own. A FUSE mount's source is what its user wrote, and may lead to another that hangs.
   isShownBy: (device, row) =>
-    row.device === numbersOf(device) ||
+    row.device === readNodeNumbers(device) ||
     (row.device.startsWith('0:') && !row.fsType.startsWith('fuse') && isSameNode(row.source, device)),
 
   start(device, length) {
@@ -25,27 +25,27 @@ export const linuxBlocks: BlockDevices = {
     return bytes.subarray(0, fs.readSync(device, bytes, 0, length, 0))
   },
 
-  loopOf,
+  loopOf: findLoop,
   attachLoop,
-  devicesOf,
+  devicesOf: listDevices,
   isClaimed,
   findUsers,
-  backingOf,
-  asBacking,
+  backingOf: findBacking,
+  asBacking: readSourceBacking,
 }
 
-function nameOf(device: Handle): string {
-  const name = /^DEVNAME=(.+)$/m.exec(readSys(device, 'uevent') ?? '')?.[1]
-  return name === undefined ? `/dev/block/${numbersOf(device)}` : `/dev/${name}`
+function findDeviceName(device: Handle): string {
+  const name = /^DEVNAME=(.+)$/m.exec(readSysfsFile(device, 'uevent') ?? '')?.[1]
+  return name === undefined ? `/dev/block/${readNodeNumbers(device)}` : `/dev/${name}`
 }
 
 /**
  * A path that leads fsconfig(2) to the device: its name, for the mount table's readers, where that is the kernel's own
  * and only root could change it, else the handle. The handle keeps its numbers from being given to another disk.
  */
-export function sourceOf(device: Handle): string {
-  const name = nameOf(device)
-  return isSameNode(name, device) ? name : linkOf(device)
+export function resolveMountSource(device: Handle): string {
+  const name = findDeviceName(device)
+  return isSameNode(name, device) ? name : formatFdPath(device)
 }
 
 function isSameNode(path: string, device: Handle): boolean {
@@ -54,6 +54,6 @@ function isSameNode(path: string, device: Handle): boolean {
   return there?.isBlockDevice() === true && there.rdev === fs.fstatSync(device).rdev
 }
 
-function readSys(device: Handle, file: string): string | undefined {
-  return unlessRefused(() => readText(`/sys/dev/block/${numbersOf(device)}/${file}`).trim())
+function readSysfsFile(device: Handle, file: string): string | undefined {
+  return tolerateSystemErrors(() => readText(`/sys/dev/block/${readNodeNumbers(device)}/${file}`).trim())
 }

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { Changes, Handle } from '../../../src/host/host.ts'
+import type { FileChangeBatch, Handle } from '../../../src/host/host.ts'
 import { linuxHost } from '../../../src/host/linux/index.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
@@ -13,7 +13,7 @@ const BATCH = 700
 const title = `changes that other threads make${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
-  function have(size: number): Changes {
+  function have(size: number): FileChangeBatch {
     const changes = inodes.changes(size) ?? expect.unreachable()
     onTestFinished(() => changes[Symbol.dispose]())
     return changes
@@ -29,7 +29,7 @@ describe.skipIf(!isRoot)(title, () => {
     return handles
   }
 
-  const set = (changes: Changes, at: number, handle: Handle, group = 7) => {
+  const set = (changes: FileChangeBatch, at: number, handle: Handle, group = 7) => {
     const { gid, mode, changed } = inodes.ownership(handle)
     // What is made is closed.
     const copy = inodes.duplicate(handle)
@@ -62,7 +62,7 @@ describe.skipIf(!isRoot)(title, () => {
   })
 
   it('have room for several walks, and each place is had by one', () => {
-    const all: Changes[] = []
+    const all: FileChangeBatch[] = []
     for (let changes = inodes.changes(BATCH); changes; changes = inodes.changes(BATCH)) all.push(changes)
     expect(all.length).toBeGreaterThanOrEqual(16)
     expect(inodes.changes(1)).toBeUndefined()

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { cannotInject } from '../helpers/inject.ts'
 
-const ANSWERS = join(import.meta.dirname, '../../src/host/linux/answers.ts')
+const ANSWERS = join(import.meta.dirname, '../../src/host/linux/responsiveness.ts')
 const ASK = `
   const { openSync } = await import('node:fs')
   const { answers } = await import(${JSON.stringify(ANSWERS)})

@@ -1,13 +1,13 @@
 import type { Handle } from './handle.ts'
 
 /** The first argument of the process that runs an errand; the second is the number of who has started it. */
-export const ERRAND = 'errand'
+export const ISOLATED_PROCESS = 'errand'
 
 /** What the process finds, besides its order in the first line of its stdin. */
-export const ERRAND_HANDLE = 3
+export const ISOLATED_HANDLE = 3
 
 /** Work on a file system whose server or daemon may hang, for another process of this program. */
-export interface Errand {
+export interface IsolatedTask {
   /** What is to be done: one line. */
   order: string
   /** What it is done to: a directory. */
@@ -20,7 +20,7 @@ export interface Errand {
   told(line: string): void
 }
 
-export interface ErrandEnd {
+export interface IsolatedTaskEnd {
   /** It was given up. */
   isSilent: boolean
   /** The process that the kernel does not let end before the server answers. */

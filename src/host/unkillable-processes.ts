@@ -1,5 +1,5 @@
 /** Killed processes that the kernel does not let end, each with an owner: the namespace or the mount that it worked for. */
-export class LeftProcesses {
+export class UnkillableProcesses {
   readonly #owners = new Map<number, string>()
 
   /** Counts a process until it has ended. */

@@ -1,37 +1,37 @@
-import type { Changes, FileChange } from '../host.ts'
+import type { FileChange, FileChangeBatch } from '../host.ts'
 import { changeMemory, finish, start } from './kernel.ts'
 
 // driver/kernel/kernel.h: JOBS, CHANGES, struct change.
 const JOBS = 48
-const ROOM = 720
+const BATCH_SIZE = 720
 const WORDS = 10
 const [HANDLE, SEEN_GROUP, SEEN_MODE, GROUP, MODE, NEEDS_SAME_TIME, RESULT] = [2, 3, 4, 5, 6, 7, 8]
 const OUTCOMES = ['made', 'odd', 'half'] as const
 /** From so many on another thread pays. */
-const WORTH_GIVING = 32
+const MIN_FOR_THREADS = 32
 
 const words = new Uint32Array(changeMemory)
 const doubles = new Float64Array(changeMemory)
-const free = Array.from({ length: JOBS }, (_, job) => job)
+const freeJobs = Array.from({ length: JOBS }, (_, job) => job)
 
 /** Threads beside the walk's own: more than there are processors would take its time. */
-const MOST_THREADS = 3
+const MAX_THREADS = 3
 
-function threads(): number {
+function countThreads(): number {
   // Loaded by walks alone.
   const others = process.getBuiltinModule('node:os').availableParallelism() - 1
-  return Math.max(1, Math.min(MOST_THREADS, others))
+  return Math.max(1, Math.min(MAX_THREADS, others))
 }
 
 /** @returns undefined where so many walks have all there is, or there is too little */
-export function linuxChanges(size: number): Changes | undefined {
-  const job = size <= ROOM ? free.pop() : undefined
-  return job === undefined ? undefined : new LinuxChanges(job)
+export function allocateFileChanges(size: number): FileChangeBatch | undefined {
+  const job = size <= BATCH_SIZE ? freeJobs.pop() : undefined
+  return job === undefined ? undefined : new LinuxFileChangeBatch(job)
 }
 
-class LinuxChanges implements Changes {
+class LinuxFileChangeBatch implements FileChangeBatch {
   readonly #job: number
-  readonly #threads = threads()
+  readonly #threads = countThreads()
   #isFree = false
 
   constructor(job: number) {
@@ -52,7 +52,7 @@ class LinuxChanges implements Changes {
   }
 
   start(count: number): void {
-    start(this.#job, count, count < WORTH_GIVING ? 0 : this.#threads)
+    start(this.#job, count, count < MIN_FOR_THREADS ? 0 : this.#threads)
   }
 
   finish(): number {
@@ -64,13 +64,13 @@ class LinuxChanges implements Changes {
   }
 
   #wordOf(at: number): number {
-    return (this.#job * ROOM + at) * WORDS
+    return (this.#job * BATCH_SIZE + at) * WORDS
   }
 
   [Symbol.dispose](): void {
     if (this.#isFree) return
     this.#isFree = true
     this.finish()
-    free.push(this.#job)
+    freeJobs.push(this.#job)
   }
 }

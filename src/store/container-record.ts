@@ -9,24 +9,24 @@ const schema = () => {
   const text = z.string()
   const group = z.optional(z.number())
   const volume = z.object({
-    /** The pod's name of it, or the path of a hostPath. */
+    /** Name of the volume in the pod's spec, or the path of a hostPath. */
     volume: text,
-    /** In the container. */
+    /** Mount path in the container. */
     destination: text,
-    /** What the container would have had; its real path, as far as it was opened. */
+    /** Source of the mount that the clone replaces: its real path once it was opened. */
     source: text,
-    /** modekeep's own: its mount record tells who relies on which group. */
+    /** modekeep mounted the volume: its mount record has the group that the pod relies on. */
     isOwn: z.boolean(),
     /** The volume's identity. */
     identity: z.optional(text),
-    /** The group on disk, and the one that the container sees in its place. */
+    /** Group id on disk (`from`), and the group id that the container sees instead (`to`). */
     from: group,
     to: group,
-    /** What root creates there does not get the group: the volume's root has no set-gid bit. */
+    /** The volume's root has no set-gid bit, so files that root creates there do not get the group. */
     hasPlainRoot: z.optional(z.boolean()),
-    /** The identity of the whole volume, where what the container sees may be a part of it. */
+    /** Identity of the complete volume, if the container may see only a part of it. */
     rootVolume: z.optional(text),
-    /** The container has the volume without the mapping, and why so. */
+    /** Reason why the container has the volume without the mapping. */
     why: z.optional(text),
   })
   return z.object({
@@ -34,20 +34,20 @@ const schema = () => {
     containerName: text,
     sandbox: text,
     pod: z.object({ namespace: text, name: text, uid: text }),
-    /** Its processes are in the groups that it asked for; undefined: the runtime does not tell. */
+    /** The container's processes are in the requested groups; undefined: the runtime does not report it. */
     isMember: z.optional(z.boolean()),
     kubeletDir: text,
-    /** The boot the container belongs to. */
+    /** Boot id of the node when the container was created. */
     boot: text,
     /** Milliseconds since 1970. */
     at: z.number(),
-    /** `created`: the node has its clones, or is about to; `started`: the container has its own, the node none. */
+    /** `created`: its clones exist on the node or are about to; `started`: only the container has them. */
     state: z.enum(['created', 'started']),
     volumes: z.array(volume),
   })
 }
 
-/** What is known of a container whose volumes show a group by clones, or that asked for that and runs without. */
+/** A container that requested a group: clones of its volumes show the group, or it runs without them. */
 export type ContainerRecord = z.infer<ReturnType<typeof schema>>
 export type ContainerVolume = ContainerRecord['volumes'][number]
 
@@ -57,7 +57,7 @@ export const containerRecords = new RecordKind<ContainerRecord>({
   ownerOf: ({ container }) => container,
   directoryOf: containersDirectory,
   name: { of: (container) => `${container}.json` },
-  // Clones and containers end with it.
+  // Clones and containers do not survive a reboot.
   isOfThisBoot: true,
   remedy: (container) =>
     `delete the pod of container ${container} ("crictl inspect" names it): "modekeep nri" and "modekeep gc" remove the record of a container that is gone`,
@@ -67,38 +67,39 @@ export function containersDirectory({ config }: { config: Pick<Store['config'], 
   return `${config.stateDir}/${PRIVATE.containers}`
 }
 
-/** A runtime's name of a container: it is a part of paths. */
+/** Returns whether a text is a container id. Ids become parts of paths, so other characters are rejected. */
 export function isContainerId(text: string): boolean {
   return /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/.test(text)
 }
 
-/** Whether a clone was made for one of its volumes, as far as is known. */
+/** Returns whether at least one volume has a clone, according to the record. */
 export function hasClones({ volumes }: ContainerRecord): boolean {
   return volumes.some(({ why }) => why === undefined)
 }
 
-/** Every container that has a record, or the beginning of one. */
+/** Lists the ids of containers that have a record, or a `.new` file of an interrupted write. */
 export function containersOnRecord(store: Store): string[] {
   const names = store.host.files.list(containersDirectory(store)).filter((name) => /\.json(\.new)?$/.test(name))
   return [...new Set(names.map((name) => name.replace(/\.json(\.new)?$/, '')).filter(isContainerId))].sort()
 }
 
-/** With what their records say. */
+/** Lists these containers with each record, or the reason why it cannot be read. */
 export function listContainers(store: Store): ({ container: string } & Found<ContainerRecord>)[] {
   return containersOnRecord(store).map((container) => ({ container, ...containerRecords.find(store, container) }))
 }
 
 /**
- * Whether a container may still be there, as far as the node tells: its pod's directory is, and the node was not booted
- * since. Kubelet removes the directory once the pod's containers are gone.
+ * Returns whether a container may still exist: the node was not rebooted, and its pod's directory exists. Kubelet
+ * removes that directory after the pod's containers.
  */
 export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }: ContainerRecord): boolean {
   return boot === host.bootId() && host.files.has(`${kubeletDir}/pods/${pod.uid}`)
 }
 
 /**
- * Tells whether a container of which only the name is known may still be there: it has a process, or something is mounted
- * for it, as the root that a runtime makes. The node is looked at when first asked, and once, which takes long.
+ * Returns a check whether a container may still exist, given its id alone. Such a container has a process, or a mount
+ * such as its root file system. The first check reads the mount table and the processes, which takes long; later ones
+ * reuse the result.
  */
 export function containersSeen(store: Store): (container: string) => boolean {
   const own = `${containersDirectory(store)}/`
@@ -116,21 +117,22 @@ export function containersSeen(store: Store): (container: string) => boolean {
   }
 }
 
-/** A container that sees a volume of others with another group, and relies on the one that it has on disk. */
+/** A container that sees another driver's volume with a mapped group, and relies on the volume's group on disk. */
 export interface ContainerHolder {
-  /** '' where it has no identity. */
+  /** Identity of the volume; '' if it has none. */
   volume: string
   source: string
-  /** On disk. */
+  /** Group id on disk. */
   group: number
   pod: string
-  /** For people, in the place of a mount directory. */
+  /** Names the container in messages, in place of a mount directory. */
   directory: string
 }
 
 /**
- * Those that may still run. modekeep's own volumes have mount records that say the same.
- * @throws {Refusal} where the record of a container that may be there cannot be read: nobody can tell what that relies on
+ * Lists the volumes of containers that may still run. Volumes that modekeep mounted are omitted, because their mount
+ * records have the group.
+ * @throws {Refusal} if the record of a container that may exist cannot be read, so that its group is unknown
  */
 export function containerHolders(store: Store): ContainerHolder[] {
   const isThere = containersSeen(store)
@@ -147,8 +149,9 @@ export function containerHolders(store: Store): ContainerHolder[] {
 }
 
 /**
- * Whether a container that may still run sees a volume of modekeep's by a clone, which relies on what the volume's mount maps.
- * @param isMapped the volume is mounted so: each container that is there and of which nobody can tell may have such a clone
+ * Returns whether a container of the pod that may still run has a clone of a volume that modekeep mounted. Such a clone
+ * relies on the id map of the volume's mount.
+ * @param isMapped the volume's mount has an id map, so a container with an unreadable record may have such a clone
  */
 export function hasOwnClone(store: Store, podUid: string, isMapped: boolean): boolean {
   const isThere = containersSeen(store)

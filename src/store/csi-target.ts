@@ -1,19 +1,19 @@
 import { mountPlace, type Store, TARGET_FILE } from './places.ts'
 
-/** Whether publish made the target directory, or found it. */
+/** `made`: publish created the target directory; `found`: it existed before. */
 export type TargetOrigin = 'made' | 'found'
 
 /**
- * Notes where a target directory comes from, before publish makes it: unpublish removes only what publish made. The file goes with
- * the mount's record. Call it under the mount's lock.
+ * Records the origin of a target directory before publish creates it, because unpublish removes only a directory that
+ * publish created. The file is removed with the mount's record. Call it under the mount's lock.
  */
 export function writeTargetOrigin(store: Store, directory: string, origin: TargetOrigin): void {
   const { path } = mountPlace(store, directory)
-  // After a crash of the node an unknown directory stays, and kubelet removes it.
+  // A crash of the node may lose the file: then unpublish keeps the directory, and kubelet removes it.
   store.host.files.replaceUntilBoot(`${path}/${TARGET_FILE}`, `${origin}\n`)
 }
 
-/** Undefined where publish noted nothing, as in earlier versions. */
+/** Returns undefined if no origin is recorded. Earlier versions recorded none. */
 export function readTargetOrigin(store: Store, directory: string): TargetOrigin | undefined {
   const text = store.host.files.read(`${mountPlace(store, directory).path}/${TARGET_FILE}`)?.trim()
   return text === 'made' || text === 'found' ? text : undefined

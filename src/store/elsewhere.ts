@@ -8,19 +8,19 @@ import type { Secrets } from '../request/json-options.ts'
 import { formatTooManyLeft, MAX_LEFT, patienceMs } from './given-up.ts'
 import type { Session } from './session.ts'
 
-/** A server or a daemon has answered first, and then no more. */
+/** A server, a daemon or a disk does not respond, so isolated work was given up or not started. */
 export class Unresponsive extends Refusal {}
 
-/** What the process that works is told: one line of JSON, on its stdin alone. */
+/** Request to the worker process: one line of JSON. It contains secrets, so it is passed only on stdin. */
 interface Told {
   work: string
   about: unknown
   config: NodeConfig
-  /** In base64. */
+  /** Values in base64. */
   secrets: readonly (readonly [name: string, value: string])[]
 }
 
-/** What it says, line by line; an empty line only says that it is alive. The last one is the outcome. */
+/** One line of the worker's output. An empty line is a heartbeat; the last line is the outcome. */
 type Said =
   | { note: Record<string, unknown> }
   | { warn: string }
@@ -30,28 +30,29 @@ type Said =
   | { failed: string }
 
 export interface Elsewhere {
-  /** The name of what is to be done: see driver/errand.ts. */
+  /** Name of the work: see driver/errand.ts. */
   work: string
-  /** What it is done with; can be written as JSON. */
+  /** Argument of the work; must be serializable as JSON. */
   about: unknown
-  /** A directory that it begins at; undefined: the node's root. */
+  /** Directory where the work begins; undefined: the node's root. */
   handle?: Handle
-  /** See Errand. */
+  /** Lock file that the worker holds until it ends. */
   lock?: string
-  /** What it needs of the pod's. */
+  /** Secrets of the pod that the work needs. */
   secrets?: Secrets | undefined
-  /** Whose processes that were given up are bounded: a namespace, or a directory. Undefined: a lock bounds them. */
+  /** Namespace or directory whose number of given-up workers is limited. Undefined: a lock limits them. */
   owner?: string | undefined
-  /** Milliseconds that it may report nothing; undefined: as the configuration says. */
+  /** Milliseconds for which the worker may report nothing; undefined: as configured. */
   patienceMs?: number | undefined
-  /** What is told where nothing is heard any more. @param waiting who then still waits, or nothing @param pid the process */
+  /** Formats the error of a given-up worker. @param waiting clause that names a worker that still waits, or '' */
   givenUp(seconds: number, waiting: string, pid: number): string
 }
 
 /**
- * Has another process do what may wait for a server or a daemon for ever: a thread that does cannot even be killed, and
- * would keep this process and its locks. Notes, warnings and progress are the session's, as if it were done here.
- * @throws {Unresponsive} where the other one was given up; otherwise what it threw, in words
+ * Runs work in a worker process, because it may wait for a server or a daemon indefinitely. A thread that waits so
+ * cannot even be killed, and would block this process and its locks. The session gets the worker's notes, warnings and
+ * progress.
+ * @throws {Unresponsive} if the worker was given up; otherwise an error with the message of the worker's error
  */
 export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, progress = session.progress): Promise<T> {
   const { host, config } = session
@@ -88,7 +89,7 @@ export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, pro
 /** The isolated process ended without a result, as by SIGKILL: a repeated call does its work. */
 export class WorkerCrashed extends Error {}
 
-/** Each is a process of some 90 MB; one that waits for a server has its turn as long as it is waited for. */
+/** Each worker is a process of some 90 MB. A worker has its turn until its caller stops waiting for it. */
 const turns = new FairSemaphore(8)
 const left = new UnkillableProcesses()
 
@@ -106,18 +107,18 @@ function outcomeOf(last: Said | undefined): unknown {
   throw new WorkerCrashed('the process that worked for this call, as a server may hang, has crashed')
 }
 
-/** @returns what can be written as JSON */
+/** @returns a value that is serializable as JSON */
 export type Work = (session: Session, handle: Handle, about: never) => Promise<unknown>
 
 const PULSE_MS = 500
 
-/** So small that also where a server is slow to answer each request this process often reports. */
+/** Small, so that the worker reports often even if a server is slow to answer each request. */
 const SMALL_BATCH = 32
 
 /**
- * What the other process does.
- * @param told what it was told
- * @param say writes a line to who waits for it
+ * Runs the requested work in the worker process, and reports to the caller.
+ * @param told the request, one line of JSON
+ * @param say writes a line to the caller
  */
 export async function workForCaller(
   host: Host,

@@ -7,52 +7,53 @@ import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { isVolumeIdentity } from './places.ts'
 import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 
-// A line of JSON; for each ACL, in the order of their hashes, and then for each batch of records its number (u64),
-// checksum and length (u32), little-endian, and its bytes; SHA-256 of all that. Not a copy of the database: a pipe takes it, whoever reads it has one of them in memory, and SQLite
-// never opens a file that somebody else has made.
+// The file has a header, which is a line of JSON, then rows: the ACLs in the order of their hashes, then the batches of
+// records. A row has a number (u64), a checksum (u32) and a length (u32), little-endian, and its bytes. The SHA-256 of
+// all that ends the file. It is no copy of the database: a pipe can carry it, its reader holds one row in memory, and
+// SQLite never opens a file from another node.
 const FORMATS = { file: 1, journal: FORMAT, record: VOLUME_RECORD_FORMAT } as const
 const LONGEST_HEADER = 1 << 20
 const FRAME = 16
 const DIGEST = 32
-/** More than a batch of a thousand inodes can have, each with the longest path there is. */
+/** Bytes. A batch is smaller, even with a thousand inodes whose paths have the greatest length. */
 const LARGEST_ROW = 1 << 29
 
 const count = z.int().check(z.nonnegative())
 
 const headerSchema = z.object({
   format: z.literal('modekeep-journal'),
-  /** Of the file, the journal and the record. */
+  /** Format versions of the file, the journal and the record. */
   formats: z.object({
     file: z.literal(FORMATS.file),
     journal: z.literal(FORMATS.journal),
     record: z.literal(FORMATS.record),
   }),
-  /** The version of modekeep that has written it, for people. */
+  /** Version of modekeep that wrote the file, for operators. */
   modekeep: z.string(),
   volume: z.string().check(z.refine(isVolumeIdentity)),
-  /** Null where there was none that can be read. */
+  /** Null if the volume had no readable record. */
   record: z.nullable(volumeRecordSchema()),
-  /** What the volume lay on, as the journal has it. */
+  /** Disk of the volume, as the journal has it. */
   disk: z.nullable(z.string()),
   unsettled: z.array(count),
-  /** How many of each. */
+  /** Numbers of rows. */
   acls: count,
   batches: count,
-  /** Of all ACLs, and of the records in the batches. */
+  /** Total bytes of all ACLs and batches, without their frames. */
   bytes: count,
 })
 
-/** What an exported journal says of itself. */
+/** Header of an exported journal. */
 export type JournalHeader = z.infer<typeof headerSchema>
 
-/** Undoes what `exportedBytes` does. */
+/** An exported journal that is open for reading. */
 export interface ExportedJournal {
   header: JournalHeader
-  /** Those of the file, one at a time. @throws {Refusal} where the file is not as it was written */
+  /** Reads the rows, one at a time. @throws {Refusal} if the file is damaged */
   rows(): Generator<JournalRow>
 }
 
-/** The bytes of a file, piece by piece. @param header all but the formats */
+/** Generates the bytes of an export file, piece by piece. @param header without the formats */
 export function* exportedBytes(
   header: Omit<JournalHeader, 'format' | 'formats'>,
   rows: Iterable<JournalRow>,
@@ -75,8 +76,9 @@ export function* exportedBytes(
 }
 
 /**
- * Reads what a file says of itself; of the rest its size alone.
- * @throws {Refusal} where it is no such file, or not whole {UnknownFormat} where another version has written it
+ * Reads the header of an export file and checks the file's size. The rows are checked when they are read.
+ * @throws {Refusal} if it is no export file, or has another size than its header says
+ * @throws {UnknownFormat} if this version does not read its format
  */
 export function readExportedJournal(file: ForeignFile, path: string): ExportedJournal {
   const start = file.read(0, LONGEST_HEADER)
@@ -135,7 +137,7 @@ function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: Jour
     yield row
   }
   if (left > 0 || Buffer.compare(next(DIGEST), hash.digest()) !== 0) throw unusable(path, 'its checksum is another one')
-  // 0 says that a restore has begun.
+  // Number 0 means that a restore has begun.
   const isAscending = header.unsettled.every((number, index, all) => index === 0 || number > (all[index - 1] as number))
   if (!isAscending || (header.unsettled.at(-1) ?? 0) > last)
     throw unusable(path, 'it names a batch that it does not have')

@@ -14,20 +14,20 @@ import { namesOf, volumeIdentity } from './volume-identity.ts'
 import { hasJournal } from './volume-journal.ts'
 import { isTextIdentity, textIdentity, volumeRecords } from './volume-record.ts'
 
-/** Where a volume is; or, of places whose server does not respond and where it may be, the first. */
+/** Path of a volume. If none was found, the first path that may lead to it and whose server does not respond. */
 export interface Place {
   path: string
   isSilent: boolean
 }
 
 /**
- * Where a volume is to be found now: where it was last, or at any mount that shows it and maps no groups.
+ * Finds the current path of a volume: a recorded source, or any mount that shows it and has no id map.
  * @returns an absolute path that leads to the volume's root
- * @throws {Refusal} where there is none, or a server or a daemon that is asked for it does not respond
+ * @throws {Refusal} if no path leads to it, or a server or a daemon that may have it does not respond
  */
 export async function findVolume(session: Session, volume: string): Promise<string> {
   const lookups = createPathLookups(session)
-  // Of a disk that is another one now: whoever opens it is told so.
+  // The second search accepts another disk with the same identity: opening it reports the difference.
   const found = (await placeOfVolume(session, volume, lookups)) ?? (await placeOfVolume(session, volume, lookups, true))
   if (found?.isSilent) throw createUnresponsiveRefusal(found.path)
   if (found !== undefined) return found.path
@@ -46,9 +46,9 @@ export async function findVolume(session: Session, volume: string): Promise<stri
 }
 
 /**
- * The same, undefined where it is nowhere.
- * @param isAny also where it lies on another disk than it was on, which says to be the same
- * @param source where it may be besides: absolute and normal
+ * Like `findVolume`, but returns undefined if no path leads to the volume.
+ * @param isAny also accepts a file system with the volume's identity on another disk than the recorded one
+ * @param source another path that may lead to it: absolute and normalized
  */
 export async function placeOfVolume(
   session: Session,
@@ -66,7 +66,7 @@ export async function placeOfVolume(
   return silent
 }
 
-/** A path that may lead to a volume, and whether what is there is its root. */
+/** A path that may lead to a volume, with a check whether the inode there is the volume's root. */
 interface Candidate {
   path: string
   isIt(handle: Handle, stat: Stat): boolean
@@ -95,8 +95,8 @@ function* candidates(
 }
 
 /**
- * Mounts of the node's own file systems, and of those that paths lead to: others' servers are not asked, as there may be
- * many, and anybody's.
+ * Returns a filter for mounts of local file systems, and of the file systems that the paths lead to. Other servers are
+ * not accessed, because there may be many, and any user may run them.
  */
 function ofFileSystems(host: Host, table: string, paths: readonly string[]): (row: MountRow) => boolean {
   const [isLocal, mountsTo] = [createLocalPathCheck(host), createMountFinder(table)]
@@ -105,15 +105,15 @@ function ofFileSystems(host: Host, table: string, paths: readonly string[]): (ro
 }
 
 /**
- * Why what lies where a volume was, mounted or not, is another disk than its records are of. Undefined where it may be
- * that one, or nothing is there, or does not respond.
+ * Explains why the disk at a volume's path, mounted or not, is not the recorded one. Returns undefined if it may be the
+ * recorded one, if nothing is there, or if it does not respond.
  */
 export async function otherInPlace(
   session: Session,
   volume: string,
   lookups: PathLookups,
 ): Promise<string | undefined> {
-  // A server's has none.
+  // A server's volume has no disk.
   if (isTextIdentity(volume) || (await placeOfVolume(session, volume, lookups))) return undefined
   const mounted = await placeOfVolume(session, volume, lookups, true)
   const look = mounted === undefined ? otherSource : otherDisk
@@ -128,7 +128,10 @@ export async function otherInPlace(
   return undefined
 }
 
-/** All names that a directory may have as a volume: its own first, then by f_fsid, then those of a server's export mounted there. */
+/**
+ * Lists the identities that a directory may have as a volume: first the current one, then the one by f_fsid, then those
+ * of a server's export that is mounted there.
+ */
 export function volumesAt(session: Session, directory: string, handle: Handle): string[] {
   const { host } = session
   const stat = host.inodes.statMountPoint(handle)
@@ -141,17 +144,17 @@ export function volumesAt(session: Session, directory: string, handle: Handle): 
   return [...new Set([volumeIdentity(session, handle, root), ...(former === undefined ? [] : [former]), ...byText])]
 }
 
-/** Where it was, as far as records tell. */
+/** Lists the recorded source paths of a volume. */
 function sourcesOf(session: Session, volume: string): string[] {
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const mounts = listMountRecords(session).filter((mount) => mount.volume === volume)
   return [...(record ? [record] : []), ...mounts].flatMap(({ source }) => source ?? [])
 }
 
-/** Whether what a handle holds is a volume's root. */
+/** Returns whether a handle is the root of a volume. */
 function isRootOf(session: Session, handle: Handle, stat: Stat, volume: string, isAny: boolean): boolean {
   const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
-  // The file system is asked for its name last: that may wait for it. A copy-up changes an overlay's birth times.
+  // Reading the file system's id may block, so it comes last. A copy-up changes the birth times of an overlay.
   const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
   if (!isLike || volumeIdentity(session, handle, session.host.inodes.stat(handle)) !== volume) return false
   return isAny || otherDisk(session, volume, handle) === undefined
@@ -160,8 +163,9 @@ function isRootOf(session: Session, handle: Handle, stat: Stat, volume: string, 
 const NFS = ['nfs', 'nfs4']
 
 /**
- * A server's volume is named by the text of its source, which the mount table has too. The kernel may call either
- * version of NFS the other; of any other file system the text is what somebody liked to write there.
+ * Returns whether a mount has the identity of a server's volume, which is derived from the text of its source. The
+ * mount table may show either type of NFS as the other. On other types the text is arbitrary, so the type must be the
+ * same.
  */
 function isNamed({ root, ...row }: MountRow, volume: string): boolean {
   return root === '/' && textIdentities(row).includes(volume)
@@ -172,12 +176,12 @@ function textIdentities({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>)
   return kinds.map((kind) => textIdentity({ fsType: kind, source: parseSource(source) }))
 }
 
-/** Nothing else is mounted over it. */
+/** Returns whether a mount is the topmost one at its mount point. */
 function isMountOf({ device }: MountRow, { mountRoot, device: at }: Stat): boolean {
   return mountRoot && formatDeviceId(at) === device
 }
 
-/** False where nothing is there, or it cannot be opened or asked. */
+/** Returns false if nothing is at the path, or it cannot be opened or checked. */
 async function isAt(
   { inodes }: Host,
   path: string,

@@ -7,9 +7,9 @@ import type { Session } from './session.ts'
 import { awaitsRestore, volumeRecords } from './volume-record.ts'
 
 /**
- * Removes the record of a mount, after the place of its volume where nothing is remembered of that. Call it under the
- * mount's lock.
- * @throws {FileError} and the record stays, by which the next call finds what could not be removed
+ * Removes the record of a mount. Before that, removes the record directory of its volume if the volume is not recorded.
+ * Call it under the mount's lock.
+ * @throws {FileError} and keeps the record, so that the next call finds the files that could not be removed
  */
 export function forgetMount(session: Session, directory: string, volume: string | undefined): void {
   if (volume !== undefined) removeLeftover(session, volumePlace(session, volume))
@@ -17,8 +17,8 @@ export function forgetMount(session: Session, directory: string, volume: string 
 }
 
 /**
- * Removes what is recorded of a volume: nothing of it can be put back then. Call it under the volume's lock. The record
- * goes first: a journal without a record is still known to hold something.
+ * Removes the record and the journal of a volume, so that it cannot be restored any more. Call it under the volume's
+ * lock. The record is removed first, because a journal without a record still shows that the volume was walked.
  */
 export function forgetVolume(session: Session, volume: string): void {
   volumeRecords.remove(session, volume)
@@ -27,8 +27,8 @@ export function forgetVolume(session: Session, volume: string): void {
 }
 
 /**
- * Removes the records of mounts that a reboot has ended, once per boot, by the first call that comes. Those of volumes
- * with a pending restore stay: a pod that was deleted meanwhile has no other, by which its unmount or heal runs that.
+ * Removes the records of mounts that a reboot ended. The first call after a boot does it. Records of volumes with a
+ * pending restore stay: unmount or heal finds the restore by them if the pod was deleted meanwhile.
  */
 export function forgetAfterBoot(session: Session): void {
   const { host, config } = session
@@ -37,7 +37,7 @@ export function forgetAfterBoot(session: Session): void {
   const isSwept = () => host.files.read(sweptFile)?.trim() === boot
   if (isSwept()) return
   using lock = tryLockNode(session, 'sweep')
-  // Another call is at it, or was.
+  // Another call removes them now, or has finished.
   if (lock === undefined || isSwept()) return
   let sweptRecords = 0
   for (const record of listMountRecords(session)) {
@@ -50,10 +50,10 @@ export function forgetAfterBoot(session: Session): void {
   if (sweptRecords > 0) session.note({ sweptRecords })
 }
 
-/** Whoever is at work there looks after the record himself. */
+/** Removes a record, unless another call works on the mount: that call updates the record itself. */
 function forgetUnlessBusy(session: Session, { directory, boot }: MountRecord): boolean {
   using place = tryHoldPlace(session, mountPlace(session, directory))
-  // A call may have been at work, and done, since the record was listed.
+  // Another call may have worked on the mount and ended since the record was listed.
   if (place === undefined || mountRecords.find(session, directory).record?.boot !== boot) return false
   mountRecords.remove(session, directory)
   return true

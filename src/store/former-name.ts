@@ -6,14 +6,17 @@ import type { Session } from './session.ts'
 import { isRecorded, type Names, namesOf, volumeIdentity } from './volume-identity.ts'
 import { isTextIdentity, type VolumeRecord } from './volume-record.ts'
 
-/** Reports records of a volume under a name that this kernel does not give it. */
+/** Reports that a volume is recorded under another name than this kernel gives it. */
 export interface NameNotice {
-  /** `used`: they are the volume's records all the same. */
+  /** `used`: modekeep uses these records although the name differs. */
   state: 'used' | 'passed over' | 'unknown here'
   text: string
 }
 
-/** Looks where the volume was, and at the mounts of that. @returns undefined where the name is this kernel's, or the volume elsewhere */
+/**
+ * Checks the recorded source of a volume, and the mounts of that source.
+ * @returns undefined if this kernel gives the volume the same name, or the volume is not there
+ */
 export async function nameNotice(
   session: Session,
   { volume, source }: Pick<VolumeRecord, 'volume' | 'source'>,
@@ -26,7 +29,7 @@ export async function nameNotice(
   using _ = deferClose(session.host.inodes, at)
   const found = at && tolerateSystemErrors(() => lookAt(session, volume, at))
   if (found !== undefined) return noticeOf(volume, source, found)
-  // A disk or an image is seen where it is mounted; the mounts of directories are many, and show nothing else.
+  // The volume of a disk or an image is visible only where it is mounted. Mounts of a directory show that directory.
   if (at !== undefined && tolerateSystemErrors(() => isDirectory(session.host.inodes.stat(at)))) return undefined
   for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
     const mounted = await openIfThere(lookups, directory)
@@ -49,7 +52,7 @@ async function openIfThere(lookups: PathLookups, path: string): Promise<Handle |
 
 type Found = Names & { used: string; isUsed: boolean }
 
-/** Undefined where another root is there. The file system is asked for its name last: that may wait for it. */
+/** Returns undefined for another root. Reads the file system's id last, because that may block. */
 function lookAt(session: Session, volume: string, handle: Handle): Found | undefined {
   const stat = session.host.inodes.stat(handle)
   if (stat.born === 0n || !volume.endsWith(`-${stat.inode.toString(16)}-${stat.born.toString(16)}`)) return undefined
@@ -57,7 +60,7 @@ function lookAt(session: Session, volume: string, handle: Handle): Found | undef
   return { ...namesOf(session.host, handle, stat), used, isUsed: isRecorded(session, used) }
 }
 
-/** Pure. */
+/** Formats a notice without access to the node. */
 function noticeOf(volume: string, path: string, { now, used, isUsed }: Found): NameNotice | undefined {
   if (volume === now) return undefined
   if (volume === used) {
@@ -66,7 +69,7 @@ function noticeOf(volume: string, path: string, { now, used, isUsed }: Found): N
       text: `its records have an older name of it (${now} now), and are used under that until it is restored`,
     }
   }
-  // A UUID has no dot.
+  // A name by f_fsid has a dot, a name by UUID has none.
   if (!volume.includes('.') && now.includes('.')) {
     return {
       state: 'unknown here',

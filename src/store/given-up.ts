@@ -6,11 +6,11 @@ import { GIVEN_UP_FILE } from './places.ts'
 import { OF_A_VOLUME, RecordKind } from './record.ts'
 import type { Session } from './session.ts'
 
-/** Milliseconds that a supervisor waits for a report at least. */
+/** Fewest milliseconds that a supervisor waits for a report. */
 const SHORTEST_PATIENCE_MS = 5000
-/** Milliseconds for a walk of a volume of which one was given up a moment ago. */
+/** Milliseconds for a walk of a volume if another walk of it was given up recently. */
 const SHORT_PATIENCE_MS = 750
-/** Milliseconds after which a walk has the full time again, as a slow disk may need it. */
+/** Milliseconds after which a walk gets the full time again, because a slow disk may need it. */
 const FRESH_MS = 120_000
 
 /** Returns the milliseconds for which a process that works on volumes may report nothing. */
@@ -27,7 +27,7 @@ const schema = () =>
     at: z.number(),
   })
 
-/** The last walk or restore of a volume that was given up after the full time. A walk that ends removes it. */
+/** Records the last walk or restore of a volume that was given up after the full time. A completed walk removes it. */
 export const givenUpWalks = new RecordKind<z.infer<ReturnType<typeof schema>>>({
   format: 1,
   schema,
@@ -42,7 +42,7 @@ export function recordGivenUp(session: Session, volume: string, { pid, seconds }
   givenUpWalks.write(session, { volume, pid, at: Date.now() })
 }
 
-/** Returns the milliseconds for which a walk of the volume may report nothing; undefined: as any other work. */
+/** Returns the milliseconds for which a walk of the volume may report nothing; undefined: as for any other work. */
 export function walkPatienceMs(session: Session, volume: string): number | undefined {
   const { at } = givenUpWalks.find(session, volume).record ?? {}
   const age = at === undefined ? FRESH_MS : Date.now() - at
@@ -62,27 +62,31 @@ export function formatGivenUp({ pid, seconds, isLeft }: GivenUpProcess): string 
 /** The most processes of a namespace that were given up and have not ended. */
 export const MAX_LEFT = 4
 
-/** Explains why no further process works on volumes. @param owner a namespace, or a directory @param pids of those that were given up */
+/**
+ * Explains why no further process is started.
+ * @param owner a namespace or a directory
+ * @param pids of given-up processes
+ */
 export function formatTooManyLeft(owner: string, pids: readonly number[]): string {
   return `${pids.length} processes that worked on volumes of ${owner} were given up and still wait in the kernel (${pids.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`
 }
 
-/** The same of a lookup of names in a volume. */
+/** Like `formatGivenUp`, for a lookup of names in a volume. */
 export function formatGivenUpLookup(directory: string, seconds: number, pid: number, waiting: string): string {
   return `the lookup in ${quoted(directory)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE}): ${REMEDY}${waiting}`
 }
 
-/** The same of a change of a volume's root. */
+/** Like `formatGivenUp`, for a change of a volume's root. */
 export function formatGivenUpRoot(source: string, seconds: number, pid: number, waiting: string): string {
   return `the change of the root of ${quoted(source)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE})${waiting}: ${REMEDY}`
 }
 
-/** Explains why a volume is not accessed: one process was given up before. */
+/** Explains why a volume is not accessed: a process that worked on it was given up before. */
 export function formatLeftProcess(pid: number | undefined): string {
   return `process ${pid}, which worked on the volume, was given up and still waits in the kernel: ${REMEDY}`
 }
 
-/** The same of a walk that another process made. @param waiting what is left of it, as a clause */
+/** Like `formatGivenUp`, for a walk by a worker. @param waiting clause that names a worker that still waits, or '' */
 export function formatGivenUpWalk(source: string, seconds: number, pid: number, waiting: string): string {
   return `the walk of ${quoted(source)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE}): ${REMEDY}, and the next call goes on where this one was${waiting}`
 }

@@ -16,12 +16,13 @@ import {
 import { orWarn, type Session } from './session.ts'
 import { type VolumeRecord, volumeRecords } from './volume-record.ts'
 
-/** A walk may take hours, and a person waits. */
+/** Milliseconds that an import waits for the volume's lock: a walk may take hours, and an operator waits. */
 const PATIENCE_MS = 5000
 
 /**
- * The place of a volume that nothing is recorded of here, put together beside it, with a lock of its own. One rename(2)
- * makes it the volume's, lock and all: who dies before that leaves nothing of the volume, who dies after it has all.
+ * Staging directory for the import of a volume that is not recorded on this node, with its own lock. One rename(2)
+ * makes it the volume's record directory, lock included. A crash before that leaves no record of the volume; a crash
+ * after it leaves the complete import.
  */
 export class ImportStage implements Disposable {
   readonly #session: Session
@@ -37,7 +38,7 @@ export class ImportStage implements Disposable {
     this.#lock = lock
   }
 
-  /** Undefined while another import of the volume is under way. What an interrupted one left is removed. */
+  /** Returns undefined while another import of the volume runs. Removes the files of an interrupted import. */
   static tryOpen(session: Session, volume: string): ImportStage | undefined {
     const place = importPlace(session, volume)
     const lock = tryLockPlace(session, place)
@@ -47,7 +48,7 @@ export class ImportStage implements Disposable {
     return stage
   }
 
-  /** @throws {Refusal} where the disk is full, the journal larger than "stateQuota", or all journals would be too large */
+  /** @throws {Refusal} if the disk is full, the journal exceeds "stateQuota", or all journals would be too large */
   async write(record: VolumeRecord | undefined, journal: JournalCopy): Promise<void> {
     const { path } = this.#place
     const quota = quotaOf(this.#session, true)
@@ -56,8 +57,8 @@ export class ImportStage implements Disposable {
   }
 
   /**
-   * Makes it the volume's place, under the volume's lock.
-   * @returns 'busy' where a call is at work on the volume for long, 'recorded' where something is recorded of it
+   * Moves it to the volume's record directory, under the volume's lock.
+   * @returns 'busy' if another call works on the volume for long, 'recorded' if the volume is recorded already
    */
   publish(): Promise<'published' | 'busy' | 'recorded'> {
     const until = Date.now() + PATIENCE_MS
@@ -69,12 +70,12 @@ export class ImportStage implements Disposable {
     const place = volumePlace(session, this.#volume)
     const lock = tryLockPlace(session, place)
     if (lock === undefined) return undefined
-    // The lock's file cannot stay: nothing may be where a directory is moved to.
+    // The lock file is removed too, because rename(2) replaces only an empty directory.
     if (!releasePlace(session, place, lock)) return 'recorded'
     try {
       session.host.files.moveDirectory(this.#place.path, place.path)
     } catch (error) {
-      // Another call has made the volume's place since, and has its lock.
+      // Another call has created the volume's record directory since, and holds its lock.
       if (errorCode(error) === 'ENOTEMPTY' || errorCode(error) === 'EEXIST') return undefined
       throw error
     }
@@ -82,20 +83,20 @@ export class ImportStage implements Disposable {
     return 'published'
   }
 
-  /** Nothing stays of what did not become the volume's. */
+  /** Removes the staging directory, unless it was published. */
   [Symbol.dispose](): void {
     if (this.#isMoved) this.#lock.release()
     else orWarn(this.#session, 'could not remove an import', () => removePlace(this.#session, this.#place, this.#lock))
   }
 }
 
-/** Removes what interrupted imports have left. What fails is a warning: the next call tries again. */
+/** Removes the files of interrupted imports. A failure is a warning, because the next call retries. */
 export function removeImports(session: Session): void {
   for (const volume of listImports(session))
     orWarn(session, 'could not remove an import', () => removeImport(session, volume))
 }
 
-/** @returns false while one is under way */
+/** @returns false while an import of the volume runs */
 export function removeImport(session: Session, volume: string): boolean {
   const place = importPlace(session, volume)
   const lock = tryLockPlace(session, place)

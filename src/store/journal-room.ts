@@ -6,17 +6,20 @@ import { volumeRecords } from './volume-record.ts'
 
 const MIB = 2 ** 20
 const SHARE = 0.1
-/** A file system that is smaller is filled by other things first, and SQLite says so. */
+/** Lowest limit. Where even that is too much, other files fill the file system first, and SQLite reports it. */
 const LEAST = 16 * MIB
-/** Room for a few thousand inodes, and for some hundred thousand. A large journal asks less often. */
+/**
+ * Bytes of one reservation: the least is enough for a few thousand inodes, the most for some hundred thousand. So a
+ * large journal reserves less often.
+ */
 const LEAST_GIVEN = MIB / 4
 const MOST_GIVEN = 16 * MIB
-/** Of the file of what was given; it is begun anew then. */
+/** Greatest length of the growth file. A longer one is started again. */
 const LONGEST = 2 ** 16
 
 /**
- * The most bytes that all that is remembered of volumes may take; undefined where the file system of the state directory
- * does not tell its size.
+ * Returns the most bytes that the records of all volumes may take; undefined if the file system of the state directory
+ * does not report its size.
  */
 export function mostOfAll({ host, config }: Store): number | undefined {
   const size = host.files.capacity(config.stateDir)
@@ -25,11 +28,11 @@ export function mostOfAll({ host, config }: Store): number | undefined {
 
 interface Taken {
   bytes: number
-  /** The volume that takes most. */
+  /** The volume whose records take most. */
   largest: { volume: string; bytes: number } | undefined
 }
 
-/** What is remembered of volumes, and being imported. Looks at every file of every volume. */
+/** Measures the records of all volumes and imports. Reads the size of every file of every volume. */
 export function takenByAll(store: Store): Taken {
   const taken: Taken = { bytes: 0, largest: undefined }
   for (const volume of listVolumes(store)) {
@@ -46,12 +49,13 @@ function sizeOf({ host: { files } }: Store, { path }: Place): number {
 }
 
 /**
- * Lets a volume's journal grow. All volumes are looked at only where what was given since the last time could be too
- * much: so a mount takes no longer for what others have left, and many small journals are not passed over.
- * @param size the journal's bytes now
- * @param wanted the fewest more that help
- * @returns as many or more
- * @throws {Refusal} where all journals together would take too much
+ * Reserves bytes by which a volume's journal may grow. Measures all volumes only if the bytes reserved since the last
+ * measurement could exceed the limit. So the records of other volumes do not slow down a mount, and many small journals
+ * count too.
+ * @param size current bytes of the journal
+ * @param wanted fewest additional bytes that help
+ * @returns `wanted` or more
+ * @throws {Refusal} if all journals together would take too much
  */
 export function giveRoom(store: Store, size: number, wanted = LEAST_GIVEN): number {
   const most = mostOfAll(store)
@@ -65,7 +69,7 @@ export function giveRoom(store: Store, size: number, wanted = LEAST_GIVEN): numb
   return give(store, Math.min(usual, most - taken.bytes))
 }
 
-/** What a volume's journal may take. @throws {Refusal} where there is no room for a new one */
+/** Returns the quota of a volume's journal. @throws {Refusal} if there is no space for a new journal */
 export function quotaOf(store: StoreWithQuota, isNew: boolean): Quota {
   const give = (size: number, wanted?: number) => giveRoom(store, size, wanted)
   return { maxBytes: store.config.stateQuota, reservedBytes: isNew ? give(0) : 0, reserve: give }
@@ -75,9 +79,9 @@ export interface StoreWithQuota extends Store {
   config: Pick<NodeConfig, 'stateDir' | 'stateQuota'>
 }
 
-// A line for what was found, and one for what was given each time since. Others add theirs meanwhile, without a lock:
-// one added to a file that is just removed is lost, and found when all is looked at the next time. Nothing is synced, as
-// what cannot be read is looked up.
+// The growth file has a line with the measured bytes, then a line for each reservation since. Calls append
+// concurrently, without a lock. A line that is appended to a file being removed is lost, until the next measurement
+// counts its bytes. Nothing is synced, because an unreadable file leads to a new measurement.
 const LINES = /^([=+]\d{1,16}\n)+$/
 
 function pathOf({ config }: Store): string {

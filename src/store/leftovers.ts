@@ -19,11 +19,12 @@ import { refusingStuckHolder } from './stuck-holder.ts'
 import { hasJournal, isJournalEmpty } from './volume-journal.ts'
 import { volumeRecords } from './volume-record.ts'
 
-// A leftover goes under its own lock alone, and never while a call holds it. What is not understood stays.
+// A leftover is removed under its own lock, never while a call holds that. A directory with unknown files stays.
 
 /**
- * Has a place's lock until the end of the block, and leaves no trace there where nothing is recorded.
- * @throws {Refusal} for a volume that is still walked for a call that is over, or whose process at work makes no progress
+ * Waits for the lock of a record directory. Disposing of the result releases the lock, and removes the directory if
+ * nothing is recorded in it.
+ * @throws {Refusal} if the volume is still walked for a call that has ended, or if the lock holder makes no progress
  */
 export function holdPlace(session: Session, place: Place): Promise<Disposable> {
   const refuse = refusingStuckHolder(session, place)
@@ -37,18 +38,18 @@ export function holdPlace(session: Session, place: Place): Promise<Disposable> {
   })
 }
 
-/** Undefined while a call has it. */
+/** Takes the lock without waiting; returns undefined while another call holds it. */
 export function tryHoldPlace(session: Session, place: Place): Disposable | undefined {
   const lock = tryLockPlace(session, place)
   const release = () => lock && releasePlace(session, place, lock)
-  // What fails says nothing of the work that was done under the lock.
+  // A failure is only a warning, because it does not affect the work that was done under the lock.
   return lock && { [Symbol.dispose]: () => orWarn(session, `could not release the lock of ${place.name}`, release) }
 }
 
 /**
- * Gives a place's lock back, whatever fails, and removes the place where it is a leftover; a journal in which nothing
- * is written any more goes too. Where a walk was given up whose process has not ended yet, all stays.
- * @returns whether it is gone
+ * Releases the lock of a record directory in any case, and removes the directory if it is a leftover. An empty journal
+ * is removed too. Everything stays while the process of a given-up walk has not ended.
+ * @returns whether the directory was removed
  */
 export function releasePlace(session: Session, place: Place, lock: Lock): boolean {
   let isOver = false
@@ -65,7 +66,7 @@ export function releasePlace(session: Session, place: Place, lock: Lock): boolea
   return isOver
 }
 
-/** Removes what an interrupted call left in a place beside what is remembered. Call it under the place's lock. */
+/** Removes files that an interrupted call left next to the records. Call it under the directory's lock. */
 export function removeTransient(session: Session, { path, volume }: Place): void {
   const { files } = session.host
   for (const name of files.list(path)) {
@@ -75,8 +76,8 @@ export function removeTransient(session: Session, { path, volume }: Place): void
 }
 
 /**
- * Removes a place where nothing is remembered; it is looked at again under its lock.
- * @returns false where a call is at work there, which does so itself, or has been since it was listed
+ * Removes a record directory without records, after it was checked again under its lock.
+ * @returns false if a call works there, which removes it itself, or if a call has recorded something since
  */
 export function removeLeftover(session: Session, place: Place): boolean {
   const { files } = session.host
@@ -88,7 +89,7 @@ export function removeLeftover(session: Session, place: Place): boolean {
   return lock !== undefined && releasePlace(session, place, lock)
 }
 
-/** Removes every leftover. What fails is a warning: the next call tries again. */
+/** Removes all leftovers. A failure is a warning, because the next call retries. */
 export function removeLeftovers(session: Session): void {
   orWarn(session, 'could not remove the leftovers of earlier calls', () => {
     const volumes = listVolumes(session).map((volume) => volumePlace(session, volume))
@@ -99,8 +100,8 @@ export function removeLeftovers(session: Session): void {
 }
 
 /**
- * Volumes come and go, their journals would stay for ever. One of which a record speaks stays, and so does one that
- * cannot be read: for people to look at, and it keeps no pod from going.
+ * Removes an empty journal, because journals of deleted volumes would accumulate. A journal with a record stays. An
+ * unreadable one stays for operators to inspect, and does not fail the unmount of a pod.
  */
 function removeEmptyJournal(session: Session, volume: string): void {
   const { files } = session.host
@@ -108,7 +109,7 @@ function removeEmptyJournal(session: Session, volume: string): void {
   orWarn(session, 'could not remove an empty journal', () => {
     if (volumeRecords.has(session, volume) || !hasJournal(session, volume)) return
     if (!isJournalEmpty(session, volume)) return
-    // SQLite's log stays while somebody else has the journal open: then another restore removes it.
+    // SQLite's log exists while another process has the journal open: then a later restore removes the journal.
     const isInUse = files.list(path).some((name) => name.startsWith(`${JOURNAL_FILE}-`))
     if (!isInUse) files.remove(`${path}/${JOURNAL_FILE}`)
   })

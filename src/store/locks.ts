@@ -4,9 +4,10 @@ import { errorCode, type Lock } from '../host/host.ts'
 import { LOCK_FILE, type Place, type Store, volumePlace, WALKER_FILE } from './places.ts'
 
 /**
- * One call at a time for a mount directory; one walk or restore at a time for a volume. The volume's is taken after the
- * mount's, never before; nobody takes two of a kind. The place is made where it is not there. A volume that is still
- * walked for a call that is over is not given: see `hasWalker`.
+ * Takes the lock of a record directory, and creates the directory if it is missing. One call at a time works on a mount
+ * directory, and one walk or restore at a time on a volume. The volume's lock is taken after the mount's, never before;
+ * no call takes two of a kind. A volume that is still walked for a call that has ended cannot be locked: see
+ * `hasWalker`.
  */
 export function tryLockPlace(store: Store, { path, volume }: Place): Lock | undefined {
   const { host } = store
@@ -22,7 +23,7 @@ export function tryLockPlace(store: Store, { path, volume }: Place): Lock | unde
     }
     return isFree ? lock : undefined
   } catch (error) {
-    // Its last holder has just removed the directory.
+    // The last lock holder has just removed the directory.
     if (errorCode(error) === 'ENOENT') return undefined
     throw error
   }
@@ -33,13 +34,13 @@ export function isPlaceBusy({ host }: Store, { path }: Place): boolean {
   return withPath('look at', lock, () => host.isLocked(lock))
 }
 
-/** Ends whoever is at work in a place for a parent that has ended; see Host. @returns its number */
+/** Ends the process that holds the directory's lock, if its parent has ended: see Host. @returns its pid */
 export function endAbandonedAt({ host }: Store, { path }: Place, word: string): number | undefined {
   const lock = `${path}/${LOCK_FILE}`
   return host.isLocked(lock) ? host.endAbandoned(lock, word) : undefined
 }
 
-/** Reads what is on record of a volume; 'busy' while a call is at work on it: what that has written is not its last word. */
+/** Reads records of a volume; returns 'busy' while a call works on it, because that may still change them. */
 export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
   if (hasWalker(store, volume)) return 'busy'
   const lock = `${volumePlace(store, volume).path}/${LOCK_FILE}`
@@ -47,20 +48,20 @@ export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T
   return found === 'locked' ? 'busy' : found
 }
 
-/** Whether a walk or a restore of a volume that has been walked is under way, or a mount after one. */
+/** Returns whether a call walks or restores a volume, or mounts it after a walk. */
 export function isVolumeBusy(store: Store, volume: string): boolean {
   return isPlaceBusy(store, volumePlace(store, volume)) || hasWalker(store, volume)
 }
 
-/** The lock of the process that walks a volume for the call that has the volume's own. */
+/** Returns the lock file of the process that walks a volume for the call that holds the volume's lock. */
 export function walkerLock(store: Store, volume: string): string {
   return `${volumePlace(store, volume).path}/${WALKER_FILE}`
 }
 
 /**
- * Whether a process is there that walks a volume for another one, which may have ended: who waits for a server outlives
- * even SIGKILL. It may have a last change under way, and SQLite's locks. Only under the volume's lock does a new one
- * begin.
+ * Returns whether a process walks a volume for another process, which may have ended. A walker that waits for a server
+ * outlives even SIGKILL: it may still make its last change, and may hold SQLite's locks. A new walker starts only under
+ * the volume's lock.
  */
 export function hasWalker(store: Store, volume: string): boolean {
   const lock = walkerLock(store, volume)
@@ -68,24 +69,24 @@ export function hasWalker(store: Store, volume: string): boolean {
 }
 
 /**
- * Takes the walker lock for this process, which changes the volume itself: if it is killed and the kernel does not let it end, its
- * last change may still be made. Call it under the volume's lock.
+ * Takes the walker lock for this process, which changes the volume itself. If the process is killed and the kernel does
+ * not let it end, its last change may still be made. Call it under the volume's lock.
  */
 export async function holdWalker(store: Store, volume: string): Promise<Disposable> {
   const lock = await retryUntilDefined(() => store.host.tryErrand(walkerLock(store, volume)))
   return { [Symbol.dispose]: () => lock.release(true) }
 }
 
-/** Its number, as far as it is known. */
+/** Returns the pid of a volume's walker, if its lock file has it. */
 export function walkerOf(store: Store, volume: string): number | undefined {
   const pid = hasWalker(store, volume) ? Number(store.host.files.read(walkerLock(store, volume))) : 0
   return pid > 0 ? pid : undefined
 }
 
 /**
- * One process at a time on the whole node: reserves a volume (taken last, and held for a look at the others only),
- * counts for the metrics, sweeps after a boot, puts kubelet's sub paths in order, looks for an image's loop device,
- * serves CSI, or is the runtime's plugin.
+ * Takes a lock of the whole node. One process at a time reserves a volume, updates the metrics, sweeps after a boot,
+ * repairs kubelet's sub paths, finds an image's loop device, serves CSI, or is the runtime's plugin. The lock for
+ * reservations is taken last, and held only while the other reservations are checked.
  */
 export function tryLockNode(
   { host, config }: Store,

@@ -4,18 +4,18 @@ import type { Session } from './session.ts'
 import { otherSource } from './volume-disk.ts'
 import { isTextIdentity } from './volume-record.ts'
 
-/** Why no path of the node leads to a volume. */
+/** Explanation why no path of the node leads to a volume. */
 export interface VolumeAbsence {
   /** Reason and remedy: a main clause that "then …" may follow. */
   text: string
-  /** What the records are good for, where no path leads to the volume again. */
+  /** Use of the records if no path leads to the volume again. */
   alternative: string
 }
 
 /**
  * Distinguishes an image, a disk or a server's export that is simply not mounted from a source that is deleted or
  * replaced. Call it only where no path leads to the volume and the source's server responds.
- * @param source as the volume's records have it
+ * @param source the recorded source of the volume
  */
 export async function explainAbsence(
   session: Session,
@@ -34,7 +34,7 @@ export async function explainAbsence(
     : { text: `${source} is missing: put it back or mount it`, alternative }
 }
 
-/** Undefined where nothing is at the path, or it cannot be opened. */
+/** Returns undefined if nothing is at the path, or it cannot be opened. */
 async function inspectSource(
   session: Session,
   volume: string,

@@ -12,90 +12,90 @@ function schema() {
   const text = z.string()
   const optional = z.optional(text)
   const number = z.number()
-  /** How the group was given, and why so, in words for people. */
+  /** How the group was applied, with the reason in words for operators. */
   const given = z.discriminatedUnion('by', [
     z.object({ by: z.literal('none'), why: optional }),
     /** `skipped`: which inodes the walk skipped, in words. */
     z.object({ by: z.literal('walk'), group: number, why: text, skipped: optional }),
-    /** `from`: the group on disk that is shown as another. */
+    /** `from`: the group on disk, which the mount shows as another. */
     z.object({ by: z.literal('idmap'), from: number, why: text }),
     z.object({ by: z.literal('option'), why: text }),
   ])
 
   return z.object({
-    /** The boot the mount belongs to: mount ids mean nothing in another. */
+    /** Boot id of the node when the mount was made: mount ids are not valid in another boot. */
     boot: text,
     directory: text,
     pod: optional,
-    /** The pod's. Records of earlier versions have none. */
+    /** Namespace of the pod. Records of earlier versions have none. */
     namespace: optional,
-    /** Of a CSI volume. */
+    /** Lifecycle of a CSI volume. */
     lifecycle: z.optional(z.enum(LIFECYCLES)),
-    /** Records of earlier versions have none. */
+    /** Publication of a CSI volume. Records of earlier versions have none. */
     publication: z.optional(z.object({ volumeId: text, isSingleWriter: z.boolean() })),
-    /** What the rule that allowed it said; undefined: true. */
+    /** `setGid` of the rule that allowed the mount; undefined: true. */
     setGid: z.optional(z.boolean()),
-    /** What that rule said of groups of the system. */
+    /** `systemGroups` and `protectedGroups` of that rule. */
     systemGroups: z.optional(z.boolean()),
     protectedGroups: z.optional(z.array(text)),
-    /** How the rule that allowed it passes the keys of its Secret to a FUSE program. */
+    /** How that rule passes the keys of the Secret to a FUSE program. */
     secretKeys: z.optional(createSecretKeysSchema()),
     request: createRequestedMountSchema(),
-    /** Where what is mounted lay when mounted: with a subPath, below the request's source. Undefined: it has none. */
+    /** Source path at mount time; with a subPath, below the request's source. Undefined: it has none. */
     source: optional,
-    /** What told the source from others of its name; undefined where its root's inode does. */
+    /** Distinguishes the source from others of its name; undefined if the inode of its root does. */
     identity: optional,
-    /** The volume's identity; undefined where the volume goes with its mount. */
+    /** Identity of the volume; undefined if the volume ends with its mount. */
     volume: optional,
     given,
-    /** Names the mounts inside of the source that its pod did not see when it was made; undefined: there were none. */
+    /** Names the mounts inside the source that the pod did not see at mount time; undefined: there were none. */
     hiddenSubmounts: optional,
-    /** The mount, once it is finished; undefined: a call is making it, or was interrupted. */
+    /** The complete mount; undefined: a call is making it, or was interrupted. */
     mounted: z.optional(
       z.object({
-        /** Decimal, as it has 64 bits. */
+        /** Decimal, because it has 64 bits. */
         mountId: text,
         device: number,
-        /** The mount namespace it was made in: its id means nothing in another. */
+        /** Mount namespace of the mount: its mount id is not valid in another. */
         namespace: text,
         /** Milliseconds since 1970. */
         since: number,
-        /** The devices of its file system, as `BlockDevices` names them; undefined: it has none, or an earlier version wrote it. */
+        /** Devices of its file system, named as in `BlockDevices`; undefined: none, or an earlier version's record. */
         devices: z.optional(z.array(text)),
         /** The id of the mount in the mount table, for a volume that has a file system of its own. */
         tableId: z.optional(number),
       }),
     ),
-    /** The mount it took the place of, or is about to, with the staging directory of its daemon. */
+    /** The mount that this one replaced or is about to replace, with the staging directory of its daemon. */
     replaces: z.optional(z.object({ mountId: text, staging: optional })),
-    /** The staging directory its daemon was started with, by which that is found. */
+    /** Staging directory that the daemon was started with, which identifies the daemon. */
     staging: optional,
-    /** The same of daemons whose mounts it took the place of: each ends by itself when its last user has gone. */
+    /** Staging directories of daemons whose mounts it replaced. Each daemon ends with its last user. */
     replacedDaemons: z.array(text),
     /**
-     * The processes that were started with a staging directory and ran when its mount was ready: no other one is its
-     * daemon, whatever its arguments. Records of earlier versions have none: whoever has the mark is taken for it.
+     * Processes that were started with a staging directory and ran when its mount was ready. No other process is its
+     * daemon, even with the same arguments. Records of earlier versions have none: each process with the mark counts.
      */
     daemons: z.optional(
       z.array(z.object({ staging: text, processes: z.array(z.object({ pid: number, start: text })) })),
     ),
-    /** The pod gave secrets, which are nowhere kept: only a call that brings them can mount anew. */
+    /** The pod gave secrets, which are never stored: only a call that brings them can remount the volume. */
     hadSecrets: z.boolean(),
     /**
-     * The volume is unmounted, but something of it is left in the directory of its pod, which kubelet cannot remove, or
-     * its file system is still in use.
-     * `pod gone`: heal unmounted it in kubelet's place, and the volume's own directory is to be removed too.
+     * The volume is unmounted, but the pod's directory has remains that kubelet cannot remove, or its file system is
+     * still in use.
+     * `pod gone`: heal unmounted it instead of kubelet, and must remove the volume's own directory too.
      */
     ended: z.optional(z.enum(['unmounted', 'pod gone'])),
-    /** When an unmount first found its file system busy: milliseconds of this boot's monotonic clock. */
+    /** Time when an unmount first found its file system busy, in milliseconds of this boot's monotonic clock. */
     busySince: z.optional(number),
   })
 }
 
-/** What is known on disk about one mount directory; `unmount` gets no options, so this is all it has. */
+/** The record of one mount directory. `unmount` gets no options, so the record is its only input. */
 export type MountRecord = z.infer<ReturnType<typeof schema>>
 
-/** Without one, what is mounted is nobody's. */
+/** A mount without a record is not modekeep's. */
 export const mountRecords = new RecordKind<MountRecord>({
   format: 2,
   schema,
@@ -104,20 +104,20 @@ export const mountRecords = new RecordKind<MountRecord>({
   name: RECORD_FILE,
 })
 
-/** What a record says of the group that a mount gives. */
+/** How a mount applies its group, as recorded. */
 export type Given = MountRecord['given']
 
-/** What the rules that permit a request say of it. */
+/** Properties of a request that the rules permitting it determine. */
 export type RuleFacts = Pick<MountRequest, 'setGid' | 'systemGroups' | 'protectedGroups' | 'secretKeys'>
 
-/** What a record keeps of a source; a volume that only its mount knows is added when it is made. */
+/** The source as a record keeps it. An identity that only the mount shows is added when the mount is made. */
 export interface SourceFacts {
   identity?: string | undefined
   volume: string | undefined
   path: string
 }
 
-/** Of a mount that is yet to be made. */
+/** Creates the record of a mount that is not made yet. */
 export function newMountRecord(request: MountRequest, boot: string, source: SourceFacts | undefined): MountRecord {
   return {
     boot,
@@ -140,33 +140,33 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
   }
 }
 
-/** The request that a record was made for. */
+/** Rebuilds the request that a record was made for. */
 export function requestOf(record: MountRecord): MountRequest {
   const { request, directory, pod, namespace, lifecycle, publication } = record
   return { ...request, directory, pod, namespace, lifecycle, publication, ...ruleFactsOf(record) }
 }
 
-/** What the rule that allowed a mount said, of the mount or of its record. */
+/** Picks the properties that rules determine, from a request or from a record. */
 export function ruleFactsOf({ setGid, systemGroups, protectedGroups, secretKeys }: RuleFacts): RuleFacts {
   return { setGid, systemGroups, protectedGroups, secretKeys }
 }
 
 /**
- * The staging directory of the daemon that serves the mount that is there; undefined where none does, or the record
- * speaks of other mounts.
+ * Finds the staging directory of the daemon that serves the current mount. Returns undefined if no daemon does, or the
+ * record is of other mounts.
  */
 export function stagingOf({ mounted, staging, replaces }: MountRecord, there: bigint | number): string | undefined {
   if (String(there) === mounted?.mountId) return staging
-  // A call was interrupted, or is about to replace it.
+  // A call is about to replace the mount, or was interrupted before it did.
   return String(there) === replaces?.mountId ? replaces.staging : undefined
 }
 
-/** The processes that a daemon consisted of when its mount was ready; undefined: nobody knows. */
+/** Returns the processes of a daemon when its mount was ready; undefined if they are not recorded. */
 export function processesKnown({ daemons }: Pick<MountRecord, 'daemons'>, staging: string): ProcessId[] | undefined {
   return daemons?.find((daemon) => daemon.staging === staging)?.processes
 }
 
-/** Every mount directory that has a record, of whatever boot. */
+/** Lists all mount directories that have a record, of any boot. */
 export function listMounts(store: Store): ({ directory: string } & Found<MountRecord>)[] {
   return listMountPlaces(store)
     .filter(({ hasRecord, directory }) => hasRecord && directory !== '')
@@ -174,29 +174,29 @@ export function listMounts(store: Store): ({ directory: string } & Found<MountRe
 }
 
 /**
- * The same of those of so many directories that have one, at the price of a look for each of them, however many others
- * are on record.
+ * Lists those of the given directories that have a record. The cost depends on their number, not on how many mounts are
+ * recorded.
  */
 export function findMounts(store: Store, directories: Iterable<string>): ReturnType<typeof listMounts> {
   return [...directories].flatMap((directory) => {
-    // Most mounts are others'.
+    // Most mounts are not modekeep's.
     const found = hasMountRecord(store, directory) ? mountRecords.find(store, directory) : {}
     return (found.record ?? found.problem) ? [{ directory, ...found }] : []
   })
 }
 
-/** Readable or not. No mount has one where its name would be longer than any path. */
+/** Returns whether a record exists, readable or not. No mount has one whose path would be too long. */
 export function hasMountRecord(store: Store, directory: string): boolean {
   const path = `${mountPlace(store, directory).path}/${RECORD_FILE}`
   return tolerateErrno('ENAMETOOLONG', () => store.host.files.has(path)) ?? false
 }
 
-/** Those that can be read. */
+/** Lists the records that can be read. */
 export function listMountRecords(store: Store): MountRecord[] {
   return listMounts(store).flatMap(({ record }) => record ?? [])
 }
 
-/** The topmost mount is the one the record speaks of. */
+/** Returns whether the topmost mount is the recorded one. */
 export function isOurs(
   record: MountRecord | undefined,
   { mounted, boot }: { mounted: MountedView | 'broken' | undefined; boot: string },

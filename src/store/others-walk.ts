@@ -3,12 +3,13 @@ import type { Place } from './places.ts'
 import type { Session } from './session.ts'
 import { walkProgress } from './walk-progress.ts'
 
-/** Milliseconds: a walk writes down about as often how far it is. */
+/** Milliseconds between two reports. A walk records its progress about as often. */
 const EACH = 1000
 
 /**
- * For who waits for a place, to be called again and again: has the session told how far the walk is that another call is at
- * there, if it is one. Of a mount directory, the walk of the volume that is being mounted.
+ * Returns a function that a call runs repeatedly while it waits for a record directory. The function reports to the
+ * session the progress of the walk that the other call runs, if any. For a mount directory, that is the walk of the
+ * volume that is being mounted.
  */
 export function walkTeller(session: Session, place: Place): () => void {
   const { waits } = session

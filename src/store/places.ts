@@ -1,29 +1,29 @@
 import type { Host } from '../host/host.ts'
 import { PRIVATE } from '../request/defaults.ts'
 
-/** A node, and where its records are kept. */
+/** A node and the state directory that has its records. */
 export interface Store {
   host: Host
   config: { stateDir: string }
 }
 
-/** What the state directory keeps of one mount directory or one volume. Whoever works on that holds the lock in it. */
+/** Directory with the records of one mount or one volume. A call that works on these holds the lock in it. */
 export interface Place {
   path: string
-  /** Its empty parents go with it, up to here. */
+  /** Its empty parents below this directory are removed with it. */
   top: string
-  /** For people: a mount directory; its own path where that has no whole name; a volume. */
+  /** Name in messages: the volume, or the mount directory, or this directory's path if that is unknown. */
   name: string
-  /** Whose journal lies there; undefined for a mount directory's. */
+  /** Volume whose journal it has; undefined for a mount. */
   volume?: string
-  /** A call that waits for the lock is refused if its holder makes no progress. Of a volume's place that always holds. */
+  /** A waiting call is refused if the lock holder makes no progress. Volumes always have this property. */
   refusesStuckHolder?: true
 }
 
 interface MountPlace extends Place {
   /**
-   * What its name stands for. Where a call was interrupted while it made a place with a longer name, that is cut short,
-   * or '' where it is cut within a letter.
+   * The mount directory. If a call was interrupted while it created the nested directories of a longer one, this is
+   * only its beginning, or '' if that ends within a letter.
    */
   directory: string
   hasRecord: boolean
@@ -32,19 +32,19 @@ interface MountPlace extends Place {
 export const RECORD_FILE = 'record.json'
 export const LOCK_FILE = 'lock'
 export const JOURNAL_FILE = 'journal.db'
-/** With SQLite's own last: without the journal they say nothing. */
+/** SQLite's own files are last, because they have no meaning without the journal. */
 export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
-/** A lock that the process has which walks a volume for another one; it says which process that is. */
+/** Lock of the process that walks a volume for another process. The file has its pid. */
 export const WALKER_FILE = 'walker.lock'
-/** Says where the target directory of a CSI volume comes from. */
+/** Has the origin of the target directory of a CSI volume. */
 export const TARGET_FILE = 'target'
 export const PROGRESS_FILE = 'progress.json'
 export const GIVEN_UP_FILE = 'given-up.json'
-/** Of earlier versions: now all lie in a directory of their own. */
+/** Written by earlier versions. Now all reservations are in a directory of their own. */
 const FORMER_RESERVATION = 'reservation.json'
 /**
- * What a call makes for its own time and takes away itself; also the new file by way of which a record is replaced. Of
- * a place that has nothing else, nothing is remembered.
+ * Files that a call creates and removes itself, and the new file by which a record is replaced. A record directory with
+ * no other file has no records.
  */
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
@@ -53,12 +53,13 @@ export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   `${RECORD_FILE}.new`,
 ])
 
-// Long enough for a file name (255) after a one-byte mark, short enough to stay readable.
+// A file name has at most 255 bytes, one of them for the mark. Shorter pieces stay readable.
 const LONGEST_PIECE = 200
 
 /**
- * A mount directory can be longer than a file name, so its percent-encoded form is cut into nested directories; pieces
- * after the first begin with "+", which keeps them apart from the files among them.
+ * Returns the record directory of a mount. A mount directory can be longer than a file name, so its percent-encoded
+ * form is split into nested directories. Pieces after the first begin with the mark "+", which distinguishes them from
+ * files.
  */
 export function mountPlace(store: Pick<Store, 'config'>, directory: string): Place {
   const top = mountsDirectory(store)
@@ -79,12 +80,12 @@ export function volumePlace({ config }: Pick<Store, 'config'>, volume: string): 
   return { path, top: config.stateDir, name: `volume ${volume}`, volume }
 }
 
-/** Where calls at work say what they are at. Only their own files lie here, whatever is remembered elsewhere. */
+/** Returns the directory of the reservations of running calls. It has no other files. */
 export function reservationsDirectory({ config }: Pick<Store, 'config'>): string {
   return `${config.stateDir}/${PRIVATE.reservations}`
 }
 
-/** Where publications of a CSI volume that allows one target wait for each other. Nothing is remembered there. */
+/** Returns the lock directory for publications of a CSI volume that allows one target. It has no records. */
 export function publicationPlace({ config }: Pick<Store, 'config'>, key: string): Place {
   const path = nestedPath(`${config.stateDir}/${PRIVATE.publications}`, key)
   return { path, top: config.stateDir, name: `publication of ${key}`, refusesStuckHolder: true }
@@ -92,13 +93,13 @@ export function publicationPlace({ config }: Pick<Store, 'config'>, key: string)
 
 const IMPORT = '.import'
 
-/** Where what another node has exported of a volume is put together, before it becomes the volume's place at once. */
+/** Returns the directory where an import is staged, before one rename makes it the volume's record directory. */
 export function importPlace({ config }: Pick<Store, 'config'>, volume: string): Place {
   const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}${IMPORT}`
   return { path, top: config.stateDir, name: `import of volume ${volume}` }
 }
 
-/** The volumes of which an import is under way, or was interrupted. */
+/** Lists the volumes that have a running or an interrupted import. */
 export function listImports({ host, config }: Store): string[] {
   return host.files
     .list(`${config.stateDir}/${PRIVATE.ownership}`)
@@ -112,7 +113,7 @@ function mountsDirectory({ config }: Pick<Store, 'config'>): string {
   return `${config.stateDir}/${PRIVATE.mounts}`
 }
 
-/** All places of mount directories, whether or not their record can be understood. */
+/** Lists the record directories of all mounts, also those with an unreadable record. */
 export function listMountPlaces(store: Store): MountPlace[] {
   const { files } = store.host
   const found: MountPlace[] = []
@@ -130,32 +131,32 @@ export function listMountPlaces(store: Store): MountPlace[] {
   return found
 }
 
-/** Whether it is the name of a volume, of either form. Never a path. */
+/** Returns whether a text is a volume identity, of either form. A path is never one. */
 export function isVolumeIdentity(text: string): boolean {
   return /^(text-[0-9a-f]{40}|[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+)$/.test(text)
 }
 
-/** Every volume that has a directory, whatever is in it. What people have put beside them is passed over. */
+/** Lists all volumes that have a record directory. Other files next to these directories are ignored. */
 export function listVolumes({ host, config }: Store): string[] {
   return host.files.list(`${config.stateDir}/${PRIVATE.ownership}`).filter(isVolumeIdentity).sort()
 }
 
 /**
- * The files of a place that is a leftover of an interrupted call, or of one whose disk failed: nothing is there but
- * what calls make for their own time.
- * @returns undefined where there is anything else
+ * Lists the files of a record directory that an interrupted call left behind, or a call whose disk failed. Such a
+ * directory has only transient files.
+ * @returns undefined if it has any other file
  */
 export function leftoverFiles({ host }: Store, { path }: Place): string[] | undefined {
   const own = host.files.list(path).filter(isOwn)
   return own.every((name) => TRANSIENT_FILES.has(name)) ? own : undefined
 }
 
-/** Not the place of a longer mount directory, of which this one's name is the beginning. */
+/** Returns false for a piece of a longer mount directory, which begins with this directory's name. */
 function isOwn(name: string): boolean {
   return !name.startsWith('+')
 }
 
-/** '' where it was cut within a letter. */
+/** Returns '' if the name ends within a letter. */
 function decoded(encoded: string): string {
   try {
     return decodeURIComponent(encoded)

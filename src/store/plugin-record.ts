@@ -5,22 +5,22 @@ import { RecordKind } from './record.ts'
 
 const schema = () =>
   z.object({
-    /** The container runtime asks it. */
+    /** The container runtime calls the plugin. */
     isRegistered: z.boolean(),
-    /** The runtime's name and version, such as `containerd v2.1.9`; '' where none was there yet. */
+    /** The runtime's name and version, such as `containerd v2.1.9`; '' if no runtime has connected yet. */
     runtime: z.string(),
-    /** The runtime's version of NRI, where it tells it. */
+    /** The runtime's version of NRI, if it reports one. */
     nri: z.optional(z.string()),
-    /** Milliseconds since 1970: since when that is so. */
+    /** Beginning of this state, in milliseconds since 1970. */
     since: z.number(),
-    /** The runtime's. */
+    /** NRI socket of the runtime. */
     socket: z.string(),
   })
 
-/** Where runtimes have it unless told otherwise. */
+/** Default path of a runtime's NRI socket. */
 export const NRI_SOCKET = '/var/run/nri/nri.sock'
 
-/** What the runtime's plugin tells of itself, for who looks at the node. */
+/** State that the runtime's plugin reports to operators. */
 export type PluginRecord = z.infer<ReturnType<typeof schema>>
 
 export const pluginRecord = new RecordKind<PluginRecord, undefined>({
@@ -31,14 +31,14 @@ export const pluginRecord = new RecordKind<PluginRecord, undefined>({
   name: 'nri-plugin.json',
 })
 
-/** What the plugin tells; undefined where none runs. */
+/** Returns the state of the running plugin; undefined if none runs. */
 export function runningPlugin(store: Store): PluginRecord | undefined {
   const lock = `${store.config.stateDir}/nri.lock`
   if (!store.host.files.has(lock) || !store.host.isLocked(lock)) return undefined
   return pluginRecord.find(store, undefined).record
 }
 
-/** Why containers are created without the plugin, in words; undefined where it is asked. */
+/** Explains why containers are created without the plugin; returns undefined if the runtime calls it. */
 export function whyNotAsked(plugin: PluginRecord | undefined): string | undefined {
   if (plugin === undefined) return 'no "modekeep nri" runs on this node: start it'
   if (plugin.isRegistered) return undefined

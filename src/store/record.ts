@@ -4,24 +4,24 @@ import { retryWhileRemoved } from '../host/retry-while-removed.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { type Store, volumePlace } from './places.ts'
 
-/** How one kind of record is kept. */
+/** Describes how one kind of record is stored. */
 interface RecordForm<T extends object, Owner> {
-  /** Written in the file. It changes whenever an older version would misread it. */
+  /** Version of the format, written in the file. It changes whenever an older version would misread the record. */
   format: number
-  /** Made when a record is read: most calls read few kinds. */
+  /** Creates the schema when a record is read, because most calls read few kinds. */
   schema(): z.ZodMiniType<T>
-  /** The mount directory or the volume that a record speaks of; undefined: there is one for the node. */
+  /** Returns the mount directory or the volume of a record; undefined: the node has one record of the kind. */
   ownerOf(record: T): Owner
   directoryOf(store: Store, owner: Owner): string
-  /** The file; `of` the owner where others' lie in the same directory. */
+  /** File name; `of` the owner if one directory has the records of several owners. */
   name: string | { of(owner: Owner): string }
-  /** What it tells of ends with the boot: nobody waits for the disk until it is written. */
+  /** The record is not valid after a reboot, so a write does not wait for the disk. */
   isOfThisBoot?: true
-  /** What is to become of one that cannot be read, where that is not to be moved away by hand. */
+  /** Remedy for an unreadable record, unless its file is to be moved away by hand. */
   remedy?(owner: Owner): string
 }
 
-/** The owner and the place of a kind of record of which each volume has one. */
+/** Owner and directory of the kinds of record that each volume has once. */
 export const OF_A_VOLUME = {
   ownerOf: ({ volume }: { volume: string }) => volume,
   directoryOf: (store: Store, volume: string) => volumePlace(store, volume).path,
@@ -29,13 +29,13 @@ export const OF_A_VOLUME = {
 
 const MOVE_AWAY = 'move the file away where nothing of it is needed any more'
 
-/** A record is there, and nobody can tell what it said: a group with one bit turned over is a group like any other. */
+/** A record exists whose content is not reliable: a group id with one flipped bit is still a valid group id. */
 export class DamagedRecord extends Refusal {}
 
-/** Neither: there is none. */
+/** Result of reading a record. Neither property is set if no record exists. */
 export interface Found<T> {
   record?: T
-  /** Why it says nothing to this version. */
+  /** Reason why this version cannot use the record. */
   problem?: DamagedRecord | UnknownFormat
 }
 
@@ -49,8 +49,8 @@ export class RecordKind<T extends object, Owner = string> {
   }
 
   /**
-   * A record as it was written; undefined where there is none.
-   * @throws {UnknownFormat} where another version of modekeep has written it
+   * Reads a record; returns undefined if none exists.
+   * @throws {UnknownFormat} if another version of modekeep wrote it
    * @throws {DamagedRecord}
    */
   read(store: Store, owner: Owner): T | undefined {
@@ -59,7 +59,7 @@ export class RecordKind<T extends object, Owner = string> {
     return record
   }
 
-  /** For those who can go on without what a damaged record said, as if there were none. @throws {UnknownFormat} */
+  /** Reads a record, for callers that treat a damaged one as if none existed. @throws {UnknownFormat} */
   readUnlessDamaged(store: Store, owner: Owner): T | undefined {
     const { record, problem } = this.find(store, owner)
     if (problem instanceof UnknownFormat) throw problem
@@ -73,7 +73,7 @@ export class RecordKind<T extends object, Owner = string> {
     if (text === undefined || (isOfThisBoot && isUnwritten(text))) return {}
     const { sum, ...record } = parsed(text)
     const remedy = this.#form.remedy?.(owner) ?? MOVE_AWAY
-    // Before the checksum: that of another version may be another one.
+    // The format is checked first, because another version may compute another checksum.
     if (Number.isInteger(record.format) && record.format !== format) {
       return {
         problem: new UnknownFormat(
@@ -90,14 +90,14 @@ export class RecordKind<T extends object, Owner = string> {
     return { problem: new DamagedRecord(message) }
   }
 
-  /** Whether there is one, also where nobody can tell what it says. */
+  /** Returns whether a record exists, readable or not. */
   has(store: Store, owner: Owner): boolean {
     return store.host.files.list(this.#form.directoryOf(store, owner)).includes(this.#name(owner))
   }
 
   /**
-   * Atomic and, unless it is of this boot only, durable, with format and checksum.
-   * @param directory what is to be moved to the owner's place
+   * Writes a record with its format and checksum: atomically, and durably unless it is valid only in this boot.
+   * @param directory staging directory that will become the owner's directory
    */
   write(store: Store, record: T, directory = this.#form.directoryOf(store, this.#form.ownerOf(record))): void {
     const { format, ownerOf, isOfThisBoot } = this.#form
@@ -126,12 +126,12 @@ export class RecordKind<T extends object, Owner = string> {
   }
 }
 
-/** Whether somebody found a record that says nothing to this version. */
+/** Returns whether an error reports a record that this version cannot use. */
 export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFormat {
   return error instanceof DamagedRecord || error instanceof UnknownFormat
 }
 
-/** As a crash of the node leaves what was not on the disk yet: of an earlier boot then. */
+/** Returns whether a crash of the node, so an earlier boot, left a file whose content had not reached the disk. */
 const isUnwritten = (text: string) => /^\0*$/.test(text)
 
 function parsed(text: string): Record<string, unknown> {

@@ -9,21 +9,21 @@ const schema = () =>
   z.object({
     volume: z.string(),
     source: z.optional(z.string()),
-    /** Where the source lies, as far as the mount table tells. */
+    /** Location of the source, if the mount table shows it. */
     location: z.optional(z.object({ device: z.string(), path: z.string() })),
-    /** The group that a walk gives or a mapping expects on disk; undefined: a restore. */
+    /** Group that a walk applies or a mapping expects on disk; undefined: a restore. */
     group: z.optional(z.number()),
-    /** The mount that is being made; undefined: none will come of it. */
+    /** Directory of the mount that is being made; undefined: the call makes none. */
     directory: z.optional(z.string()),
     pod: z.optional(z.string()),
   })
 
-/** What a call is doing to a volume, for those who want a part of it, or what it is a part of. */
+/** Work of a call on a volume, shown to calls on a part of the volume or on a tree that contains it. */
 export type Reservation = z.infer<ReturnType<typeof schema>>
 
 /**
- * Written under the volume's lock and the node's lock for reservations, removed under either, and believed only while
- * the volume's is held: a killed process leaves one.
+ * A reservation is written under the volume's lock and the node's lock for reservations, and removed under either. It
+ * is valid only while the volume's lock is held, because a killed process leaves its reservation behind.
  */
 export const reservations = new RecordKind<Reservation>({
   format: 1,
@@ -33,7 +33,7 @@ export const reservations = new RecordKind<Reservation>({
   name: { of: (volume) => `${volume}.json` },
 })
 
-/** The volumes that calls are at work on: a call's death frees its lock, and with it the reservation. */
+/** Lists the reservations of running calls. A crash releases the call's lock, which ends its reservation. */
 export function listReservations(store: Store): ({ volume: string } & Found<Reservation>)[] {
   return reservedVolumes(store)
     .filter((volume) => isVolumeBusy(store, volume))
@@ -41,7 +41,7 @@ export function listReservations(store: Store): ({ volume: string } & Found<Rese
     .filter(({ record, problem }) => record ?? problem)
 }
 
-/** Every volume of which a reservation is left, or the beginning of one, by a call at work or a dead one. */
+/** Lists all volumes that have a reservation file, complete or not, of a running or a crashed call. */
 export function reservedVolumes({ host, config }: Store): string[] {
   const names = host.files.list(reservationsDirectory({ config }))
   const volumes = names.map((name) => name.replace(/\.json(\.new)?$/, ''))
@@ -49,8 +49,8 @@ export function reservedVolumes({ host, config }: Store): string[] {
 }
 
 /**
- * Removes what dead calls have left. Call it under the node's lock for reservations: while nobody can write one, that of
- * a volume whose lock was free for a moment is nobody's.
+ * Removes the reservations of crashed calls. Call it under the node's lock for reservations: no call can write one
+ * meanwhile, so the reservation of a volume whose lock is free has no owner.
  */
 export function removeDeadReservations(store: Store): void {
   for (const volume of reservedVolumes(store)) {
@@ -59,8 +59,9 @@ export function removeDeadReservations(store: Store): void {
 }
 
 /**
- * Waits until a reservation is given up. Whoever has one waits for nobody; who has only the volume's lock may.
- * @throws {Refusal} where the volume is still walked for a call that is over, or its process at work makes no progress
+ * Waits until a reservation is released. A call that has a reservation must not wait for another one; a call that holds
+ * only its volume's lock may.
+ * @throws {Refusal} if the volume is still walked for a call that has ended, or if the lock holder makes no progress
  */
 export async function untilReleased(store: Store, volume: string): Promise<void> {
   const refuse = refusingStuckHolder(store, volumePlace(store, volume))

@@ -6,7 +6,7 @@ import { RecordKind } from './record.ts'
 const schema = () =>
   z.object({
     volume: z.string(),
-    /** The path of the volume's root on the node, or what else the request names as its source. */
+    /** Path of the volume's root on the node, or the source as the request names it. */
     source: z.string(),
     /** Namespace and name of the pod that it was set for; undefined in records of earlier versions. */
     pod: z.optional(z.string()),

@@ -4,21 +4,21 @@ import type { LoadedConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
 import type { GivenUpProcess } from './given-up-process.ts'
 
-/** What an effect works with: the node, its configuration, and the call's line in the log. */
+/** Context of a call: the node, its configuration, and the call's line in the log. */
 export interface Session {
   host: Host
   config: LoadedConfig
   /** Adds facts to the call's log line; a fact named again replaces the earlier one. */
   note(facts: Record<string, unknown>): void
-  /** How far a walk is, about once a second. */
+  /** Reports the progress of a walk, about once a second. */
   progress?(counts: WalkCounts): void
-  /** How far the walk of another call is, which this one waits for; called again and again meanwhile. */
+  /** Reports the progress of another call's walk, repeatedly while this call waits for it. */
   waits?(counts: WalkCounts): void
-  /** Where a person looks on: about how many inodes the walk that comes will meet. */
+  /** Reports about how many inodes the next walk will visit, if an operator watches. */
   expect?(inodes: number): void
-  /** What the pod gave for this call; none where a person or heal calls. */
+  /** Secrets that the pod gave for this call; none if an operator or heal calls. */
   secrets?: Secrets
-  /** Another process looks after this one: what may wait for a server for ever is done here. */
+  /** Another process supervises this one, so work that may wait for a server indefinitely runs here. */
   mayHang?: true | undefined
   /** Reports to the supervising process that this one makes progress; timers have no turn during a walk. */
   isAlive?(): void
@@ -26,15 +26,15 @@ export interface Session {
   limitSilence?(milliseconds: number | undefined): void
   /** The most inodes that a walk changes between two reports. */
   largestBatch?: number
-  /** A process of its own makes each walk: this one must not wait for a directory that is locked. */
+  /** Each walk runs in a worker process, because this process must not wait for a locked directory. */
   isolatesWalks?: true | undefined
   /** This call was made before by a process that was given up: the volume is not accessed. */
   givenUp?: GivenUpProcess | undefined
-  /** A person should look at this, though the call goes on. */
+  /** Reports a warning to operators; the call proceeds. */
   warn(message: string): void
 }
 
-/** Does what a call need not fail for: its error is a warning. */
+/** Runs an attempt whose failure does not fail the call: its error is a warning. */
 export function orWarn({ warn }: Pick<Session, 'warn'>, what: string, attempt: () => void): void {
   try {
     attempt()

@@ -9,7 +9,7 @@ export const skippedInodesSchema = () =>
     reasons: z.array(z.object({ reason: z.string(), count: z.number(), example: z.string() })),
   })
 
-/** To how many inodes of a volume the last walk applied the group, and why it skipped the others. */
+/** Number of inodes to which the last walk of a volume applied the group, and its reasons to skip others. */
 export type SkippedInodes = z.infer<ReturnType<typeof skippedInodesSchema>>
 
 /** A symbolic link has no access of its own, so the group does not concern it. */
@@ -39,7 +39,7 @@ export function countSkipped({ changed, alreadyRight, left }: WalkReport): Skipp
   return { applied, total: applied + skipped, reasons }
 }
 
-/** Whether the kernel or the file system rejected the group of an inode. */
+/** Returns whether the kernel or the file system rejected the group of an inode. */
 export const hasRejected = ({ reasons }: SkippedInodes): boolean => reasons.some(({ reason }) => REJECTED.has(reason))
 
 export function formatSkipped(group: number, { applied, total, reasons }: SkippedInodes): string {

@@ -3,21 +3,21 @@ import { hasWalker, isPlaceBusy, walkerOf } from './locks.ts'
 import { LOCK_FILE, type Place, type Store } from './places.ts'
 
 /**
- * Milliseconds: a walker ends within a moment of its caller, unless it waits for a server or a disk. This and the next are shorter
- * than the deadline of a container, whose refusal is to name the process.
+ * Milliseconds within which a walker ends after its caller, unless it waits for a server or a disk. This time and the
+ * next one are shorter than the deadline of a container, so that its refusal can name the process.
  */
 const ENDING = 750
 /** Milliseconds for which a process with a lock may wait in the kernel for one thing before others are refused. */
 const LONGEST_BLOCK = 750
 /** Milliseconds between two checks of the process' threads. */
 const CHECK_INTERVAL = 100
-/** Milliseconds after which the process is looked up again: that stops all locks of the node for a moment. */
+/** Milliseconds until the lock holder is looked up again, which blocks every lock operation of the node. */
 const HOLDER_INTERVAL = 1000
 
 /**
- * For a call that waits for the lock of a place: to be called repeatedly meanwhile.
- * @throws {Refusal} if that may never be free, because the process at work waits in the kernel, or walks the volume for a call
- * that is over
+ * Returns a check that a call runs repeatedly while it waits for the lock of a record directory. The check throws a
+ * Refusal if the lock may never be released: the process at work waits in the kernel, or walks the volume for a call
+ * that has ended.
  */
 export function refusingStuckHolder(store: Store, place: Place): () => void {
   const { volume } = place
@@ -44,13 +44,13 @@ export function refusingStuckHolder(store: Store, place: Place): () => void {
   }
 }
 
-/** Finds the process at work: a volume's walker, or else the one that has the lock. */
+/** Finds the process at work: the volume's walker, or else the lock holder. */
 function holderOf(store: Store, { path, volume }: Place): number | undefined {
   const walker = volume === undefined ? undefined : walkerOf(store, volume)
   return walker ?? store.host.lockHolder(`${path}/${LOCK_FILE}`)
 }
 
-/** @returns a function that returns the process at work if that has waited for one thing for too long */
+/** Returns a check for a process at work that has waited in the kernel for one thing for too long. @returns its pid */
 function blockedHolderCheck(store: Store, place: Place): (now: number) => number | undefined {
   let holder: { pid: number | undefined; at: number } | undefined
   let last: { activity: string; since: number } | undefined

@@ -4,10 +4,11 @@ import { hasMountRecord } from './mount-record.ts'
 import type { Store } from './places.ts'
 
 /**
- * What of the table is a volume of modekeep's by its place, and on no record: that was lost, and with it the group that
- * the pod relies on. Where kubelet's directory is bind-mounted, each mount shows at a second place too, which is none.
- * @param matters asked before a file is read to tell whose volume it is
- * @returns mount points; one may have been unmounted, and its record removed, after the table was read
+ * Lists the mounts that are modekeep's according to kubelet's directories and have no record. The record was lost, and
+ * with it the group that the pod relies on. If kubelet's directory is bind-mounted, each mount has a second mount
+ * point, which is not listed.
+ * @param matters filters the mount points before a file is read to find out which driver mounted them
+ * @returns mount points; a mount may have been unmounted, and its record removed, after the table was read
  */
 export function unrecordedMounts(
   store: Store,

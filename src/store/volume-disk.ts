@@ -5,7 +5,7 @@ import type { Store } from './places.ts'
 import { hasJournal, openJournalForReading } from './volume-journal.ts'
 import { isNamedByDevice, type VolumeRecord, volumeRecords } from './volume-record.ts'
 
-/** What a volume lies on, as its records keep it: never empty. */
+/** Disk of a volume, as its records have it. It has at least one identity. */
 type Disk = NonNullable<VolumeRecord['disk']>
 
 /** A disk as the kernel reports it now, with the identities that earlier versions may have recorded of it. */
@@ -13,10 +13,10 @@ interface DiskNow extends Disk {
   former?: string[] | undefined
 }
 
-/** Records go with the disk that they are on, whatever becomes of that: a node that is cloned has both. */
+/** Identity of the disk that has the records. They always apply to that disk: a clone of the node has both. */
 const WITH_THE_RECORDS = 'with the records'
 
-/** What the file system of a handle lies on; undefined where the kernel does not tell. */
+/** Returns the disk of a handle's file system; undefined if the kernel does not report it. */
 export function diskUnder(store: Store, root: Handle): DiskNow | undefined {
   const backing = store.host.blocks.backingOf(root)
   const disk = known(backing)
@@ -39,20 +39,20 @@ function placeOfRecords({ host, config }: Store): string | undefined {
 }
 
 /**
- * What a volume lay on when it was walked last. The journal tells where the record is gone or damaged: it outlives a
- * restore that could not put all back. Undefined where neither tells.
+ * Returns the disk of a volume at its last walk. If the record is missing or damaged, the journal has it: the journal
+ * outlives a restore that left inodes unrestored. Returns undefined if neither has it.
  */
 function recordedDisk(store: Store, volume: string): Disk | undefined {
   const { record } = volumeRecords.find(store, volume)
   return record ? record.disk : journalsDisk(store, volume)
 }
 
-/** One that cannot be read is of no use to anybody, and whoever needs it says so. */
+/** Returns undefined for an unreadable journal. A call that needs the journal reports the problem. */
 function journalsDisk(store: Store, volume: string): Disk | undefined {
   if (!hasJournal(store, volume)) return undefined
   try {
     using journal = openJournalForReading(store, volume, false)
-    // One that is left with nothing in it is of nothing.
+    // An empty journal has no records of any disk.
     return journal?.disk === undefined || journal.isEmpty() ? undefined : diskOf(journal.disk)
   } catch (error) {
     if (error instanceof Refusal) return undefined
@@ -60,18 +60,18 @@ function journalsDisk(store: Store, volume: string): Disk | undefined {
   }
 }
 
-/** As a journal keeps it: lines, as none of what they say has line breaks. */
+/** Formats a disk for the journal: one value a line, because no value has line breaks. */
 export function textOfDisk({ shown, identities }: Disk): string {
   return [shown, ...identities].join('\n')
 }
 
-/** Undoes that. */
+/** Parses the text of a disk in a journal. */
 export function diskOf(text: string): Disk {
   const [shown = '', ...identities] = text.split('\n')
   return { shown, identities }
 }
 
-/** Why it is another disk than the one on record; undefined where it may be that. */
+/** Explains why a disk is not the recorded one; returns undefined if it may be. */
 export function difference(volume: string, recorded: Disk | undefined, now: DiskNow | undefined): string | undefined {
   if (recorded === undefined || now === undefined || isSame(recorded, now)) return undefined
   return (
@@ -91,31 +91,31 @@ export function compareDisk(store: Store, volume: string, now: DiskNow | undefin
   return isSame(recorded, now) ? 'same' : 'other'
 }
 
-/** A disk without the identities that are not recorded any more. */
+/** Returns a disk without the identities that are not recorded any more. */
 export function toRecordedDisk(disk: DiskNow | undefined): Disk | undefined {
   return disk && { shown: disk.shown, identities: disk.identities }
 }
 
-/** Why a volume's records are of another disk than the file system of a handle lies on; undefined where they may be of it. */
+/** Explains why a volume's records are of another disk than a handle's; returns undefined if they may be of it. */
 export function otherDisk(store: Store, volume: string, root: Handle): string | undefined {
   const recorded = recordedDisk(store, volume)
   return recorded && difference(volume, recorded, diskUnder(store, root))
 }
 
-/** The same of a device or an image that would be mounted. */
+/** Explains why a volume's records are of another disk than a device or an image that would be mounted. */
 export function otherSource(store: Store, volume: string, source: Handle): string | undefined {
   const recorded = recordedDisk(store, volume)
   return recorded && difference(volume, recorded, known(store.host.blocks.asBacking(source)))
 }
 
-/** @throws {Refusal} where a volume's records are of another disk than the file system of a handle lies on */
+/** @throws {Refusal} if a volume's records are of another disk than the one of a handle's file system */
 export function refuseOtherDisk(store: Store, volume: string, root: Handle): void {
   refuse(volume, otherDisk(store, volume, root))
 }
 
 /**
- * What is to be recorded of the disk that a volume lies on now. Call it under the volume's lock.
- * @returns undefined where nothing is known
+ * Returns the disk that is to be recorded for a volume. Call it under the volume's lock.
+ * @returns undefined if the disk is unknown
  * @throws {Refusal} as `refuseOtherDisk`
  */
 export function sameDisk(store: Store, volume: string, root: Handle): Disk | undefined {

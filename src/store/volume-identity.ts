@@ -4,18 +4,18 @@ import { JOURNAL_FILE, listVolumes, RECORD_FILE, type Store, volumePlace } from 
 import { compareDisk, diskUnder } from './volume-disk.ts'
 import { isTextIdentity, volumeRecords } from './volume-record.ts'
 
-/** The names of a volume by its root: file system id, inode, birth time. */
+/** Names of a volume, made of its file system's id and the inode number and birth time of its root. */
 export interface Names {
-  /** By the file system's stable name; by f_fsid where it has none. */
+  /** Name by the file system's stable id; by f_fsid if it has none. */
   now: string
-  /** By f_fsid, as kernels and versions that read no UUID recorded it. Undefined where that is the same or no name. */
+  /** Name by f_fsid, as recorded without the UUID. Undefined if it is the same, or does not identify the volume. */
   former: string | undefined
 }
 
 export function namesOf({ inodes }: Pick<Host, 'inodes'>, root: Handle, stat: Stat): Names {
   const [id, former] = [inodes.fileSystemId(root), inodes.formerFileSystemId(root)]
   const named = (fileSystem: string) => `${fileSystem}${rootSuffix(stat)}`
-  // Root inodes are alike everywhere: without its birth time another file system's root could have the same f_fsid.
+  // Roots have the same inode number everywhere: without a birth time, another root could have the same f_fsid.
   const hasFormer = former !== undefined && former !== id && (stat.born !== 0n || isFolded(former, id))
   return { now: named(id), former: hasFormer ? named(former) : undefined }
 }
@@ -25,7 +25,7 @@ const rootSuffix = ({ inode, born }: Stat) => `-${inode.toString(16)}-${born.toS
 // include/uapi/linux/magic.h
 const [BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS] = ['9123683e', 'ef53', '794c7630', '1021994', '2fc12fc1']
 
-/** Whether an f_fsid is the halves of a UUID, combined by XOR (fs/ext4/super.c): it is as good a name as the UUID. */
+/** Returns whether an f_fsid is the XOR of the halves of a UUID (fs/ext4/super.c), and so as good as the UUID. */
 function isFolded(fsid: string, uuid: string): boolean {
   if (uuid.length !== 32 || !fsid.startsWith(`${EXT4}.`)) return false
   const half = (from: number) => BigInt(`0x${uuid.slice(from, from + 16)}`)
@@ -36,8 +36,8 @@ function isFolded(fsid: string, uuid: string): boolean {
 const HAVE_STABLE_FSID = new Set([BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS])
 
 /**
- * Names a volume across reboots, devices and whatever path leads to it. A volume that has records under an older name
- * keeps that name until it is restored: a name lasts as long as its records, and nothing is moved.
+ * Returns the name of a volume, which does not depend on the boot, the device or the path. A volume that is recorded
+ * under an older name keeps that name until it is restored, so that records are never moved.
  */
 export function volumeIdentity(store: Store, root: Handle, stat: Stat): string {
   const { now, former } = namesOf(store.host, root, stat)
@@ -62,8 +62,8 @@ function findUuidName(store: Store, stat: Stat, now: string): string | undefined
 }
 
 /**
- * Finds the records of a volume under a name that it had on another device. Only names by f_fsid change with the device;
- * a UUID is an older name only where the kernel reports none now.
+ * Finds the records of a volume under a name that it had on another device. Only names by f_fsid change with the
+ * device; a UUID is an older name only where the kernel reports none now.
  * @param magic of its file system's type
  */
 function findOlderName(store: Store, root: Handle, stat: Stat, now: string, magic: string): string | undefined {
@@ -78,8 +78,8 @@ function findOlderName(store: Store, root: Handle, stat: Stat, now: string, magi
   const same = rated.filter((name) => name.disk === 'same').map(({ volume }) => volume)
   if (same.length > 0) return findNewest(store, same)
   if (recorded.includes(now)) return now
-  // The birth time has nanoseconds. A UUID may be another type's. Without a birth time, earlier versions used the
-  // device number alone.
+  // A birth time has nanoseconds, so the root is probably the same. A UUID may be of another type of file system.
+  // Without a birth time, earlier versions used the device number alone.
   const byDevice = `${store.host.inodes.formerFileSystemId(root)}${suffix}`
   const mayBeSame = (volume: string) => (stat.born === 0n ? volume === byDevice : volume.includes('.'))
   const unknown = rated.filter((name) => name.disk === 'unknown' && mayBeSame(name.volume))
@@ -92,35 +92,36 @@ function findOlderName(store: Store, root: Handle, stat: Stat, now: string, magi
 }
 
 /**
- * Whether the groups of a volume may be modekeep's own by these records. Then they are used, and the caller learns that
- * the disk is another one. A walk changes the root last, so an unfinished one does not show in the root's group.
+ * Returns whether the walk of these records may have applied the current groups of a volume. Then the records are used,
+ * and the caller learns that the disk is another one. A walk changes the root last, so the root's group does not show
+ * an incomplete walk.
  */
 function mayHaveApplied(store: Store, volume: string, root: Stat): boolean {
   const record = volumeRecords.readUnlessDamaged(store, volume)
   return record === undefined || !record.complete || record.group === root.gid
 }
 
-/** The name that was recorded last: its records have the groups that the earlier ones gave as the original. */
+/** Returns the name recorded last: its records have, as original groups, those that earlier walks applied. */
 function findNewest(store: Store, volumes: readonly string[]): string | undefined {
   const born = (volume: string) => store.host.files.born(volumePlace(store, volume).path) ?? 0
   return volumes.toSorted((one, other) => born(other) - born(one))[0]
 }
 
-/** Whether a record or a journal is there, also where nobody can tell what it says. Opens neither: most calls ask. */
+/** Returns whether a record or a journal exists, readable or not. Opens neither, because most calls need this. */
 export function isRecorded(store: Store, volume: string): boolean {
   const names = store.host.files.list(volumePlace(store, volume).path)
   return names.includes(RECORD_FILE) || names.includes(JOURNAL_FILE)
 }
 
 /**
- * Under the lock of a volume nobody else begins or ends its records, so its name is what it was when it was looked for,
- * or another call has ended them since. Two calls would then have two locks for one volume.
- * @throws {Refusal}
+ * Checks that a volume still has the name under which it was found. Call it under the volume's lock, where no other
+ * call creates or removes its records.
+ * @throws {Refusal} if another call removed the records since: two calls could hold different locks for one volume
  */
 export function refuseRenamed(store: Store, volume: string, root: Handle, source: string): void {
   if (isTextIdentity(volume)) return
   const stat = store.host.inodes.stat(root)
-  // A volume's tree may show a root that is not its own.
+  // The tree of a volume may show another root than the volume's.
   if (!volume.endsWith(rootSuffix(stat))) return
   if (volumeIdentity(store, root, stat) === volume) return
   throw new Refusal(`another call has put ${source} back meanwhile, so it has another name on record: call this again`)

@@ -4,18 +4,18 @@ import { Refusal } from '../refusal/refusal.ts'
 import { JOURNAL_FILE, type Store, volumePlace } from './places.ts'
 
 /**
- * The journal of a volume. Call it under the volume's lock.
- * @param known a walk is recorded, so that there must be one; otherwise it is made if there is none
- * @param disk what the volume lies on, to be noted in it
+ * Opens the journal of a volume. Call it under the volume's lock.
+ * @param known a walk is recorded, so the journal must exist; otherwise a missing one is created
+ * @param disk the volume's disk, which a new journal records
  */
 export function openJournal(store: Store, volume: string, known: boolean, disk?: string): Journal {
   return Journal.open(store.host, journalFile(store, volume), volume, known, disk)
 }
 
 /**
- * The journal of a volume, if it has one, for looking only. A walk may be writing to it meanwhile.
- * @param known a walk is recorded, so that there must be one
- * @throws {Refusal} where it is missing or cannot be used
+ * Opens the journal of a volume for reading, if it has one. A walk may write to it concurrently.
+ * @param known a walk is recorded, so the journal must exist
+ * @throws {Refusal} if it is missing or cannot be used
  */
 export function openJournalForReading(store: Store, volume: string, known: boolean): Journal | undefined {
   return isThere(store, volume, known)
@@ -23,7 +23,7 @@ export function openJournalForReading(store: Store, volume: string, known: boole
     : undefined
 }
 
-/** All that the journal holds at one moment; otherwise the same. */
+/** Opens a snapshot of the journal at one moment; parameters and errors are those of `openJournalForReading`. */
 export function openJournalSnapshot(store: Store, volume: string, known: boolean): JournalSnapshot | undefined {
   return isThere(store, volume, known)
     ? new JournalSnapshot(store.host, journalFile(store, volume), volume, known)
@@ -37,12 +37,12 @@ function isThere(store: Store, volume: string, known: boolean): boolean {
   throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
 }
 
-/** Without a record that can be read, it tells that the volume was walked. */
+/** Returns whether the volume has a journal, which shows that it was walked even without a readable record. */
 export function hasJournal(store: Store, volume: string): boolean {
   return store.host.files.list(volumePlace(store, volume).path).includes(JOURNAL_FILE)
 }
 
-/** Whether nothing is recorded of a volume. Call it under the volume's lock; `known` and errors as of `openJournal`. */
+/** Returns whether the journal has no records. Call it as `openJournal`, and under the volume's lock. */
 export function isJournalEmpty(store: Store, volume: string, known = false): boolean {
   using journal = openJournal(store, volume, known)
   return journal.isEmpty()

@@ -11,33 +11,36 @@ export const volumeRecordSchema = () =>
     source: z.string(),
     group: z.number(),
     groupAccess: z.enum(['keep', 'grant']),
-    /** False from before the first change of a walk or a restore until the last: a tree half way is walked again. */
+    /** False from before the first change of a walk or a restore until after the last. Such a tree is walked again. */
     complete: z.boolean(),
-    /** With `complete` false: its walk came to its end, but may have passed over directories that were moved meanwhile. */
+    /** With `complete` false: the walk ended, but may have missed directories that were moved meanwhile. */
     hasEnded: z.optional(z.boolean()),
-    /** How many inodes its last walk left as others had changed them since an earlier walk, and whether its root is one. */
+    /**
+     * Number of inodes that the last walk skipped, because they were changed since an earlier walk, and whether the
+     * root is one of them.
+     */
     changedSince: z.optional(z.object({ inodes: z.number(), hasRoot: z.boolean() })),
-    /** What its last walk skipped. Records of earlier versions have none. */
+    /** Inodes that the last walk skipped. Records of earlier versions have none. */
     skipped: z.optional(skippedInodesSchema()),
     /**
-     * With `complete` false: a restore put all of it back but for so many inodes that its users had changed. Those stay
-     * recorded, and what is not in the volume any more: nobody knows whether it comes back.
+     * With `complete` false: a restore skipped this number of inodes, which users had changed, and restored the rest.
+     * The skipped ones stay recorded. So do inodes that are not in the volume any more, because they may return.
      */
     left: z.optional(z.number()),
-    /** What the last `apply` by hand applied. restoreOnUnmount returns to what it left; a restore by hand drops it. */
+    /** Result of the last `apply` by hand. restoreOnUnmount returns to that state; a restore by hand removes it. */
     baseline: z.optional(z.object({ group: z.number(), groupAccess: z.enum(['keep', 'grant']) })),
-    /** A pod asked for restoreOnUnmount: the last unmount restores the volume, whichever pod's it is. */
+    /** A pod requested restoreOnUnmount: the last unmount restores the volume, even if it is of another pod. */
     restorePending: z.boolean(),
-    /** What the volume lay on when it was walked last; undefined: not known. Records of before have none. */
+    /** Disk of the volume at its last walk; undefined: unknown. Records of earlier versions have none. */
     disk: z.optional(z.object({ shown: z.string(), identities: z.array(z.string()) })),
-    /** The path that a pod named, where a part of a source was walked: not `source` if links led on from there. */
+    /** Path that a pod requested, if a part of a source was walked. Links may make it differ from `source`. */
     asked: z.optional(z.string()),
   })
 
-/** What a walk has made of a volume. */
+/** State of a volume after its last walk. */
 export type VolumeRecord = z.infer<ReturnType<typeof volumeRecordSchema>>
 
-/** It is written in the files of exported journals too. */
+/** Format of volume records, which exported journals contain too. */
 export const VOLUME_RECORD_FORMAT = 2
 
 export const volumeRecords = new RecordKind<VolumeRecord>({
@@ -47,18 +50,18 @@ export const volumeRecords = new RecordKind<VolumeRecord>({
   name: RECORD_FILE,
 })
 
-/** Whether the last unmount of this volume is to put it back. A record that cannot be read asks for nothing. */
+/** Returns whether the last unmount is to restore the volume. An unreadable record requests nothing. */
 export const awaitsRestore = (store: Store, volume: string | undefined): boolean =>
   volume !== undefined && volumeRecords.find(store, volume).record?.restorePending === true
 
-/** False where a walk or a restore was not finished. Of a damaged record nobody knows how far one has come. */
+/** Returns false if a walk or a restore was not completed, or if a damaged record does not show whether it was. */
 export function hasOneGroup(store: Store, volume: string): boolean {
   if (!volumeRecords.has(store, volume)) return true
   const record = volumeRecords.readUnlessDamaged(store, volume)
   return record !== undefined && (record.complete || record.left !== undefined)
 }
 
-/** What a restore has left, and what to do about it; undefined where that is nothing. @param isForced it was told to leave nothing */
+/** Explains how to treat inodes that a restore skipped; returns undefined if none. @param isForced it used --force */
 export function leftBy(
   { volume, left = 0 }: Pick<VolumeRecord, 'volume' | 'left'>,
   isForced = false,
@@ -69,10 +72,10 @@ export function leftBy(
     : `${left} of its files and directories stay as their users changed them: "modekeep restore ${volume} --force" puts them back too, "modekeep gc --forget ${volume}" leaves them so for good`
 }
 
-/** So many a user may have meant; more are another's doing, such as `chgrp -R`. */
+/** Up to this number of inodes, a user may have intended the change. A command such as `chgrp -R` changes more. */
 const FEW = 10
 
-/** What to do where others changed so much of a volume since it was walked that its group may not get in. */
+/** Explains what to do if so many inodes were changed since the walk that the group may lack access. */
 export function changeOf(record: VolumeRecord): string | undefined {
   const { changedSince, group } = record
   if (changedSince === undefined || (!changedSince.hasRoot && changedSince.inodes <= FEW)) return undefined
@@ -81,20 +84,20 @@ export function changeOf(record: VolumeRecord): string | undefined {
   return `somebody changed ${which} since modekeep gave them group ${group}, and modekeep left them so: ${howToGive(record)} gives them to the group again`
 }
 
-/** @returns the command that gives a volume to a group, whatever its users changed since */
+/** @returns the command that applies the group to the whole volume, including inodes that users changed since */
 export function howToGive({
   volume,
   source,
   group,
   groupAccess,
 }: Pick<VolumeRecord, 'volume' | 'source' | 'group' | 'groupAccess'>): string {
-  // By its directory a server's volume is another one, with other records.
+  // Under its directory, a server's volume has another identity and other records.
   if (isTextIdentity(volume)) return `"chgrp ${group}" of its root, where ${source} is mounted,`
   const command = `modekeep apply DIR --fsgroup ${group}${groupAccess === 'grant' ? ' --group-access grant' : ''} --force`
   return `"${command}", DIR being ${source} or where that is mounted,`
 }
 
-/** Names a volume whose root says nothing about it (a server's, a daemon's): the same request has the same volume. */
+/** Returns the identity of a server's or daemon's volume, whose root does not identify it: a hash of the request. */
 export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
   const { createHash } = process.getBuiltinModule('node:crypto')
   const digest = createHash('sha256')
@@ -106,10 +109,12 @@ export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fs
 // include/uapi/linux/magic.h
 const XFS = '58465342.'
 
-/** Whether f_fsid names a volume by the number of its device, as on xfs. A new UUID does not change that name. */
+/**
+ * Returns whether f_fsid names a volume by the number of its device, as on xfs. A new UUID does not change that name.
+ */
 export const isNamedByDevice = (volume: string): boolean => volume.startsWith(XFS)
 
-/** Whether a volume is named by a text: no path of the node leads to it. */
+/** Returns whether a volume is identified by the text of its request: its source is no path of the node. */
 export function isTextIdentity(volume: string): boolean {
   return volume.startsWith('text-')
 }

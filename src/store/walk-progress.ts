@@ -9,7 +9,7 @@ import type { Session } from './session.ts'
 const schema = () =>
   z.object({
     volume: z.string(),
-    /** The process that walks. */
+    /** Pid of the process that walks. */
     pid: z.number(),
     /** Milliseconds since 1970. */
     at: z.number(),
@@ -18,8 +18,8 @@ const schema = () =>
   })
 
 /**
- * How far a walk or a restore of a volume is: written about once a second, so a short one leaves none. Believe it only
- * while the volume's lock is held: a process that was killed leaves it behind.
+ * Progress of a walk or a restore of a volume, written about once a second, so a short walk writes none. It is valid
+ * only while the volume's lock is held, because a killed process leaves it behind.
  */
 export const walkProgress = new RecordKind<z.infer<ReturnType<typeof schema>>>({
   format: 2,
@@ -29,8 +29,7 @@ export const walkProgress = new RecordKind<z.infer<ReturnType<typeof schema>>>({
 })
 
 /**
- * Runs a walk of a volume, telling how far it is: whoever called it, and whoever looks into the state directory. What
- * it did is noted.
+ * Runs a walk of a volume. Reports its progress to the caller and in the state directory, and notes its result.
  */
 export async function walkWith(
   session: Session,

@@ -1,30 +1,33 @@
 import type { Host, Lock } from './host.ts'
 import type { NodeFiles } from './node-files.ts'
 
-/** What `install` and `uninstall` alone do to a node. */
+/** The operations on a node that only `install` and `uninstall` use. */
 export interface Administration {
   files: NodeFiles
   host: Host
-  /** flock(2) on a directory itself: it leaves no file. Undefined while somebody else has it. */
+  /**
+   * Takes flock(2) on the directory itself, so no lock file is left. Returns undefined if another process holds the
+   * lock.
+   */
   tryLockDirectory(path: string): Lock | undefined
-  /** Never fails: what kept the program from running is its answer. */
+  /** Never rejects: if the program cannot run, the result contains the reason. */
   tryDriver(trial: DriverTrial): Promise<DriverResult>
 }
 
 /** One call of a driver, as kubelet makes it. */
 export interface DriverTrial {
   command: readonly [string, ...string[]]
-  /** The only variables it has. */
+  /** The complete environment of the driver. */
   environment: Readonly<Record<string, string>>
   seconds: number
-  /** Ends it, as the time does. */
+  /** Ends the call before its time limit. */
   stop: AbortSignal
 }
 
 export interface DriverResult {
-  /** Both outputs as one, as kubelet reads them. */
+  /** Both output streams, merged as kubelet reads them. */
   text: string
-  /** As a shell tells it: 128 and the number of a signal, 126 or 127 where it could not be started. */
+  /** Follows the shell: 128 plus the signal's number, or 126 or 127 if the program could not be started. */
   status: number
   isLate: boolean
 }

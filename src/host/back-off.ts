@@ -1,25 +1,25 @@
 export interface BackOff {
-  /** Upper bound of the first pause, in ms; it doubles with each failure in a row. */
+  /** Upper bound of the first pause, in ms. Each further failure in a row doubles it. */
   readonly firstMs: number
   /** Upper bound of every pause, in ms. */
   readonly mostMs: number
 }
 
-/** @param failures in a row, 1 or more. @returns ms */
+/** @param failures in a row, at least 1 @returns ms */
 export function computeLongestPauseMs({ firstMs, mostMs }: BackOff, failures: number): number {
   return Math.min(mostMs, firstMs * 2 ** (failures - 1))
 }
 
-/** @param random in [0, 1). @returns ms, between half the longest pause and all of it */
+/** @param random in [0, 1) @returns ms, between half of the longest pause and the longest pause */
 export function computePauseMs(backOff: BackOff, failures: number, random: number): number {
   const longest = computeLongestPauseMs(backOff, failures)
-  // Many nodes' kubelets restart together; their plugins should not call together.
+  // Kubelets of many nodes restart together. The random part keeps their plugins from calling at the same time.
   return longest / 2 + (longest / 2) * random
 }
 
 const PAUSE = { firstMs: 2, mostMs: 50 }
 
-/** Tries again without limit: whoever holds a lock is a running call, and the kernel frees it when that dies. */
+/** Retries without limit: a lock belongs to a running call, and the kernel releases it if that call crashes. */
 export async function retryUntilDefined<T>(attempt: () => T | undefined): Promise<T> {
   for (let failures = 1; ; failures++) {
     const got = attempt()

@@ -1,6 +1,9 @@
 const F_FSID_SIZE = 8
 
-/** The f_fsid of a subvolume: the UUID of 16 bytes in two words, with the subvolume's number (fs/btrfs/super.c). */
+/**
+ * Computes the f_fsid of a subvolume: the UUID folded into two words, combined with the subvolume's number
+ * (fs/btrfs/super.c).
+ */
 export function foldUuid(uuid: Buffer, subvolume: bigint): Buffer {
   const fsid = Buffer.alloc(F_FSID_SIZE)
   const fold = (at: number) => uuid.readUInt32BE(at) ^ uuid.readUInt32BE(at + 8)
@@ -10,7 +13,7 @@ export function foldUuid(uuid: Buffer, subvolume: bigint): Buffer {
 }
 
 /**
- * Whether a btrfs may have this UUID. The first word of f_fsid is the same for all its subvolumes.
+ * Checks whether a btrfs can have this UUID. All its subvolumes have the same first word of f_fsid.
  * @param id as `Inodes.fileSystemId` returns it
  */
 export function mayHaveUuid(id: string, uuid: Buffer): boolean {

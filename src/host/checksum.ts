@@ -1,7 +1,7 @@
-// CRC-32 (ISO 3309), four bytes at a time. Not node:zlib's: that takes longer to load than a call may.
+// CRC-32 (ISO 3309), four bytes at a time. node:zlib has it too, but loading that module takes longer than a call may.
 const ROW = 256
 const TABLE = new Int32Array(4 * ROW)
-// The checksum of a sum of bits is the sum of theirs.
+// CRC is linear: the checksum of an XOR is the XOR of the checksums.
 for (let bit = 128, rest = 1; bit > 0; bit >>= 1) {
   rest = (rest & 1) === 0 ? rest >>> 1 : (rest >>> 1) ^ 0xedb88320
   for (let byte = 0; byte < ROW; byte += 2 * bit) TABLE[byte + bit] = rest ^ (TABLE[byte] as number)
@@ -12,8 +12,8 @@ for (let at = ROW; at < TABLE.length; at++) {
 }
 
 /**
- * CRC-32 of bytes one after the other: tells what a disk or a slip has damaged, not what somebody has forged.
- * @param seed the checksum of what comes before
+ * Computes the CRC-32 of consecutive parts. It detects damage by disks or accidents, not forgery.
+ * @param seed checksum of the bytes before the parts
  */
 export function checksum(parts: readonly Uint8Array[], seed = 0): number {
   return ~parts.reduce(add, ~seed) >>> 0

@@ -1,8 +1,8 @@
-/** Something of the kernel that modekeep uses, tried in a way that changes nothing of the node. */
+/** Result of trying a kernel feature that modekeep uses. The trial changes nothing on the node. */
 export interface Feature {
   name: FeatureName
   works: boolean
-  /** The kernel's answer where it does not. */
+  /** The kernel's error if the feature does not work. */
   detail: string
 }
 
@@ -20,24 +20,27 @@ export type FeatureName =
   | 'FS_IOC_GETFSUUID'
   | 'listxattrat'
 
-/** A system call whose answer was compared with Node's own, or that had to be refused. */
+/** Result of a system call that was compared with Node's own, or that the addon must refuse. */
 export interface SelfTest {
   name: string
-  /** What was wrong; '' where nothing was. */
+  /** Empty if the results agree. */
   difference: string
 }
 
-/** What `doctor` alone asks of a node. */
+/** The queries about a node that only `doctor` makes. */
 export interface Diagnosis {
   features(): Feature[]
-  /** Of the kernel that runs, as uname(2) tells it. */
+  /** Returns the running kernel's release, as uname(2) reports it. */
   release(): string
   selfTest(): SelfTest[]
-  /** @returns its path. @throws {HelperError} naming the package that has it */
+  /** @returns the program's path @throws {HelperError} naming the package that contains it */
   findProgram(program: string): string
-  /** What root may still use of the file system a path is on. `inodes` is undefined where they are not counted. */
+  /**
+   * Returns the free space of the path's file system for root. `inodes` is undefined if the file system does not count
+   * them.
+   */
   space(path: string): { bytes: number; inodes: number | undefined }
   isSameFile(one: string, other: string): boolean
-  /** Whether somebody is seen to listen at a Unix socket. Nobody is called. */
+  /** Checks for a listener at a Unix socket without connecting to it. */
   isListening(path: string): boolean
 }

@@ -7,12 +7,12 @@ const TYPE_OFFSET = 18
 const NAME = 19
 const DOT = 0x2e
 
-/** d_type: a hint. */
+/** d_type is only a hint. */
 export const TYPE_DIRECTORY = 4
-/** The file system does not say. */
+/** The file system does not report types. */
 const TYPE_UNKNOWN = 0
 
-/** Reads a block of directory entries, one after the other. */
+/** Iterates over the entries of one block of getdents64(2). */
 export class Dirents {
   readonly bytes: Uint8Array
   readonly #end: number
@@ -24,7 +24,7 @@ export class Dirents {
     this.#end = bytes.length
   }
 
-  /** Goes to the next entry that is not "." or ".."; false at the block's end. */
+  /** Advances to the next entry other than "." and "..". Returns false at the end of the block. */
   next(): boolean {
     while (this.#next < this.#end) {
       this.#entry = this.#next
@@ -38,7 +38,7 @@ export class Dirents {
     return this.#next >= this.#end
   }
 
-  /** As a hint: other than the inode's own number where something is mounted, and on some file systems. */
+  /** Only a hint: it differs from the inode's own number at mount points and on some file systems. */
   get inode(): bigint {
     return new DataView(this.bytes.buffer, this.bytes.byteOffset + this.#entry).getBigUint64(0, true)
   }
@@ -47,58 +47,61 @@ export class Dirents {
     return this.bytes[this.#entry + TYPE_OFFSET] ?? 0
   }
 
-  /** No directory, as far as the type tells. */
+  /** Returns true if the type is known and is not a directory. */
   get isFile(): boolean {
     return this.type !== TYPE_DIRECTORY && this.type !== TYPE_UNKNOWN
   }
 
-  /** Where the present entry lies. */
+  /** Returns the offset of the current entry. */
   get place(): number {
     return this.#entry
   }
 
-  /** Goes to an entry again, as to the present one. */
+  /** Makes the entry at this offset the current one. */
   goTo(place: number): void {
     this.#entry = place
     this.#next = place + this.#lengthAt(place)
   }
 
-  /** The present entry comes once more. */
+  /** Makes `next` return the current entry once more. */
   back(): void {
     this.#next = this.#entry
   }
 
-  /** A view into the block. */
+  /** Returns a view into the block. */
   get name(): Name {
     return this.bytes.subarray(this.nameStart, this.nameStart + this.nameLength)
   }
 
-  /** Where in the block it begins. */
+  /** Returns the offset of the name in the block. */
   get nameStart(): number {
     return this.#entry + NAME
   }
 
   get nameLength(): number {
     const start = this.nameStart
-    // The length is rounded up to 8: the NUL is among the last 8 bytes, whatever comes after it.
+    // The kernel rounds the length up to 8. The NUL is therefore among the last 8 bytes, and padding may follow it.
     let end = Math.max(start, this.#next - 8)
     while (this.bytes[end] !== 0) end++
     return end - start
   }
 
-  /** Where to go on after the present entry, on this or another handle of the directory; undefined before the first. */
+  /**
+   * Returns the seek position after the current entry, valid on any handle of the directory. Undefined before the first
+   * entry.
+   */
   get after(): bigint | undefined {
     return this.#next === 0 ? undefined : this.#offAt(this.#entry)
   }
 
-  /** Where to go on after the block. */
+  /** Returns the seek position after the block. */
   get end(): bigint {
     let last = 0
     for (let at = 0; at < this.bytes.length; at += this.#lengthAt(at)) last = at
     return this.#offAt(last)
   }
 
-  /** How many entries come after the present one, "." and ".." included. */
+  /** Counts the entries after the current one, including "." and "..". */
   get rest(): number {
     let count = 0
     for (let at = this.#next; at < this.#end; at += this.#lengthAt(at)) count++

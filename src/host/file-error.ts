@@ -1,6 +1,6 @@
 import { errorCode } from './system-error.ts'
 
-/** What its administrator can do about a disk. */
+/** The administrator's remedy for each errno of a disk. */
 const REMEDIES: Readonly<Record<string, string>> = {
   ENOSPC: 'free space or inodes on its file system',
   EDQUOT: 'raise the quota of its file system',
@@ -9,7 +9,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
   EUCLEAN: 'repair its file system',
 }
 
-/** A file of modekeep's own that cannot be used: which, why (`code` is the errno name), and the way out. */
+/**
+ * Error for a file of modekeep's own: the message has its path, the reason and the remedy. `code` is the errno name.
+ */
 export class FileError extends Error {
   readonly code: string
 
@@ -20,7 +22,9 @@ export class FileError extends Error {
   }
 }
 
-/** Runs what is done to a file: errors of write(2) and fsync(2) do not say to which. */
+/**
+ * Runs a file operation and adds the path to its errors, because errors of write(2) and fsync(2) do not name the file.
+ */
 export function withPath<T>(doing: string, path: string, work: () => T): T {
   try {
     return work()
@@ -31,7 +35,7 @@ export function withPath<T>(doing: string, path: string, work: () => T): T {
   }
 }
 
-/** What was looked at; undefined where the system refuses, for whatever reason. */
+/** Returns undefined if the call fails with any errno. */
 export function tolerateSystemErrors<T>(look: () => T): T | undefined {
   try {
     return look()
@@ -41,7 +45,7 @@ export function tolerateSystemErrors<T>(look: () => T): T | undefined {
   }
 }
 
-/** Whether the system lets it be done. */
+/** Returns false if the call fails with any errno. */
 export function succeeds(attempt: () => void): boolean {
   const isDone = tolerateSystemErrors(() => {
     attempt()

@@ -1,6 +1,6 @@
 /**
- * What a helper that had secrets may be quoted with. Its output can hold a secret in any disguise, so a message shows these texts, which
- * are modekeep's own, and nothing that the helper wrote itself.
+ * The only texts that a message may quote from a helper that had secrets. The helper's own output may contain a secret
+ * in any form. These texts are modekeep's own copies.
  */
 const PHRASES: readonly string[] = [
   // strerror(3)
@@ -60,19 +60,19 @@ const PHRASES: readonly string[] = [
   'Password incorrect',
 ]
 
-/** Of Linux, errno(3). */
+/** The largest errno of Linux, errno(3). */
 const LARGEST_ERRNO = 133
 
-/** What a helper chooses to say is little more than a reason. */
+/** More phrases add little to the reason, because the helper chooses its output. */
 const MOST_SHOWN = 3
 
-/** Finds the texts of the list in an output. @param output on one line, its secrets masked */
+/** Finds the listed texts in an output. @param output on one line, with its secrets masked */
 export function findPhrases(output: string): string[] {
   const text = output.toLowerCase()
   const [, errno = ''] = /mount error\((\d{1,3})\)/.exec(text) ?? []
   const isErrno = Number(errno) >= 1 && Number(errno) <= LARGEST_ERRNO
   const found = PHRASES.filter((phrase) => text.includes(phrase.toLowerCase()))
-  // A phrase that is a part of another one says nothing more.
+  // A phrase that is part of another match adds nothing.
   const longest = found.filter((phrase) => !found.some((other) => other !== phrase && other.includes(phrase)))
   return [...(isErrno ? [`mount error(${Number(errno)})`] : []), ...longest].slice(0, MOST_SHOWN)
 }

@@ -1,40 +1,43 @@
 import { Refusal } from '../refusal/refusal.ts'
 
-/** Where a program finds `secretFile`: in a descriptor that it inherits, which no other process can open. */
+/** The path at which a program reads `secretFile`: an inherited descriptor, which no other process can open. */
 export const SECRET_FILE = '/proc/self/fd/3'
 
-/** A variable that every helper has, and what it starts: its own processes are known by it. */
+/** Environment variable of each helper. Processes that the helper starts inherit it, so modekeep recognizes them. */
 export const HELPER_MARK = 'MODEKEEP_HELPER'
 
-/** A program of the node that does what the kernel cannot. It is run without a shell, in its own session. */
+/**
+ * Call of a node's program for work that the kernel cannot do. The program runs without a shell, in its own session.
+ */
 export interface HelperInvocation {
   /** A bare name, looked up in the node's system directories. */
   program: string
   args: readonly string[]
-  /** Its stdin; /dev/null without. */
+  /** Content of its stdin, which is /dev/null by default. */
   input?: Uint8Array
-  /** What it reads at SECRET_FILE: on no disk, and gone with the last process that has it open. */
+  /** Content that the program reads at SECRET_FILE. It is on no disk, and vanishes when the last process closes it. */
   secretFile?: Uint8Array
-  /** Added to PATH and LC_ALL, the only other variables it has. */
+  /** Added to PATH and LC_ALL, the only other variables of the program. */
   environment?: Readonly<Record<string, string>>
   timeoutSeconds: number
-  /** With any of them, no output of the program is shown. */
+  /** If this list is not empty, messages show no output of the program, only known phrases. */
   secrets: readonly Uint8Array[]
-  /** What is left of it after a success goes on; else it is ended. */
+  /** If true, the program's remaining processes continue after a success. By default they are ended. */
   leavesDaemon?: boolean
-  /** Told that the daemon is not kept from kubelet's restarts, and why. */
+  /** Called with the reason if a restart of kubelet or of a container may end the daemon. */
   warn?(message: string): void
 }
 
 export interface Helpers {
   /**
-   * Resolves when the program has succeeded. After a failure none of its processes is left, unless the kernel holds it.
+   * Resolves when the program has succeeded. After a failure all its processes are ended, except those that the kernel
+   * blocks.
    * @throws {HelperError}
    */
   run(order: HelperInvocation): Promise<void>
 }
 
-/** A helper program that is missing, failed or did not end: a sentence with the end of its output. */
+/** A helper program is missing, failed or timed out. The message quotes its output. */
 export class HelperError extends Refusal {
   override name = 'HelperError'
 }

@@ -1,11 +1,14 @@
-/** Ids of which the first is stored as `disk` and shown as `shown`, and so on, `count` of them. */
+/** A range of `count` ids, stored from `disk` on and shown from `shown` on. */
 export interface IdRange {
   disk: number
   shown: number
   count: number
 }
 
-/** How a mount shows owners and groups. What no range has is shown as the kernel's overflow id, and nobody may use it. */
+/**
+ * The owners and groups that a mount shows. Ids outside of all ranges appear as the kernel's overflow id and are
+ * unusable.
+ */
 export interface IdMap {
   uids: readonly IdRange[]
   gids: readonly IdRange[]
@@ -16,11 +19,12 @@ export const HIGHEST_ID = 2 ** 32 - 2
 
 export const ALL_IDS: readonly IdRange[] = [{ disk: 0, shown: 0, count: HIGHEST_ID + 1 }]
 
-// Linux: UID_GID_MAP_MAX_EXTENTS, and map_write() in kernel/user_namespace.c, which takes less than a page. No page is smaller.
+// Linux limits: UID_GID_MAP_MAX_EXTENTS ranges, and less than a page of text (map_write() in kernel/user_namespace.c).
+// The smallest page has 4096 bytes.
 const MOST_RANGES = 340
 const MOST_BYTES = 4095
 
-/** Two different groups change places, every other id stays as it is. */
+/** Exchanges two different groups. Every other id stays the same. */
 export function createSwapMap(one: number, other: number): IdMap {
   const low = Math.min(one, other)
   const high = Math.max(one, other)
@@ -35,7 +39,7 @@ export function createSwapMap(one: number, other: number): IdMap {
   return { uids: ALL_IDS, gids: ranges.filter(({ count }) => count !== 0) }
 }
 
-/** What two mappings do one after the other: what the first shows is what the second takes for stored. */
+/** Combines two mappings: ids that the first shows are the stored ids of the second. */
 export function composeMaps(first: IdMap, second: IdMap): IdMap {
   return { uids: composeRanges(first.uids, second.uids), gids: composeRanges(first.gids, second.gids) }
 }
@@ -51,7 +55,7 @@ function composeRanges(first: readonly IdRange[], second: readonly IdRange[]): I
   return joinAdjacentRanges(pieces.sort((a, b) => a.disk - b.disk))
 }
 
-/** Ranges that go on where the one before ends are one. */
+/** Merges a range into its predecessor if it continues both sides. */
 function joinAdjacentRanges(sorted: readonly IdRange[]): IdRange[] {
   const ranges: IdRange[] = []
   for (const range of sorted) {
@@ -63,24 +67,26 @@ function joinAdjacentRanges(sorted: readonly IdRange[]): IdRange[] {
   return ranges
 }
 
-/** What a stored id is shown as; undefined: as the overflow id. */
+/** Returns undefined if the stored id appears as the overflow id. */
 export function mapToShownId(ranges: readonly IdRange[], id: number): number | undefined {
   const range = ranges.find(({ disk, count }) => id >= disk && id < disk + count)
   return range && range.shown + id - range.disk
 }
 
-/** What is stored where an id is used; undefined: it cannot be. */
+/** Returns undefined if the shown id cannot be stored. */
 export function mapToStoredId(ranges: readonly IdRange[], id: number): number | undefined {
   const range = ranges.find(({ shown, count }) => id >= shown && id < shown + count)
   return range && range.disk + id - range.shown
 }
 
-/** The lines of a uid_map or gid_map, user_namespaces(7): of a mount's, stored ids are those inside. */
+/**
+ * Formats the lines of a uid_map or gid_map, user_namespaces(7). In a mount's map the stored ids are the inside ids.
+ */
 export function formatIdRanges(ranges: readonly IdRange[]): string {
   return ranges.map(({ disk, shown, count }) => `${disk} ${shown} ${count}\n`).join('')
 }
 
-/** Why the kernel would take no such mapping, as a clause; undefined: it takes it. */
+/** Returns a clause with the reason for which the kernel would reject the mapping, or undefined if it accepts it. */
 export function describeIdMapFault({ uids, gids }: IdMap): string | undefined {
   for (const [what, ranges] of [['users', uids] as const, ['groups', gids] as const]) {
     if (ranges.length === 0) return `its ${what} would have no id at all`

@@ -10,8 +10,8 @@ export const FIFO = 0o010000
 export const SOCKET = 0o140000
 
 /**
- * statx(2) of one inode. `mode` has the type bits; times are nanoseconds, but `changed` milliseconds with their
- * fraction; `born` is 0 where the file system has none.
+ * Result of statx(2). `mode` includes the type bits. Times are nanoseconds, except `changed`, which is fractional
+ * milliseconds. `born` is 0 if the file system stores no birth time.
  */
 export interface Stat {
   device: number
@@ -24,24 +24,29 @@ export interface Stat {
   uid: number
   gid: number
   links: number
-  /** Counted up from the boot on, and never reused within it since Linux 6.8 (STATX_MNT_ID_UNIQUE). */
+  /**
+   * The kernel counts it up from the boot on, and since Linux 6.8 never reuses it within a boot (STATX_MNT_ID_UNIQUE).
+   */
   mountId: number
   mountRoot: boolean
-  /** Immutable or append-only (chattr(1)), as far as the file system tells. */
+  /** Immutable or append-only (chattr(1)), as reported by the file system. */
   immutable: boolean
 }
 
-/** What statx(2) has just said, read where the kernel wrote it: true until this thread's next look. */
+/** View of the last statx(2) result in the kernel's buffer. It is valid until this thread's next call of statx. */
 export interface StatView extends Stat {
   keep(): Stat
 }
 
-/** As mountinfo has it. @param device of a `Stat` */
+/** Formats a device number as in mountinfo. @param device of a `Stat` */
 export function formatDeviceId(device: number): string {
   return `${Math.floor(device / 2 ** 20)}:${device % 2 ** 20}`
 }
 
-/** Devices of servers, daemons and memory, and those of btrfs, have no major number. */
+/**
+ * Returns false for file systems of servers, daemons and memory, and for btrfs: their device numbers have no major
+ * number.
+ */
 export function hasDisk(device: number): boolean {
   return device >= 2 ** 20
 }
@@ -51,41 +56,42 @@ export function isDirectory({ mode }: Pick<Stat, 'mode'>): boolean {
 }
 
 /**
- * Entries of a directory that are looked at together: a call is cheap for the kernel, the way there is not. What is
- * undefined has failed: asked for alone, it says why. All is true until entries are looked at once more.
+ * Stats several entries of a directory in one call into the addon, because the call costs more than the kernel's work.
+ * An undefined result means failure: a single call of the same kind reports the error. Results are valid until the next
+ * batch.
  */
 export interface StatBatch {
-  /** How many there may be. */
+  /** Maximum number of entries. */
   readonly size: number
-  /** The name of each in turn, of at most 255 bytes: `length` of a block of entries from `start` on. */
+  /** Sets the name of one entry, of at most 255 bytes, from `length` bytes of an entry block at `start`. */
   setName(at: number, block: Uint8Array, start: number, length: number): void
   nameOf(at: number): Name
-  /** As `lookEntry` of the first so many. @param isAhead by another thread, while this one goes on */
+  /** Calls `lookEntry` for the first `count` entries. @param isAhead in another thread, while this one continues */
   look(parent: Handle, count: number, isAhead: boolean): void
-  /** As `openEntry` of each, `look` and `attributeNames`. The handles are the caller's to close. */
+  /** Calls `openEntry`, `look` and `attributeNames` for each entry. The caller closes the handles. */
   hold(parent: Handle, count: number, isAhead: boolean): void
-  /** Returns when all that was begun has been seen: nothing may be asked before. `parent` must be open until then. */
+  /** Waits for the batch. Results may not be read before, and `parent` must be open until then. */
   finish(): void
   stat(at: number): StatView | undefined
   handle(at: number): Handle | undefined
   attributeNames(at: number): string | undefined
 }
 
-/** What a file system has and what is left of it, of bytes or of inodes. */
+/** Total and used space of a file system, in bytes or in inodes. */
 export interface SpaceUsage {
   total: bigint
   used: bigint
-  /** For users: root may have more. */
+  /** For unprivileged users. Root may have more. */
   available: bigint
 }
 
-/** A file without set-id bits, capability and ACL that is to get its group and its permission bits. */
+/** A change of group and permission bits, for a file without set-id bits, capability and ACL. */
 export interface FileChange {
   handle: Handle
-  /** What it must still be: its mode with type bits. */
+  /** Expected group and mode (with type bits). A file that differs is not changed. */
   seenGroup: number
   seenMode: number
-  /** ctime as seen, milliseconds, and whether it must be the same too. */
+  /** Expected ctime in milliseconds, and whether it must match too. */
   changed: number
   needsSameTime: boolean
   group: number
@@ -93,115 +99,127 @@ export interface FileChange {
   mode: number
 }
 
-/** Changes of files that other threads make while this one goes on. */
+/** File changes that other threads make while this one continues. */
 export interface FileChangeBatch extends Disposable {
-  /** The object is read, not kept. */
+  /** Copies the values of the object. */
   set(at: number, change: FileChange): void
-  /** The first so many are to be made. Their handles must be open until `finish` has returned. */
+  /** Starts the first `count` changes. Their handles must be open until `finish` returns. */
   start(count: number): void
-  /** Returns when they are made. @returns how many were not */
+  /** Waits for the changes. @returns the number of changes that were not made */
   finish(): number
   /**
-   * `made`: and its handle is closed; `odd`: it is not what it was, or could not be changed, and nothing was; `half`: it
-   * lacks its permission bits.
+   * `made`: the file is changed and its handle closed. `odd`: the file differs or cannot be changed, and is untouched.
+   * `half`: the file has its group, but lacks its permission bits.
    */
   outcome(at: number): 'made' | 'odd' | 'half'
 }
 
-/** Everything that is done to inodes. All is relative to handles; nothing follows a link, unless it says so. */
+/** All operations on inodes. They are relative to handles and follow no link unless documented. */
 export interface Inodes {
-  /** @throws {SystemError} ELOOP where any part of the absolute path is a link */
+  /** @throws {SystemError} ELOOP if any component of the absolute path is a link */
   openLinkFree(path: string): Handle
   /**
-   * The type of the file system that an absolute path leads to, as far as the kernel knows without asking anybody:
-   * undefined where some server or daemon may have to be asked, or the kernel is older than Linux 6.8.
+   * Returns the file system type at an absolute path from the kernel's caches. Returns undefined if a server or daemon
+   * may have to respond, or before Linux 6.8.
    */
   knownType(path: string): string | undefined
   /**
-   * Whether the kernel resolves an absolute path, links included, from its cache: such a lookup waits for no server, daemon,
-   * disk or locked directory.
+   * Checks whether the kernel resolves an absolute path, including links, from its cache. Such a lookup waits for no
+   * server, daemon, disk or locked directory.
    */
   isCached(path: string): boolean
-  /** Opens as the functions of the same names do. @throws {SystemError} EAGAIN where the cache does not tell */
+  /** Variants that open only from the kernel's cache. @throws {SystemError} EAGAIN if the cache is not enough */
   cachedOpens: Partial<Pick<Inodes, 'openLinkFree' | 'openBeneath' | 'openEntry'>>
-  /** The same of a mount, by the id that `stat` tells. */
+  /** Returns the file system type of a mount. @param mountId from `stat` */
   typeOfMount(mountId: number): string | undefined
   /**
-   * What a relative path leads to without ever leaving `root`. Links are followed inside, mounts are crossed.
-   * @throws {SystemError} EXDEV where it leads out, also by an absolute link; EAGAIN where the kernel cannot tell, as
-   * something was renamed meanwhile; ELOOP for too many links or a magic one; ENOENT; ENOTDIR; ENOSYS before Linux 5.6
+   * Opens a relative path that never leaves `root`. Follows links inside and crosses mounts.
+   * @throws {SystemError} EXDEV if the path leads out, also by an absolute link; EAGAIN if a concurrent rename prevents
+   * the check; ELOOP for too many links or a magic link; ENOENT; ENOTDIR; ENOSYS before Linux 5.6
    */
   openBeneath(root: Handle, path: string): Handle
   /**
-   * The target of the link a handle holds, for who follows it by hand.
-   * @throws {SystemError} ELOOP where the kernel would not follow it, or might not go by its text: a mount with
+   * Returns the target of the link that a handle refers to, for callers that follow links themselves.
+   * @throws {SystemError} ELOOP if the kernel would not follow the link or may ignore its text: a mount with
    * nosymfollow, a link in /proc
    */
   readLink(handle: Handle): Uint8Array
-  /** A directory the caller trusts: links are followed. */
+  /** Opens a directory that the caller trusts, and follows links. */
   openTrusted(path: string): Handle
   openDirectory(parent: Handle, name: Name): Handle
   openEntry(parent: Handle, name: Name): Handle
   close(handle: Handle): void
   closeAll(handles: readonly Handle[]): void
-  /** Where the handle's inode is now, for messages and for keys: never opened again. */
+  /** Returns the current path of the handle's inode, for messages and keys. modekeep never opens this path. */
   pathOf(handle: Handle): string
   stat(handle: Handle): Stat
-  /** As `stat` and `statEntry`, for a walk, which keeps nothing of most inodes. */
+  /** Like `stat` and `statEntry`, without a copy: a walk discards most results. */
   look(handle: Handle): StatView
   lookEntry(parent: Handle, name: Name): StatView
-  /** Two, so that the one is looked at while the other is dealt with; none is in use between two steps of a walk. */
+  /**
+   * Returns two batches: the kernel fills one while the walk processes the other. Between two steps of a walk both are
+   * free.
+   */
   sights(): readonly [StatBatch, StatBatch]
-  /** Room for so many; undefined where no other thread can be had: whoever asks makes them. */
+  /**
+   * Returns a batch for `size` changes, or undefined if no other thread is available: the caller then makes the changes
+   * itself.
+   */
   changes(size: number): FileChangeBatch | undefined
-  /** Of `stat`, what a walk asks once more before it changes an inode. */
+  /** Returns the fields of `stat` that a walk checks again before it changes an inode. */
   ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
   statEntry(parent: Handle, name: Name): Stat
-  /** Asks its server or daemon, whatever is cached: the attributes are, for seconds after a daemon's death. */
+  /**
+   * Queries the server or daemon even if the attributes are cached: caches stay valid for seconds after a daemon has
+   * ended.
+   */
   askEntry(parent: Handle, name: Name): Stat
-  /** Never asks a server or a daemon: enough to tell what is mounted. Without a name, of the handle itself. */
+  /**
+   * Never queries a server or a daemon. The result is enough to identify a mount. Without a name, it stats the handle
+   * itself.
+   */
   statMountPoint(parent: Handle, name?: Name): Stat
-  /** A new, empty file; EEXIST where the name is taken. */
+  /** Creates an empty file. Fails with EEXIST if the name exists. */
   createFile(parent: Handle, name: Name, mode: number): void
   createDirectory(parent: Handle, name: Name, mode: number): void
   removeFile(parent: Handle, name: Name): void
-  /** An empty one. */
+  /** Fails unless the directory is empty. */
   removeDirectory(parent: Handle, name: Name): void
-  /** A block of entries as getdents64(2) gives them, to be read with dirents.ts; empty at the end. */
+  /** Returns a block of getdents64(2) for dirents.ts, or an empty one at the end. */
   readEntries(directory: Handle): Uint8Array
   seekEntries(directory: Handle, next: bigint): void
-  /** chown(2) of the group alone. */
+  /** Changes only the group. */
   chown(handle: Handle, gid: number): void
   chmod(handle: Handle, mode: number): void
-  /** How many handles the process may have open. */
+  /** Returns the limit of open handles of the process. */
   handleLimit(): number
-  /** The same inode held a second time, for another thread. */
+  /** Opens the same inode a second time, for another thread. */
   duplicate(handle: Handle): Handle
-  /** Undefined where no more handles may be open. */
+  /** Returns undefined if the limit of open handles is reached. */
   tryDuplicate(handle: Handle): Handle | undefined
   getAttribute(handle: Handle, name: string): Uint8Array | undefined
   /**
-   * NUL-separated names of the extended attributes of the inode a handle holds, '' where it has none, as most.
-   * It was found as `name` in `parent`, which is quicker to ask; whoever exchanges the name meanwhile can hide an
-   * attribute of an inode he could as well remove. Values are only ever read through the handle.
+   * Lists the extended attributes of a handle's inode, separated by NUL. Most inodes have none: ''. The inode was found
+   * as `name` in `parent`, and a call by name is faster. A user who exchanges the name can only hide attributes of an
+   * inode that he could also remove. Values are always read through the handle.
    */
   attributeNames(handle: Handle, parent: Handle, name: Name): string
   setAttribute(handle: Handle, name: string, value: Uint8Array): void
   removeAttribute(handle: Handle, name: string): void
   /**
-   * Makes every change of the file system that a handle is on durable: returns once its disk has them.
-   * @throws {SystemError} where the disk could not write a change
+   * Writes all changes of a handle's file system to its disk, and returns when they are durable.
+   * @throws {SystemError} if the disk could not write a change
    */
   syncFileSystem(handle: Handle): void
   /**
-   * Names the file system across reboots and devices by its UUID, which the kernel reports or its superblock has. Without
-   * one, the name is statfs' f_fsid.
+   * Names the file system across reboots and devices by its UUID, from the kernel or the superblock. Without a UUID,
+   * the name is statfs' f_fsid.
    */
   fileSystemId(handle: Handle): string
-  /** The name by f_fsid, under which kernels and versions that read no UUID recorded it. Undefined where f_fsid is 0. */
+  /** Returns the name by f_fsid, which kernels and versions without UUID recorded. Undefined if f_fsid is 0. */
   formerFileSystemId(handle: Handle): string | undefined
-  /** Whether nothing can be written through a handle: its mount or its file system is read-only. Asks as `space` does. */
+  /** Checks whether the handle's mount or file system is read-only. Queries the server or daemon, as `space` does. */
   isReadOnly(handle: Handle): boolean
-  /** statfs(2) of the file system that a handle is on: its server or daemon is asked. */
+  /** Calls statfs(2), which queries the file system's server or daemon. */
   space(handle: Handle): { bytes: SpaceUsage; inodes: SpaceUsage }
 }

@@ -1,29 +1,32 @@
 import type { Handle } from './handle.ts'
 
-/** The first argument of the process that runs an errand; the second is the number of who has started it. */
+/** The first argument of an isolated process. The second argument is its parent's pid. */
 export const ISOLATED_PROCESS = 'errand'
 
-/** What the process finds, besides its order in the first line of its stdin. */
+/** The descriptor of the task's directory in the isolated process. The first line of stdin contains the request. */
 export const ISOLATED_HANDLE = 3
 
-/** Work on a file system whose server or daemon may hang, for another process of this program. */
+/** A task for an isolated process of this program, on a file system whose server or daemon may hang. */
 export interface IsolatedTask {
-  /** What is to be done: one line. */
+  /** The request, in one line. */
   order: string
-  /** What it is done to: a directory. */
+  /** The directory to work on. */
   handle: Handle
-  /** A lock's file: it is held from the beginning until the process has ended, whoever has started it, and says which. */
+  /**
+   * A lock file. The isolated process holds the lock until it ends, even if its parent ends first. The file contains
+   * its pid.
+   */
   lock: string | undefined
-  /** Milliseconds: a process that says nothing for so long is killed. */
+  /** Milliseconds without output, after which the process is killed. */
   patience: number
-  /** Called with each line that the process says; empty ones only say that it is alive. */
+  /** Called with each line of output. An empty line only shows that the process is alive. */
   told(line: string): void
 }
 
 export interface IsolatedTaskEnd {
-  /** It was given up. */
+  /** True if the process was killed because it did not respond. */
   isSilent: boolean
-  /** The process that the kernel does not let end before the server answers. */
+  /** The pid of a killed process that cannot end before its server or daemon responds. */
   leftBehind: number | undefined
   pid: number
   /** Resolves when the process has ended. */

@@ -6,13 +6,13 @@ import { createFileIn, openParent, removeIn, renameIn } from './write-file.ts'
 
 const OTHERS_WRITE = 0o022
 
-/** A file that somebody else has written, held open. */
+/** An open file that another program has written. */
 export interface ForeignFile extends Disposable {
-  /** When it was opened. */
+  /** Size when it was opened. */
   size: number
-  /** Others than root, and the user that modekeep runs as, can write it, or could once. */
+  /** True if a user other than root and modekeep's own can write the file, or could when it was opened. */
   isOthers?: boolean
-  /** Bytes from a position on; fewer where it ends. */
+  /** Reads from a position. Returns fewer bytes at the end of the file. */
   read(position: number, length: number): Uint8Array
 }
 
@@ -35,10 +35,10 @@ export function openForeignFile(fs: Fs, path: string): ForeignFile {
   }
 }
 
-/** A file that gets its name when all of it is written; without `finish` nothing stays of it. */
+/** A file that gets its name when its content is complete. Without `finish` it is removed. */
 export interface NewFile extends Disposable {
   write(bytes: Uint8Array): void
-  /** Durable. */
+  /** Makes the file durable. */
   finish(): void
 }
 
@@ -57,7 +57,8 @@ export function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFil
         fs.fsyncSync(file.fd)
         if (!mayReplace) createFileIn(fs, parent, name, 0o600)[Symbol.dispose]()
         try {
-          // Over its own empty file, or what may be replaced: link(2) would do it at once, but not on every file system.
+          // Replaces the file's own empty placeholder, or an existing file. link(2) would need no placeholder, but some
+          // file systems lack it.
           renameIn(fs, parent, temporary, name)
         } catch (error) {
           if (!mayReplace) removeIn(fs, parent, name)
@@ -71,7 +72,7 @@ export function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFil
       try {
         if (!isNamed) removeIn(fs, parent, temporary)
       } catch {
-        // Why it was not finished is what counts: the rest of it is nothing that anybody reads.
+        // The earlier error is the one to report. The remaining temporary file is never read.
       }
     },
   }

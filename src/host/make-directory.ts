@@ -7,10 +7,10 @@ import { createParentDirectory, openParent, type ParentDirectory } from './write
 const { O_DIRECTORY, O_NOFOLLOW } = nodeFs.constants
 
 /**
- * Makes a directory, and those above it that do not exist, each below the handle of the one above. Links on the way are
- * followed as `openPathHandle` says, but none that appears in the place of a directory that is made.
- * @param modeAbove of the directories above it
- * @throws {SystemError} EPERM for a directory of another user than root and the one that modekeep runs as; ELOOP
+ * Creates a directory and its missing parents, each through its parent's handle. Existing links are followed as
+ * `openPathHandle` documents. A link that replaces a new directory is not followed.
+ * @param modeAbove mode of the new parents
+ * @throws {SystemError} EPERM for a directory of a user other than root and modekeep's own; ELOOP
  */
 export function makeDirectories(fs: Fs, path: string, mode: number, modeAbove = mode): void {
   using made = openOrMakeDirectory(fs, path, mode, modeAbove)
@@ -31,7 +31,9 @@ function openOrMakeDirectory(fs: Fs, path: string, mode: number, modeAbove: numb
   }
 }
 
-/** mkdir(2) in a directory that is held. Another process may have made it first. */
+/**
+ * Calls mkdir(2) in an open directory. An existing directory is accepted, because another process may make it first.
+ */
 function makeDirectoryIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): ParentDirectory {
   const path = `${parent.path}/${name}`
   reportDirectoryPath(parent.path, () => tolerateErrno('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })))

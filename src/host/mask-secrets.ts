@@ -1,9 +1,11 @@
 import { foldVariants, LONGEST_PIECE, listPieces, listSecretForms, type SecretForm } from './secret-forms.ts'
 
 const MASK = '***'
-/** The beginning of a secret at an output's end; a shorter one says nothing, and is found everywhere. */
+/**
+ * Shortest prefix of a secret that is masked at the end of an output. Shorter ones reveal nothing and match everywhere.
+ */
 const MIN_PARTIAL_LENGTH = 4
-/** By so many bytes places in an output are found again. */
+/** Number of bytes by which positions in an output are indexed. */
 const SEED_LENGTH = 8
 
 interface ByteRange {
@@ -11,17 +13,17 @@ interface ByteRange {
   end: number
 }
 
-/** The first and last bytes of a stream as text, in which every secret is masked, also where it is cut in two. */
+/** Keeps the first and last bytes of a stream as text and masks every secret, also one that the cut divides. */
 export class OutputEnds {
   readonly #secrets: readonly Uint8Array[]
   readonly #shown: number
-  /** Of each end: what is shown, and as much as a piece of a secret reaches beyond it. */
+  /** Bytes kept of each end: the shown ones, and the longest piece of a secret beyond them. */
   readonly #kept: number
   #head = Buffer.alloc(0)
   #tail = Buffer.alloc(0)
   #isCut = false
 
-  /** @param shown bytes of each end, at least */
+  /** @param shown minimum number of bytes of each end */
   constructor(secrets: readonly Uint8Array[], shown: number) {
     this.#secrets = secrets
     this.#shown = shown
@@ -44,13 +46,13 @@ export class OutputEnds {
   }
 }
 
-/** The same for a text of which white space was folded: that can put together what was apart. */
+/** Masks a text whose white space was folded, because folding can join the parts of a secret. */
 export function maskFolded(text: string, secrets: readonly Uint8Array[], fold: (text: string) => string): string {
   const likewise = secrets.map((secret) => Buffer.from(fold(Buffer.from(secret).toString())))
   return maskForms(Buffer.from(text), listSecretForms([...secrets, ...likewise]))
 }
 
-/** What lies from `start` to `end`. At the end of all bytes the beginning of a secret without its end is masked too. */
+/** Masks the bytes from `start` to `end`. At the end of the input an incomplete secret is masked too. */
 function maskForms(bytes: Buffer, forms: readonly SecretForm[], start = 0, end = bytes.length): string {
   const isEnd = end === bytes.length
   const ranges = [createPlainView(bytes), createPercentDecodedView(bytes)].flatMap((view) =>
@@ -78,7 +80,9 @@ function mergeRanges(ranges: readonly ByteRange[]): ByteRange[] {
   return result
 }
 
-/** An output as it is compared with forms: folded, each byte one character, and where it and its end are in the output. */
+/**
+ * An output prepared for comparison: folded, one character per byte, with the offset of each character and of the end.
+ */
 interface OutputView {
   text: string
   at: readonly number[]
@@ -91,7 +95,7 @@ function createPlainView(bytes: Buffer): OutputView {
   }
 }
 
-/** Without the %XX of addresses: programs differ in which bytes they write so. */
+/** Decodes %XX sequences of URLs, because programs differ in the bytes that they encode. */
 function createPercentDecodedView(bytes: Buffer): OutputView {
   const at: number[] = []
   const text = bytes.toString('latin1').replace(/%([0-9A-Fa-f]{2})|./gs, (whole, ...[digits, from]) => {
@@ -112,7 +116,10 @@ function findRanges({ text, at }: OutputView, forms: readonly SecretForm[], isEn
   return ranges
 }
 
-/** Each piece of a form once, and where in the text it may begin: a secret may be much longer than an output. */
+/**
+ * Yields each piece of a form once, with its possible positions. Indexing the output is faster, because a secret may be
+ * much longer.
+ */
 function* findPieceStarts(
   text: string,
   forms: readonly SecretForm[],
@@ -139,7 +146,7 @@ function* findOccurrences(text: string, piece: string): Generator<number> {
   for (let start = text.indexOf(piece); start >= 0; start = text.indexOf(piece, start + 1)) yield start
 }
 
-/** Where the last characters begin that could be a form's first. */
+/** Finds the start of the trailing characters that may begin a form. */
 function findPartialFormStart(text: string, forms: readonly SecretForm[]): number | undefined {
   for (let start = 0; start <= text.length - MIN_PARTIAL_LENGTH; start++) {
     const rest = text.slice(start)

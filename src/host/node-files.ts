@@ -14,8 +14,8 @@ const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = nodeFs.constants
 export type NodeFiles = ReturnType<typeof createNodeFiles>
 
 /**
- * What an installer does to files below directories that only root can write. Paths are absolute. Every method that
- * does not say otherwise throws a FileError that names the path.
+ * File operations of the installer, below directories that only root can write. Paths are absolute. A failing method
+ * throws a FileError with the path, unless documented otherwise.
  * @param fs node:fs, or memfs
  */
 export function createNodeFiles(fs: Fs) {
@@ -24,25 +24,28 @@ export function createNodeFiles(fs: Fs) {
     list,
     read,
     readForeign,
-    /** A configuration. @throws {Refusal} as `readOwned` */
+    /** Reads a configuration. @throws {Refusal} as `readOwned` */
     readOwned: (path: string) => readOwned(path, fs),
     replace,
-    /** Of what a path leads to, or of a link itself; undefined where there is nothing. */
+    /** Stats a path's target, or the link itself. Returns undefined on any errno. */
     stat: (path: string, isLink?: 'of a link itself'): FileStat | undefined =>
       tolerateSystemErrors(() => (isLink ? fs.lstatSync(path) : fs.statSync(path))),
     hasDirectory: (path: string) => tolerateSystemErrors(() => fs.statSync(path).isDirectory()) ?? false,
-    /** Where a link leads; undefined where none is there. */
+    /** Returns the target of a link, or undefined if the path has no link. */
     target: (path: string) => tolerateSystemErrors(() => fs.readlinkSync(path, 'utf8')),
     realPath: (path: string) => withPath('find', path, () => fs.realpathSync(path)),
     canWrite: (path: string) => succeeds(() => fs.accessSync(path, fs.constants.W_OK)),
-    /** With its parents, 0755. Nothing where it is there already. */
+    /** Creates the directory if it is missing, and its parents with mode 0755. */
     makeDirectory: (path: string, mode: number) =>
       withPath('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, mode, 0o755))),
-    /** A regular file that stays the one that was opened, whoever exchanges what its path leads to. */
+    /** Opens a regular file. Reads stay on that file, even if its path is exchanged. */
     open: (path: string) => withPath('read', path, () => openSourceFile(fs, path)),
-    /** A new file, durable after `sync`; EEXIST where the name is taken. Its owner's alone until `secure`. */
+    /**
+     * Creates a file that only its owner can access until `secure`. It is durable after `sync`. EEXIST if the name
+     * exists.
+     */
     create: (path: string, bytes: Uint8Array) => withPath('write', path, () => createFile(fs, path, [bytes])),
-    /** Gives it to root, with this mode, whatever the directory or the umask gave. */
+    /** Sets root as owner and this mode, whatever the directory or the umask caused. */
     secure: (path: string, mode: number) =>
       withPath('set owner and mode of', path, () => {
         using file = openItself(fs, path)
@@ -54,26 +57,26 @@ export function createNodeFiles(fs: Fs) {
         using file = openItself(fs, path)
         fs.fchmodSync(file.fd, mode)
       }),
-    /** fsync(2) of a file or a directory. */
+    /** Calls fsync(2) on a file or a directory. */
     sync: (path: string) => withPath('sync', path, () => syncFile(fs, path)),
-    /** One rename(2). */
+    /** Makes one rename(2). */
     rename: (from: string, to: string) => withPath(`rename ${from} to`, to, () => renamePath(fs, from, to)),
     link: (target: string, path: string) =>
       withPath('link', path, () => callByHandle(fs, path, (at) => fs.symlinkSync(target, at))),
-    /** A file or a link, if it is there. */
+    /** Removes a file or a link if it exists. */
     remove: (path: string) => withPath('remove', path, () => removeNames(fs, dirname(path), [basename(path)])),
-    /** False where it is not empty, or cannot be removed. */
+    /** Returns false if the directory is not empty or cannot be removed. */
     removeEmpty: (path: string) => succeeds(() => callByHandle(fs, path, (at) => fs.rmdirSync(at))),
-    /** All of it, links themselves. */
+    /** Removes a tree. Links are removed, not followed. */
     removeTree: (path: string) =>
       withPath('remove', path, () =>
         tolerateErrno('ENOENT', () => callByHandle(fs, path, (at) => fs.rmSync(at, { recursive: true, force: true }))),
       ),
-    /** Whether two files have the same bytes. */
+    /** Compares the content of two files. */
     isSame: (one: string, other: string) => withPath(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
-    /** SHA-256, in hexadecimal digits. */
+    /** Returns the SHA-256 in hexadecimal digits. */
     sum: (path: string) => withPath('read', path, () => hashFile(fs, path)),
-    /** The first bytes of a regular file, at most so many; undefined where it cannot be read. */
+    /** Reads at most `length` bytes from the start of a regular file. Returns undefined if it cannot be read. */
     head: (path: string, length: number) => tolerateSystemErrors(() => readHead(fs, path, length)),
   }
 }
@@ -85,9 +88,9 @@ export type SourceFile = ReturnType<typeof openSourceFile>
 function openSourceFile(fs: Fs, path: string) {
   const file = openToRead(fs, path)
   return {
-    /** SHA-256, in hexadecimal digits. */
+    /** Returns the SHA-256 in hexadecimal digits. */
     sum: () => withPath('read', path, () => hashBlocks(readBlocks(fs, file.fd))),
-    /** Makes a new file of it, as `create`. @returns the SHA-256 of the bytes that were written */
+    /** Copies the content to a new file, as `create`. @returns the SHA-256 of the written bytes */
     copyTo: (to: string) => withPath(`copy ${path} to`, to, () => createFile(fs, to, readBlocks(fs, file.fd))),
     [Symbol.dispose]: () => file[Symbol.dispose](),
   }
@@ -99,7 +102,7 @@ function hashBlocks(bytes: Iterable<Uint8Array>): string {
   return hash.digest('hex')
 }
 
-/** Not copyFile, which gives the mode first: others could write to the copy, or run it set-uid, uncompared. */
+/** copyFile sets the mode first: other users could write to the copy, or run it set-uid, before it is compared. */
 function createFile(fs: Fs, path: string, bytes: Iterable<Uint8Array>): string {
   const hash = createHash('sha256')
   using parent = openParent(fs, dirname(path))
@@ -111,7 +114,7 @@ function createFile(fs: Fs, path: string, bytes: Iterable<Uint8Array>): string {
   return hash.digest('hex')
 }
 
-/** From its beginning, however often it was read before. A block is the next one's memory. */
+/** Reads from the start on each call. All blocks share one buffer. */
 function* readBlocks(fs: Fs, fd: number): Generator<Buffer> {
   const block = Buffer.alloc(Math.min(LARGEST_BLOCK, fs.fstatSync(fd).size + 1))
   for (let at = 0; ; ) {
@@ -138,7 +141,7 @@ function syncFile(fs: Fs, path: string): void {
   fs.fsyncSync(file.fd)
 }
 
-/** A file or a directory, and no link. */
+/** Opens a file or a directory, and rejects a link. */
 function openItself(fs: Fs, path: string): OpenedFile {
   return callByHandle(fs, path, (at) => openFile(fs, at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK))
 }

@@ -1,4 +1,4 @@
-// As a namespace it would be copied, name by name.
+// An import as namespace would copy node:fs name by name.
 export const nodeFs = process.getBuiltinModule('node:fs')
 
 /** node:fs, or memfs. */

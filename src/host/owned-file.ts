@@ -12,10 +12,10 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads a file that decides what root mounts and runs: a regular one of at most 1 MiB that belongs to root, or to the user
- * that modekeep runs as, and that nobody else can write. The file that is looked at is the one that is read.
- * @returns undefined where none is there
- * @throws {Refusal} that begins with the path and names the owner, the mode and the way out
+ * Reads a file that decides what root mounts and runs. It must be a regular file of at most 1 MiB. It must belong to
+ * root or to modekeep's own user, and no other user may write to it. The checks apply to the opened file.
+ * @returns undefined if there is no file
+ * @throws {Refusal} a message with the path, the owner, the mode and the remedy
  */
 export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
   try {

@@ -4,26 +4,26 @@ import { type Fs, nodeFs } from './node-fs.ts'
 import { errorCode, SystemError } from './system-error.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = nodeFs.constants
-// include/uapi/asm-generic/fcntl.h; node:fs does not have it.
+// include/uapi/asm-generic/fcntl.h; node:fs does not export it.
 export const O_PATH = 0o10000000
 const GROUP_WRITES = 0o020
 const OTHERS_WRITE = 0o002
 const STICKY = 0o1000
 // include/uapi/linux/magic.h
 const PROC_SUPER_MAGIC = 0x9fa0
-/** As the kernel has it (include/linux/namei.h, MAXSYMLINKS). */
+/** The kernel's limit (include/linux/namei.h, MAXSYMLINKS). */
 const MOST_LINKS = 40
 
-/** A file or directory that is held, and nothing of it opened. */
+/** A file or directory opened with O_PATH, which does not open its content. */
 export interface PathHandle extends Disposable {
   readonly fd: number
-  /** Leads to what is held, whatever has its path by now. */
+  /** A path that leads to the opened file, even if its own path is exchanged. */
   readonly link: string
 }
 
 const pathHandleSupport = new WeakMap<Fs, boolean>()
 
-/** Whether a file system has descriptors behind paths. One in memory has none: there, paths are used as they are. */
+/** Checks for /proc/self/fd. memfs has no such paths, so there plain paths are used. */
 export function hasPathHandles(fs: Fs): boolean {
   const known = pathHandleSupport.get(fs)
   if (known !== undefined) return known
@@ -32,17 +32,17 @@ export function hasPathHandles(fs: Fs): boolean {
   return isThere
 }
 
-/** Whether a file belongs to root, or to the user that modekeep runs as. */
+/** Checks whether a file belongs to root or to the user that modekeep runs as. */
 export function isOwnersFile({ uid }: Pick<Stats, 'uid'>): boolean {
   return uid === 0 || uid === process.geteuid?.()
 }
 
 /**
- * Opens what a path leads to, by O_PATH: a device, a FIFO or a link is not touched by that. A symbolic link on the way is
- * followed only where it and each directory above it belong to root, or to the user that modekeep runs as, and nobody
- * else can write to these directories. In a directory with the sticky bit others cannot exchange the owner's names. In a
- * directory that others can write, a link counts that leads to another name of that very directory, as in a ConfigMap:
- * who could exchange that link could exchange a file as well.
+ * Opens a path with O_PATH, which does not touch devices, FIFOs or links. "Owner" means root or the user that modekeep
+ * runs as. A symbolic link is followed only if it and each directory above it belong to the owner, and no other user
+ * can write to these directories. In a directory with the sticky bit other users cannot exchange the owner's names. In
+ * a directory that others can write, only a link to another name of the same directory is followed, as in a ConfigMap:
+ * a user who could exchange that link could exchange a file as well.
  * @throws {SystemError} ELOOP for any other link
  */
 export function openPathHandle(fs: Fs, path: string, flags = 0): PathHandle {
@@ -50,8 +50,7 @@ export function openPathHandle(fs: Fs, path: string, flags = 0): PathHandle {
 }
 
 /**
- * Opens a directory in which nobody but root, and the user that modekeep runs as, can exchange a name, nor the directory
- * itself by one above it.
+ * Opens a directory if only root and modekeep's own user can exchange names in it or in the directories above it.
  * @throws {SystemError} EPERM for any other directory; ELOOP as `openPathHandle`
  */
 export function openGuardedDirectory(fs: Fs, path: string): PathHandle {
@@ -63,7 +62,7 @@ export function openGuardedDirectory(fs: Fs, path: string): PathHandle {
   throw new SystemError('open', 'EPERM', path, `users other than root can write to ${unguarded}`)
 }
 
-/** Without a step for each directory. @returns undefined where a link was followed, or may have been */
+/** Opens a path in one step. @returns undefined if a link was followed, or may have been */
 function openLinkFree(fs: Fs, path: string, flags: number): PathHandle | undefined {
   const handle = openHandle(fs, path, O_PATH | O_NOFOLLOW, path)
   try {
@@ -86,7 +85,7 @@ function assertDirectory(path: string, stat: Stats, flags: number): void {
 
 interface PathLevel extends PathHandle {
   path: string
-  /** The first directory of the path that other users can write to, so that they can exchange a name; undefined: none. */
+  /** The first directory of the path in which other users can exchange names, or undefined. */
   unguarded: string | undefined
 }
 
@@ -116,7 +115,7 @@ function walkPath(fs: Fs, path: string, flags: number): PathLevel {
       }
       handle[Symbol.dispose]()
       if (++links > MOST_LINKS) throw new SystemError('open', 'ELOOP', path)
-      // The kernel's own links, as /proc/PID/root, lead where their text does not say.
+      // Magic links such as /proc/PID/root do not lead to the path in their text.
       if (fs.statfsSync(here.link).type === PROC_SUPER_MAGIC) {
         const isRoot = name === 'root'
         const target = createLevel(fs, openHandle(fs, at, O_PATH, path), join(here.path, name), here)
@@ -146,41 +145,41 @@ function createLevel(fs: Fs, handle: PathHandle, path: string, above?: PathLevel
   return { ...handle, path, unguarded: above?.unguarded ?? (isGuarded ? undefined : path) }
 }
 
-/** Whether a link's text leads to another name of its own directory, or to what is below that. */
+/** Checks whether a link's target is in or below the link's own directory. */
 function isInsideDirectory(text: string): boolean {
   return !text.startsWith('/') && !text.split('/').includes('..')
 }
 
-/** Opens one name as it is. @param path what a message names */
+/** Opens one name without following a link. @param path the path for messages */
 export function openHandle(fs: Fs, at: string, flags: number, path: string): PathHandle {
   const fd = reportPath(path, () => fs.openSync(at, flags))
   return { fd, link: `/proc/self/fd/${fd}`, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
-/** Linux has closed a descriptor whatever close(2) returns. */
+/** Linux closes the descriptor even if close(2) fails. */
 export function closeQuietly(fs: Fs, fd: number): void {
   try {
     fs.closeSync(fd)
   } catch {
-    // Nothing was written by it that is not synced.
+    // The file has no unsynced writes.
   }
 }
 
 const HANDLE_PATH = /\/proc\/self\/fd\/\d+[^']*/g
 const HANDLE_DIRECTORY = /\/proc\/self\/fd\/\d+/g
 
-/** Makes a call by a path through the descriptor of a directory. An error of it names the directory that people know. */
+/** Calls a function that uses the path of a directory's descriptor. Errors show the directory's own path. */
 export function reportDirectoryPath<T>(directory: string, call: () => T): T {
   return rewriteErrorPath(HANDLE_DIRECTORY, directory, call)
 }
 
-/** Returns an error of a call by a handle's link with the path that people know in its text. */
+/** Returns the error with the handle's link replaced by the user's path in its message. */
 export function replaceHandlePath(error: unknown, link: string, path: string): unknown {
   if (error instanceof Error) error.message = error.message.replaceAll(link, () => path)
   return error
 }
 
-/** As `nameDirectory`, of a whole path. */
+/** Like `reportDirectoryPath`, for a complete path. */
 const reportPath = <T>(path: string, call: () => T) => rewriteErrorPath(HANDLE_PATH, path, call)
 
 function rewriteErrorPath<T>(pattern: RegExp, path: string, call: () => T): T {

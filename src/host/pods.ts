@@ -1,8 +1,8 @@
 const UID = /[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}/.source
 
 /**
- * The uid of the pod that a process is in, from its /proc/PID/cgroup: kubelet names a pod's cgroup `pod<uid>`, with
- * underscores where systemd makes it (kubernetes pkg/kubelet/cm/pod_container_manager_linux.go).
+ * Returns the uid of a process's pod from its /proc/PID/cgroup. Kubelet names the pod's cgroup `pod<uid>`, with
+ * underscores if systemd creates it (kubernetes pkg/kubelet/cm/pod_container_manager_linux.go).
  */
 export function parseCgroupPodUid(text: string): string | undefined {
   const uid = new RegExp(`pod(${UID})`).exec(text)?.[1]
@@ -10,9 +10,9 @@ export function parseCgroupPodUid(text: string): string | undefined {
 }
 
 /**
- * The pods of which a mount namespace has something outside of kubelet's directory: a container's /etc/hosts, its
- * termination log, its volumes (kubernetes pkg/kubelet/kubelet_pods.go, makeMounts).
- * @param table its /proc/PID/mountinfo
+ * Returns the pods whose files a mount namespace has outside of kubelet's directory: /etc/hosts, termination logs and
+ * volumes of containers (kubernetes pkg/kubelet/kubelet_pods.go, makeMounts).
+ * @param table the namespace's /proc/PID/mountinfo
  */
 export function parseMountPodUids(table: string): string[] {
   return table.split('\n').flatMap((row) => {

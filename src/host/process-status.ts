@@ -1,8 +1,8 @@
 /**
- * What proc_pid_status(5) says of a process.
- * @param text of /proc/PID/status; '' for one that has ended
- * @returns its real, effective, saved and file system user ids, as this user namespace has them, and the capabilities
- *   that it can use, as bits
+ * Parses proc_pid_status(5).
+ * @param text of /proc/PID/status; '' for a process that has ended
+ * @returns the real, effective, saved and file system user ids in this user namespace, and the effective capabilities
+ * as bits
  */
 export function parseProcessStatus(text: string): { userIds: number[]; capabilities: bigint } {
   const field = (name: string) => new RegExp(`^${name}:\\t(.*)$`, 'm').exec(text)?.[1]

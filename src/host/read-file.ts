@@ -5,7 +5,7 @@ import { SystemError } from './system-error.ts'
 
 export { type Fs, nodeFs }
 
-/** An open file: `using file = opened(...)`. */
+/** An open file: `using file = openFile(...)`. */
 export interface OpenedFile extends Disposable {
   readonly fd: number
 }
@@ -15,13 +15,16 @@ export function openFile(fs: Fs, path: string, flags: string | number = 'r', mod
   return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
-/** fsync(2): its names are on disk. */
+/** Makes the names in the directory durable by fsync(2). */
 export function syncDirectory(fs: Fs, path: string): void {
   using directory = openFile(fs, path)
   fs.fsyncSync(directory.fd)
 }
 
-/** A file as text. Given a path, readFileSync itself would end the process, without an answer, where close(2) fails. */
+/**
+ * Reads a file as text. If readFileSync opened the path itself, a failing close(2) would end the process without a
+ * reply.
+ */
 export function readText(path: string, fs: Fs = nodeFs): string {
   using file = openFile(fs, path)
   return fs.readFileSync(file.fd, 'utf8')
@@ -30,15 +33,15 @@ export function readText(path: string, fs: Fs = nodeFs): string {
 const BLOCK = 1 << 16
 
 /**
- * The one way to open a file for reading whose path, or a directory of it, others may have chosen. Nothing is waited for, no
- * device is opened, and links are followed as `openPathHandle` says.
- * @throws {SystemError} EINVAL for what is not a regular file; ELOOP for a link that others could exchange
+ * Opens a file whose path other users may have chosen; no other function may open such a file for reading. It does not
+ * block, opens no device, and follows links as `openPathHandle` documents.
+ * @throws {SystemError} EINVAL for anything but a regular file; ELOOP for a link that others could exchange
  */
 export function openToRead(fs: Fs, path: string): OpenedFile & { stat: Stats } {
   assertRegular(path, fs.statSync(path))
   if (!hasPathHandles(fs)) return addStat(fs, path, openFile(fs, path, READ_FLAGS))
   using held = openPathHandle(fs, path)
-  // What was checked could be exchanged before it was held.
+  // The file could be exchanged between the first check and the open.
   assertRegular(path, fs.fstatSync(held.fd))
   return addStat(fs, path, openFile(fs, held.link, READ_FLAGS))
 }
@@ -57,8 +60,8 @@ function addStat(fs: Fs, path: string, file: OpenedFile): OpenedFile & { stat: S
 }
 
 /**
- * All of a regular file, as text.
- * @throws {SystemError} EFBIG where it has more than `most` bytes, and as `openToRead`
+ * Reads a complete regular file as text.
+ * @throws {SystemError} EFBIG if the file has more than `most` bytes, and as `openToRead`
  */
 export function readBounded(fs: Fs, path: string, most: number): { text: string; stat: Stats } {
   using file = openToRead(fs, path)
@@ -67,13 +70,13 @@ export function readBounded(fs: Fs, path: string, most: number): { text: string;
   return { text: bytes.toString(), stat: file.stat }
 }
 
-/** The first bytes of a regular file, at most `length`. Throws as `openToRead`. */
+/** Reads at most `length` bytes from the start of a regular file. Throws as `openToRead`. */
 export function readHead(fs: Fs, path: string, length: number): Buffer {
   using file = openToRead(fs, path)
   return readUpTo(fs, file.fd, length)
 }
 
-/** What follows in an open file, at most `length` bytes. */
+/** Reads at most `length` bytes from the current position of an open file. */
 export function readUpTo(fs: Fs, fd: number, length: number): Buffer {
   const blocks: Buffer[] = []
   for (let left = length; left > 0; left -= blocks.at(-1)?.length ?? 0) {

@@ -1,12 +1,12 @@
 import { errorCode } from './system-error.ts'
 
-/** More in a row than calls that remove and make one directory at the same time. */
+/** More than the concurrent calls that remove and create one directory. */
 const MOST_ATTEMPTS = 100
 
 /**
- * Makes something below a directory that another call may remove while it is empty: what fails with ENOENT is tried again. Work has to
- * make the directory anew each time.
- * @throws what `work` throws; ENOENT only where it does not go away
+ * Retries on ENOENT, because another call may remove an empty directory before something is created in it. `work` must
+ * create the directory again each time.
+ * @throws the errors of `work`, and ENOENT after the last attempt
  */
 export function retryWhileRemoved<T>(work: () => T): T {
   for (let attempt = 1; ; attempt++) {

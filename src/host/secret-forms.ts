@@ -1,31 +1,34 @@
-/** So many bytes of a secret are masked wherever they appear, also without the rest of it. */
+/** Any run of this many bytes of a secret is masked, even without the rest. */
 const WINDOW_BYTES = 8
-// Shorter ones say nothing, and are found everywhere.
+// Shorter ones reveal nothing and match everywhere.
 const SHORTEST_LINE = 4
 const SHORTEST_SECRET = 3
 
-/** Bytes that the longest piece of a form can take: of a window, or of a secret that is shorter than that. */
+/** Bytes of the longest piece of a form: a window, or a complete shorter secret. */
 export const LONGEST_PIECE = 8 * WINDOW_BYTES
 
-/** One way to write a secret: folded bytes, each one character. */
+/** One way to write a secret: folded, with one character per byte. */
 export interface SecretForm {
   readonly text: string
-  /** Where the signs begin that stand for one byte each, and where the last one ends. */
+  /** Offsets of the characters that each stand for one byte, and the end of the last one. */
   readonly signs: readonly number[]
 }
 
-/** One for all ways to write a letter, and for what base64 and addresses write in two ways. Its length stays. */
+/** Folds letter case and the variants of base64 and URLs. The length stays the same. */
 export function foldVariants(bytes: string): string {
   return bytes.toLowerCase().replace(/[+-]/g, ' ').replaceAll('_', '/')
 }
 
-/** Every piece of a form that gives something away: all of its windows, or all of a short one. */
+/** Yields each piece of a form that reveals the secret: all its windows, or a short form as a whole. */
 export function* listPieces({ text, signs }: SecretForm): Generator<string> {
   const last = Math.max(0, signs.length - 1 - WINDOW_BYTES)
   for (let index = 0; index <= last; index++) yield text.slice(signs[index], signs[index + WINDOW_BYTES] ?? text.length)
 }
 
-/** Every way in which a program may repeat a secret. Addresses are no form: an output is read without their %XX too. */
+/**
+ * Lists every way in which a program may write a secret. URL encoding is no form, because outputs are decoded before
+ * the comparison.
+ */
 export function listSecretForms(secrets: readonly Uint8Array[]): SecretForm[] {
   const forms = secrets.flatMap((secret) => createFormsOfSecret(Buffer.from(secret)))
   const long = forms.filter(({ text }) => text.length >= SHORTEST_SECRET)
@@ -39,7 +42,7 @@ function createFormsOfSecret(secret: Buffer): SecretForm[] {
   const lines = bytes.split(/[\r\n]+/).filter((line) => line.length >= SHORTEST_LINE)
   return [
     createForm(bytes),
-    // Folding knows the letters of ASCII alone.
+    // Folding covers only ASCII letters.
     createForm(convertToLatin1(text.toUpperCase())),
     createForm(convertToLatin1(text.toLowerCase())),
     ...lines.map((line) => createForm(line)),
@@ -78,7 +81,7 @@ function createForm(text: string, write = (character: string) => character): Sec
   return { text: foldVariants(written), signs }
 }
 
-/** Of base64 of a text that holds the secret, what depends on the secret alone. */
+/** Returns the part of a text's base64 that depends only on the secret in it. */
 function encodeBase64Piece(secret: Buffer, offset: number): string {
   const whole = Buffer.concat([Buffer.alloc(offset), secret])
     .toString('base64')

@@ -1,4 +1,4 @@
-/** Lets a number of callers work at a time; the others wait in the order in which they came. */
+/** Limits the number of concurrent callers. Waiting callers get their turn in order of arrival. */
 export class FairSemaphore {
   readonly #waiting: (() => void)[] = []
   #free: number
@@ -7,7 +7,7 @@ export class FairSemaphore {
     this.#free = count
   }
 
-  /** Waits for a turn, which ends when it is disposed of. */
+  /** Waits for a turn. Disposing of the result ends the turn. */
   async take(): Promise<Disposable> {
     if (this.#free > 0) this.#free--
     else await new Promise<void>((next) => this.#waiting.push(next))

@@ -1,8 +1,8 @@
 const NEWLINE = 0x0a
 
 /**
- * The lines of a stream, whole ones alone: what comes last without its end was cut off. Split at no other character, as
- * node:readline would: JSON leaves some of those in its texts.
+ * Yields the complete lines of a stream and drops an unterminated rest. Splits only at newlines: node:readline also
+ * splits at characters that JSON may contain.
  */
 export async function* readStreamLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   let rest: Uint8Array[] = []

@@ -1,6 +1,6 @@
 import { Refusal } from '../refusal/refusal.ts'
 
-/** A failed system call: `syscall` and `code` (ENOENT, …) for decisions, the message for people. */
+/** A failed system call. Code decides by `syscall` and `code` (ENOENT, …), and the message is for users. */
 export class SystemError extends Error {
   readonly code: string
   readonly syscall: string
@@ -17,15 +17,15 @@ function truncateTarget(target: string): string {
   return target.length > 200 ? `${target.slice(0, 200)}…` : target
 }
 
-/** The errno name of a failed call, of modekeep's own or of node:fs; undefined for any other error. */
+/** Returns the errno name of a failed call of modekeep or node:fs, and undefined for other errors. */
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
 /**
- * Makes a system call, and tells of its failure what it means to people.
- * @param sentences by the errno's name, or several with spaces between; they may quote the kernel's words
- * @throws {Refusal} with the sentence; any other error as it is
+ * Makes a system call and replaces its error by a sentence for users.
+ * @param sentences by errno name, or several names separated by spaces; a sentence may quote the kernel's message
+ * @throws {Refusal} with the sentence; other errors unchanged
  */
 export function refuseOnErrno<T>(
   call: () => T,
@@ -42,7 +42,7 @@ export function refuseOnErrno<T>(
   }
 }
 
-/** What a system call gives; undefined where it fails with this errno, or one of several with spaces between. */
+/** Returns undefined if the call fails with this errno. Several names are separated by spaces. */
 export function tolerateErrno<T>(codes: string, call: () => T): T | undefined {
   try {
     return call()

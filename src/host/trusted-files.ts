@@ -21,22 +21,22 @@ import {
 const PRIVATE = 0o600
 const OWN_DIRECTORY = 0o700
 const MAX_FOREIGN_BYTES = 1 << 20
-/** The largest record, that of a heal of a node with thousands of mounts, has a few MiB. */
+/** The largest record is that of a heal of a node with thousands of mounts: a few MiB. */
 const MAX_OWN_BYTES = 1 << 26
 const { O_APPEND, O_CREAT, O_TRUNC, O_WRONLY } = nodeFs.constants
 
-/** What would lie in a file that is no directory is missing too. */
+/** ENOTDIR: a parent in the path is a file, so nothing exists below it. */
 const MISSING_CODES = 'ENOENT ENOTDIR'
 const NO_THROW = { throwIfNoEntry: false } as const
 
-/** As stat(2) tells it. */
+/** The fields of stat(2) that callers use. */
 export type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
 
 export type TrustedFiles = ReturnType<typeof createTrustedFiles>
 
 /**
- * modekeep's own files, below directories that only root can write. Paths are absolute. Each method but `removeEmpty`
- * throws a FileError that names the path.
+ * modekeep's own files, below directories that only root can write. Paths are absolute. Each method except
+ * `removeEmpty` throws a FileError with the path.
  */
 export function createTrustedFiles(fs: Fs) {
   const sync = (directory: string) => {
@@ -44,26 +44,26 @@ export function createTrustedFiles(fs: Fs) {
     parent.sync()
   }
   return {
-    /** Undefined where there is none. @throws {FileError} EPERM for a file of another user's than root's */
+    /** Returns undefined if the file does not exist. @throws {FileError} EPERM for a file of a user other than root */
     read: (path: string) => withPath('read', path, () => tolerateErrno(MISSING_CODES, () => readOwnFile(fs, path))),
 
-    /** Whether there is one. Where there is none that costs far less than to read it. */
+    /** Checks whether the path exists. For a missing file this is much cheaper than `read`. */
     has: (path: string) =>
       withPath('look at', path, () => tolerateErrno(MISSING_CODES, () => fs.statSync(path, NO_THROW)) !== undefined),
 
-    /** A file at a path that somebody else names, as `openToRead` opens it: at most 1 MiB, unless more is expected. */
+    /** Reads a file at a path from outside, by the rules of `openToRead`. The default limit is 1 MiB. */
     readForeign: (path: string, most = MAX_FOREIGN_BYTES) =>
       withPath('read', path, () => tolerateErrno(MISSING_CODES, () => readBounded(fs, path, most).text)),
 
-    /** The same of any size, held open: each read is of the file that was looked at. */
+    /** Opens a foreign file of any size. All reads are from the opened file. */
     openForeign: (path: string) => withPath('read', path, () => openForeignFile(fs, path)),
 
-    /** Of what a path leads to; undefined where nothing is, or where it cannot be seen. */
+    /** Stats the target of a path. Returns undefined on any errno. */
     stat: (path: string): FileStat | undefined => tolerateSystemErrors(() => fs.statSync(path)),
 
     /**
-     * When what a path leads to was made, or last changed where the file system does not know, in milliseconds since
-     * 1970; undefined where nothing is, or where it cannot be seen.
+     * Returns the birth time of the path's target in milliseconds since 1970, or ctime if the file system stores none.
+     * Returns undefined on any errno.
      */
     born: (path: string): number | undefined =>
       tolerateSystemErrors(() => {
@@ -72,23 +72,25 @@ export function createTrustedFiles(fs: Fs) {
       }),
 
     /**
-     * Atomic and durable: temporary file, fsync, rename, fsync of the directory. No link is followed, in whosever
-     * directory. One process at a time for each path: what is left of another's `PATH.new` is removed.
+     * Replaces a file atomically and durably: temporary file, fsync, rename, fsync of the directory. The path's name
+     * and the temporary one are never followed as links, whoever owns the directory. Only one process at a time may
+     * replace a path, because a leftover `PATH.new` is removed.
      */
     replace: (path: string, text: string, mode = PRIVATE) =>
       withPath('write', path, () => replaceFile(fs, path, text, mode)),
 
-    /** The same, but that after a crash of the node the file may be empty, or not there. */
+    /** Like `replace`, but after a crash of the node the file may be empty or missing. */
     replaceUntilBoot: (path: string, text: string) =>
       withPath('write', path, () => replaceFile(fs, path, text, PRIVATE, true)),
 
     /**
-     * A file for somebody else, in any directory: it has its name when it is whole, and nobody else may read it.
-     * @param mayReplace what has the name by then; else that is an EEXIST
+     * Creates a file for a user, in any directory. It gets its name when it is complete, and only its owner can read
+     * it.
+     * @param mayReplace replaces an existing file; otherwise that fails with EEXIST
      */
     create: (path: string, mayReplace: boolean) => withPath('write', path, () => createNewFile(fs, path, mayReplace)),
 
-    /** One rename(2) of a directory with all that is in it, durable. ENOTEMPTY where anything is in `to`. */
+    /** Makes a durable rename(2) of a directory with its content. ENOTEMPTY if `to` is not empty. */
     moveDirectory: (from: string, to: string) =>
       withPath(`rename ${from} to`, to, () => {
         sync(from)
@@ -101,7 +103,7 @@ export function createTrustedFiles(fs: Fs) {
         removeNames(fs, dirname(path), [basename(path), formatTemporaryName(basename(path))]),
       ),
 
-    /** With its parents, which other calls may remove at the same time as long as they are empty. */
+    /** Creates the directory and its parents. Other calls may concurrently remove them while they are empty. */
     makeDirectory: (path: string) =>
       withPath('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, OWN_DIRECTORY))),
 
@@ -116,31 +118,31 @@ export function createTrustedFiles(fs: Fs) {
       }
     },
 
-    /** The content of a file that is there; neither atomic nor durable. */
+    /** Overwrites a file, neither atomically nor durably. */
     write: (path: string, bytes: Uint8Array) =>
       withPath('write', path, () => {
         using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_TRUNC, PRIVATE)
         fs.writeFileSync(file.fd, bytes)
       }),
 
-    /** To the end of a file, which is made where there is none; others may do so at the same time. Not durable. */
+    /** Appends to a file and creates it if needed. Other processes may append concurrently. Not durable. */
     append: (path: string, text: string) =>
       withPath('write', path, () => {
         using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_APPEND, PRIVATE)
         fs.writeFileSync(file.fd, text)
       }),
 
-    /** Of a file, in bytes; 0 where it cannot be seen. */
+    /** Returns the size in bytes, or 0 on any errno. */
     size: (path: string): number => tolerateSystemErrors(() => fs.statSync(path).size) ?? 0,
 
-    /** The bytes of the whole file system that a path lies on; undefined where that does not tell, or nothing is there. */
+    /** Returns the total bytes of the path's file system. Undefined if it reports none, or the path does not exist. */
     capacity: (path: string) =>
       withPath('look at', path, () => {
         const stat = tolerateErrno(MISSING_CODES, () => fs.statfsSync(path))
         return stat && (stat.blocks * stat.bsize || undefined)
       }),
 
-    /** Nothing where there is no directory. */
+    /** Returns an empty list if the directory does not exist. */
     list: (path: string) => withPath('list', path, () => tolerateErrno(MISSING_CODES, () => listNames(fs, path))) ?? [],
   }
 }

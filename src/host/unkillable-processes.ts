@@ -1,4 +1,7 @@
-/** Killed processes that the kernel does not let end, each with an owner: the namespace or the mount that it worked for. */
+/**
+ * Killed processes that the kernel does not let end. The owner of each is the namespace or the mount that it worked
+ * for.
+ */
 export class UnkillableProcesses {
   readonly #owners = new Map<number, string>()
 

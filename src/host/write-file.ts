@@ -16,17 +16,17 @@ import { errorCode, SystemError, tolerateErrno } from './system-error.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_TRUNC } = nodeFs.constants
 
-/** A directory that is held while names in it are written: whatever has its path by then does not matter. */
+/** An open directory for changes of its names. Exchanging its path has no effect on them. */
 export interface ParentDirectory extends Disposable {
   readonly path: string
-  /** A path of one of its names, by the directory's handle. */
+  /** Returns the path of a name through the directory's handle. */
   at(name: string): string
-  /** fsync(2): its names are on disk. */
+  /** Makes the names in the directory durable by fsync(2). */
   sync(): void
 }
 
 /**
- * Opens the directory in which a file is written. Links on the way are followed as `openPathHandle` says.
+ * Opens the directory of a file to be written. Links are followed as `openPathHandle` documents.
  * @throws {SystemError} ELOOP for a link that others could exchange
  */
 export function openParent(fs: Fs, directory: string): ParentDirectory {
@@ -35,12 +35,12 @@ export function openParent(fs: Fs, directory: string): ParentDirectory {
   return createParentDirectory(fs, directory, { link: directory, [Symbol.dispose]: () => {} })
 }
 
-/** The same of a directory that `openGuardedDirectory` opens: names in it stay what they are between two calls. */
+/** Opens a directory with `openGuardedDirectory`, so that its names stay the same between two calls. */
 export function openGuardedParent(fs: Fs, directory: string): ParentDirectory {
   return createParentDirectory(fs, directory, openGuardedDirectory(fs, directory))
 }
 
-/** What `openParent` returns, of a directory that is held already. */
+/** Wraps an open directory as `openParent` does. */
 export function createParentDirectory(fs: Fs, path: string, handle: Omit<PathHandle, 'fd'>): ParentDirectory {
   const { link, [Symbol.dispose]: close } = handle
   return {
@@ -52,30 +52,30 @@ export function createParentDirectory(fs: Fs, path: string, handle: Omit<PathHan
 }
 
 /**
- * The one way to open a file that is written in its place: no link is followed, no FIFO waited for.
- * @throws {SystemError} EPERM for what is not a regular file, has a second name, or belongs to another user than root and
- *   the one that modekeep runs as; the same for its directory
+ * Opens a file for writing in place; no other function may. It follows no link and does not wait for a FIFO.
+ * @throws {SystemError} EPERM if the file is not regular, has a second name, or belongs to a user other than root and
+ * modekeep's own. The same holds for the owner of its directory
  */
 export function openToWrite(fs: Fs, path: string, flags: number, mode: number): OpenedFile {
   using parent = openParent(fs, dirname(path))
   return openToWriteIn(fs, parent, basename(path), flags, mode)
 }
 
-/** The same in a directory that is held. */
+/** Like `openToWrite`, in an open directory. */
 export function openToWriteIn(fs: Fs, parent: ParentDirectory, name: string, flags: number, mode: number): OpenedFile {
   const path = `${parent.path}/${name}`
   const refuse = (why: string) => {
     throw new SystemError('open', 'EPERM', path, why)
   }
   if (!isOwnersFile(fs.statSync(parent.at('.')))) refuse('its directory belongs to another user than root')
-  // Another's file is not emptied before it is known to be another's.
+  // O_TRUNC would empty a foreign file before its owner is checked.
   const opening = (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK
   const fd = reportDirectoryPath(parent.path, () => fs.openSync(parent.at(name), opening, mode))
   try {
     const stat = fs.fstatSync(fd)
     if (!stat.isFile()) refuse('not a regular file')
     if (!isOwnersFile(stat)) refuse('it belongs to another user than root')
-    // None: another process has just removed it.
+    // 0 links are accepted: another process has just removed the file.
     if (stat.nlink > 1) refuse('it has more than one name')
     if ((flags & O_TRUNC) !== 0) fs.ftruncateSync(fd)
   } catch (error) {
@@ -85,31 +85,34 @@ export function openToWriteIn(fs: Fs, parent: ParentDirectory, name: string, fla
   return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
-/** A new file, in whosever directory. @throws the system's EEXIST where the name is taken */
+/** Creates a file, whoever owns the directory. @throws EEXIST if the name exists */
 export function createFileIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): OpenedFile {
-  // Exclusive: no link of this name is followed.
+  // O_EXCL follows no link of this name.
   return reportDirectoryPath(parent.path, () => openFile(fs, parent.at(name), 'wx', mode))
 }
 
-/** rename(2) of a name in a directory that is held. */
+/** Calls rename(2) within an open directory. */
 export function renameIn(fs: Fs, parent: ParentDirectory, from: string, to: string): void {
   reportDirectoryPath(parent.path, () => fs.renameSync(parent.at(from), parent.at(to)))
 }
 
-/** Removes names from a directory; those that are not there are none. */
+/** Removes names from a directory and ignores missing ones. */
 export function removeNames(fs: Fs, directory: string, names: readonly string[]): void {
   using parent = tolerateErrno('ENOENT ENOTDIR', () => openParent(fs, directory))
   if (parent === undefined) return
   for (const name of names) removeIn(fs, parent, name)
 }
 
-/** Makes one call with the path of a name by its directory's handle: for calls that follow no link in that name. */
+/**
+ * Calls a function with the path of a name through its directory's handle. The function must not follow a link in that
+ * name.
+ */
 export function callByHandle<T>(fs: Fs, path: string, call: (at: string) => T): T {
   using parent = openParent(fs, dirname(path))
   return reportDirectoryPath(parent.path, () => call(parent.at(basename(path))))
 }
 
-/** One rename(2) between directories that are held. */
+/** Makes one rename(2) between two open directories. */
 export function renamePath(fs: Fs, from: string, to: string): void {
   using source = openParent(fs, dirname(from))
   using target = openParent(fs, dirname(to))
@@ -121,7 +124,7 @@ export function renamePath(fs: Fs, from: string, to: string): void {
   }
 }
 
-/** The names in a directory. @throws as `openParent` */
+/** Lists the names in a directory. @throws as `openParent` */
 export function listNames(fs: Fs, directory: string): string[] {
   using parent = openParent(fs, directory)
   return reportDirectoryPath(directory, () => fs.readdirSync(parent.at('.')))
@@ -131,10 +134,10 @@ export function removeIn(fs: Fs, parent: ParentDirectory, name: string): void {
   reportDirectoryPath(parent.path, () => fs.rmSync(parent.at(name), { force: true }))
 }
 
-/** Left behind where a process died between writing and renaming. */
+/** Names the temporary file of `replaceFile`, which remains if a process crashes before the rename. */
 export const formatTemporaryName = (name: string): string => `${name}.new`
 
-/** Writes a file as a whole: a temporary one that gets its name. @param isForNow it need not outlive a crash of the node */
+/** Writes a temporary file and renames it. @param isForNow the file may be lost in a crash of the node */
 export function replaceFile(fs: Fs, path: string, text: string, mode: number, isForNow = false): void {
   using parent = openParent(fs, dirname(path))
   const name = basename(path)
@@ -143,7 +146,7 @@ export function replaceFile(fs: Fs, path: string, text: string, mode: number, is
     writeNewFile(fs, parent, temporary, { text, mode, isForNow })
     renameIn(fs, parent, temporary, name)
   } catch (error) {
-    // On a full disk it would be in the way of removing the directory.
+    // On a full disk the temporary file would prevent the removal of the directory.
     removeIn(fs, parent, temporary)
     throw error
   }
@@ -158,20 +161,20 @@ function writeNewFile(
   name: string,
   { text, mode, isForNow }: { text: string; mode: number; isForNow: boolean },
 ): void {
-  // Whatever a process that died has left is not written to.
+  // A leftover of a crashed process is removed, never written to.
   const first = tolerateErrno('EEXIST', () => createFileIn(fs, parent, name, mode))
   if (first === undefined) removeIn(fs, parent, name)
   using file = first ?? createFileIn(fs, parent, name, mode)
   fs.writeFileSync(file.fd, text)
-  // Whatever the umask takes from it.
+  // The umask may have cleared bits of the mode.
   if (mode !== PRIVATE) fs.fchmodSync(file.fd, mode)
   if (!isForNow) fs.fsyncSync(file.fd)
 }
 
 /**
- * Refuses what is not modekeep's own at a path that a library opens by itself, after this check: so nobody else may be able
- * to exchange a directory of the path either.
- * @throws {Refusal} where others can; {SystemError} as `openToWrite`; nothing where no file is there
+ * Rejects foreign files at a path that a library opens itself after this check. Other users must therefore not be able
+ * to exchange a directory of the path.
+ * @throws {Refusal} if others can exchange one; {SystemError} as `openToWrite`; nothing if no file exists
  */
 export function assertOwnFiles(fs: Fs, directory: string, names: readonly string[]): void {
   using parent = tolerateErrno('EPERM', () => openGuardedParent(fs, directory))
@@ -187,7 +190,7 @@ export function assertOwnFiles(fs: Fs, directory: string, names: readonly string
   }
 }
 
-/** Whether the system refused because of what is at a path, and not because nothing is there. */
+/** Returns true if the system rejects the file at a path, and false if the file is missing. */
 export function isRefusedPath(error: unknown): boolean {
   return ['EPERM', 'EINVAL', 'ELOOP', 'ENXIO'].includes(errorCode(error) ?? '')
 }

@@ -27,10 +27,10 @@ async function tryDriver({
     stdin: 'ignore',
     all: true,
     buffer: true,
-    // An answer is one line; of what a program says instead its beginning is enough.
+    // A driver's reply is one line. Of any other output the beginning is enough.
     maxBuffer: 1 << 20,
   })
-  // What it has started goes with it; what has a session of its own may keep the output open for ever.
+  // Kills the driver and its children. Children in their own session may keep the output open, so it is closed here.
   const end = () => {
     const { pid, stdio } = child.nodeChildProcess
     if (pid !== undefined) signalGroup(pid, 'SIGKILL')

@@ -23,8 +23,8 @@ const ENODATA = -61
 const EOPNOTSUPP = -95
 
 /**
- * The value of an extended attribute of the inode a handle holds, undefined where it has none: for most inodes, so that
- * this plain answer must not cost an exception.
+ * Returns the value of an extended attribute, or undefined if the inode lacks it. Most inodes lack it, so that case
+ * must not throw.
  */
 export function getAttribute(handle: Handle, name: string): Uint8Array | undefined {
   const result = getxattr(putName(formatMagicLink(handle)), putName(name, SECOND_NAME), DATA, BLOCK_SIZE)
@@ -32,11 +32,11 @@ export function getAttribute(handle: Handle, name: string): Uint8Array | undefin
   return new Uint8Array(data.subarray(0, requireSuccess(result, 'getxattr', name)))
 }
 
-// Before Linux 6.13, and where a container runtime's filter does not know the call (EPERM from old ones). A wrong one
-// would only make the names slower to ask for.
+// Kernels before Linux 6.13 lack the call, and filters of old container runtimes reject it with EPERM. A wrong value
+// only makes attribute lists slower.
 let lacksListxattrat = false
 
-/** Whether listxattrat(2) is there, as far as was seen. */
+/** Returns false once a call has shown that listxattrat(2) is missing. */
 export function hasListxattrat(): boolean {
   return !lacksListxattrat
 }
@@ -46,12 +46,12 @@ export function recordListxattratResult(result: number): void {
   if (result === ENOSYS || result === EPERM) lacksListxattrat = true
 }
 
-// The kernel allocates a buffer of this size each time (fs/xattr.c); longer lists are asked for through the handle.
+// The kernel allocates a buffer of this size on each call (fs/xattr.c). Longer lists are read through the handle.
 const MAX_NAME_BYTES = 1024
 
 /**
- * listxattrat(2), Linux 6.13, on the name: through /proc it takes several times as long. What it cannot answer is asked
- * through the handle.
+ * Calls listxattrat(2), Linux 6.13, by name, because a call through /proc takes several times as long. If it fails, the
+ * list is read through the handle.
  */
 export function attributeNames(handle: Handle, parent: Handle, name: Name): string {
   let size = lacksListxattrat ? ENOSYS : listxattrat(parent, putName(name), AT_SYMLINK_NOFOLLOW, DATA, MAX_NAME_BYTES)
@@ -74,8 +74,8 @@ export function removeAttribute(handle: Handle, name: string): void {
   requireSuccess(removexattr(putName(formatMagicLink(handle)), putName(name, SECOND_NAME)), 'removexattr', name)
 }
 
-// The *xattr calls refuse O_PATH descriptors (EBADF), getxattrat(2) with AT_EMPTY_PATH too. The magic link of one leads
-// to the very inode, a symbolic link included.
+// The *xattr calls reject O_PATH descriptors (EBADF), and so does getxattrat(2) with AT_EMPTY_PATH. The magic link
+// leads to exactly this inode, even if that is a symbolic link.
 function formatMagicLink(handle: Handle): string {
   return `/proc/self/fd/${handle}`
 }

@@ -21,7 +21,7 @@ import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FUSE_SUPER_MAGIC, XFS_SUPER_MAGIC 
 import { close, deferCloseFd, openLinkFree } from './open.ts'
 import { statFs, statUnsynced, viewHandleStat } from './statx.ts'
 
-/** What is known of one device or image. */
+/** The names of one device or image. */
 type BackingNames = Pick<Backing, 'shown' | 'identities' | 'former'>
 
 const NO_NAMES: BackingNames = { shown: '', identities: [] }
@@ -59,13 +59,13 @@ function readDevices(devices: readonly string[], depth: number): BackingNames {
   }
 }
 
-/** Adds to a device's names which part of it is meant. */
+/** Appends a part to all names of a device. */
 function addPart({ shown, identities, former }: BackingNames, part: string): BackingNames {
   const add = (text: string) => `${text}${part}`
   return { shown: add(shown), identities: identities.map(add), ...(former && { former: former.map(add) }) }
 }
 
-/** Somebody has made file systems whose names are alike: none of them is what it was. */
+/** File systems were made with colliding names, so none keeps its own name. */
 const AMBIGUOUS_BTRFS: BackingNames = {
   shown: 'one of several btrfs that the kernel cannot tell apart',
   identities: ['btrfs in doubt'],
@@ -90,9 +90,9 @@ const isImage = ({ identities }: Pick<Backing, 'identities'>) =>
   identities.some((identity) => identity.startsWith('image '))
 
 /**
- * What a device says of itself. One that lies on others (LVM, LUKS, RAID) says what their content says: where that is
- * an image's, the image counts.
- * @param directory its own in sysfs, without links
+ * Reads the names of a device. A device on top of others (LVM, LUKS, RAID) can be renamed by their content, so an image
+ * below decides.
+ * @param directory its directory in sysfs, without links
  */
 export function readDevice(directory: string, depth = 0): BackingNames {
   const part = readAttribute(directory, 'partition')
@@ -115,13 +115,13 @@ export function readDevice(directory: string, depth = 0): BackingNames {
 const NAME_FILES = ['dm/uuid', 'wwid', 'device/wwid', 'serial', 'device/serial', 'device/cid']
 
 /**
- * QEMU numbers disks without a serial by their place (QM00001), kpartx maps by the number of their device: both go to
- * another disk when the order changes.
+ * QEMU numbers disks without a serial by their position (QM00001), and kpartx names maps by device number. Both names
+ * move to another disk if the order changes.
  */
 const POSITIONAL_NAME = /\bQM\d{5}\b|^part\d+-devnode_/
 
 function readOwnNames(disk: string): string[] {
-  // Namespaces of one controller have its serial.
+  // All namespaces of a controller have the controller's serial.
   const namespace = readAttribute(disk, 'nsid')
   const names = NAME_FILES.flatMap((file) => {
     const value =
@@ -139,10 +139,10 @@ function readAttribute(directory: string, file: string): string | undefined {
   return tolerateSystemErrors(() => readText(`${directory}/${file}`).replace(/\n$/, ''))
 }
 
-// It may be renamed between two looks.
+// The file may be renamed between two attempts.
 const MAX_ATTEMPTS = 3
 
-/** @param loop `loop0` @param offset where in its file it begins */
+/** @param loop `loop0` @param offset of the shown part in the file */
 function findLoopImage(loop: string, offset = '0'): BackingNames {
   for (let look = 0; look < MAX_ATTEMPTS; look++) {
     const path = readAttribute(`/sys/block/${loop}`, 'loop/backing_file') ?? ''
@@ -157,7 +157,7 @@ function findLoopImage(loop: string, offset = '0'): BackingNames {
     if (found === undefined) continue
     return offset === '0' ? found : addPart(found, ` from ${offset}`)
   }
-  // Deleted, or in a mount of another container: it is none that can be looked at.
+  // The file was deleted, or is in a mount of another container, so modekeep cannot inspect it.
   return { shown: `an image that only ${loop} shows`, identities: ['image out of reach'] }
 }
 
@@ -166,7 +166,7 @@ function readImage(file: Handle, { mode, inode, born }: Stat): BackingNames {
   const systems = readFileSystemNames(file)
   const [system = ''] = systems
   const names = systems.map((name) => `image ${inode.toString(16)}-${born.toString(16)} ${name}`)
-  // What it lies on may be forged with it.
+  // An attacker may have forged the outer image together with this one.
   const around = findBacking(file)
   const since = born === 0n ? '' : `, made ${new Date(Number(born / 1_000_000n)).toISOString()}`
   const facts = `inode ${inode}${since}${system && `, file system ${system}`}`
@@ -177,12 +177,14 @@ function readImage(file: Handle, { mode, inode, born }: Stat): BackingNames {
   return { shown: isImage(around) ? `${shown} in ${around.shown}` : shown, identities, former }
 }
 
-/** All names that an image in another image may have been recorded by. */
+/** Lists all names under which an image in another image may have been recorded. */
 function combineNames(names: readonly string[], { identities, former = [] }: BackingNames): string[] {
   return names.flatMap((name) => [...identities, ...former].map((outer) => `${name} in ${outer}`))
 }
 
-/** Names the file system that an image lies on: first as it is recorded, then as earlier versions may have recorded it. */
+/**
+ * Names the file system that contains an image: first the name to record, then names that earlier versions recorded.
+ */
 function readFileSystemNames(file: Handle): string[] {
   const { type, id } = statFs(file, 'an image')
   if (type === FUSE_SUPER_MAGIC) return [id]
@@ -190,7 +192,7 @@ function readFileSystemNames(file: Handle): string[] {
   using _ = deferCloseFd(readable)
   if (type === BTRFS_SUPER_MAGIC) return [...new Set([linuxInodes.fileSystemId(file).split('.')[1] ?? id, id])]
   const uuid = readUuid(readable, type, 'an image')?.toString('hex')
-  // f_fsid of xfs is the number of its device; f_fsid of ext4 is its UUID, folded.
+  // f_fsid of xfs is the number of its device. f_fsid of ext4 is its folded UUID.
   const names = type === XFS_SUPER_MAGIC ? [uuid, ''] : type === EXT4_SUPER_MAGIC ? [id, uuid] : [uuid, id]
   return names.filter((name) => name !== undefined)
 }

@@ -10,12 +10,13 @@ import { attachLoop, findLoop, formatFdPath } from './loop-devices.ts'
 const { O_NONBLOCK, O_RDONLY } = fs.constants
 
 export const linuxBlocks: BlockDevices = {
-  // Read-only: kernels that protect mounted devices refuse a mount while another has it open for writing.
+  // Read-only: kernels that protect mounted devices refuse a mount of a device that is open for writing.
   open: (node) => fs.openSync(formatFdPath(node), O_RDONLY | O_NONBLOCK) as Handle,
   isReadOnly: (device) => readSysfsFile(device, 'ro') === '1',
   nameOf: findDeviceName,
 
-  // btrfs has a number of its own. A FUSE mount's source is what its user wrote, and may lead to another that hangs.
+  // btrfs has its own device number. The source of a FUSE mount is free text, and as a path it may lead to a hanging
+  // file system.
   isShownBy: (device, row) =>
     row.device === readNodeNumbers(device) ||
     (row.device.startsWith('0:') && !row.fsType.startsWith('fuse') && isSameNode(row.source, device)),
@@ -40,8 +41,9 @@ function findDeviceName(device: Handle): string {
 }
 
 /**
- * A path that leads fsconfig(2) to the device: its name, for the mount table's readers, where that is the kernel's own
- * and only root could change it, else the handle. The handle keeps its numbers from being given to another disk.
+ * Returns a path by which fsconfig(2) finds the device. The kernel's name for it is preferred, because the mount table
+ * shows it. It is used only if it leads to this device, else the handle's path is. The open handle keeps its numbers
+ * from being given to another disk.
  */
 export function resolveMountSource(device: Handle): string {
   const name = findDeviceName(device)

@@ -6,7 +6,7 @@ import { deferCloseFd, openLinkFree } from './open.ts'
 
 const { O_NONBLOCK, O_RDONLY } = fs.constants
 
-/** As Linux encodes device numbers for user space. */
+/** Formats the device numbers as `major:minor`, in the encoding of Linux' user space. */
 export function readNodeNumbers(device: Handle): string {
   return formatNodeNumbers(fs.fstatSync(device))
 }
@@ -27,7 +27,7 @@ export function findNodePath(numbers: string): string {
  * Opens a block device for reading. The device node is opened as O_PATH first, so another file of that name is never
  * opened: opening a FIFO or another device has side effects.
  * @param numbers `major:minor`
- * @throws {SystemError} ENODEV where the name in /dev is another file
+ * @throws {SystemError} ENODEV if the name in /dev is another file
  */
 export function openBlockDevice(numbers: string): Handle {
   const path = findNodePath(numbers)

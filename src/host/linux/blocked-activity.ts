@@ -3,8 +3,8 @@ import { tolerateSystemErrors } from '../file-error.ts'
 import { listThreadDirectories } from './lock-holders.ts'
 
 /**
- * Returns how often each thread of a process has given up the processor, while one of them waits for a lock or a disk in the kernel
- * (state D); undefined otherwise. A process that makes progress changes it with each wait.
+ * Returns the context switch counters of a process's threads while one of them waits in the kernel for a lock or a disk
+ * (state D). Otherwise returns undefined. A process that makes progress changes them with each wait.
  */
 export function readBlockedActivity(pid: number): string | undefined {
   return tolerateSystemErrors(() => {

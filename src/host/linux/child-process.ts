@@ -1,11 +1,12 @@
 import type { ChildProcess } from 'node:child_process'
 
-/** Of execa, for a child that gets nothing of this process but its descriptors. */
+/** Options of execa for a child that inherits nothing from this process but its descriptors. */
 export const CHILD_OPTIONS = {
   env: {},
   extendEnv: false,
   cwd: '/',
-  // A session of its own: a signal to its group reaches no other process, and none of a terminal reaches it.
+  // A session of its own: signals to the child's group reach no other process, and signals of a terminal do not reach
+  // the child.
   detached: true,
   cleanup: false,
   buffer: false,
@@ -17,14 +18,14 @@ export interface ExitStatus {
   signal: NodeJS.Signals | null
 }
 
-/** When the process has ended, whoever still has its output open. */
+/** Resolves when the process has ended, even if another process still has its output open. */
 export function waitUntilExit(child: ChildProcess): Promise<ExitStatus> {
   return new Promise((done) => child.once('exit', (code, signal) => done({ code, signal })))
 }
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Undefined when the time is over first. */
+/** Resolves to undefined on timeout. */
 export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((done) => {
     const timer = setTimeout(() => done(undefined), Math.min(milliseconds, LONGEST_TIMER_MS))

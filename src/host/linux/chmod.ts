@@ -12,10 +12,10 @@ const SET_GID = 0o2000
 const CAP_FSETID = 4n
 
 /**
- * chmod(2) of the inode a handle holds: fchmodat2(2), Linux 6.6.
+ * Changes the mode of a handle's inode: fchmodat2(2), Linux 6.6.
  * @throws {SystemError}
- * @throws {Error} where the kernel has left set-gid out, which chmod(2) does without a word for a process that is not
- * in the group and has no CAP_FSETID: no fault of the inode's, so that it is not to be passed over
+ * @throws {Error} if the kernel cleared set-gid. chmod(2) does so without an error if the process is not in the group
+ * and lacks CAP_FSETID. The inode is not at fault, so callers must not skip it
  */
 export function chmod(handle: Handle, mode: number): void {
   setMode(handle, mode)
@@ -38,10 +38,10 @@ function hasFsetid(): boolean {
 let noFchmodat2 = false
 
 function setMode(handle: Handle, mode: number): void {
-  // The handle's own link leads to the same inode; no name is looked up.
+  // The handle's magic link leads to the same inode without a lookup of its name.
   const chmodByLink = () => chmodSync(`/proc/self/fd/${handle}`, mode)
   const result = noFchmodat2 ? ENOSYS : fchmodat2(handle, putEmpty(), mode, AT_EMPTY_PATH)
-  // Old container runtimes answer EPERM to calls that they do not know: then it works the other way.
+  // Filters of old container runtimes return EPERM for unknown calls. The magic link still works.
   const isFiltered = result === EPERM && succeeds(chmodByLink)
   noFchmodat2 = isFiltered || result === ENOSYS
   if (result === ENOSYS) chmodByLink()

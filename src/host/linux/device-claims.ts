@@ -19,14 +19,14 @@ export function listDevices(handle: Handle): string[] {
   })
 }
 
-/** The `major:minor` of a name that `devicesOf` returned. */
+/** Returns the `major:minor` of a name from `listDevices`. */
 export function parseDeviceNumbers(name: string): string {
   return name.split(' ', 1)[0] ?? ''
 }
 
 /**
- * The kernel counts disks, and what a loop device is attached to, since Linux 5.15 (`diskseq`). An older kernel has only
- * the path of a loop device's file.
+ * Since Linux 5.15 the kernel numbers each disk and each attachment of a loop device (`diskseq`). Older kernels only
+ * have the path of a loop device's file.
  */
 function addSequence(numbers: string): string {
   const directory = `/sys/dev/block/${numbers}`
@@ -38,8 +38,8 @@ function addSequence(numbers: string): string {
 }
 
 /**
- * A mounted file system claims its device, and so does every exclusive open: the kernel refuses a second claim. This one
- * ends at once. Other readers of the device do not count.
+ * A mounted file system claims its device, as every exclusive open does, and the kernel rejects a second claim. This
+ * claim ends at once. Other readers of the device do not conflict.
  */
 export function isClaimed(name: string): boolean {
   if (addSequence(parseDeviceNumbers(name)) !== name) return false
@@ -54,11 +54,11 @@ export function isClaimed(name: string): boolean {
     if (/^(ENXIO|ENODEV|ENOMEDIUM)$/.test(code)) return false
     if (code === 'EBUSY') return addSequence(numbers) === name && !isUsedByDevice(numbers)
   }
-  // A container without the node's /dev: AUTOCLEAR detaches a loop device with its last user.
+  // A container may lack the node's /dev. AUTOCLEAR detaches a loop device after its last user.
   return fs.existsSync(`/sys/dev/block/${numbers}/loop`)
 }
 
-/** Whether a device mapper or RAID device lies on it. */
+/** Checks whether a device mapper or RAID device uses it. */
 function isUsedByDevice(numbers: string): boolean {
   return (tolerateSystemErrors(() => fs.readdirSync(`/sys/dev/block/${numbers}/holders`)) ?? []).length > 0
 }

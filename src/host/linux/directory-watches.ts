@@ -2,19 +2,19 @@ import { type FSWatcher, statSync, watch } from 'node:fs'
 import { errorCode } from '../host.ts'
 import { deferCloseFd, openCached } from './open.ts'
 
-/** Calls back when entries of directories come, go or are renamed: inotify(7). */
+/** Reports created, removed and renamed entries of directories: inotify(7). */
 export class DirectoryWatches {
   readonly #changed: () => void
   readonly #failed: (error: Error) => void
-  /** By path and inode: a directory that was made anew is watched anew. */
+  /** The keys contain path and inode, so a recreated directory gets a new watch. */
   #watches = new Map<string, FSWatcher>()
   #told = new Set<string>()
 
   readonly #mayWait: boolean
 
   /**
-   * @param failed is told once of each errno that hinders watching, such as ENOSPC and EMFILE at a limit
-   * @param mayWait false: a directory whose lookup could wait for a locked directory is passed over
+   * @param failed called once for each errno that prevents watching, such as ENOSPC and EMFILE at a limit
+   * @param mayWait if false, a directory is skipped if its lookup could wait for a locked directory
    */
   constructor(changed: () => void, failed: (error: Error) => void, mayWait = true) {
     this.#changed = changed
@@ -23,8 +23,8 @@ export class DirectoryWatches {
   }
 
   /**
-   * Watches these directories and no others. What does not exist is passed over.
-   * @returns whether one is new: it may have changed just before
+   * Watches exactly these directories and skips missing ones.
+   * @returns true if a directory is new: it may have changed just before
    */
   follow(directories: readonly string[]): boolean {
     using held = new DisposableStack()
@@ -74,7 +74,7 @@ export class DirectoryWatches {
 
 const IGNORED_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EAGAIN'])
 
-/** @returns a path that leads to the directory as long as `held` holds it */
+/** @returns a path that leads to the directory until `held` is disposed of */
 function openWithoutWaiting(path: string, held: DisposableStack): string {
   const handle = openCached(path)
   held.use(deferCloseFd(handle))

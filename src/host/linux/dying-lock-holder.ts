@@ -5,17 +5,17 @@ import { findLockHolders, listThreadDirectories } from './lock-holders.ts'
 
 const dieWithParent = systemCall('die_with_parent')
 
-/** What the kernel calls a process that runs an errand, in its own words: /proc/PID/comm, at most 15 bytes. */
+/** The kernel's name of an isolated process: /proc/PID/comm, at most 15 bytes. */
 const PROCESS_NAME = 'modekeep errand'
 
-/** Bit SIGKILL - 1 of a mask of signals. */
+/** Bit SIGKILL - 1 of a signal mask. */
 const SIGKILL_BIT = 0x100n
 
 /**
- * Whether an errand holds flock(2) of a file that was killed and only waits in the kernel, as for a FUSE daemon that has
- * taken its request. It runs none of its own code any more; of a walk, whose last change may still be made, the walker's
- * own lock tells. Other processes than errands may have such a change under way: theirs is waited for.
- * @param path as the holder has opened it: without links
+ * Checks whether the holder of a file's flock(2) is a killed isolated process that still waits in the kernel, as for a
+ * FUSE daemon. Such a process runs no more code of its own. The walker's own lock covers the last change of a walk.
+ * Other processes may have a change pending, so callers wait for them.
+ * @param path as the holder has opened it, without links
  */
 export function isHeldByDyingProcess(path: string, fd: number): boolean {
   const { ino } = fstatSync(fd, { bigint: true })
@@ -35,12 +35,12 @@ function hasPendingKill(status: string): boolean {
   return (BigInt(`0x${pending}`) & SIGKILL_BIT) !== 0n
 }
 
-/** Names this process as one that another process supervises, and may kill while it waits in the kernel. */
+/** Names this process as supervised: its supervisor may kill it while it waits in the kernel. */
 export function markSupervised(): void {
   process.title = PROCESS_NAME
 }
 
-/** prctl(2), PR_SET_PDEATHSIG: this errand is killed when the process that has started it ends, however that ends. */
+/** Has the kernel kill this isolated process when its parent ends: prctl(2), PR_SET_PDEATHSIG. */
 export function endWithParent(): void {
   markSupervised()
   dieWithParent()

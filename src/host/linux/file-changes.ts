@@ -7,23 +7,23 @@ const BATCH_SIZE = 720
 const WORDS = 10
 const [HANDLE, SEEN_GROUP, SEEN_MODE, GROUP, MODE, NEEDS_SAME_TIME, RESULT] = [2, 3, 4, 5, 6, 7, 8]
 const OUTCOMES = ['made', 'odd', 'half'] as const
-/** From so many on another thread pays. */
+/** Smallest batch for which other threads are faster. */
 const MIN_FOR_THREADS = 32
 
 const words = new Uint32Array(changeMemory)
 const doubles = new Float64Array(changeMemory)
 const freeJobs = Array.from({ length: JOBS }, (_, job) => job)
 
-/** Threads beside the walk's own: more than there are processors would take its time. */
+/** Maximum threads besides the walk's own. More threads than processors would slow the walk down. */
 const MAX_THREADS = 3
 
 function countThreads(): number {
-  // Loaded by walks alone.
+  // Only walks load this module.
   const others = process.getBuiltinModule('node:os').availableParallelism() - 1
   return Math.max(1, Math.min(MAX_THREADS, others))
 }
 
-/** @returns undefined where so many walks have all there is, or there is too little */
+/** @returns undefined if other walks use all jobs, or the batch is too large for one */
 export function allocateFileChanges(size: number): FileChangeBatch | undefined {
   const job = size <= BATCH_SIZE ? freeJobs.pop() : undefined
   return job === undefined ? undefined : new LinuxFileChangeBatch(job)
@@ -47,7 +47,7 @@ class LinuxFileChangeBatch implements FileChangeBatch {
     words[word + GROUP] = change.group
     words[word + MODE] = change.mode
     words[word + NEEDS_SAME_TIME] = change.needsSameTime ? 1 : 0
-    // Until it is made its handle is the caller's.
+    // Until the change is made, the caller owns the handle.
     words[word + RESULT] = OUTCOMES.indexOf('odd')
   }
 

@@ -22,23 +22,23 @@ const DISK_FILE_SYSTEMS = new Set([BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUP
 const NO_UUID = 'ENOTTY EINVAL ENOSYS ENOTSUP EOPNOTSUPP'
 
 /**
- * Names the file system of a handle. The name is its UUID, which the kernel reports or its superblock has, and does not
- * depend on the number of its device. btrfs is named by the f_fsid that its UUID and its subvolume result in.
+ * Names the file system of a handle. The name is its UUID, which the kernel or the superblock contains, and does not
+ * depend on the number of its device. The name of a btrfs is the f_fsid that its UUID and its subvolume result in.
  */
 export function readFileSystemId(handle: Handle): string {
   const { type } = statFs(handle, 'a volume')
-  // No FUSE file system has a UUID, and its daemon may never answer the open.
+  // No FUSE file system has a UUID, and its daemon may never respond to the open.
   if (type === FUSE_SUPER_MAGIC) return readFsid(handle)
   return readStableId(handle, type) ?? readFsid(handle)
 }
 
-/** statfs' type and f_fsid. Many file systems derive f_fsid from the number of their device. */
+/** Joins statfs' type and f_fsid. Many file systems derive f_fsid from the number of their device. */
 function readFsid(handle: Handle): string {
   const { type, id } = statFs(handle, 'a volume')
   return `${type.toString(16)}.${id}`
 }
 
-/** Returns the name by f_fsid, undefined where f_fsid is 0: all file systems of the type would share the name. */
+/** Returns the name by f_fsid. Undefined if f_fsid is 0, because all file systems of the type would share the name. */
 export function readFormerId(handle: Handle): string | undefined {
   const id = readFsid(handle)
   return /\.0+$/.test(id) ? undefined : id
@@ -60,7 +60,9 @@ function readReportedUuid(handle: Handle, type: number): Buffer | undefined {
   return readUuid(readable, type, 'a volume')
 }
 
-/** ioctl(2) rejects an O_PATH descriptor. Opening a FIFO or a device has side effects, and a socket cannot be opened. */
+/**
+ * ioctl(2) rejects an O_PATH descriptor. Opening a FIFO or a device has side effects, and a socket cannot be opened.
+ */
 function openReadable(handle: Handle, type: number): Handle | undefined {
   const directory = tolerateErrno('ENOTDIR', () => openAt(handle, '.', O_RDONLY | O_DIRECTORY, 'a volume'))
   if (directory !== undefined) return directory
@@ -69,10 +71,10 @@ function openReadable(handle: Handle, type: number): Handle | undefined {
 }
 
 /**
- * Reads the UUID of the file system that a readable descriptor is on: by FS_IOC_GETFSUUID (Linux 6.9), else by the file
- * system's own ioctl.
+ * Reads the UUID of a readable descriptor's file system by FS_IOC_GETFSUUID (Linux 6.9), else by the file system's own
+ * ioctl.
  * @param type statfs' f_type
- * @returns undefined where there is none; some images are made with a UUID of zeroes
+ * @returns undefined if there is none; some images are made with a UUID of zeroes
  */
 export function readUuid(readable: number, type: number, target: string): Buffer | undefined {
   // btrfs sets no UUID of its superblock that FS_IOC_GETFSUUID could report.
@@ -87,8 +89,8 @@ export function readUuid(readable: number, type: number, target: string): Buffer
 }
 
 /**
- * FS_IOC_GETFSUUID of a readable descriptor.
- * @throws {SystemError} ENOTTY where the file system has none, or the kernel does not have the request
+ * Calls FS_IOC_GETFSUUID on a readable descriptor.
+ * @throws {SystemError} ENOTTY if the file system has no UUID, or the kernel lacks the request
  */
 export function requestUuid(readable: number, target: string): Buffer {
   // struct fsuuid2: length, bytes.

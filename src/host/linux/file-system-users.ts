@@ -5,7 +5,7 @@ import { formatNodeNumbers } from './block-node.ts'
 import { parseDeviceNumbers } from './device-claims.ts'
 import { statMagicLink } from './statx.ts'
 
-/** A mount namespace with processes. */
+/** A mount namespace and its processes. */
 interface MountNamespace {
   name: string
   table: string
@@ -52,14 +52,17 @@ function listNamespaces(pids: readonly number[]): MountNamespace[] {
       known.pids.push(pid)
       continue
     }
-    // A process that is ending has no table any more, and another one of its namespace may have.
+    // An ending process has no mount table, but another process of its namespace may have one.
     const table = tolerateSystemErrors(() => readText(`/proc/${pid}/mountinfo`)) ?? ''
     if (table !== '') found.set(name, { name, table, pids: [pid] })
   }
   return [...found.values()]
 }
 
-/** Finds mounts of devices in the text of mountinfo. btrfs has a device number of its own and names its device as source. */
+/**
+ * Finds mounts of devices in the text of mountinfo. btrfs has a device number of its own and names its device as
+ * source.
+ */
 function createTableMatcher(devices: readonly string[]): (table: string) => boolean {
   return (table) =>
     table.split('\n').some((line) => {
@@ -75,15 +78,16 @@ function isNodeAmong(path: string, devices: readonly string[]): boolean {
   return stat?.isBlockDevice() === true && devices.includes(formatNodeNumbers(stat))
 }
 
-/** A container has another root than the node; a private copy of the node's mounts has the same. */
+/** A container's root differs from the node's. A private copy of the node's mounts has the node's root. */
 function parseRoot(table: string): string {
   const [, device = '', root = ''] = /^\d+ \d+ ([^ ]+) ([^ ]+) \/ /m.exec(table) ?? []
   return `${device} ${root}`
 }
 
 /**
- * An open file, a working directory, a root or a program. A link of /proc leads to the inode without a lookup, but NFS
- * asks its server even then. So where an NFS server is in use, only open files are found, and by the id of their mount.
+ * Matches processes with an open file, a working directory, a root or a program in the file system. A link of /proc
+ * leads to the inode without a lookup, but NFS queries its server even then. While an NFS server is in use, only open
+ * files are matched, by the id of their mount.
  */
 function createUsageMatcher({ device, mountId, tableId }: MountedFileSystem): (pid: number) => boolean {
   const listOpen = (pid: number) => tolerateSystemErrors(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
@@ -101,13 +105,13 @@ function createUsageMatcher({ device, mountId, tableId }: MountedFileSystem): (p
     listOpen(pid).some((fd) => isHere(`/proc/${pid}/fd/${fd}`))
 }
 
-/** The kernel lists each NFS file system here, also one that no mount table shows any more. */
+/** The kernel lists all NFS file systems here, including those that no mount table shows. */
 function hasNfs(): boolean {
   const volumes = tolerateSystemErrors(() => readText('/proc/fs/nfsfs/volumes')) ?? ''
   return volumes.trim().split('\n').length > 1
 }
 
-/** Its name is read from the kernel: its arguments would be read from its memory, which may wait for a daemon. */
+/** Reads the process's name from the kernel. Its arguments are in its memory, so reading them may wait for a daemon. */
 function nameProcess(pid: number): NamedProcess[] {
   const name = tolerateSystemErrors(() => readText(`/proc/${pid}/comm`).trim())
   return name === undefined ? [] : [{ pid, name }]

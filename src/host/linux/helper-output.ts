@@ -5,11 +5,11 @@ import { resolveWithin } from './child-process.ts'
 
 const KEPT_BYTES = 4096
 const MAX_SHOWN_LENGTH = 300
-// A process that a helper has left behind may keep its output open for ever.
+// A process that a helper has started may keep the output open indefinitely.
 const GRACE_MS = 200
 
 /**
- * What a helper prints: all of it is read, the first and last 4 KiB of each stream are kept. Of a helper that had secrets only texts
+ * Reads all output of a helper and keeps the first and last 4 KiB of each stream. If the helper had secrets, only texts
  * of a fixed list are shown.
  */
 export class HelperOutput {
@@ -30,7 +30,7 @@ export class HelperOutput {
     this.#closed = Promise.all(streams.map((stream) => new Promise((done) => stream.once('close', done))))
   }
 
-  /** Reads what was written until now; whoever still has the streams open is not waited for. */
+  /** Ends reading, without waiting for other processes that still have the streams open. */
   async finish(): Promise<void> {
     await resolveWithin(GRACE_MS, this.#closed)
     for (const stream of this.#streams) {
@@ -39,7 +39,7 @@ export class HelperOutput {
     }
   }
 
-  /** One line for a message, its beginning and its end, without control characters. */
+  /** Returns the beginning and the end in one line for a message, without control characters. */
   get text(): string {
     const all = maskFolded(foldToLine(this.#ends.map(({ text }) => text).join('\n')), this.#secrets, foldToLine)
     if (this.#secrets.length > 0) return quotePhrases(all)

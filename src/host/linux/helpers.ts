@@ -13,15 +13,15 @@ type HelperCommand = Pick<HelperInvocation, 'program' | 'args'>
 type ProgramInvocation = Omit<HelperInvocation, 'args'>
 
 const TERM_TIMEOUT_MS = 2000
-// systemd-run only asks systemd, which answers at once.
+// systemd-run only sends a request to systemd, which replies at once.
 const SCOPE_SECONDS = 5
 
 /** sd_booted(3) */
 const hasSystemdBooted = () => existsSync('/run/systemd/system')
 
 /**
- * @param path the directories in which programs are looked up, and what they get as PATH
- * @param hasSystemd whether systemd runs here
+ * @param path directories in which programs are looked up, and the programs' PATH
+ * @param hasSystemd reports whether systemd runs here
  */
 export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd = hasSystemdBooted): Helpers {
   return {
@@ -34,7 +34,7 @@ export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd =
   }
 }
 
-/** A daemon of a helper's must outlive the service that kubelet is, and the container of the CSI server. */
+/** Moves a helper's daemon out of kubelet's service or the CSI server's container, because it must outlive both. */
 async function resolveCommand(
   order: HelperInvocation,
   path: readonly string[],
@@ -49,7 +49,8 @@ async function resolveCommand(
       const { program, args } = apart(command, createUniqueName())
       return { program: findProgram(program, path), args }
     }
-    // With a program that does nothing: after a failure with the helper nobody could say whether that has run.
+    // The trial runs a program without effect. If the helper itself failed, modekeep could not know whether it had
+    // started.
     const trial = found({ program: findProgram('true', path), args: [] })
     await runProgram(
       trial,
@@ -67,7 +68,7 @@ async function resolveCommand(
   }
 }
 
-/** Without systemd: into the node's own control groups. */
+/** Without systemd, the helper enters the node's own control groups. */
 function createGroupWrapper(groups: readonly string[]) {
   return ({ program, args }: HelperCommand): HelperCommand => ({
     program: 'sh',
@@ -76,9 +77,9 @@ function createGroupWrapper(groups: readonly string[]) {
 }
 
 /**
- * The command that starts a helper in a scope of systemd's, where a restart of kubelet, which ends all that is in
- * kubelet's own, does not reach its daemon.
- * @param unique tells this scope from others of this boot
+ * Returns the command that starts a helper in its own scope of systemd. A restart of kubelet ends all processes in
+ * kubelet's service, but none in this scope.
+ * @param unique distinguishes this scope from others of this boot
  */
 export function wrapInScope({ program, args }: HelperCommand, unique: string): HelperCommand {
   const unit = `modekeep-fuse-${unique.replaceAll(/[^A-Za-z0-9]/g, '-')}`
@@ -139,7 +140,7 @@ async function startHelper(
     ...CHILD_OPTIONS,
     env,
     ...(input === undefined ? {} : { input }),
-    // Its types know descriptors up to 9 only.
+    // execa's types only accept descriptors up to 9.
     stdio: [
       input === undefined ? 'ignore' : 'pipe',
       'pipe',

@@ -12,13 +12,13 @@ import { linuxMounts } from './mounts.ts'
 import { listRunningPods, snapshotProcesses } from './pod-processes.ts'
 import { endAbandoned, linuxDaemons } from './processes.ts'
 
-/** The node this process runs on. */
+/** The node on which this process runs. */
 export const linuxHost: Host = {
   inodes: linuxInodes,
   mounts: linuxMounts,
   blocks: linuxBlocks,
   files: createTrustedFiles(nodeFs),
-  // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
+  // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
   helpers: { run: async (order) => (await import('./helpers.ts')).linuxHelpers().run(order) },
   daemons: linuxDaemons,
   runErrand: async (errand) => (await import('./isolated-process.ts')).runErrand(errand),
@@ -31,8 +31,7 @@ export const linuxHost: Host = {
   whileUnlocked,
   endAbandoned,
   openDatabase(path) {
-    // Loaded by the calls that walk, not by those that find a volume ready.
-    // SQLite opens these by their paths, and follows links.
+    // Only calls that walk load SQLite. SQLite opens these paths itself and follows links.
     assertOwnFiles(
       nodeFs,
       dirname(path),

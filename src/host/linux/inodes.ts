@@ -62,7 +62,7 @@ const KEEP_OWNER = 0xffffffff
 const SEEK_SET = 0
 const AT_REMOVEDIR = 0x200
 const { O_DIRECTORY, O_NOATIME, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
-/** statvfs(3): of the mount or of the file system (fs/statfs.c, calculate_f_flags). */
+/** statvfs(3): set for a read-only mount or file system (fs/statfs.c, calculate_f_flags). */
 const ST_RDONLY = 1
 const READ_DIRECTORY = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK
 
@@ -76,9 +76,9 @@ export const linuxInodes: Inodes = {
   readLink,
   openTrusted: (path) => openAt(AT_FDCWD, path, O_PATH | O_DIRECTORY),
 
-  // O_NOATIME: a walk must not move the access times of the directories it reads.
+  // O_NOATIME: a walk must not change the access times of the directories that it reads.
   openDirectory(parent, name) {
-    // In a user namespace only the owner of an inode may ask for O_NOATIME.
+    // In a user namespace only the owner of an inode may use O_NOATIME.
     const quiet = tolerateErrno('EPERM', () => openAt(parent, name, READ_DIRECTORY | O_NOATIME))
     return quiet ?? openAt(parent, name, READ_DIRECTORY)
   },
@@ -109,14 +109,14 @@ export const linuxInodes: Inodes = {
   removeFile: (parent, name) => requireSuccess(unlinkat(parent, putName(name), 0), 'unlinkat', name),
   removeDirectory: (parent, name) => requireSuccess(unlinkat(parent, putName(name), AT_REMOVEDIR), 'unlinkat', name),
 
-  // node:fs would read a directory of a million entries into memory at once, and turn names into text.
+  // node:fs would read a directory of a million entries into memory at once, and decode the names as text.
   readEntries(directory) {
     const size = requireSuccess(getdents64(directory, DATA, BLOCK_SIZE), 'getdents64', 'a directory')
     return new Uint8Array(data.subarray(0, size))
   },
 
   seekEntries(directory, next) {
-    // Hashes of 63 bits on ext4: no number of JavaScript's.
+    // On ext4 a position is a hash of 63 bits, which a JavaScript number cannot hold.
     data.writeBigInt64LE(next)
     requireSuccess(lseek(directory, DATA, SEEK_SET), 'lseek', 'a directory')
   },
@@ -145,7 +145,9 @@ export const linuxInodes: Inodes = {
 
 const NOT_WRITTEN = () => "its disk did not write every change: check the node's kernel log and that disk"
 
-/** syncfs(2) rejects an O_PATH descriptor, and only a directory or a regular file can be opened without side effects. */
+/**
+ * syncfs(2) rejects an O_PATH descriptor, and only a directory or a regular file can be opened without side effects.
+ */
 function syncFileSystem(handle: Handle): void {
   const type = viewHandleStat(handle).mode & FILE_TYPE
   if (type !== DIRECTORY && type !== REGULAR) {

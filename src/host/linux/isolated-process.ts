@@ -14,20 +14,20 @@ import { createArguments, OWN_EXECUTABLE } from './own-executable.ts'
 
 const CHECK_INTERVAL_MS = 250
 const EXIT_TIMEOUT_MS = 2000
-/** More for its first words, which it has before it asks anybody: many may start at once. */
+/** The first output needs no server or daemon, but many processes may start at the same time. */
 const START_TIMEOUT_MS = 30_000
 
 /**
- * Runs an errand, and gives it up where nothing is heard of it. Who waits for a FUSE daemon that has taken his request
- * does not even end when he is killed; but he makes no further call.
- * @throws {Refusal} where no process can be started; what `told` throws, and then the process is killed
+ * Runs a task in an isolated process, and kills the process if it stops reporting. A killed process that waits for a
+ * FUSE daemon cannot end, but makes no further call.
+ * @throws {Refusal} if no process can be started; errors of `told`, after which the process is killed
  */
 export async function runErrand(errand: IsolatedTask): Promise<IsolatedTaskEnd> {
   const { lock } = errand
   const child = startProcess(errand, lock === undefined ? undefined : await retryUntilDefined(() => openLocked(lock)))
   if (child.pid === undefined) throw createStartRefusal((await child).code)
   const exited = waitUntilExit(child.nodeChildProcess)
-  // Counted in looks: this process may itself have been stopped.
+  // Counts checks instead of time, because this process may itself have been stopped.
   let looks = -START_TIMEOUT_MS / CHECK_INTERVAL_MS
   let failure: { error: unknown } | undefined
   const hear = (line: string) => {
@@ -41,7 +41,7 @@ export async function runErrand(errand: IsolatedTask): Promise<IsolatedTaskEnd> 
   }
   const said = receiveLines(child.stdout, hear)
   child.stdin.on('error', () => {})
-  // It stays open: the process learns by its end that this one has ended.
+  // The pipe stays open: its end tells the child that this process has ended.
   child.stdin.write(`${errand.order}\n`)
   let ending = await resolveWithin(CHECK_INTERVAL_MS, exited)
   while (ending === undefined && looks++ < errand.patience / CHECK_INTERVAL_MS)
@@ -61,17 +61,17 @@ export async function runErrand(errand: IsolatedTask): Promise<IsolatedTaskEnd> 
 }
 
 /**
- * flock(2) is of the open file, which two processes have here: the lock is taken before the other one begins, and held
- * until its last thread has ended.
+ * flock(2) belongs to the open file, which both processes share here. The lock is taken before the child starts, and is
+ * held until the child's last thread has ended.
  */
 function startProcess({ handle }: IsolatedTask, lock: number | undefined) {
   using _ = lock === undefined ? undefined : deferCloseFd(lock)
   const child = execa(OWN_EXECUTABLE, [...createArguments(ISOLATED_PROCESS), String(process.pid)], {
     ...CHILD_OPTIONS,
-    // Its types know descriptors up to 9 only.
+    // execa's types only accept descriptors up to 9.
     stdio: ['pipe', 'pipe', 'ignore', handle as number as 3, lock === undefined ? 'ignore' : (lock as 3)],
   } as const)
-  // For people alone.
+  // The pid in the lock file is only for administrators.
   if (lock !== undefined) tolerateSystemErrors(() => writeHolder(lock, child.pid))
   return child
 }
@@ -82,11 +82,11 @@ function createStartRefusal(code: string | undefined): Refusal {
   )
 }
 
-/** @returns resolves at the end of it */
+/** @returns resolves at the end of the stream */
 async function receiveLines(stream: AsyncIterable<Uint8Array>, hear: (line: string) => void): Promise<void> {
   try {
     for await (const line of readStreamLines(stream)) hear(line)
   } catch {
-    // It was given up, or its pipe broke: how the process ended tells.
+    // The process was killed or its pipe broke. Its exit status shows the reason.
   }
 }

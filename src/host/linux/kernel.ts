@@ -2,26 +2,26 @@ import { fileURLToPath } from 'node:url'
 import { getSystemErrorName } from 'node:util'
 import { SystemError } from '../host.ts'
 
-/** What driver/kernel exports. */
+/** The exports of driver/kernel. */
 export interface KernelAddon {
-  /** Names and structures of calls: rows hold offsets into it where the kernel takes addresses. */
+  /** Memory for names and structures of calls. Rows contain offsets into it where the kernel takes addresses. */
   readonly arena: ArrayBuffer
-  /** Calls to make, eight numbers each: an index of `calls`, six arguments, the result. */
+  /** Rows of eight numbers, one for each call: an index of `calls`, six arguments, the result. */
   readonly rows: Float64Array
   readonly calls: Readonly<Record<string, number>>
   /** Makes the calls of the first rows. A result is the kernel's own, -errno on failure, NaN if the row is refused. */
   run(count: number): void
-  /** What jobs are to change: see driver/kernel/kernel.h. */
+  /** File changes of jobs: see driver/kernel/kernel.h. */
   readonly changes: ArrayBuffer
-  /** The first changes of a job are to be made: by so many `others` too. */
+  /** Starts the first changes of a job, with this number of `others` (threads). */
   start(job: number, count: number, others: number): void
-  /** What entries are called, and what is seen of them: see driver/kernel/kernel.h. */
+  /** Names and stat results of entries: see driver/kernel/kernel.h. */
   readonly sights: ArrayBuffer
-  /** Entries of a directory are to be looked at by a job of sights: `how` and `others` as there. */
+  /** Stats entries of a directory in a job. See driver/kernel/kernel.h for `how` and `others`. */
   look(job: number, parent: number, how: number, count: number, others: number): void
-  /** Returns when a job is done. @returns how many of its changes were not made */
+  /** Waits for a job. @returns the number of changes that were not made */
   finish(job: number): number
-  /** @returns the number of an ended child in a user namespace of its own, or -errno */
+  /** @returns the pid of an ended child in a user namespace of its own, or -errno */
   cloneUserNamespace(): number
 }
 
@@ -29,27 +29,29 @@ const addon = load()
 const { arena, rows, calls, run } = addon
 export const { changes: changeMemory, sights: sightMemory, start, look: startLook, finish, cloneUserNamespace } = addon
 
-// A row of numbers: the call, six arguments, the result.
+// A row has eight numbers: the call, six arguments, the result.
 const ROW = 8
 const RESULT = 7
 
-/** An addon is loaded once in each thread; the only module that does. */
+/** Loads the addon once in each thread. No other module loads one. */
 function load(): KernelAddon {
   const loaded = { exports: {} as KernelAddon }
   process.dlopen(loaded, addonFile())
   return loaded.exports
 }
 
-/** In the executable, which has no URL, the loader made a memory file of it and says which. */
+/**
+ * The executable has no URL. Its loader copies the addon into a memory file and sets the variable to its descriptor.
+ */
 function addonFile(): string {
   if (import.meta.url === '') return `/proc/self/fd/${process.env.MODEKEEP_KERNEL}`
   return fileURLToPath(new URL(`../../../driver/kernel/${process.arch}.node`, import.meta.url))
 }
 
-/** How many calls can be made together. */
+/** Maximum number of calls in one batch. */
 export const MAX_CALLS = rows.length / ROW
 
-/** Prepares a call of `callNamed` as one of several; see `systemCall`. */
+/** Prepares one call of a batch. @param call from `findCallIndex`; see `systemCall` for the arguments */
 export function prepareCall(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e = 0): void {
   const start = at * ROW
   rows[start] = call
@@ -60,7 +62,7 @@ export function prepareCall(at: number, call: number, a = 0, b = 0, c = 0, d = 0
   rows[start + 5] = e
 }
 
-/** Makes the first so many calls in their order, whatever becomes of each. */
+/** Makes the first prepared calls in order, and continues after failures. */
 export { run as runPrepared }
 
 export function findCallIndex(name: string): number {
@@ -70,8 +72,8 @@ export function findCallIndex(name: string): number {
 }
 
 /**
- * A call that driver/kernel/calls.h permits, as a function of its arguments: whole numbers, and for names and
- * structures offsets into the arena. It returns what the kernel returned, -errno on failure; see `done`.
+ * Returns a function for a call that driver/kernel/calls.h permits. Its arguments are integers: names and structures
+ * are passed as offsets into the arena. It returns the kernel's result, -errno on failure; see `requireSuccess`.
  */
 export function systemCall(name: string) {
   const index = findCallIndex(name)
@@ -87,30 +89,31 @@ export const AT_FDCWD = -100
 export const AT_SYMLINK_NOFOLLOW = 0x100
 export const AT_EMPTY_PATH = 0x1000
 
-// Where a call's arguments lie in the arena: up to two names, then one structure or block of bytes. What statx(2) says
-// has places of its own: it is still read when other calls are made.
+// Layout of a call's arguments in the arena: up to two names, then one structure or block of bytes. Results of statx(2)
+// have their own area, because they are read after other calls.
 const NAME_SIZE = 8192
 export const SECOND_NAME = NAME_SIZE
 export const DATA = 2 * NAME_SIZE
-/** Room for a block, such as the largest value of an extended attribute. */
+/** Size of the block. The largest value of an extended attribute fits. */
 export const BLOCK_SIZE = 1 << 16
 export const STATX_DATA = DATA + BLOCK_SIZE
 
-/** All of it. */
+/** The complete arena. */
 export const arenaBytes = Buffer.from(arena)
 
-/** The arena from DATA on. The next call may change it: whoever keeps something of it copies. */
+/** The arena from DATA on. The next call may overwrite it, so results are copied. */
 export const data = Buffer.from(arena, DATA, BLOCK_SIZE)
 
 /**
- * Puts a call's name where the kernel will find it, and returns its offset.
- * @param start SECOND for the second name of a call that takes two
- * @throws {SystemError} EINVAL for a NUL, which would silently cut it, and for a name no kernel takes
+ * Writes a name into the arena and returns its offset.
+ * @param start SECOND_NAME for the second name of a call that takes two
+ * @throws {SystemError} EINVAL for a NUL, which would truncate the name silently, and for a name that is too long for
+ * any kernel
  */
 export function putName(name: Uint8Array | string, start = 0): number {
   const from = typeof name === 'string' ? Buffer.from(name) : name
   if (from.length >= NAME_SIZE) throw new SystemError('name', 'EINVAL', formatTarget(name))
-  // Names are short: a loop is quicker than the calls that look for a byte and copy.
+  // For short names a loop is faster than searching for a NUL and copying.
   for (let index = 0; index < from.length; index++) {
     const byte = from[index] as number
     if (byte === 0) throw new SystemError('name', 'EINVAL', formatTarget(name))
@@ -120,7 +123,7 @@ export function putName(name: Uint8Array | string, start = 0): number {
   return start
 }
 
-/** The path "", for calls on a handle itself (AT_EMPTY_PATH). */
+/** Writes the path "", for calls on a handle itself (AT_EMPTY_PATH). */
 export function putEmpty(): number {
   arenaBytes[0] = 0
   return 0
@@ -129,7 +132,7 @@ export function putEmpty(): number {
 const ENOSYS_DETAIL =
   "this node's kernel does not have it, or a filter of system calls hides it; modekeep needs Linux 5.12 or newer"
 
-/** A call's result where it succeeded. @throws {SystemError} with the name of the errno */
+/** Returns a successful result. @throws {SystemError} with the name of the errno */
 export function requireSuccess(
   result: number,
   syscall: string,
@@ -142,7 +145,7 @@ export function requireSuccess(
   throw new SystemError(syscall, code, formatTarget(target), code === 'ENOSYS' ? ENOSYS_DETAIL : detail?.())
 }
 
-/** libuv names no error of a damaged file system. */
+/** libuv has no name for the error of a damaged file system. */
 function formatErrno(errno: number): string {
   return errno === EUCLEAN ? 'EUCLEAN' : getSystemErrorName(-errno)
 }

@@ -1,16 +1,16 @@
 import * as fs from 'node:fs'
 import { tolerateSystemErrors } from '../file-error.ts'
 
-/** __SO_ACCEPTCON (include/uapi/linux/net.h), as /proc/net/unix has it: somebody listens. */
+/** __SO_ACCEPTCON (include/uapi/linux/net.h) in /proc/net/unix: a process listens at the socket. */
 const LISTENING_FLAG = 0x10000
 
-// Num, RefCount, Protocol, Flags, Type, St, Inode, Path; the last only where it has a name.
+// Num, RefCount, Protocol, Flags, Type, St, Inode, Path. A socket without a name has no path.
 const ROW = /^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) [0-9A-F]+ [0-9A-F]+ +\d+ (\/.*)$/gm
 
 /**
- * Whether somebody listens at a Unix socket, by the kernel's tables of the network namespaces of this process and of the
- * node's first: who listens is not bothered.
- * @param path links are followed, as `/var/run` is one
+ * Checks for a listener at a Unix socket in the kernel's tables, without connecting. Reads the tables of this process's
+ * network namespace and of the one of pid 1.
+ * @param path may contain links, such as `/var/run`
  */
 export function isListening(path: string): boolean {
   const there = tolerateSystemErrors(() => fs.statSync(path))

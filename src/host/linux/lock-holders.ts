@@ -2,12 +2,12 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { tolerateSystemErrors } from '../file-error.ts'
 
 /**
- * The processes that have flock(2) of a file, as far as they are seen here.
- * @param path as they have opened it: without links
- * @param inode the file's
+ * Finds the visible processes that hold flock(2) of a file.
+ * @param path as they have opened it, without links
+ * @param inode of the file
  */
 export function findLockHolders(path: string, inode: bigint): number[] {
-  // fs/locks.c, lock_get_status; numbers of devices differ from those of stat(2) on some file systems.
+  // fs/locks.c, lock_get_status. On some file systems its device numbers differ from those of stat(2).
   const lines = readFileSync('/proc/locks', 'latin1').matchAll(
     / FLOCK +ADVISORY +WRITE (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /g,
   )
@@ -15,20 +15,23 @@ export function findLockHolders(path: string, inode: bigint): number[] {
   return holders.filter((pid) => tolerateSystemErrors(() => hasOpen(pid, path)) === true)
 }
 
-/** The first of them, of a file that is where the path says. */
+/** Returns one holder of the lock of the file that is now at the path. */
 export function findLockHolder(path: string): number | undefined {
   const { ino } = tolerateSystemErrors(() => statSync(path, { bigint: true })) ?? {}
   return ino === undefined ? undefined : findLockHolders(path, ino)[0]
 }
 
-/** By the links' texts: what is open beside it may be a server's that does not respond. */
+/** Compares only the links' texts, because other open files may belong to an unresponsive server. */
 function hasOpen(pid: number, path: string): boolean {
   return listThreadDirectories(pid).some((task) =>
     readdirSync(`${task}/fd`).some((name) => tolerateSystemErrors(() => readlinkSync(`${task}/fd/${name}`)) === path),
   )
 }
 
-/** The directories of its threads: of one whose first thread has ended, only the others tell. */
+/**
+ * Returns the /proc directories of the threads. If the first thread of a process has ended, only the other directories
+ * have its files.
+ */
 export function listThreadDirectories(pid: number): string[] {
   return readdirSync(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`)
 }

@@ -17,17 +17,17 @@ const LOCK_NB = 4
 const LOCK_UN = 8
 
 /**
- * flock(2) on a file of its own, never blocking: that would freeze the event loop and with it every deadline.
- * Whoever held the lock before may have removed its file; others then lock a new one, so a lock on a file that is no
- * longer at its path means nothing and is not given.
+ * Takes flock(2) on a lock file. It never blocks, because that would stop the event loop and every deadline. An earlier
+ * holder may have removed the file, so that other processes lock a new one. A lock on a file that is no longer at its
+ * path is therefore not returned.
  */
 export function tryLockFile(path: string): Lock | undefined {
   return createLock(path, openLocked(path) ?? (removeFileOfDyingHolder(path) ? openLocked(path) : undefined))
 }
 
 /**
- * The same lock as a descriptor, which another process may get too: it is held until both have closed it. Its directory
- * is locked with others, so that nobody is just removing the file as a killed process' one.
+ * Takes the lock as a descriptor that a child process may inherit. The lock is held until both have closed it. A shared
+ * lock on the directory prevents others from removing the file as that of a killed process.
  */
 export function openLocked(path: string): number | undefined {
   using others = flockDirectory(dirname(path), LOCK_SH)
@@ -35,26 +35,29 @@ export function openLocked(path: string): number | undefined {
   return keepIfLocked(path, openToWrite(nodeFs, path, constants.O_RDWR | constants.O_CREAT, 0o600).fd, LOCK_EX)
 }
 
-/** As `tryLockFile`, but whoever is killed has it until he has ended; the file names this process, for messages. */
+/**
+ * Like `tryLockFile`, but a killed holder keeps the lock until it has ended. The file contains the pid of this process,
+ * for messages.
+ */
 export function tryInheritedLock(path: string): Lock | undefined {
   const fd = openLocked(path)
   if (fd !== undefined) tolerateSystemErrors(() => writeHolder(fd, process.pid))
   return createLock(path, fd)
 }
 
-/** Writes into a lock's file which process has it. */
+/** Writes the pid of the holder into a lock file. */
 export function writeHolder(fd: number, pid: number | undefined): void {
   ftruncateSync(fd)
   writeSync(fd, String(pid ?? ''), 0)
 }
 
-/** flock(2) on a directory: no file comes or goes with it. */
+/** Takes flock(2) on a directory, which needs no lock file. */
 export function tryLockDirectory(path: string): Lock | undefined {
   return flockDirectory(path, LOCK_EX)
 }
 
 function flockDirectory(path: string, how: number): Lock | undefined {
-  // Behind a link of others it could be a directory of a server that does not respond.
+  // A link of another user could lead to a directory of an unresponsive server.
   using held = openPathHandle(nodeFs, path, constants.O_DIRECTORY)
   return createLock(path, keepIfLocked(path, openSync(held.link, constants.O_RDONLY | constants.O_DIRECTORY), how))
 }
@@ -85,7 +88,7 @@ export function isLockedFile(path: string): boolean {
   return isHeld(path, (fd) => !isHolderDying(path, fd))
 }
 
-/** The same of a file that a child may hold too, which lives on: who took the lock does not matter. */
+/** Checks for any holder, including a child that inherited the lock and outlives the process that took it. */
 export function isHeldByAnyProcess(path: string): boolean {
   return isHeld(path, () => true)
 }
@@ -97,7 +100,7 @@ function isHeld(path: string, byWhom: (fd: number) => boolean): boolean {
   return !tryFlock(fd, LOCK_SH) && byWhom(fd)
 }
 
-/** A lock that is not there is nobody's. */
+/** A missing lock file means that no process holds the lock. */
 export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
   const fd = openExistingLock(path)
   if (fd === undefined) return look()
@@ -105,11 +108,11 @@ export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
   return tryFlock(fd, LOCK_SH) ? look() : 'locked'
 }
 
-/** When a lock's holder was last found alive, in milliseconds of this process. */
+/** The time at which a lock's holder was last found alive, in milliseconds of this process. */
 const aliveTimes = new Map<string, number>()
 const RECHECK_INTERVAL_MS = 1000
 
-/** Whoever waits for a lock asks again and again: /proc/locks stops all locks of the node for a moment. */
+/** Waiters poll, and reading /proc/locks blocks every lock operation on the node, so the result is cached. */
 function isHolderDying(path: string, fd: number): boolean {
   const now = performance.now()
   if (now - (aliveTimes.get(path) ?? Number.NEGATIVE_INFINITY) < RECHECK_INTERVAL_MS) return false
@@ -119,8 +122,8 @@ function isHolderDying(path: string, fd: number): boolean {
 }
 
 /**
- * Makes room for another file where a killed errand has the lock for as long as a server makes it wait. The directory is
- * this process' alone meanwhile: nobody has just got the lock that the holder, dying, gave back.
+ * Removes the lock file of a killed isolated process that a server keeps waiting, so that another file can be locked.
+ * The directory is locked meanwhile: no other process can take the lock that the dying holder releases.
  */
 function removeFileOfDyingHolder(path: string): boolean {
   const fd = openExistingLock(path)
@@ -141,7 +144,7 @@ function openExistingLock(path: string): number | undefined {
   })
 }
 
-/** Not by close(2) alone: whoever else has the descriptor, as a child that is just started, would hold the lock. */
+/** close(2) alone would not release the lock if a child that is being started also has the descriptor. */
 function deferUnlock(fd: number): Disposable {
   return {
     [Symbol.dispose]() {

@@ -10,10 +10,10 @@ const loopConfigure = systemCall('loop_configure')
 const loopFree = systemCall('loop_free')
 
 const { O_RDONLY, O_RDWR } = fs.constants
-// Others may take the free device first.
+// Other processes may take a free device first.
 const MAX_ATTEMPTS = 64
 
-/** Leads to what a descriptor holds, whatever has become of its name. */
+/** Returns a path that leads to a descriptor's file, even if its name has changed. */
 export const formatFdPath = (fd: number) => `/proc/self/fd/${fd}`
 
 export function findLoop(image: Handle): LoopDevice | undefined {
@@ -50,12 +50,12 @@ const LO_FLAGS_READ_ONLY = 1
 const LO_FLAGS_AUTOCLEAR = 4
 
 /**
- * A loop device where it shows a file. While it is held open, its last other user's end does not take it away.
+ * Opens a loop device if it shows the file. An open loop device stays attached after its last other user.
  * @param name `loop0`
  */
 export function openLoopOfFile(file: number, name: string): LoopDevice | undefined {
   const { dev, ino }: BigIntStats = fs.fstatSync(file, { bigint: true })
-  // Its last user may have just gone, or its node was removed with it.
+  // The last user of the device, or its node, may just have gone.
   return tolerateErrno('ENOENT ENXIO EBUSY', () => {
     using unlessFound = new DisposableStack()
     const device = fs.openSync(`/dev/${name}`, O_RDONLY) as Handle
@@ -76,12 +76,12 @@ function tryAttach(path: string, file: number, mode: number): Handle | undefined
   using _ = deferCloseFd(device)
   return tolerateErrno('EBUSY', () => {
     configure(device, file, mode === O_RDONLY)
-    // Kernels that protect mounted devices refuse a mount while another has it open for writing.
+    // Kernels that protect mounted devices refuse a mount of a device that is open for writing.
     return fs.openSync(formatFdPath(device), O_RDONLY) as Handle
   })
 }
 
-/** With AUTOCLEAR from the first moment on: a death at any later one leaves nothing. */
+/** Sets AUTOCLEAR together with the file, so a crash at any time leaves no attached device. */
 function configure(device: number, file: number, readOnly: boolean): void {
   const name = Buffer.from(fs.readlinkSync(formatFdPath(file))).subarray(0, LONGEST_NAME)
   data.fill(0, 0, CONFIG_SIZE)

@@ -1,6 +1,6 @@
 import { DATA, data, systemCall } from './kernel.ts'
 
-// Since Linux 6.8 the kernel tells of one mount what it would take the whole mount table to find.
+// Since Linux 6.8 the kernel reports single mounts. Before, the same facts need the complete mount table.
 const statmount = systemCall('statmount')
 const listmount = systemCall('listmount')
 
@@ -12,7 +12,7 @@ const REPLY = REQUEST_SIZE
 const REPLY_SIZE = 1024
 const [FS_TYPE, MNT_ATTR, TEXT] = [36, 64, 512]
 
-/** By statmount(2): statfs(2) would ask a server. */
+/** Calls statmount(2), because statfs(2) would query a server. */
 export function readMountType(mountId: number): string | undefined {
   putRequest(mountId, STATMOUNT_FS_TYPE)
   if (statmount(DATA, DATA + REPLY, REPLY_SIZE) !== 0) return undefined
@@ -20,14 +20,14 @@ export function readMountType(mountId: number): string | undefined {
   return data.toString('latin1', start, data.indexOf(0, start))
 }
 
-/** By statmount(2): fstatfs(2) would ask a server. */
+/** Calls statmount(2), because fstatfs(2) would query a server. */
 export function readMountAttributes(mountId: number): number | undefined {
   putRequest(mountId, STATMOUNT_MNT_BASIC)
   if (statmount(DATA, DATA + REPLY, REPLY_SIZE) !== 0) return undefined
   return Number(data.readBigUInt64LE(REPLY + MNT_ATTR))
 }
 
-/** By listmount(2) of one. */
+/** Calls listmount(2) with room for one mount. */
 export function hasMountsOn(mountId: number): boolean | undefined {
   putRequest(mountId, 0n)
   const count = listmount(DATA, DATA + REPLY)

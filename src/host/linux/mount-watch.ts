@@ -15,11 +15,11 @@ const EINTR = -4
 /** struct pollfd: int fd, short events, short revents. */
 const POLLFD_SIZE = 8
 
-/** What ends a `watchMountTable` that blocks another thread. */
+/** Ends a `watchMountTable` that blocks another thread. */
 interface WatchStop {
-  /** For that thread. */
+  /** The descriptor for the watching thread. */
   readonly handle: number
-  /** Once. */
+  /** May be called once. */
   now(): void
 }
 
@@ -29,7 +29,8 @@ export function createWatchStop(): WatchStop {
   return {
     handle,
     now() {
-      // Closing alone would not do: a child that is just being started has a copy. EPIPE: that thread has failed.
+      // Closing alone is not enough, because a child that is being started may have a copy. EPIPE: the watching thread
+      // has failed.
       tolerateErrno('EPIPE', () => writeSync(writable, '.'))
       close(writable)
     },
@@ -37,8 +38,8 @@ export function createWatchStop(): WatchStop {
 }
 
 /**
- * Blocks the calling thread, so not for the main one: until `stop` is used, calls `ready` once all changes are seen,
- * and `changed` after changes of this process's mount table, one or several at once.
+ * Blocks the calling thread until `stop` is used, so it must not run in the main thread. Calls `ready` once no later
+ * change can be missed. Calls `changed` after one or several changes of this process's mount table.
  */
 export function watchMountTable(stop: WatchStop['handle'], ready: () => void, changed: () => void): void {
   using _stop = deferCloseFd(stop)
@@ -48,10 +49,10 @@ export function watchMountTable(stop: WatchStop['handle'], ready: () => void, ch
   for (let what = pollTable(table, stop); !what.stopped; what = pollTable(table, stop)) if (what.changed) changed()
 }
 
-/** poll(2) without a deadline, which arm64 has as ppoll(2) alone. */
+/** Calls poll(2) without a deadline. arm64 only has ppoll(2). */
 function pollTable(table: number, stop: number): { changed: boolean; stopped: boolean } {
   data.fill(0, 0, 2 * POLLFD_SIZE)
-  // A changed table is said with POLLPRI and POLLERR, proc_pid_mounts(5); POLLIN is always there.
+  // POLLPRI and POLLERR report a changed table, proc_pid_mounts(5). POLLIN is always set.
   data.writeInt32LE(table, 0)
   data.writeInt16LE(POLLPRI, 4)
   data.writeInt32LE(stop, POLLFD_SIZE)

@@ -80,7 +80,9 @@ function removeMount(parent: Handle, name: Name, flags: number): number {
   return requireSuccess(umount2(putName(path), UMOUNT_NOFOLLOW | flags), 'umount2', name)
 }
 
-/** The four fields of struct mount_attr, for mount_setattr(2), Linux 5.12, on the mount whose root the handle holds. */
+/**
+ * Calls mount_setattr(2), Linux 5.12, with the four fields of struct mount_attr, on the mount with the handle as root.
+ */
 function setAttributes(
   tree: Handle,
   recursion: number,
@@ -102,7 +104,7 @@ function configureOption(context: number, option: string): number {
   return fsconfigString(context, 0, putName(option.slice(0, equals)), putName(option.slice(equals + 1), SECOND_NAME))
 }
 
-/** The kernel's own words for a refused option, read from the fsopen(2) context: "e tmpfs: Bad value for 'size'". */
+/** Reads the kernel's message for a rejected option from the fsopen(2) context: "e tmpfs: Bad value for 'size'". */
 function readKernelMessage(context: number): string {
   const size = read(context, DATA, 4096)
   const text = data.toString('utf8', 0, Math.max(size, 0))

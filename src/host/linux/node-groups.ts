@@ -1,14 +1,17 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 
-/** Below a node's cgroup2, where a group with controlled children may have no process of its own (cgroups(7)). */
+/**
+ * A group below the root of cgroup2, because a group with controlled children may not have processes of its own
+ * (cgroups(7)).
+ */
 const LEAF_GROUP = 'modekeep-fuse'
 
 /**
- * The files that take a process out of whatever control groups it is in, into those of the node: a container runtime kills
- * all that is in its container's.
- * @param mountinfo as /proc/self/mountinfo has it: what a container's file system shows of its own groups may be there too
- * @param top where the node has its groups
- * @throws where a group cannot be made
+ * Returns the files that move a process from its control groups into the node's. A container runtime kills all
+ * processes in its container's groups.
+ * @param mountinfo of /proc/self/mountinfo, which may also list a container's own view of its groups
+ * @param top directory of the node's groups
+ * @throws if a group cannot be created
  */
 export function prepareNodeGroups(
   mountinfo = readFileSync('/proc/self/mountinfo', 'utf8'),
@@ -28,7 +31,7 @@ export function prepareNodeGroups(
 
 const ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 1; shift; done; shift; exec "$@"'
 
-/** The words that start a command in these groups; of what is started later none is in others. */
+/** Returns the arguments of a shell that starts a command in these groups. All its later children are in them too. */
 export function createGroupArguments(files: readonly string[], command: readonly string[]): string[] {
   return ['-c', ENTER_SCRIPT, 'sh', ...files, '--', ...command]
 }

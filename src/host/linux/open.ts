@@ -11,7 +11,7 @@ const openat2 = systemCall('openat2')
 const readlinkat = systemCall('readlinkat')
 const closeHandle = systemCall('close')
 
-// include/uapi/linux/{fcntl,openat2}.h, where node:fs does not have them.
+// include/uapi/linux/{fcntl,openat2}.h; node:fs does not export them.
 export const O_CLOEXEC = 0o2000000
 const RESOLVE_NO_MAGICLINKS = 0x02
 const RESOLVE_NO_SYMLINKS = 0x04
@@ -19,25 +19,25 @@ const RESOLVE_BENEATH = 0x08
 // Linux 5.12
 const RESOLVE_CACHED = 0x20
 
-/** Holds an inode, a link itself too, and reads nothing of it. */
+/** Opens an inode, also a link itself, without opening its content. */
 export const HANDLE_FLAGS = O_PATH | constants.O_NOFOLLOW
 
-/** openat(2) of what exists. @param target what a message calls it @throws {SystemError} */
+/** Opens an existing file by openat(2). @param target its name in messages @throws {SystemError} */
 export function openAt(parent: number, name: Name | string, flags: number, target = name): Handle {
   return requireSuccess(openat(parent, putName(name), flags | O_CLOEXEC), 'openat', target) as Handle
 }
 
-/** close(2): Linux has closed a descriptor whatever it answers. */
+/** Linux closes the descriptor even if close(2) fails. */
 export function close(handle: number): void {
   closeHandle(handle)
 }
 
-/** Closes a descriptor at the end of the block: `using _ = closingFd(fd)`. */
+/** Closes a descriptor at the end of the block: `using _ = deferCloseFd(fd)`. */
 export function deferCloseFd(fd: number): Disposable {
   return { [Symbol.dispose]: () => close(fd) }
 }
 
-// Linux 5.6 has it; asked once in a process.
+// Linux 5.6 has it. One failed call disables it for the process.
 let hasOpenat2 = true
 
 export function openLinkFree(path: string): Handle {
@@ -68,7 +68,7 @@ export function isCached(path: string): boolean {
   }
 }
 
-/** Opens what an absolute path leads to, links included. @throws {SystemError} EAGAIN where that could wait */
+/** Opens an absolute path and follows links. @throws {SystemError} EAGAIN if that could wait */
 export function openCached(path: string): Handle {
   return resolveCached(AT_FDCWD, path, 0)
 }
@@ -79,7 +79,7 @@ export const cachedOpens: Inodes['cachedOpens'] = {
   openEntry: (parent: Handle, name: Name) => resolveCached(parent, name, 0, constants.O_NOFOLLOW),
 }
 
-/** A mount made or moved anywhere on the node at the same moment looks like a missing entry. */
+/** A concurrent mount or move anywhere on the node makes the cache look incomplete. */
 const CACHED_ATTEMPTS = 3
 
 function resolveCached(directory: number, path: Name | string, how: number, flags = 0): Handle {
@@ -88,7 +88,7 @@ function resolveCached(directory: number, path: Name | string, how: number, flag
       return resolve(directory, path, how | RESOLVE_CACHED, flags)
     } catch (error) {
       const code = errorCode(error)
-      // EINVAL: openat2 is there, but not the flag.
+      // EINVAL: openat2 exists, but not the flag.
       if (code === 'ENOSYS' || code === 'EINVAL') throw new SystemError('openat2', 'EAGAIN', String(path))
       if (code !== 'EAGAIN' || attempt === CACHED_ATTEMPTS) throw error
     }
@@ -104,7 +104,7 @@ function resolve(directory: number, path: Name | string, how: number, flags = 0)
     if (!hasOpenat2) throw new SystemError('openat2', 'ENOSYS', String(path))
     // struct open_how: flags, mode, resolve.
     data.fill(0, 0, 24)
-    // Without O_NOFOLLOW: with it, a link as the last part would be opened itself instead of refused or followed.
+    // With O_NOFOLLOW a link in the last component would be opened itself, instead of rejected or followed.
     data.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC | flags), 0)
     data.writeBigUInt64LE(BigInt(how), 16)
     return requireSuccess(openat2(directory, putName(path), DATA), 'openat2', path) as Handle
@@ -114,7 +114,7 @@ function resolve(directory: number, path: Name | string, how: number, flags = 0)
   }
 }
 
-/** RESOLVE_NO_SYMLINKS by hand. */
+/** Does the work of RESOLVE_NO_SYMLINKS on older kernels. */
 function openByParts(path: string): Handle {
   let here = openAt(AT_FDCWD, '/', HANDLE_FLAGS)
   const parts = path.split('/').filter((part) => part !== '')
@@ -125,7 +125,7 @@ function openByParts(path: string): Handle {
   return here
 }
 
-/** O_DIRECTORY also mounts what is mounted on demand (autofs), as a lookup of the whole path does. */
+/** O_DIRECTORY also triggers an automount (autofs), as a lookup of the complete path does. */
 function openPart(parent: Handle, name: string, asDirectory: boolean): Handle {
   try {
     const handle = openAt(parent, name, asDirectory ? HANDLE_FLAGS | constants.O_DIRECTORY : HANDLE_FLAGS)
@@ -141,14 +141,14 @@ function isLink({ mode }: { mode: number }): boolean {
   return (mode & FILE_TYPE) === SYMLINK
 }
 
-// include/uapi/linux/magic.h; the flag is of Linux 5.10.
+// include/uapi/linux/magic.h; the flag exists since Linux 5.10.
 const ST_NOSYMFOLLOW = 0x2000
 const PROC_SUPER_MAGIC = 0x9fa0
 const SECURITYFS_MAGIC = 0x73636673
 
 export function readLink(handle: Handle): Uint8Array {
   const { type, flags } = statFs(handle, 'a link')
-  // Magic links, whose text is not where they lead, are in these two file systems alone.
+  // Only these two file systems have magic links, which do not lead to the path in their text.
   if (type === PROC_SUPER_MAGIC || type === SECURITYFS_MAGIC || flags & ST_NOSYMFOLLOW) {
     throw new SystemError('readlinkat', 'ELOOP', 'a link')
   }

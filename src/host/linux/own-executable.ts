@@ -1,12 +1,12 @@
 import { fileURLToPath } from 'node:url'
 
-/** This very program: the file at its path may be another version by now. */
+/** The running executable. The file at its path may already be another version. */
 export const OWN_EXECUTABLE = '/proc/self/exe'
 
-/** The executable, which has no URL, is its own entry. */
+/** The built executable has no URL and needs no entry script. */
 const ENTRY = import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
 
-/** The arguments of a process of this program that is to do what a word says. */
+/** Returns the arguments that start this program for the work that a word names. */
 export function createArguments(word: string): string[] {
   return [...ENTRY, word]
 }

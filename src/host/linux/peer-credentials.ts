@@ -5,12 +5,12 @@ const peerCredentials = systemCall('peer_credentials')
 /** struct ucred: a process, a user and a group, of 32 bits each. */
 const UCRED_SIZE = 12
 const USER_OFFSET = 4
-/** Where its length lies behind it. */
+/** Offset of the structure's length, after the structure. */
 const LENGTH_OFFSET = 16
 
 /**
- * The user who has connected to a unix socket, at that moment, as this user namespace knows him.
- * @param fd the connection's. @returns undefined where the kernel does not say
+ * Returns the user that connected to a unix socket, as a uid of this user namespace at the time of the connection.
+ * @param fd of the connection @returns undefined if the kernel does not report it
  */
 export function readPeerUser(fd: number): number | undefined {
   data.writeUInt32LE(UCRED_SIZE, LENGTH_OFFSET)

@@ -3,8 +3,8 @@ import { tolerateSystemErrors } from '../file-error.ts'
 import { parseCgroupPodUid, parseMountPodUids } from '../pods.ts'
 
 /**
- * The uids of the pods of which a process is seen: by the cgroup that kubelet made for the pod, or by what its container
- * has of kubelet's directory of the pod, as not every runtime and configuration puts its processes into such a cgroup.
+ * Returns the uids of pods with a visible process. A process belongs to a pod by kubelet's cgroup of the pod, or by
+ * mounts from kubelet's directory of the pod. Not every runtime and configuration uses such a cgroup.
  */
 export function listRunningPods(): ReadonlySet<string> {
   const pods = new Set<string>()
@@ -16,20 +16,20 @@ export function listRunningPods(): ReadonlySet<string> {
     const namespace = tolerateSystemErrors(() => readlinkSync(`/proc/${pid}/ns/mnt`))
     if (namespace === undefined || namespaces.has(namespace)) continue
     const table = read('mountinfo')
-    // One that is just ending has none any more, and others may be there.
+    // An ending process has no mount table, but others of its namespace may have one.
     if (table !== '') namespaces.add(namespace)
     for (const uid of parseMountPodUids(table)) pods.add(uid)
   }
   return pods
 }
 
-/** Of the node's own namespace of processes: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
+/** The node's own pid namespace: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
 const NODE_PID_NAMESPACE = 'pid:[4026531836]'
 
 /**
- * Looks at all processes: a runtime names a container's cgroup after it (runc's `cri-containerd-ID.scope` or `/ID`, CRI-O's
- * `crio-ID.scope`).
- * @returns whether a container has processes; true where not all processes of the node are seen
+ * Reads the cgroups of all processes. A runtime names a container's cgroup after it (runc's `cri-containerd-ID.scope`
+ * or `/ID`, CRI-O's `crio-ID.scope`).
+ * @returns a check for processes of a container; always true if not all of the node's processes are visible
  */
 export function snapshotProcesses(): (container: string) => boolean {
   if (tolerateSystemErrors(() => readlinkSync('/proc/self/ns/pid')) !== NODE_PID_NAMESPACE) return () => true

@@ -13,7 +13,7 @@ import { openUserNamespace } from './user-namespace.ts'
 const fchmodat2 = systemCall('fchmodat2')
 const listxattrat = systemCall('listxattrat')
 
-/** Makes each call once: on detached mounts that no path leads to, on no descriptor at all, or only to look. */
+/** Makes each call once: on detached mounts without a path, on an invalid descriptor, or without changes. */
 export function probeFeatures(): Feature[] {
   return [
     probeFeature('open_tree', () => withRoot((root) => linuxInodes.close(linuxMounts.cloneTree(root)))),
@@ -56,7 +56,7 @@ function withTree(use: (tree: Handle) => void): void {
 const NO_HANDLE = -1 as Handle
 const NOTHING = 'no descriptor'
 
-/** A kernel that knows the call and its flags looks at the descriptor next, and there is none. */
+/** A kernel that has the call and its flags checks the descriptor next and returns EBADF. */
 function expectBadDescriptor(call: () => void): void {
   tolerateErrno('EBADF', call)
 }
@@ -72,7 +72,7 @@ function assertStatxField(bit: number): void {
   })
 }
 
-/** Some file systems have none: one that has answers, or the kernel that does not know the question says ENOTTY. */
+/** Some file systems have no UUID. One that has a UUID returns it, and a kernel without the request returns ENOTTY. */
 function requestAnyUuid(): void {
   let last: unknown
   for (const path of ['/', '/tmp', '/var/lib', '/dev/shm'].filter((path) => existsSync(path))) {

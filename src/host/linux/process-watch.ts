@@ -1,15 +1,15 @@
 import { readProcessStat } from './processes.ts'
 
-/** Milliseconds. The kernel tells only a parent that a process has ended, and a daemon has none that runs. */
+/** The kernel notifies only a parent when a process ends, and a daemon's parent has ended. So processes are polled. */
 const POLL_INTERVAL_MS = 1000
 
-/** A process is gone before the last of its threads has closed its descriptors: till then its mounts look well. */
+/** A process disappears before its last thread has closed its descriptors. Until then its mounts appear healthy. */
 const CALLBACK_COUNT = 3
 
-/** Calls back within about a second after one of some processes has ended, and a few seconds more. */
+/** Calls back within about a second after a watched process has ended, and for a few seconds more. */
 export class ProcessWatch {
   readonly #ended: () => void
-  /** By pid: when it started, which tells it from a later process of that number. */
+  /** Maps pids to start times, which distinguish a process from a later one with the same pid. */
   readonly #processes = new Map<number, string>()
   #timer: NodeJS.Timeout | undefined
   #tellings = 0
@@ -18,7 +18,7 @@ export class ProcessWatch {
     this.#ended = ended
   }
 
-  /** Watches these processes too, each until it has ended; one that has ended already is told of. */
+  /** Adds processes to watch until they end. A process that has already ended is reported too. */
   follow(pids: readonly number[]): void {
     for (const pid of pids) {
       if (!this.#processes.has(pid)) this.#processes.set(pid, readProcessStat(pid)?.start ?? ENDED)

@@ -10,19 +10,19 @@ import { systemCall } from './kernel.ts'
 import { findLockHolders } from './lock-holders.ts'
 import { deferCloseFd } from './open.ts'
 
-/** What proc(5) says of a process that still runs. */
+/** Fields of proc_pid_stat(5) of a running process. */
 interface ProcessStat {
   /** One letter: R, S, D, T (stopped), … */
   state: string
   group: number
   session: number
-  /** In clock ticks after the boot: tells it from a later process of its number. */
+  /** Start time in clock ticks after the boot. It distinguishes the process from a later one with the same pid. */
   start: string
 }
 
-/** Undefined for one that has ended, whether or not its parent has waited for it. */
+/** Returns undefined for a process that has ended, even if its parent has not waited for it. */
 export function readProcessStat(pid: number): ProcessStat | undefined {
-  // They follow the name, which may itself hold parentheses.
+  // The fields follow the name, which may contain parentheses.
   const fields = readProcText(pid, 'stat').split(') ').at(-1)?.split(' ') ?? []
   const [state = '', , group, session] = fields
   if (!/^[^ZX]$/.test(state)) return undefined
@@ -37,14 +37,17 @@ function listProcessIds(): number[] {
 
 type ProcFile = 'stat' | 'status' | 'cmdline' | 'environ'
 
-/** Of arguments and variables each is ended by a NUL; '' for a process that has ended, or is about to. */
+/** Arguments and variables each end with a NUL. Returns '' for a process that has ended, or is about to. */
 function readProcText(pid: number, file: ProcFile): string {
-  // They are read from its memory, which may be a file of a daemon that never answers.
+  // Both are read from the process's memory, which may be mapped from a file of an unresponsive daemon.
   if ((file === 'cmdline' || file === 'environ') && !sharesMounts(pid)) return ''
   return tolerateSystemErrors(() => readText(`/proc/${pid}/${file}`)) ?? ''
 }
 
-/** Whether a process is in the mount namespace of this one, as all are that it has started, and none of a pod is. */
+/**
+ * Checks whether a process is in this mount namespace. All processes that modekeep starts are, and processes of pods
+ * are not.
+ */
 function sharesMounts(pid: number): boolean {
   const namespaceOf = (which: number | 'self') => tolerateSystemErrors(() => readlinkSync(`/proc/${which}/ns/mnt`))
   return namespaceOf(pid) === namespaceOf('self')
@@ -54,23 +57,23 @@ const pidfdOpen = systemCall('pidfd_open')
 const pidfdSendSignal = systemCall('pidfd_send_signal')
 
 /**
- * Looks at a process that is held meanwhile: all that was read is of one process, and `kill` reaches no other one, though
- * its number may be another's by then.
- * @returns what was found; undefined for a process that has ended
+ * Inspects a process through a pidfd, so all reads are of one process, and `kill` reaches no other process even if the
+ * pid is reused.
+ * @returns the result of `look`, or undefined if the process has ended
  */
 function withPidfd<T>(pid: number, look: (kill: () => void) => T): T | undefined {
   const handle = pidfdOpen(pid)
   if (handle < 0) return undefined
   using _ = deferCloseFd(handle)
   const found = look(() => void pidfdSendSignal(handle, constants.signals.SIGKILL))
-  // Signal 0 only asks whether it is there: where it has been reaped, something else may have been read.
+  // Signal 0 only checks for existence. If the process was reaped, the reads may be of another process.
   return pidfdSendSignal(handle, 0) < 0 ? undefined : found
 }
 
 /**
- * Whether modekeep has started a process: it runs as the user that modekeep runs as, was not lent that by a set-uid
- * program, and has the mark. Anybody may choose arguments and variables, so of other users' processes neither is read:
- * that would also wait for what they hold.
+ * Checks whether modekeep has started a process: it has modekeep's user ids, did not get them from a set-uid program,
+ * and has the mark. Any user may choose arguments and variables. They are not read of other users' processes, because
+ * the read could wait for files of those users.
  */
 function isStartedByModekeep(
   pid: number,
@@ -85,14 +88,14 @@ function isStartedByModekeep(
   )
 }
 
-/** Whether all four user ids of a process are those of this one: who may see its /proc/PID says less. */
+/** Checks whether all four user ids of a process are those of this one. Access to /proc/PID proves less. */
 function hasOwnUserIds(pid: number): boolean {
   const own = process.geteuid?.()
   const { userIds } = parseProcessStatus(readProcText(pid, 'status'))
   return userIds.length > 0 && userIds.every((uid) => uid === own)
 }
 
-// include/uapi/linux/auxvec.h: 0 but in a program that was given rights that its caller does not have.
+// include/uapi/linux/auxvec.h: nonzero only in a program that was given rights that its caller lacks.
 const AT_SECURE = 23n
 
 function hasRaisedRights(pid: number): boolean {
@@ -104,10 +107,10 @@ function hasRaisedRights(pid: number): boolean {
 }
 
 /**
- * Kills the process of this program that has a lock, was called by this word, and is not a child of this one's parent: who it
- * works for has ended, as only one may have such children.
+ * Kills the process of this program that holds a lock, has this word as first argument, and is no child of this
+ * process's parent. Only one process may have such children, so the holder's own parent has ended.
  * @param lock the file, by a path without links
- * @returns its number
+ * @returns its pid
  */
 export function endAbandoned(lock: string, word: string): number | undefined {
   const { ino } = tolerateSystemErrors(() => statSync(lock, { bigint: true })) ?? {}
@@ -133,7 +136,7 @@ const hasFirstArgument = (pid: number, word: string) => readProcText(pid, 'cmdli
 
 const readParentPid = (pid: number) => Number(/^PPid:\s*(\d+)$/m.exec(readProcText(pid, 'status'))?.[1])
 
-/** Sends a signal to all that is left of a helper's process group, which has its leader's id. */
+/** Signals the remaining processes of a helper's process group, which has its leader's id. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
   tolerateSystemErrors(() => process.kill(-leader, signal))
 }
@@ -143,16 +146,16 @@ const KILL_TIMEOUT_MS = 2000
 /** A helper's first process, which leads its group and its session. */
 export interface HelperLeader {
   pid: number
-  /** See ProcessStat. */
+  /** As in ProcessStat. */
   start: string | undefined
 }
 
-/** Of a child that was not waited for. */
+/** The pid must be of a child that was not waited for, so that it is not reused. */
 export function readLeader(pid: number): HelperLeader {
   return { pid, start: readProcessStat(pid)?.start }
 }
 
-/** Ends every process of a helper, of its session or with its mark. @returns false where the kernel holds one */
+/** Ends every process of a helper's session or with its mark. @returns false if the kernel blocks the end of one */
 export function endAll(leader: HelperLeader, mark: string): Promise<boolean> {
   const until = performance.now() + KILL_TIMEOUT_MS
   const isLeft = createHelperMatcher(leader, mark)
@@ -165,12 +168,12 @@ export function endAll(leader: HelperLeader, mark: string): Promise<boolean> {
   })
 }
 
-/** Of processes that still run; a zombie does not. */
+/** Matches running processes; a zombie is none. */
 function createHelperMatcher({ pid: leader, start }: HelperLeader, mark: string): (pid: number) => boolean {
   return (pid) => {
     const stat = readProcessStat(pid)
     if (stat === undefined) return false
-    // A later process of the leader's number has a session of its own: of the helper's none was left.
+    // If a later process has the leader's pid, it has its own session: no process of the helper's session was left.
     const later = readProcessStat(leader)
     const isSession = later === undefined || later.start === start
     if (isSession && (stat.group === leader || stat.session === leader)) return true
@@ -194,7 +197,7 @@ export const linuxDaemons: Daemons = {
     return undefined
   },
 
-  // Kubelet's calls for what the kernel mounts alone do not pay for what runs programs.
+  // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
   answers: async (parent, name, milliseconds, about) =>
     (await import('./responsiveness.ts')).answers(parent, name, milliseconds, about),
 
@@ -221,7 +224,7 @@ function createDirectoryMatcher(directory: string, known?: readonly ProcessId[])
   return createDaemonMatcher((args) => args.includes(`${directory}/`), known)
 }
 
-/** Whether it is another process that modekeep has started with such arguments, and one of these. */
+/** Matches other processes that modekeep started with such arguments, restricted to `known` processes if given. */
 function createDaemonMatcher(
   isWanted: (args: string) => boolean,
   known: readonly ProcessId[] | undefined,

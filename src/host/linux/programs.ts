@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { succeeds, tolerateSystemErrors } from '../file-error.ts'
 import { HelperError } from '../helpers.ts'
 
-/** Program -> its package on Debian, and on distributions with RPM where that has another name. */
+/** Maps programs to their Debian package, and to the RPM package if its name differs. */
 const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>> = {
   'mount.nfs': ['nfs-common', 'nfs-utils'],
   'mount.nfs4': ['nfs-common', 'nfs-utils'],
@@ -33,13 +33,16 @@ const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>
   'unionfs-fuse': ['unionfs-fuse'],
 }
 
-/** As a message names it; undefined for a program nobody knows the package of. */
+/** Formats the package for messages. Returns undefined for a program without a known package. */
 export function formatPackage(program: string): string | undefined {
   const [debian, rpm] = Object.hasOwn(PACKAGES, program) ? (PACKAGES[program] ?? []) : []
   return rpm === undefined ? debian : `${debian} (Debian) or ${rpm} (RPM)`
 }
 
-/** Where the node's packages install programs. Fixed: nobody's environment decides what runs as root. */
+/**
+ * Directories in which the node's packages install programs. The list is fixed, so that no environment variable decides
+ * what runs as root.
+ */
 export const SYSTEM_PATH: readonly string[] = [
   '/usr/sbin',
   '/usr/bin',
@@ -49,7 +52,7 @@ export const SYSTEM_PATH: readonly string[] = [
   '/usr/local/bin',
 ]
 
-/** @throws {HelperError} naming the package that has it */
+/** @throws {HelperError} with the package that contains it */
 export function findProgram(program: string, path: readonly string[]): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(program)) throw new Error(`no bare name of a program: ${program}`)
   const found = path.map((directory) => `${directory}/${program}`).filter(isFile)

@@ -3,7 +3,7 @@ import type { Daemons, Handle, Name } from '../host.ts'
 import { CHILD_OPTIONS, resolveWithin, waitUntilExit } from './child-process.ts'
 import { isExecutable, SYSTEM_PATH } from './programs.ts'
 
-/** Where the program finds the directory that it inherits. */
+/** Descriptor of the directory in the child. */
 const PARENT_FD = 3
 
 type LookupResult = Awaited<ReturnType<Daemons['lookUp']>>
@@ -14,22 +14,24 @@ interface PendingLookup {
   giveUp(): void
 }
 
-/** By what they are about. A process that waits for a FUSE daemon may not even end when it is killed: one is enough. */
+/**
+ * Pending lookups by key. A process that waits for a FUSE daemon may not end even if killed, so one per key is enough.
+ */
 const pendingLookups = new Map<string, PendingLookup>()
 
-/** What did not answer the last time is not waited for as long once more. Milliseconds. */
+/** Keys whose last lookup timed out. The next lookup of such a key gets a shorter timeout. */
 const lastUnresponsive = new Set<string>()
 const RETRY_TIMEOUT_MS = 500
 
 /**
- * Asks in another process: a thread that waits for an answer for ever would keep this one from ending. Where none can
- * be started nothing speaks against a daemon, and what it has not written yet is not to be lost.
+ * Checks in another process, because a thread that waits indefinitely would keep this process from ending. If no
+ * process can be started, the daemon counts as responsive: detaching its mount could lose unwritten data.
  */
 export async function answers(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<boolean> {
   return (await lookUp(parent, name, milliseconds, about)) !== undefined
 }
 
-/** The same, with whether something was found. */
+/** Like `answers`, and reports whether the name exists. */
 export async function lookUp(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<LookupResult> {
   const known = about === undefined ? undefined : pendingLookups.get(about)
   const program = SYSTEM_PATH.map((directory) => `${directory}/stat`).find(isExecutable)
@@ -51,11 +53,12 @@ export async function lookUp(parent: Handle, name: Name, milliseconds: number, a
 
 function startLookup(program: string, parent: Handle, name: Name): PendingLookup | undefined {
   const path = `/proc/self/fd/${PARENT_FD}/${Buffer.from(name)}`
-  // statfs(2) and statx(2): a daemon may answer one and not the other. From a cache comes nothing of the first.
+  // Calls both statfs(2) and statx(2), because a daemon may respond to only one. statfs(2) is never answered from the
+  // dentry cache.
   const children = [['-f', path], [path]].flatMap((args) => {
     const { nodeChildProcess, pid } = execa(program, args, {
       ...CHILD_OPTIONS,
-      // Its types know descriptors up to 9 only.
+      // execa's types only accept descriptors up to 9.
       stdio: ['ignore', 'ignore', 'ignore', parent as number as 3],
     })
     return pid === undefined ? [] : nodeChildProcess

@@ -8,13 +8,13 @@ const memfdCreate = systemCall('memfd_create')
 const MFD_CLOEXEC = 1
 
 /**
- * From now on no program that this process starts leaves an image of its memory when it crashes. Of this process itself
- * the loader has forbidden it. @throws {SystemError}
+ * Disables core dumps of all programs that this process starts later. The loader has disabled those of this process.
+ * @throws {SystemError}
  */
 export function forbidCoreDumps(): void {
-  // fs/coredump.c: a program that core_pattern pipes to gets a core whatever the limit, unless that is 1.
+  // fs/coredump.c: a program to which core_pattern pipes receives a core at any limit except 1.
   if (setCoreLimit(1n) < 0) {
-    // The caller had forbidden core files by a hard limit of 0, which is not raised without CAP_SYS_RESOURCE.
+    // The caller had set a hard limit of 0, and raising it needs CAP_SYS_RESOURCE.
     requireSuccess(setCoreLimit(0n), 'prlimit64', 'RLIMIT_CORE')
   }
 }
@@ -27,8 +27,8 @@ function setCoreLimit(bytes: bigint): number {
 }
 
 /**
- * A file without a name, in memory: it is gone with the last process that holds it, however that ends. Closed on
- * exec: only the child that it is handed to has it.
+ * Creates a nameless file in memory. The kernel frees it after the last process that has it open, also after a crash.
+ * Close-on-exec limits it to the child that receives it.
  * @returns its file descriptor
  */
 export function openMemoryFile(content: Uint8Array): number {

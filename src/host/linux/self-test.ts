@@ -10,8 +10,9 @@ import { linuxMounts } from './mounts.ts'
 const FILE = Buffer.from('file')
 
 /**
- * Compares modekeep's own system calls with Node's: on the node's files those that only look, on a detached file system
- * in memory, to which no path leads, those that change. What the kernel addon must refuse is tried too.
+ * Compares modekeep's own system calls with Node's. Calls that only read run on the node's files. Calls that change
+ * something run on a detached file system in memory, which no path reaches. It also tries calls that the kernel addon
+ * must refuse.
  */
 export function selfTest(): SelfTest[] {
   return [
@@ -77,7 +78,7 @@ function compareStat(path: string): string {
   return said && `${path}: ${said}`
 }
 
-// /proc has inodes of its own for every look at it; a directory's size and times may change between the two.
+// /proc creates inodes for each lookup, and a directory's size and times may change between the two calls.
 const pickStat = ({ mode, uid, gid, links }: Stat) => [mode, uid, gid, links]
 const pickNodeStat = ({ mode, uid, gid, nlink }: BigIntStats) => [mode, uid, gid, nlink].map(Number)
 
@@ -105,7 +106,7 @@ function compareErrors(): string {
   )
 }
 
-/** Harmless ones: the kernel would only say ENOENT or EFAULT. */
+/** The calls are harmless even if not refused: the kernel would return ENOENT or EFAULT. */
 function findUnrefusedCalls(): string {
   const [statx, openat] = [systemCall('statx'), systemCall('openat')]
   const end = arenaBytes.length

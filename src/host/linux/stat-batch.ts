@@ -12,7 +12,7 @@ const [LOOK, HOLD, HOLD_AND_LIST] = [0, 1, 2]
 const [HANDLE, LOOKED, LISTED] = [0, 1, 2]
 const NAME_LENGTHS = 256
 const NONE = -1
-/** Another thread pays from so many on. */
+/** Smallest batch for which another thread is faster. */
 const MIN_FOR_THREADS = 8
 
 const bytes = new Uint8Array(sightMemory)
@@ -25,14 +25,14 @@ class LinuxStatBatch implements StatBatch {
   readonly #job: number
   readonly #start: number
   readonly #lengths = new Int32Array(SIZE)
-  /** A view for each of a million names would keep the collector busy. */
+  /** Views are reused, because one for each of a million names would keep the garbage collector busy. */
   readonly #names: Uint8Array[] = []
   readonly #look: StatxView
   #parent = NONE as Handle
   #how = LOOK
   #count = 0
 
-  /** @param which of those that driver/kernel has */
+  /** @param which index among the jobs that driver/kernel has */
   constructor(which: number) {
     this.#job = FIRST_JOB + which
     this.#start = which * SIZE * SIGHT
@@ -41,7 +41,7 @@ class LinuxStatBatch implements StatBatch {
 
   setName(at: number, block: Uint8Array, start: number, length: number): void {
     const place = this.#start + at * SIGHT + NAME
-    // Short enough for a loop to be quicker than calls.
+    // Names are short, so a loop is faster than a call.
     for (let index = 0; index < length; index++) bytes[place + index] = block[start + index] as number
     bytes[place + length] = 0
     this.#lengths[at] = length
@@ -105,5 +105,5 @@ class LinuxStatBatch implements StatBatch {
   }
 }
 
-/** There are two in a thread, and one walk has them at a time: between two of its steps it has none. */
+/** A thread has two batches. One walk at a time uses them, and releases them between its steps. */
 export const linuxStatBatches: readonly [StatBatch, StatBatch] = [new LinuxStatBatch(0), new LinuxStatBatch(1)]

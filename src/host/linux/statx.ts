@@ -29,19 +29,19 @@ const STATX_ATTR_APPEND = 0x20
 const STATX_ATTR_MOUNT_ROOT = 0x2000
 
 const MASK = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
-/** An absolute path does not depend on one. */
+/** statx(2) ignores the descriptor for an absolute path. */
 const ANY_HANDLE = 0 as Handle
 const HANDLE_STATX_FLAGS = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
 const NAME_STATX_FLAGS = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT
 
-/** statx(2) of the inode a handle holds. */
+/** Calls statx(2) on the inode of a handle. */
 export function viewHandleStat(handle: Handle): StatView {
   callStatx(handle)
   recordOverlay(handle, lastStat.device)
   return lastStat
 }
 
-/** Of `lookAtHandle` what costs least. */
+/** The cheapest variant of `viewHandleStat`. */
 export function readOwnership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'> {
   callStatx(handle)
   return pickOwnership(lastStat)
@@ -51,7 +51,7 @@ export function pickOwnership({ gid, mode, changed }: StatView): Pick<Stat, 'gid
   return { gid, mode, changed }
 }
 
-/** statx(2) of a name, which may lead to another device than its directory's. */
+/** Calls statx(2) on a name, which may be on another device than its directory. */
 export function viewEntryStat(parent: Handle, name: Name | string, sync = 0): StatView {
   callStatx(parent, name, sync)
   // A mount's root is on another device than its directory's handle.
@@ -63,13 +63,13 @@ export function statName(parent: Handle, name: Name | string, sync = 0): Stat {
   return viewEntryStat(parent, name, sync).keep()
 }
 
-/** Without asking a server or a daemon, which may never answer; of the handle itself where there is no name. */
+/** Never queries a server or a daemon, which may not respond. Without a name, it stats the handle itself. */
 export function statUnsynced(parent: Handle, name?: Name): Stat {
   callStatx(parent, name, AT_STATX_DONT_SYNC)
   return lastStat.keep()
 }
 
-/** Follows a link of /proc/PID to its inode. A server may be asked: NFS revalidates even such a link. */
+/** Follows a link of /proc/PID to its inode. It may query a server: NFS revalidates even such a link. */
 export function statMagicLink(path: string): StatView {
   requireSuccess(
     statx(ANY_HANDLE, putName(path), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, MASK, STATX_DATA),
@@ -79,7 +79,7 @@ export function statMagicLink(path: string): StatView {
   return lastStat
 }
 
-/** Whether the kernel tells a field of `mask`. */
+/** Checks whether the kernel reports a field of `mask`. */
 export function reportsField(handle: Handle, mask: number): boolean {
   callStatx(handle, undefined, 0, mask)
   return (fields.getUint32(STATX_DATA, true) & mask) !== 0
@@ -90,7 +90,7 @@ export function readSubvolume(handle: Handle): bigint | undefined {
   return reportsField(handle, STATX_SUBVOL) ? fields.getBigUint64(STATX_DATA + 0xa0, true) : undefined
 }
 
-/** Of the handle itself where there is no name. */
+/** Without a name, it stats the handle itself. */
 function callStatx(handle: Handle, name?: Name | string, flags = 0, mask = MASK): void {
   const path = name === undefined ? putEmpty() : putName(name)
   const how = (name === undefined ? HANDLE_STATX_FLAGS : NAME_STATX_FLAGS) | flags
@@ -108,7 +108,10 @@ const F_FRSIZE = 72
 const F_FSID = 56
 const F_FLAGS = 80
 
-/** Of statfs(2) of the file system a handle is on; `id` is no name of a device, which another may get at a reboot. */
+/**
+ * Calls statfs(2) on the file system of a handle. `id` does not identify a device: after a reboot another one may have
+ * it.
+ */
 export function statFs(handle: Handle, target: string): { type: number; flags: number; id: string } {
   requireSuccess(fstatfs(handle, DATA), 'fstatfs', target)
   return {
@@ -118,7 +121,7 @@ export function statFs(handle: Handle, target: string): { type: number; flags: n
   }
 }
 
-/** Of the same, what the file system has room for. */
+/** Returns the total and free space of a handle's file system by statfs(2). */
 export function readSpaceUsage(handle: Handle): { bytes: SpaceUsage; inodes: SpaceUsage } {
   requireSuccess(fstatfs(handle, DATA), 'fstatfs', 'an open handle')
   const field = (at: number) => data.readBigUInt64LE(at)
@@ -129,18 +132,18 @@ export function readSpaceUsage(handle: Handle): { bytes: SpaceUsage; inodes: Spa
   }
 }
 
-/** A server or a daemon may say that more is free than there is. */
+/** A server or a daemon may report more free space than the total. */
 function createSpaceUsage(total: bigint, free: bigint, available: bigint): SpaceUsage {
   return { total, used: free > total ? 0n : total - free, available }
 }
 
-// include/uapi/linux/magic.h. Copied up at its first change, an overlayfs inode keeps its number but gets another birth
-// time (overlayfs.rst).
+// include/uapi/linux/magic.h. On overlayfs an inode is copied up at its first change: it keeps its number, but gets
+// another birth time (overlayfs.rst).
 const OVERLAYFS_SUPER_MAGIC = 0x794c7630
 const overlays = new Map<number, boolean>()
 let lastDevice = -1
 
-/** Whether a device is an overlay is asked once. @param handle of something on it */
+/** Records once for each device whether it is an overlay. @param handle of an inode on it */
 export function recordOverlay(handle: Handle, device: number): void {
   if (device === lastDevice) return
   lastDevice = device
@@ -151,10 +154,10 @@ export function recordOverlay(handle: Handle, device: number): void {
 const fields = new DataView(data.buffer)
 const TWO_32 = 2 ** 32
 
-/** struct statx (include/uapi/linux/stat.h) where a call has written it. */
+/** View of a struct statx (include/uapi/linux/stat.h) in the memory that a call has filled. */
 export class StatxView implements StatView {
   readonly #fields: DataView
-  /** Its place there. */
+  /** Offset of the structure. */
   at: number
 
   constructor(fields: DataView, at: number) {
@@ -183,7 +186,7 @@ export class StatxView implements StatView {
   }
 
   get mountId(): number {
-    // Counted up from the boot on: far below 2^53.
+    // The kernel counts ids up from the boot on, so they stay far below 2^53.
     return this.#word(0x90) + this.#word(0x94) * TWO_32
   }
 
@@ -226,16 +229,16 @@ export class StatxView implements StatView {
   }
 }
 
-/** Of the last call that was made alone. */
+/** Result of the last single call. */
 export const lastStat = new StatxView(fields, STATX_DATA)
 
-/** File times beyond 2^53 seconds do not exist. */
+/** No file time exceeds 2^53 seconds. */
 function readMilliseconds(fields: DataView, offset: number): number {
   const seconds = fields.getUint32(offset, true) + fields.getInt32(offset + 4, true) * TWO_32
   return seconds * 1000 + fields.getUint32(offset + 8, true) / 1_000_000
 }
 
-// Arithmetic of 64 bits throughout, which V8 leaves to the processor.
+// V8 compiles arithmetic that stays within 64 bits to machine instructions.
 function readNanoseconds(fields: DataView, offset: number): bigint {
   const rest = fields.getBigUint64(offset + 8, true) & 0xffffffffn
   return BigInt.asIntN(64, fields.getBigInt64(offset, true) * 1_000_000_000n + rest)

@@ -15,8 +15,8 @@ interface SuperblockLayout {
 
 /**
  * Offsets from the start of the device: include/linux/f2fs_fs.h, fs/xfs/libxfs/xfs_format.h. ext4 and btrfs need none:
- * f_fsid of ext4 is its UUID on every kernel, and every kernel has the ioctl of btrfs. A process that must not open
- * devices would name them differently.
+ * f_fsid of ext4 is its UUID on every kernel, and every kernel has the ioctl of btrfs. Reading their superblocks would
+ * change the names in processes that must not open devices.
  */
 const LAYOUTS: Readonly<Record<number, SuperblockLayout>> = {
   [F2FS_SUPER_MAGIC]: { magic: '1020f5f2', magicAt: 0x400, uuidAt: 0x46c },
@@ -26,10 +26,10 @@ const FIRST_BYTES = 4096
 const UUID_SIZE = 16
 
 /**
- * Reads the UUID of a mounted file system from its device: of f2fs before Linux 6.9, which reports it in no other way, and
- * of an xfs of which modekeep holds an inode that no ioctl(2) accepts, such as a socket.
+ * Reads the UUID of a mounted file system from its device. f2fs before Linux 6.9 reports it in no other way. xfs needs
+ * it for inodes that no ioctl(2) accepts, such as sockets.
  * @param type statfs' f_type
- * @returns undefined where modekeep does not know the type's superblock, or cannot read the device, or the UUID is zeroes
+ * @returns undefined if the superblock's layout is unknown, the device is unreadable, or the UUID is zeroes
  */
 export function readSuperblockUuid(handle: Handle, type: number): Buffer | undefined {
   const layout = LAYOUTS[type]

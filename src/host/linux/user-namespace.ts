@@ -10,13 +10,13 @@ const wait4 = systemCall('wait4')
 const WALL = 0x40000000
 
 /**
- * A user namespace that maps ids as a mount is to show them.
- * @returns its file descriptor, the only thing that holds it: no process lives in it
+ * Creates a user namespace with the ids of a mount's map.
+ * @returns its file descriptor, the only reference to it, because no process is in it
  * @throws {SystemError} `clone` (ENOSPC: user.max_user_namespaces), or `uid_map`, `gid_map` (EPERM: the process is in a
- *   user namespace itself; EINVAL: see mapFault)
+ * user namespace itself; EINVAL: see `describeIdMapFault`)
  */
 export function openUserNamespace({ uids, gids }: IdMap): number {
-  // It has its namespace in /proc until it is waited for; should this process die here, init waits for it.
+  // The child has its namespace in /proc until it is waited for. If this process crashes here, init waits for it.
   const child = requireSuccess(cloneUserNamespace(), 'clone', 'a user namespace', describeLimit)
   try {
     writeMap(child, 'uid_map', formatIdRanges(uids))
@@ -29,7 +29,7 @@ export function openUserNamespace({ uids, gids }: IdMap): number {
 
 function describeLimit(): string {
   const path = '/proc/sys/user/max_user_namespaces'
-  // A kernel without user namespaces has none.
+  // A kernel without user namespaces does not have this file.
   return existsSync(path) ? `user.max_user_namespaces is ${readText(path).trim()}` : ''
 }
 

@@ -28,7 +28,7 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
 }
 
 /**
- * The same for processes that change the root of a volume whose set-gid bit is recorded.
+ * Limits the processes that outlive their calls and change the root of a volume whose set-gid bit is recorded.
  * @param pod as the record names it
  */
 export function refuseManyAbandonedRoots(session: Session, pod: string | undefined): void {

@@ -15,27 +15,28 @@ import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
 import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
 import { restoreTree } from './restore-volume.ts'
 
-/** What an operator asks for a directory. No mount directory and no pod have a part in it. */
+/** Request of an operator for a directory. It involves no mount directory and no pod. */
 export type ByHandOrder = Pick<VolumeOrder, 'group' | 'access' | 'policy' | 'isForced'>
 
-/** A directory of the node as a volume, through a detached mount of its own that shows what a pod would see. */
+/** A directory of the node as a volume, with a detached mount that shows the same inodes as a pod's mount. */
 export interface VolumeByHand {
   directory: string
   volume: string
   tree: Handle
-  /** Of its file system; undefined where nothing tells. */
+  /** Type of its file system; undefined if it is unknown. */
   fsType: string | undefined
-  /** The log or the configuration of modekeep that it holds. */
+  /** Log or configuration file of modekeep in the directory. */
   ownFile?: { what: string; file: string } | undefined
 }
 
 /**
- * Opens the directory that an operator names: rules bind pods, not root. Close `tree` when done.
- * @param directory absolute and normal
+ * Opens the directory that an operator names. Rules are not checked, because they restrict pods, not root. Close `tree`
+ * when done.
+ * @param directory absolute and normalized
  * @param flags of the detached mount
- * @param known the volume that it was found to be
- * @throws {Refusal} for what is no directory, has a link in its path, is another volume, holds modekeep's records, or
- * lies on a server or a daemon that does not respond
+ * @param known identity of the volume that was found at the directory
+ * @throws {Refusal} if it is no directory, has a link in its path, is another volume, contains modekeep's records, or
+ * is on a server or a daemon that does not respond
  */
 export async function openByHand(
   session: Session,
@@ -53,12 +54,12 @@ export async function openByHand(
   const table = snapshotTable(host)
   if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw ownRecords(directory, config)
   const ownFile = listFilePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
-  // A server's root does not tell.
+  // The root of a server's volume does not identify it.
   const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {
     throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
   }
-  // No table has the detached mount.
+  // The mount table has no row for the detached mount, so the type is read from the directory.
   const tree = detachedMount(host, handle, flags)
   return { directory, volume, tree, fsType: readFileSystemType(host, handle), ownFile }
 }
@@ -85,15 +86,15 @@ function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: Mount
   })
 }
 
-/** The order as the walk of a mount takes it: no mount directory is left out when holders are looked for. */
+/** Creates the order for the walk. It excludes no mount directory from the search for other users. */
 export function orderFor({ directory, volume }: VolumeByHand, order: ByHandOrder): VolumeOrder {
   return { ...order, volume, source: directory, restoreOnUnmount: false, setsBaseline: true }
 }
 
 /**
- * The walk that a mount does, without the mount: the same lock, records, journal and conflicts.
- * @returns what it did; undefined where the root has the group already
- * @throws {Refusal} when another group's mount holds the volume or a part of it
+ * Walks a directory as a mount does, without the mount: with the same lock, records, journal and conflicts.
+ * @returns the report of the walk; undefined if the root has the group already
+ * @throws {Refusal} if a mount with another group uses the volume or a part of it
  */
 export async function applyByHand(
   session: Session,
@@ -107,32 +108,32 @@ export async function applyByHand(
 
 export interface RestoredByHand {
   outcome: 'nothing recorded' | 'restored' | 'partly restored' | 'unfinished'
-  /** So many stay as their users changed them. */
+  /** Number of inodes that stay as users changed them. */
   kept?: number
   report?: WalkReport
-  /** Why the records are of another disk, on which they were put all the same. */
+  /** Why the records are of another disk, although they were used for a forced restore of this one. */
   otherDisk?: string | undefined
 }
 
 const NOTHING_RECORDED: RestoredByHand = { outcome: 'nothing recorded' }
 
 /**
- * Puts back what walks have changed of a volume, asked for by a pod or not.
- * @param isForced also what its users changed since, and on another disk than the one that was walked
- * @returns `nothing recorded`: no walk is known of; `partly restored`: but for what its users changed since;
- * `unfinished`: something else that was met could not be put back
- * @throws {Refusal} naming the pod whose walked mount shows the volume, or a part of it; or the other disk
+ * Restores the inodes of a volume that walks changed, whether or not a pod requested a restore.
+ * @param isForced also restores inodes that users changed since, also on another disk than the walked one
+ * @returns `nothing recorded`: no walk is recorded; `partly restored`: except for inodes that users changed since;
+ * `unfinished`: other inodes could not be restored
+ * @throws {Refusal} that names the pod whose walked mount shows the volume or a part of it, or names the other disk
  */
 export async function restoreByHand(
   session: Session,
   { directory, volume, tree }: VolumeByHand,
   isForced = false,
 ): Promise<RestoredByHand> {
-  // Before the lock, which would make the volume known.
+  // Checked before the lock is taken, because that creates a record directory of the volume.
   if (!volumeRecords.has(session, volume) && !hasJournal(session, volume)) return NOTHING_RECORDED
   using _ = await reserveVolume(session, { volume, source: directory }, undefined, refuseHolders)
   const record = volumeRecords.readUnlessDamaged(session, volume)
-  // All was put back before.
+  // Everything was restored before.
   if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED
   if (!isForced) refuseOtherDisk(session, volume, tree)
   const other = isForced ? otherDisk(session, volume, tree) : undefined
@@ -143,7 +144,7 @@ export async function restoreByHand(
   return { outcome, kept, report, otherDisk: other }
 }
 
-/** Would it be refused now? @throws {Refusal} as a restore */
+/** Checks whether a restore is possible now. @throws {Refusal} like `restoreByHand` */
 export function refuseRestore(session: Session, { directory, volume, tree }: VolumeByHand, isForced = false): void {
   refuseHolders(othersWith(session, { volume, source: directory }, undefined))
   if (!isForced) refuseOtherDisk(session, volume, tree)

@@ -5,17 +5,17 @@ import type { VolumeKind } from '../volume/kind/kind.ts'
 
 type GroupAccess = MountRequest['groupAccess']
 
-/** Shows the group on disk (undefined: the root's) as another. `otherwise` is done where this cannot be. */
+/** Shows the group on disk (undefined: the root's) as another. `otherwise` replaces a map that is not possible. */
 export interface MapStep {
   do: 'map-group'
   from: number | undefined
   to: number
-  /** Empty where the volume goes with its mount; undefined where only the mount knows. */
+  /** Empty if the volume ends with its mount; undefined if only the mount shows it. */
   volume: string | undefined
   otherwise: WalkStep | 'nothing' | 'refuse'
 }
 
-/** Gives a group by changing inodes: the root alone where the volume goes with its mount. */
+/** Applies a group by changing inodes: only the root if the volume ends with its mount. */
 export type WalkStep =
   | { do: 'own-root'; group: number; access: GroupAccess; setGid?: boolean | undefined }
   | {
@@ -29,21 +29,21 @@ export type WalkStep =
       policy: 'OnRootMismatch' | 'Always'
     }
 
-/** What a plan must know of a kind of volume. */
+/** Properties of a kind of volume that a plan depends on. */
 export type KindFacts = Pick<VolumeKind, 'persistent' | 'walk' | 'groupOptions' | 'hasDaemon'>
 
 export interface Giving {
   steps: (WalkStep | MapStep)[]
-  /** The group that mount options of the kind's own give. */
+  /** Group that mount options of the kind apply. */
   byOption?: number
-  /** Why the group is not given although it was asked for. */
+  /** Reason why the requested group is not applied. */
   withheld?: string
   refusal?: string
 }
 
 /**
- * How the pod's group is given: the steps, or the reason why it cannot be. Pure.
- * @param isMappedByRuntime for the pod's user namespace, which is possible only if it is not mapped yet
+ * Plans how the pod's group is applied: returns the steps, or the reason why it cannot be. Does not access the node.
+ * @param isMappedByRuntime the runtime maps the volume for the pod's user namespace, and cannot map a mapped mount
  */
 export function giveGroup(
   request: MountRequest,
@@ -57,10 +57,10 @@ export function giveGroup(
     return ownership === 'auto' ? { steps: [] } : { steps: [], withheld: withoutGroup(ownership) }
   if (ownership === 'auto' && kind.groupOptions) return { steps: [], byOption: fsGroup }
   const walk = walkSteps(request, source, fsGroup, kind)
-  // Permission bits are on disk, and no mapping adds any.
+  // Permission bits are on disk, and a map adds none.
   const needsBits = ownership === 'auto' && request.groupAccess === 'grant' && walk.steps.length > 0
   if (ownership === 'walk' || needsBits) return walk
-  // The group of root is everybody's who runs as root: it has what it needs.
+  // Processes that run as root have group 0, with all the access that it gives.
   if (fsGroup === 0) return { steps: [] }
   if (isMappedByRuntime) return ownership === 'auto' ? walk : { steps: [], refusal: MAPPED_TWICE }
   const instead = walk.steps[0] ?? (request.readOnly ? 'nothing' : 'refuse')
@@ -81,7 +81,7 @@ const READ_ONLY =
 
 function walkSteps(request: MountRequest, source: SourceView | undefined, group: number, kind: KindFacts): Walking {
   const { readOnly, fsType, groupAccess: access, changePolicy: policy, setGid } = request
-  // Read-only volumes are changed by nobody.
+  // No process changes a read-only volume.
   if (readOnly) return { steps: [], withheld: READ_ONLY }
   if (kind.walk !== true) {
     const way = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'

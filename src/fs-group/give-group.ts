@@ -16,9 +16,9 @@ import { hasPlainRoot, SET_ROOT_BIT, setBit, setRootBit } from './root-bit.ts'
 import { refuseSystemGroup } from './system-group.ts'
 
 /**
- * Gives a detached tree its pod's group.
- * @param held gets what others must not touch until the tree is attached, or will never be
- * @throws {Refusal} also where groups cannot be mapped and nothing may be done instead
+ * Applies the pod's group to a detached tree.
+ * @param held receives the locks that must be held until the tree is attached or discarded
+ * @throws {Refusal} also if the group cannot be mapped, and no other step is allowed
  */
 export async function giveGroupBy(
   session: Session,
@@ -61,7 +61,7 @@ async function walk(
   return { by: 'walk', group: step.group, why }
 }
 
-/** A volume that goes with its mount has only its root yet, and nothing to put back. */
+/** Changes the root of a volume that ends with its mount: it has no other inodes yet, and is never restored. */
 function ownRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: WalkStep): void {
   const root = { handle, stat: inodes.stat(handle), inspectedAtMs: 0, capability: undefined, acl: undefined }
   if (findUnchangeableType(root.stat)) return
@@ -74,34 +74,34 @@ function ownRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: 
 }
 
 /**
- * Makes the tree show its volume's group as another. The group on disk must stay what it is from now on: until the
- * mount is attached, others see by what is held that the volume has a holder.
+ * Makes the tree show its volume's group as another. The group on disk must not change from now on: until the mount is
+ * attached, the held reservation shows other calls that the volume is in use.
  * @returns the group on disk
- * @throws {Unmappable} where this file system or this kernel cannot
+ * @throws {Unmappable} if this file system or this kernel cannot do it
  */
 async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, held: DisposableStack): Promise<number> {
   const { inodes } = session.host
   const { source, pod, directory, fsType } = tree.where
-  // Undefined where the volume goes with its mount, and nobody else can have it.
+  // Undefined if the volume ends with its mount, so that no other call can use it.
   const volume = step.volume ?? tree.volume
   for (;;) {
     const group = step.from ?? inodes.stat(tree.handle).gid
     using reserved = new DisposableStack()
     if (volume !== undefined) {
       const wanted = { volume, source, location: tree.location, group, pod, directory }
-      // Groups on disk may differ from pod to pod: nobody stands in the way but who is at work on the volume.
+      // Mapped pods may have different groups, so only a call that works on the volume conflicts.
       reserved.use(await reserveVolume(session, wanted, directory, () => {}))
       refuseRenamed(session, volume, tree.handle, source ?? '')
       if (!hasOneGroup(session, volume)) {
         throw new Unmappable(SEVERAL_GROUPS)
       }
     }
-    // A walk that was waited for may have given it another.
+    // The walk that this call waited for may have changed the group.
     if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
     if (group !== step.to) {
       const { handle, clonedFrom } = tree
       mapGroup(session, handle, clonedFrom, group, step.to, fsType)
-      // Second, because a rule that permits the group is of no use where the kernel cannot map.
+      // Checked after the map, because a rule that permits the group is useless where the kernel cannot map.
       refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [tree.where])
       if (volume === undefined) setBit(session, handle)
       else if (tree.where.rootSetGid) await setRootBit(session, { volume, source: source ?? '', pod }, handle)
@@ -129,7 +129,7 @@ async function insteadOfMapping(
       `the group of this volume can only be given by mapping, but ${why}: leave "ownership" out, or mount a directory that can be walked`,
     )
   }
-  // Some are found unfit only once they are mapped.
+  // Some volumes turn out to be unmappable only after the tree was mapped.
   await tree.makeAnew()
   return otherwise === 'nothing' ? { by: 'none', why } : walk(session, tree, otherwise, why, held)
 }

@@ -5,8 +5,8 @@ import type { Session } from '../store/session.ts'
 import { hasJournal } from '../store/volume-journal.ts'
 
 /**
- * Answers a mount that another process made before and that was given up. That process has
- * recorded the mount before it walked the volume.
+ * Refuses a mount call that another process ran before and that was given up. That process recorded the mount before it
+ * walked the volume.
  * @throws {Refusal} if there was such a process
  */
 export function refuseGivenUp(session: Session, directory: string): void {
@@ -18,7 +18,7 @@ export function refuseGivenUp(session: Session, directory: string): void {
 }
 
 /**
- * The same of the restore of a volume that an unmount runs.
+ * Refuses the restore of a volume that an unmount runs.
  * @throws {Refusal} if a process that made the unmount before was given up
  */
 export function refuseGivenUpRestore(session: Session, volume: string): void {

@@ -23,48 +23,50 @@ import { exportsFrom, mayOverlap, overlap, type Volume } from './overlap.ts'
 
 export type Holder = MountRecord | ContainerHolder | Reservation
 
-/** Who has a volume, a part of it, or what it is a part of. */
+/** Other users of a volume, of a part of it, or of a tree that contains it. */
 export interface Others {
-  /** Where the volume itself lies, as far as the mount table tells. */
+  /** Location of the volume itself, if the mount table shows it. */
   location: TreeLocation | undefined
   mounts: MountRecord[]
-  /** Containers that see it by a mapped clone. */
+  /** Containers that see it through a mapped clone. */
   containers: ContainerHolder[]
-  /** Volumes of modekeep's whose records are lost. */
+  /** Mounts of modekeep whose records are lost. */
   lost: LostMount[]
-  /** Calls at work on parts of it, or on what it is a part of: not on the volume itself, which has a lock for that. */
+  /**
+   * Calls at work on a part of it or on a tree that contains it. Calls on the volume itself are excluded by its lock.
+   */
   reservations: Reservation[]
 }
 
-/** A mount of which nobody can tell which group its pod relies on. */
+/** A mount whose pod relies on an unknown group. */
 export interface LostMount {
   directory: string
-  /** Its root's on disk, with which at least nothing is taken from it; undefined: it is not seen. */
+  /** Group of its root on disk: applying that group takes nothing from the pod. Undefined: it is not visible. */
   group: number | undefined
 }
 
 /**
- * Looks for the mounts that are there and the calls at work.
- * @param except the mount directory that is left out
- * @throws {Refusal} where the record of a mount there or the reservation of a call at work cannot be read, so that
- * nobody can tell which group it relies on
+ * Finds the existing mounts and the calls at work that use a volume.
+ * @param except mount directory that is excluded
+ * @throws {Refusal} if the record of an existing mount or the reservation of a call at work cannot be read, so that its
+ * group is unknown
  */
 export function othersWith(session: Session, { volume, source, location }: Volume, except: string | undefined): Others {
-  // In this order: a call gives its reservation up once its mount can be seen.
+  // Reservations are read before the mount table: a call releases its reservation once its mount is visible.
   const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
   const rows = parseMountinfo(session.host.mounts.table())
   const [locationOf, exportOf] = [createLocationFinder(rows), exportsFrom(rows)]
   const located = location ?? (source === undefined ? undefined : locationOf(source))
   const asked = { volume, source, location: located, exported: source === undefined ? undefined : exportOf(source) }
-  // What is on record and not mounted is not asked for: there may be any number of it.
+  // Only records of existing mounts are read, because there may be any number of others.
   const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
   if (except !== undefined) mountPoints.delete(except)
   return {
     location: asked.location,
     mounts: findMounts(session, mountPoints).flatMap(({ directory, record, problem }) => {
-      // A mount's own row, not the source's path, tells where its root lies now.
+      // The mount's own row shows the current location of its root; the path of its source may not.
       const its = locationOf(directory)
-      // What is there is asked last: it takes far longer than to compare.
+      // The mount point is checked last, because that takes far longer than the comparison.
       if (problem && mayOverlap(its, asked.location) && mountedAt(session, directory) !== undefined) throw problem
       if (!record) return []
       const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
@@ -84,7 +86,7 @@ export function othersWith(session: Session, { volume, source, location }: Volum
   }
 }
 
-/** @param isAsked whether a mount shows the volume, a part of it, or what it is a part of */
+/** @param isAsked returns whether a mount shows the volume, a part of it, or a tree that contains it */
 function lostMounts(
   session: Session,
   rows: readonly MountRow[],
@@ -96,7 +98,7 @@ function lostMounts(
   const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
   return unrecordedMounts(session, rows, matters).flatMap((directory) => {
     const there = idAt(session, directory)
-    // What an unmount has ended since the table was read is on no record either.
+    // A mount that was unmounted since the table was read has no record either.
     const isOver = there === undefined || hasMountRecord(session, directory)
     if (isOver || idAt(session, directory) !== there) return []
     return [{ directory, group: mapped.has(directory) ? undefined : rootGroup(session, directory) }]
@@ -114,12 +116,12 @@ function rootGroup({ host }: Session, directory: string): number | undefined {
   return typeof stat === 'object' ? stat.gid : undefined
 }
 
-/** A mount that is being made holds a volume like one that is there, and so does a container's. */
+/** Lists the holders of a volume: existing mounts, containers, and mounts that are being made. */
 export function holders({ mounts, containers, reservations }: Others): Holder[] {
   return [...mounts, ...containers, ...reservations.filter(({ directory }) => directory !== undefined)]
 }
 
-/** Whether the mount of a record is there, in this boot. */
+/** Returns whether the mount of a record exists, in this boot. */
 export function isLiveMount(session: Session, record: MountRecord): boolean {
   const boot = session.host.bootId()
   const mounted = mountedAt(session, record.directory)
@@ -127,25 +129,25 @@ export function isLiveMount(session: Session, record: MountRecord): boolean {
   return mounted === 'unknown' || isOurs(record, { mounted, boot })
 }
 
-/** 'unknown' where it cannot be looked at, which counts as there. */
+/** Returns 'unknown' if the mount point cannot be checked, which counts as mounted. */
 function mountedAt({ host }: Session, directory: string): MountPointState['mounted'] | 'unknown' {
   using point = openMountPoint(host, directory)
   try {
     return point && resolveMountPointState(host, point, statPoint(host, point)).mounted
   } catch (error) {
-    // There is what nobody could mount on.
+    // The path is no directory or file that could be a mount point.
     return error instanceof Refusal ? undefined : 'unknown'
   }
 }
 
 /**
- * Takes a volume's lock and tells the node what is done to it, once nobody else is at work on a part of it or on what
- * it is a part of: one of two journals would take the other walk's results for the original. Whoever has a reservation
- * waits for nobody, so no two calls wait for each other.
- * @param wanted its location is looked up by the source where it is not given
- * @param except the mount directory that is left out when others are looked for
- * @param refuse throws where somebody else has it; asked again after a wait
- * @returns dispose of it to give the volume back
+ * Takes a volume's lock and writes a reservation, once no other call works on a part of the volume or on a tree that
+ * contains it. Otherwise the journal of one walk would record the results of the other as the original state. A call
+ * that has a reservation waits for no other call, so no two calls wait for each other.
+ * @param wanted the reservation; a missing location is resolved from the source
+ * @param except mount directory that is excluded from the search for other users
+ * @param refuse throws if another user conflicts; called again after a wait
+ * @returns locks whose disposal releases the volume
  */
 export async function reserveVolume(
   session: Session,
@@ -155,14 +157,15 @@ export async function reserveVolume(
 ): Promise<DisposableStack> {
   using held = new DisposableStack()
   held.use(await holdPlace(session, volumePlace(session, wanted.volume)))
-  // Left by a process that crashed, it would pass for this one's while it waits.
+  // A reservation of a crashed process would count as this call's while it waits.
   reservations.remove(session, wanted.volume)
   for (;;) {
     const busy = await reserveUnlessBusy(session, wanted, except, refuse)
     if (busy === undefined) break
     await untilReleased(session, busy.volume)
   }
-  // One that is left is believed by nobody without the volume's lock, or a process that walks it for a call that is over.
+  // A reservation that stays is valid only with the volume's lock, or with a process that walks the volume for a call
+  // that has ended.
   held.defer(() =>
     orWarn(session, 'could not remove a reservation', () => {
       if (!hasWalker(session, wanted.volume)) reservations.remove(session, wanted.volume)
@@ -171,7 +174,7 @@ export async function reserveVolume(
   return held.move()
 }
 
-/** @returns whose work stands in the way, if any */
+/** @returns the conflicting reservation, if any */
 async function reserveUnlessBusy(
   session: Session,
   wanted: Reservation,
@@ -182,7 +185,7 @@ async function reserveUnlessBusy(
   orWarn(session, 'could not remove a reservation', () => removeDeadReservations(session))
   const others = othersWith(session, wanted, except)
   refuse(others)
-  // An unmount is never refused for it: its restore stays pending. A restore by hand has no pod.
+  // An unmount does not fail because of this limit: its restore stays pending. A restore by hand has no pod.
   refuseManyAbandonedWalkers(session, wanted.pod)
   const [busy] = others.reservations
   if (busy === undefined) reservations.write(session, { ...wanted, location: others.location })

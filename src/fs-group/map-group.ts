@@ -4,9 +4,9 @@ import { findMountRow } from '../mount-table/file-system.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 
-/** The volume cannot be mounted idmapped here, whatever the pod does; a walk still can give the group. */
+/** No mount of the volume can have an id map on this node, with any option. A walk can still apply the group. */
 export class Unmappable extends Refusal {
-  /** Without the way out. */
+  /** The reason, without the remedy. */
   readonly why: string
 
   constructor(why: string, options?: ErrorOptions) {
@@ -22,7 +22,7 @@ export class Unmappable extends Refusal {
 
 export const SEVERAL_GROUPS = 'a walk or a restore of it was not finished, so its files have several groups'
 
-/** The first Linux that mounts them idmapped: mount_setattr(2). Those it never can are not here. */
+/** First Linux version that can mount each file system idmapped: mount_setattr(2). Types without one are missing. */
 const SINCE: Readonly<Record<string, string>> = {
   vfat: '5.12',
   ext4: '5.12',
@@ -38,10 +38,10 @@ const SINCE: Readonly<Record<string, string>> = {
 }
 
 /**
- * Makes a detached tree show two groups as each other: what is `from`'s on disk is `to`'s through the tree, and what is
- * made through it by `to` becomes `from`'s. Nothing on disk changes.
+ * Swaps two groups in a detached tree: files of `from` on disk belong to `to` in the tree, and files that `to` creates
+ * in the tree belong to `from` on disk. Nothing on disk changes.
  * @param from not equal to `to`
- * @throws {Unmappable} as `mapIds`
+ * @throws {Unmappable} like `mapIds`
  */
 export function mapGroup(
   session: Session,
@@ -55,9 +55,9 @@ export function mapGroup(
 }
 
 /**
- * Makes a detached tree show owners and groups as mapped.
- * @param source what the tree is a clone of, for messages; undefined: a new file system, of type `fsType`
- * @throws {Unmappable} where this volume, kernel or process cannot; the tree must not be attached then
+ * Applies an id map to a detached tree.
+ * @param source directory that the tree is a clone of, for messages; undefined: a new file system, of type `fsType`
+ * @throws {Unmappable} if this volume, kernel or process cannot do it; the tree must not be attached then
  */
 export function mapIds({ host }: Session, tree: Handle, source: Handle | undefined, map: IdMap, fsType?: string): void {
   const fault = describeIdMapFault(map)
@@ -69,8 +69,8 @@ export function mapIds({ host }: Session, tree: Handle, source: Handle | undefin
     const why = error instanceof SystemError ? whyNot(host, error, source, fsType) : undefined
     throw why === undefined ? error : new Unmappable(why, { cause: error })
   }
-  // On a file system that belongs to another user namespace the map is not applied to what is seen, but to what is on
-  // disk: files of a container's root would show as the node's root's.
+  // On a file system of another user namespace, the kernel applies the map to the ids on disk, not to the visible ones:
+  // files of a container's root would appear as files of the node's root.
   const after = host.inodes.stat(tree)
   const isAs = (ranges: readonly IdRange[], was: number, is: number) =>
     [undefined, is].includes(mapToShownId(ranges, was))
@@ -80,7 +80,7 @@ export function mapIds({ host }: Session, tree: Handle, source: Handle | undefin
 
 const NESTED = 'modekeep itself runs in a user namespace on this node'
 
-/** Undefined where the error is none that tells why. */
+/** Returns undefined if the error does not show a reason. */
 function whyNot(host: Host, error: SystemError, source: Handle | undefined, fsType?: string): string | undefined {
   const code = errorCode(error)
   if (error.syscall === 'mount_setattr') {

@@ -9,17 +9,17 @@ import {
 } from '../mount-table/tree-location.ts'
 import { parseRemote, type RemoteSource } from '../request/source.ts'
 
-/** What is known of a volume, or of a part of one. */
+/** Known properties of a volume, or of a part of one. */
 export interface Volume {
   volume?: string | undefined
-  /** Undefined: it has none, as a tmpfs. */
+  /** Undefined: it has none, like a tmpfs. */
   source?: string | undefined
   location?: TreeLocation | undefined
-  /** Where it lies on an NFS server. */
+  /** Its location on an NFS server. */
   exported?: RemoteSource | undefined
 }
 
-/** Whether one is, has or is in the other. */
+/** Returns whether two volumes are the same, or one contains the other. */
 export function overlap(one: Volume, other: Volume): boolean {
   if (one.volume !== undefined && one.volume === other.volume) return true
   if (areOnServer(one.exported, other.exported)) return true
@@ -29,39 +29,44 @@ export function overlap(one: Volume, other: Volume): boolean {
   return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
 }
 
-/** What an export's text names, and what the mount table says of a path of the node that lies on one. */
+/** Returns a function that finds the NFS export of a source, which is an export's text or a path of the node. */
 export function exportsFrom(table: readonly MountRow[]): (source: string) => RemoteSource | undefined {
   const mountsTo = createMountFinder(table)
   return (source) => {
     if (!source.startsWith('/')) return parseRemote(source, 'export')
     const mount = mountsTo(source).at(-1)
     if (mount === undefined || !/^nfs4?$/.test(mount.fsType)) return undefined
-    // The kernel writes the path of the mount's own root there, of a bind mount too.
+    // The kernel shows the path of the mount's own root as the source, also for a bind mount.
     const exported = parseRemote(mount.source, 'export')
     const below = source.slice(toPathPrefix(mount.mountPoint).length)
     return exported && { ...exported, path: `${toPathPrefix(exported.path)}${below}` }
   }
 }
 
-/** Whether one of two directories of a server lies in the other. Of a server's several names the kernel knows one. */
+/** Returns whether one of two directories on a server contains the other. A server with two names is not detected. */
 function areOnServer(one: RemoteSource | undefined, other: RemoteSource | undefined): boolean {
   if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
   return areNested(toPathPrefix(one.path), toPathPrefix(other.path))
 }
 
-/** Whether a mount of which only its location is known may show the volume, a part of it, or what it is a part of. */
+/**
+ * Returns whether a mount may show a volume, a part of it, or a tree that contains it, if only its location is known.
+ */
 export function mayOverlap(one: TreeLocation | undefined, other: TreeLocation | undefined): boolean {
   if (one === undefined || other === undefined || isUnlisted(one) || isUnlisted(other)) return true
   return isNested(one, other)
 }
 
-/** On btrfs the mount table names file systems as nothing else does: what is not in it yet is told by its identity. */
+/**
+ * On btrfs, the mount table shows device numbers that no other interface returns. So a tree that is not in the table
+ * yet is compared by its identity.
+ */
 const isUnlisted = (location: TreeLocation | undefined) => location?.device === ''
 const fileSystemOf = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
 
 const isUuid = (id: string) => /^[0-9a-f]{32}$/.test(id)
 
-/** One of two parts of a btrfs may have the name that it had on a kernel that told no UUID of one. */
+/** Compares ids of file systems. A part of a btrfs may have a name from a kernel that reported no UUID. */
 function mayBeOneFileSystem(one: string | undefined, other: string | undefined): boolean {
   if (one === other) return true
   if (one === undefined || other === undefined || one.includes('.') === other.includes('.')) return false

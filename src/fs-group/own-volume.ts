@@ -18,15 +18,15 @@ export interface VolumeOrder extends GroupPolicy {
   volume: string
   policy: 'OnRootMismatch' | 'Always'
   source: string
-  /** What a pod named, where that is a part of a source. */
+  /** Path that a pod requested, if it is a part of a source. */
   asked?: string | undefined
-  /** Where it lies, if the source's path does not tell. */
+  /** Location of the volume, if the source's path does not show it. */
   location?: TreeLocation | undefined
-  /** The mount's; undefined where none is made. */
+  /** Mount directory; undefined if no mount is made. */
   directory?: string
   pod?: string | undefined
   restoreOnUnmount: boolean
-  /** What is applied by hand stays when pods that ask for restoreOnUnmount are gone. */
+  /** A group that is applied by hand stays after the unmount of pods that request restoreOnUnmount. */
   setsBaseline?: boolean | undefined
   /** A mount of the pod exists already: it stays, even if the group cannot be applied to the root. */
   isMounted?: boolean | undefined
@@ -40,10 +40,10 @@ export interface OwnedVolume {
 }
 
 /**
- * Gives a volume to a group by walking it, unless that is done already. The lock must be held until the mount is
- * attached: only then do others see that the volume has a holder.
- * @throws {Refusal} when another group's mount holds the volume or a part of it, or its records are of another disk;
- * when the group cannot be applied to the root of a new mount
+ * Applies a group to a volume by a walk, unless that is done already. The lock must be held until the mount is
+ * attached, because only then other calls see that the volume is in use.
+ * @throws {Refusal} if a mount with another group uses the volume or a part of it, if its records are of another disk,
+ * or if the group cannot be applied to the root of a new mount
  */
 export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<OwnedVolume> {
   const { volume, source, asked, location, group, access, pod, directory } = order
@@ -57,7 +57,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
   if (!needsWalk(session, tree, order)) {
     session.note({ ownership: 'the root has the group already: not walked' })
-    // Whoever gave the root back may have given back the rest.
+    // A user who changed the root back may have changed the rest back too.
     const hasRoot = record?.changedSince?.hasRoot ?? false
     if (record && (record.restorePending !== restorePending || hasRoot || order.setsBaseline)) {
       const changedSince = hasRoot ? undefined : record.changedSince
@@ -67,7 +67,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
     return { lock: held.move(), report: undefined, skipped: record?.skipped }
   }
   if (session.host.inodes.isReadOnly(tree)) throw new Refusal(readOnly(source, group))
-  // The same walk would leave it again, if it is the same root.
+  // The same walk would skip the root again, if it is the same root.
   const isSame = record?.group === group && record.groupAccess === access && !isTextIdentity(volume)
   if (isSame && record.changedSince?.hasRoot) refuseUnusable(session, tree, order, record.skipped)
   refuseImmutable(session, tree, order)
@@ -84,7 +84,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
     () => volumeRecords.write(session, { ...former, complete: false }),
   )
   const next = order.setsBaseline ? { ...former, baseline: setBaseline(session, former) } : former
-  // What was moved meanwhile may be where the walk had been: the next mount walks again.
+  // A directory that was moved meanwhile may have escaped the walk, so the next mount walks again.
   const isWhole = hasEnteredAllDirectories(report)
   const changedSince = changesIn(report, !isRootMatching(session.host.inodes.stat(tree), order))
   const skipped = countSkipped(report)
@@ -95,7 +95,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   return { lock: held.move(), report, skipped }
 }
 
-/** Makes what the volume's inodes are now the state that restoreOnUnmount returns to. @returns what its record is to say */
+/** Makes the current state of the inodes the one that restoreOnUnmount returns to. @returns the recorded baseline */
 function setBaseline(
   session: Session,
   { volume, group, groupAccess }: Omit<VolumeRecord, 'complete'>,
@@ -114,19 +114,19 @@ function changesIn({ left }: WalkReport, isRootOther: boolean): VolumeRecord['ch
   return changed && { inodes: changed.count, hasRoot: isRootOther }
 }
 
-/** False where the policy lets the root speak for the tree: it is as after a walk, and no walk was left half way. */
+/** Returns false if the policy checks only the root, the root is as after a walk, and no walk was interrupted. */
 export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): boolean {
   const { volume, policy, group, access } = order
   if (policy === 'Always' || order.isForced) return true
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const wasWalked = hasJournal(session, volume) || volumeRecords.has(session, volume)
-  // A walk that granted has kept too.
+  // A walk with access "grant" has also done the work of "keep".
   const isAsAsked = record?.group === group && (record.groupAccess === access || record.groupAccess === 'grant')
   const isFinished = record ? record.complete && isAsAsked : !wasWalked
   return !isFinished || !isRootMatching(session.host.inodes.stat(tree), order)
 }
 
-/** @throws {Refusal} naming the mount that stands in the way, there or being made */
+/** @throws {Refusal} that names the conflicting mount, which exists or is being made */
 export function refuseOthers(session: Session, order: VolumeOrder, device: number): void {
   refuseAny(session, othersWith(session, order, order.directory), order, device)
 }
@@ -137,7 +137,7 @@ function refuseAny(
   { volume, source, group, pod }: VolumeOrder,
   device: number,
 ): void {
-  // Of one that was never finished no device is known.
+  // A mount that was never completed has no recorded device.
   const copy = others.mounts.find(
     (other) => other.volume === volume && other.mounted !== undefined && other.mounted.device !== device,
   )
@@ -156,7 +156,7 @@ function refuseAny(
   )
 }
 
-/** @throws {Refusal} where a pod relies on a group of the volume that is not known, and may be another */
+/** @throws {Refusal} if a pod relies on an unknown group of the volume, which may be another one */
 function refuseLost(session: Session, { lost }: Others, group: number): void {
   const other = lost.find((mount) => mount.group !== group)
   if (other === undefined) return
@@ -167,7 +167,7 @@ function refuseLost(session: Session, { lost }: Others, group: number): void {
   )
 }
 
-/** Who reads a pod's events is not to learn of other namespaces: the log has all of it. */
+/** Describes a holder for a pod's events, which must not disclose other namespaces. The log has all details. */
 function holderFor(reader: string | undefined, { pod, source, directory }: Holder): string {
   const [here, there] = [namespaceOf(reader), namespaceOf(pod)]
   if (here !== undefined && here !== there) return 'a pod of another namespace uses it or a part of it'
@@ -178,7 +178,7 @@ function namespaceOf(pod: string | undefined): string | undefined {
   return pod?.split('/', 1)[0]
 }
 
-/** The group that a mount has given its volume, or that its mapping expects there; undefined if it relies on none. */
+/** Returns the group that a mount applied to its volume, or that its map expects on disk; undefined if none. */
 export function groupOnDisk(holder: Holder): number | undefined {
   if (!('given' in holder)) return holder.group
   const { given } = holder

@@ -19,13 +19,13 @@ import { refuseGivenUpRestore } from './given-up-call.ts'
 import { type Holder, holders, type Others, reserveVolume } from './holders.ts'
 import { type ToWalk, walkVolume } from './walk-volume.ts'
 
-/** Another mount of the volume is there or being made, and its unmount runs the restore. */
+/** Another mount of the volume exists or is being made, and its unmount will run the restore. */
 class StillHeld extends Error {}
 
 /**
- * Puts back what walks have changed of a mount's volume, if a restore is pending and no other mount of it is left. What
- * cannot be done now stays pending, and is done at the next unmount of the volume.
- * @throws {Refusal} when the source is not there, is another volume now, or lies on another disk
+ * Restores the volume of a mount, if a restore is pending and no other mount of the volume exists. A restore that is
+ * not possible now stays pending until the next unmount of the volume.
+ * @throws {Refusal} if the source is missing, is another volume now, or is on another disk
  */
 export async function restoreVolume(session: Session, mount: MountRecord): Promise<void> {
   const { volume, source, directory } = mount
@@ -34,7 +34,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   refuseGivenUpRestore(session, volume)
   const { host } = session
   await assertResponsive(session, mount.request)
-  // Links may have led from there to another server.
+  // Links in the requested source may have led to another server.
   if (await isUnresponsivePath(session, source))
     throw new Refusal(formatUnresponsive(`source ${quoted(source)}`, 'it is put back'))
   if (needsIsolation(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
@@ -67,20 +67,20 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   await restoreTree(session, tree, { volume, source, isDisk }, record, { toBaseline: record.baseline !== undefined })
 }
 
-/** Whether a mount shows a copy of the disk that is restored: the same identity on another device. */
+/** Returns whether a mount shows a copy of the restored disk: the same identity on another device. */
 function isOfCopy(holder: Holder, device: number | undefined): boolean {
   if (device === undefined || !('mounted' in holder) || holder.mounted === undefined) return false
   return holder.mounted.device !== device
 }
 
-/** What another process does, as a server may never answer. */
+/** Runs a restore in a worker process, because a server may never respond. */
 export function restoreForCaller(session: Session, _: Handle, mount: MountRecord): Promise<void> {
   return restoreVolume(session, mount)
 }
 
 /**
- * Mounts once more what no directory of the node shows, for no path to lead to it.
- * @returns undefined where the source itself is the volume
+ * Mounts a disk again as a detached tree, because no directory of the node shows it, and no path is to lead to it.
+ * @returns undefined if the source itself is the volume
  */
 async function openDisk(session: Session, volume: string, mount: MountRecord): Promise<Handle | undefined> {
   const { host } = session
@@ -101,7 +101,7 @@ async function openDisk(session: Session, volume: string, mount: MountRecord): P
   })
 }
 
-/** A disk that is not mounted yet, or a directory moved away, leaves another one under the source's name. */
+/** Opens the source and checks its identity: a missing mount or a moved directory leaves another one at its path. */
 async function openTree(session: Session, volume: string, source: string): Promise<Handle> {
   const { host, isolatesWalks } = session
   const opened = isolatesWalks ? openNodeBy(createPathLookups(session), host, source) : openNode(host, source)
@@ -112,11 +112,11 @@ async function openTree(session: Session, volume: string, source: string): Promi
 }
 
 /**
- * Puts back what the journal of a volume holds. Call it under the volume's lock, with no walked mount of it left.
- * @param how isForced: also what its users changed since; toBaseline: to what `apply` left, where there is that, else to the
- * first state, and then the baseline is dropped before anything is changed
- * @returns isDone: false while something that was met could not be put back; kept: so many stay as their users changed
- * them, and on record
+ * Restores a volume from its journal. Call it under the volume's lock, when no walked mount of it exists.
+ * @param how isForced: also restores inodes that users changed since; toBaseline: restores the state that `apply` left,
+ * if any, otherwise the original state, and then removes the baseline before any change
+ * @returns isDone: false if other inodes could not be restored; kept: number of inodes that stay as users changed them,
+ * and recorded
  */
 export async function restoreTree(
   session: Session,
@@ -141,7 +141,7 @@ export async function restoreTree(
     toWalk,
     { do: 'restore', isForced, toBaseline },
     () => {
-      // Until the record is gone: a mount that comes after a death must walk again, whatever the root looks like.
+      // The record says so until it is removed: a mount after a crash must walk again, even if the root has the group.
       if (unfinished) volumeRecords.write(session, unfinished)
     },
   )
@@ -152,8 +152,8 @@ export async function restoreTree(
     volumeRecords.write(session, atBaseline(session, tree, unfinished, unfinished.baseline, kept))
     return { isDone: true, kept, report }
   }
-  // By the record what is left is found again. Nor may a mount skip its walk: a root that its users changed may look
-  // walked for ever. Without a record the next mount walks for the journal's sake.
+  // The record leads to the inodes that were skipped. It also keeps a mount from skipping its walk, because a root that
+  // users changed may look walked indefinitely. Without a record, the journal makes the next mount walk.
   if (unfinished && isStillRecorded) {
     volumeRecords.write(session, { ...unfinished, restorePending: false, left: kept })
   } else {
@@ -163,17 +163,17 @@ export async function restoreTree(
 }
 
 /**
- * Reasons that leave no recorded inode to another restore. A subvolume has inodes of its own, and a volume is restored
- * through a clone without the mounts below it, so neither holds or hides a recorded inode.
+ * Reasons to skip an inode that another restore would not restore either. A subvolume has inodes of its own, and a
+ * volume is restored through a clone without the mounts below it, so neither contains or hides a recorded inode.
  */
 const DONE_WITH = new Set(['changed since by its user', 'privileges not given back', 'symlink', 'device', 'sub-mount'])
 
-/** Everything was met, and nothing but its users' own changes kept it from being put back. */
+/** Returns whether the walk reached everything, and skipped only inodes that another restore would not restore. */
 function isThrough({ left }: WalkReport): boolean {
   return Object.keys(left).every((reason) => DONE_WITH.has(reason))
 }
 
-/** What is recorded of a volume that has returned to what `apply` left. @param kept so many inodes its users changed */
+/** Returns the record of a volume in the state that `apply` left. @param kept number of inodes that users changed */
 function atBaseline(
   { host }: Session,
   tree: Handle,

@@ -7,7 +7,7 @@ import type { Session } from '../store/session.ts'
 import { formatSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
 import { howToGive } from '../store/volume-record.ts'
 
-/** What a mount has to know of the root of its volume. */
+/** Parts of an order that concern the root of the volume. */
 interface RootOrder extends GroupPolicy {
   volume: string
   source: string
@@ -21,7 +21,7 @@ const READ_WRITE_SEARCH = 0o7
 const REMEDY =
   'remove the cause ("chattr -i -a" where lsattr -d shows one of these attributes, room in the quota, "no_root_squash" of an NFS export), or use ownership "idmap" or "none"'
 
-/** Whether a failure is possible: `apply` by hand reports, and a mount that exists stays. */
+/** Returns whether the call may fail: `apply` by hand reports instead, and an existing mount stays. */
 const isNewMount = ({ directory, isForced, isMounted }: RootOrder): boolean =>
   directory !== undefined && !isForced && !isMounted
 
@@ -68,7 +68,7 @@ export function refuseUnusable(
   )
 }
 
-/** A database server makes its data directory 0700. The group is still that of the pod, whose user owns the root. */
+/** Returns whether a pod's user made the root private, as a database server does with its data directory: 0700. */
 function isPrivateToOwner({ uid, gid, mode }: Stat, group: number): boolean {
   return uid !== 0 && gid === group && (mode & 0o777) === 0o700
 }

@@ -13,10 +13,13 @@ import { openNode } from '../volume/kind/source-path.ts'
 import { refuseManyAbandonedRoots } from './abandoned-walkers.ts'
 import { othersWith } from './holders.ts'
 
-/** How a message names what a pod can do about a root without set-gid. */
+/** Remedy in messages about a root without the set-gid bit. */
 export const SET_ROOT_BIT = 'set option "setGid" to "root", or run "chmod g+s" for it on the node'
 
-/** Whether files that root creates through a mapping get another group than the volume's: nothing makes them inherit. */
+/**
+ * Returns whether files that root creates in a mapped mount get another group than the volume's, because the volume's
+ * root has no set-gid bit.
+ */
 export function hasPlainRoot({ host: { inodes } }: Session, root: Handle): boolean {
   const stat = inodes.stat(root)
   return isDirectory(stat) && (stat.mode & SET_GID) === 0 && !inodes.isReadOnly(root)
@@ -30,8 +33,8 @@ export function setBit(session: Session, directory: Handle): void {
 }
 
 /**
- * Sets the set-gid bit of a volume's root and records that durably before. Does nothing on a read-only mount, or where the
- * root has the bit. Call it under the volume's lock.
+ * Sets the set-gid bit of a volume's root, and records that durably before. Does nothing on a read-only mount, or if
+ * the root has the bit. Call it under the volume's lock.
  */
 export async function setRootBit(session: Session, record: RootBitRecord, root: Handle): Promise<void> {
   if (!hasPlainRoot(session, root)) return
@@ -50,8 +53,8 @@ interface RootBitSource {
 }
 
 /**
- * Removes the set-gid bit that modekeep set on a volume's root, unless a mapped mount or a container's clone remains. What
- * cannot be done now stays recorded, and is done with the volume's next mapped mount or by gc.
+ * Removes the set-gid bit that modekeep set on a volume's root, unless a mapped mount or a container's clone remains. A
+ * bit that cannot be removed now stays recorded, until the volume's next mapped mount ends or gc runs.
  * @returns whether a process that waits for the root was given up
  */
 export async function restoreRootBit(
@@ -76,11 +79,11 @@ export async function restoreRootBit(
   }
 }
 
-/** Restores the bits that crashed calls and deleted pods have left. */
+/** Removes the bits that crashed calls and deleted pods left behind. */
 export async function restoreRootBits(session: Session): Promise<void> {
   for (const volume of listRootBits(session)) {
     const isGivenUp = await restoreRootBit(session, volume, { isSweep: true })
-    // Each of them takes a moment, for which an unmount of another pod would wait.
+    // Each further one takes a moment, for which the unmount of another pod would wait.
     if (isGivenUp && !session.isolatesWalks) return
   }
 }
@@ -104,13 +107,13 @@ export async function removeUnusedRootBit(
   rootBits.remove(session, volume)
 }
 
-/** Whether a mount or a clone that relies on the bit exists or is being made, of the volume or of a part of it. */
+/** Returns whether a mount or a clone that relies on the bit exists or is being made, also of a part of the volume. */
 function isMapped(session: Session, volume: string, source: string, except: string | undefined): boolean {
   const { mounts, containers, reservations } = othersWith(session, { volume, source }, except)
   return containers.length > 0 || reservations.length > 0 || mounts.some(({ given }) => given.by !== 'none')
 }
 
-/** Removes the bit of the root of a volume, which is found by its recorded source unless it is what was mounted. */
+/** Removes the bit of a volume's root: of the mounted root if it is the volume's, or else of the recorded source. */
 async function removeBitOf(
   session: Session,
   record: RootBitRecord,
@@ -132,7 +135,7 @@ async function removeBitAt(session: Session, record: RootBitRecord, root: Handle
   else removeBit(session, root)
 }
 
-/** Whether this process must not wait for a volume, or is ended if it does: then another one waits. */
+/** Returns whether a worker process accesses the volume, because this one must not wait, or is killed if it does. */
 function isSupervised({ isolatesWalks, mayHang, isAlive }: Session): boolean {
   return isolatesWalks === true || mayHang === true || isAlive !== undefined
 }
@@ -154,9 +157,9 @@ function openRoot(session: Session, record: RootBitRecord): Disposable & { handl
 const PATIENCE_MS = 1000
 
 /**
- * Changes the root by a process of its own: a process of a pod can keep the root locked, or a directory of its path. While that
- * process waits it has the volume's walker lock, so that no further one is started.
- * @param root undefined: that process opens the source
+ * Changes the root in a worker process, because a process of a pod can keep the root or a directory of its path locked.
+ * While the worker waits, it holds the volume's walker lock, so that no further one is started.
+ * @param root undefined: the worker opens the source
  */
 async function removeBitIsolated(session: Session, record: RootBitRecord, root: Handle | undefined): Promise<void> {
   const { inodes } = session.host
@@ -172,7 +175,7 @@ async function removeBitIsolated(session: Session, record: RootBitRecord, root: 
   if (root !== undefined) inodes.syncFileSystem(root)
 }
 
-/** Removes the bit in the isolated process. @param record of a root that is still to be opened; null: `root` is it */
+/** Removes the bit in the worker process. @param record of a root that must be opened first; null: it is `root` */
 export async function clearRootBitForCaller(
   session: Session,
   root: Handle,

@@ -4,16 +4,19 @@ import { findPathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { VolumeByHand } from './by-hand.ts'
 
-/** Directories of a Linux system that no volume is (Filesystem Hierarchy Standard 3.0, chapters 3 to 5), with all in them. */
+/**
+ * Directories of a Linux system that are never volumes, and neither is any directory below them (Filesystem Hierarchy
+ * Standard 3.0, chapters 3 to 5).
+ */
 const PROGRAMS = /^\/(bin|boot|dev|etc|lib(32|64|x32)?|sbin|usr)(\/|$)/
-/** Those in which volumes may well lie. */
+/** Directories of a Linux system that may contain volumes, but are none. */
 const ROOTS = /^\/(home|media|mnt|opt|root|run|srv|tmp|var(\/(cache|lib|log|run|spool|tmp|lib\/[^/]*kubelet))?)?$/
 
-/** Whether a directory, absolute and normal, is one of the system and not of somebody's data. */
+/** Returns whether a directory belongs to the system, not to user data. @param directory absolute and normalized */
 export const isOfSystem = (directory: string): boolean => PROGRAMS.test(directory) || ROOTS.test(directory)
 
 /**
- * Refuses a directory of the system, by whatever path of the node it is named, unless the person is sure.
+ * Refuses a directory of the system, under any of its paths on the node, unless the operator confirms it.
  * @throws {Refusal}
  */
 export function refuseOfSystem({ mounts }: Pick<Host, 'mounts'>, directory: string, isSure = false): void {
@@ -28,8 +31,8 @@ export function refuseOfSystem({ mounts }: Pick<Host, 'mounts'>, directory: stri
 }
 
 /**
- * Refuses a directory that holds modekeep's log or configuration, by whatever path, unless the person is sure: the group could
- * replace these.
+ * Refuses a directory that contains modekeep's log or configuration, under any path, unless the operator confirms it:
+ * the group could replace these files.
  * @throws {Refusal}
  */
 export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = false): void {
@@ -39,7 +42,7 @@ export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = fal
   )
 }
 
-/** No option overrides it: owners of these files decide who may use the kernel. @throws {Refusal} */
+/** Refuses a kernel interface, even with --yes: its owners decide who may use the kernel. @throws {Refusal} */
 export function refuseOfKernel({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
   if (!isKernelInterface(fsType)) return
   throw new Refusal(

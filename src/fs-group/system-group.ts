@@ -5,20 +5,20 @@ import type { Session } from '../store/session.ts'
 import { Unmappable } from './map-group.ts'
 import { findUnprivilegedPath, type MountedTree } from './unprivileged-path.ts'
 
-/** Debian and the LSB number the groups of the system below it (login.defs, GID_MIN). */
+/** Debian and the LSB give lower ids to groups of the system (login.defs, GID_MIN). */
 const FIRST_USER_GROUP = 1000
 
-/** Whether a rule protects a group on disk from what a pod could do with it. */
+/** Returns whether a rule forbids that a pod is shown a group on disk as its own. */
 function isProtected(group: number, { systemGroups, protectedGroups = [] }: SystemGroupRule): boolean {
   return !systemGroups && (group < FIRST_USER_GROUP || isInRanges(protectedGroups, group))
 }
 
 /**
- * Refuses to map a group of the system in a volume that users of the node reach. A pod that is shown the group as its own
- * can make an executable with set-gid, which runs with the group on disk for everyone who executes it on the node. An
- * fsGroup grants less: it is on disk what it is in the pod.
+ * Refuses to map a group of the system in a volume that users of the node reach. A pod that sees the group as its own
+ * can create an executable with set-gid, which runs with the group on disk for every user who executes it on the node.
+ * An fsGroup grants less, because the group on disk is the same as in the pod.
  * @param group on disk
- * @param rules those that allow the mapping; one that permits it is enough
+ * @param rules that allow the mapping; one that permits the group is enough
  * @throws {Unmappable}
  */
 export function refuseSystemGroup(
@@ -30,7 +30,7 @@ export function refuseSystemGroup(
 ): void {
   if (!rules.every((rule) => isProtected(group, rule))) return
   const { host } = session
-  // Nobody can make a file through it.
+  // No file can be created through a read-only mount.
   if (host.inodes.isReadOnly(volume.tree)) return
   const path = findUnprivilegedPath(host, volume, table)
   if (path === undefined) return

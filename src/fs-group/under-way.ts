@@ -6,26 +6,26 @@ import { listReservations, type Reservation } from '../store/reservation-record.
 import type { Session } from '../store/session.ts'
 import { exportsFrom, overlap } from './overlap.ts'
 
-/** What is to be mapped without a lock of the volume, which is on record by now. */
+/** A volume that will be mapped without its lock. The mapping is recorded already. */
 export interface Relied {
-  /** The volume's identity. */
+  /** Identity of the volume. */
   volume: string
   /** Its real path on the node. */
   source: string
-  /** On disk. */
+  /** Group id on disk. */
   group: number
 }
 
 /**
- * Calls at work on volumes, on parts of them or on what they are parts of, and not for the group that they have.
- * Whoever begins later finds what is on record, and refuses: calls that reserve look at that under the same lock.
- * @returns for each volume who is at work, in the same order
- * @throws {Refusal} where the reservation of a call at work cannot be read
+ * Finds calls that work on volumes, on parts of them or on trees that contain them, for another group than they have. A
+ * call that starts later finds the recorded mapping and refuses, because it checks the records under the same lock.
+ * @returns the reservation of such a call for each volume, in the same order
+ * @throws {Refusal} if the reservation of a call at work cannot be read
  */
 export async function underWay(session: Session, volumes: readonly Relied[]): Promise<(Reservation | undefined)[]> {
   using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
   const reserved = listReservations(session)
-  // As nearly always: the mount table is not read then.
+  // This is the usual case, in which the mount table is not read.
   if (reserved.length === 0) return volumes.map(() => undefined)
   const rows = parseMountinfo(session.host.mounts.table())
   const [locationOf, exportOf] = [createLocationFinder(rows), exportsFrom(rows)]

@@ -82,7 +82,7 @@ function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, pat
   return blocks.backingOf(opened).place === blocks.backingOf(tree).place
 }
 
-/** Directories that users without privileges may not search, by the names on the way to them. */
+/** A directory in the tree of directories that users without privileges may not search, by name. */
 interface PathNode {
   isClosed: boolean
   children: Map<string, PathNode>
@@ -150,7 +150,9 @@ function findClosed({ inodes }: Host, names: readonly string[]): number | 'missi
 const OTHERS_SEARCH = 0o001
 const GROUP_SEARCH = 0o010
 
-/** Whether root alone may search a directory. Its owner could change the mode; with an ACL st_mode has the mask. */
+/**
+ * Returns whether only root may search a directory. An owner could change the mode; with an ACL, st_mode has the mask.
+ */
 function isClosed(inodes: Host['inodes'], directory: Handle): boolean {
   const { mode, uid, gid } = inodes.statMountPoint(directory)
   if ((mode & OTHERS_SEARCH) !== 0 || uid !== 0) return false

@@ -12,23 +12,23 @@ import type { Session } from '../store/session.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { walkWith } from '../store/walk-progress.ts'
 
-/** A volume as who has its lock knows it. */
+/** A volume to walk, as the lock holder knows it. */
 export interface ToWalk {
   volume: string
   source: string
-  /** A walk of it is recorded, so that it must have a journal. */
+  /** A walk of it is recorded, so it must have a journal. */
   known: boolean
-  /** It lies on a disk of this node. */
+  /** The volume is on a disk of this node. */
   isDisk: boolean
-  /** What its journal is to note of that: see About. */
+  /** The volume's disk, as the journal records it. */
   disk?: string | undefined
 }
 
 /**
- * Walks a volume. Call it under the volume's lock. Where a server or a daemon tells of it, another process walks: a
- * thread that waits for one that hangs cannot even be killed, and would keep this process and its locks.
- * @param begin called when the volume has a journal, before anything is changed
- * @throws {Refusal} also where the server or the daemon does not respond any more: the next walk goes on from there
+ * Walks a volume. Call it under the volume's lock. A worker process walks the volume of a server or a daemon, because a
+ * thread that waits for an unresponsive one cannot even be killed, and would block this process and its locks.
+ * @param begin called when the volume has a journal, before any change
+ * @throws {Refusal} also if the server or the daemon does not respond any more: the next walk continues this one
  */
 export async function walkVolume(
   session: Session,
@@ -43,7 +43,7 @@ export async function walkVolume(
   const isLocal = isDisk || isLocalTree(host, tree, source)
   const patience = isLocal ? walkPatienceMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
-    // A killed process may have its last change made later: the next walk waits for the lock of this one.
+    // The kernel may make the last change of a killed process later, so the next walk waits for the lock of this one.
     using _ = session.isAlive && (await holdWalker(session, volume))
     using journal = openJournal(session, volume, known, disk)
     begin()
@@ -63,16 +63,16 @@ export async function walkVolume(
   )
 }
 
-/** A restore may take what it needs. @throws {Refusal} where there is no room for another journal, before one is made */
+/** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
 function quotaFor(order: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
   return order.do === 'own' ? quotaOf(store, !hasJournal(store, volume)) : undefined
 }
 
-/** What the other process is told. */
+/** Argument of the worker process. */
 interface Told {
   volume: string
   order: WalkTask
-  /** It lies on the node's own file systems, which answer at once. */
+  /** The volume is on a local file system, which responds at once. */
   isLocal: boolean
 }
 
@@ -110,7 +110,7 @@ async function walkElsewhere(
   }
 }
 
-/** What the other process does. The journal is closed when it returns. */
+/** Walks in the worker process. The journal is closed when it returns. */
 export async function walkForCaller(session: Session, tree: Handle, told: Told): Promise<WalkResult> {
   const { volume, order, isLocal } = told
   using journal = openJournal(session, volume, true)

@@ -19,7 +19,7 @@ function overlay(option: string, isOne = false): Walked {
   }
   const at = (name: string) => `${top}/${name}`
   for (const name of ['below', 'above', 'merged']) fs.mkdirSync(at(name))
-  if (isOne) mount('-t', 'tmpfs', 'one', top)
+  if (isOne) mount('-t', 'tmpfs', '-o', 'mode=0755', 'one', top)
   else for (const name of ['below', 'above']) mount('-t', 'tmpfs', name, at(name))
   makeTree(fs, at('below'), ['file data/d/a 0640 5', 'file data/d/b 4750 5', 'link data/l d/a'])
   makeTree(fs, at('above'), ['file upper/data/d/c 0640 7', 'dir work 0700'])

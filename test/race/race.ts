@@ -12,7 +12,7 @@ export type Reasons = Record<string, number>
 export function journalOf(stage: Stage): string {
   const place = `${stage.top}/journals`
   mkdirSync(place)
-  execFileSync('mount', ['-t', 'tmpfs', 'journals', place])
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'journals', place])
   onTestFinished(() => {
     execFileSync('umount', [place])
   })

@@ -43,7 +43,7 @@ function disk(): { place: string; state: string } {
   execFileSync('truncate', ['-s', '1G', `${base}/image`])
   execFileSync(needed('mkfs.ext4'), ['-q', '-F', '-N', String(2 * INODES), `${base}/image`])
   execFileSync('mount', ['-o', 'loop', `${base}/image`, place])
-  execFileSync('mount', ['-t', 'tmpfs', 'state', state])
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'state', state])
   onTestFinished(() => {
     execFileSync('umount', [place, state])
     fs.rmSync(base, { recursive: true })

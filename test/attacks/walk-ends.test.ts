@@ -30,7 +30,9 @@ const WALKS = {
 async function volumeOn(fsType: 'tmpfs' | 'xfs'): Promise<{ walked: Walked; quiet: number }> {
   const top = fs.mkdtempSync(`${tmpdir()}/modekeep-restless-`)
   const args =
-    fsType === 'tmpfs' ? ['-t', 'tmpfs', '-o', 'nr_inodes=0,mode=0755', 'restless', top] : ['-o', 'loop', disk(top), top]
+    fsType === 'tmpfs'
+      ? ['-t', 'tmpfs', '-o', 'nr_inodes=0,mode=0755', 'restless', top]
+      : ['-o', 'loop', disk(top), top]
   execFileSync('mount', args)
   onTestFinished(() => {
     execFileSync('umount', ['-l', top])

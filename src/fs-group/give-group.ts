@@ -111,7 +111,7 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
   }
 }
 
-/** Root is in group 0, so what it creates gets the volume's group only where directories hand that down. */
+/** Explains the group of new files: root has group 0, so its files get the volume's group only by set-gid bits. */
 function ofNewFiles(session: Session, { handle }: DetachedTree, from: number, to: number): string {
   if (from === to || !hasPlainRoot(session, handle)) return ''
   return `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_ROOT_BIT}`

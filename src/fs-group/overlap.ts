@@ -43,7 +43,7 @@ export function exportsFrom(table: readonly MountRow[]): (source: string) => Rem
   }
 }
 
-/** Returns whether one of two directories on a server contains the other. A server with two names is not detected. */
+/** Returns whether one of two directories on a server contains the other. The kernel shows only one of its names. */
 function areOnServer(one: RemoteSource | undefined, other: RemoteSource | undefined): boolean {
   if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
   return areNested(toPathPrefix(one.path), toPathPrefix(other.path))

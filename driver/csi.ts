@@ -8,7 +8,7 @@ import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
-import { patienceMs } from '../src/store/given-up.ts'
+import { computePatienceMs } from '../src/store/given-up-walks.ts'
 import { readConfig } from './config.ts'
 import { logEvent, logFailure } from './events.ts'
 import { keepHeapSmall } from './heap.ts'
@@ -46,7 +46,7 @@ async function serve(
       now: () => performance.now(),
       log: logEvent,
     })
-    const work = { startWorker, patienceMs: patienceMs(config) }
+    const work = { startWorker, patienceMs: computePatienceMs(config) }
     await serveCsi({ directory, name, version: VERSION, nodeId, podInfo, ...work, log: logEvent }, stop)
     logEvent('info', 'end')
     return OK

@@ -2,10 +2,10 @@ import type { Handle } from '../src/host/host.ts'
 import { ISOLATED_HANDLE } from '../src/host/isolated-process.ts'
 import { endWithParent } from '../src/host/linux/dying-lock-holder.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
-import { type Work, workForCaller } from '../src/store/elsewhere.ts'
+import { runWorkerRequest, type WorkFunction } from '../src/store/isolated-work.ts'
 import { writeAll } from './streams.ts'
 
-async function importWork(name: string): Promise<Work> {
+async function importWork(name: string): Promise<WorkFunction> {
   switch (name) {
     case 'mount':
       return (await import('../src/mount/isolated-mount.ts')).runMountTask
@@ -52,7 +52,7 @@ export function runErrand(caller: string | undefined): boolean {
     stdin.off('data', read)
     // The caller's end closes the pipe, and Node reports that only to a reader.
     stdin.on('data', () => {})
-    void workForCaller(linuxHost, ISOLATED_HANDLE as Handle, request, writeLine, importWork).then(
+    void runWorkerRequest(linuxHost, ISOLATED_HANDLE as Handle, request, writeLine, importWork).then(
       () => process.exit(0),
       end,
     )

@@ -20,9 +20,9 @@ import {
 } from '../src/nri/worker-tasks.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
-import { patienceMs } from '../src/store/given-up.ts'
-import { pluginRecord, runningPlugin, whyNotAsked } from '../src/store/plugin-record.ts'
-import { orWarn, type Session } from '../src/store/session.ts'
+import { computePatienceMs } from '../src/store/given-up-walks.ts'
+import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/store/plugin-record.ts'
+import { type Session, warnOnFailure } from '../src/store/session.ts'
 import { Workers } from '../src/worker-pool/workers.ts'
 import { readConfig } from './config.ts'
 import { EventQueue, logEvent, logFailure } from './events.ts'
@@ -39,7 +39,9 @@ import { startWorkers } from './workers.ts'
 export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { config, faults } = await readConfig(env)
   const store = { host: linuxHost, config }
-  return command.isProbe ? reportProbe(whyNotAsked(runningPlugin(store))) : serve(command, store, faults, env)
+  return command.isProbe
+    ? reportProbe(explainInactivePlugin(findRunningPlugin(store)))
+    : serve(command, store, faults, env)
 }
 
 async function serve(
@@ -64,7 +66,7 @@ async function serve(
       startWorker,
       NRI_WORKER_LIMITS,
       LOST_CONTAINER_TASK,
-      superviseContainerTasks(patienceMs(store.config)),
+      superviseContainerTasks(computePatienceMs(store.config)),
     )
     const failed = (job: string, message: string) => tell('warn', 'failed', { job, message })
     const registration = new RegistrationRecorder(socket, createRegistrationWriter(workers, failed))
@@ -102,7 +104,9 @@ async function serve(
       await events.flush()
     }
     const warn = (message: string) => logEvent('warn', 'end', { message })
-    orWarn({ warn }, 'cannot unmount the staging directory of clones', () => removeEmptyStaging({ ...store, warn }))
+    warnOnFailure({ warn }, 'cannot unmount the staging directory of clones', () =>
+      removeEmptyStaging({ ...store, warn }),
+    )
     // Doctor reports a recorded plugin that does not run. This one ends on request, so its record is removed.
     pluginRecord.remove(store, undefined)
     logEvent('info', 'end')

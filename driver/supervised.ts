@@ -1,7 +1,7 @@
 import { markSupervised } from '../src/host/linux/dying-lock-holder.ts'
 import type { NodeConfig } from '../src/request/defaults.ts'
-import { patienceMs } from '../src/store/given-up.ts'
 import type { GivenUpProcess } from '../src/store/given-up-process.ts'
+import { computePatienceMs } from '../src/store/given-up-walks.ts'
 import type { Session } from '../src/store/session.ts'
 import { writeAll } from './streams.ts'
 
@@ -16,7 +16,7 @@ type SupervisedReporting = Required<Pick<Session, 'isAlive' | 'limitSilence'>> &
 export function reportToLoader(value: string, config: NodeConfig): SupervisedReporting {
   markSupervised()
   const [pid, silentMs, end] = value.split(' ')
-  const limitSilence = (milliseconds = patienceMs(config)) => void writeAll(`${milliseconds}\n`)
+  const limitSilence = (milliseconds = computePatienceMs(config)) => void writeAll(`${milliseconds}\n`)
   const isAlive = startReporting(() => void writeAll('\n'))
   limitSilence()
   const givenUp: GivenUpProcess | undefined =

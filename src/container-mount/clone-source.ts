@@ -9,7 +9,7 @@ import {
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { volumeIdentity } from '../store/volume-identity.ts'
+import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { openWithoutLinks } from '../volume/kind/source-path.ts'
 import type { CloneRequest, ContainerCloneRequest } from './clone-request.ts'
 import { type PodContext, refuseOtherPods, refuseOwnFiles } from './refused-sources.ts'
@@ -65,7 +65,7 @@ export function openCloneSource(
   // The group of the volume's root counts, because a subPath may have another group.
   const readGroup = () => inodes.stat(root).gid
   const from = readGroup()
-  const identity = volumeIdentity(session, opened, inodes.stat(opened))
+  const identity = resolveVolumeIdentity(session, opened, inodes.stat(opened))
   const tree = mounts.cloneTree(opened)
   handles.use(deferClose(inodes, tree))
   return {

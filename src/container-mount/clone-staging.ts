@@ -1,8 +1,8 @@
 import { retryUntilDefined } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import { deferClose, type Handle, isDirectory, tolerateErrno, useOrClose } from '../host/host.ts'
-import { containersDirectory, isContainerId } from '../store/container-record.ts'
-import { orWarn, type Session } from '../store/session.ts'
+import { isContainerId, locateContainerRecords } from '../store/container-record.ts'
+import { type Session, warnOnFailure } from '../store/session.ts'
 
 // The runtime finds clones on a tmpfs that only root can read. It is a private mount, with a directory for each container
 // and a mount in it for each of the container's clones.
@@ -12,7 +12,7 @@ type StagingNode = Pick<Session, 'host'> & { config: Pick<Session['config'], 'st
 
 /** Resolves the mount point of the tmpfs that has the clones. */
 export function resolveStagingPath(node: Pick<StagingNode, 'config'>): string {
-  return `${containersDirectory(node)}/mounts`
+  return `${locateContainerRecords(node)}/mounts`
 }
 
 /** Resolves the path of a clone, which the runtime binds. */
@@ -28,7 +28,7 @@ export function isCloneSource(container: string, source: string): boolean {
 
 /** Waits until no other task has the container's lock. */
 export async function lockContainer(session: Session, container: string): Promise<Disposable> {
-  session.host.files.makeDirectory(containersDirectory(session))
+  session.host.files.makeDirectory(locateContainerRecords(session))
   return retryUntilDefined(() => tryLockContainer(session, container))
 }
 
@@ -41,19 +41,19 @@ function tryLockCloneFile(session: StagingNode & Pick<Session, 'warn'>, path: st
   const lock = withPath('lock', path, () => session.host.tryLock(path))
   const release = () => withPath('remove', path, () => lock?.release(true))
   // A lock that cannot be removed is no failure of the task that held it. `reconcileContainers` removes the file.
-  return lock && { [Symbol.dispose]: () => orWarn(session, 'could not give a lock back', release) }
+  return lock && { [Symbol.dispose]: () => warnOnFailure(session, 'could not give a lock back', release) }
 }
 
 const LOCK_SUFFIX = /\.lock$/
 const STAGING_LOCK = 'stand'
 
 function resolveLockPath(node: StagingNode, name: string): string {
-  return `${containersDirectory(node)}/${name}.lock`
+  return `${locateContainerRecords(node)}/${name}.lock`
 }
 
 /** Lists containers that have a lock file, because a task holds it or has crashed. */
 export function listLockedContainers({ host, config }: StagingNode): string[] {
-  const names = host.files.list(containersDirectory({ config })).filter((name) => LOCK_SUFFIX.test(name))
+  const names = host.files.list(locateContainerRecords({ config })).filter((name) => LOCK_SUFFIX.test(name))
   return names
     .map((name) => name.replace(LOCK_SUFFIX, ''))
     .filter((name) => name !== STAGING_LOCK && isContainerId(name))
@@ -62,7 +62,7 @@ export function listLockedContainers({ host, config }: StagingNode): string[] {
 /** Creates a directory for a container's clones. The caller closes it. */
 export async function createContainerDirectory(session: Session, container: string): Promise<Handle> {
   const { inodes } = session.host
-  session.host.files.makeDirectory(containersDirectory(session))
+  session.host.files.makeDirectory(locateContainerRecords(session))
   // The lock keeps another task from removing the staging mount while it is still empty.
   using _lock = await retryUntilDefined(() => tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK)))
   const staging = openOrCreateStaging(session)
@@ -75,7 +75,7 @@ export async function createContainerDirectory(session: Session, container: stri
 /** The caller holds the staging lock. */
 function openOrCreateStaging(session: Session): Handle {
   const { inodes, mounts } = session.host
-  const parent = inodes.openTrusted(containersDirectory(session))
+  const parent = inodes.openTrusted(locateContainerRecords(session))
   using _parent = deferClose(inodes, parent)
   const existing = openStaging(session, parent)
   if (existing !== undefined) return existing
@@ -148,7 +148,7 @@ export function listStagedContainers(node: StagingNode): string[] {
 /** Removes the staging mount if it is empty. The next container mounts it again. */
 export function removeEmptyStaging(session: StagingNode & Pick<Session, 'warn'>): void {
   const { inodes, mounts, files } = session.host
-  const directory = containersDirectory(session)
+  const directory = locateContainerRecords(session)
   if (files.list(directory).length === 0) return
   using lock = tryLockCloneFile(session, resolveLockPath(session, STAGING_LOCK))
   if (lock === undefined || listStagedContainers(session).length > 0) return
@@ -162,7 +162,7 @@ export function removeEmptyStaging(session: StagingNode & Pick<Session, 'warn'>)
 
 function openStagingIfMounted(node: StagingNode): ({ handle: Handle } & Disposable) | undefined {
   const { inodes } = node.host
-  const directory = containersDirectory(node)
+  const directory = locateContainerRecords(node)
   const parent = tolerateErrno('ENOENT', () => inodes.openTrusted(directory))
   if (parent === undefined) return undefined
   using _ = deferClose(inodes, parent)

@@ -1,7 +1,7 @@
 import { deferClose, type Handle, type Host, refuseOnErrno, tolerateErrno } from '../host/host.ts'
 import { parseMountFlags } from '../mount-table/mount-flags.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { type MountRecord, mountRecords, requestOf } from '../store/mount-record.ts'
+import { type MountRecord, mountRecords, rebuildRequest } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findKind } from '../volume/index.ts'
@@ -29,7 +29,7 @@ export async function cloneOwnVolume(
   const record = readMatchingRecord(session, root, path)
   const { given, request } = record
   if (given.by !== 'idmap' || request.fsGroup === undefined || given.from === request.fsGroup) return 'keep'
-  const mountRequest = requestOf(record)
+  const mountRequest = rebuildRequest(record)
   const kind = findKind(request.fsType)
   if (kind === undefined || !mountsAgain(kind)) {
     throw new Refusal(

@@ -1,14 +1,14 @@
 import {
   type ContainerRecord,
   containerRecords,
-  containersOnRecord,
-  containersSeen,
+  createContainerCheck,
   hasClones,
   isContainerId,
+  listRecordedContainers,
   mayRun,
 } from '../store/container-record.ts'
-import type { Found } from '../store/record.ts'
-import { orWarn, type Session } from '../store/session.ts'
+import type { RecordResult } from '../store/record.ts'
+import { type Session, warnOnFailure } from '../store/session.ts'
 import { CREATION_GRACE_MS, type RuntimeSnapshot } from './clone-request.ts'
 import {
   listLockedContainers,
@@ -57,10 +57,10 @@ const MAX_START_MS = 10 * 60 * 1000
 export function reconcileContainers(session: Session, snapshot?: RuntimeSnapshot, isDry = false): string[] {
   const changed: string[] = []
   const staged = listStagedContainers(session)
-  const isPresent = containersSeen(session)
-  for (const container of [...new Set([...containersOnRecord(session), ...staged])].sort()) {
+  const isPresent = createContainerCheck(session)
+  for (const container of [...new Set([...listRecordedContainers(session), ...staged])].sort()) {
     session.isAlive?.()
-    orWarn(session, `could not put the mounts of container ${container} in order`, () => {
+    warnOnFailure(session, `could not put the mounts of container ${container} in order`, () => {
       using lock = tryLockContainer(session, container)
       // The record may have changed before the lock was acquired.
       const found = lock === undefined ? {} : containerRecords.find(session, container)
@@ -72,18 +72,18 @@ export function reconcileContainers(session: Session, snapshot?: RuntimeSnapshot
   }
   if (!isDry) {
     removeStaleLocks(session)
-    orWarn(session, 'could not remove the place of clones', () => removeEmptyStaging(session))
+    warnOnFailure(session, 'could not remove the place of clones', () => removeEmptyStaging(session))
   }
   return changed
 }
 
 /** Removes locks of tasks that crashed before they wrote a record, or after they removed it. */
 function removeStaleLocks(session: Session): void {
-  const others = new Set([...containersOnRecord(session), ...listStagedContainers(session)])
+  const others = new Set([...listRecordedContainers(session), ...listStagedContainers(session)])
   for (const container of listLockedContainers(session)) {
     if (others.has(container)) continue
     // Releasing a lock removes its file.
-    orWarn(session, `could not remove the lock of container ${container}`, () => {
+    warnOnFailure(session, `could not remove the lock of container ${container}`, () => {
       tryLockContainer(session, container)?.[Symbol.dispose]()
     })
   }
@@ -92,7 +92,7 @@ function removeStaleLocks(session: Session): void {
 function decideContainerState(
   session: Session,
   container: string,
-  { record, problem }: Found<ContainerRecord>,
+  { record, problem }: RecordResult<ContainerRecord>,
   snapshot: RuntimeSnapshot | undefined,
   isPresent: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {

@@ -4,10 +4,10 @@ import { isDirectory } from '../host/host.ts'
 import { readFileSystemType } from '../mount-table/file-system.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { holdPlace } from '../store/leftovers.ts'
-import { volumePlace } from '../store/places.ts'
+import { locateVolumeRecords } from '../store/record-directories.ts'
+import { acquireRecordLock } from '../store/record-directory-lock.ts'
 import type { Session } from '../store/session.ts'
-import { volumeIdentity } from '../store/volume-identity.ts'
+import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import type { CloneRequest } from './clone-request.ts'
 import type { CloneSource } from './clone-source.ts'
 
@@ -38,7 +38,7 @@ export interface VolumeRootFacts {
 export function findRootFacts(session: Session, request: CloneRequest, source: CloneSource): VolumeRootFacts {
   const { root } = source
   if (root === undefined || !canWriteMapped(request, source)) return {}
-  const rootVolume = volumeIdentity(session, root.handle, session.host.inodes.stat(root.handle))
+  const rootVolume = resolveVolumeIdentity(session, root.handle, session.host.inodes.stat(root.handle))
   const isPlain = request.setGid === undefined && hasPlainRoot(session, root.handle)
   return { ...(rootVolume !== undefined && { rootVolume }), ...(isPlain && { hasPlainRoot: true }) }
 }
@@ -65,7 +65,7 @@ export async function setRootBits(
     return
   }
   if (rootVolume === undefined) return
-  using _ = await holdPlace(session, volumePlace(session, rootVolume))
+  using _ = await acquireRecordLock(session, locateVolumeRecords(session, rootVolume))
   await setRootBit(session, { volume: rootVolume, source: root.path, pod }, root.handle)
 }
 

@@ -5,10 +5,10 @@ import { type MountPoint, openMountPoint, resolveMountPointState, statPoint } fr
 import { quoted } from '../refusal/refusal.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { readTargetOrigin, writeTargetOrigin } from '../store/csi-target.ts'
-import { tryHoldPlace } from '../store/leftovers.ts'
-import { isOurs, mountRecords } from '../store/mount-record.ts'
-import { mountPlace } from '../store/places.ts'
-import { orWarn, type Session } from '../store/session.ts'
+import { isRecordedMount, mountRecords } from '../store/mount-record.ts'
+import { locateMountRecords } from '../store/record-directories.ts'
+import { tryAcquireRecordLock } from '../store/record-directory-lock.ts'
+import { type Session, warnOnFailure } from '../store/session.ts'
 import { CallFailure } from './worker-tasks.ts'
 
 /**
@@ -23,7 +23,8 @@ export async function publish(session: Session, request: MountRequest): Promise<
       isCreated = prepareTarget(session, request, point)
     })
   } catch (error) {
-    if (isCreated) orWarn(session, 'could not remove the target', () => removeCreatedTarget(session, request.directory))
+    if (isCreated)
+      warnOnFailure(session, 'could not remove the target', () => removeCreatedTarget(session, request.directory))
     throw error
   }
 }
@@ -40,7 +41,7 @@ function prepareTarget(session: Session, request: MountRequest, point: MountPoin
     return record === undefined
   }
   const { mounted } = resolveMountPointState(host, point, stat)
-  if (!isOurs(record, { mounted, boot: host.bootId() })) {
+  if (!isRecordedMount(record, { mounted, boot: host.bootId() })) {
     const isFirst = record === undefined && readTargetOrigin(session, point.path) === undefined
     if (isFirst) writeTargetOrigin(session, point.path, 'found')
     return false
@@ -66,7 +67,7 @@ function removeCreatedTarget(session: Session, directory: string): void {
 /** Returns an empty lock if the state directory is unusable, because no other call can publish then. */
 function tryLockTarget(session: Session, path: string): Disposable | undefined {
   try {
-    return tryHoldPlace(session, mountPlace(session, path))
+    return tryAcquireRecordLock(session, locateMountRecords(session, path))
   } catch (error) {
     if (!(error instanceof FileError)) throw error
     return new DisposableStack()

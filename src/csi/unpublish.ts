@@ -7,10 +7,10 @@ import { CSI_DRIVER, CSI_VOLUME_DATA, isCsiVolume, parseDriverName } from '../mo
 import { isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { readTargetOrigin } from '../store/csi-target.ts'
-import { endAbandonedAt } from '../store/locks.ts'
+import { endAbandonedLockHolder } from '../store/locks.ts'
 import { mountRecords } from '../store/mount-record.ts'
-import { mountPlace } from '../store/places.ts'
 import { isUnreadable } from '../store/record.ts'
+import { locateMountRecords } from '../store/record-directories.ts'
 import type { Session } from '../store/session.ts'
 import { CSI_WORKER_VERB } from './worker-tasks.ts'
 
@@ -46,7 +46,7 @@ export async function unpublish(session: Session, directory: string, driver = CS
 
 function endPublication(session: Session, directory: string): void {
   using point = openMountPoint(session.host, directory)
-  const pid = endAbandonedAt(session, mountPlace(session, point?.path ?? directory), CSI_WORKER_VERB)
+  const pid = endAbandonedLockHolder(session, locateMountRecords(session, point?.path ?? directory), CSI_WORKER_VERB)
   if (pid !== undefined) session.note({ ended: pid })
 }
 

@@ -1,7 +1,7 @@
 import { Refusal } from '../refusal/refusal.ts'
-import { formatTooManyLeft } from '../store/given-up.ts'
-import { hasWalker, isPlaceBusy, walkerOf } from '../store/locks.ts'
-import { volumePlace } from '../store/places.ts'
+import { formatTooManyLeft } from '../store/given-up-walks.ts'
+import { findWalker, hasWalker, isRecordDirectoryBusy } from '../store/locks.ts'
+import { locateVolumeRecords } from '../store/record-directories.ts'
 import { listReservations } from '../store/reservation-record.ts'
 import { listRootBits, rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
@@ -19,9 +19,12 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
   if (namespace === undefined) return
   const abandoned = listReservations(session)
     .filter(({ record }) => readNamespace(record?.pod) === namespace)
-    .filter(({ volume }) => hasWalker(session, volume) && !isPlaceBusy(session, volumePlace(session, volume)))
+    .filter(
+      ({ volume }) =>
+        hasWalker(session, volume) && !isRecordDirectoryBusy(session, locateVolumeRecords(session, volume)),
+    )
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
-  const processes = abandoned.map(({ volume }) => walkerOf(session, volume) ?? '(unknown)')
+  const processes = abandoned.map(({ volume }) => findWalker(session, volume) ?? '(unknown)')
   throw new Refusal(
     `the walks of ${abandoned.length} volumes of namespace ${namespace} were given up, and their processes still wait in the kernel (${processes.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`,
   )
@@ -35,10 +38,12 @@ export function refuseManyAbandonedRoots(session: Session, pod: string | undefin
   const namespace = readNamespace(pod)
   if (namespace === undefined) return
   const abandoned = listRootBits(session)
-    .filter((volume) => hasWalker(session, volume) && !isPlaceBusy(session, volumePlace(session, volume)))
+    .filter(
+      (volume) => hasWalker(session, volume) && !isRecordDirectoryBusy(session, locateVolumeRecords(session, volume)),
+    )
     .filter((volume) => readNamespace(rootBits.find(session, volume).record?.pod) === namespace)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
-  const processes = abandoned.flatMap((volume) => walkerOf(session, volume) ?? [])
+  const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])
   throw new Refusal(formatTooManyLeft(`namespace ${namespace}`, processes))
 }
 

@@ -5,8 +5,8 @@ import { snapshotTable } from '../mount-table/table-snapshot.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
-import { otherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
-import { volumeIdentity } from '../store/volume-identity.ts'
+import { explainOtherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
+import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces } from '../volume/kind/protected-places.ts'
@@ -55,7 +55,7 @@ export async function openByHand(
   if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw ownRecords(directory, config)
   const ownFile = listFilePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
   // The root of a server's volume does not identify it.
-  const volume = known !== undefined && isTextIdentity(known) ? known : volumeIdentity(session, handle, stat)
+  const volume = known !== undefined && isTextIdentity(known) ? known : resolveVolumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {
     throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
   }
@@ -136,7 +136,7 @@ export async function restoreByHand(
   // Everything was restored before.
   if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED
   if (!isForced) refuseOtherDisk(session, volume, tree)
-  const other = isForced ? otherDisk(session, volume, tree) : undefined
+  const other = isForced ? explainOtherDisk(session, volume, tree) : undefined
   if (other !== undefined) session.warn(other)
   const about = { volume, source: directory, isDisk: false }
   const { isDone, kept, report } = await restoreTree(session, tree, about, record, { isForced })

@@ -2,7 +2,7 @@ import { computeOwnership, extractOwnership, findUnchangeableType } from '../own
 import { createInodeRecord } from '../ownership/inode/record.ts'
 import { changeInode } from '../ownership/walk/change.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import type { Given } from '../store/mount-record.ts'
+import type { AppliedGroup } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { formatSkipped } from '../store/skipped-inodes.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
@@ -25,7 +25,7 @@ export async function giveGroupBy(
   tree: DetachedTree,
   step: WalkStep | MapStep,
   held: DisposableStack,
-): Promise<Given> {
+): Promise<AppliedGroup> {
   if (step.do !== 'map-group') return walk(session, tree, step, 'asked for', held)
   const isAsked = tree.where.ownership === 'idmap'
   try {
@@ -44,7 +44,7 @@ async function walk(
   step: WalkStep,
   why: string,
   held: DisposableStack,
-): Promise<Given> {
+): Promise<AppliedGroup> {
   if (step.do === 'own-root') ownRoot(session, tree, step)
   else {
     const { source, pod, directory, restoreOnUnmount, asked } = tree.where
@@ -123,7 +123,7 @@ async function insteadOfMapping(
   otherwise: MapStep['otherwise'],
   why: string,
   held: DisposableStack,
-): Promise<Given> {
+): Promise<AppliedGroup> {
   if (otherwise === 'refuse') {
     throw new Refusal(
       `the group of this volume can only be given by mapping, but ${why}: leave "ownership" out, or mount a directory that can be walked`,

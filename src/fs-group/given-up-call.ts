@@ -1,5 +1,5 @@
 import { Refusal } from '../refusal/refusal.ts'
-import { formatGivenUp, recordGivenUp } from '../store/given-up.ts'
+import { formatGivenUp, recordGivenUp } from '../store/given-up-walks.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal } from '../store/volume-journal.ts'

@@ -4,20 +4,20 @@ import { type MountPointState, openMountPoint, resolveMountPointState, statPoint
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { createLocationFinder, type TreeLocation } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { type ContainerHolder, containerHolders } from '../store/container-record.ts'
-import { holdPlace } from '../store/leftovers.ts'
+import { type ContainerHolder, listContainerHolders } from '../store/container-record.ts'
 import { hasWalker, tryLockNode } from '../store/locks.ts'
-import { findMounts, hasMountRecord, isOurs, type MountRecord } from '../store/mount-record.ts'
-import { volumePlace } from '../store/places.ts'
+import { findMounts, hasMountRecord, isRecordedMount, type MountRecord } from '../store/mount-record.ts'
+import { locateVolumeRecords } from '../store/record-directories.ts'
+import { acquireRecordLock } from '../store/record-directory-lock.ts'
 import {
   listReservations,
   type Reservation,
-  removeDeadReservations,
+  removeStaleReservations,
   reservations,
-  untilReleased,
+  waitUntilReleased,
 } from '../store/reservation-record.ts'
-import { orWarn, type Session } from '../store/session.ts'
-import { unrecordedMounts } from '../store/unrecorded.ts'
+import { type Session, warnOnFailure } from '../store/session.ts'
+import { listUnrecordedMounts } from '../store/unrecorded-mounts.ts'
 import { refuseManyAbandonedWalkers } from './abandoned-walkers.ts'
 import { exportsFrom, mayOverlap, overlap, type Volume } from './overlap.ts'
 
@@ -72,7 +72,7 @@ export function othersWith(session: Session, { volume, source, location }: Volum
       const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
       return overlap({ ...record, location: its, exported }, asked) && isLiveMount(session, record) ? [record] : []
     }),
-    containers: containerHolders(session).filter(({ volume, source }) =>
+    containers: listContainerHolders(session).filter(({ volume, source }) =>
       overlap({ volume, source, location: locationOf(source), exported: exportOf(source) }, asked),
     ),
     lost: lostMounts(session, rows, except, (directory) =>
@@ -96,7 +96,7 @@ function lostMounts(
   const own = except === undefined ? undefined : parsePodVolume(except)
   const matters = (directory: string) => parsePodVolume(directory) !== own && isAsked(directory)
   const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
-  return unrecordedMounts(session, rows, matters).flatMap((directory) => {
+  return listUnrecordedMounts(session, rows, matters).flatMap((directory) => {
     const there = idAt(session, directory)
     // A mount that was unmounted since the table was read has no record either.
     const isOver = there === undefined || hasMountRecord(session, directory)
@@ -126,7 +126,7 @@ export function isLiveMount(session: Session, record: MountRecord): boolean {
   const boot = session.host.bootId()
   const mounted = mountedAt(session, record.directory)
   if (mounted === 'broken') return record.mounted !== undefined && record.boot === boot
-  return mounted === 'unknown' || isOurs(record, { mounted, boot })
+  return mounted === 'unknown' || isRecordedMount(record, { mounted, boot })
 }
 
 /** Returns 'unknown' if the mount point cannot be checked, which counts as mounted. */
@@ -156,18 +156,18 @@ export async function reserveVolume(
   refuse: (others: Others) => void,
 ): Promise<DisposableStack> {
   using held = new DisposableStack()
-  held.use(await holdPlace(session, volumePlace(session, wanted.volume)))
+  held.use(await acquireRecordLock(session, locateVolumeRecords(session, wanted.volume)))
   // A reservation of a crashed process would count as this call's while it waits.
   reservations.remove(session, wanted.volume)
   for (;;) {
     const busy = await reserveUnlessBusy(session, wanted, except, refuse)
     if (busy === undefined) break
-    await untilReleased(session, busy.volume)
+    await waitUntilReleased(session, busy.volume)
   }
   // A reservation that stays is valid only with the volume's lock, or with a process that walks the volume for a call
   // that has ended.
   held.defer(() =>
-    orWarn(session, 'could not remove a reservation', () => {
+    warnOnFailure(session, 'could not remove a reservation', () => {
       if (!hasWalker(session, wanted.volume)) reservations.remove(session, wanted.volume)
     }),
   )
@@ -182,7 +182,7 @@ async function reserveUnlessBusy(
   refuse: (others: Others) => void,
 ): Promise<Reservation | undefined> {
   using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
-  orWarn(session, 'could not remove a reservation', () => removeDeadReservations(session))
+  warnOnFailure(session, 'could not remove a reservation', () => removeStaleReservations(session))
   const others = othersWith(session, wanted, except)
   refuse(others)
   // An unmount does not fail because of this limit: its restore stays pending. A restore by hand has no pod.

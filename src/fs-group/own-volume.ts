@@ -5,7 +5,7 @@ import { hasEnteredAllDirectories, type WalkReport } from '../ownership/walk/rep
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { countSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
-import { sameDisk, textOfDisk } from '../store/volume-disk.ts'
+import { formatDisk, resolveDiskToRecord } from '../store/volume-disk.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
@@ -51,7 +51,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   const wanted = { volume, source, location, group, pod, directory }
   using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(session, others, order, device))
   refuseRenamed(session, volume, tree, source)
-  const disk = sameDisk(session, volume, tree)
+  const disk = resolveDiskToRecord(session, volume, tree)
   await removeUnusedRootBit(session, volume, source, tree)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const restorePending = order.restoreOnUnmount || (record?.restorePending ?? false)
@@ -79,7 +79,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   const { report } = await walkVolume(
     session,
     tree,
-    { volume, source, known, isDisk: location !== undefined, disk: disk && textOfDisk(disk) },
+    { volume, source, known, isDisk: location !== undefined, disk: disk && formatDisk(disk) },
     { do: 'own', order: { group, access, setGid: order.setGid, isForced: order.isForced } },
     () => volumeRecords.write(session, { ...former, complete: false }),
   )

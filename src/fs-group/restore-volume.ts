@@ -5,11 +5,11 @@ import { resolveTreeLocation } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { formatSource } from '../request/source.ts'
-import { doElsewhere } from '../store/elsewhere.ts'
-import { type MountRecord, requestOf } from '../store/mount-record.ts'
+import { runIsolated } from '../store/isolated-work.ts'
+import { type MountRecord, rebuildRequest } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { refuseOtherDisk } from '../store/volume-disk.ts'
-import { volumeIdentity } from '../store/volume-identity.ts'
+import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findKind } from '../volume/index.ts'
@@ -40,7 +40,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   if (needsIsolation(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
     const givenUp = (seconds: number, waiting: string) =>
       `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s: repair the server or the daemon of its file system${waiting}`
-    return doElsewhere(session, { work: 'restore', about: mount, givenUp })
+    return runIsolated(session, { work: 'restore', about: mount, givenUp })
   }
   const disk = await openDisk(session, volume, mount)
   using _disk = deferClose(host.inodes, disk)
@@ -86,7 +86,7 @@ async function openDisk(session: Session, volume: string, mount: MountRecord): P
   const { host } = session
   const kind = findKind(mount.request.fsType)
   if (!kind || kind.root === 'source') return undefined
-  const asked = requestOf(mount)
+  const asked = rebuildRequest(mount)
   const mountOptions = asked.mountOptions.filter((option) => option !== 'ro')
   const request = { ...asked, mountOptions, readOnly: false }
   const source = kind.openSource?.(host, request)
@@ -107,7 +107,7 @@ async function openTree(session: Session, volume: string, source: string): Promi
   const opened = isolatesWalks ? openNodeBy(createPathLookups(session), host, source) : openNode(host, source)
   const { handle, stat } = await opened
   using _ = deferClose(host.inodes, handle)
-  if (volumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)
+  if (resolveVolumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)
   throw new Refusal(`source ${quoted(source)} is another directory than the one that was mounted: put that one back`)
 }
 

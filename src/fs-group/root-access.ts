@@ -5,7 +5,7 @@ import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { formatSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
-import { howToGive } from '../store/volume-record.ts'
+import { formatApplyCommand } from '../store/volume-record.ts'
 
 /** Parts of an order that concern the root of the volume. */
 interface RootOrder extends GroupPolicy {
@@ -64,7 +64,7 @@ export function refuseUnusable(
   const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')
   throw new Refusal(
     `the root of ${source} was changed since modekeep applied the pod's group: it is ${root.uid}:${root.gid} ${mode} now, ` +
-      `so group ${group} cannot read, write and search it${counts}: ${howToGive({ ...order, groupAccess: access })} applies the group to the whole volume again`,
+      `so group ${group} cannot read, write and search it${counts}: ${formatApplyCommand({ ...order, groupAccess: access })} applies the group to the whole volume again`,
   )
 }
 

@@ -1,14 +1,14 @@
 import { errorCode, type Handle, isDirectory } from '../host/host.ts'
 import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
 import { formatError, Refusal } from '../refusal/refusal.ts'
-import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
-import { formatGivenUpRoot } from '../store/given-up.ts'
-import { holdPlace, tryHoldPlace } from '../store/leftovers.ts'
-import { holdWalker, walkerLock } from '../store/locks.ts'
-import { volumePlace } from '../store/places.ts'
+import { formatGivenUpRoot } from '../store/given-up-walks.ts'
+import { runIsolated, Unresponsive } from '../store/isolated-work.ts'
+import { acquireWalkerLock, locateWalkerLock } from '../store/locks.ts'
+import { locateVolumeRecords } from '../store/record-directories.ts'
+import { acquireRecordLock, tryAcquireRecordLock } from '../store/record-directory-lock.ts'
 import { listRootBits, type RootBitRecord, rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
-import { volumeIdentity } from '../store/volume-identity.ts'
+import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { openNode } from '../volume/kind/source-path.ts'
 import { refuseManyAbandonedRoots } from './abandoned-walkers.ts'
 import { othersWith } from './holders.ts'
@@ -39,7 +39,7 @@ export function setBit(session: Session, directory: Handle): void {
 export async function setRootBit(session: Session, record: RootBitRecord, root: Handle): Promise<void> {
   if (!hasPlainRoot(session, root)) return
   rootBits.write(session, record)
-  using _ = session.isAlive && (await holdWalker(session, record.volume))
+  using _ = session.isAlive && (await acquireWalkerLock(session, record.volume))
   setBit(session, root)
 }
 
@@ -64,8 +64,8 @@ export async function restoreRootBit(
 ): Promise<boolean> {
   if (!rootBits.has(session, volume)) return false
   try {
-    const place = volumePlace(session, volume)
-    using lock = isSweep ? tryHoldPlace(session, place) : await holdPlace(session, place)
+    const place = locateVolumeRecords(session, volume)
+    using lock = isSweep ? tryAcquireRecordLock(session, place) : await acquireRecordLock(session, place)
     const record = lock && rootBits.read(session, volume)
     if (record === undefined || isMapped(session, volume, record.source, except)) return false
     await removeBitOf(session, record, mounted, isSweep)
@@ -101,7 +101,7 @@ export async function removeUnusedRootBit(
   if (!rootBits.has(session, volume) || isMapped(session, volume, source, undefined)) return
   if (session.isolatesWalks) await removeBitIsolated(session, { volume, source }, root)
   else {
-    using _ = session.isAlive && (await holdWalker(session, volume))
+    using _ = session.isAlive && (await acquireWalkerLock(session, volume))
     removeBit(session, root)
   }
   rootBits.remove(session, volume)
@@ -141,7 +141,7 @@ function isSupervised({ isolatesWalks, mayHang, isAlive }: Session): boolean {
 }
 
 function isRoot(session: Session, { volume }: RootBitRecord, handle: Handle): boolean {
-  return volumeIdentity(session, handle, session.host.inodes.stat(handle)) === volume
+  return resolveVolumeIdentity(session, handle, session.host.inodes.stat(handle)) === volume
 }
 
 function openRoot(session: Session, record: RootBitRecord): Disposable & { handle: Handle } {
@@ -165,11 +165,11 @@ async function removeBitIsolated(session: Session, record: RootBitRecord, root: 
   const { inodes } = session.host
   if (root !== undefined && (inodes.stat(root).mode & SET_GID) === 0) return
   refuseManyAbandonedRoots(session, record.pod)
-  await doElsewhere(session, {
+  await runIsolated(session, {
     work: 'root-bit',
     about: root === undefined ? record : null,
     ...(root !== undefined && { handle: root, patienceMs: PATIENCE_MS }),
-    lock: walkerLock(session, record.volume),
+    lock: locateWalkerLock(session, record.volume),
     givenUp: (seconds, waiting, pid) => formatGivenUpRoot(record.source, seconds, pid, waiting),
   })
   if (root !== undefined) inodes.syncFileSystem(root)

@@ -4,13 +4,13 @@ import type { Quota } from '../ownership/journal/quota.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walk-task.ts'
 import { quoted } from '../refusal/refusal.ts'
-import { doElsewhere, type Elsewhere, Unresponsive } from '../store/elsewhere.ts'
-import { formatGivenUpWalk, givenUpWalks, walkPatienceMs } from '../store/given-up.ts'
-import { quotaOf, type StoreWithQuota } from '../store/journal-room.ts'
-import { holdWalker, walkerLock } from '../store/locks.ts'
+import { computeWalkPatienceMs, formatGivenUpWalk, givenUpWalks } from '../store/given-up-walks.ts'
+import { type IsolatedWork, runIsolated, Unresponsive } from '../store/isolated-work.ts'
+import { createJournalQuota, type StoreWithQuota } from '../store/journal-quota.ts'
+import { acquireWalkerLock, locateWalkerLock } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
-import { walkWith } from '../store/walk-progress.ts'
+import { runReportedWalk } from '../store/walk-progress.ts'
 
 /** A volume to walk, as the lock holder knows it. */
 export interface ToWalk {
@@ -41,15 +41,15 @@ export async function walkVolume(
   const { host } = session
   const quota = quotaFor(order, session, volume)
   const isLocal = isDisk || isLocalTree(host, tree, source)
-  const patience = isLocal ? walkPatienceMs(session, volume) : undefined
+  const patience = isLocal ? computeWalkPatienceMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
     // The kernel may make the last change of a killed process later, so the next walk waits for the lock of this one.
-    using _ = session.isAlive && (await holdWalker(session, volume))
+    using _ = session.isAlive && (await acquireWalkerLock(session, volume))
     using journal = openJournal(session, volume, known, disk)
     begin()
     session.limitSilence?.(patience)
     const options = { quota, pulse: session.isAlive, largestBatch: session.largestBatch }
-    const walked = await walkWith(session, volume, (progress) =>
+    const walked = await runReportedWalk(session, volume, (progress) =>
       runWalkTask(order, host.inodes, tree, journal, { progress, ...options }),
     )
     session.limitSilence?.(undefined)
@@ -58,14 +58,14 @@ export async function walkVolume(
   }
   openJournal(session, volume, known, disk).close()
   begin()
-  return walkWith(session, volume, (progress) =>
+  return runReportedWalk(session, volume, (progress) =>
     walkElsewhere(session, tree, about, { volume, order, isLocal }, patience, progress),
   )
 }
 
 /** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
 function quotaFor(order: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
-  return order.do === 'own' ? quotaOf(store, !hasJournal(store, volume)) : undefined
+  return order.do === 'own' ? createJournalQuota(store, !hasJournal(store, volume)) : undefined
 }
 
 /** Argument of the worker process. */
@@ -86,11 +86,11 @@ async function walkElsewhere(
 ) {
   const { volume, isLocal } = told
   let pid: number | undefined
-  const elsewhere: Elsewhere = {
+  const elsewhere: IsolatedWork = {
     work: 'walk',
     about: told,
     handle,
-    lock: walkerLock(session, volume),
+    lock: locateWalkerLock(session, volume),
     patienceMs: patience,
     givenUp(seconds, waiting, walker) {
       pid = walker
@@ -99,7 +99,7 @@ async function walkElsewhere(
     },
   }
   try {
-    const walked = await doElsewhere<WalkResult>(session, elsewhere, progress)
+    const walked = await runIsolated<WalkResult>(session, elsewhere, progress)
     if (patience !== undefined) givenUpWalks.remove(session, volume)
     return walked
   } catch (error) {

@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import { formatLeftover, unmountLocked } from '../mount/unmount.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import { isPlaceBusy } from '../store/locks.ts'
+import { isRecordDirectoryBusy } from '../store/locks.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
-import { mountPlace } from '../store/places.ts'
+import { locateMountRecords } from '../store/record-directories.ts'
 import type { Session } from '../store/session.ts'
-import { unrecordedMounts } from '../store/unrecorded.ts'
+import { listUnrecordedMounts } from '../store/unrecorded-mounts.ts'
 import { createSingleSourceCheck, type IsUnresponsive } from '../volume/unresponsive-source.ts'
 import { judge, judgeLocked } from './heal-plan.ts'
 import { type HealOutcome, IN_PROGRESS, judgeWithoutLock, toFailure } from './heal-record.ts'
@@ -22,7 +22,7 @@ export async function findState(session: Session, directory: string): Promise<Fi
   if (problem) return toUnreadableFinding(directory, problem)
   if (record === undefined) {
     const table = parseMountinfo(session.host.mounts.table())
-    const [lost] = unrecordedMounts(session, table, (place) => place === directory)
+    const [lost] = listUnrecordedMounts(session, table, (place) => place === directory)
     return lost === undefined ? undefined : { directory, ...UNRECORDED_MOUNT }
   }
   const mode = { isDry: true, patience: undefined, kubelets: new Kubelets() }
@@ -160,13 +160,13 @@ async function judgeUntilStable(
   listed: MountRecord,
   isUnresponsive: IsUnresponsive,
 ): Promise<HealOutcome | 'gone'> {
-  const place = mountPlace(session, listed.directory)
+  const place = locateMountRecords(session, listed.directory)
   let record: MountRecord | undefined = listed
   for (let looks = 0; looks < MAX_JUDGEMENTS; looks++) {
-    const wasBusy = isPlaceBusy(session, place)
+    const wasBusy = isRecordDirectoryBusy(session, place)
     const outcome: HealOutcome = await judgeWithoutLock(session, record, isUnresponsive)
     if (isSettled(outcome)) return outcome
-    if (wasBusy || isPlaceBusy(session, place)) return IN_PROGRESS
+    if (wasBusy || isRecordDirectoryBusy(session, place)) return IN_PROGRESS
     const now: MountRecord | undefined = mountRecords.find(session, listed.directory).record
     if (now === undefined) return 'gone'
     if (JSON.stringify(now) === JSON.stringify(record)) return outcome

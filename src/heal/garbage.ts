@@ -2,11 +2,17 @@ import { formatLeftover } from '../mount/unmount.ts'
 import { createPathLookups } from '../mount-table/path-lookups.ts'
 import { formatError } from '../refusal/refusal.ts'
 import { isImportBusy, removeImport } from '../store/import-stage.ts'
-import { removeLeftover } from '../store/leftovers.ts'
-import { isPlaceBusy } from '../store/locks.ts'
+import { isRecordDirectoryBusy } from '../store/locks.ts'
 import { listMounts, type MountRecord } from '../store/mount-record.ts'
-import { leftoverFiles, listImports, listMountPlaces, listVolumes, mountPlace } from '../store/places.ts'
-import { reservedVolumes } from '../store/reservation-record.ts'
+import {
+  listImports,
+  listLeftoverFiles,
+  listMountRecordDirectories,
+  listVolumes,
+  locateMountRecords,
+} from '../store/record-directories.ts'
+import { removeLeftover } from '../store/record-directory-lock.ts'
+import { listReservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { listStaleStages, sweepStages } from '../volume/kind/staged.ts'
 import { forget, type HealPlan, judge, judgeLocked } from './heal-plan.ts'
@@ -34,15 +40,15 @@ export async function collectGarbage(
     if (record)
       items.push(await collectItem('mount record', directory, () => collectRecord(session, record, isDry, kubelets)))
   }
-  for (const place of listMountPlaces(session)) {
-    if (!leftoverFiles(session, place)) continue
+  for (const place of listMountRecordDirectories(session)) {
+    if (!listLeftoverFiles(session, place)) continue
     const collect = () =>
-      (isDry ? !isPlaceBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : IN_PROGRESS
+      (isDry ? !isRecordDirectoryBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : IN_PROGRESS
     items.push(await collectItem('lock', place.name, collect))
   }
   // Volumes follow the mounts, because a removed mount record no longer needs its volume.
   const lookups = createPathLookups(session)
-  for (const volume of new Set([...listVolumes(session), ...reservedVolumes(session)])) {
+  for (const volume of new Set([...listVolumes(session), ...listReservedVolumes(session)])) {
     const collected = collectVolume(session, volume, request, lookups)
     items.push(...(await collected.catch((error) => [toFailedItem('volume', volume, error)])))
   }
@@ -92,7 +98,7 @@ async function collectRecord(
       : addPodFate(toGarbageFate(plan), () => kubelets.findFate(session.host, record))
   }
   if (isDry) {
-    if (isPlaceBusy(session, mountPlace(session, directory))) return IN_PROGRESS
+    if (isRecordDirectoryBusy(session, locateMountRecords(session, directory))) return IN_PROGRESS
     return judge(session, record, ({ plan, left }) => kept(plan, left))
   }
   const fate = await judgeLocked(session, directory, async (judged) => {

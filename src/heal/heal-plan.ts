@@ -8,9 +8,9 @@ import {
   resolveMountPointState,
   statPoint,
 } from '../mount-table/mount-point.ts'
-import { tryHoldPlace } from '../store/leftovers.ts'
-import { isOurs, type MountRecord, mountRecords } from '../store/mount-record.ts'
-import { mountPlace } from '../store/places.ts'
+import { isRecordedMount, type MountRecord, mountRecords } from '../store/mount-record.ts'
+import { locateMountRecords } from '../store/record-directories.ts'
+import { tryAcquireRecordLock } from '../store/record-directory-lock.ts'
 import type { Session } from '../store/session.ts'
 import { awaitsRestore } from '../store/volume-record.ts'
 import type { MountState } from './state.ts'
@@ -96,7 +96,7 @@ export async function judgeLocked<T>(
   directory: string,
   work: (judged: JudgedMount) => T | Promise<T>,
 ): Promise<T | 'locked' | 'gone'> {
-  using lock = tryHoldPlace(session, mountPlace(session, directory))
+  using lock = tryAcquireRecordLock(session, locateMountRecords(session, directory))
   if (lock === undefined) return 'locked'
   const record = mountRecords.read(session, directory)
   return record ? await judge(session, record, work) : 'gone'
@@ -130,7 +130,7 @@ export function planHeal(view: HealView): HealPlan {
   }
   if (isMissing) return planMountAction('missing', 'it is not mounted')
   if (mounted === 'broken') return planMountAction('stale', 'it does not respond')
-  if (isOurs(record, view)) return planMountAction('healthy', '')
+  if (isRecordedMount(record, view)) return planMountAction('healthy', '')
   if (replaces?.mountId === String(mounted.mountId))
     return planMountAction('interrupted', 'its replacement was interrupted')
   return view.showsSource ? planMountAction('stale', 'its source is mounted over it once more') : FOREIGN

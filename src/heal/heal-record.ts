@@ -5,8 +5,8 @@ import { isRemoteType, LOOKUP_CAUSE } from '../mount-table/responsiveness.ts'
 import { formatError, quoted, Refusal } from '../refusal/refusal.ts'
 import { findKindFaults } from '../request/request.ts'
 import { getSourcePath } from '../request/source.ts'
-import { doElsewhere, Unresponsive } from '../store/elsewhere.ts'
-import { type MountRecord, requestOf } from '../store/mount-record.ts'
+import { runIsolated, Unresponsive } from '../store/isolated-work.ts'
+import { type MountRecord, rebuildRequest } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { findKind, kinds } from '../volume/index.ts'
 import {
@@ -92,7 +92,7 @@ function useCachedOpens(session: Session): Session {
 /** Whether a repair looks up names in a volume, or changes its root: a process of a pod can block both. */
 function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean {
   if (!mustNotWait(session)) return false
-  const { subPath, setGid, ...request } = requestOf(record)
+  const { subPath, setGid, ...request } = rebuildRequest(record)
   if (subPath !== undefined || setGid) return true
   const source = getSourcePath(request.source)
   return source !== undefined && !session.host.inodes.isCached(source)
@@ -112,7 +112,7 @@ async function healIsolated(session: Session, about: HealTask): Promise<HealOutc
     const givenUp = (_: number, waiting: string) => `${explainUnknownHealth(session, record)}${waiting}`
     const { pod, directory } = record
     const owner = pod === undefined ? `directory ${quoted(directory)}` : `namespace ${pod.split('/')[0]}`
-    return await doElsewhere(session, { work: 'heal', about, owner, givenUp })
+    return await runIsolated(session, { work: 'heal', about, owner, givenUp })
   } catch (error) {
     if (error instanceof Unresponsive) return { ...UNRESPONSIVE, reason: error.message }
     return toFailure(about.seen, error)
@@ -204,7 +204,7 @@ export async function remount(
   isDry: boolean,
 ): Promise<HealOutcome> {
   if (point === undefined) return { state: 'orphaned', action: 'none', reason: 'its directory is gone' }
-  const request = { ...requestOf(record), directory: point.path }
+  const request = { ...rebuildRequest(record), directory: point.path }
   // The configuration may have changed since.
   const faults = findKindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)

@@ -3,10 +3,10 @@ import { setTimeout } from 'node:timers/promises'
 import { findPodDirectory } from '../mount-table/kubelet-volume.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { getSourcePath } from '../request/source.ts'
-import { removeLeftovers } from '../store/leftovers.ts'
 import { listMountRecords, listMounts } from '../store/mount-record.ts'
+import { removeLeftovers } from '../store/record-directory-lock.ts'
 import type { Session } from '../store/session.ts'
-import { unrecordedMounts } from '../store/unrecorded.ts'
+import { listUnrecordedMounts } from '../store/unrecorded-mounts.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { createSourceCheck, needsIsolation } from '../volume/unresponsive-source.ts'
 import { decideState, toFinding, toUnreadableFinding, UNRECORDED_MOUNT } from './find-state.ts'
@@ -73,7 +73,7 @@ export async function healMounts(
 /** @param known directories that have a finding already */
 function findUnrecorded(session: Session, known: ReadonlySet<string>): Finding[] {
   const table = parseMountinfo(session.host.mounts.table())
-  return unrecordedMounts(session, table)
+  return listUnrecordedMounts(session, table)
     .filter((directory) => !known.has(directory))
     .map((directory) => ({ directory, ...UNRECORDED_MOUNT }))
 }

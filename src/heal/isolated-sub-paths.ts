@@ -1,8 +1,8 @@
 import type { Handle } from '../host/host.ts'
 import { RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
 import { formatError, quoted } from '../refusal/refusal.ts'
-import { doElsewhere } from '../store/elsewhere.ts'
-import { formatGivenUpLookup } from '../store/given-up.ts'
+import { formatGivenUpLookup } from '../store/given-up-walks.ts'
+import { runIsolated } from '../store/isolated-work.ts'
 import type { Session } from '../store/session.ts'
 import {
   findStaleBinds,
@@ -45,7 +45,7 @@ async function healVolume(
 ): Promise<SubPathFinding[]> {
   const { volumeDirectory } = about
   try {
-    return await doElsewhere(session, {
+    return await runIsolated(session, {
       work: 'sub-paths',
       about,
       owner: `directory ${quoted(volumeDirectory)}`,

@@ -2,10 +2,10 @@ import { walkVolume } from '../fs-group/walk-volume.ts'
 import { deferClose } from '../host/host.ts'
 import type { PathLookups } from '../mount-table/path-lookups.ts'
 import { isLocalPath } from '../mount-table/responsiveness.ts'
-import { placeOfVolume } from '../store/find-volume.ts'
+import { locateVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
-import { otherDisk } from '../store/volume-disk.ts'
-import { volumeIdentity } from '../store/volume-identity.ts'
+import { explainOtherDisk } from '../store/volume-disk.ts'
+import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
 import { openNodeBy } from '../volume/kind/source-path.ts'
@@ -25,11 +25,11 @@ export async function pruneVolume(session: Session, volume: string, lookups: Pat
   if (source !== undefined && !isLocalPath(host, source)) return false
   // Entries that a restore had to keep are removed once their inodes are deleted.
   const isDue = left !== undefined || isOvergrown(session, volume)
-  const place = isDue ? await placeOfVolume(session, volume, lookups) : undefined
+  const place = isDue ? await locateVolume(session, volume, lookups) : undefined
   if (place === undefined || !isLocalPath(host, place.path)) return false
   const { handle, stat } = await openNodeBy(lookups, host, place.path)
   using _ = deferClose(host.inodes, handle)
-  if (volumeIdentity(session, handle, stat) !== volume || otherDisk(session, volume, handle)) return false
+  if (resolveVolumeIdentity(session, handle, stat) !== volume || explainOtherDisk(session, volume, handle)) return false
   // The clone excludes mounts below the volume, so they hide no inode.
   const tree = host.mounts.cloneTree(handle)
   using _tree = deferClose(host.inodes, tree)

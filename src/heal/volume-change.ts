@@ -1,7 +1,7 @@
 import type { MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { formatSkipped, hasRejected } from '../store/skipped-inodes.ts'
-import { changeOf, howToGive, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { explainChanges, formatApplyCommand, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 
 /**
  * Finds a change of a walked volume that others made since its group was applied.
@@ -14,7 +14,7 @@ export function findVolumeChange(
 ): string | undefined {
   if (given.by !== 'walk' || volume === undefined) return undefined
   const record = walked ?? volumeRecords.find(session, volume).record
-  return record && changeOf(record)
+  return record && explainChanges(record)
 }
 
 /** Explains why the volume's root, or other inodes, do not have the pod's group. */
@@ -34,5 +34,5 @@ export function explainPartialGroup(
     ...(skipped && hasRejected(skipped) ? [formatSkipped(group, skipped)] : []),
   ]
   if (facts.length === 0) return undefined
-  return `${facts.join('; ')}: remove the cause, then ${howToGive({ volume, source, group, groupAccess })} applies the group again`
+  return `${facts.join('; ')}: remove the cause, then ${formatApplyCommand({ volume, source, group, groupAccess })} applies the group again`
 }

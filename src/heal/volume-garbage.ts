@@ -3,20 +3,20 @@ import { deferClose, errorCode } from '../host/host.ts'
 import { createPathLookups, type PathLookups } from '../mount-table/path-lookups.ts'
 import { createUnresponsiveRefusal, formatUnresponsive } from '../mount-table/responsiveness.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
-import { Unresponsive } from '../store/elsewhere.ts'
-import { placeOfVolume } from '../store/find-volume.ts'
+import { locateVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
-import { nameNotice } from '../store/former-name.ts'
-import { removeTransient, tryHoldPlace } from '../store/leftovers.ts'
+import { Unresponsive } from '../store/isolated-work.ts'
 import { hasWalker, isVolumeBusy } from '../store/locks.ts'
 import { explainAbsence } from '../store/missing-volume.ts'
 import { listMounts } from '../store/mount-record.ts'
-import { JOURNAL_FILES, RECORD_FILE, TRANSIENT_FILES, volumePlace } from '../store/places.ts'
+import { findNameNotice } from '../store/name-notice.ts'
+import { JOURNAL_FILES, locateVolumeRecords, RECORD_FILE, TRANSIENT_FILES } from '../store/record-directories.ts'
+import { removeTransientFiles, tryAcquireRecordLock } from '../store/record-directory-lock.ts'
 import { reservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
-import { otherDisk } from '../store/volume-disk.ts'
+import { explainOtherDisk } from '../store/volume-disk.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
-import { leftBy, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { explainUnrestored, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { pruneVolume } from './prune-volume.ts'
 
 /** An entry of the state directory, and the action for it. */
@@ -56,8 +56,8 @@ export async function collectVolume(
     if (isVolumeBusy(session, volume)) return [inProgress]
     return toGarbageItems(session, volume, await judgeVolume(session, volume, request, lookups))
   }
-  const place = volumePlace(session, volume)
-  using lock = tryHoldPlace(session, place)
+  const place = locateVolumeRecords(session, volume)
+  using lock = tryAcquireRecordLock(session, place)
   if (lock === undefined) return [inProgress]
   // Under the lock, a call that uses the volume has either recorded its mount or will find no record.
   const judged = await judgeVolume(session, volume, request, lookups)
@@ -65,7 +65,7 @@ export async function collectVolume(
   const items = toGarbageItems(session, volume, fate)
   // A walker whose call gave up may still use the journal.
   if (hasWalker(session, volume)) return items
-  removeTransient(session, place)
+  removeTransientFiles(session, place)
   if (fate.action === 'removed') forgetVolume(session, volume)
   return items
 }
@@ -127,7 +127,9 @@ async function judgeVolume(
     )
   }
   if (record === undefined) {
-    const foreign = session.host.files.list(volumePlace(session, volume).path).find((name) => !OWN_FILES.has(name))
+    const foreign = session.host.files
+      .list(locateVolumeRecords(session, volume).path)
+      .find((name) => !OWN_FILES.has(name))
     return foreign === undefined
       ? unneeded('nothing is recorded of it any more')
       : toKept(`nothing is recorded of it, but its directory has ${foreign}, which is not modekeep's`)
@@ -141,15 +143,15 @@ async function judgeVolume(
       ? toKept(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)
       : unneeded(`${source} was deleted when the symlink that led to it was swapped`)
   }
-  const notice = await nameNotice(session, record, lookups)
+  const notice = await findNameNotice(session, record, lookups)
   if (notice !== undefined && notice.state !== 'used') return toKept(notice.text)
   const way = `"modekeep restore ${volume}"`
-  if ((await placeOfVolume(session, volume, lookups, true)) === undefined) {
+  if ((await locateVolume(session, volume, lookups, true)) === undefined) {
     const { text, alternative } = await explainAbsence(session, volume, source, lookups)
     return toKept(`${restorePending ? 'its restore is pending: ' : ''}${text}, then ${way}; ${alternative}`)
   }
   if (restorePending) return toKept(`the restore of ${source} is pending: ${way}`)
-  const kept = leftBy(record)
+  const kept = explainUnrestored(record)
   if (kept !== undefined) return toKept(`${source} was put back, but ${kept}`)
   if (left !== undefined) {
     return toKept(
@@ -184,7 +186,7 @@ async function isSwappedAway(
   isDry: boolean,
 ): Promise<boolean | 'unknown'> {
   if (asked === undefined || normalize(asked) === source) return false
-  const place = await placeOfVolume(session, volume, lookups)
+  const place = await locateVolume(session, volume, lookups)
   if (place !== undefined) return place.isSilent && 'unknown'
   const { inodes } = session.host
   const fork = commonDirectory(normalize(asked), source)
@@ -195,7 +197,7 @@ async function isSwappedAway(
       using _ = deferClose(inodes, handle)
       const ids = [inodes.fileSystemId(handle), inodes.formerFileSystemId(handle)]
       const isDeleted =
-        ids.some((id) => volume.startsWith(`${id}-`)) && otherDisk(session, volume, handle) === undefined
+        ids.some((id) => volume.startsWith(`${id}-`)) && explainOtherDisk(session, volume, handle) === undefined
       // A power cut would bring back a directory whose deletion its disk does not have yet.
       if (isDeleted && !isDry) inodes.syncFileSystem(handle)
       return isDeleted
@@ -217,7 +219,7 @@ function commonDirectory(one: string, other: string): string {
 export async function refuseToForget(session: Session, volume: string): Promise<void> {
   // The volume was restored: its remaining entries, which its users changed, may be removed on request.
   if (volumeRecords.find(session, volume).record?.left !== undefined) return
-  const place = await placeOfVolume(session, volume, createPathLookups(session))
+  const place = await locateVolume(session, volume, createPathLookups(session))
   if (place === undefined) return
   if (place.isSilent) throw createUnresponsiveRefusal(place.path)
   throw new Refusal(`volume ${volume} is at ${place.path}: put it back with "modekeep restore ${volume}"`)

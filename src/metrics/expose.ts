@@ -6,8 +6,8 @@ import { status } from '../operator/actions/status.ts'
 import { formatError, quoted, Refusal } from '../refusal/refusal.ts'
 import { isVolumeBusy } from '../store/locks.ts'
 import { listMountRecords } from '../store/mount-record.ts'
-import { listVolumes } from '../store/places.ts'
-import { pluginRecord, runningPlugin } from '../store/plugin-record.ts'
+import { findRunningPlugin, pluginRecord } from '../store/plugin-record.ts'
+import { listVolumes } from '../store/record-directories.ts'
 import { listReservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeRecords } from '../store/volume-record.ts'
@@ -47,7 +47,7 @@ async function readGauges(session: Session, version: string): Promise<Samples> {
   for (const state of listPendingRestores(session)) addSample(gauges, 'modekeep_restores_pending', { state })
   for (const { state } of containers) addSample(gauges, 'modekeep_container_volumes', { state })
   if (pluginRecord.has(session, undefined)) {
-    addSample(gauges, 'modekeep_plugins', { state: runningPlugin(session)?.isRegistered ? 'asked' : 'away' })
+    addSample(gauges, 'modekeep_plugins', { state: findRunningPlugin(session)?.isRegistered ? 'asked' : 'away' })
   }
   addSample(gauges, 'modekeep_calls_logged', {}, ['info', 'debug'].includes(session.config.logLevel) ? 1 : 0)
   return gauges

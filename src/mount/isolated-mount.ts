@@ -2,7 +2,7 @@ import type { Handle } from '../host/host.ts'
 import { quoted } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
-import { doElsewhere } from '../store/elsewhere.ts'
+import { runIsolated } from '../store/isolated-work.ts'
 import type { Session } from '../store/session.ts'
 import { findKind } from '../volume/index.ts'
 import { needsIsolation } from '../volume/unresponsive-source.ts'
@@ -16,7 +16,7 @@ import { type MountResult, mount } from './mount.ts'
 export function mountIsolated(session: Session, request: MountRequest): Promise<MountResult> {
   if (!needsIsolation(session, request)) return mount(session, request)
   const what = formatSource(request.source)
-  return doElsewhere(session, {
+  return runIsolated(session, {
     work: 'mount',
     about: request,
     secrets: findKind(request.fsType)?.usesSecrets ? session.secrets : undefined,

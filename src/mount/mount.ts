@@ -5,11 +5,11 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
-import { holdPlace, removeLeftover } from '../store/leftovers.ts'
 import { isVolumeBusy } from '../store/locks.ts'
-import { type Given, isOurs, mountRecords } from '../store/mount-record.ts'
-import { mountPlace, volumePlace } from '../store/places.ts'
-import { orWarn, type Session } from '../store/session.ts'
+import { type AppliedGroup, isRecordedMount, mountRecords } from '../store/mount-record.ts'
+import { locateMountRecords, locateVolumeRecords } from '../store/record-directories.ts'
+import { acquireRecordLock, removeLeftover } from '../store/record-directory-lock.ts'
+import { type Session, warnOnFailure } from '../store/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findKind } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
@@ -45,14 +45,14 @@ export async function mount(
   forgetAfterBoot(session)
   sweepStages(session)
   // Kubelet never unmounts a mount that failed, so nothing of it may remain.
-  using _lock = await holdPlace(session, mountPlace(session, point.path))
+  using _lock = await acquireRecordLock(session, locateMountRecords(session, point.path))
   prepare(point)
   const { given, hiddenSubmounts } = await mountLocked(session, { ...request, directory: point.path }, point)
   return hiddenSubmounts === undefined ? given : { ...given, hiddenSubmounts }
 }
 
 /** How the group was applied. */
-export type MountResult = Given & {
+export type MountResult = AppliedGroup & {
   /** Names the mounts inside of the source that the pod does not see; undefined: there are none. */
   hiddenSubmounts?: string | undefined
 }
@@ -60,7 +60,7 @@ export type MountResult = Given & {
 /** The plan of a call and its effects. */
 interface MountOutcome {
   plan: MountPlan
-  given: Given
+  given: AppliedGroup
   hiddenSubmounts: string | undefined
   /** The reason if the health of the mount is unknown. */
   healthUnknownReason: string | undefined
@@ -136,7 +136,7 @@ async function mountOnce(
   if (mode.isDry) return before
   // An existing mount with no step left needs none of the following.
   if (plan.steps.length === 0) return before
-  const isPublished = plan.decision === 'ready' || isOurs(view.record, view)
+  const isPublished = plan.decision === 'ready' || isRecordedMount(view.record, view)
   const held = isPublished ? undefined : await lockSingleWriter(session, request, view.source?.volume, !mode.isHealing)
   if (held === 'busy') return { ...before, isInProgress: true }
   using _held = held
@@ -146,9 +146,9 @@ async function mountOnce(
   // An interrupted call may have begun with another volume.
   const former = view.record?.volume
   if (former !== undefined && former !== view.source?.volume) {
-    const place = volumePlace(session, former)
+    const place = locateVolumeRecords(session, former)
     // The mount is attached, so leftovers of another volume must not fail it.
-    orWarn(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
+    warnOnFailure(session, `could not remove the leftovers of volume ${former}`, () => removeLeftover(session, place))
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
   return { plan, given, hiddenSubmounts: submounts.hidden, healthUnknownReason: undefined, walked, shownGroup }

@@ -11,8 +11,8 @@ import {
 import type { MountRequest } from '../request/mount-request.ts'
 import { hasOwnClone } from '../store/container-record.ts'
 import { readWhileIdle } from '../store/locks.ts'
-import { isOurs, type MountRecord } from '../store/mount-record.ts'
-import { runningPlugin, whyNotAsked } from '../store/plugin-record.ts'
+import { isRecordedMount, type MountRecord } from '../store/mount-record.ts'
+import { explainInactivePlugin, findRunningPlugin } from '../store/plugin-record.ts'
 import type { Session } from '../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { statServed } from '../volume/daemon.ts'
@@ -61,7 +61,7 @@ export async function observe(
   if (stat === undefined && record === undefined) throw createMissingMountPointRefusal(point.path)
   const seen = resolveMountPointState(host, point, stat)
   const boot = host.bootId()
-  const isMapped = isOurs(record, { ...seen, boot }) && record.given.by === 'idmap'
+  const isMapped = isRecordedMount(record, { ...seen, boot }) && record.given.by === 'idmap'
   const isServed = kind.hasDaemon === true && seen.mounted !== undefined && seen.mounted !== 'broken'
   return {
     ...seen,
@@ -81,7 +81,7 @@ function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isM
   if (!hasUserNamespace(session.host, path)) return false
   if (!mountsAgain(kind)) return true
   // Containers keep their clones while the plugin is not running, as at an upgrade.
-  const isAway = whyNotAsked(runningPlugin(session)) !== undefined
+  const isAway = explainInactivePlugin(findRunningPlugin(session)) !== undefined
   return isAway && !hasOwnClone(session, parseVolumePod(path)?.uid ?? '', isMapped)
 }
 

@@ -8,7 +8,7 @@ import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { DEFAULT_FS_TYPES, type Rule } from '../request/rule.ts'
 import { findWritableRule } from '../request/rule-source.ts'
 import { formatSource, getSourcePath, parseSource } from '../request/source.ts'
-import { listMountRecords, type MountRecord, type RuleFacts, ruleFactsOf } from '../store/mount-record.ts'
+import { listMountRecords, type MountRecord, pickRuleFacts, type RuleFacts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { findRequiredNaming } from '../volume/kind/options.ts'
@@ -29,7 +29,7 @@ export function permitRequest(
 ): { request: MountRequest; isNew: boolean } {
   const isMountedNow = record?.mounted !== undefined && record.boot === session.host.bootId()
   if (isMountedNow && isSameMount(record.request, requested)) {
-    return { request: { ...requested, ...ruleFactsOf(record) }, isNew: false }
+    return { request: { ...requested, ...pickRuleFacts(record) }, isNew: false }
   }
   const verdict = judgeRequest(session, requested, kind)
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
@@ -49,7 +49,8 @@ export function judgeRequest({ config, secrets }: Session, requested: MountReque
   return decideRequest(config.allow, { ...requested, secretNames }, { walksServer, naming })
 }
 
-const readRuleFacts = (rule: Rule) => ruleFactsOf({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
+const readRuleFacts = (rule: Rule) =>
+  pickRuleFacts({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
 
 /**
  * Checks an opened source where its path is not enough: for protected directories, and for rules that name it by other

@@ -2,7 +2,7 @@ import { type Giving, giveGroup, type KindFacts, type MapStep, type WalkStep } f
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { parseMountFlags } from '../mount-table/mount-flags.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
-import { isOurs, type MountRecord, newMountRecord, stagingOf } from '../store/mount-record.ts'
+import { createMountRecord, findStagingDirectory, isRecordedMount, type MountRecord } from '../store/mount-record.ts'
 import type { MountView } from './observe.ts'
 
 /** The former record; undefined if there was none: then nothing of the volume may remain. */
@@ -53,7 +53,7 @@ export function planMount(
   const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
     const given = giveGroup(request, view.source, kind, view.isMappedByRuntime)
     if (given.refusal !== undefined) return planRefusal(given.refusal)
-    const isOwnMount = decision === 'replace' && isOurs(record, view)
+    const isOwnMount = decision === 'replace' && isRecordedMount(record, view)
     const steps = isOwnMount ? given.steps.map(keepMounted) : given.steps
     return {
       decision,
@@ -68,7 +68,7 @@ export function planMount(
     const isInterrupted = record !== undefined && record.mounted === undefined
     return make('fresh', isInterrupted ? 'an earlier call was interrupted' : 'nothing is mounted')
   }
-  if (mounted !== 'broken' && isOurs(record, view)) {
+  if (mounted !== 'broken' && isRecordedMount(record, view)) {
     const change = findChange(record, request, view)
     if (change === undefined) {
       return {
@@ -156,7 +156,7 @@ function planSteps(
   const isFresh = view.mounted === undefined
   const replacedDaemons = listReplacedDaemons(view)
   const record = {
-    ...newMountRecord(request, view.boot, view.source),
+    ...createMountRecord(request, view.boot, view.source),
     replaces: findReplacedMount(view),
     replacedDaemons,
     daemons: view.record?.daemons?.filter(({ staging }) => replacedDaemons.includes(staging)),
@@ -182,7 +182,7 @@ function planSteps(
 /** Returns the mount that the new one replaces. */
 function findReplacedMount({ record, mountId, boot }: MountView): MountRecord['replaces'] {
   if (mountId === undefined) return undefined
-  const staging = record?.boot === boot ? stagingOf(record, mountId) : undefined
+  const staging = record?.boot === boot ? findStagingDirectory(record, mountId) : undefined
   return { mountId: String(mountId), staging }
 }
 

@@ -1,8 +1,8 @@
 import { giveGroupBy } from '../fs-group/give-group.ts'
 import type { MountPoint } from '../mount-table/mount-point.ts'
 import { forgetMount } from '../store/forget.ts'
-import { type Given, type MountRecord, mountRecords } from '../store/mount-record.ts'
-import { orWarn, type Session } from '../store/session.ts'
+import { type AppliedGroup, type MountRecord, mountRecords } from '../store/mount-record.ts'
+import { type Session, warnOnFailure } from '../store/session.ts'
 import { endHanging, endReplaced, putGuard } from '../volume/daemon.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
 import { listStagedProcesses } from '../volume/kind/staged.ts'
@@ -22,11 +22,11 @@ export async function runPlan(
   point: MountPoint,
   tree: DetachedTree,
   steps: readonly Step[],
-): Promise<Given> {
+): Promise<AppliedGroup> {
   const { host } = session
   // Locks that are held until the tree is attached or discarded.
   const held = new DisposableStack()
-  let given: Given = { by: 'none' }
+  let given: AppliedGroup = { by: 'none' }
   const done: Undoable[] = []
   let written: MountRecord | undefined
   let saved: SavedMount | undefined
@@ -106,7 +106,7 @@ export async function runPlan(
 
   /** Logs an inverse that fails and runs the others, because the pod's author needs the error of the failed step. */
   function undo({ do: name, undo: inverse }: Undoable): void {
-    orWarn(session, `could not undo "${name}"`, () => {
+    warnOnFailure(session, `could not undo "${name}"`, () => {
       if (inverse === 'close-tree') tree.close()
       else if (inverse === 'directory-target') setTarget(host, point, 'directory')
       else if (inverse === 'detach') detachAll(host, point)

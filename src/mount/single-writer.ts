@@ -2,9 +2,9 @@ import { isLiveMount } from '../fs-group/holders.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
-import { holdPlace, tryHoldPlace } from '../store/leftovers.ts'
 import { findMounts, type MountRecord } from '../store/mount-record.ts'
-import { publicationPlace } from '../store/places.ts'
+import { locatePublicationLock } from '../store/record-directories.ts'
+import { acquireRecordLock, tryAcquireRecordLock } from '../store/record-directory-lock.ts'
 import type { Session } from '../store/session.ts'
 
 /**
@@ -22,8 +22,8 @@ export async function lockSingleWriter(
   isPatient: boolean,
 ): Promise<Disposable | 'busy' | undefined> {
   if (!publication?.isSingleWriter) return undefined
-  const place = publicationPlace(session, volume === undefined ? `id:${publication.volumeId}` : `volume:${volume}`)
-  const held = isPatient ? await holdPlace(session, place) : tryHoldPlace(session, place)
+  const place = locatePublicationLock(session, volume === undefined ? `id:${publication.volumeId}` : `volume:${volume}`)
+  const held = isPatient ? await acquireRecordLock(session, place) : tryAcquireRecordLock(session, place)
   if (held === undefined) return 'busy'
   const holder = findPublications(session, publication.volumeId, volume).find(
     (record) => record.directory !== directory,

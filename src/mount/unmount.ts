@@ -5,12 +5,12 @@ import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErr
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import { WorkerCrashed } from '../store/elsewhere.ts'
 import { forgetMount } from '../store/forget.ts'
-import { holdPlace } from '../store/leftovers.ts'
+import { WorkerCrashed } from '../store/isolated-work.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
-import { mountPlace } from '../store/places.ts'
 import { isUnreadable } from '../store/record.ts'
+import { locateMountRecords } from '../store/record-directories.ts'
+import { acquireRecordLock } from '../store/record-directory-lock.ts'
 import { rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
 import { endDaemon, endStopped, findHangingDaemon } from '../volume/daemon.ts'
@@ -40,7 +40,7 @@ export async function unmount(
   const { host } = session
   using point = openMountPoint(host, directory)
   const path = point?.path ?? directory
-  using lock = await ignoreRecordFailure(session, () => holdPlace(session, mountPlace(session, path)))
+  using lock = await ignoreRecordFailure(session, () => acquireRecordLock(session, locateMountRecords(session, path)))
   const record = await ignoreRecordFailure(session, () => mountRecords.read(session, path))
   // A record that this version cannot read counts too: it was written for this directory.
   const isOnRecord = record !== undefined || (await ignoreRecordFailure(session, () => mountRecords.has(session, path)))

@@ -2,8 +2,8 @@ import * as z from 'zod/mini'
 import type { Host } from '../host/host.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { PRIVATE } from '../request/defaults.ts'
-import type { Store } from './places.ts'
-import { type Found, RecordKind } from './record.ts'
+import { RecordKind, type RecordResult } from './record.ts'
+import type { Store } from './record-directories.ts'
 
 const schema = () => {
   const text = z.string()
@@ -55,7 +55,7 @@ export const containerRecords = new RecordKind<ContainerRecord>({
   format: 1,
   schema,
   ownerOf: ({ container }) => container,
-  directoryOf: containersDirectory,
+  directoryOf: locateContainerRecords,
   name: { of: (container) => `${container}.json` },
   // Clones and containers do not survive a reboot.
   isOfThisBoot: true,
@@ -63,7 +63,7 @@ export const containerRecords = new RecordKind<ContainerRecord>({
     `delete the pod of container ${container} ("crictl inspect" names it): "modekeep nri" and "modekeep gc" remove the record of a container that is gone`,
 })
 
-export function containersDirectory({ config }: { config: Pick<Store['config'], 'stateDir'> }): string {
+export function locateContainerRecords({ config }: { config: Pick<Store['config'], 'stateDir'> }): string {
   return `${config.stateDir}/${PRIVATE.containers}`
 }
 
@@ -78,14 +78,14 @@ export function hasClones({ volumes }: ContainerRecord): boolean {
 }
 
 /** Lists the ids of containers that have a record, or a `.new` file of an interrupted write. */
-export function containersOnRecord(store: Store): string[] {
-  const names = store.host.files.list(containersDirectory(store)).filter((name) => /\.json(\.new)?$/.test(name))
+export function listRecordedContainers(store: Store): string[] {
+  const names = store.host.files.list(locateContainerRecords(store)).filter((name) => /\.json(\.new)?$/.test(name))
   return [...new Set(names.map((name) => name.replace(/\.json(\.new)?$/, '')).filter(isContainerId))].sort()
 }
 
 /** Lists these containers with each record, or the reason why it cannot be read. */
-export function listContainers(store: Store): ({ container: string } & Found<ContainerRecord>)[] {
-  return containersOnRecord(store).map((container) => ({ container, ...containerRecords.find(store, container) }))
+export function listContainers(store: Store): ({ container: string } & RecordResult<ContainerRecord>)[] {
+  return listRecordedContainers(store).map((container) => ({ container, ...containerRecords.find(store, container) }))
 }
 
 /**
@@ -101,8 +101,8 @@ export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }:
  * such as its root file system. The first check reads the mount table and the processes, which takes long; later ones
  * reuse the result.
  */
-export function containersSeen(store: Store): (container: string) => boolean {
-  const own = `${containersDirectory(store)}/`
+export function createContainerCheck(store: Store): (container: string) => boolean {
+  const own = `${locateContainerRecords(store)}/`
   let namesOfMounts: Set<string> | undefined
   let hasProcesses: ReturnType<Host['processesNow']> | undefined
   return (container) => {
@@ -134,8 +134,8 @@ export interface ContainerHolder {
  * records have the group.
  * @throws {Refusal} if the record of a container that may exist cannot be read, so that its group is unknown
  */
-export function containerHolders(store: Store): ContainerHolder[] {
-  const isThere = containersSeen(store)
+export function listContainerHolders(store: Store): ContainerHolder[] {
+  const isThere = createContainerCheck(store)
   return listContainers(store).flatMap(({ container, record, problem }) => {
     if (problem !== undefined && isThere(container)) throw problem
     if (record === undefined || !mayRun(store, record)) return []
@@ -154,7 +154,7 @@ export function containerHolders(store: Store): ContainerHolder[] {
  * @param isMapped the volume's mount has an id map, so a container with an unreadable record may have such a clone
  */
 export function hasOwnClone(store: Store, podUid: string, isMapped: boolean): boolean {
-  const isThere = containersSeen(store)
+  const isThere = createContainerCheck(store)
   return listContainers(store).some(({ container, record, problem }) => {
     if (problem !== undefined) return isMapped && isThere(container)
     const isOfPod = record?.pod.uid === podUid && record.volumes.some(({ isOwn, why }) => isOwn && why === undefined)

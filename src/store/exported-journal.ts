@@ -4,7 +4,7 @@ import type { JournalRow } from '../ownership/journal/copy.ts'
 import { RowChecker } from '../ownership/journal/row-check.ts'
 import { FORMAT } from '../ownership/journal/tables.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
-import { isVolumeIdentity } from './places.ts'
+import { isVolumeIdentity } from './record-directories.ts'
 import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 
 // The file has a header, which is a line of JSON, then rows: the ACLs in the order of their hashes, then the batches of
@@ -12,11 +12,11 @@ import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 // all that ends the file. It is no copy of the database: a pipe can carry it, its reader holds one row in memory, and
 // SQLite never opens a file from another node.
 const FORMATS = { file: 1, journal: FORMAT, record: VOLUME_RECORD_FORMAT } as const
-const LONGEST_HEADER = 1 << 20
-const FRAME = 16
-const DIGEST = 32
+const MAX_HEADER_BYTES = 1 << 20
+const FRAME_BYTES = 16
+const DIGEST_BYTES = 32
 /** Bytes. A batch is smaller, even with a thousand inodes whose paths have the greatest length. */
-const LARGEST_ROW = 1 << 29
+const MAX_ROW_BYTES = 1 << 29
 
 const count = z.int().check(z.nonnegative())
 
@@ -54,18 +54,18 @@ export interface ExportedJournal {
 }
 
 /** Generates the bytes of an export file, piece by piece. @param header without the formats */
-export function* exportedBytes(
+export function* serializeExportedJournal(
   header: Omit<JournalHeader, 'format' | 'formats'>,
   rows: Iterable<JournalRow>,
 ): Generator<Uint8Array> {
-  const hash = newHash()
+  const hash = createSha256()
   const hashed = (bytes: Uint8Array) => {
     hash.update(bytes)
     return bytes
   }
   yield hashed(Buffer.from(`${JSON.stringify({ format: 'modekeep-journal', formats: FORMATS, ...header })}\n`))
   for (const { number, sum, bytes } of rows) {
-    const frame = Buffer.alloc(FRAME)
+    const frame = Buffer.alloc(FRAME_BYTES)
     frame.writeBigUInt64LE(number)
     frame.writeUInt32LE(Number(sum), 8)
     frame.writeUInt32LE(bytes.length, 12)
@@ -81,10 +81,10 @@ export function* exportedBytes(
  * @throws {UnknownFormat} if this version does not read its format
  */
 export function readExportedJournal(file: ForeignFile, path: string): ExportedJournal {
-  const start = file.read(0, LONGEST_HEADER)
+  const start = file.read(0, MAX_HEADER_BYTES)
   const end = start.indexOf(NEWLINE) + 1
   const line = start.subarray(0, end)
-  const text = parsed(line)
+  const text = parseHeader(line)
   const [theirs, ours] = [text.formats, FORMATS].map((formats) => Object.values(formats ?? {}).join('.'))
   if (text.format === 'modekeep-journal' && theirs !== ours) {
     throw new UnknownFormat(
@@ -93,20 +93,21 @@ export function readExportedJournal(file: ForeignFile, path: string): ExportedJo
     )
   }
   const { success, data: header } = z.safeParse(headerSchema, text)
-  if (!success) throw unusable(path, 'it does not begin as one')
-  if ((header.record?.volume ?? header.volume) !== header.volume) throw unusable(path, 'it names two volumes')
-  const size = end + (header.acls + header.batches) * FRAME + header.bytes + DIGEST
-  if (file.size < size) throw unusable(path, `it is cut off after ${file.size} of ${size} bytes`)
-  if (file.size > size) throw unusable(path, `it has ${file.size} bytes in place of ${size}`)
-  return { header, rows: () => rowsOf(file, path, line, header) }
+  if (!success) throw createDamageRefusal(path, 'it does not begin as one')
+  if ((header.record?.volume ?? header.volume) !== header.volume)
+    throw createDamageRefusal(path, 'it names two volumes')
+  const size = end + (header.acls + header.batches) * FRAME_BYTES + header.bytes + DIGEST_BYTES
+  if (file.size < size) throw createDamageRefusal(path, `it is cut off after ${file.size} of ${size} bytes`)
+  if (file.size > size) throw createDamageRefusal(path, `it has ${file.size} bytes in place of ${size}`)
+  return { header, rows: () => readRows(file, path, line, header) }
 }
 
-function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: JournalHeader): Generator<JournalRow> {
-  const hash = newHash()
+function* readRows(file: ForeignFile, path: string, line: Uint8Array, header: JournalHeader): Generator<JournalRow> {
+  const hash = createSha256()
   let at = 0
   const next = (length: number) => {
     const bytes = file.read(at, length)
-    if (bytes.length < length) throw unusable(path, 'it was cut off while it was read')
+    if (bytes.length < length) throw createDamageRefusal(path, 'it was cut off while it was read')
     at += length
     return bytes
   }
@@ -115,14 +116,16 @@ function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: Jour
     hash.update(bytes)
     return bytes
   }
-  if (Buffer.compare(hashed(line.length), line) !== 0) throw unusable(path, 'it has changed while it was read')
+  if (Buffer.compare(hashed(line.length), line) !== 0)
+    throw createDamageRefusal(path, 'it has changed while it was read')
   const check = new RowChecker(header.volume, header.acls)
   let left = header.bytes
   let last = 0
   for (let index = 0; index < header.acls + header.batches; index++) {
-    const frame = Buffer.from(hashed(FRAME))
+    const frame = Buffer.from(hashed(FRAME_BYTES))
     const length = frame.readUInt32LE(12)
-    if (length > Math.min(left, LARGEST_ROW)) throw unusable(path, 'a part of it is longer than what is there')
+    if (length > Math.min(left, MAX_ROW_BYTES))
+      throw createDamageRefusal(path, 'a part of it is longer than what is there')
     left -= length
     const [number, sum] = [frame.readBigUInt64LE(), BigInt(frame.readUInt32LE(8))]
     const kind = index < header.acls ? 'acl' : 'batch'
@@ -130,28 +133,29 @@ function* rowsOf(file: ForeignFile, path: string, line: Uint8Array, header: Jour
     try {
       check.checkNext(row)
     } catch (error) {
-      if (error instanceof RangeError) throw unusable(path, error.message)
+      if (error instanceof RangeError) throw createDamageRefusal(path, error.message)
       throw error
     }
     if (kind === 'batch') last = Number(number)
     yield row
   }
-  if (left > 0 || Buffer.compare(next(DIGEST), hash.digest()) !== 0) throw unusable(path, 'its checksum is another one')
+  if (left > 0 || Buffer.compare(next(DIGEST_BYTES), hash.digest()) !== 0)
+    throw createDamageRefusal(path, 'its checksum is another one')
   // Number 0 means that a restore has begun.
   const isAscending = header.unsettled.every((number, index, all) => index === 0 || number > (all[index - 1] as number))
   if (!isAscending || (header.unsettled.at(-1) ?? 0) > last)
-    throw unusable(path, 'it names a batch that it does not have')
+    throw createDamageRefusal(path, 'it names a batch that it does not have')
 }
 
 const NEWLINE = 10
 
-function unusable(path: string, reason: string): Refusal {
+function createDamageRefusal(path: string, reason: string): Refusal {
   return new Refusal(
     `the file ${path} is damaged, or none that "modekeep journal export" has written (${reason}): export the journal again`,
   )
 }
 
-function parsed(line: Uint8Array): Record<string, unknown> {
+function parseHeader(line: Uint8Array): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(Buffer.from(line).toString())
     return typeof value === 'object' && value !== null ? { ...value } : {}
@@ -160,7 +164,7 @@ function parsed(line: Uint8Array): Record<string, unknown> {
   }
 }
 
-function newHash() {
+function createSha256() {
   const { createHash } = process.getBuiltinModule('node:crypto')
   return createHash('sha256')
 }

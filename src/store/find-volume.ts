@@ -5,17 +5,17 @@ import { createLocalPathCheck, createUnresponsiveRefusal } from '../mount-table/
 import { createMountFinder } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
-import { nameNotice } from './former-name.ts'
 import { explainAbsence } from './missing-volume.ts'
 import { listMountRecords } from './mount-record.ts'
+import { findNameNotice } from './name-notice.ts'
 import type { Session } from './session.ts'
-import { otherDisk, otherSource } from './volume-disk.ts'
-import { namesOf, volumeIdentity } from './volume-identity.ts'
+import { explainOtherDisk, explainOtherSource } from './volume-disk.ts'
+import { computeVolumeNames, resolveVolumeIdentity } from './volume-identity.ts'
 import { hasJournal } from './volume-journal.ts'
-import { isTextIdentity, textIdentity, volumeRecords } from './volume-record.ts'
+import { computeTextIdentity, isTextIdentity, volumeRecords } from './volume-record.ts'
 
 /** Path of a volume. If none was found, the first path that may lead to it and whose server does not respond. */
-export interface Place {
+export interface VolumeLocation {
   path: string
   isSilent: boolean
 }
@@ -28,12 +28,12 @@ export interface Place {
 export async function findVolume(session: Session, volume: string): Promise<string> {
   const lookups = createPathLookups(session)
   // The second search accepts another disk with the same identity: opening it reports the difference.
-  const found = (await placeOfVolume(session, volume, lookups)) ?? (await placeOfVolume(session, volume, lookups, true))
+  const found = (await locateVolume(session, volume, lookups)) ?? (await locateVolume(session, volume, lookups, true))
   if (found?.isSilent) throw createUnresponsiveRefusal(found.path)
   if (found !== undefined) return found.path
-  const [source] = sourcesOf(session, volume)
+  const [source] = listRecordedSources(session, volume)
   if (source !== undefined) {
-    const notice = await nameNotice(session, { volume, source }, lookups)
+    const notice = await findNameNotice(session, { volume, source }, lookups)
     if (notice !== undefined && notice.state !== 'used') throw new Refusal(notice.text)
     const { text, alternative } = await explainAbsence(session, volume, source, lookups)
     throw new Refusal(`volume ${volume} cannot be found: ${text}, then call this again; ${alternative}`)
@@ -50,16 +50,16 @@ export async function findVolume(session: Session, volume: string): Promise<stri
  * @param isAny also accepts a file system with the volume's identity on another disk than the recorded one
  * @param source another path that may lead to it: absolute and normalized
  */
-export async function placeOfVolume(
+export async function locateVolume(
   session: Session,
   volume: string,
   lookups: PathLookups,
   isAny = false,
   source?: string,
-): Promise<Place | undefined> {
-  let silent: Place | undefined
-  for (const { path, isIt } of candidates(session, volume, isAny, source)) {
-    const found = await isAt(session.host, path, lookups, isIt)
+): Promise<VolumeLocation | undefined> {
+  let silent: VolumeLocation | undefined
+  for (const { path, isIt } of listCandidates(session, volume, isAny, source)) {
+    const found = await checkPath(session.host, path, lookups, isIt)
     if (found === 'silent') silent ??= { path, isSilent: true }
     else if (found) return { path, isSilent: false }
   }
@@ -72,7 +72,7 @@ interface Candidate {
   isIt(handle: Handle, stat: Stat): boolean
 }
 
-function* candidates(
+function* listCandidates(
   session: Session,
   volume: string,
   isAny: boolean,
@@ -80,17 +80,17 @@ function* candidates(
 ): Generator<Candidate> {
   const { host } = session
   const isText = isTextIdentity(volume)
-  const known = isText ? [] : [...(source === undefined ? [] : [source]), ...sourcesOf(session, volume)]
-  const isRoot = (handle: Handle, stat: Stat) => isRootOf(session, handle, stat, volume, isAny)
+  const known = isText ? [] : [...(source === undefined ? [] : [source]), ...listRecordedSources(session, volume)]
+  const isRoot = (handle: Handle, stat: Stat) => isVolumeRoot(session, handle, stat, volume, isAny)
   for (const path of known) yield { path, isIt: isRoot }
   const table = host.mounts.table()
   const isReadOnly = ({ options }: MountRow) => Number(options.includes('ro'))
   const rows = parseMountinfo(table)
     .filter((row) => !row.options.includes('idmapped'))
     .sort((one, other) => isReadOnly(one) - isReadOnly(other))
-  const mayShow = isText ? (row: MountRow) => isNamed(row, volume) : ofFileSystems(host, table, known)
+  const mayShow = isText ? (row: MountRow) => hasTextIdentity(row, volume) : createFileSystemFilter(host, table, known)
   for (const row of rows.filter(mayShow)) {
-    yield { path: row.mountPoint, isIt: isText ? (_, stat) => isMountOf(row, stat) : isRoot }
+    yield { path: row.mountPoint, isIt: isText ? (_, stat) => isTopmostMount(row, stat) : isRoot }
   }
 }
 
@@ -98,7 +98,7 @@ function* candidates(
  * Returns a filter for mounts of local file systems, and of the file systems that the paths lead to. Other servers are
  * not accessed, because there may be many, and any user may run them.
  */
-function ofFileSystems(host: Host, table: string, paths: readonly string[]): (row: MountRow) => boolean {
+function createFileSystemFilter(host: Host, table: string, paths: readonly string[]): (row: MountRow) => boolean {
   const [isLocal, mountsTo] = [createLocalPathCheck(host), createMountFinder(table)]
   const devices = new Set(paths.map((path) => mountsTo(path).at(-1)?.device))
   return ({ mountPoint, device }) => isLocal(mountPoint) || devices.has(device)
@@ -108,18 +108,18 @@ function ofFileSystems(host: Host, table: string, paths: readonly string[]): (ro
  * Explains why the disk at a volume's path, mounted or not, is not the recorded one. Returns undefined if it may be the
  * recorded one, if nothing is there, or if it does not respond.
  */
-export async function otherInPlace(
+export async function explainOtherDiskAtPath(
   session: Session,
   volume: string,
   lookups: PathLookups,
 ): Promise<string | undefined> {
   // A server's volume has no disk.
-  if (isTextIdentity(volume) || (await placeOfVolume(session, volume, lookups))) return undefined
-  const mounted = await placeOfVolume(session, volume, lookups, true)
-  const look = mounted === undefined ? otherSource : otherDisk
-  for (const path of mounted === undefined ? sourcesOf(session, volume) : [mounted.path]) {
+  if (isTextIdentity(volume) || (await locateVolume(session, volume, lookups))) return undefined
+  const mounted = await locateVolume(session, volume, lookups, true)
+  const look = mounted === undefined ? explainOtherSource : explainOtherDisk
+  for (const path of mounted === undefined ? listRecordedSources(session, volume) : [mounted.path]) {
     let other: string | undefined
-    await isAt(session.host, path, lookups, (handle) => {
+    await checkPath(session.host, path, lookups, (handle) => {
       other = look(session, volume, handle)
       return true
     })
@@ -132,57 +132,59 @@ export async function otherInPlace(
  * Lists the identities that a directory may have as a volume: first the current one, then the one by f_fsid, then those
  * of a server's export that is mounted there.
  */
-export function volumesAt(session: Session, directory: string, handle: Handle): string[] {
+export function listIdentitiesAt(session: Session, directory: string, handle: Handle): string[] {
   const { host } = session
   const stat = host.inodes.statMountPoint(handle)
   const rows = parseMountinfo(host.mounts.table()).filter(
-    (row) => row.mountPoint === directory && row.root === '/' && isMountOf(row, stat),
+    (row) => row.mountPoint === directory && row.root === '/' && isTopmostMount(row, stat),
   )
-  const byText = rows.flatMap(textIdentities)
+  const byText = rows.flatMap(computeTextIdentities)
   const root = host.inodes.stat(handle)
-  const { former } = namesOf(host, handle, root)
-  return [...new Set([volumeIdentity(session, handle, root), ...(former === undefined ? [] : [former]), ...byText])]
+  const { former } = computeVolumeNames(host, handle, root)
+  return [
+    ...new Set([resolveVolumeIdentity(session, handle, root), ...(former === undefined ? [] : [former]), ...byText]),
+  ]
 }
 
 /** Lists the recorded source paths of a volume. */
-function sourcesOf(session: Session, volume: string): string[] {
+function listRecordedSources(session: Session, volume: string): string[] {
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const mounts = listMountRecords(session).filter((mount) => mount.volume === volume)
   return [...(record ? [record] : []), ...mounts].flatMap(({ source }) => source ?? [])
 }
 
 /** Returns whether a handle is the root of a volume. */
-function isRootOf(session: Session, handle: Handle, stat: Stat, volume: string, isAny: boolean): boolean {
+function isVolumeRoot(session: Session, handle: Handle, stat: Stat, volume: string, isAny: boolean): boolean {
   const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
   // Reading the file system's id may block, so it comes last. A copy-up changes the birth times of an overlay.
   const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
-  if (!isLike || volumeIdentity(session, handle, session.host.inodes.stat(handle)) !== volume) return false
-  return isAny || otherDisk(session, volume, handle) === undefined
+  if (!isLike || resolveVolumeIdentity(session, handle, session.host.inodes.stat(handle)) !== volume) return false
+  return isAny || explainOtherDisk(session, volume, handle) === undefined
 }
 
-const NFS = ['nfs', 'nfs4']
+const NFS_TYPES = ['nfs', 'nfs4']
 
 /**
  * Returns whether a mount has the identity of a server's volume, which is derived from the text of its source. The
  * mount table may show either type of NFS as the other. On other types the text is arbitrary, so the type must be the
  * same.
  */
-function isNamed({ root, ...row }: MountRow, volume: string): boolean {
-  return root === '/' && textIdentities(row).includes(volume)
+function hasTextIdentity({ root, ...row }: MountRow, volume: string): boolean {
+  return root === '/' && computeTextIdentities(row).includes(volume)
 }
 
-function textIdentities({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>): string[] {
-  const kinds = NFS.includes(fsType) ? NFS : [fsType]
-  return kinds.map((kind) => textIdentity({ fsType: kind, source: parseSource(source) }))
+function computeTextIdentities({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>): string[] {
+  const kinds = NFS_TYPES.includes(fsType) ? NFS_TYPES : [fsType]
+  return kinds.map((kind) => computeTextIdentity({ fsType: kind, source: parseSource(source) }))
 }
 
 /** Returns whether a mount is the topmost one at its mount point. */
-function isMountOf({ device }: MountRow, { mountRoot, device: at }: Stat): boolean {
+function isTopmostMount({ device }: MountRow, { mountRoot, device: at }: Stat): boolean {
   return mountRoot && formatDeviceId(at) === device
 }
 
 /** Returns false if nothing is at the path, or it cannot be opened or checked. */
-async function isAt(
+async function checkPath(
   { inodes }: Host,
   path: string,
   lookups: PathLookups,

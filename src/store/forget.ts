@@ -1,8 +1,8 @@
 import { removeImports } from './import-stage.ts'
-import { removeLeftover, removeLeftovers, tryHoldPlace } from './leftovers.ts'
 import { tryLockNode } from './locks.ts'
 import { listMountRecords, type MountRecord, mountRecords } from './mount-record.ts'
-import { JOURNAL_FILES, mountPlace, volumePlace } from './places.ts'
+import { JOURNAL_FILES, locateMountRecords, locateVolumeRecords } from './record-directories.ts'
+import { removeLeftover, removeLeftovers, tryAcquireRecordLock } from './record-directory-lock.ts'
 import type { Session } from './session.ts'
 import { awaitsRestore, volumeRecords } from './volume-record.ts'
 
@@ -12,7 +12,7 @@ import { awaitsRestore, volumeRecords } from './volume-record.ts'
  * @throws {FileError} and keeps the record, so that the next call finds the files that could not be removed
  */
 export function forgetMount(session: Session, directory: string, volume: string | undefined): void {
-  if (volume !== undefined) removeLeftover(session, volumePlace(session, volume))
+  if (volume !== undefined) removeLeftover(session, locateVolumeRecords(session, volume))
   mountRecords.remove(session, directory)
 }
 
@@ -22,7 +22,7 @@ export function forgetMount(session: Session, directory: string, volume: string 
  */
 export function forgetVolume(session: Session, volume: string): void {
   volumeRecords.remove(session, volume)
-  const { path } = volumePlace(session, volume)
+  const { path } = locateVolumeRecords(session, volume)
   for (const name of JOURNAL_FILES) session.host.files.remove(`${path}/${name}`)
 }
 
@@ -52,7 +52,7 @@ export function forgetAfterBoot(session: Session): void {
 
 /** Removes a record, unless another call works on the mount: that call updates the record itself. */
 function forgetUnlessBusy(session: Session, { directory, boot }: MountRecord): boolean {
-  using place = tryHoldPlace(session, mountPlace(session, directory))
+  using place = tryAcquireRecordLock(session, locateMountRecords(session, directory))
   // Another call may have worked on the mount and ended since the record was listed.
   if (place === undefined || mountRecords.find(session, directory).record?.boot !== boot) return false
   mountRecords.remove(session, directory)

@@ -1,19 +1,19 @@
 import { retryUntilDefined } from '../host/back-off.ts'
 import { errorCode, type Lock } from '../host/host.ts'
 import { type JournalCopy, writeJournal } from '../ownership/journal/copy.ts'
-import { quotaOf } from './journal-room.ts'
-import { releasePlace, removeTransient } from './leftovers.ts'
-import { isPlaceBusy, tryLockPlace } from './locks.ts'
+import { createJournalQuota } from './journal-quota.ts'
+import { isRecordDirectoryBusy, tryLockRecordDirectory } from './locks.ts'
 import {
-  importPlace,
   JOURNAL_FILE,
   JOURNAL_FILES,
   listImports,
-  type Place,
+  locateImport,
+  locateVolumeRecords,
   RECORD_FILE,
-  volumePlace,
-} from './places.ts'
-import { orWarn, type Session } from './session.ts'
+  type RecordDirectory,
+} from './record-directories.ts'
+import { releaseRecordLock, removeTransientFiles } from './record-directory-lock.ts'
+import { type Session, warnOnFailure } from './session.ts'
 import { type VolumeRecord, volumeRecords } from './volume-record.ts'
 
 /** Milliseconds that an import waits for the volume's lock: a walk may take hours, and an operator waits. */
@@ -27,11 +27,11 @@ const PATIENCE_MS = 5000
 export class ImportStage implements Disposable {
   readonly #session: Session
   readonly #volume: string
-  readonly #place: Place
+  readonly #place: RecordDirectory
   readonly #lock: Lock
   #isMoved = false
 
-  private constructor(session: Session, volume: string, place: Place, lock: Lock) {
+  private constructor(session: Session, volume: string, place: RecordDirectory, lock: Lock) {
     this.#session = session
     this.#volume = volume
     this.#place = place
@@ -40,8 +40,8 @@ export class ImportStage implements Disposable {
 
   /** Returns undefined while another import of the volume runs. Removes the files of an interrupted import. */
   static tryOpen(session: Session, volume: string): ImportStage | undefined {
-    const place = importPlace(session, volume)
-    const lock = tryLockPlace(session, place)
+    const place = locateImport(session, volume)
+    const lock = tryLockRecordDirectory(session, place)
     if (lock === undefined) return undefined
     const stage = new ImportStage(session, volume, place, lock)
     removeFiles(session, place)
@@ -51,7 +51,7 @@ export class ImportStage implements Disposable {
   /** @throws {Refusal} if the disk is full, the journal exceeds "stateQuota", or all journals would be too large */
   async write(record: VolumeRecord | undefined, journal: JournalCopy): Promise<void> {
     const { path } = this.#place
-    const quota = quotaOf(this.#session, true)
+    const quota = createJournalQuota(this.#session, true)
     await writeJournal(this.#session.host, `${path}/${JOURNAL_FILE}`, this.#volume, journal, quota)
     if (record) volumeRecords.write(this.#session, record, path)
   }
@@ -67,11 +67,11 @@ export class ImportStage implements Disposable {
 
   #tryPublish(): 'published' | 'recorded' | undefined {
     const session = this.#session
-    const place = volumePlace(session, this.#volume)
-    const lock = tryLockPlace(session, place)
+    const place = locateVolumeRecords(session, this.#volume)
+    const lock = tryLockRecordDirectory(session, place)
     if (lock === undefined) return undefined
     // The lock file is removed too, because rename(2) replaces only an empty directory.
-    if (!releasePlace(session, place, lock)) return 'recorded'
+    if (!releaseRecordLock(session, place, lock)) return 'recorded'
     try {
       session.host.files.moveDirectory(this.#place.path, place.path)
     } catch (error) {
@@ -86,30 +86,33 @@ export class ImportStage implements Disposable {
   /** Removes the staging directory, unless it was published. */
   [Symbol.dispose](): void {
     if (this.#isMoved) this.#lock.release()
-    else orWarn(this.#session, 'could not remove an import', () => removePlace(this.#session, this.#place, this.#lock))
+    else
+      warnOnFailure(this.#session, 'could not remove an import', () =>
+        removeStage(this.#session, this.#place, this.#lock),
+      )
   }
 }
 
 /** Removes the files of interrupted imports. A failure is a warning, because the next call retries. */
 export function removeImports(session: Session): void {
   for (const volume of listImports(session))
-    orWarn(session, 'could not remove an import', () => removeImport(session, volume))
+    warnOnFailure(session, 'could not remove an import', () => removeImport(session, volume))
 }
 
 /** @returns false while an import of the volume runs */
 export function removeImport(session: Session, volume: string): boolean {
-  const place = importPlace(session, volume)
-  const lock = tryLockPlace(session, place)
+  const place = locateImport(session, volume)
+  const lock = tryLockRecordDirectory(session, place)
   if (lock === undefined) return false
-  removePlace(session, place, lock)
+  removeStage(session, place, lock)
   return true
 }
 
 export function isImportBusy(session: Session, volume: string): boolean {
-  return isPlaceBusy(session, importPlace(session, volume))
+  return isRecordDirectoryBusy(session, locateImport(session, volume))
 }
 
-function removePlace(session: Session, place: Place, lock: Lock): void {
+function removeStage(session: Session, place: RecordDirectory, lock: Lock): void {
   let isEmpty = false
   try {
     removeFiles(session, place)
@@ -120,7 +123,7 @@ function removePlace(session: Session, place: Place, lock: Lock): void {
   session.host.files.removeEmpty(place.path, place.top)
 }
 
-function removeFiles(session: Session, place: Place): void {
+function removeFiles(session: Session, place: RecordDirectory): void {
   for (const name of [RECORD_FILE, ...JOURNAL_FILES]) session.host.files.remove(`${place.path}/${name}`)
-  removeTransient(session, place)
+  removeTransientFiles(session, place)
 }

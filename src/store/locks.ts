@@ -1,7 +1,7 @@
 import { retryUntilDefined } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import { errorCode, type Lock } from '../host/host.ts'
-import { LOCK_FILE, type Place, type Store, volumePlace, WALKER_FILE } from './places.ts'
+import { LOCK_FILE, locateVolumeRecords, type RecordDirectory, type Store, WALKER_FILE } from './record-directories.ts'
 
 /**
  * Takes the lock of a record directory, and creates the directory if it is missing. One call at a time works on a mount
@@ -9,7 +9,7 @@ import { LOCK_FILE, type Place, type Store, volumePlace, WALKER_FILE } from './p
  * no call takes two of a kind. A volume that is still walked for a call that has ended cannot be locked: see
  * `hasWalker`.
  */
-export function tryLockPlace(store: Store, { path, volume }: Place): Lock | undefined {
+export function tryLockRecordDirectory(store: Store, { path, volume }: RecordDirectory): Lock | undefined {
   const { host } = store
   host.files.makeDirectory(path)
   try {
@@ -29,13 +29,13 @@ export function tryLockPlace(store: Store, { path, volume }: Place): Lock | unde
   }
 }
 
-export function isPlaceBusy({ host }: Store, { path }: Place): boolean {
+export function isRecordDirectoryBusy({ host }: Store, { path }: RecordDirectory): boolean {
   const lock = `${path}/${LOCK_FILE}`
   return withPath('look at', lock, () => host.isLocked(lock))
 }
 
 /** Ends the process that holds the directory's lock, if its parent has ended: see Host. @returns its pid */
-export function endAbandonedAt({ host }: Store, { path }: Place, word: string): number | undefined {
+export function endAbandonedLockHolder({ host }: Store, { path }: RecordDirectory, word: string): number | undefined {
   const lock = `${path}/${LOCK_FILE}`
   return host.isLocked(lock) ? host.endAbandoned(lock, word) : undefined
 }
@@ -43,19 +43,19 @@ export function endAbandonedAt({ host }: Store, { path }: Place, word: string): 
 /** Reads records of a volume; returns 'busy' while a call works on it, because that may still change them. */
 export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
   if (hasWalker(store, volume)) return 'busy'
-  const lock = `${volumePlace(store, volume).path}/${LOCK_FILE}`
+  const lock = `${locateVolumeRecords(store, volume).path}/${LOCK_FILE}`
   const found = withPath('look at', lock, () => store.host.whileUnlocked(lock, read))
   return found === 'locked' ? 'busy' : found
 }
 
 /** Returns whether a call walks or restores a volume, or mounts it after a walk. */
 export function isVolumeBusy(store: Store, volume: string): boolean {
-  return isPlaceBusy(store, volumePlace(store, volume)) || hasWalker(store, volume)
+  return isRecordDirectoryBusy(store, locateVolumeRecords(store, volume)) || hasWalker(store, volume)
 }
 
 /** Returns the lock file of the process that walks a volume for the call that holds the volume's lock. */
-export function walkerLock(store: Store, volume: string): string {
-  return `${volumePlace(store, volume).path}/${WALKER_FILE}`
+export function locateWalkerLock(store: Store, volume: string): string {
+  return `${locateVolumeRecords(store, volume).path}/${WALKER_FILE}`
 }
 
 /**
@@ -64,7 +64,7 @@ export function walkerLock(store: Store, volume: string): string {
  * the volume's lock.
  */
 export function hasWalker(store: Store, volume: string): boolean {
-  const lock = walkerLock(store, volume)
+  const lock = locateWalkerLock(store, volume)
   return withPath('look at', lock, () => store.host.hasErrand(lock))
 }
 
@@ -72,14 +72,14 @@ export function hasWalker(store: Store, volume: string): boolean {
  * Takes the walker lock for this process, which changes the volume itself. If the process is killed and the kernel does
  * not let it end, its last change may still be made. Call it under the volume's lock.
  */
-export async function holdWalker(store: Store, volume: string): Promise<Disposable> {
-  const lock = await retryUntilDefined(() => store.host.tryErrand(walkerLock(store, volume)))
+export async function acquireWalkerLock(store: Store, volume: string): Promise<Disposable> {
+  const lock = await retryUntilDefined(() => store.host.tryErrand(locateWalkerLock(store, volume)))
   return { [Symbol.dispose]: () => lock.release(true) }
 }
 
 /** Returns the pid of a volume's walker, if its lock file has it. */
-export function walkerOf(store: Store, volume: string): number | undefined {
-  const pid = hasWalker(store, volume) ? Number(store.host.files.read(walkerLock(store, volume))) : 0
+export function findWalker(store: Store, volume: string): number | undefined {
+  const pid = hasWalker(store, volume) ? Number(store.host.files.read(locateWalkerLock(store, volume))) : 0
   return pid > 0 ? pid : undefined
 }
 

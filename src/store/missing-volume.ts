@@ -1,7 +1,7 @@
 import { deferClose, errorCode, isDirectory } from '../host/host.ts'
 import type { PathLookups } from '../mount-table/path-lookups.ts'
 import type { Session } from './session.ts'
-import { otherSource } from './volume-disk.ts'
+import { explainOtherSource } from './volume-disk.ts'
 import { isTextIdentity } from './volume-record.ts'
 
 /** Explanation why no path of the node leads to a volume. */
@@ -46,7 +46,7 @@ async function inspectSource(
     const handle = await lookups.open(source)
     if (handle === undefined) return undefined
     using _ = deferClose(inodes, handle)
-    return isDirectory(inodes.stat(handle)) || otherSource(session, volume, handle) ? 'another' : 'unmounted'
+    return isDirectory(inodes.stat(handle)) || explainOtherSource(session, volume, handle) ? 'another' : 'unmounted'
   } catch (error) {
     if (errorCode(error) === undefined) throw error
     return undefined

@@ -5,8 +5,8 @@ import { createRequestedMountSchema, type MountRequest, pickRequestedMount } fro
 import { LIFECYCLES } from '../request/rule.ts'
 import { createSecretKeysSchema } from '../request/secret-keys.ts'
 import { formatSource } from '../request/source.ts'
-import { listMountPlaces, mountPlace, RECORD_FILE, type Store } from './places.ts'
-import { type Found, RecordKind } from './record.ts'
+import { RecordKind, type RecordResult } from './record.ts'
+import { listMountRecordDirectories, locateMountRecords, RECORD_FILE, type Store } from './record-directories.ts'
 
 function schema() {
   const text = z.string()
@@ -100,12 +100,12 @@ export const mountRecords = new RecordKind<MountRecord>({
   format: 2,
   schema,
   ownerOf: ({ directory }) => directory,
-  directoryOf: (store, directory) => mountPlace(store, directory).path,
+  directoryOf: (store, directory) => locateMountRecords(store, directory).path,
   name: RECORD_FILE,
 })
 
 /** How a mount applies its group, as recorded. */
-export type Given = MountRecord['given']
+export type AppliedGroup = MountRecord['given']
 
 /** Properties of a request that the rules permitting it determine. */
 export type RuleFacts = Pick<MountRequest, 'setGid' | 'systemGroups' | 'protectedGroups' | 'secretKeys'>
@@ -118,7 +118,7 @@ export interface SourceFacts {
 }
 
 /** Creates the record of a mount that is not made yet. */
-export function newMountRecord(request: MountRequest, boot: string, source: SourceFacts | undefined): MountRecord {
+export function createMountRecord(request: MountRequest, boot: string, source: SourceFacts | undefined): MountRecord {
   return {
     boot,
     directory: request.directory,
@@ -141,13 +141,13 @@ export function newMountRecord(request: MountRequest, boot: string, source: Sour
 }
 
 /** Rebuilds the request that a record was made for. */
-export function requestOf(record: MountRecord): MountRequest {
+export function rebuildRequest(record: MountRecord): MountRequest {
   const { request, directory, pod, namespace, lifecycle, publication } = record
-  return { ...request, directory, pod, namespace, lifecycle, publication, ...ruleFactsOf(record) }
+  return { ...request, directory, pod, namespace, lifecycle, publication, ...pickRuleFacts(record) }
 }
 
 /** Picks the properties that rules determine, from a request or from a record. */
-export function ruleFactsOf({ setGid, systemGroups, protectedGroups, secretKeys }: RuleFacts): RuleFacts {
+export function pickRuleFacts({ setGid, systemGroups, protectedGroups, secretKeys }: RuleFacts): RuleFacts {
   return { setGid, systemGroups, protectedGroups, secretKeys }
 }
 
@@ -155,20 +155,26 @@ export function ruleFactsOf({ setGid, systemGroups, protectedGroups, secretKeys 
  * Finds the staging directory of the daemon that serves the current mount. Returns undefined if no daemon does, or the
  * record is of other mounts.
  */
-export function stagingOf({ mounted, staging, replaces }: MountRecord, there: bigint | number): string | undefined {
+export function findStagingDirectory(
+  { mounted, staging, replaces }: MountRecord,
+  there: bigint | number,
+): string | undefined {
   if (String(there) === mounted?.mountId) return staging
   // A call is about to replace the mount, or was interrupted before it did.
   return String(there) === replaces?.mountId ? replaces.staging : undefined
 }
 
 /** Returns the processes of a daemon when its mount was ready; undefined if they are not recorded. */
-export function processesKnown({ daemons }: Pick<MountRecord, 'daemons'>, staging: string): ProcessId[] | undefined {
+export function findDaemonProcesses(
+  { daemons }: Pick<MountRecord, 'daemons'>,
+  staging: string,
+): ProcessId[] | undefined {
   return daemons?.find((daemon) => daemon.staging === staging)?.processes
 }
 
 /** Lists all mount directories that have a record, of any boot. */
-export function listMounts(store: Store): ({ directory: string } & Found<MountRecord>)[] {
-  return listMountPlaces(store)
+export function listMounts(store: Store): ({ directory: string } & RecordResult<MountRecord>)[] {
+  return listMountRecordDirectories(store)
     .filter(({ hasRecord, directory }) => hasRecord && directory !== '')
     .map(({ directory }) => ({ directory, ...mountRecords.find(store, directory) }))
 }
@@ -187,7 +193,7 @@ export function findMounts(store: Store, directories: Iterable<string>): ReturnT
 
 /** Returns whether a record exists, readable or not. No mount has one whose path would be too long. */
 export function hasMountRecord(store: Store, directory: string): boolean {
-  const path = `${mountPlace(store, directory).path}/${RECORD_FILE}`
+  const path = `${locateMountRecords(store, directory).path}/${RECORD_FILE}`
   return tolerateErrno('ENAMETOOLONG', () => store.host.files.has(path)) ?? false
 }
 
@@ -197,7 +203,7 @@ export function listMountRecords(store: Store): MountRecord[] {
 }
 
 /** Returns whether the topmost mount is the recorded one. */
-export function isOurs(
+export function isRecordedMount(
   record: MountRecord | undefined,
   { mounted, boot }: { mounted: MountedView | 'broken' | undefined; boot: string },
 ): record is MountRecord {

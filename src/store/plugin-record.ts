@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { quoted } from '../refusal/refusal.ts'
-import type { Store } from './places.ts'
 import { RecordKind } from './record.ts'
+import type { Store } from './record-directories.ts'
 
 const schema = () =>
   z.object({
@@ -32,14 +32,14 @@ export const pluginRecord = new RecordKind<PluginRecord, undefined>({
 })
 
 /** Returns the state of the running plugin; undefined if none runs. */
-export function runningPlugin(store: Store): PluginRecord | undefined {
+export function findRunningPlugin(store: Store): PluginRecord | undefined {
   const lock = `${store.config.stateDir}/nri.lock`
   if (!store.host.files.has(lock) || !store.host.isLocked(lock)) return undefined
   return pluginRecord.find(store, undefined).record
 }
 
 /** Explains why containers are created without the plugin; returns undefined if the runtime calls it. */
-export function whyNotAsked(plugin: PluginRecord | undefined): string | undefined {
+export function explainInactivePlugin(plugin: PluginRecord | undefined): string | undefined {
   if (plugin === undefined) return 'no "modekeep nri" runs on this node: start it'
   if (plugin.isRegistered) return undefined
   const since = new Date(plugin.since).toISOString()

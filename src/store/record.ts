@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { checksum } from '../host/checksum.ts'
 import { retryWhileRemoved } from '../host/retry-while-removed.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
-import { type Store, volumePlace } from './places.ts'
+import { locateVolumeRecords, type Store } from './record-directories.ts'
 
 /** Describes how one kind of record is stored. */
 interface RecordForm<T extends object, Owner> {
@@ -22,9 +22,9 @@ interface RecordForm<T extends object, Owner> {
 }
 
 /** Owner and directory of the kinds of record that each volume has once. */
-export const OF_A_VOLUME = {
+export const PER_VOLUME = {
   ownerOf: ({ volume }: { volume: string }) => volume,
-  directoryOf: (store: Store, volume: string) => volumePlace(store, volume).path,
+  directoryOf: (store: Store, volume: string) => locateVolumeRecords(store, volume).path,
 }
 
 const MOVE_AWAY = 'move the file away where nothing of it is needed any more'
@@ -33,7 +33,7 @@ const MOVE_AWAY = 'move the file away where nothing of it is needed any more'
 export class DamagedRecord extends Refusal {}
 
 /** Result of reading a record. Neither property is set if no record exists. */
-export interface Found<T> {
+export interface RecordResult<T> {
   record?: T
   /** Reason why this version cannot use the record. */
   problem?: DamagedRecord | UnknownFormat
@@ -66,12 +66,12 @@ export class RecordKind<T extends object, Owner = string> {
     return record
   }
 
-  find(store: Store, owner: Owner): Found<T> {
+  find(store: Store, owner: Owner): RecordResult<T> {
     const { format, ownerOf, isOfThisBoot } = this.#form
     const path = this.#path(store, owner)
     const text = store.host.files.read(path)
     if (text === undefined || (isOfThisBoot && isUnwritten(text))) return {}
-    const { sum, ...record } = parsed(text)
+    const { sum, ...record } = parseRecord(text)
     const remedy = this.#form.remedy?.(owner) ?? MOVE_AWAY
     // The format is checked first, because another version may compute another checksum.
     if (Number.isInteger(record.format) && record.format !== format) {
@@ -84,7 +84,8 @@ export class RecordKind<T extends object, Owner = string> {
     }
     this.#schema ??= this.#form.schema()
     const { success, data } = z.safeParse(this.#schema, record)
-    const isWhole = record.format === format && success && sum === sumOf(record) && ownerOf(data) === owner
+    const isWhole =
+      record.format === format && success && sum === computeRecordChecksum(record) && ownerOf(data) === owner
     if (isWhole) return { record: data }
     const message = `the record ${path} is damaged or is of something else: repair the disk, and ${remedy}`
     return { problem: new DamagedRecord(message) }
@@ -104,7 +105,7 @@ export class RecordKind<T extends object, Owner = string> {
     const { files } = store.host
     const whole = { format, ...record }
     const path = `${directory}/${this.#name(ownerOf(record))}`
-    const text = `${JSON.stringify({ ...whole, sum: sumOf(whole) })}\n`
+    const text = `${JSON.stringify({ ...whole, sum: computeRecordChecksum(whole) })}\n`
     retryWhileRemoved(() => {
       files.makeDirectory(directory)
       if (isOfThisBoot) files.replaceUntilBoot(path, text)
@@ -134,7 +135,7 @@ export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFo
 /** Returns whether a crash of the node, so an earlier boot, left a file whose content had not reached the disk. */
 const isUnwritten = (text: string) => /^\0*$/.test(text)
 
-function parsed(text: string): Record<string, unknown> {
+function parseRecord(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text)
     return typeof value === 'object' && value !== null ? { ...value } : {}
@@ -143,6 +144,6 @@ function parsed(text: string): Record<string, unknown> {
   }
 }
 
-function sumOf(record: object): number {
+function computeRecordChecksum(record: object): number {
   return checksum([Buffer.from(JSON.stringify(record))])
 }

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini'
 import { retryUntilDefined } from '../host/back-off.ts'
 import { isVolumeBusy } from './locks.ts'
-import { isVolumeIdentity, reservationsDirectory, type Store, volumePlace } from './places.ts'
-import { type Found, RecordKind } from './record.ts'
-import { refusingStuckHolder } from './stuck-holder.ts'
+import { RecordKind, type RecordResult } from './record.ts'
+import { isVolumeIdentity, locateReservations, locateVolumeRecords, type Store } from './record-directories.ts'
+import { createStuckHolderCheck } from './stuck-holder.ts'
 
 const schema = () =>
   z.object({
@@ -29,21 +29,21 @@ export const reservations = new RecordKind<Reservation>({
   format: 1,
   schema,
   ownerOf: ({ volume }) => volume,
-  directoryOf: reservationsDirectory,
+  directoryOf: locateReservations,
   name: { of: (volume) => `${volume}.json` },
 })
 
 /** Lists the reservations of running calls. A crash releases the call's lock, which ends its reservation. */
-export function listReservations(store: Store): ({ volume: string } & Found<Reservation>)[] {
-  return reservedVolumes(store)
+export function listReservations(store: Store): ({ volume: string } & RecordResult<Reservation>)[] {
+  return listReservedVolumes(store)
     .filter((volume) => isVolumeBusy(store, volume))
     .map((volume) => ({ volume, ...reservations.find(store, volume) }))
     .filter(({ record, problem }) => record ?? problem)
 }
 
 /** Lists all volumes that have a reservation file, complete or not, of a running or a crashed call. */
-export function reservedVolumes({ host, config }: Store): string[] {
-  const names = host.files.list(reservationsDirectory({ config }))
+export function listReservedVolumes({ host, config }: Store): string[] {
+  const names = host.files.list(locateReservations({ config }))
   const volumes = names.map((name) => name.replace(/\.json(\.new)?$/, ''))
   return [...new Set(volumes)].filter(isVolumeIdentity).sort()
 }
@@ -52,8 +52,8 @@ export function reservedVolumes({ host, config }: Store): string[] {
  * Removes the reservations of crashed calls. Call it under the node's lock for reservations: no call can write one
  * meanwhile, so the reservation of a volume whose lock is free has no owner.
  */
-export function removeDeadReservations(store: Store): void {
-  for (const volume of reservedVolumes(store)) {
+export function removeStaleReservations(store: Store): void {
+  for (const volume of listReservedVolumes(store)) {
     if (!isVolumeBusy(store, volume)) reservations.remove(store, volume)
   }
 }
@@ -63,8 +63,8 @@ export function removeDeadReservations(store: Store): void {
  * only its volume's lock may.
  * @throws {Refusal} if the volume is still walked for a call that has ended, or if the lock holder makes no progress
  */
-export async function untilReleased(store: Store, volume: string): Promise<void> {
-  const refuse = refusingStuckHolder(store, volumePlace(store, volume))
+export async function waitUntilReleased(store: Store, volume: string): Promise<void> {
+  const refuse = createStuckHolderCheck(store, locateVolumeRecords(store, volume))
   await retryUntilDefined(() => {
     if (!isReserved(store, volume)) return true
     refuse()

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { PRIVATE } from '../request/defaults.ts'
-import { isVolumeIdentity, type Store } from './places.ts'
 import { RecordKind } from './record.ts'
+import { isVolumeIdentity, type Store } from './record-directories.ts'
 
 const schema = () =>
   z.object({
@@ -15,19 +15,19 @@ const schema = () =>
 /** A volume whose root had no set-gid bit before modekeep set it for a mapped mount. */
 export type RootBitRecord = z.infer<ReturnType<typeof schema>>
 
-const directoryOf = ({ config }: Pick<Store, 'config'>) => `${config.stateDir}/${PRIVATE.rootBits}`
+const locateRootBits = ({ config }: Pick<Store, 'config'>) => `${config.stateDir}/${PRIVATE.rootBits}`
 
 /** Durable before the bit is set, and removed after the bit is removed. Both happen under the volume's lock. */
 export const rootBits = new RecordKind<RootBitRecord>({
   format: 1,
   schema,
   ownerOf: ({ volume }) => volume,
-  directoryOf,
+  directoryOf: locateRootBits,
   name: { of: (volume) => `${volume}.json` },
 })
 
 /** Lists the volumes that have such a record. */
 export function listRootBits(store: Store): string[] {
-  const names = store.host.files.list(directoryOf(store)).filter((name) => name.endsWith('.json'))
+  const names = store.host.files.list(locateRootBits(store)).filter((name) => name.endsWith('.json'))
   return names.map((name) => name.replace(/\.json$/, '')).filter(isVolumeIdentity)
 }

@@ -35,7 +35,7 @@ export interface Session {
 }
 
 /** Runs an attempt whose failure does not fail the call: its error is a warning. */
-export function orWarn({ warn }: Pick<Session, 'warn'>, what: string, attempt: () => void): void {
+export function warnOnFailure({ warn }: Pick<Session, 'warn'>, what: string, attempt: () => void): void {
   try {
     attempt()
   } catch (error) {

@@ -1,26 +1,26 @@
 import type { Handle, Host, Stat } from '../host/host.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { JOURNAL_FILE, listVolumes, RECORD_FILE, type Store, volumePlace } from './places.ts'
-import { compareDisk, diskUnder } from './volume-disk.ts'
+import { JOURNAL_FILE, listVolumes, locateVolumeRecords, RECORD_FILE, type Store } from './record-directories.ts'
+import { compareDisk, readDisk } from './volume-disk.ts'
 import { isTextIdentity, volumeRecords } from './volume-record.ts'
 
 /** Names of a volume, made of its file system's id and the inode number and birth time of its root. */
-export interface Names {
+export interface VolumeNames {
   /** Name by the file system's stable id; by f_fsid if it has none. */
   now: string
   /** Name by f_fsid, as recorded without the UUID. Undefined if it is the same, or does not identify the volume. */
   former: string | undefined
 }
 
-export function namesOf({ inodes }: Pick<Host, 'inodes'>, root: Handle, stat: Stat): Names {
+export function computeVolumeNames({ inodes }: Pick<Host, 'inodes'>, root: Handle, stat: Stat): VolumeNames {
   const [id, former] = [inodes.fileSystemId(root), inodes.formerFileSystemId(root)]
-  const named = (fileSystem: string) => `${fileSystem}${rootSuffix(stat)}`
+  const named = (fileSystem: string) => `${fileSystem}${formatRootSuffix(stat)}`
   // Roots have the same inode number everywhere: without a birth time, another root could have the same f_fsid.
   const hasFormer = former !== undefined && former !== id && (stat.born !== 0n || isFolded(former, id))
   return { now: named(id), former: hasFormer ? named(former) : undefined }
 }
 
-const rootSuffix = ({ inode, born }: Stat) => `-${inode.toString(16)}-${born.toString(16)}`
+const formatRootSuffix = ({ inode, born }: Stat) => `-${inode.toString(16)}-${born.toString(16)}`
 
 // include/uapi/linux/magic.h
 const [BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS] = ['9123683e', 'ef53', '794c7630', '1021994', '2fc12fc1']
@@ -39,8 +39,8 @@ const HAVE_STABLE_FSID = new Set([BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS])
  * Returns the name of a volume, which does not depend on the boot, the device or the path. A volume that is recorded
  * under an older name keeps that name until it is restored, so that records are never moved.
  */
-export function volumeIdentity(store: Store, root: Handle, stat: Stat): string {
-  const { now, former } = namesOf(store.host, root, stat)
+export function resolveVolumeIdentity(store: Store, root: Handle, stat: Stat): string {
+  const { now, former } = computeVolumeNames(store.host, root, stat)
   const type = former ?? (now.includes('.') ? now : store.host.inodes.formerFileSystemId(root))
   const magic = type?.split('.')[0]
   if (magic === undefined || HAVE_STABLE_FSID.has(magic)) {
@@ -54,7 +54,7 @@ export function volumeIdentity(store: Store, root: Handle, stat: Stat): string {
 /** Finds the records of a volume on ext4 under the UUID that a newer kernel reported. */
 function findUuidName(store: Store, stat: Stat, now: string): string | undefined {
   if (isRecorded(store, now)) return undefined
-  const suffix = rootSuffix(stat)
+  const suffix = formatRootSuffix(stat)
   const fsid = now.slice(0, -suffix.length)
   const isUuidName = (volume: string) =>
     volume.endsWith(suffix) && isFolded(fsid, volume.slice(0, -suffix.length)) && isRecorded(store, volume)
@@ -67,13 +67,13 @@ function findUuidName(store: Store, stat: Stat, now: string): string | undefined
  * @param magic of its file system's type
  */
 function findOlderName(store: Store, root: Handle, stat: Stat, now: string, magic: string): string | undefined {
-  const suffix = rootSuffix(stat)
+  const suffix = formatRootSuffix(stat)
   const mayBeOlder = (volume: string) => volume.startsWith(`${magic}.`) || (now.includes('.') && !volume.includes('.'))
   const recorded = listVolumes(store).filter(
     (volume) => volume.endsWith(suffix) && mayBeOlder(volume) && isRecorded(store, volume),
   )
   if (recorded.length === 0) return undefined
-  const disk = diskUnder(store, root)
+  const disk = readDisk(store, root)
   const rated = recorded.map((volume) => ({ volume, disk: compareDisk(store, volume, disk) }))
   const same = rated.filter((name) => name.disk === 'same').map(({ volume }) => volume)
   if (same.length > 0) return findNewest(store, same)
@@ -103,13 +103,13 @@ function mayHaveApplied(store: Store, volume: string, root: Stat): boolean {
 
 /** Returns the name recorded last: its records have, as original groups, those that earlier walks applied. */
 function findNewest(store: Store, volumes: readonly string[]): string | undefined {
-  const born = (volume: string) => store.host.files.born(volumePlace(store, volume).path) ?? 0
+  const born = (volume: string) => store.host.files.born(locateVolumeRecords(store, volume).path) ?? 0
   return volumes.toSorted((one, other) => born(other) - born(one))[0]
 }
 
 /** Returns whether a record or a journal exists, readable or not. Opens neither, because most calls need this. */
 export function isRecorded(store: Store, volume: string): boolean {
-  const names = store.host.files.list(volumePlace(store, volume).path)
+  const names = store.host.files.list(locateVolumeRecords(store, volume).path)
   return names.includes(RECORD_FILE) || names.includes(JOURNAL_FILE)
 }
 
@@ -122,7 +122,7 @@ export function refuseRenamed(store: Store, volume: string, root: Handle, source
   if (isTextIdentity(volume)) return
   const stat = store.host.inodes.stat(root)
   // The tree of a volume may show another root than the volume's.
-  if (!volume.endsWith(rootSuffix(stat))) return
-  if (volumeIdentity(store, root, stat) === volume) return
+  if (!volume.endsWith(formatRootSuffix(stat))) return
+  if (resolveVolumeIdentity(store, root, stat) === volume) return
   throw new Refusal(`another call has put ${source} back meanwhile, so it has another name on record: call this again`)
 }

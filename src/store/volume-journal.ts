@@ -1,7 +1,7 @@
 import { JournalSnapshot } from '../ownership/journal/copy.ts'
 import { Journal } from '../ownership/journal/journal.ts'
 import { Refusal } from '../refusal/refusal.ts'
-import { JOURNAL_FILE, type Store, volumePlace } from './places.ts'
+import { JOURNAL_FILE, locateVolumeRecords, type Store } from './record-directories.ts'
 
 /**
  * Opens the journal of a volume. Call it under the volume's lock.
@@ -9,7 +9,7 @@ import { JOURNAL_FILE, type Store, volumePlace } from './places.ts'
  * @param disk the volume's disk, which a new journal records
  */
 export function openJournal(store: Store, volume: string, known: boolean, disk?: string): Journal {
-  return Journal.open(store.host, journalFile(store, volume), volume, known, disk)
+  return Journal.open(store.host, locateJournal(store, volume), volume, known, disk)
 }
 
 /**
@@ -18,28 +18,28 @@ export function openJournal(store: Store, volume: string, known: boolean, disk?:
  * @throws {Refusal} if it is missing or cannot be used
  */
 export function openJournalForReading(store: Store, volume: string, known: boolean): Journal | undefined {
-  return isThere(store, volume, known)
-    ? Journal.openForReading(store.host, journalFile(store, volume), volume, known)
+  return hasRequiredJournal(store, volume, known)
+    ? Journal.openForReading(store.host, locateJournal(store, volume), volume, known)
     : undefined
 }
 
 /** Opens a snapshot of the journal at one moment; parameters and errors are those of `openJournalForReading`. */
 export function openJournalSnapshot(store: Store, volume: string, known: boolean): JournalSnapshot | undefined {
-  return isThere(store, volume, known)
-    ? new JournalSnapshot(store.host, journalFile(store, volume), volume, known)
+  return hasRequiredJournal(store, volume, known)
+    ? new JournalSnapshot(store.host, locateJournal(store, volume), volume, known)
     : undefined
 }
 
-function isThere(store: Store, volume: string, known: boolean): boolean {
+function hasRequiredJournal(store: Store, volume: string, known: boolean): boolean {
   if (hasJournal(store, volume)) return true
   if (!known) return false
-  const path = journalFile(store, volume)
+  const path = locateJournal(store, volume)
   throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
 }
 
 /** Returns whether the volume has a journal, which shows that it was walked even without a readable record. */
 export function hasJournal(store: Store, volume: string): boolean {
-  return store.host.files.list(volumePlace(store, volume).path).includes(JOURNAL_FILE)
+  return store.host.files.list(locateVolumeRecords(store, volume).path).includes(JOURNAL_FILE)
 }
 
 /** Returns whether the journal has no records. Call it as `openJournal`, and under the volume's lock. */
@@ -48,6 +48,6 @@ export function isJournalEmpty(store: Store, volume: string, known = false): boo
   return journal.isEmpty()
 }
 
-export function journalFile(store: Store, volume: string): string {
-  return `${volumePlace(store, volume).path}/${JOURNAL_FILE}`
+export function locateJournal(store: Store, volume: string): string {
+  return `${locateVolumeRecords(store, volume).path}/${JOURNAL_FILE}`
 }

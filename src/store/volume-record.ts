@@ -1,8 +1,8 @@
 import * as z from 'zod/mini'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
-import { RECORD_FILE, type Store } from './places.ts'
-import { OF_A_VOLUME, RecordKind } from './record.ts'
+import { PER_VOLUME, RecordKind } from './record.ts'
+import { RECORD_FILE, type Store } from './record-directories.ts'
 import { skippedInodesSchema } from './skipped-inodes.ts'
 
 export const volumeRecordSchema = () =>
@@ -46,7 +46,7 @@ export const VOLUME_RECORD_FORMAT = 2
 export const volumeRecords = new RecordKind<VolumeRecord>({
   format: VOLUME_RECORD_FORMAT,
   schema: volumeRecordSchema,
-  ...OF_A_VOLUME,
+  ...PER_VOLUME,
   name: RECORD_FILE,
 })
 
@@ -62,7 +62,7 @@ export function hasOneGroup(store: Store, volume: string): boolean {
 }
 
 /** Explains how to treat inodes that a restore skipped; returns undefined if none. @param isForced it used --force */
-export function leftBy(
+export function explainUnrestored(
   { volume, left = 0 }: Pick<VolumeRecord, 'volume' | 'left'>,
   isForced = false,
 ): string | undefined {
@@ -73,19 +73,20 @@ export function leftBy(
 }
 
 /** Up to this number of inodes, a user may have intended the change. A command such as `chgrp -R` changes more. */
-const FEW = 10
+const MAX_INTENDED_CHANGES = 10
 
 /** Explains what to do if so many inodes were changed since the walk that the group may lack access. */
-export function changeOf(record: VolumeRecord): string | undefined {
+export function explainChanges(record: VolumeRecord): string | undefined {
   const { changedSince, group } = record
-  if (changedSince === undefined || (!changedSince.hasRoot && changedSince.inodes <= FEW)) return undefined
+  if (changedSince === undefined || (!changedSince.hasRoot && changedSince.inodes <= MAX_INTENDED_CHANGES))
+    return undefined
   const { inodes, hasRoot } = changedSince
   const which = `${hasRoot ? 'its root, among ' : ''}${inodes} of its files and directories`
-  return `somebody changed ${which} since modekeep gave them group ${group}, and modekeep left them so: ${howToGive(record)} gives them to the group again`
+  return `somebody changed ${which} since modekeep gave them group ${group}, and modekeep left them so: ${formatApplyCommand(record)} gives them to the group again`
 }
 
 /** @returns the command that applies the group to the whole volume, including inodes that users changed since */
-export function howToGive({
+export function formatApplyCommand({
   volume,
   source,
   group,
@@ -98,7 +99,11 @@ export function howToGive({
 }
 
 /** Returns the identity of a server's or daemon's volume, whose root does not identify it: a hash of the request. */
-export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
+export function computeTextIdentity({
+  fsType,
+  source,
+  subPath,
+}: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
   const { createHash } = process.getBuiltinModule('node:crypto')
   const digest = createHash('sha256')
     .update([fsType, formatSource(source) ?? '', subPath ?? ''].join('\0'))
@@ -107,12 +112,12 @@ export function textIdentity({ fsType, source, subPath }: Pick<MountRequest, 'fs
 }
 
 // include/uapi/linux/magic.h
-const XFS = '58465342.'
+const XFS_PREFIX = '58465342.'
 
 /**
  * Returns whether f_fsid names a volume by the number of its device, as on xfs. A new UUID does not change that name.
  */
-export const isNamedByDevice = (volume: string): boolean => volume.startsWith(XFS)
+export const isNamedByDevice = (volume: string): boolean => volume.startsWith(XFS_PREFIX)
 
 /** Returns whether a volume is identified by the text of its request: its source is no path of the node. */
 export function isTextIdentity(volume: string): boolean {

@@ -2,8 +2,8 @@ import * as z from 'zod/mini'
 import type { ProgressListener } from '../ownership/walk/progress.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { WalkResult } from '../ownership/walk-task.ts'
-import { PROGRESS_FILE } from './places.ts'
-import { OF_A_VOLUME, RecordKind } from './record.ts'
+import { PER_VOLUME, RecordKind } from './record.ts'
+import { PROGRESS_FILE } from './record-directories.ts'
 import type { Session } from './session.ts'
 
 const schema = () =>
@@ -24,14 +24,14 @@ const schema = () =>
 export const walkProgress = new RecordKind<z.infer<ReturnType<typeof schema>>>({
   format: 2,
   schema,
-  ...OF_A_VOLUME,
+  ...PER_VOLUME,
   name: PROGRESS_FILE,
 })
 
 /**
  * Runs a walk of a volume. Reports its progress to the caller and in the state directory, and notes its result.
  */
-export async function walkWith(
+export async function runReportedWalk(
   session: Session,
   volume: string,
   walk: (progress: ProgressListener) => Promise<WalkResult>,

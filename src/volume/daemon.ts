@@ -3,8 +3,8 @@ import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
 import { RDONLY } from '../mount-table/mount-flags.ts'
 import { isMounted, type MountPoint, queryPoint, statPoint } from '../mount-table/mount-point.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
-import { type MountRecord, mountRecords, processesKnown, stagingOf } from '../store/mount-record.ts'
-import { orWarn, type Session } from '../store/session.ts'
+import { findDaemonProcesses, findStagingDirectory, type MountRecord, mountRecords } from '../store/mount-record.ts'
+import { type Session, warnOnFailure } from '../store/session.ts'
 import { findKind } from './index.ts'
 import { formatStagedMount, killStaged } from './kind/staged.ts'
 
@@ -13,12 +13,12 @@ type RecordedDaemons = Pick<MountRecord, 'daemons'>
 
 /** Finds the process that was started with a staging directory; undefined if it has ended. */
 export function findDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): Daemon | undefined {
-  return host.daemons.find(formatStagedMount(config.stateDir, staging), processesKnown(record, staging))
+  return host.daemons.find(formatStagedMount(config.stateDir, staging), findDaemonProcesses(record, staging))
 }
 
 /** Ends the daemon and all processes that were started for its staging directory. */
 export function endDaemon({ host, config }: Session, record: RecordedDaemons, staging: string): void {
-  killStaged(host, config.stateDir, staging, processesKnown(record, staging))
+  killStaged(host, config.stateDir, staging, findDaemonProcesses(record, staging))
 }
 
 /** Whether SIGSTOP or a debugger stopped the daemon. */
@@ -39,7 +39,7 @@ export async function statServed(
   const { host } = session
   const there = statPoint(host, point)
   if (there === undefined || there === 'broken') return { stat: there }
-  const staging = record && there.mountRoot ? stagingOf(record, there.mountId) : undefined
+  const staging = record && there.mountRoot ? findStagingDirectory(record, there.mountId) : undefined
   if (record && staging !== undefined && findDaemon(session, record, staging)) return { stat: there }
   if (there.mountRoot && (await isUnresponsive(session, point, record))) {
     // A mount that is not recorded can be replaced even if it does not respond.
@@ -74,7 +74,7 @@ export async function findHangingDaemon(
   const { host, config } = session
   const there = record && statPoint(host, point)
   if (!record || there === undefined || there === 'broken' || !there.mountRoot) return undefined
-  const staging = stagingOf(record, there.mountId)
+  const staging = findStagingDirectory(record, there.mountId)
   if (staging === undefined) {
     if (await isUnresponsive(session, point, record)) {
       session.warn('its server does not respond: the kernel may wait for it, with what it has not written yet')
@@ -138,7 +138,7 @@ export function endStopped(
  */
 export function endReplaced(session: Session, path: string): void {
   // A failure is only logged: the mount is attached, and the next call retries.
-  orWarn(session, 'daemons of what was mounted before', () => {
+  warnOnFailure(session, 'daemons of what was mounted before', () => {
     const record = mountRecords.read(session, path)
     if (!record) return
     const left = endStopped(session, { ...record, staging: undefined })

@@ -5,8 +5,8 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { mountRecords, type SourceFacts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { volumeIdentity } from '../store/volume-identity.ts'
-import { textIdentity } from '../store/volume-record.ts'
+import { resolveVolumeIdentity } from '../store/volume-identity.ts'
+import { computeTextIdentity } from '../store/volume-record.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { createStagingName } from './kind/staged.ts'
 
@@ -26,14 +26,14 @@ export function readSourceView(
 ): SourceView {
   const unknown = { root: undefined, volume: undefined, isDirectory: true }
   if (source === undefined) {
-    const volume = root === 'text' ? textIdentity(request) : undefined
+    const volume = root === 'text' ? computeTextIdentity(request) : undefined
     return { ...unknown, volume, path: formatSource(request.source) ?? '' }
   }
   const { handle, stat, path } = source
   const { device, inode, gid: group } = stat
   // A disk's file system has a root of its own, but another disk under its name is another inode or device.
   if (root !== 'source') return { ...unknown, identity: `${device}:${inode}:${stat.born}`, path }
-  const volume = volumeIdentity(session, handle, stat)
+  const volume = resolveVolumeIdentity(session, handle, stat)
   return { root: { device, inode, group }, volume, path, isDirectory: isDirectory(stat) }
 }
 
@@ -139,8 +139,8 @@ export function createDetachedTree(
     /** The volume's identity; undefined if the volume ends with its mount. */
     get volume(): string | undefined {
       if (!kind.persistent) return undefined
-      if (kind.root === 'text') return textIdentity(request)
-      volume ??= volumeIdentity(session, this.handle, host.inodes.stat(this.handle))
+      if (kind.root === 'text') return computeTextIdentity(request)
+      volume ??= resolveVolumeIdentity(session, this.handle, host.inodes.stat(this.handle))
       return volume
     },
 

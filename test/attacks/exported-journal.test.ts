@@ -6,8 +6,8 @@ import { runVerb } from '../../src/operator/verbs/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
 import { Checksums } from '../../src/ownership/journal/checksums.ts'
 import type { JournalRow } from '../../src/ownership/journal/copy.ts'
-import { exportedBytes, type JournalHeader, readExportedJournal } from '../../src/store/exported-journal.ts'
-import { listVolumes } from '../../src/store/places.ts'
+import { type JournalHeader, readExportedJournal, serializeExportedJournal } from '../../src/store/exported-journal.ts'
+import { listVolumes } from '../../src/store/record-directories.ts'
 import { openJournal } from '../../src/store/volume-journal.ts'
 import { memoryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -71,7 +71,7 @@ function forged(change: (parts: Parts) => void) {
   return (bytes: Buffer) => {
     const taken = parts(bytes)
     change(taken)
-    return Buffer.concat([...exportedBytes(taken.header, [...taken.acls, ...taken.batches])])
+    return Buffer.concat([...serializeExportedJournal(taken.header, [...taken.acls, ...taken.batches])])
   }
 }
 
@@ -231,7 +231,7 @@ it('is refused where its batches are as they have to be, and what they have is n
     const lone = { ...header, unsettled: [], acls: 0, batches: 1, bytes: records.length }
     stage.fs.writeFileSync(
       file,
-      Buffer.concat([...exportedBytes(lone, [{ kind: 'batch', number: 1n, sum, bytes: records }])]),
+      Buffer.concat([...serializeExportedJournal(lone, [{ kind: 'batch', number: 1n, sum, bytes: records }])]),
     )
     const command = { verb: 'journal', action: 'import', file, at: undefined, isDry: true } as const
     await expect(runVerb(stage.session(), command)).rejects.toThrow(

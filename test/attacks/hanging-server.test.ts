@@ -7,7 +7,7 @@ import type { GcDocument } from '../../src/operator/actions/gc.ts'
 import type { StatusDocument } from '../../src/operator/actions/status.ts'
 import type { DoctorDocument } from '../../src/operator/doctor/findings.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
-import { volumeIdentity } from '../../src/store/volume-identity.ts'
+import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
 import { startHangingServer, stateOf } from '../helpers/hanging.ts'
@@ -184,7 +184,7 @@ function recordVolumes(config: Pick<NodeConfig, 'stateDir'>, served: string, loc
   } as const
   const store = { host: linuxHost, config: { ...DEFAULT_CONFIG, ...config } }
   const handle = inodes.openLinkFree(served)
-  const silent = volumeIdentity(store, handle, inodes.stat(handle))
+  const silent = resolveVolumeIdentity(store, handle, inodes.stat(handle))
   inodes.close(handle)
   const above = inodes.openLinkFree(local)
   const gone = `${inodes.fileSystemId(above)}-dead-1`

@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreTree } from '../../src/fs-group/restore-volume.ts'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
 import { runVerb } from '../../src/operator/verbs/index.ts'
-import { takenByAll } from '../../src/store/journal-room.ts'
-import { volumePlace } from '../../src/store/places.ts'
+import { measureRecords } from '../../src/store/journal-quota.ts'
+import { locateVolumeRecords } from '../../src/store/record-directories.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -97,7 +97,7 @@ describe.skipIf(!isRoot)(title, () => {
     function leave(bytes: number): void {
       const walk = { group: 7, groupAccess: 'keep', complete: true, restorePending: false } as const
       volumeRecords.write(stage, { volume: OTHER, source: '/srv/gone', ...walk })
-      fs.writeFileSync(`${volumePlace(stage, OTHER).path}/journal.db`, Buffer.alloc(bytes))
+      fs.writeFileSync(`${locateVolumeRecords(stage, OTHER).path}/journal.db`, Buffer.alloc(bytes))
       // A walk would have told in it what it was given.
       fs.rmSync(`${state()}/growth`, { force: true })
     }
@@ -121,7 +121,7 @@ describe.skipIf(!isRoot)(title, () => {
       await stage.mount('a', { ...options(), ...owned, restoreOnUnmount: 'true' })
       await stage.unmount('a')
       expect(groupOf('kept')).toBe(0)
-      fs.rmSync(volumePlace(stage, OTHER).path, { recursive: true })
+      fs.rmSync(locateVolumeRecords(stage, OTHER).path, { recursive: true })
       await round()
       expect(groupOf('kept')).toBe(2000)
     })
@@ -131,7 +131,7 @@ describe.skipIf(!isRoot)(title, () => {
       make(8000)
       await expect(round()).rejects.toThrow(full)
       expect(pods()).toEqual([])
-      expect(takenByAll(stage).bytes).toBeLessThan(26 * MIB)
+      expect(measureRecords(stage).bytes).toBeLessThan(26 * MIB)
       const groups = () => new Set(fs.readdirSync(`${volume()}/new`).map((name) => groupOf(`new/${name}`)))
       expect(groups()).toEqual(new Set([0, 2000]))
       await expect(round()).rejects.toThrow(full)

@@ -4,8 +4,8 @@ import * as fs from 'node:fs'
 import * as net from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { isPlaceBusy, tryLockPlace } from '../../src/store/locks.ts'
-import { listVolumes, mountPlace, volumePlace } from '../../src/store/places.ts'
+import { isRecordDirectoryBusy, tryLockRecordDirectory } from '../../src/store/locks.ts'
+import { listVolumes, locateMountRecords, locateVolumeRecords } from '../../src/store/record-directories.ts'
 import { walkProgress } from '../../src/store/walk-progress.ts'
 import { call } from '../csi/kubelet.ts'
 import { CsiNode, mounted, until } from '../csi/node.ts'
@@ -20,7 +20,7 @@ const group = (path: string) => fs.statSync(path).gid
 /** A job at this target waits until it is released, as it would behind another call. */
 function held(pod: number): Disposable {
   const store = { host: linuxHost, config: { stateDir: node.state } }
-  const lock = tryLockPlace(store, mountPlace(store, node.target(pod)))
+  const lock = tryLockRecordDirectory(store, locateMountRecords(store, node.target(pod)))
   if (lock === undefined) throw new Error('somebody else has the lock')
   return lock
 }
@@ -135,7 +135,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     const store = { host: linuxHost, config: { stateDir: node.state } }
     const [volume = ''] = listVolumes(store)
     {
-      using _ = tryLockPlace(store, volumePlace(store, volume))
+      using _ = tryLockRecordDirectory(store, locateVolumeRecords(store, volume))
       walkProgress.write(store, { volume, pid: process.pid, at: Date.now(), visited: 70, changed: 50 })
       expect(await node.publish(1, source, { ...walk, deadlineMs: 8000 })).toMatchObject({
         code: 'ABORTED',
@@ -244,9 +244,9 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     const store = { host: linuxHost, config: { stateDir: node.state } }
     const [volume = ''] = listVolumes(store)
     // As long as the test has the volume, a worker that mounts it waits, and has its target.
-    const lock = tryLockPlace(store, volumePlace(store, volume))
+    const lock = tryLockRecordDirectory(store, locateVolumeRecords(store, volume))
     const publishing = node.publish(1, source, walk)
-    await until(() => isPlaceBusy(store, mountPlace(store, node.target(1))))
+    await until(() => isRecordDirectoryBusy(store, locateMountRecords(store, node.target(1))))
     const [left = 0] = node.workers()
     killed.kill('SIGKILL')
     expect((await publishing).code).toBe('UNAVAILABLE')

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { refuseOtherNamespace } from '../../src/heal/namespace.ts'
 import { SystemError } from '../../src/host/host.ts'
-import { tryLockPlace } from '../../src/store/locks.ts'
+import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
-import { mountPlace } from '../../src/store/places.ts'
+import { locateMountRecords } from '../../src/store/record-directories.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -156,7 +156,7 @@ onEveryStage('heal', (open) => {
 
   it('does not wait for a lock where all is well', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
-    const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
+    const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory('a')))
     expect(await outcomes()).toEqual(['healthy, none'])
     lock?.release()
   })
@@ -188,7 +188,7 @@ onEveryStage('heal', (open) => {
 
   it('passes over a mount that a call is at work on', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
-    const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
+    const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory('a')))
     unmountByHand('a')
     await heals('in progress, none')
     lock?.release()

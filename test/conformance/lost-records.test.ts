@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fs-group/by-hand.ts'
-import { mountPlace, RECORD_FILE } from '../../src/store/places.ts'
+import { locateMountRecords, RECORD_FILE } from '../../src/store/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -20,7 +20,7 @@ onEveryStage('a mount whose record is lost under its pod', (open) => {
   const mount = (pod: string, group: string, more: Record<string, string> = {}) =>
     stage.mount(pod, { source, ownership: 'walk', 'kubernetes.io/fsGroup': group, ...more })
   const lose = (pod: string) =>
-    stage.fs.rmSync(`${mountPlace(stage.session(), stage.podDirectory(pod)).path}/${RECORD_FILE}`)
+    stage.fs.rmSync(`${locateMountRecords(stage.session(), stage.podDirectory(pod)).path}/${RECORD_FILE}`)
   const all = () => new Set(Object.values(groups(listTree(stage.fs, source))))
   const LOST = /record of its mount is lost.*delete that pod/
 

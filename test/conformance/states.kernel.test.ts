@@ -16,9 +16,9 @@ import type { DoctorDocument } from '../../src/operator/doctor/findings.ts'
 import { checkMounts } from '../../src/operator/doctor/records.ts'
 import { formatJsonDocument, render } from '../../src/operator/text/output.ts'
 import { type Document, getDocumentVerb } from '../../src/operator/verbs/index.ts'
-import { tryLockPlace } from '../../src/store/locks.ts'
+import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
-import { mountPlace } from '../../src/store/places.ts'
+import { locateMountRecords } from '../../src/store/record-directories.ts'
 import { makeImage } from '../helpers/disks.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
 import { startHangingServer } from '../helpers/hanging.ts'
@@ -74,7 +74,7 @@ class StateNode {
   }
 
   get recordFile() {
-    return `${mountPlace(this.stage.session(), this.target).path}/record.json`
+    return `${locateMountRecords(this.stage.session(), this.target).path}/record.json`
   }
 
   async holdOpen(path: string): Promise<ChildProcess> {
@@ -224,7 +224,7 @@ const SITUATIONS: Record<MountState, Record<string, Situation>> = {
       async make(node) {
         await node.publish()
         node.detach()
-        const lock = tryLockPlace(node.stage.session(), mountPlace(node.stage.session(), node.target))
+        const lock = tryLockRecordDirectory(node.stage.session(), locateMountRecords(node.stage.session(), node.target))
         node.ends.push(() => lock?.[Symbol.dispose]())
       },
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { recordWithout } from '../../src/container-mount/record-container.ts'
 import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
-import { containerHolders, containerRecords } from '../../src/store/container-record.ts'
+import { containerRecords, listContainerHolders } from '../../src/store/container-record.ts'
 import { cannotMount } from '../kernel/mapped-volume.ts'
 import { CONTAINER, nodeWith, type TestNode } from './node.ts'
 
@@ -23,9 +23,9 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     async (as) => {
       const node = nodeWith('tmpfs')
       await node.attach(node.order([node.clone()]))
-      expect(containerHolders(node.session)).toHaveLength(1)
+      expect(listContainerHolders(node.session)).toHaveLength(1)
       expect(reconcileContainers(node.session, known(as, false))).toEqual([CONTAINER])
-      expect([node.mounted(), node.records(), containerHolders(node.session)]).toEqual([[], [], []])
+      expect([node.mounted(), node.records(), listContainerHolders(node.session)]).toEqual([[], [], []])
     },
   )
 
@@ -35,7 +35,7 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     await node.attach(order)
     await recordWithout(node.session, order, AWAY)
     expect(recordOf(node)).toMatchObject({ state: 'started', volumes: [{ to: 2000, why: AWAY }] })
-    expect(containerHolders(node.session)).toEqual([])
+    expect(listContainerHolders(node.session)).toEqual([])
     // It stays so, whatever the order in which both are done.
     reconcileContainers(node.session, known('started', false))
     expect(node.mounted()).toEqual([])

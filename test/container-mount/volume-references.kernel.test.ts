@@ -4,9 +4,9 @@ import { attachClones } from '../../src/container-mount/attach-clones.ts'
 import type { ContainerCloneRequest } from '../../src/container-mount/clone-request.ts'
 import { reconcileContainers, releaseClones } from '../../src/container-mount/release.ts'
 import { deferClose } from '../../src/host/host.ts'
-import { volumePlace } from '../../src/store/places.ts'
+import { locateVolumeRecords } from '../../src/store/record-directories.ts'
 import { reservations } from '../../src/store/reservation-record.ts'
-import { volumeIdentity } from '../../src/store/volume-identity.ts'
+import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { type VolumeRecord, volumeRecords } from '../../src/store/volume-record.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -103,7 +103,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
 
   it('is refused while another call changes the group of the volume or of a part', async () => {
     const volume = 'ab-5-6'
-    const place = volumePlace(stage, volume).path
+    const place = locateVolumeRecords(stage, volume).path
     reservations.write(stage, { volume, source: `${source}/sub`, group: 3000 })
     stage.host.files.makeDirectory(place)
     const lock = stage.host.tryLock(`${place}/lock`)
@@ -121,7 +121,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
     const { inodes } = stage.host
     const handle = inodes.openTrusted(source)
     using _ = deferClose(inodes, handle)
-    const volume = volumeIdentity(stage, handle, inodes.stat(handle))
+    const volume = resolveVolumeIdentity(stage, handle, inodes.stat(handle))
     const record: VolumeRecord = {
       volume,
       source,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { GcDocument } from '../../src/operator/actions/gc.ts'
 import { runVerb } from '../../src/operator/verbs/index.ts'
-import { listMountPlaces, listVolumes } from '../../src/store/places.ts'
+import { listMountRecordDirectories, listVolumes } from '../../src/store/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
@@ -48,7 +48,7 @@ it('gc that dies anywhere takes nothing that has a pending restore, and the next
     expect(items.filter(({ action }) => action === 'failed' || action === 'kept')).toEqual([])
     expect(found(stage)).toEqual(found(original))
     expect(listVolumes(stage)).toEqual([])
-    expect(listMountPlaces(stage)).toEqual([])
+    expect(listMountRecordDirectories(stage)).toEqual([])
   }
   expect(deaths).toBeGreaterThan(30)
 })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { runVerb } from '../../src/operator/verbs/index.ts'
-import { listImports, listVolumes } from '../../src/store/places.ts'
+import { listImports, listVolumes } from '../../src/store/record-directories.ts'
 import type { Session } from '../../src/store/session.ts'
 import { hasJournal } from '../../src/store/volume-journal.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'

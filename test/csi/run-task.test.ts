@@ -9,7 +9,7 @@ import { createCallLog } from '../../src/log/call-log.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { checkMounts } from '../../src/operator/doctor/records.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
-import { mountPlace } from '../../src/store/places.ts'
+import { locateMountRecords } from '../../src/store/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -130,7 +130,7 @@ onEveryStage('a job of the CSI server', (open) => {
     expect(await publish({ 'kubernetes.io/pod.name': 'a' })).toEqual({})
     const session = stage.session()
     stage.fs.writeFileSync(`${dirname(target)}/vol_data.json`, '{"driverName":"modekeep.csi"}')
-    const place = mountPlace(session, target).path
+    const place = locateMountRecords(session, target).path
     const record = stage.fs.readFileSync(`${place}/record.json`)
     stage.fs.rmSync(`${place}/record.json`)
     const found = await Array.fromAsync(checkMounts(session))
@@ -180,7 +180,7 @@ onEveryStage('a job of the CSI server', (open) => {
 
   it('whose record is damaged has the condition "unknown", and can be unpublished', async () => {
     await publish()
-    const file = `${mountPlace(stage.session(), target).path}/record.json`
+    const file = `${locateMountRecords(stage.session(), target).path}/record.json`
     expect(stage.fs.existsSync(file)).toBe(true)
     stage.fs.writeFileSync(file, '{}')
     const { stats } = (await run({ do: 'stats' })) as { stats: VolumeStats }

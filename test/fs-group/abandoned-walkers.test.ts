@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { refuseManyAbandonedWalkers } from '../../src/fs-group/abandoned-walkers.ts'
-import { tryLockPlace, walkerLock } from '../../src/store/locks.ts'
-import { volumePlace } from '../../src/store/places.ts'
+import { locateWalkerLock, tryLockRecordDirectory } from '../../src/store/locks.ts'
+import { locateVolumeRecords } from '../../src/store/record-directories.ts'
 import { reservations } from '../../src/store/reservation-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
 const VOLUMES = ['ef53.1-2-3', 'ef53.1-3-3', 'ef53.1-4-3', 'ef53.1-5-3']
 
 function abandon(stage: Stage, volume: string, pod: string) {
-  stage.host.files.makeDirectory(volumePlace(stage, volume).path)
+  stage.host.files.makeDirectory(locateVolumeRecords(stage, volume).path)
   reservations.write(stage, { volume, pod, group: 2000, directory: `/pods/${volume}` })
-  return stage.host.tryErrand(walkerLock(stage, volume))
+  return stage.host.tryErrand(locateWalkerLock(stage, volume))
 }
 
 describe('walkers that outlive their calls', () => {
@@ -46,7 +46,7 @@ describe('walkers that outlive their calls', () => {
   it('are not those of calls that are at work', () => {
     const stage = memoryStage()
     for (const volume of VOLUMES) {
-      expect(tryLockPlace(stage, volumePlace(stage, volume))).toBeDefined()
+      expect(tryLockRecordDirectory(stage, locateVolumeRecords(stage, volume))).toBeDefined()
       abandon(stage, volume, `shop/${volume}`)
     }
     expect(() => refuseManyAbandonedWalkers(stage.session(), 'shop/b')).not.toThrow()

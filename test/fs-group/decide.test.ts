@@ -3,7 +3,7 @@ import { giveGroup, type KindFacts } from '../../src/fs-group/decide.ts'
 import type { MountView } from '../../src/mount/observe.ts'
 import { planMount } from '../../src/mount/plan.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
-import { type MountRecord, newMountRecord } from '../../src/store/mount-record.ts'
+import { createMountRecord, type MountRecord } from '../../src/store/mount-record.ts'
 import type { SourceView } from '../../src/volume/detached-tree.ts'
 import { BIND_REQUEST, MOUNTED } from '../helpers/mount-records.ts'
 
@@ -106,7 +106,7 @@ describe('a mount that maps a group', () => {
   const decide = (over: Partial<MountRequest>, group: number) => {
     const asked = { ...ASKED, ...over }
     const now: MountRecord = {
-      ...newMountRecord(asked, 'b', DIRECTORY),
+      ...createMountRecord(asked, 'b', DIRECTORY),
       given: { by: 'idmap', from: 7, why: 'asked for' },
       mounted: { ...MOUNTED, mountId: '9' },
     }

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { holders, othersWith } from '../../src/fs-group/holders.ts'
-import { mountPlace } from '../../src/store/places.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
-import { volumeIdentity } from '../../src/store/volume-identity.ts'
+import { locateMountRecords } from '../../src/store/record-directories.ts'
+import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -20,11 +20,11 @@ describe.skipIf(!isRoot)(title, () => {
 
   const source = () => `${stage.top}/volumes/data`
   const spoil = (pod: string) =>
-    fs.writeFileSync(`${mountPlace(stage, stage.podDirectory(pod)).path}/record.json`, '{"format":2')
+    fs.writeFileSync(`${locateMountRecords(stage, stage.podDirectory(pod)).path}/record.json`, '{"format":2')
   function found(): (string | undefined)[] {
     const { inodes } = stage.host
     const handle = inodes.openTrusted(source())
-    const volume = volumeIdentity(stage, handle, inodes.stat(handle))
+    const volume = resolveVolumeIdentity(stage, handle, inodes.stat(handle))
     inodes.close(handle)
     return holders(othersWith(stage.session(), { volume, source: source() }, undefined)).map(
       ({ directory }) => directory,

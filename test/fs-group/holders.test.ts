@@ -5,8 +5,8 @@ import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
-import { volumeIdentity } from '../../src/store/volume-identity.ts'
-import { textIdentity } from '../../src/store/volume-record.ts'
+import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
+import { computeTextIdentity } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -22,7 +22,7 @@ function arrange(): Stage {
 function found(stage: Stage, path: string, except = ''): string[] {
   const source = `${stage.top}/volumes/${path}`
   const handle = stage.host.inodes.openTrusted(source)
-  const volume = volumeIdentity(stage, handle, stage.host.inodes.stat(handle))
+  const volume = resolveVolumeIdentity(stage, handle, stage.host.inodes.stat(handle))
   const others = othersWith(stage.session(), { volume, source }, except)
   return holders(others).flatMap(({ directory }) => /\/pods\/([^/]+)\//.exec(directory ?? '')?.[1] ?? [])
 }
@@ -68,7 +68,7 @@ describe('the holders of a volume', () => {
   })
 
   describe('of a server', () => {
-    const textOf = (source: string, fsType = 'nfs') => textIdentity({ fsType, source: parseSource(source) })
+    const textOf = (source: string, fsType = 'nfs') => computeTextIdentity({ fsType, source: parseSource(source) })
     const foundOn = (stage: Stage, source: string, fsType = 'nfs') =>
       holders(othersWith(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { walkForCaller } from '../../src/fs-group/walk-volume.ts'
 import type { IsolatedTask, IsolatedTaskEnd } from '../../src/host/isolated-process.ts'
-import { workForCaller } from '../../src/store/elsewhere.ts'
+import { runWorkerRequest } from '../../src/store/isolated-work.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -48,7 +48,7 @@ describe('a volume that a server or a daemon tells of', () => {
     served(async ({ handle, order, lock, told }) => {
       seen.push(stage.host.isLocked(lock?.replace('walker.lock', 'lock') ?? ''))
       const say = (line: string) => line && told(line)
-      await workForCaller(stage.host, handle, order, say, async () => walkForCaller)
+      await runWorkerRequest(stage.host, handle, order, say, async () => walkForCaller)
       return ENDED
     })
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })

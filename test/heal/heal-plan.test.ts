@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest'
 import { forget, judge, judgeLocked } from '../../src/heal/heal-plan.ts'
-import { tryLockPlace } from '../../src/store/locks.ts'
+import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { listMountRecords, type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
-import { mountPlace } from '../../src/store/places.ts'
+import { locateMountRecords } from '../../src/store/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -18,7 +18,7 @@ beforeEach(async () => {
   record = only
 })
 
-const lockPath = () => `${mountPlace(stage, record.directory).path}/lock`
+const lockPath = () => `${locateMountRecords(stage, record.directory).path}/lock`
 const judged = () => judgeLocked(stage.session(), record.directory, ({ plan }) => plan.state)
 
 it('is done without the lock by who only looks, and under it by who acts', async () => {
@@ -32,7 +32,7 @@ it('is done without the lock by who only looks, and under it by who acts', async
 })
 
 it('does not wait for a call at work, and sees that the record is gone', async () => {
-  const lock = tryLockPlace(stage, mountPlace(stage, record.directory))
+  const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, record.directory))
   expect(await judged()).toBe('locked')
   lock?.release()
   expect(await judged()).toBe('healthy')

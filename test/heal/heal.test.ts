@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest'
 import { listSourceDirectories } from '../../src/heal/heal.ts'
-import { tryLockPlace } from '../../src/store/locks.ts'
+import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
-import { listVolumes, mountPlace, volumePlace } from '../../src/store/places.ts'
+import { listVolumes, locateMountRecords, locateVolumeRecords } from '../../src/store/record-directories.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -31,7 +31,7 @@ it('what a call is at work on is passed over, by a dry run too, and the others a
     await mount(pod)
     unmountByHand(pod)
   }
-  const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
+  const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory('a')))
   for (const isDry of [true, false]) {
     expect(await found(isDry)).toEqual([
       ['in progress', 'none'],
@@ -48,7 +48,7 @@ it('what a call is at work on is passed over, by a dry run too, and the others a
 
 it('a mount that is well is told of without its lock, which a call may have', async () => {
   await mount('a')
-  const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory('a')))
+  const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory('a')))
   expect(await found()).toEqual([['healthy', 'none']])
   lock?.release()
 })
@@ -62,11 +62,11 @@ it("a walked volume's record is read once, also to tell that it was changed", as
   const { files } = stage.host
   const reads: string[] = []
   stage.host = { ...stage.host, files: { ...files, read: (path) => [reads.push(path), files.read(path)][1] as string } }
-  const place = volumePlace(stage, volume.volume)
+  const place = locateVolumeRecords(stage, volume.volume)
   const ofVolume = () => reads.filter((path) => path.startsWith(`${place.path}/`)).length
   expect(await found()).toEqual([['changed', 'none']])
   expect(ofVolume()).toBe(1)
-  const lock = tryLockPlace(stage, place)
+  const lock = tryLockRecordDirectory(stage, place)
   expect(await found()).toEqual([['changed', 'none']])
   lock?.release()
   expect(ofVolume()).toBe(2)
@@ -132,7 +132,7 @@ it('a record that was read before a call replaced the mount is judged again, by 
   const other = `${stage.top}/volumes/two`
   makeTree(stage.fs, other, [])
   await mount('a')
-  const path = `${mountPlace(stage, stage.podDirectory('a')).path}/record.json`
+  const path = `${locateMountRecords(stage, stage.podDirectory('a')).path}/record.json`
   const { files } = stage.host
   const before = files.read(path)
   await stage.mount('a', { source: other })
@@ -158,7 +158,7 @@ function halfWalked(): string {
 it('a walk that another call is at is not an interrupted one: its volume is left alone until it is over', async () => {
   for (const pod of ['a', 'b']) await mount(pod, WALK)
   unmountByHand('b')
-  const lock = tryLockPlace(stage, volumePlace(stage, halfWalked()))
+  const lock = tryLockRecordDirectory(stage, locateVolumeRecords(stage, halfWalked()))
   for (const isDry of [true, false]) {
     expect(await stage.heal(isDry)).toMatchObject([
       { state: 'healthy', action: 'none' },

@@ -3,9 +3,9 @@ import { collectGarbage } from '../../src/heal/garbage.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { Kubelets } from '../../src/heal/kubelets.ts'
 import { SOCKET } from '../../src/host/host.ts'
-import { tryLockPlace } from '../../src/store/locks.ts'
+import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
-import { mountPlace } from '../../src/store/places.ts'
+import { locateMountRecords } from '../../src/store/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -162,7 +162,7 @@ it('of two pods on a volume the last one to go puts it back', async () => {
 })
 
 it('what a call is at work on is left to it', async () => {
-  const lock = tryLockPlace(stage, mountPlace(stage, stage.podDirectory(GONE)))
+  const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory(GONE)))
   expect(await found()).toEqual([['in progress', 'none']])
   expect(stage.layers(GONE)).toHaveLength(1)
   lock?.release()

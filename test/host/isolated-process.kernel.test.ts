@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { volumePlace } from '../../src/store/places.ts'
+import { locateVolumeRecords } from '../../src/store/record-directories.ts'
 import { openJournal } from '../../src/store/volume-journal.ts'
 import { isRoot } from '../helpers/stage.ts'
 
@@ -22,7 +22,7 @@ describe.skipIf(!isRoot)(title, () => {
     fs.mkdirSync(`${top}/volume`)
     fs.writeFileSync(`${top}/volume/file`, '')
     const store = { host: linuxHost, config: { stateDir: top } }
-    fs.mkdirSync(volumePlace(store, VOLUME).path, { recursive: true })
+    fs.mkdirSync(locateVolumeRecords(store, VOLUME).path, { recursive: true })
     openJournal(store, VOLUME, false).close()
     handle = linuxHost.inodes.openTrusted(`${top}/volume`)
     onTestFinished(() => {
@@ -57,7 +57,7 @@ describe.skipIf(!isRoot)(title, () => {
 
   it('that fails says why', async () => {
     const said: string[] = []
-    const { path } = volumePlace({ config: { stateDir: top } }, VOLUME)
+    const { path } = locateVolumeRecords({ config: { stateDir: top } }, VOLUME)
     for (const name of fs.readdirSync(path)) fs.rmSync(`${path}/${name}`)
     fs.writeFileSync(`${path}/journal.db`, '')
     await run(walk(), (line) => said.push(line))

@@ -5,7 +5,7 @@ import { planMount, type Step } from '../../src/mount/plan.ts'
 import { isKubeletVolume } from '../../src/mount-table/kubelet-volume.ts'
 import type { MountedView } from '../../src/mount-table/mount-point.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
-import { type Given, type MountRecord, newMountRecord } from '../../src/store/mount-record.ts'
+import { type AppliedGroup, createMountRecord, type MountRecord } from '../../src/store/mount-record.ts'
 import { BIND_REQUEST, MOUNTED as RECORDED } from '../helpers/mount-records.ts'
 
 const BOOT = 'boot-2'
@@ -20,8 +20,9 @@ const tmpfs: MountRequest = { ...bind, source: { type: 'none' }, fsType: 'tmpfs'
 
 function ready(request: MountRequest, over: Partial<MountRecord> = {}): MountRecord {
   const source = request.fsType === 'tmpfs' ? undefined : SOURCE
-  const given: Given = request.ownership === 'walk' ? { by: 'walk', group: 2000, why: 'asked for' } : { by: 'none' }
-  return { ...newMountRecord(request, BOOT, source), given, mounted: RECORDED, ...over }
+  const given: AppliedGroup =
+    request.ownership === 'walk' ? { by: 'walk', group: 2000, why: 'asked for' } : { by: 'none' }
+  return { ...createMountRecord(request, BOOT, source), given, mounted: RECORDED, ...over }
 }
 
 function view(over: Partial<MountView> = {}): MountView {
@@ -327,7 +328,7 @@ it("an empty file that is none of kubelet's volumes is never mounted on", () => 
 describe('the steps of a mount', () => {
   it('are recorded first, attached last, and every effect that outlives the call has an inverse', () => {
     const { steps } = planMount(walk, view(), kindOf)
-    const record = newMountRecord(walk, BOOT, SOURCE)
+    const record = createMountRecord(walk, BOOT, SOURCE)
     expect(steps).toEqual([
       { do: 'record', record, undo: { restore: undefined } },
       { do: 'make-tree', group: undefined, undo: 'close-tree' },

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { parseCall } from '../../src/flexvolume/call.ts'
 import { parseCommand } from '../../src/operator/verbs/command.ts'
 import { Refusal } from '../../src/refusal/refusal.ts'
-import { mountPlace } from '../../src/store/places.ts'
+import { locateMountRecords } from '../../src/store/record-directories.ts'
 import { type Call, kubeletCalls, operatorCalls } from './calls.ts'
 import { corpusOf } from './corpus.ts'
 import { holds } from './holds.ts'
@@ -37,7 +37,7 @@ function expectKubelets(argv: readonly string[]): void {
   ).toBe(true)
   const again = parseCall(['unmount', call.directory])
   expect(again).toEqual({ verb: 'unmount', directory: call.directory })
-  const state = mountPlace({ config: { stateDir: '/state' } }, call.directory).path
+  const state = locateMountRecords({ config: { stateDir: '/state' } }, call.directory).path
   for (const name of state.split('/')) expect(Buffer.byteLength(name)).toBeLessThan(256)
 }
 

@@ -2,8 +2,8 @@ import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Source } from '../../src/request/source.ts'
 import { listMountRecords, type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
-import { mountPlace, volumePlace } from '../../src/store/places.ts'
-import { DamagedRecord, type Found } from '../../src/store/record.ts'
+import { DamagedRecord, type RecordResult } from '../../src/store/record.ts'
+import { locateMountRecords, locateVolumeRecords } from '../../src/store/record-directories.ts'
 import { listReservations, type Reservation, reservations } from '../../src/store/reservation-record.ts'
 import { type VolumeRecord, volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -93,7 +93,7 @@ interface Kind<T> {
   records: Arbitrary<T>
   write(host: Host, record: T): void
   read(host: Host, key: string): T | undefined
-  find(host: Host, key: string): Found<T>
+  find(host: Host, key: string): RecordResult<T>
   list(host: Host): T[]
   key(record: T): string
   path(key: string): string
@@ -109,7 +109,7 @@ const KINDS = [
     find: (host, key) => mountRecords.find({ host, ...PLACE }, key),
     list: (host) => listMountRecords({ host, ...PLACE }),
     key: (record) => record.directory,
-    path: (key) => `${mountPlace(PLACE, key).path}/record.json`,
+    path: (key) => `${locateMountRecords(PLACE, key).path}/record.json`,
   } satisfies Kind<MountRecord>,
   {
     name: 'volume',
@@ -119,7 +119,7 @@ const KINDS = [
     find: (host, key) => volumeRecords.find({ host, ...PLACE }, key),
     list: () => [],
     key: (record) => record.volume,
-    path: (key) => `${volumePlace(PLACE, key).path}/record.json`,
+    path: (key) => `${locateVolumeRecords(PLACE, key).path}/record.json`,
   } satisfies Kind<VolumeRecord>,
   {
     name: 'reservation',

@@ -5,7 +5,7 @@ import { type Counts, differences, readCounts, total, usual } from '../../bench/
 import type { Host } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
-import { type Store, volumePlace } from '../../src/store/places.ts'
+import { locateVolumeRecords, type Store } from '../../src/store/record-directories.ts'
 import { reservations } from '../../src/store/reservation-record.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
@@ -24,7 +24,7 @@ function leave(store: Store, count: number): void {
     const source = `/srv/gone/${n}`
     const walk = { group: 2000, groupAccess: 'keep', complete: true, restorePending: false } as const
     volumeRecords.write(store, { volume, source, ...walk })
-    const { path } = volumePlace(store, volume)
+    const { path } = locateVolumeRecords(store, volume)
     for (const name of ['journal.db', 'lock']) store.host.files.write(`${path}/${name}`, new Uint8Array())
     const given = { by: 'walk', group: 2000, why: 'asked for' } as const
     const directory = `/pods/gone-${n}/volumes/modekeep~fs/v`

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { mountPlace, RECORD_FILE } from '../../src/store/places.ts'
+import { locateMountRecords, RECORD_FILE } from '../../src/store/record-directories.ts'
 import { mountsBelow, type SoakNode } from './node.ts'
 import { Odd, same, settles } from './odd.ts'
 import type { Event, Kind, PodPlan } from './scene.ts'
@@ -184,7 +184,7 @@ export class PodLife {
   }
 
   #daemon(): number | undefined {
-    const record = `${mountPlace({ config: { stateDir: this.#node.state } }, this.#directory).path}/${RECORD_FILE}`
+    const record = `${locateMountRecords({ config: { stateDir: this.#node.state } }, this.#directory).path}/${RECORD_FILE}`
     const { staging } = JSON.parse(fs.readFileSync(record, 'utf8'))
     return fs
       .readdirSync('/proc')

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { containersSeen } from '../../src/store/container-record.ts'
-import type { Store } from '../../src/store/places.ts'
+import { createContainerCheck } from '../../src/store/container-record.ts'
+import type { Store } from '../../src/store/record-directories.ts'
 import { growth, LINEAR } from '../helpers/work.ts'
 
 const ID = 'c0ffee'.repeat(10)
@@ -20,14 +20,14 @@ function storeWith(mounts: number): Store {
 }
 
 it('a container is seen by a directory of its name in a mount point, and by no part of a name', () => {
-  const isThere = containersSeen(storeWith(10))
+  const isThere = createContainerCheck(storeWith(10))
   expect(isThere(`7-${ID}`)).toBe(true)
   expect(isThere(ID)).toBe(false)
 })
 
 it('the work to find 100 containers grows no faster than the mount table', () => {
   const search = (mounts: number) => () => {
-    const isThere = containersSeen(storeWith(mounts))
+    const isThere = createContainerCheck(storeWith(mounts))
     for (let at = 0; at < 100; at++) isThere(`none-${at}`)
   }
   expect(growth(2000, search)).toBeLessThan(LINEAR)

@@ -4,10 +4,10 @@ import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
 import { parseSource } from '../../src/request/source.ts'
-import { findVolume, placeOfVolume, volumesAt } from '../../src/store/find-volume.ts'
+import { findVolume, listIdentitiesAt, locateVolume } from '../../src/store/find-volume.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
-import { volumeIdentity } from '../../src/store/volume-identity.ts'
-import { textIdentity, volumeRecords } from '../../src/store/volume-record.ts'
+import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
+import { computeTextIdentity, volumeRecords } from '../../src/store/volume-record.ts'
 import { READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -21,7 +21,7 @@ beforeEach(() => {
   makeTree(stage.fs, SOURCE, ['file a 0640'])
   const { inodes } = stage.host
   const handle = inodes.openLinkFree(SOURCE)
-  volume = volumeIdentity(stage, handle, inodes.stat(handle))
+  volume = resolveVolumeIdentity(stage, handle, inodes.stat(handle))
   inodes.close(handle)
 })
 
@@ -36,7 +36,7 @@ const walked = (source = SOURCE) =>
   })
 const place = async () => {
   const handles = stage.world?.handles.size
-  const found = await placeOfVolume(stage.session(), volume, createPathLookups(stage))
+  const found = await locateVolume(stage.session(), volume, createPathLookups(stage))
   expect(stage.world?.handles.size).toBe(handles)
   return found?.isSilent ? `silent: ${found.path}` : found?.path
 }
@@ -45,7 +45,7 @@ const place = async () => {
 function isAt(path: string): boolean {
   const { inodes } = stage.host
   const handle = inodes.openLinkFree(path)
-  const names = volumesAt(stage.session(), path, handle)
+  const names = listIdentitiesAt(stage.session(), path, handle)
   inodes.close(handle)
   return names.includes(volume)
 }
@@ -85,7 +85,7 @@ describe('a volume of a file system is found', () => {
   })
 
   it('where somebody says that it may be', async () => {
-    const at = (source: string) => placeOfVolume(stage.session(), volume, createPathLookups(stage), false, source)
+    const at = (source: string) => locateVolume(stage.session(), volume, createPathLookups(stage), false, source)
     expect(await place()).toBeUndefined()
     expect(await at(SOURCE)).toEqual({ path: SOURCE, isSilent: false })
     expect(await at('/node/volumes')).toBeUndefined()
@@ -189,7 +189,7 @@ describe('a volume whose server may not answer', () => {
 
 describe("a server's volume is found", () => {
   beforeEach(() => {
-    volume = textIdentity({ fsType: 'nfs', source: parseSource('host:/a') })
+    volume = computeTextIdentity({ fsType: 'nfs', source: parseSource('host:/a') })
     mountAt('/share', { isNew: true })
   })
   const told = (fsType: string, source: string) =>

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Lock } from '../../src/host/host.ts'
 import { ImportStage } from '../../src/store/import-stage.ts'
-import { tryLockPlace } from '../../src/store/locks.ts'
-import { importPlace, listImports, volumePlace } from '../../src/store/places.ts'
+import { tryLockRecordDirectory } from '../../src/store/locks.ts'
+import { listImports, locateImport, locateVolumeRecords } from '../../src/store/record-directories.ts'
 import type { Session } from '../../src/store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../../src/store/volume-record.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
@@ -31,7 +31,7 @@ onEveryStage('an import', (open) => {
     await made.write(RECORD, { rows: [], unsettled: [], disk: undefined })
     return made
   }
-  const files = () => stage.fs.readdirSync(volumePlace(session, VOLUME).path).sort()
+  const files = () => stage.fs.readdirSync(locateVolumeRecords(session, VOLUME).path).sort()
 
   /** The same node, on which another call makes the volume's place anew before it is renamed to. */
   function raced(meanwhile: () => void): Session {
@@ -49,16 +49,17 @@ onEveryStage('an import', (open) => {
     expect(await made.publish()).toBe('published')
     expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
     expect(volumeRecords.read(session, VOLUME)).toMatchObject(RECORD)
-    if (stage.world === undefined) expect(tryLockPlace(session, volumePlace(session, VOLUME))).toBeUndefined()
+    if (stage.world === undefined)
+      expect(tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))).toBeUndefined()
     made[Symbol.dispose]()
-    expect(tryLockPlace(session, volumePlace(session, VOLUME))?.release()).toBeUndefined()
+    expect(tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))?.release()).toBeUndefined()
     expect(listImports(session)).toEqual([])
   })
 
   it('waits for a call that takes the volume’s lock in between', async () => {
     let other: Lock | undefined
     const on = raced(() => {
-      other = tryLockPlace(session, volumePlace(session, VOLUME))
+      other = tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))
     })
     using made = await written(on)
     setTimeout(() => other?.release(), 100)
@@ -76,11 +77,11 @@ onEveryStage('an import', (open) => {
     }
     expect(volumeRecords.read(session, VOLUME)).toMatchObject(others)
     expect(listImports(session)).toEqual([])
-    expect(stage.fs.existsSync(importPlace(session, VOLUME).path)).toBe(false)
+    expect(stage.fs.existsSync(locateImport(session, VOLUME).path)).toBe(false)
   })
 
   it('gives way to a call that has the volume for long', async () => {
-    using _ = tryLockPlace(session, volumePlace(session, VOLUME))
+    using _ = tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))
     using made = await written()
     expect(await made.publish()).toBe('busy')
     expect(files()).toEqual(['lock'])

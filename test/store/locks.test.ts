@@ -1,34 +1,39 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Lock } from '../../src/host/host.ts'
-import { holdPlace, removeLeftover, tryHoldPlace } from '../../src/store/leftovers.ts'
 import {
-  isPlaceBusy,
+  findWalker,
+  isRecordDirectoryBusy,
   isVolumeBusy,
+  locateWalkerLock,
   readWhileIdle,
   tryLockNode,
-  tryLockPlace,
-  walkerLock,
-  walkerOf,
+  tryLockRecordDirectory,
 } from '../../src/store/locks.ts'
-import { mountPlace, type Place, publicationPlace, volumePlace } from '../../src/store/places.ts'
-import { listReservations, reservations, untilReleased } from '../../src/store/reservation-record.ts'
+import {
+  locateMountRecords,
+  locatePublicationLock,
+  locateVolumeRecords,
+  type RecordDirectory,
+} from '../../src/store/record-directories.ts'
+import { acquireRecordLock, removeLeftover, tryAcquireRecordLock } from '../../src/store/record-directory-lock.ts'
+import { listReservations, reservations, waitUntilReleased } from '../../src/store/reservation-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
 let stage: Stage
-let mount: Place
-let volume: Place
+let mount: RecordDirectory
+let volume: RecordDirectory
 beforeEach(() => {
   stage = memoryStage()
-  mount = mountPlace(stage, '/pods/a/v')
-  volume = volumePlace(stage, '1.2-3-4')
+  mount = locateMountRecords(stage, '/pods/a/v')
+  volume = locateVolumeRecords(stage, '1.2-3-4')
 })
 
 it('is had by one call at a time, and by the next that waits once it is given back', async () => {
-  const first = await holdPlace(stage.session(), mount)
-  expect(isPlaceBusy(stage, mount)).toBe(true)
-  expect(tryHoldPlace(stage.session(), mount)).toBeUndefined()
+  const first = await acquireRecordLock(stage.session(), mount)
+  expect(isRecordDirectoryBusy(stage, mount)).toBe(true)
+  expect(tryAcquireRecordLock(stage.session(), mount)).toBeUndefined()
   let isNext = false
-  const next = holdPlace(stage.session(), mount).then((lock) => {
+  const next = acquireRecordLock(stage.session(), mount).then((lock) => {
     isNext = true
     return lock
   })
@@ -36,26 +41,29 @@ it('is had by one call at a time, and by the next that waits once it is given ba
   expect(isNext).toBe(false)
   first[Symbol.dispose]()
   const second = await next
-  expect(isPlaceBusy(stage, mount)).toBe(true)
+  expect(isRecordDirectoryBusy(stage, mount)).toBe(true)
   second[Symbol.dispose]()
-  expect(isPlaceBusy(stage, mount)).toBe(false)
+  expect(isRecordDirectoryBusy(stage, mount)).toBe(false)
 })
 
 it('of a mount directory, of a volume and of the works on the whole node are different ones', () => {
   const works = ['reservations', 'metrics', 'sweep', 'sub-paths', 'loop'] as const
   const locks = [
-    tryLockPlace(stage, mount),
-    tryLockPlace(stage, volume),
+    tryLockRecordDirectory(stage, mount),
+    tryLockRecordDirectory(stage, volume),
     ...works.map((work) => tryLockNode(stage, work)),
   ]
   expect(locks.includes(undefined)).toBe(false)
   expect(works.map((work) => tryLockNode(stage, work))).toEqual(works.map(() => undefined))
-  expect([isPlaceBusy(stage, mountPlace(stage, '/pods/b/v')), isVolumeBusy(stage, '1.2-3-5')]).toEqual([false, false])
-  expect([isPlaceBusy(stage, mount), isPlaceBusy(stage, volume), isVolumeBusy(stage, '1.2-3-4')]).toEqual([
-    true,
-    true,
-    true,
-  ])
+  expect([
+    isRecordDirectoryBusy(stage, locateMountRecords(stage, '/pods/b/v')),
+    isVolumeBusy(stage, '1.2-3-5'),
+  ]).toEqual([false, false])
+  expect([
+    isRecordDirectoryBusy(stage, mount),
+    isRecordDirectoryBusy(stage, volume),
+    isVolumeBusy(stage, '1.2-3-4'),
+  ]).toEqual([true, true, true])
 })
 
 it('whose place its last holder is just removing is asked for again', () => {
@@ -67,8 +75,8 @@ it('whose place its last holder is just removing is asked for again', () => {
     }
     return { host: { ...stage.host, tryLock }, config: stage.config }
   }
-  expect(tryLockPlace(failing(missing), mount)).toBeUndefined()
-  expect(() => tryLockPlace(failing(denied), mount)).toThrow(/cannot lock .*lock .*EACCES/)
+  expect(tryLockRecordDirectory(failing(missing), mount)).toBeUndefined()
+  expect(() => tryLockRecordDirectory(failing(denied), mount)).toThrow(/cannot lock .*lock .*EACCES/)
 })
 
 describe('a lock of a process that waits in the kernel', () => {
@@ -80,11 +88,11 @@ describe('a lock of a process that waits in the kernel', () => {
 
   it.each([
     ['a volume', () => volume],
-    ['a publication for one target', () => publicationPlace(stage, 'id:pv')],
+    ['a publication for one target', () => locatePublicationLock(stage, 'id:pv')],
   ])('of %s has a call that waits for it refused with the process', async (_what, placeOf) => {
-    using _ = await holdPlace(stage.session(), placeOf())
+    using _ = await acquireRecordLock(stage.session(), placeOf())
     await expect(
-      holdPlace(
+      acquireRecordLock(
         sessionOf(() => 'waits'),
         placeOf(),
       ),
@@ -92,8 +100,8 @@ describe('a lock of a process that waits in the kernel', () => {
   })
 
   it('of a mount directory is waited for: its call is given up', async () => {
-    const first = await holdPlace(stage.session(), mount)
-    const next = holdPlace(
+    const first = await acquireRecordLock(stage.session(), mount)
+    const next = acquireRecordLock(
       sessionOf(() => 'waits'),
       mount,
     )
@@ -106,8 +114,8 @@ describe('a lock of a process that waits in the kernel', () => {
     ['makes progress', () => 4711, () => String(performance.now())],
     ['is another one after a while', () => Math.floor(performance.now() / 500), () => 'waits'],
   ])('is waited for while the process %s', async (_what, holder, activity) => {
-    const first = await holdPlace(stage.session(), volume)
-    const next = holdPlace(sessionOf(activity, holder), volume)
+    const first = await acquireRecordLock(stage.session(), volume)
+    const next = acquireRecordLock(sessionOf(activity, holder), volume)
     await new Promise((resolve) => setTimeout(resolve, 2500))
     first[Symbol.dispose]()
     ;(await next)[Symbol.dispose]()
@@ -119,7 +127,7 @@ describe('a volume that a process still walks for a call that is over', () => {
   let walker: Lock
   beforeEach(() => {
     stage.host.files.makeDirectory(volume.path)
-    const path = walkerLock(stage, name)
+    const path = locateWalkerLock(stage, name)
     const lock = stage.host.tryLock(path)
     if (lock === undefined) throw new Error('nobody else is here')
     walker = lock
@@ -127,43 +135,45 @@ describe('a volume that a process still walks for a call that is over', () => {
   })
 
   it('is busy, and nothing of it is removed', () => {
-    expect([isVolumeBusy(stage, name), isPlaceBusy(stage, volume)]).toEqual([true, false])
+    expect([isVolumeBusy(stage, name), isRecordDirectoryBusy(stage, volume)]).toEqual([true, false])
     expect(readWhileIdle(stage, name, () => 'read')).toBe('busy')
-    expect(walkerOf(stage, name)).toBe(4711)
+    expect(findWalker(stage, name)).toBe(4711)
     expect(removeLeftover(stage.session(), volume)).toBe(false)
     expect(stage.fs.readdirSync(volume.path).sort()).toEqual(['lock', 'walker.lock'])
     walker.release()
-    expect([isVolumeBusy(stage, name), walkerOf(stage, name)]).toEqual([false, undefined])
+    expect([isVolumeBusy(stage, name), findWalker(stage, name)]).toEqual([false, undefined])
     expect(removeLeftover(stage.session(), volume)).toBe(true)
     expect(stage.fs.existsSync(volume.path)).toBe(false)
   })
 
   it('is not had: who waits for it is told by which process, and has it if that ends within a moment', async () => {
-    await expect(holdPlace(stage.session(), volume)).rejects.toThrow(/^process 4711 still walks the volume for a call/)
-    expect(isPlaceBusy(stage, volume)).toBe(false)
-    const next = holdPlace(stage.session(), volume)
+    await expect(acquireRecordLock(stage.session(), volume)).rejects.toThrow(
+      /^process 4711 still walks the volume for a call/,
+    )
+    expect(isRecordDirectoryBusy(stage, volume)).toBe(false)
+    const next = acquireRecordLock(stage.session(), volume)
     await new Promise((resolve) => setTimeout(resolve, 10))
     walker.release()
     const held = await next
-    expect(isPlaceBusy(stage, volume)).toBe(true)
+    expect(isRecordDirectoryBusy(stage, volume)).toBe(true)
     held[Symbol.dispose]()
   })
 
   it('keeps its reservation, for which nobody waits in vain', async () => {
     reservations.write(stage, { volume: name, group: 2000 })
     expect(listReservations(stage).map(({ record }) => record?.group)).toEqual([2000])
-    await expect(untilReleased(stage, name)).rejects.toThrow(/^process 4711 still walks/)
+    await expect(waitUntilReleased(stage, name)).rejects.toThrow(/^process 4711 still walks/)
     walker.release()
     expect(listReservations(stage)).toEqual([])
-    await untilReleased(stage, name)
+    await waitUntilReleased(stage, name)
   })
 
   it('that walks for a call that is at work is waited for with that call', async () => {
     walker.release()
-    const call = await holdPlace(stage.session(), volume)
-    const again = stage.host.tryLock(walkerLock(stage, name))
+    const call = await acquireRecordLock(stage.session(), volume)
+    const again = stage.host.tryLock(locateWalkerLock(stage, name))
     let isNext = false
-    const next = holdPlace(stage.session(), volume).then((lock) => {
+    const next = acquireRecordLock(stage.session(), volume).then((lock) => {
       isNext = true
       return lock
     })

@@ -5,14 +5,14 @@ import { createTrustedFiles } from '../../src/host/trusted-files.ts'
 import { type Refusal, UnknownFormat } from '../../src/refusal/refusal.ts'
 import { type MountRequest, pickRequestedMount } from '../../src/request/mount-request.ts'
 import {
+  createMountRecord,
   listMountRecords,
   listMounts,
   type MountRecord,
   mountRecords,
-  newMountRecord,
 } from '../../src/store/mount-record.ts'
-import { mountPlace, type Store } from '../../src/store/places.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
+import { locateMountRecords, type Store } from '../../src/store/record-directories.ts'
 import { MOUNTED } from '../helpers/mount-records.ts'
 import { sealed } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -31,7 +31,7 @@ const REQUEST: MountRequest = {
   restoreOnUnmount: true,
   pod: 'n/p',
 }
-const RECORD = newMountRecord(REQUEST, 'boot-1', {
+const RECORD = createMountRecord(REQUEST, 'boot-1', {
   volume: 'fs-2-3',
   path: '/srv/a',
 })
@@ -45,7 +45,7 @@ beforeEach(() => {
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 
 function put(text: string): void {
-  const place = mountPlace(store, RECORD.directory).path
+  const place = locateMountRecords(store, RECORD.directory).path
   fs.mkdirSync(place, { recursive: true })
   fs.writeFileSync(`${place}/record.json`, text)
 }
@@ -68,7 +68,7 @@ describe('a mount record', () => {
   })
 
   it('of a volume that goes with its mount has none', () => {
-    const record = newMountRecord({ ...REQUEST, source: { type: 'none' }, fsType: 'tmpfs' }, 'boot-1', undefined)
+    const record = createMountRecord({ ...REQUEST, source: { type: 'none' }, fsType: 'tmpfs' }, 'boot-1', undefined)
     expect(record).toMatchObject({ request: { fsType: 'tmpfs' } })
     expect(record.volume).toBeUndefined()
     expect(record.source).toBeUndefined()
@@ -103,7 +103,7 @@ describe('a mount record', () => {
 
   it('is listed without what else lies around', () => {
     mountRecords.write(store, RECORD)
-    const place = mountPlace(store, RECORD.directory).path
+    const place = locateMountRecords(store, RECORD.directory).path
     fs.writeFileSync(`${place}/lock`, '')
     fs.writeFileSync(`${place}/record.json.new`, JSON.stringify({ ...RECORD, pod: 'torn' }))
     fs.mkdirSync(`${top}/mounts/foreign`)
@@ -147,7 +147,7 @@ describe('a mount record', () => {
   it('of another format says what was found, what is known and the way out', () => {
     put(JSON.stringify({ format: 3 }))
     expect(() => mountRecords.read(store, RECORD.directory)).toThrow(
-      `the record ${mountPlace(store, RECORD.directory).path}/record.json cannot be used (its format is 3, this version reads 2): ` +
+      `the record ${locateMountRecords(store, RECORD.directory).path}/record.json cannot be used (its format is 3, this version reads 2): ` +
         'install the version of modekeep that made it, or move the file away where nothing of it is needed any more',
     )
   })
@@ -156,7 +156,7 @@ describe('a mount record', () => {
 it('a record written is in the file as one JSON line', () => {
   const record: MountRecord = { ...RECORD, mounted: { ...MOUNTED, mountId: '9223372036854775809' } }
   mountRecords.write(store, record)
-  const text = fs.readFileSync(`${mountPlace(store, record.directory).path}/record.json`, 'utf8')
+  const text = fs.readFileSync(`${locateMountRecords(store, record.directory).path}/record.json`, 'utf8')
   expect(text.endsWith('}\n')).toBe(true)
   expect(JSON.parse(text)).toEqual({ format: 2, ...record, sum: expect.any(Number) })
 })

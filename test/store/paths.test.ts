@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mountPlace, volumePlace } from '../../src/store/places.ts'
+import { locateMountRecords, locateVolumeRecords } from '../../src/store/record-directories.ts'
 
 const STATE = { config: { stateDir: '/var/lib/modekeep' } }
 const MOUNTS = '/var/lib/modekeep/mounts/'
@@ -28,13 +28,13 @@ const DIRECTORIES = [
 ]
 
 function piecesOf(directory: string): string[] {
-  return mountPlace(STATE, directory).path.slice(MOUNTS.length).split('/')
+  return locateMountRecords(STATE, directory).path.slice(MOUNTS.length).split('/')
 }
 
 describe('the place of a mount record', () => {
   it.each(DIRECTORIES.map((directory) => [directory]))('is made of names a file system takes: %s', (directory) => {
     const pieces = piecesOf(directory)
-    expect(mountPlace(STATE, directory).path.startsWith(`${MOUNTS}%2F`)).toBe(true)
+    expect(locateMountRecords(STATE, directory).path.startsWith(`${MOUNTS}%2F`)).toBe(true)
     expect(pieces.map((piece) => piece.length).filter((length) => length > 255 || length < 1)).toEqual([])
     // encodeURIComponent leaves nothing but these: a piece is never "..", never hidden by another meaning of a byte.
     expect(
@@ -45,18 +45,18 @@ describe('the place of a mount record', () => {
   })
 
   it('is another one for every directory, and never a file of another record', () => {
-    const places = DIRECTORIES.map((directory) => mountPlace(STATE, directory).path)
+    const places = DIRECTORIES.map((directory) => locateMountRecords(STATE, directory).path)
     expect(new Set(places).size).toBe(DIRECTORIES.length)
     expect(places.filter((place) => /\/(record\.json|lock|boot)(\/|$)/.test(place))).toEqual([])
   })
 
   it('is readable for a directory as kubelet names them', () => {
-    expect(mountPlace(STATE, '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v').path).toBe(
+    expect(locateMountRecords(STATE, '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v').path).toBe(
       '/var/lib/modekeep/mounts/%2Fvar%2Flib%2Fkubelet%2Fpods%2F8c03%2Fvolumes%2Fmodekeep~fs%2Fv',
     )
   })
 })
 
 it('a volume has a directory of its own, apart from mounts and from sources of pods', () => {
-  expect(volumePlace(STATE, 'fs-2-3').path).toBe('/var/lib/modekeep/ownership/fs-2-3')
+  expect(locateVolumeRecords(STATE, 'fs-2-3').path).toBe('/var/lib/modekeep/ownership/fs-2-3')
 })

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
 import type { Host } from '../../src/host/host.ts'
 import { UnknownFormat } from '../../src/refusal/refusal.ts'
-import type { Store } from '../../src/store/places.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
+import type { Store } from '../../src/store/record-directories.ts'
 import {
   listReservations,
+  listReservedVolumes,
   type Reservation,
-  removeDeadReservations,
+  removeStaleReservations,
   reservations,
-  reservedVolumes,
 } from '../../src/store/reservation-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -61,16 +61,16 @@ it.each([
 it('what dead calls have left is removed, the beginning of one too, and nothing of a call at work or of other people', () => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
   const names = () => store.host.files.list('/state/reservations').sort()
-  removeDeadReservations(store)
+  removeStaleReservations(store)
   reservations.write(store, RESERVATION)
   reservations.write(store, PLACELESS)
   for (const name of ['1-2-3.json.new', '1-2-5.json.new', 'notes.json', 'notes']) {
     store.host.files.replace(`/state/reservations/${name}`, 'half of')
   }
   lock(store.host, '1-2-3')
-  expect(reservedVolumes(store)).toEqual(['1-2-3', '1-2-4', '1-2-5'])
+  expect(listReservedVolumes(store)).toEqual(['1-2-3', '1-2-4', '1-2-5'])
   expect(listed(store)).toEqual([RESERVATION])
-  removeDeadReservations(store)
+  removeStaleReservations(store)
   expect(names()).toEqual(['1-2-3.json', '1-2-3.json.new', 'notes', 'notes.json'])
   expect(listed(store)).toEqual([RESERVATION])
 })

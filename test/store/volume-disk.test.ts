@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, refuseRestore, restoreByHand } from '../../src/fs-group/by-hand.ts'
 import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
-import { otherInPlace, placeOfVolume } from '../../src/store/find-volume.ts'
-import { listVolumes } from '../../src/store/places.ts'
+import { explainOtherDiskAtPath, locateVolume } from '../../src/store/find-volume.ts'
+import { listVolumes } from '../../src/store/record-directories.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { diskStage, PLACE } from '../helpers/disk-stage.ts'
 import type { Stage } from '../helpers/stage.ts'
@@ -98,8 +98,8 @@ describe('the disk that a volume lies on', () => {
   it('is where the volume is looked for: another one is not it', async () => {
     await walk()
     const lookups = createPathLookups(stage)
-    const place = async (isAny = false) => (await placeOfVolume(stage.session(), volume(), lookups, isAny))?.path
-    const other = () => otherInPlace(stage.session(), volume(), lookups)
+    const place = async (isAny = false) => (await locateVolume(stage.session(), volume(), lookups, isAny))?.path
+    const other = () => explainOtherDiskAtPath(stage.session(), volume(), lookups)
     expect([await place(), await other()]).toEqual([PLACE, undefined])
     disk.disk = ['serial B']
     expect([await place(), await place(true)]).toEqual([undefined, PLACE])

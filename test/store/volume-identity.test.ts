@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Handle, Stat } from '../../src/host/host.ts'
-import { JOURNAL_FILE, type Store } from '../../src/store/places.ts'
-import { namesOf, refuseRenamed, volumeIdentity } from '../../src/store/volume-identity.ts'
+import { JOURNAL_FILE, type Store } from '../../src/store/record-directories.ts'
+import { computeVolumeNames, refuseRenamed, resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -31,7 +31,11 @@ function arrange(kernel: Kernel, recorded: Record<string, string>) {
     world.fs.mkdirSync(`/state/ownership/${volume}`, { recursive: true })
     world.fs.writeFileSync(`/state/ownership/${volume}/${file}`, '')
   }
-  return { store, named: () => volumeIdentity(store, ROOT, stat), names: () => namesOf(host, ROOT, stat) }
+  return {
+    store,
+    named: () => resolveVolumeIdentity(store, ROOT, stat),
+    names: () => computeVolumeNames(host, ROOT, stat),
+  }
 }
 
 describe('the name of a volume on a kernel that tells UUIDs', () => {
@@ -104,7 +108,7 @@ function arrangeXfs(device: Device, recorded: Record<string, string[]>, complete
     const lay = identities.length === 0 ? undefined : { shown: identities.join(), identities }
     volumeRecords.write(store, { ...base, volume, disk: lay })
   }
-  return volumeIdentity(store, ROOT, stat)
+  return resolveVolumeIdentity(store, ROOT, stat)
 }
 
 describe('the name of a volume on xfs whose loop device has changed', () => {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Handle, Stat } from '../../src/host/host.ts'
 import { UnknownFormat } from '../../src/refusal/refusal.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
-import { volumeIdentity } from '../../src/store/volume-identity.ts'
+import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { sealed } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -66,7 +66,7 @@ it('a volume is named by file system, root inode and birth, in all their bits', 
   const host = memoryHost(new MemoryWorld())
   const named = { ...host, inodes: { ...host.inodes, fileSystemId: () => 'f00d' } }
   const stat = { inode: 2n ** 64n - 1n, born: 1_700_000_000_000_000_000n } as Stat
-  expect(volumeIdentity({ host: named, config: { stateDir: '/state' } }, 5 as Handle, stat)).toBe(
+  expect(resolveVolumeIdentity({ host: named, config: { stateDir: '/state' } }, 5 as Handle, stat)).toBe(
     'f00d-ffffffffffffffff-17979cfe362a0000',
   )
 })

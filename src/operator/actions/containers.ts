@@ -1,6 +1,6 @@
-import { type ContainerRecord, containersSeen, listContainers, mayRun } from '../../store/container-record.ts'
-import type { Store } from '../../store/places.ts'
-import { runningPlugin, whyNotAsked } from '../../store/plugin-record.ts'
+import { type ContainerRecord, createContainerCheck, listContainers, mayRun } from '../../store/container-record.ts'
+import { explainInactivePlugin, findRunningPlugin } from '../../store/plugin-record.ts'
+import type { Store } from '../../store/record-directories.ts'
 
 /** A volume of a container whose pod requested a group. */
 export interface ContainerStatus {
@@ -42,8 +42,8 @@ export interface ContainerFinding
 
 /** Finds the problems of running containers that heal cannot repair. */
 export function findContainerProblems(store: Store): ContainerFinding[] {
-  const notAsked = whyNotAsked(runningPlugin(store))
-  const isThere = containersSeen(store)
+  const notAsked = explainInactivePlugin(findRunningPlugin(store))
+  const isThere = createContainerCheck(store)
   return listContainers(store).flatMap(({ container, record, problem }): ContainerFinding[] => {
     if (problem !== undefined) {
       if (!isThere(container)) return []
@@ -66,7 +66,7 @@ function formatContainerRemedy({ namespace, name }: ContainerRecord['pod'], notA
 
 /** Lists the volumes for which containers requested a group, except those of containers that are certainly gone. */
 export function readContainerStatuses(store: Store): ContainerStatus[] {
-  const isThere = containersSeen(store)
+  const isThere = createContainerCheck(store)
   return listContainers(store).flatMap(({ container, record, problem }) => {
     if (problem !== undefined)
       return isThere(container) ? [{ ...UNREADABLE_CONTAINER, container, reason: problem.message }] : []

@@ -4,7 +4,7 @@ import { collectGarbage } from '../../heal/garbage.ts'
 import { type GarbageItem, refuseToForget } from '../../heal/volume-garbage.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { listContainers } from '../../store/container-record.ts'
-import { listVolumes } from '../../store/places.ts'
+import { listVolumes } from '../../store/record-directories.ts'
 import type { Session } from '../../store/session.ts'
 import { resolveVolumeName } from './target.ts'
 

@@ -3,8 +3,8 @@ import { deferClose, errorCode, FILE_TYPE, REGULAR } from '../../host/host.ts'
 import { createPathLookups } from '../../mount-table/path-lookups.ts'
 import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
-import { exportedBytes } from '../../store/exported-journal.ts'
-import { volumesAt } from '../../store/find-volume.ts'
+import { serializeExportedJournal } from '../../store/exported-journal.ts'
+import { listIdentitiesAt } from '../../store/find-volume.ts'
 import { readWhileIdle } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
 import { hasJournal, openJournalSnapshot } from '../../store/volume-journal.ts'
@@ -52,7 +52,7 @@ export async function exportJournal(
     batches: journal.batches,
     bytes: journal.bytes,
   }
-  const bytes = await writePieces(session, exportedBytes(header, journal.rows()), { file, isForced }, caller)
+  const bytes = await writePieces(session, serializeExportedJournal(header, journal.rows()), { file, isForced }, caller)
   session.note({ volume, bytes })
   return {
     verb: 'journal',
@@ -86,7 +86,7 @@ async function findRecordedVolume(session: Session, directory: string): Promise<
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle } = await openNodeBy(createPathLookups(session), session.host, directory, wanted)
   using _ = deferClose(session.host.inodes, handle)
-  const volumes = volumesAt(session, directory, handle)
+  const volumes = listIdentitiesAt(session, directory, handle)
   const volume = volumes.find((name) => volumeRecords.has(session, name) || hasJournal(session, name))
   if (volume !== undefined) return volume
   throw new Refusal(

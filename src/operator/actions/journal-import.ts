@@ -4,11 +4,11 @@ import { createPathLookups, type PathLookups } from '../../mount-table/path-look
 import { createUnresponsiveRefusal } from '../../mount-table/responsiveness.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { type ExportedJournal, readExportedJournal } from '../../store/exported-journal.ts'
-import { placeOfVolume, volumesAt } from '../../store/find-volume.ts'
+import { listIdentitiesAt, locateVolume } from '../../store/find-volume.ts'
 import { ImportStage } from '../../store/import-stage.ts'
 import { readWhileIdle } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
-import { difference, diskOf, diskUnder, textOfDisk, toRecordedDisk } from '../../store/volume-disk.ts'
+import { explainDifference, formatDisk, parseDisk, readDisk, toRecordedDisk } from '../../store/volume-disk.ts'
 import { openJournalForReading, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
@@ -70,7 +70,7 @@ export async function importJournal(
   await stage.write(header.record === null ? undefined : relocateRecord(header.record, source, disk), {
     rows: exported.rows(),
     unsettled: header.unsettled.map(BigInt),
-    disk: disk && textOfDisk(disk),
+    disk: disk && formatDisk(disk),
   })
   const outcome = await stage.publish()
   if (outcome !== 'published') throw new Refusal(formatImportRefusal(outcome === 'busy' ? 'busy' : 'other', volume))
@@ -89,7 +89,8 @@ async function resolveVolumeDirectory(
 ): Promise<string> {
   const source = at ?? (await findVolumeDirectory(session, exported))
   const disk = await identifyDiskAt(session, exported, source)
-  const other = at === undefined ? difference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
+  const other =
+    at === undefined ? explainDifference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
   if (other === undefined) return source
   throw new Refusal(`${other}: if ${quoted(source)} is the one that is meant, name it with --at`)
 }
@@ -102,13 +103,13 @@ async function identifyDiskAt(
   session: Session,
   { header }: ExportedJournal,
   directory: string,
-): Promise<ReturnType<typeof diskUnder>> {
+): Promise<ReturnType<typeof readDisk>> {
   const { host } = session
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle } = await openNodeBy(createPathLookups(session), host, directory, wanted)
   using _ = deferClose(host.inodes, handle)
-  const volumes = volumesAt(session, directory, handle)
-  if (volumes.includes(header.volume)) return diskUnder(session, handle)
+  const volumes = listIdentitiesAt(session, directory, handle)
+  if (volumes.includes(header.volume)) return readDisk(session, handle)
   throw new Refusal(
     `directory ${quoted(directory)} is volume ${volumes.join(' or ')}, and the file is of volume ${header.volume}: ` +
       'name the directory where that is (a file system that was made anew, or copied file by file, is another one)',
@@ -117,14 +118,14 @@ async function identifyDiskAt(
 
 function parseExportedDisk({ header: { record, disk } }: ExportedJournal): VolumeRecord['disk'] {
   if (record !== null) return record.disk
-  return disk === null ? undefined : diskOf(disk)
+  return disk === null ? undefined : parseDisk(disk)
 }
 
 async function findVolumeDirectory(session: Session, { header }: ExportedJournal): Promise<string> {
   const lookups = createPathLookups(session)
   const { volume, record } = header
   const was = record !== null && isPlainAbsolutePath(record.source) ? record.source : undefined
-  const found = await placeOfVolume(session, volume, lookups, true, was)
+  const found = await locateVolume(session, volume, lookups, true, was)
   if (found?.isSilent) throw createUnresponsiveRefusal(found.path)
   if (found !== undefined) return found.path
   throw new Refusal(
@@ -151,7 +152,7 @@ async function describeFormerPath(
   try {
     const { handle } = await openNodeBy(lookups, session.host, source)
     using _ = deferClose(session.host.inodes, handle)
-    return ` (it was ${quoted(source)}, which is volume ${volumesAt(session, source, handle)[0]} here)`
+    return ` (it was ${quoted(source)}, which is volume ${listIdentitiesAt(session, source, handle)[0]} here)`
   } catch (error) {
     if (error instanceof Refusal || errorCode(error) !== undefined)
       return ` (it was ${quoted(source)}, which is no directory here)`

@@ -1,5 +1,5 @@
 import { listMountRecords } from '../../store/mount-record.ts'
-import type { Store } from '../../store/places.ts'
+import type { Store } from '../../store/record-directories.ts'
 import { listRecordedVolumes } from './target.ts'
 
 /** Kinds of names that a shell can complete. */

@@ -5,8 +5,8 @@ import { createReport, type SkipReason, type WalkReport } from '../../ownership/
 import { catchRefusalMessage } from '../../refusal/refusal.ts'
 import { findVolume } from '../../store/find-volume.ts'
 import type { Session } from '../../store/session.ts'
-import { otherDisk } from '../../store/volume-disk.ts'
-import { leftBy, volumeRecords } from '../../store/volume-record.ts'
+import { explainOtherDisk } from '../../store/volume-disk.ts'
+import { explainUnrestored, volumeRecords } from '../../store/volume-record.ts'
 import { type Difference, surveyVolume } from './survey.ts'
 import { resolveTarget, type TargetOperand } from './target.ts'
 import { announceInodeCount, openReadableJournal } from './volume.ts'
@@ -65,7 +65,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
     return { ...about, outcome, next: null, refusal: null, otherDisk: null, report: createReport(), differences: [] }
   }
   const { report, differences } = await surveyVolume(session, opened, { do: 'restore', isForced }, journal)
-  const other = otherDisk(session, volume, tree) ?? null
+  const other = explainOtherDisk(session, volume, tree) ?? null
   return { ...about, outcome: 'would restore', next: null, refusal, otherDisk: other, report, differences }
 }
 
@@ -94,5 +94,5 @@ function formatNextStep(
   if (outcome === 'partly restored' && !volumeRecords.has(session, volume)) {
     return isForced ? null : 'with --force what its users changed is put back too'
   }
-  return leftBy({ volume, left }, isForced) ?? null
+  return explainUnrestored({ volume, left }, isForced) ?? null
 }

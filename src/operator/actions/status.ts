@@ -3,13 +3,13 @@ import { healMounts } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
 import { createPathLookups, type PathLookups } from '../../mount-table/path-lookups.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
-import { nameNotice } from '../../store/former-name.ts'
 import { listMounts, type MountRecord } from '../../store/mount-record.ts'
-import { listVolumes } from '../../store/places.ts'
-import { runningPlugin } from '../../store/plugin-record.ts'
+import { findNameNotice } from '../../store/name-notice.ts'
+import { findRunningPlugin } from '../../store/plugin-record.ts'
+import { listVolumes } from '../../store/record-directories.ts'
 import type { Session } from '../../store/session.ts'
 import type { SkippedInodes } from '../../store/skipped-inodes.ts'
-import { changeOf, volumeRecords } from '../../store/volume-record.ts'
+import { explainChanges, volumeRecords } from '../../store/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
 import { type ContainerStatus, readContainerStatuses } from './containers.ts'
 import { findHiddenMounts, type HiddenMounts } from './hidden-mounts.ts'
@@ -167,7 +167,7 @@ async function readNodeStatus(session: Session): Promise<StatusDocument> {
   const lookups = createPathLookups(session)
   const records = recorded.flatMap(({ record }) => record ?? [])
   const hidden = findHiddenMounts(session, records)
-  const hasPlugin = runningPlugin(session)?.isRegistered === true
+  const hasPlugin = findRunningPlugin(session)?.isRegistered === true
   const mounts = records.flatMap((record) => {
     const found = findings.get(record.directory)
     if (found === undefined || isOver(record, found)) return []
@@ -204,9 +204,9 @@ async function readVolumeStatus(
     complete: record?.complete ?? false,
     left: record?.left ?? null,
     restorePending: record?.restorePending ?? false,
-    changed: (record && changeOf(record)) ?? null,
+    changed: (record && explainChanges(record)) ?? null,
     skipped: record?.skipped ?? null,
-    name: (record && (await nameNotice(session, record, lookups)))?.text ?? null,
+    name: (record && (await findNameNotice(session, record, lookups)))?.text ?? null,
     mounts: (await findVolumeMounts(session, volume, records, lookups)).length,
     // During a walk the journal is not checked: the walking process detects its faults.
     fault: problem?.message ?? (walk === null ? findJournalFault(session, volume) : undefined) ?? null,

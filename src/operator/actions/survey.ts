@@ -20,8 +20,8 @@ import type { WalkObserver } from '../../ownership/walk/batch.ts'
 import { FirstLinks } from '../../ownership/walk/hard-links.ts'
 import type { ProgressListener } from '../../ownership/walk/progress.ts'
 import { type SurveyIntent, surveyTree } from '../../ownership/walks.ts'
-import { doElsewhere } from '../../store/elsewhere.ts'
-import { formatGivenUpWalk, walkPatienceMs } from '../../store/given-up.ts'
+import { computeWalkPatienceMs, formatGivenUpWalk } from '../../store/given-up-walks.ts'
+import { runIsolated } from '../../store/isolated-work.ts'
 import type { Session } from '../../store/session.ts'
 import { openReadableJournal } from './volume.ts'
 
@@ -81,11 +81,11 @@ export async function surveyVolume(
   const { host, progress } = session
   if (!session.isolatesWalks) return surveyOwnership(host.inodes, tree, intent, journal, progress)
   const about: SurveyRequest = { volume, intent }
-  return doElsewhere(session, {
+  return runIsolated(session, {
     work: 'survey',
     about,
     handle: tree,
-    patienceMs: isLocalTree(host, tree, directory) ? walkPatienceMs(session, volume) : undefined,
+    patienceMs: isLocalTree(host, tree, directory) ? computeWalkPatienceMs(session, volume) : undefined,
     givenUp: (seconds, waiting, pid) => formatGivenUpWalk(directory, seconds, pid, waiting),
   })
 }

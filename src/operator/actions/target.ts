@@ -2,7 +2,7 @@ import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups } from '../../mount-table/path-lookups.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
-import { listVolumes, type Store } from '../../store/places.ts'
+import { listVolumes, type Store } from '../../store/record-directories.ts'
 import type { Session } from '../../store/session.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
 

@@ -2,7 +2,7 @@ import { deferClose, errorCode } from '../../host/host.ts'
 import type { PathLookups } from '../../mount-table/path-lookups.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
-import { otherDisk } from '../../store/volume-disk.ts'
+import { explainOtherDisk } from '../../store/volume-disk.ts'
 
 /** Finds the mounts of a volume. A copy on another disk has the same identity, but its mounts are excluded. */
 export async function findVolumeMounts(
@@ -29,7 +29,7 @@ async function isOnOtherDisk(
   try {
     const handle = await lookups.open(directory)
     using _ = deferClose(session.host.inodes, handle)
-    return handle !== undefined && otherDisk(session, volume, handle) !== undefined
+    return handle !== undefined && explainOtherDisk(session, volume, handle) !== undefined
   } catch (error) {
     if (errorCode(error) === undefined) throw error
     return false

@@ -6,9 +6,9 @@ import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF } from '../../ownership/walk/entry.ts'
 import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
 import { catchRefusalMessage } from '../../refusal/refusal.ts'
-import { doElsewhere } from '../../store/elsewhere.ts'
-import { formatGivenUpWalk, walkPatienceMs } from '../../store/given-up.ts'
-import { isVolumeBusy, walkerOf } from '../../store/locks.ts'
+import { computeWalkPatienceMs, formatGivenUpWalk } from '../../store/given-up-walks.ts'
+import { runIsolated } from '../../store/isolated-work.ts'
+import { findWalker, isVolumeBusy } from '../../store/locks.ts'
 import type { Session } from '../../store/session.ts'
 import { openJournalForReading } from '../../store/volume-journal.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
@@ -39,7 +39,7 @@ export interface WalkStatus {
 export function readRunningWalk(session: Session, volume: string): WalkStatus | null {
   if (!isVolumeBusy(session, volume)) return null
   const { pid, visited = 0, changed = 0 } = walkProgress.find(session, volume).record ?? {}
-  return { pid: walkerOf(session, volume) ?? pid ?? null, visited, changed }
+  return { pid: findWalker(session, volume) ?? pid ?? null, visited, changed }
 }
 
 /**
@@ -50,11 +50,11 @@ export async function announceInodeCount(session: Session, { tree, directory, vo
   const { host, expect } = session
   if (!expect || !isLocalTree(host, tree, directory)) return
   if (!session.isolatesWalks) return expect(await countInodes(host.inodes, tree))
-  const count = await doElsewhere<number>(session, {
+  const count = await runIsolated<number>(session, {
     work: 'count',
     about: null,
     handle: tree,
-    patienceMs: walkPatienceMs(session, volume),
+    patienceMs: computeWalkPatienceMs(session, volume),
     givenUp: (seconds, waiting, pid) => formatGivenUpWalk(directory, seconds, pid, waiting),
   })
   expect(count)

@@ -8,7 +8,7 @@ import {
   isLookupUnanswered,
   type UnresponsiveCheck,
 } from '../../mount-table/responsiveness.ts'
-import { doElsewhere, Unresponsive } from '../../store/elsewhere.ts'
+import { runIsolated, Unresponsive } from '../../store/isolated-work.ts'
 import type { Session } from '../../store/session.ts'
 import { type CheckResult, ok, unresponsive, warning } from './findings.ts'
 import { statPath } from './paths.ts'
@@ -66,7 +66,7 @@ async function checkResponsiveSources(
   if (!session.isolatesWalks) return checkEachSource(session.host, order)
   try {
     const about = { work: 'sources', about: order, givenUp: () => '' }
-    return new Map(await doElsewhere<[string, readonly CheckResult[]][]>(session, about))
+    return new Map(await runIsolated<[string, readonly CheckResult[]][]>(session, about))
   } catch (error) {
     if (!(error instanceof Unresponsive)) throw error
     const [source = '', ...others] = sources

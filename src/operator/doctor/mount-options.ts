@@ -1,5 +1,5 @@
 import { listMountRecords } from '../../store/mount-record.ts'
-import { runningPlugin } from '../../store/plugin-record.ts'
+import { findRunningPlugin } from '../../store/plugin-record.ts'
 import type { Session } from '../../store/session.ts'
 import { findUnenforcedOptions } from '../actions/mount-options.ts'
 import { type CheckResult, ok, warning } from './findings.ts'
@@ -8,7 +8,7 @@ const PROMISE = 'nosuid, nodev and noexec of the volumes'
 
 /** Checks whether containers keep the mount options of their volumes, by the container runtime and its version. */
 export async function* checkMountOptions(session: Session): AsyncGenerator<CheckResult> {
-  const plugin = runningPlugin(session)
+  const plugin = findRunningPlugin(session)
   if (plugin?.isRegistered) {
     yield ok(`${PROMISE} hold in containers: "modekeep nri" gives them to ${plugin.runtime}, whatever runc it has`)
     return

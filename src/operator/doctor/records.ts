@@ -8,13 +8,13 @@ import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { createPathLookups, type PathLookups } from '../../mount-table/path-lookups.ts'
 import { catchRefusalMessage } from '../../refusal/refusal.ts'
 import { parseSize } from '../../request/size.ts'
-import { containersSeen, listContainers } from '../../store/container-record.ts'
-import { otherInPlace } from '../../store/find-volume.ts'
-import { nameNotice } from '../../store/former-name.ts'
-import { inMib, mostOfAll, takenByAll } from '../../store/journal-room.ts'
+import { createContainerCheck, listContainers } from '../../store/container-record.ts'
+import { explainOtherDiskAtPath } from '../../store/find-volume.ts'
+import { computeTotalLimit, measureRecords, toMib } from '../../store/journal-quota.ts'
 import { isVolumeBusy } from '../../store/locks.ts'
 import { listMountRecords, listMounts } from '../../store/mount-record.ts'
-import { listVolumes, type Store } from '../../store/places.ts'
+import { findNameNotice } from '../../store/name-notice.ts'
+import { listVolumes, type Store } from '../../store/record-directories.ts'
 import { listRootBits, rootBits } from '../../store/root-bit-record.ts'
 import type { Session } from '../../store/session.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
@@ -89,7 +89,7 @@ export function* checkHiddenMounts(session: Session): Generator<CheckResult> {
 
 /** Checks the container records of the runtime's plugin. */
 export function* checkContainerRecords(store: Store): Generator<CheckResult> {
-  const isThere = containersSeen(store)
+  const isThere = createContainerCheck(store)
   for (const { container, problem } of listContainers(store)) {
     if (problem === undefined) continue
     const remedy = isThere(container)
@@ -138,10 +138,10 @@ export async function* checkVolumes(session: Session): AsyncGenerator<CheckResul
 }
 
 function* checkStateQuota(session: Session): Generator<CheckResult> {
-  const most = mostOfAll(session)
+  const most = computeTotalLimit(session)
   if (most === undefined) return
-  const { bytes, largest } = takenByAll(session)
-  const text = `the records of all volumes take ${inMib(bytes)} MiB of the ${inMib(most)} MiB that they may take`
+  const { bytes, largest } = measureRecords(session)
+  const text = `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(most)} MiB that they may take`
   if (bytes <= WARNING_SHARE * most) return yield ok(text)
   yield warning(text, `modekeep gc; modekeep restore ${largest?.volume} puts back the volume that takes most`)
 }
@@ -164,7 +164,7 @@ async function checkVolume(session: Session, volume: string, lookups: PathLookup
 
 /** Reports a record that uses a volume name of another kernel. */
 async function checkVolumeName(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<CheckResult[]> {
-  const notice = await nameNotice(session, record, lookups)
+  const notice = await findNameNotice(session, record, lookups)
   if (notice === undefined) return []
   const text = `volume ${record.volume}: ${notice.text}`
   if (notice.state === 'used') return [ok(text)]
@@ -179,7 +179,7 @@ async function checkVolumeRecord(session: Session, record: VolumeRecord, lookups
     return [warning(text, `modekeep restore ${volume} --force, or modekeep gc --forget ${volume} to leave them so`)]
   }
   if (left !== undefined || isUsed || (complete && !restorePending)) return []
-  const other = await otherInPlace(session, volume, lookups)
+  const other = await explainOtherDiskAtPath(session, volume, lookups)
   if (other !== undefined) {
     const what = restorePending
       ? `the restore of ${source} is pending`

@@ -1,7 +1,13 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import { quoted } from '../../refusal/refusal.ts'
-import type { Store } from '../../store/places.ts'
-import { NRI_SOCKET, type PluginRecord, pluginRecord, runningPlugin, whyNotAsked } from '../../store/plugin-record.ts'
+import {
+  explainInactivePlugin,
+  findRunningPlugin,
+  NRI_SOCKET,
+  type PluginRecord,
+  pluginRecord,
+} from '../../store/plugin-record.ts'
+import type { Store } from '../../store/record-directories.ts'
 import { findContainerProblems } from '../actions/containers.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 
@@ -25,7 +31,7 @@ export function* checkRuntime(store: Store, diagnosis: ListenerCheck): Generator
 }
 
 function checkPlugin(store: Store, record: PluginRecord | undefined, { isListening }: ListenerCheck): CheckResult {
-  const plugin = runningPlugin(store)
+  const plugin = findRunningPlugin(store)
   if (plugin?.isRegistered) {
     return ok(`the container runtime (${formatRuntimeVersion(plugin)}) asks "modekeep nri"`)
   }
@@ -33,7 +39,7 @@ function checkPlugin(store: Store, record: PluginRecord | undefined, { isListeni
   const isThere = store.host.files.stat(socket) !== undefined
   if (plugin !== undefined) {
     if (!isThere) return fault(`the container runtime has no NRI socket at ${quoted(socket)}`, ENABLE_NRI_REMEDY)
-    return fault(whyNotAsked(plugin) ?? '', `see why in the runtime's log; ${ENABLE_NRI_REMEDY}`)
+    return fault(explainInactivePlugin(plugin) ?? '', `see why in the runtime's log; ${ENABLE_NRI_REMEDY}`)
   }
   if (record !== undefined) {
     const since = new Date(record.since).toISOString()

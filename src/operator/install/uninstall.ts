@@ -3,7 +3,7 @@ import { removeEmptyStaging, resolveStagingPath } from '../../container-mount/cl
 import { tolerateSystemErrors } from '../../host/file-error.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { Refusal } from '../../refusal/refusal.ts'
-import { orWarn } from '../../store/session.ts'
+import { warnOnFailure } from '../../store/session.ts'
 import type { UninstallCommand } from '../verbs/install.ts'
 import { checkDriverDirectory } from './driver.ts'
 import { removeStaged } from './locked-run.ts'
@@ -44,7 +44,9 @@ function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
   const staging = resolveStagingPath(node)
   const isMounted = () => findMountPoints(site, staging)?.includes(staging) === true
   if (!isMounted()) return
-  takeStep(site, `unmount ${staging}`, () => orWarn(site, `cannot unmount ${staging}`, () => removeEmptyStaging(node)))
+  takeStep(site, `unmount ${staging}`, () =>
+    warnOnFailure(site, `cannot unmount ${staging}`, () => removeEmptyStaging(node)),
+  )
   if (!site.command.isDry) report(isMounted() ? 'kept' : 'removed', staging)
 }
 

@@ -1,5 +1,5 @@
 import type { MountState } from '../../heal/state.ts'
-import { leftBy } from '../../store/volume-record.ts'
+import { explainUnrestored } from '../../store/volume-record.ts'
 import type { MountStatus, StatusDocument, VolumeStatus } from '../actions/status.ts'
 import { type Line, quoteForShell } from './output.ts'
 
@@ -77,7 +77,7 @@ function formatVolumeSteps({
   if (walk !== null || fault !== null || group === null) return []
   const restore = `"modekeep restore ${quoteForShell(volume)}"`
   if (restorePending && mounts === 0) return [`${restore} puts the volume back, which its last unmount could not`]
-  const kept = left === null ? undefined : leftBy({ volume, left })
+  const kept = left === null ? undefined : explainUnrestored({ volume, left })
   if (kept !== undefined) return [`${source}: ${kept}`]
   if (complete || left !== null) return []
   return [

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
-import { isVolumeIdentity } from '../../store/places.ts'
+import { isVolumeIdentity } from '../../store/record-directories.ts'
 import { isVolumePrefix, type TargetOperand, trimEllipsis } from '../actions/target.ts'
 import type { VerbArguments } from './form.ts'
 import type { OptionName } from './options.ts'

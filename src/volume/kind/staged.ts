@@ -12,7 +12,7 @@ import {
 import { NOSYMFOLLOW, RDONLY } from '../../mount-table/mount-flags.ts'
 import { Refusal } from '../../refusal/refusal.ts'
 import { PRIVATE } from '../../request/defaults.ts'
-import { orWarn, type Session } from '../../store/session.ts'
+import { type Session, warnOnFailure } from '../../store/session.ts'
 import type { MountContext } from './kind.ts'
 
 const MOUNT = Buffer.from('mount')
@@ -162,7 +162,7 @@ function listStages(host: Host, place: string): string[] {
 /** Unmounts staging mounts of crashed calls. Failures are logged, because the current call does not depend on them. */
 export function sweepStages(session: Pick<Session, 'host' | 'config' | 'warn'>): void {
   const { host, config } = session
-  orWarn(session, 'could not remove the mounts of a killed call', () => {
+  warnOnFailure(session, 'could not remove the mounts of a killed call', () => {
     const place = resolveStagingDirectory(config.stateDir)
     const names = listStages(host, place)
     if (names.length === 0) return

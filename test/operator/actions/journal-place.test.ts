@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { runVerb } from '../../../src/operator/verbs/index.ts'
-import { listVolumes } from '../../../src/store/places.ts'
+import { listVolumes } from '../../../src/store/record-directories.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { openJournalForReading } from '../../../src/store/volume-journal.ts'
 import { volumeRecords } from '../../../src/store/volume-record.ts'

@@ -6,8 +6,8 @@ import type { ImportCommand } from '../../../src/operator/actions/journal-import
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'
 import { runVerb } from '../../../src/operator/verbs/index.ts'
-import { tryLockPlace } from '../../../src/store/locks.ts'
-import { importPlace, volumePlace } from '../../../src/store/places.ts'
+import { tryLockRecordDirectory } from '../../../src/store/locks.ts'
+import { locateImport, locateVolumeRecords } from '../../../src/store/record-directories.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { volumeRecords } from '../../../src/store/volume-record.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
@@ -170,10 +170,10 @@ onEveryStage('a journal that is moved to another node', (open) => {
   })
 
   it('waits for no walk: one that is under way is exported as unfinished, and none is imported over', async () => {
-    const walking = tryLockPlace(stage.session(), volumePlace(stage.session(), volume))
+    const walking = tryLockRecordDirectory(stage.session(), locateVolumeRecords(stage.session(), volume))
     expect(await exported()).toMatchObject({ busy: true, recorded: { complete: false } })
     walking?.release()
-    using _ = tryLockPlace(there, volumePlace(there, volume))
+    using _ = tryLockRecordDirectory(there, locateVolumeRecords(there, volume))
     expect(await imported({ isDry: true })).toMatchObject({ refusal: expect.stringContaining('under way here') })
     await expect(imported()).rejects.toThrow(`a walk or a restore of volume ${volume} is under way here`)
     expect(stage.fs.readdirSync(`${there.config.stateDir}/ownership`)).toEqual([volume])
@@ -181,10 +181,10 @@ onEveryStage('a journal that is moved to another node', (open) => {
 
   it('is imported by one at a time, and what an interrupted one left goes', async () => {
     await exported()
-    const other = tryLockPlace(there, importPlace(there, volume))
+    const other = tryLockRecordDirectory(there, locateImport(there, volume))
     await expect(imported()).rejects.toThrow(`another import of volume ${volume} is under way`)
     other?.release()
-    stage.fs.writeFileSync(`${importPlace(there, volume).path}/journal.db`, 'half of one')
+    stage.fs.writeFileSync(`${locateImport(there, volume).path}/journal.db`, 'half of one')
     expect(await imported()).toMatchObject({ outcome: 'imported' })
     expect(stage.fs.readdirSync(`${there.config.stateDir}/ownership`)).toEqual([volume])
     await restored()
@@ -192,7 +192,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
   })
 
   it('leaves no interrupted import behind, once gc has run', async () => {
-    const other = tryLockPlace(there, importPlace(there, volume))
+    const other = tryLockRecordDirectory(there, locateImport(there, volume))
     const gc = async (isDry: boolean) => {
       const document = await runVerb(there, { verb: 'gc', isDry, forget: undefined })
       return 'items' in document ? document.items : undefined
@@ -247,7 +247,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
   })
 
   it('is exported without a record that is damaged, and restores by its directory', async () => {
-    const path = `${volumePlace(stage.session(), volume).path}/record.json`
+    const path = `${locateVolumeRecords(stage.session(), volume).path}/record.json`
     stage.fs.writeFileSync(path, stage.fs.readFileSync(path, 'utf8').replace('2000', '2001'))
     expect(await exported()).toMatchObject({ recorded: null, source: '' })
     expect(stage.warnings).toEqual([`the record of volume ${volume} is damaged: the journal is exported without it`])

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { status } from '../../../src/operator/actions/status.ts'
-import { holdPlace } from '../../../src/store/leftovers.ts'
 import { tryLockNode } from '../../../src/store/locks.ts'
 import { mountRecords } from '../../../src/store/mount-record.ts'
-import { volumePlace } from '../../../src/store/places.ts'
 import { pluginRecord } from '../../../src/store/plugin-record.ts'
+import { locateVolumeRecords } from '../../../src/store/record-directories.ts'
+import { acquireRecordLock } from '../../../src/store/record-directory-lock.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
@@ -19,7 +19,7 @@ it('says of a mount that is being made that its group is given by the walk that 
   const record = mountRecords.read(session, stage.podDirectory('a'))
   if (record?.volume === undefined) throw new Error('no record of the mount')
   mountRecords.write(session, { ...record, given: { by: 'none' }, mounted: undefined })
-  using _ = await holdPlace(session, volumePlace(session, record.volume))
+  using _ = await acquireRecordLock(session, locateVolumeRecords(session, record.volume))
   const [during] = (await status(stage.session())).mounts
   expect(during).toMatchObject({ ownership: 'walk', why: 'under way', since: null, walk: { visited: 0 } })
 })

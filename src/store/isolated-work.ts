@@ -5,14 +5,14 @@ import type { WalkCounts } from '../ownership/walk/report.ts'
 import { formatError, Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
-import { formatTooManyLeft, MAX_LEFT, patienceMs } from './given-up.ts'
+import { computePatienceMs, formatTooManyLeft, MAX_LEFT } from './given-up-walks.ts'
 import type { Session } from './session.ts'
 
 /** A server, a daemon or a disk does not respond, so isolated work was given up or not started. */
 export class Unresponsive extends Refusal {}
 
 /** Request to the worker process: one line of JSON. It contains secrets, so it is passed only on stdin. */
-interface Told {
+interface WorkerRequest {
   work: string
   about: unknown
   config: NodeConfig
@@ -21,7 +21,7 @@ interface Told {
 }
 
 /** One line of the worker's output. An empty line is a heartbeat; the last line is the outcome. */
-type Said =
+type WorkerMessage =
   | { note: Record<string, unknown> }
   | { warn: string }
   | { counts: WalkCounts }
@@ -29,7 +29,7 @@ type Said =
   | { refused: readonly string[]; isUnknownFormat: boolean; isUnresponsive: boolean }
   | { failed: string }
 
-export interface Elsewhere {
+export interface IsolatedWork {
   /** Name of the work: see driver/errand.ts. */
   work: string
   /** Argument of the work; must be serializable as JSON. */
@@ -54,36 +54,40 @@ export interface Elsewhere {
  * progress.
  * @throws {Unresponsive} if the worker was given up; otherwise an error with the message of the worker's error
  */
-export async function doElsewhere<T>(session: Session, elsewhere: Elsewhere, progress = session.progress): Promise<T> {
+export async function runIsolated<T>(
+  session: Session,
+  isolated: IsolatedWork,
+  progress = session.progress,
+): Promise<T> {
   const { host, config } = session
-  const { work, about, lock, secrets = new Map(), owner, givenUp } = elsewhere
-  const former = owner === undefined ? [] : left.of(owner)
-  if (owner !== undefined && former.length >= MAX_LEFT) throw new Unresponsive(formatTooManyLeft(owner, former))
+  const { work, about, lock, secrets = new Map(), owner, givenUp } = isolated
+  const earlier = owner === undefined ? [] : unkillable.of(owner)
+  if (owner !== undefined && earlier.length >= MAX_LEFT) throw new Unresponsive(formatTooManyLeft(owner, earlier))
   using _turn = await turns.take()
-  const patience = elsewhere.patienceMs ?? patienceMs(config)
-  const told: Told = { work, about, config, secrets: [...secrets].map(inBase64) }
-  let last: Said | undefined
-  const root = elsewhere.handle === undefined ? host.inodes.openTrusted('/') : undefined
+  const patienceMs = isolated.patienceMs ?? computePatienceMs(config)
+  const request: WorkerRequest = { work, about, config, secrets: [...secrets].map(encodeSecret) }
+  let last: WorkerMessage | undefined
+  const root = isolated.handle === undefined ? host.inodes.openTrusted('/') : undefined
   using _root = deferClose(host.inodes, root)
   const { isSilent, leftBehind, pid, ended } = await host.runErrand({
-    order: JSON.stringify(told),
-    handle: elsewhere.handle ?? (root as Handle),
+    order: JSON.stringify(request),
+    handle: isolated.handle ?? (root as Handle),
     lock,
-    patience,
+    patience: patienceMs,
     told(line) {
-      const said = JSON.parse(line) as Said
-      if ('note' in said) session.note(said.note)
-      else if ('warn' in said) session.warn(said.warn)
-      else if ('counts' in said) progress?.(said.counts)
-      else last = said
+      const message = JSON.parse(line) as WorkerMessage
+      if ('note' in message) session.note(message.note)
+      else if ('warn' in message) session.warn(message.warn)
+      else if ('counts' in message) progress?.(message.counts)
+      else last = message
     },
   })
-  if (leftBehind !== undefined && owner !== undefined) left.add(leftBehind, owner, ended)
+  if (leftBehind !== undefined && owner !== undefined) unkillable.add(leftBehind, owner, ended)
   if (isSilent) {
     const waiting = leftBehind === undefined ? '' : `; until then process ${leftBehind} waits for it`
-    throw new Unresponsive(givenUp(patience / 1000, waiting, pid))
+    throw new Unresponsive(givenUp(patienceMs / 1000, waiting, pid))
   }
-  return outcomeOf(last) as T
+  return readOutcome(last) as T
 }
 
 /** The isolated process ended without a result, as by SIGKILL: a repeated call does its work. */
@@ -91,13 +95,13 @@ export class WorkerCrashed extends Error {}
 
 /** Each worker is a process of some 90 MB. A worker has its turn until its caller stops waiting for it. */
 const turns = new FairSemaphore(8)
-const left = new UnkillableProcesses()
+const unkillable = new UnkillableProcesses()
 
-function inBase64([name, value]: [string, Uint8Array]): [string, string] {
+function encodeSecret([name, value]: [string, Uint8Array]): [string, string] {
   return [name, Buffer.from(value).toString('base64')]
 }
 
-function outcomeOf(last: Said | undefined): unknown {
+function readOutcome(last: WorkerMessage | undefined): unknown {
   if (last !== undefined && 'done' in last) return last.done
   if (last !== undefined && 'refused' in last) {
     if (last.isUnresponsive) throw new Unresponsive(last.refused)
@@ -108,7 +112,7 @@ function outcomeOf(last: Said | undefined): unknown {
 }
 
 /** @returns a value that is serializable as JSON */
-export type Work = (session: Session, handle: Handle, about: never) => Promise<unknown>
+export type WorkFunction = (session: Session, handle: Handle, about: never) => Promise<unknown>
 
 const PULSE_MS = 500
 
@@ -117,52 +121,52 @@ const SMALL_BATCH = 32
 
 /**
  * Runs the requested work in the worker process, and reports to the caller.
- * @param told the request, one line of JSON
- * @param say writes a line to the caller
+ * @param requestLine the request, one line of JSON
+ * @param writeLine writes a line to the caller
  */
-export async function workForCaller(
+export async function runWorkerRequest(
   host: Host,
   handle: Handle,
-  told: string,
-  say: (line: string) => void,
-  workOf: (name: string) => Promise<Work>,
+  requestLine: string,
+  writeLine: (line: string) => void,
+  loadWork: (name: string) => Promise<WorkFunction>,
 ): Promise<void> {
-  const tell = (said: Said) => say(JSON.stringify(said))
-  let said = performance.now()
+  const send = (message: WorkerMessage) => writeLine(JSON.stringify(message))
+  let lastReport = performance.now()
   const isAlive = () => {
-    if (performance.now() - said < PULSE_MS) return
-    said = performance.now()
-    say('')
+    if (performance.now() - lastReport < PULSE_MS) return
+    lastReport = performance.now()
+    writeLine('')
   }
   const pulse = setInterval(isAlive, PULSE_MS)
   try {
-    const { work, about, config, secrets } = JSON.parse(told) as Told
+    const { work, about, config, secrets } = JSON.parse(requestLine) as WorkerRequest
     const session: Session = {
       host,
       config,
       mayHang: true,
       isAlive,
       largestBatch: SMALL_BATCH,
-      secrets: fromBase64(secrets),
-      note: (note) => tell({ note }),
-      warn: (warn) => tell({ warn }),
-      progress: (counts) => tell({ counts }),
+      secrets: decodeSecrets(secrets),
+      note: (note) => send({ note }),
+      warn: (warn) => send({ warn }),
+      progress: (counts) => send({ counts }),
     }
-    const done = await (await workOf(work))(session, handle, about as never)
-    tell({ done: done ?? null })
+    const done = await (await loadWork(work))(session, handle, about as never)
+    send({ done: done ?? null })
   } catch (error) {
-    tell(failureOf(error))
+    send(createFailureMessage(error))
   } finally {
     clearInterval(pulse)
   }
 }
 
-function failureOf(error: unknown): Said {
+function createFailureMessage(error: unknown): WorkerMessage {
   if (!(error instanceof Refusal)) return { failed: formatError(error) }
   const [isUnknownFormat, isUnresponsive] = [error instanceof UnknownFormat, error instanceof Unresponsive]
   return { refused: error.faults, isUnknownFormat, isUnresponsive }
 }
 
-function fromBase64(secrets: Told['secrets']): Secrets {
+function decodeSecrets(secrets: WorkerRequest['secrets']): Secrets {
   return new Map(secrets.map(([name, value]) => [name, Buffer.from(value, 'base64')]))
 }

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest'
-import { giveRoom, mostOfAll, takenByAll } from '../../src/store/journal-room.ts'
-import { type Store, volumePlace } from '../../src/store/places.ts'
+import { computeTotalLimit, measureRecords, reserveGrowth } from '../../src/store/journal-quota.ts'
+import { locateVolumeRecords, type Store } from '../../src/store/record-directories.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -30,33 +30,33 @@ beforeEach(() => {
 
 /** As a walk leaves its journal. */
 function fill(volume: string, bytes: number): void {
-  const { path } = volumePlace(store, volume)
+  const { path } = locateVolumeRecords(store, volume)
   store.host.files.makeDirectory(path)
   world.fs.writeFileSync(`${path}/journal.db`, Buffer.alloc(bytes))
 }
 const volumeOf = (n: number) => `ab-${n.toString(16)}-1`
 
 it('a tenth of the file system may be taken, of a small one 16 MiB, and any number of bytes where it tells no size', () => {
-  expect(mostOfAll(store)).toBe(20 * MIB)
+  expect(computeTotalLimit(store)).toBe(20 * MIB)
   store.host.files.capacity = () => 40 * MIB
-  expect(mostOfAll(store)).toBe(16 * MIB)
+  expect(computeTotalLimit(store)).toBe(16 * MIB)
   fill(volumeOf(0), 17 * MIB)
-  expect(() => giveRoom(store, 0)).toThrow('17 MiB of the 16 MiB')
+  expect(() => reserveGrowth(store, 0)).toThrow('17 MiB of the 16 MiB')
   store.host.files.capacity = () => undefined
-  expect(mostOfAll(store)).toBeUndefined()
-  expect(giveRoom(store, 0, MIB)).toBeGreaterThanOrEqual(MIB)
+  expect(computeTotalLimit(store)).toBeUndefined()
+  expect(reserveGrowth(store, 0, MIB)).toBeGreaterThanOrEqual(MIB)
 })
 
 it('all volumes are looked at once, and not again as long as what is given cannot be too much', () => {
   for (let n = 0; n < 10; n++) fill(volumeOf(n), MIB)
-  giveRoom(store, 0)
+  reserveGrowth(store, 0)
   expect(lists).toBe(12)
   let given = 0
-  for (lists = 0; lists === 0; ) given += giveRoom(store, 0)
+  for (lists = 0; lists === 0; ) given += reserveGrowth(store, 0)
   // What was given has not been used, so that there is as much again.
   expect(given).toBeGreaterThan(9 * MIB)
   lists = 0
-  giveRoom(store, 0)
+  reserveGrowth(store, 0)
   expect(lists).toBe(0)
 })
 
@@ -64,13 +64,13 @@ it('many small journals together take no more than one large one may', () => {
   let taken = 0
   const grow = () => {
     for (let n = 0; n < 1000; n++) {
-      const given = giveRoom(store, 0)
+      const given = reserveGrowth(store, 0)
       fill(volumeOf(n), given)
       taken += given
     }
   }
   expect(grow).toThrow('of the 20 MiB that they may take')
-  expect(taken).toBe(takenByAll(store).bytes)
+  expect(taken).toBe(measureRecords(store).bytes)
   expect(taken).toBeGreaterThan(19 * MIB)
   expect(taken).toBeLessThanOrEqual(20 * MIB)
 })
@@ -80,11 +80,11 @@ it('what was given back is given again', () => {
   fill(volumeOf(2), 5 * MIB)
   const refused =
     /take 20 MiB of the 20 MiB .* "modekeep restore ab-1-1", which puts back the volume that takes most, 15 MiB/
-  expect(() => giveRoom(store, 0)).toThrow(refused)
-  expect(() => giveRoom(store, 0)).toThrow(refused)
+  expect(() => reserveGrowth(store, 0)).toThrow(refused)
+  expect(() => reserveGrowth(store, 0)).toThrow(refused)
   fill(volumeOf(2), 2 * MIB)
   // A large journal is given more at once, but not more than there is.
-  expect(giveRoom(store, 15 * MIB)).toBe(3 * MIB)
+  expect(reserveGrowth(store, 15 * MIB)).toBe(3 * MIB)
 })
 
 it.each([
@@ -96,11 +96,11 @@ it.each([
   ['has grown long', `=0\n${'+1\n'.repeat(30_000)}`],
 ])('the file of what was given that %s is made anew from what is there', (_what, text) => {
   fill(volumeOf(1), 18 * MIB)
-  giveRoom(store, 0)
+  reserveGrowth(store, 0)
   if (text === undefined) world.fs.rmSync(GROWTH)
   else world.fs.writeFileSync(GROWTH, text)
   lists = 0
-  const given = giveRoom(store, 0)
+  const given = reserveGrowth(store, 0)
   // The volumes, the imports, and what is in the one place.
   expect(lists).toBe(3)
   expect(String(world.fs.readFileSync(GROWTH))).toBe(`=${18 * MIB}\n+${given}\n`)

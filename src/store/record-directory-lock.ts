@@ -1,23 +1,23 @@
 import { retryUntilDefined } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import type { Lock } from '../host/host.ts'
-import { hasWalker, tryLockPlace } from './locks.ts'
-import { walkTeller } from './others-walk.ts'
+import { hasWalker, tryLockRecordDirectory } from './locks.ts'
 import {
   JOURNAL_FILE,
   LOCK_FILE,
-  leftoverFiles,
-  listMountPlaces,
+  listLeftoverFiles,
+  listMountRecordDirectories,
   listVolumes,
-  type Place,
+  locateVolumeRecords,
+  type RecordDirectory,
   TRANSIENT_FILES,
-  volumePlace,
-} from './places.ts'
+} from './record-directories.ts'
 import { reservations } from './reservation-record.ts'
-import { orWarn, type Session } from './session.ts'
-import { refusingStuckHolder } from './stuck-holder.ts'
+import { type Session, warnOnFailure } from './session.ts'
+import { createStuckHolderCheck } from './stuck-holder.ts'
 import { hasJournal, isJournalEmpty } from './volume-journal.ts'
 import { volumeRecords } from './volume-record.ts'
+import { createWaitReporter } from './wait-progress.ts'
 
 // A leftover is removed under its own lock, never while a call holds that. A directory with unknown files stays.
 
@@ -26,11 +26,11 @@ import { volumeRecords } from './volume-record.ts'
  * nothing is recorded in it.
  * @throws {Refusal} if the volume is still walked for a call that has ended, or if the lock holder makes no progress
  */
-export function holdPlace(session: Session, place: Place): Promise<Disposable> {
-  const refuse = refusingStuckHolder(session, place)
-  const tellWalk = walkTeller(session, place)
+export function acquireRecordLock(session: Session, directory: RecordDirectory): Promise<Disposable> {
+  const refuse = createStuckHolderCheck(session, directory)
+  const tellWalk = createWaitReporter(session, directory)
   return retryUntilDefined(() => {
-    const held = tryHoldPlace(session, place)
+    const held = tryAcquireRecordLock(session, directory)
     if (held !== undefined) return held
     refuse()
     tellWalk()
@@ -39,11 +39,15 @@ export function holdPlace(session: Session, place: Place): Promise<Disposable> {
 }
 
 /** Takes the lock without waiting; returns undefined while another call holds it. */
-export function tryHoldPlace(session: Session, place: Place): Disposable | undefined {
-  const lock = tryLockPlace(session, place)
-  const release = () => lock && releasePlace(session, place, lock)
+export function tryAcquireRecordLock(session: Session, directory: RecordDirectory): Disposable | undefined {
+  const lock = tryLockRecordDirectory(session, directory)
+  const release = () => lock && releaseRecordLock(session, directory, lock)
   // A failure is only a warning, because it does not affect the work that was done under the lock.
-  return lock && { [Symbol.dispose]: () => orWarn(session, `could not release the lock of ${place.name}`, release) }
+  return (
+    lock && {
+      [Symbol.dispose]: () => warnOnFailure(session, `could not release the lock of ${directory.name}`, release),
+    }
+  )
 }
 
 /**
@@ -51,23 +55,23 @@ export function tryHoldPlace(session: Session, place: Place): Disposable | undef
  * is removed too. Everything stays while the process of a given-up walk has not ended.
  * @returns whether the directory was removed
  */
-export function releasePlace(session: Session, place: Place, lock: Lock): boolean {
+export function releaseRecordLock(session: Session, directory: RecordDirectory, lock: Lock): boolean {
   let isOver = false
   try {
-    const { volume } = place
+    const { volume } = directory
     if (volume !== undefined && hasWalker(session, volume)) return false
     if (volume !== undefined) removeEmptyJournal(session, volume)
-    isOver = leftoverFiles(session, place) !== undefined
-    if (isOver) removeTransient(session, place)
+    isOver = listLeftoverFiles(session, directory) !== undefined
+    if (isOver) removeTransientFiles(session, directory)
   } finally {
-    withPath('remove', `${place.path}/${LOCK_FILE}`, () => lock.release(isOver))
+    withPath('remove', `${directory.path}/${LOCK_FILE}`, () => lock.release(isOver))
   }
-  if (isOver) session.host.files.removeEmpty(place.path, place.top)
+  if (isOver) session.host.files.removeEmpty(directory.path, directory.top)
   return isOver
 }
 
 /** Removes files that an interrupted call left next to the records. Call it under the directory's lock. */
-export function removeTransient(session: Session, { path, volume }: Place): void {
+export function removeTransientFiles(session: Session, { path, volume }: RecordDirectory): void {
   const { files } = session.host
   for (const name of files.list(path)) {
     if (name !== LOCK_FILE && TRANSIENT_FILES.has(name)) files.remove(`${path}/${name}`)
@@ -79,22 +83,22 @@ export function removeTransient(session: Session, { path, volume }: Place): void
  * Removes a record directory without records, after it was checked again under its lock.
  * @returns false if a call works there, which removes it itself, or if a call has recorded something since
  */
-export function removeLeftover(session: Session, place: Place): boolean {
+export function removeLeftover(session: Session, directory: RecordDirectory): boolean {
   const { files } = session.host
-  if (files.list(place.path).length === 0) {
-    files.removeEmpty(place.path, place.top)
+  if (files.list(directory.path).length === 0) {
+    files.removeEmpty(directory.path, directory.top)
     return true
   }
-  const lock = tryLockPlace(session, place)
-  return lock !== undefined && releasePlace(session, place, lock)
+  const lock = tryLockRecordDirectory(session, directory)
+  return lock !== undefined && releaseRecordLock(session, directory, lock)
 }
 
 /** Removes all leftovers. A failure is a warning, because the next call retries. */
 export function removeLeftovers(session: Session): void {
-  orWarn(session, 'could not remove the leftovers of earlier calls', () => {
-    const volumes = listVolumes(session).map((volume) => volumePlace(session, volume))
-    for (const place of [...listMountPlaces(session), ...volumes]) {
-      if (leftoverFiles(session, place)) removeLeftover(session, place)
+  warnOnFailure(session, 'could not remove the leftovers of earlier calls', () => {
+    const volumes = listVolumes(session).map((volume) => locateVolumeRecords(session, volume))
+    for (const directory of [...listMountRecordDirectories(session), ...volumes]) {
+      if (listLeftoverFiles(session, directory)) removeLeftover(session, directory)
     }
   })
 }
@@ -105,8 +109,8 @@ export function removeLeftovers(session: Session): void {
  */
 function removeEmptyJournal(session: Session, volume: string): void {
   const { files } = session.host
-  const { path } = volumePlace(session, volume)
-  orWarn(session, 'could not remove an empty journal', () => {
+  const { path } = locateVolumeRecords(session, volume)
+  warnOnFailure(session, 'could not remove an empty journal', () => {
     if (volumeRecords.has(session, volume) || !hasJournal(session, volume)) return
     if (!isJournalEmpty(session, volume)) return
     // SQLite's log exists while another process has the journal open: then a later restore removes the journal.

@@ -1,15 +1,21 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { forgetAfterBoot, forgetMount, forgetVolume } from '../../src/store/forget.ts'
+import { tryLockRecordDirectory } from '../../src/store/locks.ts'
+import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
 import {
-  releasePlace,
+  listLeftoverFiles,
+  listMountRecordDirectories,
+  locateMountRecords,
+  locateVolumeRecords,
+  type RecordDirectory,
+} from '../../src/store/record-directories.ts'
+import {
+  releaseRecordLock,
   removeLeftover,
   removeLeftovers,
-  removeTransient,
-  tryHoldPlace,
-} from '../../src/store/leftovers.ts'
-import { tryLockPlace } from '../../src/store/locks.ts'
-import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
-import { leftoverFiles, listMountPlaces, mountPlace, type Place, volumePlace } from '../../src/store/places.ts'
+  removeTransientFiles,
+  tryAcquireRecordLock,
+} from '../../src/store/record-directory-lock.ts'
 import { reservations } from '../../src/store/reservation-record.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -41,8 +47,8 @@ const isThere = ({ path }: { path: string }) => stage.fs.existsSync(path)
 const names = ({ path }: { path: string }) => stage.host.files.list(path).sort()
 
 /** As a call that works there and records nothing. */
-function passBy(place: Place): void {
-  using lock = tryHoldPlace(stage.session(), place)
+function passBy(place: RecordDirectory): void {
+  using lock = tryAcquireRecordLock(stage.session(), place)
   expect(lock).toBeDefined()
 }
 
@@ -56,8 +62,8 @@ async function recordMount(directory: string, boot = stage.host.bootId()): Promi
 }
 
 describe.each([
-  ['a mount directory', () => mountPlace(stage, DIRECTORY)],
-  ['a volume', () => volumePlace(stage, VOLUME)],
+  ['a mount directory', () => locateMountRecords(stage, DIRECTORY)],
+  ['a volume', () => locateVolumeRecords(stage, VOLUME)],
 ])('the place of %s', (_what, placeOf) => {
   const removes = () => removeLeftover(stage.session(), placeOf())
 
@@ -68,7 +74,7 @@ describe.each([
     [['lock', 'reservation.json', 'reservation.json.new', 'progress.json', 'progress.json.new']],
   ])('goes where it has %j and no more', (files) => {
     put(placeOf(), ...files)
-    expect(leftoverFiles(stage, placeOf())).toHaveLength(files.length)
+    expect(listLeftoverFiles(stage, placeOf())).toHaveLength(files.length)
     expect(removes()).toBe(true)
     expect(isThere(placeOf())).toBe(false)
   })
@@ -77,7 +83,7 @@ describe.each([
     'stays, with all that is in it, beside %s',
     (name) => {
       put(placeOf(), name, 'reservation.json')
-      expect(leftoverFiles(stage, placeOf())).toBeUndefined()
+      expect(listLeftoverFiles(stage, placeOf())).toBeUndefined()
       expect(removes()).toBe(false)
       expect(names(placeOf())).toEqual(['reservation.json', name, 'lock'].sort())
     },
@@ -98,26 +104,26 @@ describe.each([
 
   it('keeps what is remembered when what an interrupted call left is removed', () => {
     put(placeOf(), 'record.json', 'reservation.json', 'progress.json.new', 'lock')
-    removeTransient(stage.session(), placeOf())
+    removeTransientFiles(stage.session(), placeOf())
     expect(names(placeOf())).toEqual(['lock', 'record.json'])
   })
 })
 
 describe('a lock', () => {
   it('goes with its mount where nothing is recorded of that, and stays with its record', async () => {
-    passBy(mountPlace(stage, DIRECTORY))
-    expect(isThere(mountPlace(stage, DIRECTORY))).toBe(false)
+    passBy(locateMountRecords(stage, DIRECTORY))
+    expect(isThere(locateMountRecords(stage, DIRECTORY))).toBe(false)
     await recordMount(DIRECTORY)
-    passBy(mountPlace(stage, DIRECTORY))
-    expect(names(mountPlace(stage, DIRECTORY))).toEqual(['lock', 'record.json'])
+    passBy(locateMountRecords(stage, DIRECTORY))
+    expect(names(locateMountRecords(stage, DIRECTORY))).toEqual(['lock', 'record.json'])
   })
 
   it('of a mount goes where the record of a longer name lies below', async () => {
     const [short, long] = [`/${'x'.repeat(197)}`, `/${'x'.repeat(198)}`]
     await recordMount(long)
-    passBy(mountPlace(stage, short))
-    expect(names(mountPlace(stage, short))).toEqual(['+x'])
-    expect(listMountPlaces(stage)).toMatchObject([{ directory: long, hasRecord: true }])
+    passBy(locateMountRecords(stage, short))
+    expect(names(locateMountRecords(stage, short))).toEqual(['+x'])
+    expect(listMountRecordDirectories(stage)).toMatchObject([{ directory: long, hasRecord: true }])
   })
 
   it('is given back where its place cannot be looked at, with a warning', () => {
@@ -125,8 +131,8 @@ describe('a lock', () => {
     const list = () => {
       throw new Error('not today')
     }
-    for (const place of [mountPlace(stage, DIRECTORY), volumePlace(stage, VOLUME)]) {
-      const lock = tryHoldPlace(stage.session(), place)
+    for (const place of [locateMountRecords(stage, DIRECTORY), locateVolumeRecords(stage, VOLUME)]) {
+      const lock = tryAcquireRecordLock(stage.session(), place)
       stage.host.files = { ...files, list }
       lock?.[Symbol.dispose]()
       stage.host.files = files
@@ -137,12 +143,15 @@ describe('a lock', () => {
       `could not release the lock of volume ${VOLUME}: not today`,
     ])
     removeLeftovers(stage.session())
-    expect([mountPlace(stage, DIRECTORY), volumePlace(stage, VOLUME)].map(isThere)).toEqual([false, false])
+    expect([locateMountRecords(stage, DIRECTORY), locateVolumeRecords(stage, VOLUME)].map(isThere)).toEqual([
+      false,
+      false,
+    ])
   })
 
   it('that cannot be removed is given back all the same', () => {
-    const place = mountPlace(stage, DIRECTORY)
-    const lock = tryLockPlace(stage, place)
+    const place = locateMountRecords(stage, DIRECTORY)
+    const lock = tryLockRecordDirectory(stage, place)
     const told: (boolean | undefined)[] = []
     const release = (discard?: boolean) => {
       told.push(discard)
@@ -150,7 +159,7 @@ describe('a lock', () => {
       throw Object.assign(new Error('EIO'), { code: 'EIO' })
     }
     const failing = { release, [Symbol.dispose]: release }
-    expect(() => releasePlace(stage.session(), place, failing)).toThrow(/cannot remove .*lock/)
+    expect(() => releaseRecordLock(stage.session(), place, failing)).toThrow(/cannot remove .*lock/)
     expect(told).toEqual([true])
     expect(stage.host.isLocked(`${place.path}/lock`)).toBe(false)
   })
@@ -159,15 +168,15 @@ describe('a lock', () => {
 describe('what is remembered', () => {
   it('of a mount goes after the leftover of its volume', async () => {
     await recordMount(DIRECTORY)
-    put(volumePlace(stage, VOLUME), 'lock')
+    put(locateVolumeRecords(stage, VOLUME), 'lock')
     forgetMount(stage.session(), DIRECTORY, VOLUME)
-    expect(isThere(volumePlace(stage, VOLUME))).toBe(false)
+    expect(isThere(locateVolumeRecords(stage, VOLUME))).toBe(false)
     expect(listMountRecords(stage)).toEqual([])
   })
 
   it('of a mount stays where its volume cannot be cleared, by which the next call finds that', async () => {
     await recordMount(DIRECTORY)
-    put(volumePlace(stage, VOLUME), 'lock', 'reservation.json')
+    put(locateVolumeRecords(stage, VOLUME), 'lock', 'reservation.json')
     const { files } = stage.host
     const remove = () => {
       throw new Error('not today')
@@ -176,22 +185,29 @@ describe('what is remembered', () => {
     expect(() => forgetMount(stage.session(), DIRECTORY, VOLUME)).toThrow('not today')
     stage.host.files = files
     expect(listMountRecords(stage)).toHaveLength(1)
-    expect(stage.host.isLocked(`${volumePlace(stage, VOLUME).path}/lock`)).toBe(false)
+    expect(stage.host.isLocked(`${locateVolumeRecords(stage, VOLUME).path}/lock`)).toBe(false)
   })
 
   it('of a volume goes with its journal, and nothing of other people does', () => {
     volumeRecords.write(stage, RECORD)
-    put(volumePlace(stage, VOLUME), 'journal.db', 'journal.db-wal', 'journal.db-shm', 'journal.db-journal', 'notes')
-    removeLeftover(stage.session(), volumePlace(stage, VOLUME))
+    put(
+      locateVolumeRecords(stage, VOLUME),
+      'journal.db',
+      'journal.db-wal',
+      'journal.db-shm',
+      'journal.db-journal',
+      'notes',
+    )
+    removeLeftover(stage.session(), locateVolumeRecords(stage, VOLUME))
     expect(volumeRecords.read(stage, VOLUME)).toMatchObject(RECORD)
     forgetVolume(stage.session(), VOLUME)
-    expect(names(volumePlace(stage, VOLUME))).toEqual(['lock', 'notes'])
+    expect(names(locateVolumeRecords(stage, VOLUME))).toEqual(['lock', 'notes'])
   })
 
   it('of a call at work on a volume goes with the leftover of the volume', () => {
-    put(volumePlace(stage, VOLUME), 'lock')
+    put(locateVolumeRecords(stage, VOLUME), 'lock')
     reservations.write(stage, { volume: VOLUME })
-    expect(removeLeftover(stage.session(), volumePlace(stage, VOLUME))).toBe(true)
+    expect(removeLeftover(stage.session(), locateVolumeRecords(stage, VOLUME))).toBe(true)
     expect(reservations.has(stage, VOLUME)).toBe(false)
   })
 
@@ -200,7 +216,7 @@ describe('what is remembered', () => {
     await recordMount('/pods/b/v', 'an earlier boot')
     await recordMount('/pods/c/v')
     stage.fs.rmSync(`${stateDir}/boot`, { force: true })
-    const lock = tryLockPlace(stage, mountPlace(stage, '/pods/b/v'))
+    const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, '/pods/b/v'))
     forgetAfterBoot(stage.session())
     expect(stage.noted).toEqual({ sweptRecords: 1 })
     const left = listMountRecords(stage).map(({ directory }) => directory)
@@ -212,13 +228,13 @@ describe('what is remembered', () => {
 })
 
 it('a leftover of every kind is removed by the next call, and nothing else', async () => {
-  const other = volumePlace(stage, '1.2-4-5')
-  put(mountPlace(stage, '/pods/x/v'), 'lock')
-  put(volumePlace(stage, VOLUME), 'progress.json')
+  const other = locateVolumeRecords(stage, '1.2-4-5')
+  put(locateMountRecords(stage, '/pods/x/v'), 'lock')
+  put(locateVolumeRecords(stage, VOLUME), 'progress.json')
   put(other, 'journal.db-wal', 'lock')
   await recordMount(DIRECTORY)
   removeLeftovers(stage.session())
-  expect(listMountPlaces(stage)).toMatchObject([{ directory: DIRECTORY, hasRecord: true }])
-  expect(isThere(volumePlace(stage, VOLUME))).toBe(false)
+  expect(listMountRecordDirectories(stage)).toMatchObject([{ directory: DIRECTORY, hasRecord: true }])
+  expect(isThere(locateVolumeRecords(stage, VOLUME))).toBe(false)
   expect(names(other)).toEqual(['journal.db-wal', 'lock'])
 })

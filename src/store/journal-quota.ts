@@ -1,50 +1,57 @@
 import type { Quota } from '../ownership/journal/quota.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
-import { importPlace, listImports, listVolumes, type Place, type Store, volumePlace } from './places.ts'
+import {
+  listImports,
+  listVolumes,
+  locateImport,
+  locateVolumeRecords,
+  type RecordDirectory,
+  type Store,
+} from './record-directories.ts'
 import { volumeRecords } from './volume-record.ts'
 
 const MIB = 2 ** 20
-const SHARE = 0.1
+const MAX_SHARE = 0.1
 /** Lowest limit. Where even that is too much, other files fill the file system first, and SQLite reports it. */
-const LEAST = 16 * MIB
+const LOWEST_LIMIT_BYTES = 16 * MIB
 /**
  * Bytes of one reservation: the least is enough for a few thousand inodes, the most for some hundred thousand. So a
  * large journal reserves less often.
  */
-const LEAST_GIVEN = MIB / 4
-const MOST_GIVEN = 16 * MIB
+const MIN_GROWTH_BYTES = MIB / 4
+const MAX_GROWTH_BYTES = 16 * MIB
 /** Greatest length of the growth file. A longer one is started again. */
-const LONGEST = 2 ** 16
+const MAX_GROWTH_FILE_LENGTH = 2 ** 16
 
 /**
  * Returns the most bytes that the records of all volumes may take; undefined if the file system of the state directory
  * does not report its size.
  */
-export function mostOfAll({ host, config }: Store): number | undefined {
+export function computeTotalLimit({ host, config }: Store): number | undefined {
   const size = host.files.capacity(config.stateDir)
-  return size && Math.max(LEAST, Math.floor(size * SHARE))
+  return size && Math.max(LOWEST_LIMIT_BYTES, Math.floor(size * MAX_SHARE))
 }
 
-interface Taken {
+interface RecordUsage {
   bytes: number
   /** The volume whose records take most. */
   largest: { volume: string; bytes: number } | undefined
 }
 
 /** Measures the records of all volumes and imports. Reads the size of every file of every volume. */
-export function takenByAll(store: Store): Taken {
-  const taken: Taken = { bytes: 0, largest: undefined }
+export function measureRecords(store: Store): RecordUsage {
+  const taken: RecordUsage = { bytes: 0, largest: undefined }
   for (const volume of listVolumes(store)) {
-    const bytes = sizeOf(store, volumePlace(store, volume))
+    const bytes = measureDirectory(store, locateVolumeRecords(store, volume))
     taken.bytes += bytes
     if (bytes > (taken.largest?.bytes ?? 0)) taken.largest = { volume, bytes }
   }
-  for (const volume of listImports(store)) taken.bytes += sizeOf(store, importPlace(store, volume))
+  for (const volume of listImports(store)) taken.bytes += measureDirectory(store, locateImport(store, volume))
   return taken
 }
 
-function sizeOf({ host: { files } }: Store, { path }: Place): number {
+function measureDirectory({ host: { files } }: Store, { path }: RecordDirectory): number {
   return files.list(path).reduce((sum, name) => sum + files.size(`${path}/${name}`), 0)
 }
 
@@ -57,21 +64,21 @@ function sizeOf({ host: { files } }: Store, { path }: Place): number {
  * @returns `wanted` or more
  * @throws {Refusal} if all journals together would take too much
  */
-export function giveRoom(store: Store, size: number, wanted = LEAST_GIVEN): number {
-  const most = mostOfAll(store)
-  const usual = Math.max(wanted, LEAST_GIVEN, Math.min(MOST_GIVEN, Math.ceil(size / 4)))
+export function reserveGrowth(store: Store, size: number, wanted = MIN_GROWTH_BYTES): number {
+  const most = computeTotalLimit(store)
+  const usual = Math.max(wanted, MIN_GROWTH_BYTES, Math.min(MAX_GROWTH_BYTES, Math.ceil(size / 4)))
   if (most === undefined) return usual
-  const known = givenSoFar(store)
+  const known = readReservedTotal(store)
   if (known !== undefined && known + usual <= most) return give(store, usual)
-  const taken = takenByAll(store)
-  if (taken.bytes + wanted > most) throw noRoom(store, taken, most)
-  beginAnew(store, taken.bytes)
+  const taken = measureRecords(store)
+  if (taken.bytes + wanted > most) throw createSpaceRefusal(store, taken, most)
+  restartGrowthFile(store, taken.bytes)
   return give(store, Math.min(usual, most - taken.bytes))
 }
 
 /** Returns the quota of a volume's journal. @throws {Refusal} if there is no space for a new journal */
-export function quotaOf(store: StoreWithQuota, isNew: boolean): Quota {
-  const give = (size: number, wanted?: number) => giveRoom(store, size, wanted)
+export function createJournalQuota(store: StoreWithQuota, isNew: boolean): Quota {
+  const give = (size: number, wanted?: number) => reserveGrowth(store, size, wanted)
   return { maxBytes: store.config.stateQuota, reservedBytes: isNew ? give(0) : 0, reserve: give }
 }
 
@@ -82,39 +89,39 @@ export interface StoreWithQuota extends Store {
 // The growth file has a line with the measured bytes, then a line for each reservation since. Calls append
 // concurrently, without a lock. A line that is appended to a file being removed is lost, until the next measurement
 // counts its bytes. Nothing is synced, because an unreadable file leads to a new measurement.
-const LINES = /^([=+]\d{1,16}\n)+$/
+const GROWTH_LINES = /^([=+]\d{1,16}\n)+$/
 
-function pathOf({ config }: Store): string {
+function locateGrowthFile({ config }: Store): string {
   return `${config.stateDir}/growth`
 }
 
-function givenSoFar(store: Store): number | undefined {
-  const text = store.host.files.read(pathOf(store)) ?? ''
-  if (text.length > LONGEST || !LINES.test(text) || !text.includes('=')) return undefined
+function readReservedTotal(store: Store): number | undefined {
+  const text = store.host.files.read(locateGrowthFile(store)) ?? ''
+  if (text.length > MAX_GROWTH_FILE_LENGTH || !GROWTH_LINES.test(text) || !text.includes('=')) return undefined
   return (text.match(/\d+/g) ?? []).reduce((sum, bytes) => sum + Number(bytes), 0)
 }
 
-function beginAnew(store: Store, bytes: number): void {
-  store.host.files.remove(pathOf(store))
-  store.host.files.append(pathOf(store), `=${bytes}\n`)
+function restartGrowthFile(store: Store, bytes: number): void {
+  store.host.files.remove(locateGrowthFile(store))
+  store.host.files.append(locateGrowthFile(store), `=${bytes}\n`)
 }
 
 function give(store: Store, bytes: number): number {
-  store.host.files.append(pathOf(store), `+${bytes}\n`)
+  store.host.files.append(locateGrowthFile(store), `+${bytes}\n`)
   return bytes
 }
 
-function noRoom(store: Store, { bytes, largest }: Taken, most: number): Refusal {
+function createSpaceRefusal(store: Store, { bytes, largest }: RecordUsage, most: number): Refusal {
   const { stateDir } = store.config
   const volume = largest?.volume ?? ''
   const { record } = volumeRecords.find(store, volume)
   const where = record ? ` (${quoted(record.source)})` : ''
   return new Refusal(
-    `the records of all volumes take ${inMib(bytes)} MiB of the ${inMib(most)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed: ` +
-      `call "modekeep gc", which forgets what is gone, or "modekeep restore ${volume}", which puts back the volume that takes most${where}, ${inMib(largest?.bytes ?? 0)} MiB; or mount without ownership "walk"`,
+    `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(most)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed: ` +
+      `call "modekeep gc", which forgets what is gone, or "modekeep restore ${volume}", which puts back the volume that takes most${where}, ${toMib(largest?.bytes ?? 0)} MiB; or mount without ownership "walk"`,
   )
 }
 
-export function inMib(bytes: number): number {
+export function toMib(bytes: number): number {
   return Math.ceil(bytes / MIB)
 }

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { givenUpWalks, recordGivenUp, walkPatienceMs } from '../../src/store/given-up.ts'
+import { computeWalkPatienceMs, givenUpWalks, recordGivenUp } from '../../src/store/given-up-walks.ts'
 import { memoryStage } from '../helpers/stage.ts'
 
 const VOLUME = 'ef53.1-2-3'
@@ -9,20 +9,20 @@ it('after a walk was given up the next walks have a short time, and after two mi
   vi.useFakeTimers()
   try {
     const session = memoryStage().session()
-    expect(walkPatienceMs(session, VOLUME)).toBeUndefined()
+    expect(computeWalkPatienceMs(session, VOLUME)).toBeUndefined()
     recordGivenUp(session, VOLUME, GIVEN_UP)
-    expect(walkPatienceMs(session, VOLUME)).toBe(750)
+    expect(computeWalkPatienceMs(session, VOLUME)).toBe(750)
     vi.advanceTimersByTime(119_000)
     // One that had only the short time does not prolong it.
     recordGivenUp(session, VOLUME, { ...GIVEN_UP, seconds: 1 })
-    expect(walkPatienceMs(session, VOLUME)).toBe(750)
+    expect(computeWalkPatienceMs(session, VOLUME)).toBe(750)
     vi.advanceTimersByTime(2000)
-    expect(walkPatienceMs(session, VOLUME)).toBeUndefined()
+    expect(computeWalkPatienceMs(session, VOLUME)).toBeUndefined()
     // The clock of the node was set back.
     vi.setSystemTime(0)
-    expect(walkPatienceMs(session, VOLUME)).toBeUndefined()
+    expect(computeWalkPatienceMs(session, VOLUME)).toBeUndefined()
     givenUpWalks.remove(session, VOLUME)
-    expect(walkPatienceMs(session, VOLUME)).toBeUndefined()
+    expect(computeWalkPatienceMs(session, VOLUME)).toBeUndefined()
   } finally {
     vi.useRealTimers()
   }

@@ -8,7 +8,7 @@ export interface Store {
 }
 
 /** Directory with the records of one mount or one volume. A call that works on these holds the lock in it. */
-export interface Place {
+export interface RecordDirectory {
   path: string
   /** Its empty parents below this directory are removed with it. */
   top: string
@@ -20,7 +20,7 @@ export interface Place {
   refusesStuckHolder?: true
 }
 
-interface MountPlace extends Place {
+interface MountRecordDirectory extends RecordDirectory {
   /**
    * The mount directory. If a call was interrupted while it created the nested directories of a longer one, this is
    * only its beginning, or '' if that ends within a letter.
@@ -54,48 +54,48 @@ export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
 ])
 
 // A file name has at most 255 bytes, one of them for the mark. Shorter pieces stay readable.
-const LONGEST_PIECE = 200
+const MAX_PIECE_LENGTH = 200
 
 /**
  * Returns the record directory of a mount. A mount directory can be longer than a file name, so its percent-encoded
  * form is split into nested directories. Pieces after the first begin with the mark "+", which distinguishes them from
  * files.
  */
-export function mountPlace(store: Pick<Store, 'config'>, directory: string): Place {
-  const top = mountsDirectory(store)
-  return { path: nestedPath(top, directory), top, name: directory }
+export function locateMountRecords(store: Pick<Store, 'config'>, directory: string): RecordDirectory {
+  const top = locateMounts(store)
+  return { path: nestPath(top, directory), top, name: directory }
 }
 
-function nestedPath(top: string, name: string): string {
+function nestPath(top: string, name: string): string {
   const encoded = encodeURIComponent(name)
-  let path = `${top}/${encoded.slice(0, LONGEST_PIECE)}`
-  for (let start = LONGEST_PIECE; start < encoded.length; start += LONGEST_PIECE) {
-    path += `/+${encoded.slice(start, start + LONGEST_PIECE)}`
+  let path = `${top}/${encoded.slice(0, MAX_PIECE_LENGTH)}`
+  for (let start = MAX_PIECE_LENGTH; start < encoded.length; start += MAX_PIECE_LENGTH) {
+    path += `/+${encoded.slice(start, start + MAX_PIECE_LENGTH)}`
   }
   return path
 }
 
-export function volumePlace({ config }: Pick<Store, 'config'>, volume: string): Place {
+export function locateVolumeRecords({ config }: Pick<Store, 'config'>, volume: string): RecordDirectory {
   const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}`
   return { path, top: config.stateDir, name: `volume ${volume}`, volume }
 }
 
 /** Returns the directory of the reservations of running calls. It has no other files. */
-export function reservationsDirectory({ config }: Pick<Store, 'config'>): string {
+export function locateReservations({ config }: Pick<Store, 'config'>): string {
   return `${config.stateDir}/${PRIVATE.reservations}`
 }
 
 /** Returns the lock directory for publications of a CSI volume that allows one target. It has no records. */
-export function publicationPlace({ config }: Pick<Store, 'config'>, key: string): Place {
-  const path = nestedPath(`${config.stateDir}/${PRIVATE.publications}`, key)
+export function locatePublicationLock({ config }: Pick<Store, 'config'>, key: string): RecordDirectory {
+  const path = nestPath(`${config.stateDir}/${PRIVATE.publications}`, key)
   return { path, top: config.stateDir, name: `publication of ${key}`, refusesStuckHolder: true }
 }
 
-const IMPORT = '.import'
+const IMPORT_SUFFIX = '.import'
 
 /** Returns the directory where an import is staged, before one rename makes it the volume's record directory. */
-export function importPlace({ config }: Pick<Store, 'config'>, volume: string): Place {
-  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}${IMPORT}`
+export function locateImport({ config }: Pick<Store, 'config'>, volume: string): RecordDirectory {
+  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}${IMPORT_SUFFIX}`
   return { path, top: config.stateDir, name: `import of volume ${volume}` }
 }
 
@@ -103,28 +103,28 @@ export function importPlace({ config }: Pick<Store, 'config'>, volume: string): 
 export function listImports({ host, config }: Store): string[] {
   return host.files
     .list(`${config.stateDir}/${PRIVATE.ownership}`)
-    .filter((name) => name.endsWith(IMPORT))
-    .map((name) => name.slice(0, -IMPORT.length))
+    .filter((name) => name.endsWith(IMPORT_SUFFIX))
+    .map((name) => name.slice(0, -IMPORT_SUFFIX.length))
     .filter(isVolumeIdentity)
     .sort()
 }
 
-function mountsDirectory({ config }: Pick<Store, 'config'>): string {
+function locateMounts({ config }: Pick<Store, 'config'>): string {
   return `${config.stateDir}/${PRIVATE.mounts}`
 }
 
 /** Lists the record directories of all mounts, also those with an unreadable record. */
-export function listMountPlaces(store: Store): MountPlace[] {
+export function listMountRecordDirectories(store: Store): MountRecordDirectory[] {
   const { files } = store.host
-  const found: MountPlace[] = []
-  const top = mountsDirectory(store)
+  const found: MountRecordDirectory[] = []
+  const top = locateMounts(store)
   const look = (path: string, encoded: string) => {
     const names = files.list(path)
-    const own = names.filter(isOwn)
-    for (const name of names) if (!isOwn(name)) look(`${path}/${name}`, encoded + name.slice(1))
+    const own = names.filter(isOwnFile)
+    for (const name of names) if (!isOwnFile(name)) look(`${path}/${name}`, encoded + name.slice(1))
     if (own.length === 0 && names.length > 0) return
-    const named = decoded(encoded)
-    const directory = mountPlace(store, named).path === path ? named : ''
+    const named = decodeName(encoded)
+    const directory = locateMountRecords(store, named).path === path ? named : ''
     found.push({ path, top, name: directory || path, directory, hasRecord: own.includes(RECORD_FILE) })
   }
   for (const name of files.list(top)) if (name.startsWith('%')) look(`${top}/${name}`, name)
@@ -146,18 +146,18 @@ export function listVolumes({ host, config }: Store): string[] {
  * directory has only transient files.
  * @returns undefined if it has any other file
  */
-export function leftoverFiles({ host }: Store, { path }: Place): string[] | undefined {
-  const own = host.files.list(path).filter(isOwn)
+export function listLeftoverFiles({ host }: Store, { path }: RecordDirectory): string[] | undefined {
+  const own = host.files.list(path).filter(isOwnFile)
   return own.every((name) => TRANSIENT_FILES.has(name)) ? own : undefined
 }
 
 /** Returns false for a piece of a longer mount directory, which begins with this directory's name. */
-function isOwn(name: string): boolean {
+function isOwnFile(name: string): boolean {
   return !name.startsWith('+')
 }
 
 /** Returns '' if the name ends within a letter. */
-function decoded(encoded: string): string {
+function decodeName(encoded: string): string {
   try {
     return decodeURIComponent(encoded)
   } catch {

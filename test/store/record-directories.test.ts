@@ -1,5 +1,10 @@
 import { beforeEach, expect, it } from 'vitest'
-import { leftoverFiles, listMountPlaces, mountPlace, volumePlace } from '../../src/store/places.ts'
+import {
+  listLeftoverFiles,
+  listMountRecordDirectories,
+  locateMountRecords,
+  locateVolumeRecords,
+} from '../../src/store/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
 let stage: Stage
@@ -12,36 +17,36 @@ const put = (path: string, ...names: string[]) => {
   for (const name of names) stage.fs.writeFileSync(`${path}/${name}`, '')
 }
 const listed = () =>
-  listMountPlaces(stage)
+  listMountRecordDirectories(stage)
     .map(({ directory, hasRecord }) => [directory, hasRecord])
     .sort()
 
 it('of mount directories are found whatever their names are, and nothing else is', () => {
   const names = ['/pods/a/v', '/with space\n/é', `/${'x'.repeat(450)}`]
-  for (const name of names) put(mountPlace(stage, name).path, 'record.json', 'lock')
-  put(mountPlace(stage, '/pods/b/v').path, 'lock')
+  for (const name of names) put(locateMountRecords(stage, name).path, 'record.json', 'lock')
+  put(locateMountRecords(stage, '/pods/b/v').path, 'lock')
   put(`${stage.config.stateDir}/mounts/foreign`, 'record.json')
   expect(listed()).toEqual([...names.map((name) => [name, true]), ['/pods/b/v', false]].sort())
 })
 
 it('of a longer name does not count as a file of the shorter one', () => {
   const [short, long] = [`/${'x'.repeat(197)}`, `/${'x'.repeat(198)}`]
-  put(mountPlace(stage, long).path, 'record.json')
+  put(locateMountRecords(stage, long).path, 'record.json')
   expect(listed()).toEqual([[long, true]])
-  put(mountPlace(stage, short).path, 'lock')
+  put(locateMountRecords(stage, short).path, 'lock')
   expect(listed()).toEqual([
     [short, false],
     [long, true],
   ])
-  expect(leftoverFiles(stage, mountPlace(stage, short))).toEqual(['lock'])
-  expect(leftoverFiles(stage, mountPlace(stage, long))).toBeUndefined()
+  expect(listLeftoverFiles(stage, locateMountRecords(stage, short))).toEqual(['lock'])
+  expect(listLeftoverFiles(stage, locateMountRecords(stage, long))).toBeUndefined()
 })
 
 it('whose name was cut short where a call was interrupted has no directory that would be another one', () => {
-  const { path } = mountPlace(stage, `/${'é'.repeat(120)}`)
+  const { path } = locateMountRecords(stage, `/${'é'.repeat(120)}`)
   const [first = ''] = path.slice(`${stage.config.stateDir}/mounts/`.length).split('/')
   put(`${stage.config.stateDir}/mounts/${first}`)
-  const [place] = listMountPlaces(stage)
+  const [place] = listMountRecordDirectories(stage)
   expect(place?.path).toBe(`${stage.config.stateDir}/mounts/${first}`)
-  expect(leftoverFiles(stage, volumePlace(stage, 'none'))).toEqual([])
+  expect(listLeftoverFiles(stage, locateVolumeRecords(stage, 'none'))).toEqual([])
 })

@@ -2,8 +2,8 @@ import * as z from 'zod/mini'
 import { quoted } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { GivenUpProcess } from './given-up-process.ts'
-import { GIVEN_UP_FILE } from './places.ts'
-import { OF_A_VOLUME, RecordKind } from './record.ts'
+import { PER_VOLUME, RecordKind } from './record.ts'
+import { GIVEN_UP_FILE } from './record-directories.ts'
 import type { Session } from './session.ts'
 
 /** Fewest milliseconds that a supervisor waits for a report. */
@@ -14,7 +14,7 @@ const SHORT_PATIENCE_MS = 750
 const FRESH_MS = 120_000
 
 /** Returns the milliseconds for which a process that works on volumes may report nothing. */
-export function patienceMs({ helperTimeoutSeconds }: NodeConfig): number {
+export function computePatienceMs({ helperTimeoutSeconds }: NodeConfig): number {
   return Math.max(SHORTEST_PATIENCE_MS, helperTimeoutSeconds * 1000)
 }
 
@@ -31,7 +31,7 @@ const schema = () =>
 export const givenUpWalks = new RecordKind<z.infer<ReturnType<typeof schema>>>({
   format: 1,
   schema,
-  ...OF_A_VOLUME,
+  ...PER_VOLUME,
   name: GIVEN_UP_FILE,
   isOfThisBoot: true,
 })
@@ -43,7 +43,7 @@ export function recordGivenUp(session: Session, volume: string, { pid, seconds }
 }
 
 /** Returns the milliseconds for which a walk of the volume may report nothing; undefined: as for any other work. */
-export function walkPatienceMs(session: Session, volume: string): number | undefined {
+export function computeWalkPatienceMs(session: Session, volume: string): number | undefined {
   const { at } = givenUpWalks.find(session, volume).record ?? {}
   const age = at === undefined ? FRESH_MS : Date.now() - at
   return age >= 0 && age < FRESH_MS ? SHORT_PATIENCE_MS : undefined

@@ -3,7 +3,7 @@ import { deferClose, errorCode, type Handle, isDirectory } from '../host/host.ts
 import type { PathLookups } from '../mount-table/path-lookups.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
-import { isRecorded, type Names, namesOf, volumeIdentity } from './volume-identity.ts'
+import { computeVolumeNames, isRecorded, resolveVolumeIdentity, type VolumeNames } from './volume-identity.ts'
 import { isTextIdentity, type VolumeRecord } from './volume-record.ts'
 
 /** Reports that a volume is recorded under another name than this kernel gives it. */
@@ -17,31 +17,31 @@ export interface NameNotice {
  * Checks the recorded source of a volume, and the mounts of that source.
  * @returns undefined if this kernel gives the volume the same name, or the volume is not there
  */
-export async function nameNotice(
+export async function findNameNotice(
   session: Session,
   { volume, source }: Pick<VolumeRecord, 'volume' | 'source'>,
   lookups: PathLookups,
 ): Promise<NameNotice | undefined> {
   if (isTextIdentity(volume)) return undefined
   if (!source.startsWith('/')) return undefined
-  const at = await openIfThere(lookups, source)
+  const at = await openIfPresent(lookups, source)
   if (at === 'silent') return undefined
   using _ = deferClose(session.host.inodes, at)
-  const found = at && tolerateSystemErrors(() => lookAt(session, volume, at))
-  if (found !== undefined) return noticeOf(volume, source, found)
+  const found = at && tolerateSystemErrors(() => inspectNames(session, volume, at))
+  if (found !== undefined) return formatNotice(volume, source, found)
   // The volume of a disk or an image is visible only where it is mounted. Mounts of a directory show that directory.
   if (at !== undefined && tolerateSystemErrors(() => isDirectory(session.host.inodes.stat(at)))) return undefined
   for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
-    const mounted = await openIfThere(lookups, directory)
+    const mounted = await openIfPresent(lookups, directory)
     if (mounted === 'silent') return undefined
     using _mounted = deferClose(session.host.inodes, mounted)
-    const there = mounted && tolerateSystemErrors(() => lookAt(session, volume, mounted))
-    if (there !== undefined) return noticeOf(volume, directory, there)
+    const there = mounted && tolerateSystemErrors(() => inspectNames(session, volume, mounted))
+    if (there !== undefined) return formatNotice(volume, directory, there)
   }
   return undefined
 }
 
-async function openIfThere(lookups: PathLookups, path: string): Promise<Handle | 'silent' | undefined> {
+async function openIfPresent(lookups: PathLookups, path: string): Promise<Handle | 'silent' | undefined> {
   try {
     return (await lookups.open(path)) ?? 'silent'
   } catch (error) {
@@ -50,18 +50,18 @@ async function openIfThere(lookups: PathLookups, path: string): Promise<Handle |
   }
 }
 
-type Found = Names & { used: string; isUsed: boolean }
+type NamesAtPath = VolumeNames & { used: string; isUsed: boolean }
 
 /** Returns undefined for another root. Reads the file system's id last, because that may block. */
-function lookAt(session: Session, volume: string, handle: Handle): Found | undefined {
+function inspectNames(session: Session, volume: string, handle: Handle): NamesAtPath | undefined {
   const stat = session.host.inodes.stat(handle)
   if (stat.born === 0n || !volume.endsWith(`-${stat.inode.toString(16)}-${stat.born.toString(16)}`)) return undefined
-  const used = volumeIdentity(session, handle, stat)
-  return { ...namesOf(session.host, handle, stat), used, isUsed: isRecorded(session, used) }
+  const used = resolveVolumeIdentity(session, handle, stat)
+  return { ...computeVolumeNames(session.host, handle, stat), used, isUsed: isRecorded(session, used) }
 }
 
 /** Formats a notice without access to the node. */
-function noticeOf(volume: string, path: string, { now, used, isUsed }: Found): NameNotice | undefined {
+function formatNotice(volume: string, path: string, { now, used, isUsed }: NamesAtPath): NameNotice | undefined {
   if (volume === now) return undefined
   if (volume === used) {
     return {

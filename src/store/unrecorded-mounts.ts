@@ -1,7 +1,7 @@
 import { isOwnVolume, parsePodVolume } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
 import { hasMountRecord } from './mount-record.ts'
-import type { Store } from './places.ts'
+import type { Store } from './record-directories.ts'
 
 /**
  * Lists the mounts that are modekeep's according to kubelet's directories and have no record. The record was lost, and
@@ -10,7 +10,7 @@ import type { Store } from './places.ts'
  * @param matters filters the mount points before a file is read to find out which driver mounted them
  * @returns mount points; a mount may have been unmounted, and its record removed, after the table was read
  */
-export function unrecordedMounts(
+export function listUnrecordedMounts(
   store: Store,
   table: readonly MountRow[],
   matters: (mountPoint: string) => boolean = () => true,

@@ -1,5 +1,5 @@
+import { findConflictingCalls } from '../fs-group/conflicting-calls.ts'
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
-import { underWay } from '../fs-group/under-way.ts'
 import { deferClose, type Handle, type Host } from '../host/host.ts'
 import type { IdMap } from '../host/id-map.ts'
 import { RDONLY } from '../mount-table/mount-flags.ts'
@@ -169,7 +169,7 @@ async function refuseGroupChanges(session: Session, planned: readonly PlannedClo
     source: path,
     group: from,
   }))
-  const changes = await underWay(session, groups)
+  const changes = await findConflictingCalls(session, groups)
   for (const [index, { clone, source }] of checked.entries()) {
     await attempt(clone, () => {
       if (source.identity !== undefined && !hasOneGroup(session, source.identity)) throw new Unmappable(SEVERAL_GROUPS)

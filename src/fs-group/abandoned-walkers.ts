@@ -15,10 +15,10 @@ const MAX_ABANDONED_WALKERS = 4
  * @throws {Refusal} if the walks of the namespace's pods have left too many of them
  */
 export function refuseManyAbandonedWalkers(session: Session, pod: string | undefined): void {
-  const namespace = readNamespace(pod)
+  const namespace = parseNamespace(pod)
   if (namespace === undefined) return
   const abandoned = listReservations(session)
-    .filter(({ record }) => readNamespace(record?.pod) === namespace)
+    .filter(({ record }) => parseNamespace(record?.pod) === namespace)
     .filter(
       ({ volume }) =>
         hasWalker(session, volume) && !isRecordDirectoryBusy(session, locateVolumeRecords(session, volume)),
@@ -35,18 +35,18 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
  * @param pod as the record names it
  */
 export function refuseManyAbandonedRoots(session: Session, pod: string | undefined): void {
-  const namespace = readNamespace(pod)
+  const namespace = parseNamespace(pod)
   if (namespace === undefined) return
   const abandoned = listRootBits(session)
     .filter(
       (volume) => hasWalker(session, volume) && !isRecordDirectoryBusy(session, locateVolumeRecords(session, volume)),
     )
-    .filter((volume) => readNamespace(rootBits.find(session, volume).record?.pod) === namespace)
+    .filter((volume) => parseNamespace(rootBits.find(session, volume).record?.pod) === namespace)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])
   throw new Refusal(formatTooManyLeft(`namespace ${namespace}`, processes))
 }
 
-function readNamespace(pod: string | undefined): string | undefined {
+function parseNamespace(pod: string | undefined): string | undefined {
   return pod?.includes('/') ? pod.split('/', 1)[0] : undefined
 }

@@ -8,10 +8,10 @@ import { formatSkipped } from '../store/skipped-inodes.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
 import { hasOneGroup } from '../store/volume-record.ts'
 import type { DetachedTree } from '../volume/detached-tree.ts'
-import type { MapStep, WalkStep } from './decide.ts'
+import { applyGroupToVolume } from './apply-to-volume.ts'
+import type { MapStep, WalkStep } from './group-plan.ts'
 import { reserveVolume } from './holders.ts'
 import { mapGroup, SEVERAL_GROUPS, Unmappable } from './map-group.ts'
-import { ownVolume } from './own-volume.ts'
 import { hasPlainRoot, SET_ROOT_BIT, setBit, setRootBit } from './root-bit.ts'
 import { refuseSystemGroup } from './system-group.ts'
 
@@ -20,39 +20,39 @@ import { refuseSystemGroup } from './system-group.ts'
  * @param held receives the locks that must be held until the tree is attached or discarded
  * @throws {Refusal} also if the group cannot be mapped, and no other step is allowed
  */
-export async function giveGroupBy(
+export async function applyGroupStep(
   session: Session,
   tree: DetachedTree,
   step: WalkStep | MapStep,
   held: DisposableStack,
 ): Promise<AppliedGroup> {
-  if (step.do !== 'map-group') return walk(session, tree, step, 'asked for', held)
+  if (step.do !== 'map-group') return applyByWalk(session, tree, step, 'asked for', held)
   const isAsked = tree.where.ownership === 'idmap'
   try {
     const from = await mapVolume(session, tree, step, held)
-    const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${ofNewFiles(session, tree, from, step.to)}`
+    const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${explainNewFiles(session, tree, from, step.to)}`
     return { by: 'idmap', from, why }
   } catch (error) {
     if (!(error instanceof Unmappable) || isAsked) throw error
-    return insteadOfMapping(session, tree, step.otherwise, error.why, held)
+    return runAlternative(session, tree, step.otherwise, error.why, held)
   }
 }
 
-async function walk(
+async function applyByWalk(
   session: Session,
   tree: DetachedTree,
   step: WalkStep,
   why: string,
   held: DisposableStack,
 ): Promise<AppliedGroup> {
-  if (step.do === 'own-root') ownRoot(session, tree, step)
+  if (step.do === 'own-root') applyGroupToRoot(session, tree, step)
   else {
     const { source, pod, directory, restoreOnUnmount, asked } = tree.where
     const volume = step.volume ?? tree.volume
     if (volume === undefined || source === undefined)
       throw new Error('a volume that goes with its mount is walked by its root alone')
     const order = { ...step, volume, source, asked, location: tree.location, pod, directory, restoreOnUnmount }
-    const { lock, skipped } = await ownVolume(session, tree.handle, order)
+    const { lock, skipped } = await applyGroupToVolume(session, tree.handle, order)
     held.use(lock)
     const text = skipped && formatSkipped(step.group, skipped)
     if (text !== undefined) session.note({ skipped: text })
@@ -62,7 +62,7 @@ async function walk(
 }
 
 /** Changes the root of a volume that ends with its mount: it has no other inodes yet, and is never restored. */
-function ownRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: WalkStep): void {
+function applyGroupToRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: WalkStep): void {
   const root = { handle, stat: inodes.stat(handle), inspectedAtMs: 0, capability: undefined, acl: undefined }
   if (findUnchangeableType(root.stat)) return
   const wanted = computeOwnership(root.stat, step)
@@ -112,12 +112,12 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
 }
 
 /** Explains the group of new files: root has group 0, so its files get the volume's group only by set-gid bits. */
-function ofNewFiles(session: Session, { handle }: DetachedTree, from: number, to: number): string {
+function explainNewFiles(session: Session, { handle }: DetachedTree, from: number, to: number): string {
   if (from === to || !hasPlainRoot(session, handle)) return ''
   return `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_ROOT_BIT}`
 }
 
-async function insteadOfMapping(
+async function runAlternative(
   session: Session,
   tree: DetachedTree,
   otherwise: MapStep['otherwise'],
@@ -131,5 +131,5 @@ async function insteadOfMapping(
   }
   // Some volumes turn out to be unmappable only after the tree was mapped.
   await tree.makeAnew()
-  return otherwise === 'nothing' ? { by: 'none', why } : walk(session, tree, otherwise, why, held)
+  return otherwise === 'nothing' ? { by: 'none', why } : applyByWalk(session, tree, otherwise, why, held)
 }

@@ -19,12 +19,12 @@ import {
 import { type Session, warnOnFailure } from '../store/session.ts'
 import { listUnrecordedMounts } from '../store/unrecorded-mounts.ts'
 import { refuseManyAbandonedWalkers } from './abandoned-walkers.ts'
-import { exportsFrom, mayOverlap, overlap, type Volume } from './overlap.ts'
+import { createExportFinder, mayOverlap, overlap, type VolumeExtent } from './overlap.ts'
 
-export type Holder = MountRecord | ContainerHolder | Reservation
+export type VolumeHolder = MountRecord | ContainerHolder | Reservation
 
 /** Other users of a volume, of a part of it, or of a tree that contains it. */
-export interface Others {
+export interface OtherUsers {
   /** Location of the volume itself, if the mount table shows it. */
   location: TreeLocation | undefined
   mounts: MountRecord[]
@@ -51,86 +51,93 @@ export interface LostMount {
  * @throws {Refusal} if the record of an existing mount or the reservation of a call at work cannot be read, so that its
  * group is unknown
  */
-export function othersWith(session: Session, { volume, source, location }: Volume, except: string | undefined): Others {
+export function findOtherUsers(
+  session: Session,
+  { volume, source, location }: VolumeExtent,
+  except: string | undefined,
+): OtherUsers {
   // Reservations are read before the mount table: a call releases its reservation once its mount is visible.
   const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
   const rows = parseMountinfo(session.host.mounts.table())
-  const [locationOf, exportOf] = [createLocationFinder(rows), exportsFrom(rows)]
+  const [locationOf, exportOf] = [createLocationFinder(rows), createExportFinder(rows)]
   const located = location ?? (source === undefined ? undefined : locationOf(source))
-  const asked = { volume, source, location: located, exported: source === undefined ? undefined : exportOf(source) }
+  const sought = { volume, source, location: located, exported: source === undefined ? undefined : exportOf(source) }
   // Only records of existing mounts are read, because there may be any number of others.
   const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
   if (except !== undefined) mountPoints.delete(except)
   return {
-    location: asked.location,
+    location: sought.location,
     mounts: findMounts(session, mountPoints).flatMap(({ directory, record, problem }) => {
       // The mount's own row shows the current location of its root; the path of its source may not.
-      const its = locationOf(directory)
+      const mountLocation = locationOf(directory)
       // The mount point is checked last, because that takes far longer than the comparison.
-      if (problem && mayOverlap(its, asked.location) && mountedAt(session, directory) !== undefined) throw problem
+      if (problem && mayOverlap(mountLocation, sought.location) && readMounted(session, directory) !== undefined)
+        throw problem
       if (!record) return []
       const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
-      return overlap({ ...record, location: its, exported }, asked) && isLiveMount(session, record) ? [record] : []
+      return overlap({ ...record, location: mountLocation, exported }, sought) && isLiveMount(session, record)
+        ? [record]
+        : []
     }),
     containers: listContainerHolders(session).filter(({ volume, source }) =>
-      overlap({ volume, source, location: locationOf(source), exported: exportOf(source) }, asked),
+      overlap({ volume, source, location: locationOf(source), exported: exportOf(source) }, sought),
     ),
-    lost: lostMounts(session, rows, except, (directory) =>
-      overlap({ location: locationOf(directory), exported: exportOf(directory) }, asked),
+    lost: findLostMounts(session, rows, except, (directory) =>
+      overlap({ location: locationOf(directory), exported: exportOf(directory) }, sought),
     ),
     reservations: reserved.flatMap(({ record, problem }) => {
       if (problem) throw problem
       const exported = record?.source === undefined ? undefined : exportOf(record.source)
-      return record && overlap({ ...record, exported }, asked) ? [record] : []
+      return record && overlap({ ...record, exported }, sought) ? [record] : []
     }),
   }
 }
 
-/** @param isAsked returns whether a mount shows the volume, a part of it, or a tree that contains it */
-function lostMounts(
+/** @param showsVolume returns whether a mount shows the volume, a part of it, or a tree that contains it */
+function findLostMounts(
   session: Session,
   rows: readonly MountRow[],
   except: string | undefined,
-  isAsked: (directory: string) => boolean,
+  showsVolume: (directory: string) => boolean,
 ): LostMount[] {
   const own = except === undefined ? undefined : parsePodVolume(except)
-  const matters = (directory: string) => parsePodVolume(directory) !== own && isAsked(directory)
+  const matters = (directory: string) => parsePodVolume(directory) !== own && showsVolume(directory)
   const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
   return listUnrecordedMounts(session, rows, matters).flatMap((directory) => {
-    const there = idAt(session, directory)
+    const there = readMountedId(session, directory)
     // A mount that was unmounted since the table was read has no record either.
     const isOver = there === undefined || hasMountRecord(session, directory)
-    if (isOver || idAt(session, directory) !== there) return []
-    return [{ directory, group: mapped.has(directory) ? undefined : rootGroup(session, directory) }]
+    if (isOver || readMountedId(session, directory) !== there) return []
+    return [{ directory, group: mapped.has(directory) ? undefined : readRootGroup(session, directory) }]
   })
 }
 
-function idAt(session: Session, directory: string): string | undefined {
-  const there = mountedAt(session, directory)
+function readMountedId(session: Session, directory: string): string | undefined {
+  const there = readMounted(session, directory)
   return typeof there === 'object' ? String(there.mountId) : there
 }
 
-function rootGroup({ host }: Session, directory: string): number | undefined {
+function readRootGroup({ host }: Session, directory: string): number | undefined {
   using point = openMountPoint(host, directory)
   const stat = point && statPoint(host, point)
   return typeof stat === 'object' ? stat.gid : undefined
 }
 
 /** Lists the holders of a volume: existing mounts, containers, and mounts that are being made. */
-export function holders({ mounts, containers, reservations }: Others): Holder[] {
+export function listHolders({ mounts, containers, reservations }: OtherUsers): VolumeHolder[] {
   return [...mounts, ...containers, ...reservations.filter(({ directory }) => directory !== undefined)]
 }
 
 /** Returns whether the mount of a record exists, in this boot. */
 export function isLiveMount(session: Session, record: MountRecord): boolean {
   const boot = session.host.bootId()
-  const mounted = mountedAt(session, record.directory)
+  const mounted = readMounted(session, record.directory)
   if (mounted === 'broken') return record.mounted !== undefined && record.boot === boot
   return mounted === 'unknown' || isRecordedMount(record, { mounted, boot })
 }
 
 /** Returns 'unknown' if the mount point cannot be checked, which counts as mounted. */
-function mountedAt({ host }: Session, directory: string): MountPointState['mounted'] | 'unknown' {
+function readMounted({ host }: Session, directory: string): MountPointState['mounted'] | 'unknown' {
   using point = openMountPoint(host, directory)
   try {
     return point && resolveMountPointState(host, point, statPoint(host, point)).mounted
@@ -153,7 +160,7 @@ export async function reserveVolume(
   session: Session,
   wanted: Reservation,
   except: string | undefined,
-  refuse: (others: Others) => void,
+  refuse: (others: OtherUsers) => void,
 ): Promise<DisposableStack> {
   using held = new DisposableStack()
   held.use(await acquireRecordLock(session, locateVolumeRecords(session, wanted.volume)))
@@ -179,11 +186,11 @@ async function reserveUnlessBusy(
   session: Session,
   wanted: Reservation,
   except: string | undefined,
-  refuse: (others: Others) => void,
+  refuse: (others: OtherUsers) => void,
 ): Promise<Reservation | undefined> {
   using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
   warnOnFailure(session, 'could not remove a reservation', () => removeStaleReservations(session))
-  const others = othersWith(session, wanted, except)
+  const others = findOtherUsers(session, wanted, except)
   refuse(others)
   // An unmount does not fail because of this limit: its restore stays pending. A restore by hand has no pod.
   refuseManyAbandonedWalkers(session, wanted.pod)

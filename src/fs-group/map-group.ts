@@ -23,7 +23,7 @@ export class Unmappable extends Refusal {
 export const SEVERAL_GROUPS = 'a walk or a restore of it was not finished, so its files have several groups'
 
 /** First Linux version that can mount each file system idmapped: mount_setattr(2). Types without one are missing. */
-const SINCE: Readonly<Record<string, string>> = {
+const FIRST_LINUX_VERSION: Readonly<Record<string, string>> = {
   vfat: '5.12',
   ext4: '5.12',
   xfs: '5.12',
@@ -66,7 +66,7 @@ export function mapIds({ host }: Session, tree: Handle, source: Handle | undefin
   try {
     host.mounts.mapIds(tree, map)
   } catch (error) {
-    const why = error instanceof SystemError ? whyNot(host, error, source, fsType) : undefined
+    const why = error instanceof SystemError ? explainError(host, error, source, fsType) : undefined
     throw why === undefined ? error : new Unmappable(why, { cause: error })
   }
   // On a file system of another user namespace, the kernel applies the map to the ids on disk, not to the visible ones:
@@ -78,16 +78,17 @@ export function mapIds({ host }: Session, tree: Handle, source: Handle | undefin
   throw new Unmappable('its file system belongs to another user namespace, so its owners on disk are not those seen')
 }
 
-const NESTED = 'modekeep itself runs in a user namespace on this node'
+const IN_USER_NAMESPACE = 'modekeep itself runs in a user namespace on this node'
 
 /** Returns undefined if the error does not show a reason. */
-function whyNot(host: Host, error: SystemError, source: Handle | undefined, fsType?: string): string | undefined {
+function explainError(host: Host, error: SystemError, source: Handle | undefined, fsType?: string): string | undefined {
   const code = errorCode(error)
   if (error.syscall === 'mount_setattr') {
     if (code === 'ENOSYS') return "this node's kernel has no idmapped mounts, Linux 5.12 and newer have"
     const row = source === undefined ? undefined : findMountRow(host.mounts, source)
-    if (code === 'EPERM') return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : NESTED
-    return code === 'EINVAL' ? ofFileSystem(row?.fsType ?? fsType) : undefined
+    if (code === 'EPERM')
+      return row?.options.includes('idmapped') ? 'its source is an idmapped mount already' : IN_USER_NAMESPACE
+    return code === 'EINVAL' ? explainFileSystem(row?.fsType ?? fsType) : undefined
   }
   switch (code) {
     case 'ENOSPC':
@@ -100,15 +101,17 @@ function whyNot(host: Host, error: SystemError, source: Handle | undefined, fsTy
         return `this node's kernel rejects these ranges of ids (${error.message})`
       return `this node's kernel has no user namespaces (${error.message})`
     case 'EPERM':
-      return error.syscall === 'clone' ? `modekeep may make no user namespace on this node (${error.message})` : NESTED
+      return error.syscall === 'clone'
+        ? `modekeep may make no user namespace on this node (${error.message})`
+        : IN_USER_NAMESPACE
     default:
       return undefined
   }
 }
 
-function ofFileSystem(fsType = 'its file system'): string {
+function explainFileSystem(fsType = 'its file system'): string {
   const cannot = `this node's kernel cannot mount ${fsType} idmapped`
-  if (SINCE[fsType] !== undefined) return `${cannot}, Linux ${SINCE[fsType]} and newer can`
+  if (FIRST_LINUX_VERSION[fsType] !== undefined) return `${cannot}, Linux ${FIRST_LINUX_VERSION[fsType]} and newer can`
   if (!/^(fuse|virtiofs)/.test(fsType)) return cannot
   return `${cannot}: its daemon must ask for it, on Linux 6.12 or newer`
 }

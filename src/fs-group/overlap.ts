@@ -10,7 +10,7 @@ import {
 import { parseRemote, type RemoteSource } from '../request/source.ts'
 
 /** Known properties of a volume, or of a part of one. */
-export interface Volume {
+export interface VolumeExtent {
   volume?: string | undefined
   /** Undefined: it has none, like a tmpfs. */
   source?: string | undefined
@@ -20,17 +20,17 @@ export interface Volume {
 }
 
 /** Returns whether two volumes are the same, or one contains the other. */
-export function overlap(one: Volume, other: Volume): boolean {
+export function overlap(one: VolumeExtent, other: VolumeExtent): boolean {
   if (one.volume !== undefined && one.volume === other.volume) return true
-  if (areOnServer(one.exported, other.exported)) return true
+  if (areNestedOnServer(one.exported, other.exported)) return true
   if (isUnlisted(one.location) || isUnlisted(other.location))
-    return mayBeOneFileSystem(fileSystemOf(one.volume), fileSystemOf(other.volume))
+    return mayBeOneFileSystem(extractFileSystemId(one.volume), extractFileSystemId(other.volume))
   if (one.location && other.location) return isNested(one.location, other.location)
   return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
 }
 
 /** Returns a function that finds the NFS export of a source, which is an export's text or a path of the node. */
-export function exportsFrom(table: readonly MountRow[]): (source: string) => RemoteSource | undefined {
+export function createExportFinder(table: readonly MountRow[]): (source: string) => RemoteSource | undefined {
   const mountsTo = createMountFinder(table)
   return (source) => {
     if (!source.startsWith('/')) return parseRemote(source, 'export')
@@ -44,7 +44,7 @@ export function exportsFrom(table: readonly MountRow[]): (source: string) => Rem
 }
 
 /** Returns whether one of two directories on a server contains the other. The kernel shows only one of its names. */
-function areOnServer(one: RemoteSource | undefined, other: RemoteSource | undefined): boolean {
+function areNestedOnServer(one: RemoteSource | undefined, other: RemoteSource | undefined): boolean {
   if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
   return areNested(toPathPrefix(one.path), toPathPrefix(other.path))
 }
@@ -62,7 +62,7 @@ export function mayOverlap(one: TreeLocation | undefined, other: TreeLocation | 
  * yet is compared by its identity.
  */
 const isUnlisted = (location: TreeLocation | undefined) => location?.device === ''
-const fileSystemOf = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
+const extractFileSystemId = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
 
 const isUuid = (id: string) => /^[0-9a-f]{32}$/.test(id)
 

@@ -16,11 +16,11 @@ import { findKind } from '../volume/index.ts'
 import { openNode, openNodeBy } from '../volume/kind/source-path.ts'
 import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
 import { refuseGivenUpRestore } from './given-up-call.ts'
-import { type Holder, holders, type Others, reserveVolume } from './holders.ts'
-import { type ToWalk, walkVolume } from './walk-volume.ts'
+import { listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
+import { type WalkTarget, walkVolume } from './walk-volume.ts'
 
 /** Another mount of the volume exists or is being made, and its unmount will run the restore. */
-class StillHeld extends Error {}
+class VolumeInUse extends Error {}
 
 /**
  * Restores the volume of a mount, if a restore is pending and no other mount of the volume exists. A restore that is
@@ -42,18 +42,18 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
       `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s: repair the server or the daemon of its file system${waiting}`
     return runIsolated(session, { work: 'restore', about: mount, givenUp })
   }
-  const disk = await openDisk(session, volume, mount)
+  const disk = await mountDiskAgain(session, volume, mount)
   using _disk = deferClose(host.inodes, disk)
   const location = disk === undefined ? undefined : resolveTreeLocation(host, disk)
   const device = disk && host.inodes.statMountPoint(disk).device
-  const refuse = (others: Others) => {
-    const [holder] = holders(others).filter((other) => !isOfCopy(other, device))
+  const refuse = (others: OtherUsers) => {
+    const [holder] = listHolders(others).filter((other) => !isCopyMount(other, device))
     const there = holder ?? others.lost[0]
-    if (there) throw new StillHeld(`pending until ${there.directory} is unmounted and the volume is unmounted again`)
+    if (there) throw new VolumeInUse(`pending until ${there.directory} is unmounted and the volume is unmounted again`)
   }
   using lock = await reserveVolume(session, { volume, source, location, pod: mount.pod }, directory, refuse).catch(
     (error) => {
-      if (!(error instanceof StillHeld)) throw error
+      if (!(error instanceof VolumeInUse)) throw error
       session.note({ restore: error.message })
       return undefined
     },
@@ -68,7 +68,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
 }
 
 /** Returns whether a mount shows a copy of the restored disk: the same identity on another device. */
-function isOfCopy(holder: Holder, device: number | undefined): boolean {
+function isCopyMount(holder: VolumeHolder, device: number | undefined): boolean {
   if (device === undefined || !('mounted' in holder) || holder.mounted === undefined) return false
   return holder.mounted.device !== device
 }
@@ -82,7 +82,7 @@ export function restoreForCaller(session: Session, _: Handle, mount: MountRecord
  * Mounts a disk again as a detached tree, because no directory of the node shows it, and no path is to lead to it.
  * @returns undefined if the source itself is the volume
  */
-async function openDisk(session: Session, volume: string, mount: MountRecord): Promise<Handle | undefined> {
+async function mountDiskAgain(session: Session, volume: string, mount: MountRecord): Promise<Handle | undefined> {
   const { host } = session
   const kind = findKind(mount.request.fsType)
   if (!kind || kind.root === 'source') return undefined
@@ -121,7 +121,7 @@ async function openTree(session: Session, volume: string, source: string): Promi
 export async function restoreTree(
   session: Session,
   tree: Handle,
-  about: Omit<ToWalk, 'known'>,
+  about: Omit<WalkTarget, 'known'>,
   record: VolumeRecord | undefined,
   { isForced = false, toBaseline = false } = {},
 ): Promise<{ isDone: boolean; kept: number; report: WalkReport }> {
@@ -147,9 +147,9 @@ export async function restoreTree(
   )
   const kept = report.left['changed since by its user']?.count ?? 0
   // The walk may have skipped inodes that were never recorded: without a record nothing is left to restore.
-  if (isStillRecorded && !isThrough(report)) return { isDone: false, kept, report }
+  if (isStillRecorded && !isRestoreDone(report)) return { isDone: false, kept, report }
   if (toBaseline && unfinished?.baseline) {
-    volumeRecords.write(session, atBaseline(session, tree, unfinished, unfinished.baseline, kept))
+    volumeRecords.write(session, createBaselineRecord(session, tree, unfinished, unfinished.baseline, kept))
     return { isDone: true, kept, report }
   }
   // The record leads to the inodes that were skipped. It also keeps a mount from skipping its walk, because a root that
@@ -166,15 +166,21 @@ export async function restoreTree(
  * Reasons to skip an inode that another restore would not restore either. A subvolume has inodes of its own, and a
  * volume is restored through a clone without the mounts below it, so neither contains or hides a recorded inode.
  */
-const DONE_WITH = new Set(['changed since by its user', 'privileges not given back', 'symlink', 'device', 'sub-mount'])
+const FINAL_SKIP_REASONS = new Set([
+  'changed since by its user',
+  'privileges not given back',
+  'symlink',
+  'device',
+  'sub-mount',
+])
 
 /** Returns whether the walk reached everything, and skipped only inodes that another restore would not restore. */
-function isThrough({ left }: WalkReport): boolean {
-  return Object.keys(left).every((reason) => DONE_WITH.has(reason))
+function isRestoreDone({ left }: WalkReport): boolean {
+  return Object.keys(left).every((reason) => FINAL_SKIP_REASONS.has(reason))
 }
 
 /** Returns the record of a volume in the state that `apply` left. @param kept number of inodes that users changed */
-function atBaseline(
+function createBaselineRecord(
   { host }: Session,
   tree: Handle,
   record: VolumeRecord,

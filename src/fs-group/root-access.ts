@@ -29,17 +29,17 @@ const isNewMount = ({ directory, isForced, isMounted }: RootOrder): boolean =>
 export function refuseImmutable({ host: { inodes } }: Session, tree: Handle, order: RootOrder): void {
   const root = inodes.stat(tree)
   if (!isNewMount(order) || !root.immutable || matchesPolicy(root, order)) return
-  throw new Refusal(rejected(order, root, 'it is immutable or append-only'))
+  throw new Refusal(formatRejection(order, root, 'it is immutable or append-only'))
 }
 
 /** Called after a walk. @throws {Refusal} for a new mount whose root does not have the group */
 export function refuseOtherGroup(session: Session, tree: Handle, order: RootOrder, { root: reason }: WalkReport): void {
   const root = session.host.inodes.stat(tree)
   if (!isNewMount(order) || (root.gid === order.group && reason === undefined)) return
-  throw new Refusal(rejected(order, root, reason ?? 'its file system ignores the change'))
+  throw new Refusal(formatRejection(order, root, reason ?? 'its file system ignores the change'))
 }
 
-function rejected({ group, source }: RootOrder, { gid }: Stat, reason: string): string {
+function formatRejection({ group, source }: RootOrder, { gid }: Stat, reason: string): string {
   return `group ${group} cannot be applied to the root of ${source}, which has group ${gid}: ${reason}: ${REMEDY}`
 }
 

@@ -11,7 +11,7 @@ import type { Session } from '../store/session.ts'
 import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { openNode } from '../volume/kind/source-path.ts'
 import { refuseManyAbandonedRoots } from './abandoned-walkers.ts'
-import { othersWith } from './holders.ts'
+import { findOtherUsers } from './holders.ts'
 
 /** Remedy in messages about a root without the set-gid bit. */
 export const SET_ROOT_BIT = 'set option "setGid" to "root", or run "chmod g+s" for it on the node'
@@ -68,7 +68,7 @@ export async function restoreRootBit(
     using lock = isSweep ? tryAcquireRecordLock(session, place) : await acquireRecordLock(session, place)
     const record = lock && rootBits.read(session, volume)
     if (record === undefined || isMapped(session, volume, record.source, except)) return false
-    await removeBitOf(session, record, mounted, isSweep)
+    await removeRecordedBit(session, record, mounted, isSweep)
     rootBits.remove(session, volume)
     return false
   } catch (error) {
@@ -109,12 +109,12 @@ export async function removeUnusedRootBit(
 
 /** Returns whether a mount or a clone that relies on the bit exists or is being made, also of a part of the volume. */
 function isMapped(session: Session, volume: string, source: string, except: string | undefined): boolean {
-  const { mounts, containers, reservations } = othersWith(session, { volume, source }, except)
+  const { mounts, containers, reservations } = findOtherUsers(session, { volume, source }, except)
   return containers.length > 0 || reservations.length > 0 || mounts.some(({ given }) => given.by !== 'none')
 }
 
 /** Removes the bit of a volume's root: of the mounted root if it is the volume's, or else of the recorded source. */
-async function removeBitOf(
+async function removeRecordedBit(
   session: Session,
   record: RootBitRecord,
   mounted: Handle | undefined,
@@ -154,7 +154,7 @@ function openRoot(session: Session, record: RootBitRecord): Disposable & { handl
 }
 
 /** Milliseconds that a call waits for the root of a volume. */
-const PATIENCE_MS = 1000
+const ROOT_PATIENCE_MS = 1000
 
 /**
  * Changes the root in a worker process, because a process of a pod can keep the root or a directory of its path locked.
@@ -168,7 +168,7 @@ async function removeBitIsolated(session: Session, record: RootBitRecord, root: 
   await runIsolated(session, {
     work: 'root-bit',
     about: root === undefined ? record : null,
-    ...(root !== undefined && { handle: root, patienceMs: PATIENCE_MS }),
+    ...(root !== undefined && { handle: root, patienceMs: ROOT_PATIENCE_MS }),
     lock: locateWalkerLock(session, record.volume),
     givenUp: (seconds, waiting, pid) => formatGivenUpRoot(record.source, seconds, pid, waiting),
   })

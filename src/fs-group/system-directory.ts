@@ -2,27 +2,29 @@ import type { Host } from '../host/host.ts'
 import { isKernelInterface } from '../mount-table/file-system.ts'
 import { findPathsToSame } from '../mount-table/tree-location.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
-import type { VolumeByHand } from './by-hand.ts'
+import type { VolumeByHand } from './volume-by-hand.ts'
 
 /**
  * Directories of a Linux system that are never volumes, and neither is any directory below them (Filesystem Hierarchy
  * Standard 3.0, chapters 3 to 5).
  */
-const PROGRAMS = /^\/(bin|boot|dev|etc|lib(32|64|x32)?|sbin|usr)(\/|$)/
+const SYSTEM_TREES = /^\/(bin|boot|dev|etc|lib(32|64|x32)?|sbin|usr)(\/|$)/
 /** Directories of a Linux system that may contain volumes, but are none. */
-const ROOTS = /^\/(home|media|mnt|opt|root|run|srv|tmp|var(\/(cache|lib|log|run|spool|tmp|lib\/[^/]*kubelet))?)?$/
+const SYSTEM_DIRECTORIES =
+  /^\/(home|media|mnt|opt|root|run|srv|tmp|var(\/(cache|lib|log|run|spool|tmp|lib\/[^/]*kubelet))?)?$/
 
 /** Returns whether a directory belongs to the system, not to user data. @param directory absolute and normalized */
-export const isOfSystem = (directory: string): boolean => PROGRAMS.test(directory) || ROOTS.test(directory)
+export const isSystemDirectory = (directory: string): boolean =>
+  SYSTEM_TREES.test(directory) || SYSTEM_DIRECTORIES.test(directory)
 
 /**
  * Refuses a directory of the system, under any of its paths on the node, unless the operator confirms it.
  * @throws {Refusal}
  */
-export function refuseOfSystem({ mounts }: Pick<Host, 'mounts'>, directory: string, isSure = false): void {
+export function refuseSystemDirectory({ mounts }: Pick<Host, 'mounts'>, directory: string, isSure = false): void {
   if (isSure) return
-  const paths = isOfSystem(directory) ? [directory] : findPathsToSame(mounts.table(), directory)
-  const found = paths.find(isOfSystem)
+  const paths = isSystemDirectory(directory) ? [directory] : findPathsToSame(mounts.table(), directory)
+  const found = paths.find(isSystemDirectory)
   if (found === undefined) return
   const asOther = found === directory ? '' : ` (${quoted(found)} by another mount)`
   throw new Refusal(
@@ -43,7 +45,7 @@ export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = fal
 }
 
 /** Refuses a kernel interface, even with --yes: its owners decide who may use the kernel. @throws {Refusal} */
-export function refuseOfKernel({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
+export function refuseKernelFileSystem({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
   if (!isKernelInterface(fsType)) return
   throw new Refusal(
     `directory ${quoted(directory)} is on ${fsType}, a file system of the kernel that holds no data: name a directory of a volume`,

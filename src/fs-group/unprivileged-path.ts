@@ -27,8 +27,8 @@ export interface MountedTree {
  */
 export function findUnprivilegedPath(host: Host, volume: MountedTree, table: TableSnapshot): string | undefined {
   const rows = parseMountinfo(table.text())
-  const isReachable = reachabilityOf(host, rows)
-  const showsVolume = pathsThroughRows(host, volume, table)
+  const isReachable = createReachabilityCheck(host, rows)
+  const showsVolume = createRowPathFinder(host, volume, table)
   for (const row of rows) {
     if (row.options.includes('nosuid')) continue
     const { path, isCertain } = showsVolume(row) ?? {}
@@ -45,7 +45,7 @@ interface PathThroughRow {
 }
 
 /** Returns the path by which a row of the mount table shows the volume or a part of it. */
-function pathsThroughRows(
+function createRowPathFinder(
   host: Host,
   { tree, clonedFrom }: MountedTree,
   table: TableSnapshot,
@@ -53,7 +53,7 @@ function pathsThroughRows(
   const location = clonedFrom && createHandleLocationFinder(host, table)(clonedFrom)
   if (location !== undefined) {
     return (row) => {
-      const path = pathThrough(row, location)
+      const path = resolvePathThrough(row, location)
       return path === undefined ? undefined : { path, isCertain: true }
     }
   }
@@ -69,7 +69,7 @@ function pathsThroughRows(
   }
 }
 
-function pathThrough(row: MountRow, volume: TreeLocation): string | undefined {
+function resolvePathThrough(row: MountRow, volume: TreeLocation): string | undefined {
   const shown = resolveRowLocation(row)
   if (!isNested(shown, volume)) return undefined
   const within = resolveRelativePath(shown, volume) ?? ''
@@ -88,15 +88,15 @@ interface PathNode {
   children: Map<string, PathNode>
 }
 
-const newNode = (): PathNode => ({ isClosed: false, children: new Map() })
+const createPathNode = (): PathNode => ({ isClosed: false, children: new Map() })
 
 /**
  * Returns whether a user without privileges reaches a path through the mount of a row. The mounts below one closed
  * directory are skipped without a system call, so that the time does not depend on how many pods kubelet has.
  */
-function reachabilityOf(host: Host, rows: readonly MountRow[]): (row: MountRow, path: string) => boolean {
+function createReachabilityCheck(host: Host, rows: readonly MountRow[]): (row: MountRow, path: string) => boolean {
   const mountsTo = createMountFinder(rows)
-  const closed = newNode()
+  const closed = createPathNode()
   return (row, path) => {
     const names = path.split('/').filter((name) => name !== '')
     if (isBelowClosed(closed, names)) return false
@@ -122,7 +122,7 @@ function isBelowClosed(top: PathNode, names: readonly string[]): boolean {
 }
 
 function closeNode(top: PathNode, names: readonly string[]): void {
-  const node = names.reduce((above, name) => above.children.getOrInsertComputed(name, newNode), top)
+  const node = names.reduce((above, name) => above.children.getOrInsertComputed(name, createPathNode), top)
   node.isClosed = true
 }
 

@@ -13,7 +13,7 @@ import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { runReportedWalk } from '../store/walk-progress.ts'
 
 /** A volume to walk, as the lock holder knows it. */
-export interface ToWalk {
+export interface WalkTarget {
   volume: string
   source: string
   /** A walk of it is recorded, so it must have a journal. */
@@ -33,13 +33,13 @@ export interface ToWalk {
 export async function walkVolume(
   session: Session,
   tree: Handle,
-  about: ToWalk,
+  about: WalkTarget,
   order: WalkTask,
   begin: () => void,
 ): Promise<WalkResult> {
   const { volume, source, known, isDisk, disk } = about
   const { host } = session
-  const quota = quotaFor(order, session, volume)
+  const quota = createWalkQuota(order, session, volume)
   const isLocal = isDisk || isLocalTree(host, tree, source)
   const patience = isLocal ? computeWalkPatienceMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
@@ -59,36 +59,36 @@ export async function walkVolume(
   openJournal(session, volume, known, disk).close()
   begin()
   return runReportedWalk(session, volume, (progress) =>
-    walkElsewhere(session, tree, about, { volume, order, isLocal }, patience, progress),
+    walkIsolated(session, tree, about, { volume, order, isLocal }, patience, progress),
   )
 }
 
 /** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
-function quotaFor(order: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
+function createWalkQuota(order: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
   return order.do === 'own' ? createJournalQuota(store, !hasJournal(store, volume)) : undefined
 }
 
 /** Argument of the worker process. */
-interface Told {
+interface WalkRequest {
   volume: string
   order: WalkTask
   /** The volume is on a local file system, which responds at once. */
   isLocal: boolean
 }
 
-async function walkElsewhere(
+async function walkIsolated(
   session: Session,
   handle: Handle,
-  { source }: ToWalk,
-  told: Told,
+  { source }: WalkTarget,
+  request: WalkRequest,
   patience: number | undefined,
   progress: (counts: WalkCounts) => void,
 ) {
-  const { volume, isLocal } = told
+  const { volume, isLocal } = request
   let pid: number | undefined
-  const elsewhere: IsolatedWork = {
+  const isolated: IsolatedWork = {
     work: 'walk',
-    about: told,
+    about: request,
     handle,
     lock: locateWalkerLock(session, volume),
     patienceMs: patience,
@@ -99,7 +99,7 @@ async function walkElsewhere(
     },
   }
   try {
-    const walked = await runIsolated<WalkResult>(session, elsewhere, progress)
+    const walked = await runIsolated<WalkResult>(session, isolated, progress)
     if (patience !== undefined) givenUpWalks.remove(session, volume)
     return walked
   } catch (error) {
@@ -111,10 +111,10 @@ async function walkElsewhere(
 }
 
 /** Walks in the worker process. The journal is closed when it returns. */
-export async function walkForCaller(session: Session, tree: Handle, told: Told): Promise<WalkResult> {
-  const { volume, order, isLocal } = told
+export async function walkForCaller(session: Session, tree: Handle, request: WalkRequest): Promise<WalkResult> {
+  const { volume, order, isLocal } = request
   using journal = openJournal(session, volume, true)
-  const quota = quotaFor(order, session, volume)
+  const quota = createWalkQuota(order, session, volume)
   const progress = (counts: WalkCounts) => session.progress?.(counts)
   return await runWalkTask(order, session.host.inodes, tree, journal, {
     progress,

@@ -1,4 +1,4 @@
-import type { KindFacts } from '../fs-group/decide.ts'
+import type { KindFacts } from '../fs-group/group-plan.ts'
 import { deferClose, SystemError } from '../host/host.ts'
 import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'

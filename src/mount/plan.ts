@@ -1,4 +1,4 @@
-import { type Giving, giveGroup, type KindFacts, type MapStep, type WalkStep } from '../fs-group/decide.ts'
+import { type GroupPlan, type KindFacts, type MapStep, planGroup, type WalkStep } from '../fs-group/group-plan.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { parseMountFlags } from '../mount-table/mount-flags.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
@@ -51,7 +51,7 @@ export function planMount(
   const { directory, fsType } = request
   const kind = kindOf(fsType)
   const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
-    const given = giveGroup(request, view.source, kind, view.isMappedByRuntime)
+    const given = planGroup(request, view.source, kind, view.isMappedByRuntime)
     if (given.refusal !== undefined) return planRefusal(given.refusal)
     const isOwnMount = decision === 'replace' && isRecordedMount(record, view)
     const steps = isOwnMount ? given.steps.map(keepMounted) : given.steps
@@ -149,7 +149,7 @@ function findChange(record: MountRecord, request: MountRequest, view: MountView)
 function planSteps(
   request: MountRequest,
   view: MountView,
-  given: Giving,
+  given: GroupPlan,
   hasDaemon: boolean,
   keepsRecord: boolean,
 ): Step[] {

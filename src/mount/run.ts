@@ -1,4 +1,4 @@
-import { giveGroupBy } from '../fs-group/give-group.ts'
+import { applyGroupStep } from '../fs-group/give-group.ts'
 import type { MountPoint } from '../mount-table/mount-point.ts'
 import { forgetMount } from '../store/forget.ts'
 import { type AppliedGroup, type MountRecord, mountRecords } from '../store/mount-record.ts'
@@ -52,7 +52,7 @@ export async function runPlan(
       case 'own-root':
       case 'own-volume':
       case 'map-group':
-        given = await giveGroupBy(session, tree, step, held)
+        given = await applyGroupStep(session, tree, step, held)
         return
       case 'record-ready':
         return write({ ...step.record, ...readMadeFacts(step.record) })

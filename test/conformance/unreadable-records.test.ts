@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { collectGarbage } from '../../src/heal/garbage.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { checkMounts, checkVolumes } from '../../src/operator/doctor/records.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import type { Handle, Inodes } from '../../src/host/host.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'

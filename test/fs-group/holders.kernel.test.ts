@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { holders, othersWith } from '../../src/fs-group/holders.ts'
+import { findOtherUsers, listHolders } from '../../src/fs-group/holders.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
 import { locateMountRecords } from '../../src/store/record-directories.ts'
 import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
@@ -26,7 +26,7 @@ describe.skipIf(!isRoot)(title, () => {
     const handle = inodes.openTrusted(source())
     const volume = resolveVolumeIdentity(stage, handle, inodes.stat(handle))
     inodes.close(handle)
-    return holders(othersWith(stage.session(), { volume, source: source() }, undefined)).map(
+    return listHolders(findOtherUsers(stage.session(), { volume, source: source() }, undefined)).map(
       ({ directory }) => directory,
     )
   }

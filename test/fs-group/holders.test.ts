@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { holders, othersWith } from '../../src/fs-group/holders.ts'
-import { refuseOthers } from '../../src/fs-group/own-volume.ts'
+import { refuseOtherUsers } from '../../src/fs-group/apply-to-volume.ts'
+import { findOtherUsers, listHolders } from '../../src/fs-group/holders.ts'
 import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { parseSource } from '../../src/request/source.ts'
@@ -23,8 +23,8 @@ function found(stage: Stage, path: string, except = ''): string[] {
   const source = `${stage.top}/volumes/${path}`
   const handle = stage.host.inodes.openTrusted(source)
   const volume = resolveVolumeIdentity(stage, handle, stage.host.inodes.stat(handle))
-  const others = othersWith(stage.session(), { volume, source }, except)
-  return holders(others).flatMap(({ directory }) => /\/pods\/([^/]+)\//.exec(directory ?? '')?.[1] ?? [])
+  const others = findOtherUsers(stage.session(), { volume, source }, except)
+  return listHolders(others).flatMap(({ directory }) => /\/pods\/([^/]+)\//.exec(directory ?? '')?.[1] ?? [])
 }
 
 const mount = (stage: Stage, pod: string, path: string, more = {}) =>
@@ -70,7 +70,7 @@ describe('the holders of a volume', () => {
   describe('of a server', () => {
     const textOf = (source: string, fsType = 'nfs') => computeTextIdentity({ fsType, source: parseSource(source) })
     const foundOn = (stage: Stage, source: string, fsType = 'nfs') =>
-      holders(othersWith(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
+      listHolders(findOtherUsers(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
 
     /** As a pod has it mounted that was walked for group 2000. */
     async function exported(source: string): Promise<Stage> {
@@ -109,8 +109,8 @@ describe('the holders of a volume', () => {
         policy: 'Always',
         restoreOnUnmount: false,
       } as const
-      expect(() => refuseOthers(stage.session(), { ...order, group: 3000 }, 7)).toThrow(/belongs to group 2000/)
-      expect(() => refuseOthers(stage.session(), { ...order, group: 2000 }, 7)).not.toThrow()
+      expect(() => refuseOtherUsers(stage.session(), { ...order, group: 3000 }, 7)).toThrow(/belongs to group 2000/)
+      expect(() => refuseOtherUsers(stage.session(), { ...order, group: 2000 }, 7)).not.toThrow()
     })
 
     it('are those of a directory of the node that lies on it', async () => {
@@ -123,7 +123,7 @@ describe('the holders of a volume', () => {
       const table = () => mounts.table().replaceAll(/( \/mnt\/share .*) - memory [^ ]+/g, '$1 - nfs4 srv:/exp')
       stage.host.mounts = { ...mounts, table }
       const foundAt = (source: string) =>
-        holders(othersWith(stage.session(), { volume: 'fs-1-2', source }, '')).length > 0
+        listHolders(findOtherUsers(stage.session(), { volume: 'fs-1-2', source }, '')).length > 0
       expect(['/mnt/share', '/mnt/share/sub/deep', '/mnt/share/other', '/mnt'].map(foundAt)).toEqual([
         true,
         true,

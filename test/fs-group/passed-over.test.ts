@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { Dirents, TYPE_DIRECTORY } from '../../src/host/dirents.ts'
 import { isDirectory } from '../../src/host/host.ts'
 import { listVolumes } from '../../src/store/record-directories.ts'

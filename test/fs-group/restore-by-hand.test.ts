@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { applyByHand, refuseRestore, restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { applyByHand, refuseRestore, restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 

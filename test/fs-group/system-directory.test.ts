@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isOfSystem } from '../../src/fs-group/system-directory.ts'
+import { isSystemDirectory } from '../../src/fs-group/system-directory.ts'
 
 describe('a directory that a person names', () => {
   it.each(
@@ -7,7 +7,7 @@ describe('a directory that a person names', () => {
       ' ',
     ),
   )("%s is the system's", (directory) => {
-    expect(isOfSystem(directory)).toBe(true)
+    expect(isSystemDirectory(directory)).toBe(true)
   })
 
   it.each(
@@ -15,6 +15,6 @@ describe('a directory that a person names', () => {
       ' ',
     ),
   )("%s is somebody's data", (directory) => {
-    expect(isOfSystem(directory)).toBe(false)
+    expect(isSystemDirectory(directory)).toBe(false)
   })
 })

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { applyByHand, restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { applyByHand, restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { walkForCaller } from '../../src/fs-group/walk-volume.ts'
 import type { IsolatedTask, IsolatedTaskEnd } from '../../src/host/isolated-process.ts'
 import { runWorkerRequest } from '../../src/store/isolated-work.ts'

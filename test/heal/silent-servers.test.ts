@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { applyByHand, openByHand } from '../../src/fs-group/by-hand.ts'
+import { applyByHand, openByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { collectGarbage } from '../../src/heal/garbage.ts'
 import { refuseToForget } from '../../src/heal/volume-garbage.ts'
 import { checkConfiguration } from '../../src/operator/doctor/configuration.ts'

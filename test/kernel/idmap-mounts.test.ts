@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fs-group/by-hand.ts'
+import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { listSourceDirectories } from '../../src/heal/heal.ts'
 import { containerRecords } from '../../src/store/container-record.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { KindFacts } from '../../src/fs-group/decide.ts'
+import type { KindFacts } from '../../src/fs-group/group-plan.ts'
 import type { MountView } from '../../src/mount/observe.ts'
 import { planMount, type Step } from '../../src/mount/plan.ts'
 import { isKubeletVolume } from '../../src/mount-table/kubelet-volume.ts'

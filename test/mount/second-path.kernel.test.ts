@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { openByHand } from '../../src/fs-group/by-hand.ts'
-import { refuseOfSystem } from '../../src/fs-group/system-directory.ts'
+import { refuseSystemDirectory } from '../../src/fs-group/system-directory.ts'
+import { openByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { parseCommand } from '../../src/operator/verbs/command.ts'
@@ -136,7 +136,7 @@ describe.skipIf(why !== '')(`a directory that a person names${why}`, () => {
   it('is one of the system by whatever path leads to it', () => {
     const { bind } = nodeWithBinds()
     const etc = bind('/etc', 'system')
-    const refuse = (isSure?: boolean) => refuseOfSystem(linuxHost, etc, isSure)
+    const refuse = (isSure?: boolean) => refuseSystemDirectory(linuxHost, etc, isSure)
     expect(() => refuse()).toThrow('is one of the system ("/etc" by another mount)')
     expect(() => refuse(true)).not.toThrow()
   })

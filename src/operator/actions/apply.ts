@@ -1,6 +1,6 @@
-import { applyByHand, type ByHandOrder, openByHand, orderFor } from '../../fs-group/by-hand.ts'
-import { needsWalk, refuseOthers } from '../../fs-group/own-volume.ts'
-import { refuseOfKernel, refuseOfSystem, refuseOwnFile } from '../../fs-group/system-directory.ts'
+import { needsWalk, refuseOtherUsers } from '../../fs-group/apply-to-volume.ts'
+import { refuseKernelFileSystem, refuseOwnFile, refuseSystemDirectory } from '../../fs-group/system-directory.ts'
+import { applyByHand, type ByHandOrder, createVolumeOrder, openByHand } from '../../fs-group/volume-by-hand.ts'
 import { deferClose } from '../../host/host.ts'
 import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
@@ -45,10 +45,10 @@ export async function apply(session: Session, command: ApplyGroupCommand<'apply'
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags([], false))
   using _ = deferClose(inodes, opened.tree)
-  refuseOfKernel(opened)
-  refuseOfSystem(session.host, directory, command.isSure)
+  refuseKernelFileSystem(opened)
+  refuseSystemDirectory(session.host, directory, command.isSure)
   refuseOwnFile(opened, command.isSure)
-  if (session.expect && needsWalk(session, opened.tree, orderFor(opened, order)))
+  if (session.expect && needsWalk(session, opened.tree, createVolumeOrder(opened, order)))
     await announceInodeCount(session, opened)
   const report = await applyByHand(session, opened, order)
   const { group, access: groupAccess, policy } = order
@@ -87,20 +87,20 @@ export async function plan(session: Session, command: ApplyGroupCommand<'plan'>)
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags(['noatime'], true))
   using _ = deferClose(inodes, opened.tree)
-  refuseOfKernel(opened)
+  refuseKernelFileSystem(opened)
   const { volume, tree } = opened
   const { group, access: groupAccess, policy } = order
   const root = inodes.stat(tree)
-  const walks = needsWalk(session, tree, orderFor(opened, order))
+  const walks = needsWalk(session, tree, createVolumeOrder(opened, order))
   const walk = readRunningWalk(session, volume)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   using journal = openReadableJournal(session, volume)
   const seen = await surveyVolume(session, opened, { do: 'own', policy: order }, journal)
   const { report, widened, differences } = walks ? seen : { report: createReport(), widened: 0, differences: [] }
   const refuse = () => {
-    refuseOfSystem(session.host, directory, command.isSure)
+    refuseSystemDirectory(session.host, directory, command.isSure)
     refuseOwnFile(opened, command.isSure)
-    refuseOthers(session, orderFor(opened, order), root.device)
+    refuseOtherUsers(session, createVolumeOrder(opened, order), root.device)
     refuseOtherDisk(session, volume, tree)
   }
   const kubeletWalks = policy === 'Always' || !isSkippedByKubelet(root, group)

@@ -1,4 +1,4 @@
-import { openByHand, type RestoredByHand, refuseRestore, restoreByHand } from '../../fs-group/by-hand.ts'
+import { type ByHandRestoreResult, openByHand, refuseRestore, restoreByHand } from '../../fs-group/volume-by-hand.ts'
 import { deferClose } from '../../host/host.ts'
 import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
@@ -85,7 +85,7 @@ function formatRemedies({ left = {} }: Partial<WalkReport>): string {
 
 function formatNextStep(
   session: Session,
-  { outcome, kept: left = 0, report }: RestoredByHand,
+  { outcome, kept: left = 0, report }: ByHandRestoreResult,
   volume: string,
   isForced: boolean,
 ): string | null {

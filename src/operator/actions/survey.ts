@@ -1,4 +1,4 @@
-import type { VolumeByHand } from '../../fs-group/by-hand.ts'
+import type { VolumeByHand } from '../../fs-group/volume-by-hand.ts'
 import {
   BLOCK_DEVICE,
   CHARACTER_DEVICE,

@@ -1,4 +1,4 @@
-import type { VolumeByHand } from '../../fs-group/by-hand.ts'
+import type { VolumeByHand } from '../../fs-group/volume-by-hand.ts'
 import { TYPE_DIRECTORY } from '../../host/dirents.ts'
 import { deferClose, type Handle, type Inodes } from '../../host/host.ts'
 import { isLocalTree } from '../../mount-table/responsiveness.ts'

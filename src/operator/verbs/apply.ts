@@ -1,4 +1,4 @@
-import type { ByHandOrder } from '../../fs-group/by-hand.ts'
+import type { ByHandOrder } from '../../fs-group/volume-by-hand.ts'
 import {
   type ApplyDocument,
   type ApplyGroupCommand,

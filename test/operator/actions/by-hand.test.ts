@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { ByHandOrder } from '../../../src/fs-group/by-hand.ts'
+import type { ByHandOrder } from '../../../src/fs-group/volume-by-hand.ts'
 import { SystemError } from '../../../src/host/host.ts'
 import type { ApplyDocument, PlanDocument } from '../../../src/operator/actions/apply.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'

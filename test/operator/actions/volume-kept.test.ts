@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openByHand } from '../../../src/fs-group/by-hand.ts'
+import { openByHand } from '../../../src/fs-group/volume-by-hand.ts'
 import type { GcDocument } from '../../../src/operator/actions/gc.ts'
 import type { RestoreDocument } from '../../../src/operator/actions/restore.ts'
 import type { StatusDocument } from '../../../src/operator/actions/status.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { giveGroup, type KindFacts } from '../../src/fs-group/decide.ts'
+import { type KindFacts, planGroup } from '../../src/fs-group/group-plan.ts'
 import type { MountView } from '../../src/mount/observe.ts'
 import { planMount } from '../../src/mount/plan.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
@@ -44,30 +44,30 @@ describe('the group of a pod', () => {
     ['needs no mapping for group 0', { fsGroup: 0 }, []],
     ['is walked for where that is group 0', { ownership: 'walk', fsGroup: 0 }, [{ ...walk, group: 0 }]],
   ])('%s', (_what, over, steps) => {
-    expect(giveGroup({ ...ASKED, ...over }, view().source, BIND)).toMatchObject({ steps })
+    expect(planGroup({ ...ASKED, ...over }, view().source, BIND)).toMatchObject({ steps })
   })
 
   it('is walked for with auto where the pod has a user namespace, and not mapped with idmap', () => {
     const { source } = view()
-    expect(giveGroup(ASKED, source, BIND, true)).toEqual({ steps: [walk] })
-    expect(giveGroup({ ...ASKED, ownership: 'idmap' }, source, BIND, true)).toEqual({
+    expect(planGroup(ASKED, source, BIND, true)).toEqual({ steps: [walk] })
+    expect(planGroup({ ...ASKED, ownership: 'idmap' }, source, BIND, true)).toEqual({
       steps: [],
       refusal: expect.stringMatching(/hostUsers: false.*use "walk", or "auto"/),
     })
-    expect(giveGroup({ ...ASKED, ownership: 'idmap', fsGroup: 0 }, source, BIND, true)).toEqual({ steps: [] })
+    expect(planGroup({ ...ASKED, ownership: 'idmap', fsGroup: 0 }, source, BIND, true)).toEqual({ steps: [] })
   })
 
   it('is given to the root of a tmpfs alone', () => {
     const own = { do: 'own-root', group: 2000, access: 'keep' }
     const none = view({ source: undefined })
-    expect(giveGroup({ ...ASKED, ownership: 'walk' }, none.source, BIND).steps).toEqual([own])
-    expect(giveGroup(ASKED, none.source, BIND).steps).toEqual([{ ...map, volume: undefined, otherwise: own }])
+    expect(planGroup({ ...ASKED, ownership: 'walk' }, none.source, BIND).steps).toEqual([own])
+    expect(planGroup(ASKED, none.source, BIND).steps).toEqual([{ ...map, volume: undefined, otherwise: own }])
   })
 
   it('of a file is mapped, and a walk is refused', () => {
     const file = view({ source: FILE })
-    expect(giveGroup(ASKED, file.source, BIND)).toEqual({ steps: [{ ...map, otherwise: 'refuse' }] })
-    expect(giveGroup({ ...ASKED, ownership: 'walk' }, file.source, BIND).refusal).toMatch(
+    expect(planGroup(ASKED, file.source, BIND)).toEqual({ steps: [{ ...map, otherwise: 'refuse' }] })
+    expect(planGroup({ ...ASKED, ownership: 'walk' }, file.source, BIND).refusal).toMatch(
       /"subPath" names is not a directory.*"idmap"/,
     )
     const plan = planMount({ ...ASKED, ownership: 'walk' }, file, () => BIND)
@@ -77,7 +77,7 @@ describe('the group of a pod', () => {
 
 it('that a read-only volume is not given is told, with the way out', () => {
   const asked: MountRequest = { ...ASKED, ownership: 'walk', readOnly: true }
-  expect(giveGroup(asked, view().source, BIND).withheld).toMatch(/^the volume is read-only, .*"idmap"/)
+  expect(planGroup(asked, view().source, BIND).withheld).toMatch(/^the volume is read-only, .*"idmap"/)
   expect(planMount(asked, view(), () => BIND).steps[1]).toMatchObject({ do: 'make-tree', withheld: expect.any(String) })
 })
 
@@ -86,18 +86,18 @@ describe('the group of a volume whose server or daemon decides', () => {
   const source: SourceView = { root: undefined, volume: 'text', path: '//s/a', isDirectory: true }
 
   it('is given by mount options with auto', () => {
-    expect(giveGroup(ASKED, view({ source }).source, remote)).toEqual({ steps: [], byOption: 2000 })
+    expect(planGroup(ASKED, view({ source }).source, remote)).toEqual({ steps: [], byOption: 2000 })
     const { steps } = planMount(ASKED, view({ source }), () => remote)
     expect(steps[1]).toEqual({ do: 'make-tree', group: 2000, undo: 'close-tree' })
   })
 
   it('is never given by a walk', () => {
     const asked: MountRequest = { ...ASKED, fsType: 'cifs', ownership: 'walk' }
-    expect(giveGroup(asked, view({ source }).source, remote).refusal).toBe(
+    expect(planGroup(asked, view({ source }).source, remote).refusal).toBe(
       'option "ownership" is "walk", but on "cifs" its server decides about groups: use "auto", which gives the group by mount options',
     )
     const none: KindFacts = { persistent: true, walk: remote.walk }
-    expect(giveGroup(asked, view({ source }).source, none).refusal).toMatch(/use "none", or "idmap"$/)
+    expect(planGroup(asked, view({ source }).source, none).refusal).toMatch(/use "none", or "idmap"$/)
   })
 })
 

@@ -9,7 +9,7 @@ import { formatDisk, resolveDiskToRecord } from '../store/volume-disk.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
 import { isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
-import { type Holder, holders, type Others, othersWith, reserveVolume } from './holders.ts'
+import { findOtherUsers, listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
 import { refuseImmutable, refuseOtherGroup, refuseUnusable } from './root-access.ts'
 import { removeUnusedRootBit } from './root-bit.ts'
 import { walkVolume } from './walk-volume.ts'
@@ -33,7 +33,7 @@ export interface VolumeOrder extends GroupPolicy {
 }
 
 /** @property report of the walk; undefined if the root had the group already */
-export interface OwnedVolume {
+export interface AppliedVolume {
   lock: DisposableStack
   report: WalkReport | undefined
   skipped: SkippedInodes | undefined
@@ -45,11 +45,13 @@ export interface OwnedVolume {
  * @throws {Refusal} if a mount with another group uses the volume or a part of it, if its records are of another disk,
  * or if the group cannot be applied to the root of a new mount
  */
-export async function ownVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<OwnedVolume> {
+export async function applyGroupToVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<AppliedVolume> {
   const { volume, source, asked, location, group, access, pod, directory } = order
   const { device } = session.host.inodes.statMountPoint(tree)
   const wanted = { volume, source, location, group, pod, directory }
-  using held = await reserveVolume(session, wanted, directory, (others) => refuseAny(session, others, order, device))
+  using held = await reserveVolume(session, wanted, directory, (others) =>
+    refuseConflict(session, others, order, device),
+  )
   refuseRenamed(session, volume, tree, source)
   const disk = resolveDiskToRecord(session, volume, tree)
   await removeUnusedRootBit(session, volume, source, tree)
@@ -66,7 +68,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
     }
     return { lock: held.move(), report: undefined, skipped: record?.skipped }
   }
-  if (session.host.inodes.isReadOnly(tree)) throw new Refusal(readOnly(source, group))
+  if (session.host.inodes.isReadOnly(tree)) throw new Refusal(formatReadOnly(source, group))
   // The same walk would skip the root again, if it is the same root.
   const isSame = record?.group === group && record.groupAccess === access && !isTextIdentity(volume)
   if (isSame && record.changedSince?.hasRoot) refuseUnusable(session, tree, order, record.skipped)
@@ -86,7 +88,7 @@ export async function ownVolume(session: Session, tree: Handle, order: VolumeOrd
   const next = order.setsBaseline ? { ...former, baseline: setBaseline(session, former) } : former
   // A directory that was moved meanwhile may have escaped the walk, so the next mount walks again.
   const isWhole = hasEnteredAllDirectories(report)
-  const changedSince = changesIn(report, !isRootMatching(session.host.inodes.stat(tree), order))
+  const changedSince = countChanges(report, !isRootMatching(session.host.inodes.stat(tree), order))
   const skipped = countSkipped(report)
   const hasEnded = isWhole ? undefined : true
   volumeRecords.write(session, { ...next, changedSince, skipped, complete: isWhole, hasEnded })
@@ -105,11 +107,11 @@ function setBaseline(
   return { group, groupAccess }
 }
 
-const readOnly = (source: string, group: number) =>
+const formatReadOnly = (source: string, group: number) =>
   `source ${quoted(source)} is on a read-only mount or file system of the node, so its files cannot be given group ${group}: ` +
   'make it writable on the node, or use ownership "idmap", which changes nothing, or readOnly with files that have the group already'
 
-function changesIn({ left }: WalkReport, isRootOther: boolean): VolumeRecord['changedSince'] {
+function countChanges({ left }: WalkReport, isRootOther: boolean): VolumeRecord['changedSince'] {
   const changed = left['changed since by its user']
   return changed && { inodes: changed.count, hasRoot: isRootOther }
 }
@@ -127,13 +129,13 @@ export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): b
 }
 
 /** @throws {Refusal} that names the conflicting mount, which exists or is being made */
-export function refuseOthers(session: Session, order: VolumeOrder, device: number): void {
-  refuseAny(session, othersWith(session, order, order.directory), order, device)
+export function refuseOtherUsers(session: Session, order: VolumeOrder, device: number): void {
+  refuseConflict(session, findOtherUsers(session, order, order.directory), order, device)
 }
 
-function refuseAny(
+function refuseConflict(
   session: Session,
-  others: Others,
+  others: OtherUsers,
   { volume, source, group, pod }: VolumeOrder,
   device: number,
 ): void {
@@ -146,18 +148,18 @@ function refuseAny(
       `${source} and ${copy.source} are two file systems with the same identity (a copied disk or image?), so their records cannot be distinguished: give one a new UUID, or use ownership "idmap" or "none" for it`,
     )
   }
-  refuseLost(session, others, group)
-  const other = holders(others).find((holder) => ![undefined, group].includes(groupOnDisk(holder)))
+  refuseLostMount(session, others, group)
+  const other = listHolders(others).find((holder) => ![undefined, group].includes(readGroupOnDisk(holder)))
   if (other === undefined) return
   session.note({ heldBy: { pod: other.pod, source: other.source, directory: other.directory } })
   throw new Refusal(
-    `the volume belongs to group ${groupOnDisk(other)} while ${holderFor(pod, other)}, so group ${group} cannot have it: ` +
+    `the volume belongs to group ${readGroupOnDisk(other)} while ${describeHolder(pod, other)}, so group ${group} cannot have it: ` +
       'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
   )
 }
 
 /** @throws {Refusal} if a pod relies on an unknown group of the volume, which may be another one */
-function refuseLost(session: Session, { lost }: Others, group: number): void {
+function refuseLostMount(session: Session, { lost }: OtherUsers, group: number): void {
   const other = lost.find((mount) => mount.group !== group)
   if (other === undefined) return
   session.note({ heldBy: other })
@@ -168,18 +170,18 @@ function refuseLost(session: Session, { lost }: Others, group: number): void {
 }
 
 /** Describes a holder for a pod's events, which must not disclose other namespaces. The log has all details. */
-function holderFor(reader: string | undefined, { pod, source, directory }: Holder): string {
-  const [here, there] = [namespaceOf(reader), namespaceOf(pod)]
+function describeHolder(reader: string | undefined, { pod, source, directory }: VolumeHolder): string {
+  const [here, there] = [extractNamespace(reader), extractNamespace(pod)]
   if (here !== undefined && here !== there) return 'a pod of another namespace uses it or a part of it'
   return `pod ${pod ?? '(unnamed)'} uses ${source} (${directory})`
 }
 
-function namespaceOf(pod: string | undefined): string | undefined {
+function extractNamespace(pod: string | undefined): string | undefined {
   return pod?.split('/', 1)[0]
 }
 
 /** Returns the group that a mount applied to its volume, or that its map expects on disk; undefined if none. */
-export function groupOnDisk(holder: Holder): number | undefined {
+export function readGroupOnDisk(holder: VolumeHolder): number | undefined {
   if (!('given' in holder)) return holder.group
   const { given } = holder
   return given.by === 'walk' ? given.group : given.by === 'idmap' ? given.from : undefined

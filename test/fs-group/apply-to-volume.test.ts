@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { orderFor, restoreByHand } from '../../src/fs-group/by-hand.ts'
-import { needsWalk, ownVolume } from '../../src/fs-group/own-volume.ts'
+import { applyGroupToVolume, needsWalk } from '../../src/fs-group/apply-to-volume.ts'
+import { createVolumeOrder, restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
@@ -18,14 +18,14 @@ const ORDER: Order = { group: 2000, access: 'keep', policy: 'OnRootMismatch' }
 
 async function walk(stage: Stage, source: string, order: Order = ORDER) {
   return stage.byHand(source, async (session, opened) => {
-    const { lock, report } = await ownVolume(session, opened.tree, orderFor(opened, order))
+    const { lock, report } = await applyGroupToVolume(session, opened.tree, createVolumeOrder(opened, order))
     lock.dispose()
     return report
   })
 }
 
 const needs = (stage: Stage, source: string, order: Order = ORDER) =>
-  stage.byHand(source, async (session, opened) => needsWalk(session, opened.tree, orderFor(opened, order)))
+  stage.byHand(source, async (session, opened) => needsWalk(session, opened.tree, createVolumeOrder(opened, order)))
 
 describe('whether a volume needs a walk', () => {
   it('is told by its root: another group, or no set-gid', async () => {

@@ -11,8 +11,8 @@ import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces } from '../volume/kind/protected-places.ts'
 import { DIRECTORY_REQUIREMENT, holdsOwnRecords, openNodeBy } from '../volume/kind/source-path.ts'
-import { holders, type Others, othersWith, reserveVolume } from './holders.ts'
-import { groupOnDisk, ownVolume, type VolumeOrder } from './own-volume.ts'
+import { applyGroupToVolume, readGroupOnDisk, type VolumeOrder } from './apply-to-volume.ts'
+import { findOtherUsers, listHolders, type OtherUsers, reserveVolume } from './holders.ts'
 import { restoreTree } from './restore-volume.ts'
 
 /** Request of an operator for a directory. It involves no mount directory and no pod. */
@@ -46,13 +46,13 @@ export async function openByHand(
 ): Promise<VolumeByHand> {
   const { host, config } = session
   if (holdsOwnRecords(directory, config)) {
-    throw ownRecords(directory, config)
+    throw createOwnRecordsRefusal(directory, config)
   }
   const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
   const { handle, stat } = await openNodeBy(createPathLookups(session), host, directory, wanted)
   using _ = deferClose(host.inodes, handle)
   const table = snapshotTable(host)
-  if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw ownRecords(directory, config)
+  if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw createOwnRecordsRefusal(directory, config)
   const ownFile = listFilePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
   // The root of a server's volume does not identify it.
   const volume = known !== undefined && isTextIdentity(known) ? known : resolveVolumeIdentity(session, handle, stat)
@@ -60,17 +60,17 @@ export async function openByHand(
     throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
   }
   // The mount table has no row for the detached mount, so the type is read from the directory.
-  const tree = detachedMount(host, handle, flags)
+  const tree = createDetachedMount(host, handle, flags)
   return { directory, volume, tree, fsType: readFileSystemType(host, handle), ownFile }
 }
 
-function ownRecords(directory: string, { stateDir }: Session['config']): Refusal {
+function createOwnRecordsRefusal(directory: string, { stateDir }: Session['config']): Refusal {
   return new Refusal(
     `directory ${quoted(directory)} holds modekeep's own records (below ${stateDir}): name another directory`,
   )
 }
 
-function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: MountFlags): Handle {
+function createDetachedMount({ inodes, mounts }: Host, directory: Handle, flags: MountFlags): Handle {
   let tree: Handle
   try {
     tree = mounts.cloneTree(directory)
@@ -87,7 +87,7 @@ function detachedMount({ inodes, mounts }: Host, directory: Handle, flags: Mount
 }
 
 /** Creates the order for the walk. It excludes no mount directory from the search for other users. */
-export function orderFor({ directory, volume }: VolumeByHand, order: ByHandOrder): VolumeOrder {
+export function createVolumeOrder({ directory, volume }: VolumeByHand, order: ByHandOrder): VolumeOrder {
   return { ...order, volume, source: directory, restoreOnUnmount: false, setsBaseline: true }
 }
 
@@ -101,12 +101,12 @@ export async function applyByHand(
   opened: VolumeByHand,
   order: ByHandOrder,
 ): Promise<WalkReport | undefined> {
-  const { lock, report } = await ownVolume(session, opened.tree, orderFor(opened, order))
+  const { lock, report } = await applyGroupToVolume(session, opened.tree, createVolumeOrder(opened, order))
   lock.dispose()
   return report
 }
 
-export interface RestoredByHand {
+export interface ByHandRestoreResult {
   outcome: 'nothing recorded' | 'restored' | 'partly restored' | 'unfinished'
   /** Number of inodes that stay as users changed them. */
   kept?: number
@@ -115,7 +115,7 @@ export interface RestoredByHand {
   otherDisk?: string | undefined
 }
 
-const NOTHING_RECORDED: RestoredByHand = { outcome: 'nothing recorded' }
+const NOTHING_RECORDED: ByHandRestoreResult = { outcome: 'nothing recorded' }
 
 /**
  * Restores the inodes of a volume that walks changed, whether or not a pod requested a restore.
@@ -128,7 +128,7 @@ export async function restoreByHand(
   session: Session,
   { directory, volume, tree }: VolumeByHand,
   isForced = false,
-): Promise<RestoredByHand> {
+): Promise<ByHandRestoreResult> {
   // Checked before the lock is taken, because that creates a record directory of the volume.
   if (!volumeRecords.has(session, volume) && !hasJournal(session, volume)) return NOTHING_RECORDED
   using _ = await reserveVolume(session, { volume, source: directory }, undefined, refuseHolders)
@@ -146,21 +146,21 @@ export async function restoreByHand(
 
 /** Checks whether a restore is possible now. @throws {Refusal} like `restoreByHand` */
 export function refuseRestore(session: Session, { directory, volume, tree }: VolumeByHand, isForced = false): void {
-  refuseHolders(othersWith(session, { volume, source: directory }, undefined))
+  refuseHolders(findOtherUsers(session, { volume, source: directory }, undefined))
   if (!isForced) refuseOtherDisk(session, volume, tree)
 }
 
-function refuseHolders(others: Others): void {
+function refuseHolders(others: OtherUsers): void {
   const [lost] = others.lost
   if (lost) {
     throw new Refusal(
       `a pod uses it (${lost.directory}), and the record of that mount is lost, so nobody can tell whether a restore would take its group from it: delete that pod first`,
     )
   }
-  const holder = holders(others).find((other) => groupOnDisk(other) !== undefined)
+  const holder = listHolders(others).find((other) => readGroupOnDisk(other) !== undefined)
   if (holder === undefined) return
   throw new Refusal(
-    `pod ${holder.pod ?? '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${groupOnDisk(holder)} on disk, ` +
+    `pod ${holder.pod ?? '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${readGroupOnDisk(holder)} on disk, ` +
       'which a restore would take from it: delete that pod first',
   )
 }

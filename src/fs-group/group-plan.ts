@@ -32,7 +32,7 @@ export type WalkStep =
 /** Properties of a kind of volume that a plan depends on. */
 export type KindFacts = Pick<VolumeKind, 'persistent' | 'walk' | 'groupOptions' | 'hasDaemon'>
 
-export interface Giving {
+export interface GroupPlan {
   steps: (WalkStep | MapStep)[]
   /** Group that mount options of the kind apply. */
   byOption?: number
@@ -45,18 +45,18 @@ export interface Giving {
  * Plans how the pod's group is applied: returns the steps, or the reason why it cannot be. Does not access the node.
  * @param isMappedByRuntime the runtime maps the volume for the pod's user namespace, and cannot map a mapped mount
  */
-export function giveGroup(
+export function planGroup(
   request: MountRequest,
   source: SourceView | undefined,
   kind: KindFacts,
   isMappedByRuntime = false,
-): Giving {
+): GroupPlan {
   const { ownership, fsGroup } = request
   if (ownership === 'none') return { steps: [] }
   if (fsGroup === undefined)
-    return ownership === 'auto' ? { steps: [] } : { steps: [], withheld: withoutGroup(ownership) }
+    return ownership === 'auto' ? { steps: [] } : { steps: [], withheld: formatMissingGroup(ownership) }
   if (ownership === 'auto' && kind.groupOptions) return { steps: [], byOption: fsGroup }
-  const walk = walkSteps(request, source, fsGroup, kind)
+  const walk = planWalk(request, source, fsGroup, kind)
   // Permission bits are on disk, and a map adds none.
   const needsBits = ownership === 'auto' && request.groupAccess === 'grant' && walk.steps.length > 0
   if (ownership === 'walk' || needsBits) return walk
@@ -68,18 +68,18 @@ export function giveGroup(
   return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume: source?.volume, otherwise }] }
 }
 
-const withoutGroup = (ownership: string) =>
+const formatMissingGroup = (ownership: string) =>
   `option "ownership" is "${ownership}", but the pod has no fsGroup, so no group is applied: set securityContext.fsGroup of the pod`
 
 const MAPPED_TWICE =
   'option "ownership" is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount: use "walk", or "auto", which walks for such pods, or have "modekeep nri" run on the node, which maps for them'
 
-type Walking = Pick<Giving, 'withheld' | 'refusal'> & { steps: WalkStep[] }
+type WalkPlan = Pick<GroupPlan, 'withheld' | 'refusal'> & { steps: WalkStep[] }
 
 const READ_ONLY =
   'the volume is read-only, so no inode of it is changed, and its files have the groups that they had: ownership "idmap" shows them with the group of the pod'
 
-function walkSteps(request: MountRequest, source: SourceView | undefined, group: number, kind: KindFacts): Walking {
+function planWalk(request: MountRequest, source: SourceView | undefined, group: number, kind: KindFacts): WalkPlan {
   const { readOnly, fsType, groupAccess: access, changePolicy: policy, setGid } = request
   // No process changes a read-only volume.
   if (readOnly) return { steps: [], withheld: READ_ONLY }

@@ -4,10 +4,10 @@ import { createLocationFinder } from '../mount-table/tree-location.ts'
 import { tryLockNode } from '../store/locks.ts'
 import { listReservations, type Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
-import { exportsFrom, overlap } from './overlap.ts'
+import { createExportFinder, overlap } from './overlap.ts'
 
 /** A volume that will be mapped without its lock. The mapping is recorded already. */
-export interface Relied {
+export interface PlannedMapping {
   /** Identity of the volume. */
   volume: string
   /** Its real path on the node. */
@@ -22,13 +22,16 @@ export interface Relied {
  * @returns the reservation of such a call for each volume, in the same order
  * @throws {Refusal} if the reservation of a call at work cannot be read
  */
-export async function underWay(session: Session, volumes: readonly Relied[]): Promise<(Reservation | undefined)[]> {
+export async function findConflictingCalls(
+  session: Session,
+  volumes: readonly PlannedMapping[],
+): Promise<(Reservation | undefined)[]> {
   using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
   const reserved = listReservations(session)
   // This is the usual case, in which the mount table is not read.
   if (reserved.length === 0) return volumes.map(() => undefined)
   const rows = parseMountinfo(session.host.mounts.table())
-  const [locationOf, exportOf] = [createLocationFinder(rows), exportsFrom(rows)]
+  const [locationOf, exportOf] = [createLocationFinder(rows), createExportFinder(rows)]
   const calls = reserved.flatMap(({ record, problem }) => {
     if (problem) throw problem
     return record ? [{ ...record, exported: record.source === undefined ? undefined : exportOf(record.source) }] : []

@@ -171,8 +171,9 @@ function refuseLostMount(session: Session, { lost }: OtherUsers, group: number):
 
 /** Describes a holder for a pod's events, which must not disclose other namespaces. The log has all details. */
 function describeHolder(reader: string | undefined, { pod, source, directory }: VolumeHolder): string {
-  const [here, there] = [extractNamespace(reader), extractNamespace(pod)]
-  if (here !== undefined && here !== there) return 'a pod of another namespace uses it or a part of it'
+  const [readerNamespace, holderNamespace] = [extractNamespace(reader), extractNamespace(pod)]
+  if (readerNamespace !== undefined && readerNamespace !== holderNamespace)
+    return 'a pod of another namespace uses it or a part of it'
   return `pod ${pod ?? '(unnamed)'} uses ${source} (${directory})`
 }
 

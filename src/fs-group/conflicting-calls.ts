@@ -31,13 +31,13 @@ export async function findConflictingCalls(
   // This is the usual case, in which the mount table is not read.
   if (reserved.length === 0) return volumes.map(() => undefined)
   const rows = parseMountinfo(session.host.mounts.table())
-  const [locationOf, exportOf] = [createLocationFinder(rows), createExportFinder(rows)]
+  const [findLocation, findExport] = [createLocationFinder(rows), createExportFinder(rows)]
   const calls = reserved.flatMap(({ record, problem }) => {
     if (problem) throw problem
-    return record ? [{ ...record, exported: record.source === undefined ? undefined : exportOf(record.source) }] : []
+    return record ? [{ ...record, exported: record.source === undefined ? undefined : findExport(record.source) }] : []
   })
   return volumes.map(({ volume, source, group }) => {
-    const asked = { volume, source, location: locationOf(source), exported: exportOf(source) }
-    return calls.find((call) => call.group !== group && overlap(call, asked))
+    const sought = { volume, source, location: findLocation(source), exported: findExport(source) }
+    return calls.find((call) => call.group !== group && overlap(call, sought))
   })
 }

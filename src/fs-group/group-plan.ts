@@ -84,8 +84,11 @@ function planWalk(request: MountRequest, source: SourceView | undefined, group: 
   // No process changes a read-only volume.
   if (readOnly) return { steps: [], withheld: READ_ONLY }
   if (kind.walk !== true) {
-    const way = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
-    return { steps: [], refusal: `option "ownership" is "walk", but on ${quoted(fsType)} ${kind.walk}: use ${way}` }
+    const alternative = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
+    return {
+      steps: [],
+      refusal: `option "ownership" is "walk", but on ${quoted(fsType)} ${kind.walk}: use ${alternative}`,
+    }
   }
   if (source === undefined) return { steps: [{ do: 'own-root', group, access, setGid }] }
   if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, setGid, volume: source.volume, policy }] }

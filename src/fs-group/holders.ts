@@ -59,9 +59,9 @@ export function findOtherUsers(
   // Reservations are read before the mount table: a call releases its reservation once its mount is visible.
   const reserved = listReservations(session).filter((reservation) => reservation.volume !== volume)
   const rows = parseMountinfo(session.host.mounts.table())
-  const [locationOf, exportOf] = [createLocationFinder(rows), createExportFinder(rows)]
-  const located = location ?? (source === undefined ? undefined : locationOf(source))
-  const sought = { volume, source, location: located, exported: source === undefined ? undefined : exportOf(source) }
+  const [findLocation, findExport] = [createLocationFinder(rows), createExportFinder(rows)]
+  const located = location ?? (source === undefined ? undefined : findLocation(source))
+  const sought = { volume, source, location: located, exported: source === undefined ? undefined : findExport(source) }
   // Only records of existing mounts are read, because there may be any number of others.
   const mountPoints = new Set(rows.map(({ mountPoint }) => mountPoint))
   if (except !== undefined) mountPoints.delete(except)
@@ -69,25 +69,25 @@ export function findOtherUsers(
     location: sought.location,
     mounts: findMounts(session, mountPoints).flatMap(({ directory, record, problem }) => {
       // The mount's own row shows the current location of its root; the path of its source may not.
-      const mountLocation = locationOf(directory)
+      const mountLocation = findLocation(directory)
       // The mount point is checked last, because that takes far longer than the comparison.
       if (problem && mayOverlap(mountLocation, sought.location) && readMounted(session, directory) !== undefined)
         throw problem
       if (!record) return []
-      const exported = (record.source === undefined ? undefined : exportOf(record.source)) ?? exportOf(directory)
+      const exported = (record.source === undefined ? undefined : findExport(record.source)) ?? findExport(directory)
       return overlap({ ...record, location: mountLocation, exported }, sought) && isLiveMount(session, record)
         ? [record]
         : []
     }),
     containers: listContainerHolders(session).filter(({ volume, source }) =>
-      overlap({ volume, source, location: locationOf(source), exported: exportOf(source) }, sought),
+      overlap({ volume, source, location: findLocation(source), exported: findExport(source) }, sought),
     ),
     lost: findLostMounts(session, rows, except, (directory) =>
-      overlap({ location: locationOf(directory), exported: exportOf(directory) }, sought),
+      overlap({ location: findLocation(directory), exported: findExport(directory) }, sought),
     ),
     reservations: reserved.flatMap(({ record, problem }) => {
       if (problem) throw problem
-      const exported = record?.source === undefined ? undefined : exportOf(record.source)
+      const exported = record?.source === undefined ? undefined : findExport(record.source)
       return record && overlap({ ...record, exported }, sought) ? [record] : []
     }),
   }
@@ -104,17 +104,17 @@ function findLostMounts(
   const matters = (directory: string) => parsePodVolume(directory) !== own && showsVolume(directory)
   const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
   return listUnrecordedMounts(session, rows, matters).flatMap((directory) => {
-    const there = readMountedId(session, directory)
+    const mountedId = readMountedId(session, directory)
     // A mount that was unmounted since the table was read has no record either.
-    const isOver = there === undefined || hasMountRecord(session, directory)
-    if (isOver || readMountedId(session, directory) !== there) return []
+    const isOver = mountedId === undefined || hasMountRecord(session, directory)
+    if (isOver || readMountedId(session, directory) !== mountedId) return []
     return [{ directory, group: mapped.has(directory) ? undefined : readRootGroup(session, directory) }]
   })
 }
 
 function readMountedId(session: Session, directory: string): string | undefined {
-  const there = readMounted(session, directory)
-  return typeof there === 'object' ? String(there.mountId) : there
+  const mounted = readMounted(session, directory)
+  return typeof mounted === 'object' ? String(mounted.mountId) : mounted
 }
 
 function readRootGroup({ host }: Session, directory: string): number | undefined {

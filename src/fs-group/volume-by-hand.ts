@@ -111,7 +111,7 @@ export interface ByHandRestoreResult {
   /** Number of inodes that stay as users changed them. */
   kept?: number
   report?: WalkReport
-  /** Why the records are of another disk, although they were used for a forced restore of this one. */
+  /** Reason why the records are of another disk, although a forced restore used them for this one. */
   otherDisk?: string | undefined
 }
 

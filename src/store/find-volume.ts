@@ -57,13 +57,13 @@ export async function locateVolume(
   isAny = false,
   source?: string,
 ): Promise<VolumeLocation | undefined> {
-  let silent: VolumeLocation | undefined
+  let unresponsive: VolumeLocation | undefined
   for (const { path, isIt } of listCandidates(session, volume, isAny, source)) {
     const found = await checkPath(session.host, path, lookups, isIt)
-    if (found === 'silent') silent ??= { path, isSilent: true }
+    if (found === 'silent') unresponsive ??= { path, isSilent: true }
     else if (found) return { path, isSilent: false }
   }
-  return silent
+  return unresponsive
 }
 
 /** A path that may lead to a volume, with a check whether the inode there is the volume's root. */
@@ -80,15 +80,17 @@ function* listCandidates(
 ): Generator<Candidate> {
   const { host } = session
   const isText = isTextIdentity(volume)
-  const known = isText ? [] : [...(source === undefined ? [] : [source]), ...listRecordedSources(session, volume)]
+  const sources = isText ? [] : [...(source === undefined ? [] : [source]), ...listRecordedSources(session, volume)]
   const isRoot = (handle: Handle, stat: Stat) => isVolumeRoot(session, handle, stat, volume, isAny)
-  for (const path of known) yield { path, isIt: isRoot }
+  for (const path of sources) yield { path, isIt: isRoot }
   const table = host.mounts.table()
   const isReadOnly = ({ options }: MountRow) => Number(options.includes('ro'))
   const rows = parseMountinfo(table)
     .filter((row) => !row.options.includes('idmapped'))
     .sort((one, other) => isReadOnly(one) - isReadOnly(other))
-  const mayShow = isText ? (row: MountRow) => hasTextIdentity(row, volume) : createFileSystemFilter(host, table, known)
+  const mayShow = isText
+    ? (row: MountRow) => hasTextIdentity(row, volume)
+    : createFileSystemFilter(host, table, sources)
   for (const row of rows.filter(mayShow)) {
     yield { path: row.mountPoint, isIt: isText ? (_, stat) => isTopmostMount(row, stat) : isRoot }
   }
@@ -116,11 +118,11 @@ export async function explainOtherDiskAtPath(
   // A server's volume has no disk.
   if (isTextIdentity(volume) || (await locateVolume(session, volume, lookups))) return undefined
   const mounted = await locateVolume(session, volume, lookups, true)
-  const look = mounted === undefined ? explainOtherSource : explainOtherDisk
+  const explain = mounted === undefined ? explainOtherSource : explainOtherDisk
   for (const path of mounted === undefined ? listRecordedSources(session, volume) : [mounted.path]) {
     let other: string | undefined
     await checkPath(session.host, path, lookups, (handle) => {
-      other = look(session, volume, handle)
+      other = explain(session, volume, handle)
       return true
     })
     if (other !== undefined) return other

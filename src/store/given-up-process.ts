@@ -2,6 +2,6 @@
 export interface GivenUpProcess {
   pid: number
   seconds: number
-  /** It still waits in the kernel, which does not let it end. */
+  /** The process still waits in the kernel, which does not let it end. */
   isLeft: boolean
 }

@@ -13,7 +13,7 @@ import { volumeRecords } from './volume-record.ts'
 
 const MIB = 2 ** 20
 const MAX_SHARE = 0.1
-/** Lowest limit. Where even that is too much, other files fill the file system first, and SQLite reports it. */
+/** Lowest limit. Other files fill a file system first where that is too much, and SQLite reports it. */
 const LOWEST_LIMIT_BYTES = 16 * MIB
 /**
  * Bytes of one reservation: the least is enough for a few thousand inodes, the most for some hundred thousand. So a
@@ -41,14 +41,14 @@ interface RecordUsage {
 
 /** Measures the records of all volumes and imports. Reads the size of every file of every volume. */
 export function measureRecords(store: Store): RecordUsage {
-  const taken: RecordUsage = { bytes: 0, largest: undefined }
+  const usage: RecordUsage = { bytes: 0, largest: undefined }
   for (const volume of listVolumes(store)) {
     const bytes = measureDirectory(store, locateVolumeRecords(store, volume))
-    taken.bytes += bytes
-    if (bytes > (taken.largest?.bytes ?? 0)) taken.largest = { volume, bytes }
+    usage.bytes += bytes
+    if (bytes > (usage.largest?.bytes ?? 0)) usage.largest = { volume, bytes }
   }
-  for (const volume of listImports(store)) taken.bytes += measureDirectory(store, locateImport(store, volume))
-  return taken
+  for (const volume of listImports(store)) usage.bytes += measureDirectory(store, locateImport(store, volume))
+  return usage
 }
 
 function measureDirectory({ host: { files } }: Store, { path }: RecordDirectory): number {
@@ -65,21 +65,21 @@ function measureDirectory({ host: { files } }: Store, { path }: RecordDirectory)
  * @throws {Refusal} if all journals together would take too much
  */
 export function reserveGrowth(store: Store, size: number, wanted = MIN_GROWTH_BYTES): number {
-  const most = computeTotalLimit(store)
+  const limit = computeTotalLimit(store)
   const usual = Math.max(wanted, MIN_GROWTH_BYTES, Math.min(MAX_GROWTH_BYTES, Math.ceil(size / 4)))
-  if (most === undefined) return usual
-  const known = readReservedTotal(store)
-  if (known !== undefined && known + usual <= most) return give(store, usual)
-  const taken = measureRecords(store)
-  if (taken.bytes + wanted > most) throw createSpaceRefusal(store, taken, most)
-  restartGrowthFile(store, taken.bytes)
-  return give(store, Math.min(usual, most - taken.bytes))
+  if (limit === undefined) return usual
+  const reserved = readReservedTotal(store)
+  if (reserved !== undefined && reserved + usual <= limit) return recordGrowth(store, usual)
+  const usage = measureRecords(store)
+  if (usage.bytes + wanted > limit) throw createSpaceRefusal(store, usage, limit)
+  restartGrowthFile(store, usage.bytes)
+  return recordGrowth(store, Math.min(usual, limit - usage.bytes))
 }
 
 /** Returns the quota of a volume's journal. @throws {Refusal} if there is no space for a new journal */
 export function createJournalQuota(store: StoreWithQuota, isNew: boolean): Quota {
-  const give = (size: number, wanted?: number) => reserveGrowth(store, size, wanted)
-  return { maxBytes: store.config.stateQuota, reservedBytes: isNew ? give(0) : 0, reserve: give }
+  const reserve = (size: number, wanted?: number) => reserveGrowth(store, size, wanted)
+  return { maxBytes: store.config.stateQuota, reservedBytes: isNew ? reserve(0) : 0, reserve }
 }
 
 export interface StoreWithQuota extends Store {
@@ -106,18 +106,18 @@ function restartGrowthFile(store: Store, bytes: number): void {
   store.host.files.append(locateGrowthFile(store), `=${bytes}\n`)
 }
 
-function give(store: Store, bytes: number): number {
+function recordGrowth(store: Store, bytes: number): number {
   store.host.files.append(locateGrowthFile(store), `+${bytes}\n`)
   return bytes
 }
 
-function createSpaceRefusal(store: Store, { bytes, largest }: RecordUsage, most: number): Refusal {
+function createSpaceRefusal(store: Store, { bytes, largest }: RecordUsage, limit: number): Refusal {
   const { stateDir } = store.config
   const volume = largest?.volume ?? ''
   const { record } = volumeRecords.find(store, volume)
   const where = record ? ` (${quoted(record.source)})` : ''
   return new Refusal(
-    `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(most)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed: ` +
+    `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(limit)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed: ` +
       `call "modekeep gc", which forgets what is gone, or "modekeep restore ${volume}", which puts back the volume that takes most${where}, ${toMib(largest?.bytes ?? 0)} MiB; or mount without ownership "walk"`,
   )
 }

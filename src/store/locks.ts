@@ -44,8 +44,8 @@ export function endAbandonedLockHolder({ host }: Store, { path }: RecordDirector
 export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
   if (hasWalker(store, volume)) return 'busy'
   const lock = `${locateVolumeRecords(store, volume).path}/${LOCK_FILE}`
-  const found = withPath('look at', lock, () => store.host.whileUnlocked(lock, read))
-  return found === 'locked' ? 'busy' : found
+  const result = withPath('look at', lock, () => store.host.whileUnlocked(lock, read))
+  return result === 'locked' ? 'busy' : result
 }
 
 /** Returns whether a call walks or restores a volume, or mounts it after a walk. */

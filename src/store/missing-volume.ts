@@ -14,7 +14,7 @@ export interface VolumeAbsence {
 
 /**
  * Distinguishes an image, a disk or a server's export that is simply not mounted from a source that is deleted or
- * replaced. Call it only where no path leads to the volume and the source's server responds.
+ * replaced. Call it only if no path leads to the volume and the source's server responds.
  * @param source the recorded source of the volume
  */
 export async function explainAbsence(

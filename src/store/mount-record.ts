@@ -12,7 +12,7 @@ function schema() {
   const text = z.string()
   const optional = z.optional(text)
   const number = z.number()
-  /** How the group was applied, with the reason in words for operators. */
+  /** Method by which the group was applied, with the reason in words for operators. */
   const given = z.discriminatedUnion('by', [
     z.object({ by: z.literal('none'), why: optional }),
     /** `skipped`: which inodes the walk skipped, in words. */
@@ -38,7 +38,7 @@ function schema() {
     /** `systemGroups` and `protectedGroups` of that rule. */
     systemGroups: z.optional(z.boolean()),
     protectedGroups: z.optional(z.array(text)),
-    /** How that rule passes the keys of the Secret to a FUSE program. */
+    /** Form in which that rule passes the keys of the Secret to a FUSE program. */
     secretKeys: z.optional(createSecretKeysSchema()),
     request: createRequestedMountSchema(),
     /** Source path at mount time; with a subPath, below the request's source. Undefined: it has none. */
@@ -104,7 +104,7 @@ export const mountRecords = new RecordKind<MountRecord>({
   name: RECORD_FILE,
 })
 
-/** How a mount applies its group, as recorded. */
+/** The recorded group of a mount, with the method by which it was applied. */
 export type AppliedGroup = MountRecord['given']
 
 /** Properties of a request that the rules permitting it determine. */

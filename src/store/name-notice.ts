@@ -27,16 +27,16 @@ export async function findNameNotice(
   const at = await openIfPresent(lookups, source)
   if (at === 'silent') return undefined
   using _ = deferClose(session.host.inodes, at)
-  const found = at && tolerateSystemErrors(() => inspectNames(session, volume, at))
-  if (found !== undefined) return formatNotice(volume, source, found)
+  const names = at && tolerateSystemErrors(() => inspectNames(session, volume, at))
+  if (names !== undefined) return formatNotice(volume, source, names)
   // The volume of a disk or an image is visible only where it is mounted. Mounts of a directory show that directory.
   if (at !== undefined && tolerateSystemErrors(() => isDirectory(session.host.inodes.stat(at)))) return undefined
   for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
     const mounted = await openIfPresent(lookups, directory)
     if (mounted === 'silent') return undefined
     using _mounted = deferClose(session.host.inodes, mounted)
-    const there = mounted && tolerateSystemErrors(() => inspectNames(session, volume, mounted))
-    if (there !== undefined) return formatNotice(volume, directory, there)
+    const mountedNames = mounted && tolerateSystemErrors(() => inspectNames(session, volume, mounted))
+    if (mountedNames !== undefined) return formatNotice(volume, directory, mountedNames)
   }
   return undefined
 }

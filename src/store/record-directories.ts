@@ -118,16 +118,16 @@ export function listMountRecordDirectories(store: Store): MountRecordDirectory[]
   const { files } = store.host
   const found: MountRecordDirectory[] = []
   const top = locateMounts(store)
-  const look = (path: string, encoded: string) => {
+  const visit = (path: string, encoded: string) => {
     const names = files.list(path)
     const own = names.filter(isOwnFile)
-    for (const name of names) if (!isOwnFile(name)) look(`${path}/${name}`, encoded + name.slice(1))
+    for (const name of names) if (!isOwnFile(name)) visit(`${path}/${name}`, encoded + name.slice(1))
     if (own.length === 0 && names.length > 0) return
     const named = decodeName(encoded)
     const directory = locateMountRecords(store, named).path === path ? named : ''
     found.push({ path, top, name: directory || path, directory, hasRecord: own.includes(RECORD_FILE) })
   }
-  for (const name of files.list(top)) if (name.startsWith('%')) look(`${top}/${name}`, name)
+  for (const name of files.list(top)) if (name.startsWith('%')) visit(`${top}/${name}`, name)
   return found
 }
 

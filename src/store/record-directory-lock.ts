@@ -28,12 +28,12 @@ import { createWaitReporter } from './wait-progress.ts'
  */
 export function acquireRecordLock(session: Session, directory: RecordDirectory): Promise<Disposable> {
   const refuse = createStuckHolderCheck(session, directory)
-  const tellWalk = createWaitReporter(session, directory)
+  const reportWalk = createWaitReporter(session, directory)
   return retryUntilDefined(() => {
     const held = tryAcquireRecordLock(session, directory)
     if (held !== undefined) return held
     refuse()
-    tellWalk()
+    reportWalk()
     return undefined
   })
 }

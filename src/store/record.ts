@@ -103,9 +103,9 @@ export class RecordKind<T extends object, Owner = string> {
   write(store: Store, record: T, directory = this.#form.directoryOf(store, this.#form.ownerOf(record))): void {
     const { format, ownerOf, isOfThisBoot } = this.#form
     const { files } = store.host
-    const whole = { format, ...record }
+    const formatted = { format, ...record }
     const path = `${directory}/${this.#name(ownerOf(record))}`
-    const text = `${JSON.stringify({ ...whole, sum: computeRecordChecksum(whole) })}\n`
+    const text = `${JSON.stringify({ ...formatted, sum: computeRecordChecksum(formatted) })}\n`
     retryWhileRemoved(() => {
       files.makeDirectory(directory)
       if (isOfThisBoot) files.replaceUntilBoot(path, text)
@@ -132,7 +132,10 @@ export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFo
   return error instanceof DamagedRecord || error instanceof UnknownFormat
 }
 
-/** Returns whether a crash of the node, so an earlier boot, left a file whose content had not reached the disk. */
+/**
+ * Returns whether a file is empty or all zeros, because the node crashed before its data reached the disk. Its record
+ * is of an earlier boot.
+ */
 const isUnwritten = (text: string) => /^\0*$/.test(text)
 
 function parseRecord(text: string): Record<string, unknown> {

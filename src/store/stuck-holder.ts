@@ -50,7 +50,10 @@ function findProcessAtWork(store: Store, { path, volume }: RecordDirectory): num
   return walker ?? store.host.lockHolder(`${path}/${LOCK_FILE}`)
 }
 
-/** Returns a check for a process at work that has waited in the kernel for one thing for too long. @returns its pid */
+/**
+ * Returns a function that finds the process at work and returns its pid, if that has waited in the kernel for one thing
+ * for too long.
+ */
 function createBlockedHolderCheck(store: Store, directory: RecordDirectory): (now: number) => number | undefined {
   let holder: { pid: number | undefined; at: number } | undefined
   let last: { activity: string; since: number } | undefined

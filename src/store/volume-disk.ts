@@ -130,8 +130,10 @@ export function resolveDiskToRecord(store: Store, volume: string, root: Handle):
 
 function refuseOther(volume: string, other: string | undefined): void {
   if (other === undefined) return
-  const way = isNamedByDevice(volume) ? 'put the other one back' : 'put the other one back, or give this one a new UUID'
+  const remedy = isNamedByDevice(volume)
+    ? 'put the other one back'
+    : 'put the other one back, or give this one a new UUID'
   throw new Refusal(
-    `${other}: ${way}; "modekeep restore DIR --force" takes the records for this one's, "modekeep gc --forget ${volume}" gives them up`,
+    `${other}: ${remedy}; "modekeep restore DIR --force" takes the records for this one's, "modekeep gc --forget ${volume}" gives them up`,
   )
 }

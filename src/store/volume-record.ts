@@ -13,7 +13,7 @@ export const volumeRecordSchema = () =>
     groupAccess: z.enum(['keep', 'grant']),
     /** False from before the first change of a walk or a restore until after the last. Such a tree is walked again. */
     complete: z.boolean(),
-    /** With `complete` false: the walk ended, but may have missed directories that were moved meanwhile. */
+    /** The walk ended, but may have missed directories that were moved meanwhile. Set only if `complete` is false. */
     hasEnded: z.optional(z.boolean()),
     /**
      * Number of inodes that the last walk skipped, because they were changed since an earlier walk, and whether the
@@ -23,8 +23,8 @@ export const volumeRecordSchema = () =>
     /** Inodes that the last walk skipped. Records of earlier versions have none. */
     skipped: z.optional(skippedInodesSchema()),
     /**
-     * With `complete` false: a restore skipped this number of inodes, which users had changed, and restored the rest.
-     * The skipped ones stay recorded. So do inodes that are not in the volume any more, because they may return.
+     * Number of inodes that a restore skipped, because users had changed them. Set only if `complete` is false. The
+     * skipped ones stay recorded. So do inodes that are not in the volume any more, because they may return.
      */
     left: z.optional(z.number()),
     /** Result of the last `apply` by hand. restoreOnUnmount returns to that state; a restore by hand removes it. */

@@ -37,12 +37,12 @@ export async function runReportedWalk(
   walk: (progress: ProgressListener) => Promise<WalkResult>,
 ): Promise<WalkResult> {
   const { progress } = session
-  const tell = (counts: WalkCounts) => {
+  const reportProgress = (counts: WalkCounts) => {
     walkProgress.write(session, { volume, pid: process.pid, at: Date.now(), ...counts })
     progress?.(counts)
   }
   try {
-    const walked = await walk(tell)
+    const walked = await walk(reportProgress)
     const { visited, changed, alreadyRight, left } = walked.report
     session.note({ inodes: { visited, changed, alreadyRight, left } })
     return walked

@@ -48,8 +48,8 @@ export interface AppliedVolume {
 export async function applyGroupToVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<AppliedVolume> {
   const { volume, source, asked, location, group, access, pod, directory } = order
   const { device } = session.host.inodes.statMountPoint(tree)
-  const wanted = { volume, source, location, group, pod, directory }
-  using held = await reserveVolume(session, wanted, directory, (others) =>
+  const reservation = { volume, source, location, group, pod, directory }
+  using held = await reserveVolume(session, reservation, directory, (others) =>
     refuseConflict(session, others, order, device),
   )
   refuseRenamed(session, volume, tree, source)
@@ -73,25 +73,25 @@ export async function applyGroupToVolume(session: Session, tree: Handle, order: 
   const isSame = record?.group === group && record.groupAccess === access && !isTextIdentity(volume)
   if (isSame && record.changedSince?.hasRoot) refuseUnusable(session, tree, order, record.skipped)
   refuseImmutable(session, tree, order)
-  const known = volumeRecords.has(session, volume)
-  if (known && record === undefined) {
+  const isRecorded = volumeRecords.has(session, volume)
+  if (isRecorded && record === undefined) {
     session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
   }
-  const former = { volume, source, disk, asked, group, groupAccess: access, restorePending, baseline: record?.baseline }
+  const base = { volume, source, disk, asked, group, groupAccess: access, restorePending, baseline: record?.baseline }
   const { report } = await walkVolume(
     session,
     tree,
-    { volume, source, known, isDisk: location !== undefined, disk: disk && formatDisk(disk) },
+    { volume, source, known: isRecorded, isDisk: location !== undefined, disk: disk && formatDisk(disk) },
     { do: 'own', order: { group, access, setGid: order.setGid, isForced: order.isForced } },
-    () => volumeRecords.write(session, { ...former, complete: false }),
+    () => volumeRecords.write(session, { ...base, complete: false }),
   )
-  const next = order.setsBaseline ? { ...former, baseline: setBaseline(session, former) } : former
+  const next = order.setsBaseline ? { ...base, baseline: setBaseline(session, base) } : base
   // A directory that was moved meanwhile may have escaped the walk, so the next mount walks again.
-  const isWhole = hasEnteredAllDirectories(report)
+  const isComplete = hasEnteredAllDirectories(report)
   const changedSince = countChanges(report, !isRootMatching(session.host.inodes.stat(tree), order))
   const skipped = countSkipped(report)
-  const hasEnded = isWhole ? undefined : true
-  volumeRecords.write(session, { ...next, changedSince, skipped, complete: isWhole, hasEnded })
+  const hasEnded = isComplete ? undefined : true
+  volumeRecords.write(session, { ...next, changedSince, skipped, complete: isComplete, hasEnded })
   if (changedSince?.hasRoot) refuseUnusable(session, tree, order, skipped)
   else refuseOtherGroup(session, tree, order, report)
   return { lock: held.move(), report, skipped }
@@ -123,8 +123,8 @@ export function needsWalk(session: Session, tree: Handle, order: VolumeOrder): b
   const record = volumeRecords.readUnlessDamaged(session, volume)
   const wasWalked = hasJournal(session, volume) || volumeRecords.has(session, volume)
   // A walk with access "grant" has also done the work of "keep".
-  const isAsAsked = record?.group === group && (record.groupAccess === access || record.groupAccess === 'grant')
-  const isFinished = record ? record.complete && isAsAsked : !wasWalked
+  const isAsRequested = record?.group === group && (record.groupAccess === access || record.groupAccess === 'grant')
+  const isFinished = record ? record.complete && isAsRequested : !wasWalked
   return !isFinished || !isRootMatching(session.host.inodes.stat(tree), order)
 }
 

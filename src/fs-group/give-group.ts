@@ -27,13 +27,13 @@ export async function applyGroupStep(
   held: DisposableStack,
 ): Promise<AppliedGroup> {
   if (step.do !== 'map-group') return applyByWalk(session, tree, step, 'asked for', held)
-  const isAsked = tree.where.ownership === 'idmap'
+  const isRequested = tree.where.ownership === 'idmap'
   try {
     const from = await mapVolume(session, tree, step, held)
-    const why = `${isAsked ? 'asked for' : 'the file system maps groups'}${explainNewFiles(session, tree, from, step.to)}`
+    const why = `${isRequested ? 'asked for' : 'the file system maps groups'}${explainNewFiles(session, tree, from, step.to)}`
     return { by: 'idmap', from, why }
   } catch (error) {
-    if (!(error instanceof Unmappable) || isAsked) throw error
+    if (!(error instanceof Unmappable) || isRequested) throw error
     return runAlternative(session, tree, step.otherwise, error.why, held)
   }
 }
@@ -88,9 +88,9 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
     const group = step.from ?? inodes.stat(tree.handle).gid
     using reserved = new DisposableStack()
     if (volume !== undefined) {
-      const wanted = { volume, source, location: tree.location, group, pod, directory }
+      const reservation = { volume, source, location: tree.location, group, pod, directory }
       // Mapped pods may have different groups, so only a call that works on the volume conflicts.
-      reserved.use(await reserveVolume(session, wanted, directory, () => {}))
+      reserved.use(await reserveVolume(session, reservation, directory, () => {}))
       refuseRenamed(session, volume, tree.handle, source ?? '')
       if (!hasOneGroup(session, volume)) {
         throw new Unmappable(SEVERAL_GROUPS)

@@ -100,8 +100,8 @@ function findLostMounts(
   except: string | undefined,
   showsVolume: (directory: string) => boolean,
 ): LostMount[] {
-  const own = except === undefined ? undefined : parsePodVolume(except)
-  const matters = (directory: string) => parsePodVolume(directory) !== own && showsVolume(directory)
+  const excluded = except === undefined ? undefined : parsePodVolume(except)
+  const matters = (directory: string) => parsePodVolume(directory) !== excluded && showsVolume(directory)
   const mapped = new Set(rows.flatMap(({ mountPoint, options }) => (options.includes('idmapped') ? [mountPoint] : [])))
   return listUnrecordedMounts(session, rows, matters).flatMap((directory) => {
     const mountedId = readMountedId(session, directory)
@@ -151,23 +151,23 @@ function readMounted({ host }: Session, directory: string): MountPointState['mou
  * Takes a volume's lock and writes a reservation, once no other call works on a part of the volume or on a tree that
  * contains it. Otherwise the journal of one walk would record the results of the other as the original state. A call
  * that has a reservation waits for no other call, so no two calls wait for each other.
- * @param wanted the reservation; a missing location is resolved from the source
+ * @param reservation a missing location is resolved from the source
  * @param except mount directory that is excluded from the search for other users
  * @param refuse throws if another user conflicts; called again after a wait
  * @returns locks whose disposal releases the volume
  */
 export async function reserveVolume(
   session: Session,
-  wanted: Reservation,
+  reservation: Reservation,
   except: string | undefined,
   refuse: (others: OtherUsers) => void,
 ): Promise<DisposableStack> {
   using held = new DisposableStack()
-  held.use(await acquireRecordLock(session, locateVolumeRecords(session, wanted.volume)))
+  held.use(await acquireRecordLock(session, locateVolumeRecords(session, reservation.volume)))
   // A reservation of a crashed process would count as this call's while it waits.
-  reservations.remove(session, wanted.volume)
+  reservations.remove(session, reservation.volume)
   for (;;) {
-    const busy = await reserveUnlessBusy(session, wanted, except, refuse)
+    const busy = await reserveUnlessBusy(session, reservation, except, refuse)
     if (busy === undefined) break
     await waitUntilReleased(session, busy.volume)
   }
@@ -175,7 +175,7 @@ export async function reserveVolume(
   // that has ended.
   held.defer(() =>
     warnOnFailure(session, 'could not remove a reservation', () => {
-      if (!hasWalker(session, wanted.volume)) reservations.remove(session, wanted.volume)
+      if (!hasWalker(session, reservation.volume)) reservations.remove(session, reservation.volume)
     }),
   )
   return held.move()
@@ -184,17 +184,17 @@ export async function reserveVolume(
 /** @returns the conflicting reservation, if any */
 async function reserveUnlessBusy(
   session: Session,
-  wanted: Reservation,
+  reservation: Reservation,
   except: string | undefined,
   refuse: (others: OtherUsers) => void,
 ): Promise<Reservation | undefined> {
   using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
   warnOnFailure(session, 'could not remove a reservation', () => removeStaleReservations(session))
-  const others = findOtherUsers(session, wanted, except)
+  const others = findOtherUsers(session, reservation, except)
   refuse(others)
   // An unmount does not fail because of this limit: its restore stays pending. A restore by hand has no pod.
-  refuseManyAbandonedWalkers(session, wanted.pod)
+  refuseManyAbandonedWalkers(session, reservation.pod)
   const [busy] = others.reservations
-  if (busy === undefined) reservations.write(session, { ...wanted, location: others.location })
+  if (busy === undefined) reservations.write(session, { ...reservation, location: others.location })
   return busy
 }

@@ -47,9 +47,9 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const location = disk === undefined ? undefined : resolveTreeLocation(host, disk)
   const device = disk && host.inodes.statMountPoint(disk).device
   const refuse = (others: OtherUsers) => {
-    const [holder] = listHolders(others).filter((other) => !isCopyMount(other, device))
-    const there = holder ?? others.lost[0]
-    if (there) throw new VolumeInUse(`pending until ${there.directory} is unmounted and the volume is unmounted again`)
+    const [holder] = listHolders(others).filter((user) => !isCopyMount(user, device))
+    const other = holder ?? others.lost[0]
+    if (other) throw new VolumeInUse(`pending until ${other.directory} is unmounted and the volume is unmounted again`)
   }
   using lock = await reserveVolume(session, { volume, source, location, pod: mount.pod }, directory, refuse).catch(
     (error) => {
@@ -86,9 +86,9 @@ async function mountDiskAgain(session: Session, volume: string, mount: MountReco
   const { host } = session
   const kind = findKind(mount.request.fsType)
   if (!kind || kind.root === 'source') return undefined
-  const asked = rebuildRequest(mount)
-  const mountOptions = asked.mountOptions.filter((option) => option !== 'ro')
-  const request = { ...asked, mountOptions, readOnly: false }
+  const recorded = rebuildRequest(mount)
+  const mountOptions = recorded.mountOptions.filter((option) => option !== 'ro')
+  const request = { ...recorded, mountOptions, readOnly: false }
   const source = kind.openSource?.(host, request)
   using _ = deferClose(host.inodes, source?.handle)
   const made = createDetachedTree(session, kind, request, source)
@@ -96,7 +96,7 @@ async function mountDiskAgain(session: Session, volume: string, mount: MountReco
   return useOrClose(host.inodes, made.handle, (tree) => {
     if (made.volume === volume) return tree
     throw new Refusal(
-      `source ${quoted(formatSource(asked.source))} is another disk than the one that was mounted: put that one back`,
+      `source ${quoted(formatSource(recorded.source))} is another disk than the one that was mounted: put that one back`,
     )
   })
 }

@@ -48,8 +48,8 @@ export async function openByHand(
   if (holdsOwnRecords(directory, config)) {
     throw createOwnRecordsRefusal(directory, config)
   }
-  const wanted = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
-  const { handle, stat } = await openNodeBy(createPathLookups(session), host, directory, wanted)
+  const requirement = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
+  const { handle, stat } = await openNodeBy(createPathLookups(session), host, directory, requirement)
   using _ = deferClose(host.inodes, handle)
   const table = snapshotTable(host)
   if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw createOwnRecordsRefusal(directory, config)

@@ -41,25 +41,25 @@ export async function walkVolume(
   const { host } = session
   const quota = createWalkQuota(order, session, volume)
   const isLocal = isDisk || isLocalTree(host, tree, source)
-  const patience = isLocal ? computeWalkPatienceMs(session, volume) : undefined
+  const patienceMs = isLocal ? computeWalkPatienceMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
     // The kernel may make the last change of a killed process later, so the next walk waits for the lock of this one.
     using _ = session.isAlive && (await acquireWalkerLock(session, volume))
     using journal = openJournal(session, volume, known, disk)
     begin()
-    session.limitSilence?.(patience)
+    session.limitSilence?.(patienceMs)
     const options = { quota, pulse: session.isAlive, largestBatch: session.largestBatch }
     const walked = await runReportedWalk(session, volume, (progress) =>
       runWalkTask(order, host.inodes, tree, journal, { progress, ...options }),
     )
     session.limitSilence?.(undefined)
-    if (patience !== undefined) givenUpWalks.remove(session, volume)
+    if (patienceMs !== undefined) givenUpWalks.remove(session, volume)
     return walked
   }
   openJournal(session, volume, known, disk).close()
   begin()
   return runReportedWalk(session, volume, (progress) =>
-    walkIsolated(session, tree, about, { volume, order, isLocal }, patience, progress),
+    walkIsolated(session, tree, about, { volume, order, isLocal }, patienceMs, progress),
   )
 }
 
@@ -81,7 +81,7 @@ async function walkIsolated(
   handle: Handle,
   { source }: WalkTarget,
   request: WalkRequest,
-  patience: number | undefined,
+  patienceMs: number | undefined,
   progress: (counts: WalkCounts) => void,
 ) {
   const { volume, isLocal } = request
@@ -91,7 +91,7 @@ async function walkIsolated(
     about: request,
     handle,
     lock: locateWalkerLock(session, volume),
-    patienceMs: patience,
+    patienceMs,
     givenUp(seconds, waiting, walker) {
       pid = walker
       if (isLocal) return formatGivenUpWalk(source, seconds, walker, waiting)
@@ -100,10 +100,10 @@ async function walkIsolated(
   }
   try {
     const walked = await runIsolated<WalkResult>(session, isolated, progress)
-    if (patience !== undefined) givenUpWalks.remove(session, volume)
+    if (patienceMs !== undefined) givenUpWalks.remove(session, volume)
     return walked
   } catch (error) {
-    const hadFullTime = isLocal && patience === undefined
+    const hadFullTime = isLocal && patienceMs === undefined
     if (hadFullTime && error instanceof Unresponsive && pid !== undefined)
       givenUpWalks.write(session, { volume, pid, at: Date.now() })
     throw error

@@ -102,16 +102,16 @@ export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }:
  * reuse the result.
  */
 export function createContainerCheck(store: Store): (container: string) => boolean {
-  const own = `${locateContainerRecords(store)}/`
-  let namesOfMounts: Set<string> | undefined
+  const stagingPrefix = `${locateContainerRecords(store)}/`
+  let mountNames: Set<string> | undefined
   let hasProcesses: ReturnType<Host['processesNow']> | undefined
   return (container) => {
-    namesOfMounts ??= new Set(
+    mountNames ??= new Set(
       parseMountinfo(store.host.mounts.table()).flatMap(({ mountPoint }) =>
-        mountPoint.startsWith(own) ? [] : mountPoint.split('/'),
+        mountPoint.startsWith(stagingPrefix) ? [] : mountPoint.split('/'),
       ),
     )
-    if (namesOfMounts.has(container)) return true
+    if (mountNames.has(container)) return true
     hasProcesses ??= store.host.processesNow()
     return hasProcesses(container)
   }
@@ -135,9 +135,9 @@ export interface ContainerHolder {
  * @throws {Refusal} if the record of a container that may exist cannot be read, so that its group is unknown
  */
 export function listContainerHolders(store: Store): ContainerHolder[] {
-  const isThere = createContainerCheck(store)
+  const mayExist = createContainerCheck(store)
   return listContainers(store).flatMap(({ container, record, problem }) => {
-    if (problem !== undefined && isThere(container)) throw problem
+    if (problem !== undefined && mayExist(container)) throw problem
     if (record === undefined || !mayRun(store, record)) return []
     const { pod, containerName } = record
     const directory = `container ${containerName}`
@@ -154,9 +154,9 @@ export function listContainerHolders(store: Store): ContainerHolder[] {
  * @param isMapped the volume's mount has an id map, so a container with an unreadable record may have such a clone
  */
 export function hasOwnClone(store: Store, podUid: string, isMapped: boolean): boolean {
-  const isThere = createContainerCheck(store)
+  const mayExist = createContainerCheck(store)
   return listContainers(store).some(({ container, record, problem }) => {
-    if (problem !== undefined) return isMapped && isThere(container)
+    if (problem !== undefined) return isMapped && mayExist(container)
     const isOfPod = record?.pod.uid === podUid && record.volumes.some(({ isOwn, why }) => isOwn && why === undefined)
     return isOfPod && mayRun(store, record)
   })

@@ -119,14 +119,14 @@ function* readRows(file: ForeignFile, path: string, line: Uint8Array, header: Jo
   if (Buffer.compare(hashed(line.length), line) !== 0)
     throw createDamageRefusal(path, 'it has changed while it was read')
   const check = new RowChecker(header.volume, header.acls)
-  let left = header.bytes
+  let remaining = header.bytes
   let last = 0
   for (let index = 0; index < header.acls + header.batches; index++) {
     const frame = Buffer.from(hashed(FRAME_BYTES))
     const length = frame.readUInt32LE(12)
-    if (length > Math.min(left, MAX_ROW_BYTES))
+    if (length > Math.min(remaining, MAX_ROW_BYTES))
       throw createDamageRefusal(path, 'a part of it is longer than what is there')
-    left -= length
+    remaining -= length
     const [number, sum] = [frame.readBigUInt64LE(), BigInt(frame.readUInt32LE(8))]
     const kind = index < header.acls ? 'acl' : 'batch'
     const row: JournalRow = { kind, number, sum, bytes: hashed(length) }
@@ -139,7 +139,7 @@ function* readRows(file: ForeignFile, path: string, line: Uint8Array, header: Jo
     if (kind === 'batch') last = Number(number)
     yield row
   }
-  if (left > 0 || Buffer.compare(next(DIGEST_BYTES), hash.digest()) !== 0)
+  if (remaining > 0 || Buffer.compare(next(DIGEST_BYTES), hash.digest()) !== 0)
     throw createDamageRefusal(path, 'its checksum is another one')
   // Number 0 means that a restore has begun.
   const isAscending = header.unsettled.every((number, index, all) => index === 0 || number > (all[index - 1] as number))

@@ -66,14 +66,14 @@ function measureDirectory({ host: { files } }: Store, { path }: RecordDirectory)
  */
 export function reserveGrowth(store: Store, size: number, wanted = MIN_GROWTH_BYTES): number {
   const limit = computeTotalLimit(store)
-  const usual = Math.max(wanted, MIN_GROWTH_BYTES, Math.min(MAX_GROWTH_BYTES, Math.ceil(size / 4)))
-  if (limit === undefined) return usual
+  const growth = Math.max(wanted, MIN_GROWTH_BYTES, Math.min(MAX_GROWTH_BYTES, Math.ceil(size / 4)))
+  if (limit === undefined) return growth
   const reserved = readReservedTotal(store)
-  if (reserved !== undefined && reserved + usual <= limit) return recordGrowth(store, usual)
+  if (reserved !== undefined && reserved + growth <= limit) return recordGrowth(store, growth)
   const usage = measureRecords(store)
   if (usage.bytes + wanted > limit) throw createSpaceRefusal(store, usage, limit)
   restartGrowthFile(store, usage.bytes)
-  return recordGrowth(store, Math.min(usual, limit - usage.bytes))
+  return recordGrowth(store, Math.min(growth, limit - usage.bytes))
 }
 
 /** Returns the quota of a volume's journal. @throws {Refusal} if there is no space for a new journal */

@@ -84,9 +84,9 @@ export class RecordKind<T extends object, Owner = string> {
     }
     this.#schema ??= this.#form.schema()
     const { success, data } = z.safeParse(this.#schema, record)
-    const isWhole =
+    const isIntact =
       record.format === format && success && sum === computeRecordChecksum(record) && ownerOf(data) === owner
-    if (isWhole) return { record: data }
+    if (isIntact) return { record: data }
     const message = `the record ${path} is damaged or is of something else: repair the disk, and ${remedy}`
     return { problem: new DamagedRecord(message) }
   }

@@ -14,10 +14,10 @@ export interface VolumeNames {
 
 export function computeVolumeNames({ inodes }: Pick<Host, 'inodes'>, root: Handle, stat: Stat): VolumeNames {
   const [id, former] = [inodes.fileSystemId(root), inodes.formerFileSystemId(root)]
-  const named = (fileSystem: string) => `${fileSystem}${formatRootSuffix(stat)}`
+  const createName = (fileSystem: string) => `${fileSystem}${formatRootSuffix(stat)}`
   // Roots have the same inode number everywhere: without a birth time, another root could have the same f_fsid.
   const hasFormer = former !== undefined && former !== id && (stat.born !== 0n || isFolded(former, id))
-  return { now: named(id), former: hasFormer ? named(former) : undefined }
+  return { now: createName(id), former: hasFormer ? createName(former) : undefined }
 }
 
 const formatRootSuffix = ({ inode, born }: Stat) => `-${inode.toString(16)}-${born.toString(16)}`

@@ -18,7 +18,7 @@ function arrange(): Stage {
   return stage
 }
 
-/** The pods whose mounts hold what `path` names, a part of it, or what it is a part of. */
+/** Lists the pods whose mounts show `path`, a part of it, or a tree that contains it. */
 function found(stage: Stage, path: string, except = ''): string[] {
   const source = `${stage.top}/volumes/${path}`
   const handle = stage.host.inodes.openTrusted(source)
@@ -72,7 +72,7 @@ describe('the holders of a volume', () => {
     const foundOn = (stage: Stage, source: string, fsType = 'nfs') =>
       listHolders(findOtherUsers(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
 
-    /** As a pod has it mounted that was walked for group 2000. */
+    /** Creates a node where a pod has mounted the source, which was walked for group 2000. */
     async function exported(source: string): Promise<Stage> {
       const stage = arrange()
       await mount(stage, 'a', 'data')

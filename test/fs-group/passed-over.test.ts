@@ -25,9 +25,9 @@ onEveryStage('what is taken away while a walk goes by', (open) => {
   afterEach(() => stage.close())
 
   /**
-   * Has the volume's user do something in the middle of the next walk.
-   * @param act.listed when the names of the root have been read
-   * @param act.entering just before the second of its directories is opened; the first has been walked
+   * Runs actions of the volume's user during the next walk.
+   * @param act.listed runs when the names of the root have been read
+   * @param act.entering runs just before the second directory is opened, when the first has been walked
    */
   function during(act: { listed?(): void; entering?(first: string, second: string): void }): void {
     const { inodes } = stage.host
@@ -39,7 +39,7 @@ onEveryStage('what is taken away while a walk goes by', (open) => {
         ...inodes,
         readEntries(directory) {
           const bytes = inodes.readEntries(directory)
-          // In memory no types are told.
+          // The file system in memory reports no types.
           for (const entries = new Dirents(bytes); entries.next(); ) {
             const type = isDirectory(inodes.statEntry(directory, entries.name)) ? TYPE_DIRECTORY : TYPE_FILE
             bytes[entries.place + TYPE] = type
@@ -68,7 +68,7 @@ onEveryStage('what is taken away while a walk goes by', (open) => {
     return volumeRecords.read(stage, volume) ?? expect.unreachable()
   }
   const wrong = () => Object.entries(groups(listTree(stage.fs, source))).filter(([, group]) => group !== 2000)
-  /** Where the walk has been. */
+  /** Moves the second directory to where the walk has been. */
   const moveBack = (first: string, second: string) =>
     stage.fs.renameSync(`${source}/${second}`, `${source}/${first}/moved`)
 

@@ -81,13 +81,13 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     return path
   }
 
-  /** The groups of a file and a directory that root and the pod's user create, as the pod sees them. */
+  /** Returns the groups, as the pod sees them, of files and directories that root and the pod's user create. */
   function create(directory: string): string {
     const users = { root: ['--reuid=0', '--regid=0'], user: ['--reuid=1000', '--regid=1000'] }
     return Object.entries(users)
       .map(([name, ids]) => {
         const script = `cd "$0" && touch ${name}-file && mkdir ${name}-dir && stat -c %g ${name}-file ${name}-dir`
-        // The directory of clones lets in root alone, and a container comes by a mount of its own.
+        // Only root may search the directory of clones, so a container gets a mount of its own.
         const seen = `${stage.top}/container`
         fs.mkdirSync(seen, { recursive: true })
         execFileSync('mount', ['--bind', directory, seen])
@@ -145,7 +145,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     const directory = await mountFor('a', { setGid: 'root' })
     // kubelet runs as root and makes the directory through the volume's mount.
     fs.mkdirSync(`${directory}/part`)
-    // With the mode of the root (kubernetes pkg/volume/util/subpath, doSafeMakeDir).
+    // The directory gets the mode of the root (kubernetes pkg/volume/util/subpath, doSafeMakeDir).
     fs.chmodSync(`${directory}/part`, fs.statSync(directory).mode & 0o7777)
     expect(fs.statSync(`${directory}/part`).gid).toBe(POD_GROUP)
     expect(fs.statSync(`${source}/part`).gid).toBe(0)

@@ -16,13 +16,13 @@ const REFUSED = /its group on disk is 0, a group of the system, and users of the
 
 describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system${title}`, () => {
   let stage: Stage
-  /** Directories that a pod's volume lies in, like /srv and kubelet's: the stage's root is 0755. */
+  /** Volume of a pod, below a directory like /srv or kubelet's. The stage's root has mode 0755. */
   let volume: string
   const unmounts: string[] = []
 
   beforeEach(() => {
     stage = kernelStage('ext4')
-    // The tests of others permit it.
+    // The rules of other tests permit groups of the system.
     stage.config = { ...stage.config, allow: [{ sources: [`${stage.top}/srv/*`, `${stage.top}/closed/*`] }] }
     volume = makeVolume(`${stage.top}/srv/data`)
     fs.mkdirSync(`${stage.top}/kubelet`)
@@ -42,7 +42,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     execFileSync('mount', ['--bind', source, target])
     unmounts.push(target)
   }
-  /** As `setfacl -m u:1000:x` does with a directory of mode 0750. */
+  /** Does the same as `setfacl -m u:1000:x` on a directory of mode 0750. */
   function letSearch(path: string): void {
     const entries = '01000700ffffffff 02000100e8030000 04000500ffffffff 10000500ffffffff 20000000ffffffff'
     const { inodes } = stage.host
@@ -53,7 +53,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
   const idmap = (source: string, more: Record<string, string> = {}) =>
     stage.mount('a', { source, ownership: 'idmap', 'kubernetes.io/fsGroup': '2000', ...more })
 
-  /** What containerd asks for a pod with another driver's volume. */
+  /** Requests a clone as containerd does for a pod with another driver's volume. */
   async function clone(source: string, over: Partial<CloneRequest> = {}): Promise<void> {
     const order: CloneRequest = {
       volume: 'data',

@@ -20,7 +20,7 @@ beforeEach(() => {
   errands = []
 })
 
-/** A node where a daemon tells of the volume. @param run what the other process does */
+/** Makes a daemon serve the volume. @param run replaces the worker process */
 function served(run: (errand: IsolatedTask) => Promise<IsolatedTaskEnd>): void {
   const { host } = stage
   const table = () => host.mounts.table().replaceAll(' - memory ', ' - fuse.daemon ')

@@ -6,7 +6,7 @@ import { growth, LINEAR } from '../helpers/work.ts'
 const ID = 'c0ffee'.repeat(10)
 const ROOT = '20 1 8:1 / / rw,relatime - ext4 /dev/x rw\n'
 
-/** A node with so many mounts and no processes. */
+/** Creates a node with this number of mounts and no processes. */
 function storeWith(mounts: number): Store {
   const rows = Array.from(
     { length: mounts },

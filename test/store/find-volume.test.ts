@@ -41,7 +41,7 @@ const place = async () => {
   return found?.isSilent ? `silent: ${found.path}` : found?.path
 }
 
-/** Whether the directory at a path is the volume. */
+/** Returns whether the directory at a path is the volume. */
 function isAt(path: string): boolean {
   const { inodes } = stage.host
   const handle = inodes.openLinkFree(path)
@@ -62,14 +62,17 @@ function mountAt(path: string, { isNew = false, mapped = false } = {}): void {
   for (const handle of [opened, tree, point.parent]) inodes.close(handle)
 }
 
-/** What the mount table says of mounts, by their paths. */
-function tell(rows: Record<string, (row: string) => string>): void {
+/** Changes the rows of mounts in the mount table, by mount point. */
+function changeRows(rows: Record<string, (row: string) => string>): void {
   const { table } = stage.host.mounts
   stage.host.mounts.table = () =>
     table()
       .split('\n')
       .map((row) =>
-        Object.entries(rows).reduce((told, [path, change]) => (told.includes(` ${path} `) ? change(told) : told), row),
+        Object.entries(rows).reduce(
+          (changed, [path, change]) => (changed.includes(` ${path} `) ? change(changed) : changed),
+          row,
+        ),
       )
       .join('\n')
 }
@@ -115,33 +118,33 @@ describe('a volume of a file system is found', () => {
     for (const path of ['/mapped', '/read-only', '/writable', '/other']) {
       mountAt(path, { isNew: path === '/other', mapped: path === '/mapped' })
     }
-    tell({ '/read-only': (row) => row.replace(' rw ', ' ro ') })
+    changeRows({ '/read-only': (row) => row.replace(' rw ', ' ro ') })
     expect(await place()).toBe('/writable')
-    tell({ '/writable': () => '' })
+    changeRows({ '/writable': () => '' })
     expect(await place()).toBe('/read-only')
-    tell({ '/read-only': () => '' })
+    changeRows({ '/read-only': () => '' })
     expect(await place()).toBeUndefined()
   })
 })
 
 describe('a volume whose server may not answer', () => {
-  /** The paths that were asked. */
-  let asked: string[]
-  /** Those that get no answer. */
-  const silent = new Set<string>()
+  /** Paths whose responsiveness was checked. */
+  let checkedPaths: string[]
+  /** Paths that do not respond. */
+  const unresponsive = new Set<string>()
   beforeEach(() => {
-    asked = []
-    silent.clear()
+    checkedPaths = []
+    unresponsive.clear()
     stage.host.daemons.answers = async (_parent, name) => {
       const path = `/${Buffer.from(name)}`
-      asked.push(path)
-      return ![...silent].some((top) => path.startsWith(top))
+      checkedPaths.push(path)
+      return ![...unresponsive].some((top) => path.startsWith(top))
     }
   })
-  /** Has mounts be of a server. */
+  /** Makes mounts appear as mounts of an NFS server. */
   const isNfs = (...paths: string[]) => {
     const asNfs = (row: string) => row.replace(/ \d+:\d+ /, ' 0:99 ').replace(' - memory ', ' - nfs4 ')
-    tell(Object.fromEntries(paths.map((path) => [path, asNfs])))
+    changeRows(Object.fromEntries(paths.map((path) => [path, asNfs])))
   }
   const refusal = (path: string) =>
     `directory "${path}" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`
@@ -150,7 +153,7 @@ describe('a volume whose server may not answer', () => {
     mountAt('/nfs', { isNew: true })
     isNfs('/nfs')
     walked('/nfs/data')
-    silent.add('/nfs')
+    unresponsive.add('/nfs')
     const opened: string[] = []
     const { openLinkFree } = stage.host.inodes
     stage.host.inodes.openLinkFree = (path) => {
@@ -158,7 +161,7 @@ describe('a volume whose server may not answer', () => {
       return openLinkFree(path)
     }
     expect(await place()).toBe('silent: /nfs/data')
-    expect(asked).toEqual(['/nfs/data'])
+    expect(checkedPaths).toEqual(['/nfs/data'])
     expect(opened.filter((path) => path.startsWith('/nfs'))).toEqual([])
     await expect(findVolume(stage.session(), volume)).rejects.toThrow(refusal('/nfs/data'))
   })
@@ -168,7 +171,7 @@ describe('a volume whose server may not answer', () => {
     isNfs('/nfs')
     walked('/nfs/data')
     mountAt('/elsewhere')
-    silent.add('/nfs')
+    unresponsive.add('/nfs')
     expect(await place()).toBe('/elsewhere')
   })
 
@@ -177,13 +180,13 @@ describe('a volume whose server may not answer', () => {
     for (const path of ['/share', '/pod']) mountAt(path)
     mountAt('/other', { isNew: true })
     isNfs('/share', '/pod')
-    tell({ '/other': (row) => row.replace(' - memory ', ' - fuse.x ') })
-    silent.add('/other')
+    changeRows({ '/other': (row) => row.replace(' - memory ', ' - fuse.x ') })
+    unresponsive.add('/other')
     expect(await place()).toBe('/share')
-    expect(asked).toEqual(['/share/gone'])
+    expect(checkedPaths).toEqual(['/share/gone'])
     walked('/gone')
     expect(await place()).toBeUndefined()
-    expect(asked).toEqual(['/share/gone'])
+    expect(checkedPaths).toEqual(['/share/gone'])
   })
 })
 
@@ -192,38 +195,38 @@ describe("a server's volume is found", () => {
     volume = computeTextIdentity({ fsType: 'nfs', source: parseSource('host:/a') })
     mountAt('/share', { isNew: true })
   })
-  const told = (fsType: string, source: string) =>
-    tell({ '/share': (row) => row.replace(/ - .*/, ` - ${fsType} ${source} rw`) })
+  const mountShareAs = (fsType: string, source: string) =>
+    changeRows({ '/share': (row) => row.replace(/ - .*/, ` - ${fsType} ${source} rw`) })
 
   it.each([
     ['nfs', 'host:/a', true],
-    // The kernel may call either version the other.
+    // The mount table may show either type of NFS as the other.
     ['nfs4', 'host:/a', true],
     ['nfs4', 'host:/b', false],
     ['fuse.sshfs', 'host:/a', false],
     ['tmpfs', 'host:/a', false],
   ])('at a mount of %s from %s: %s', async (fsType, source, isFound) => {
-    told(fsType, source)
+    mountShareAs(fsType, source)
     expect(await place()).toBe(isFound ? '/share' : undefined)
     expect(isAt('/share')).toBe(isFound)
   })
 
   it('but not where it does not respond', async () => {
-    told('nfs', 'host:/a')
+    mountShareAs('nfs', 'host:/a')
     stage.host.daemons.answers = async () => false
     expect(await place()).toBe('silent: /share')
   })
 
   it('not where a part of it is mounted', async () => {
-    told('nfs', 'host:/a')
-    tell({ '/share': (row) => row.replace(' / /share', ' /part /share') })
+    mountShareAs('nfs', 'host:/a')
+    changeRows({ '/share': (row) => row.replace(' / /share', ' /part /share') })
     expect(await place()).toBeUndefined()
     expect(isAt('/share')).toBe(false)
   })
 
   it('not where something else is mounted over it', async () => {
     const { table } = stage.host.mounts
-    told('nfs', 'host:/a')
+    mountShareAs('nfs', 'host:/a')
     const before = stage.host.mounts.table()
     stage.host.mounts.table = table
     mountAt('/share', { isNew: true })

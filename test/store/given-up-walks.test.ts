@@ -13,7 +13,7 @@ it('after a walk was given up the next walks have a short time, and after two mi
     recordGivenUp(session, VOLUME, GIVEN_UP)
     expect(computeWalkPatienceMs(session, VOLUME)).toBe(750)
     vi.advanceTimersByTime(119_000)
-    // One that had only the short time does not prolong it.
+    // A given-up walk that had only the short time does not prolong it.
     recordGivenUp(session, VOLUME, { ...GIVEN_UP, seconds: 1 })
     expect(computeWalkPatienceMs(session, VOLUME)).toBe(750)
     vi.advanceTimersByTime(2000)

@@ -33,7 +33,7 @@ onEveryStage('an import', (open) => {
   }
   const files = () => stage.fs.readdirSync(locateVolumeRecords(session, VOLUME).path).sort()
 
-  /** The same node, on which another call makes the volume's place anew before it is renamed to. */
+  /** Returns the same node, where another call creates the volume's record directory just before the rename. */
   function raced(meanwhile: () => void): Session {
     let times = 0
     const { files } = session.host

@@ -9,7 +9,7 @@ const GROWTH = '/state/growth'
 
 let world: MemoryWorld
 let store: Store
-/** How often a directory was listed. */
+/** Number of directory listings. */
 let lists: number
 beforeEach(() => {
   world = new MemoryWorld()
@@ -28,7 +28,7 @@ beforeEach(() => {
   files.makeDirectory('/state')
 })
 
-/** As a walk leaves its journal. */
+/** Creates a journal of this size, as a walk does. */
 function fill(volume: string, bytes: number): void {
   const { path } = locateVolumeRecords(store, volume)
   store.host.files.makeDirectory(path)
@@ -53,7 +53,7 @@ it('all volumes are looked at once, and not again as long as what is given canno
   expect(lists).toBe(12)
   let given = 0
   for (lists = 0; lists === 0; ) given += reserveGrowth(store, 0)
-  // What was given has not been used, so that there is as much again.
+  // The reserved bytes were not used, so the same number can be reserved again.
   expect(given).toBeGreaterThan(9 * MIB)
   lists = 0
   reserveGrowth(store, 0)
@@ -83,7 +83,7 @@ it('what was given back is given again', () => {
   expect(() => reserveGrowth(store, 0)).toThrow(refused)
   expect(() => reserveGrowth(store, 0)).toThrow(refused)
   fill(volumeOf(2), 2 * MIB)
-  // A large journal is given more at once, but not more than there is.
+  // A large journal reserves more at once, but not more than the limit allows.
   expect(reserveGrowth(store, 15 * MIB)).toBe(3 * MIB)
 })
 
@@ -101,7 +101,7 @@ it.each([
   else world.fs.writeFileSync(GROWTH, text)
   lists = 0
   const given = reserveGrowth(store, 0)
-  // The volumes, the imports, and what is in the one place.
+  // The listings are of the volumes, the imports, and the one record directory.
   expect(lists).toBe(3)
   expect(String(world.fs.readFileSync(GROWTH))).toBe(`=${18 * MIB}\n+${given}\n`)
   expect(world.fs.statSync(GROWTH).mode & 0o777).toBe(0o600)

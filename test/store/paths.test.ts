@@ -4,7 +4,8 @@ import { locateMountRecords, locateVolumeRecords } from '../../src/store/record-
 const STATE = { config: { stateDir: '/var/lib/modekeep' } }
 const MOUNTS = '/var/lib/modekeep/mounts/'
 
-// Lengths around every cut, characters that become one, three and nine characters, and names made to look like the pieces.
+// The directories have lengths around every cut, characters that are encoded as one, three and nine characters, and names
+// that look like pieces.
 const DIRECTORIES = [
   ...[1, 66, 67, 100, 195, 196, 197, 198, 199, 200, 201, 250, 397, 398, 400, 401, 1000].map((n) => `/${'x'.repeat(n)}`),
   ...[1, 32, 33, 34, 66, 67, 300].map((n) => `/${'é'.repeat(n)}`),
@@ -36,11 +37,11 @@ describe('the place of a mount record', () => {
     const pieces = piecesOf(directory)
     expect(locateMountRecords(STATE, directory).path.startsWith(`${MOUNTS}%2F`)).toBe(true)
     expect(pieces.map((piece) => piece.length).filter((length) => length > 255 || length < 1)).toEqual([])
-    // encodeURIComponent leaves nothing but these: a piece is never "..", never hidden by another meaning of a byte.
+    // encodeURIComponent returns only these characters, so a piece is never ".." and has no byte with another meaning.
     expect(
       pieces.filter((piece, index) => !(index === 0 ? /^%2F[\w%!~*'().-]*$/ : /^\+[\w%!~*'().-]+$/).test(piece)),
     ).toEqual([])
-    // Nothing is lost on the way.
+    // The pieces together contain the whole directory.
     expect(decodeURIComponent(pieces.join('').replaceAll('+', ''))).toBe(directory)
   })
 

@@ -46,13 +46,13 @@ const put = (place: { path: string }, ...names: string[]) => {
 const isThere = ({ path }: { path: string }) => stage.fs.existsSync(path)
 const names = ({ path }: { path: string }) => stage.host.files.list(path).sort()
 
-/** As a call that works there and records nothing. */
+/** Takes and releases the lock, like a call that records nothing. */
 function passBy(place: RecordDirectory): void {
   using lock = tryAcquireRecordLock(stage.session(), place)
   expect(lock).toBeDefined()
 }
 
-/** Of today's boot unless another is named. */
+/** Writes the record of a mount, of the current boot by default. */
 async function recordMount(directory: string, boot = stage.host.bootId()): Promise<void> {
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   await stage.mount('template', { source: `${stage.top}/volumes/one` })

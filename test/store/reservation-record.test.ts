@@ -23,7 +23,7 @@ const RESERVATION: Reservation = {
 }
 const { location: _, ...PLACELESS } = { ...RESERVATION, volume: '1-2-4' }
 
-/** As a call at work on a volume has it. */
+/** Takes the lock that a call at work on a volume holds. */
 function lock(host: Host, volume: string): void {
   host.files.makeDirectory(`/state/ownership/${volume}`)
   host.tryLock(`/state/ownership/${volume}/lock`)

@@ -40,7 +40,7 @@ describe('the disk that a volume lies on', () => {
     expect(await restore(true)).toMatchObject({ outcome: 'restored', otherDisk: expect.stringMatching(DIFFER) })
     expect(files().one).toBe(7)
     expect(stage.warnings).toEqual([expect.stringMatching(DIFFER)])
-    // Nothing is recorded any more: it is a volume like any other.
+    // The volume is not recorded any more, so it is walked like any other.
     await walk()
     expect(recorded()).toEqual({ shown: 'serial B', identities: ['serial B'] })
   })

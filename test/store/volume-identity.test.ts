@@ -19,7 +19,7 @@ interface Kernel {
   born?: bigint
 }
 
-/** A node on whose kernel a root has these, and where these volumes are on record. */
+/** Creates a node whose kernel reports these properties of a root, and where these volumes are recorded. */
 function arrange(kernel: Kernel, recorded: Record<string, string>) {
   const { id, former, inode, born } = { id: UUID, former: FORMER, inode: 2n, born: BORN, ...kernel }
   const world = new MemoryWorld()
@@ -89,7 +89,7 @@ interface Device {
   disk?: string[]
 }
 
-/** A node where an xfs is on the second loop device, and these volumes are recorded with these disks. */
+/** Creates a node with an xfs on the second loop device, where these volumes are recorded with these disks. */
 function arrangeXfs(device: Device, recorded: Record<string, string[]>, complete = true) {
   const former = `${XFS}.0107000000000000`
   const { id = former, born = BORN, gid = 7, disk = A } = device

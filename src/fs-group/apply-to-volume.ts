@@ -42,8 +42,8 @@ export interface AppliedVolume {
 /**
  * Applies a group to a volume by a walk, unless that is done already. The lock must be held until the mount is
  * attached, because only then other calls see that the volume is in use.
- * @throws {Refusal} if a mount with another group uses the volume or a part of it, if its records are of another disk,
- * or if the group cannot be applied to the root of a new mount
+ * @throws {Refusal} if a mount with another group uses the volume or a part of it, or its records are of another disk;
+ * if the group cannot be applied to the root of a new mount
  */
 export async function applyGroupToVolume(session: Session, tree: Handle, order: VolumeOrder): Promise<AppliedVolume> {
   const { volume, source, asked, location, group, access, pod, directory } = order

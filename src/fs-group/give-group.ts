@@ -74,7 +74,7 @@ function applyGroupToRoot({ host: { inodes } }: Session, { handle }: DetachedTre
 }
 
 /**
- * Makes the tree show its volume's group as another. The group on disk must not change from now on: until the mount is
+ * Makes the tree show its volume's group as another. The group on disk must not change from now on. Until the mount is
  * attached, the held reservation shows other calls that the volume is in use.
  * @returns the group on disk
  * @throws {Unmappable} if this file system or this kernel cannot do it

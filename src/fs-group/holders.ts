@@ -48,8 +48,8 @@ export interface LostMount {
 /**
  * Finds the existing mounts and the calls at work that use a volume.
  * @param except mount directory that is excluded
- * @throws {Refusal} if the record of an existing mount or the reservation of a call at work cannot be read, so that its
- * group is unknown
+ * @throws {Refusal} if the record of an existing mount, or the reservation of a call at work, cannot be read: its group
+ * is unknown then
  */
 export function findOtherUsers(
   session: Session,
@@ -148,9 +148,9 @@ function readMounted({ host }: Session, directory: string): MountPointState['mou
 }
 
 /**
- * Takes a volume's lock and writes a reservation, once no other call works on a part of the volume or on a tree that
- * contains it. Otherwise the journal of one walk would record the results of the other as the original state. A call
- * that has a reservation waits for no other call, so no two calls wait for each other.
+ * Takes a volume's lock and writes a reservation. Waits while another call works on a part of the volume or on a tree
+ * that contains it. Otherwise the journal of one walk would record the results of the other as the original state. A
+ * call that has a reservation waits for no other call, so no two calls wait for each other.
  * @param reservation a missing location is resolved from the source
  * @param except mount directory that is excluded from the search for other users
  * @param refuse throws if another user conflicts; called again after a wait

@@ -38,8 +38,8 @@ const FIRST_LINUX_VERSION: Readonly<Record<string, string>> = {
 }
 
 /**
- * Swaps two groups in a detached tree: files of `from` on disk belong to `to` in the tree, and files that `to` creates
- * in the tree belong to `from` on disk. Nothing on disk changes.
+ * Swaps two groups in a detached tree. Files of `from` on disk belong to `to` in the tree. Files that `to` creates in
+ * the tree belong to `from` on disk. Nothing on disk changes.
  * @param from not equal to `to`
  * @throws {Unmappable} like `mapIds`
  */
@@ -69,8 +69,8 @@ export function mapIds({ host }: Session, tree: Handle, source: Handle | undefin
     const why = error instanceof SystemError ? explainError(host, error, source, fsType) : undefined
     throw why === undefined ? error : new Unmappable(why, { cause: error })
   }
-  // On a file system of another user namespace, the kernel applies the map to the ids on disk, not to the visible ones:
-  // files of a container's root would appear as files of the node's root.
+  // On a file system of another user namespace, the kernel applies the map to the ids on disk, not to the visible ones.
+  // Files of a container's root would appear as files of the node's root.
   const after = host.inodes.stat(tree)
   const isAs = (ranges: readonly IdRange[], was: number, is: number) =>
     [undefined, is].includes(mapToShownId(ranges, was))

@@ -113,8 +113,8 @@ async function openTree(session: Session, volume: string, source: string): Promi
 
 /**
  * Restores a volume from its journal. Call it under the volume's lock, when no walked mount of it exists.
- * @param how isForced: also restores inodes that users changed since; toBaseline: restores the state that `apply` left,
- * if any, otherwise the original state, and then removes the baseline before any change
+ * @param how isForced: also restores inodes that users changed since. toBaseline: restores the state that `apply` left,
+ * if any. Without it, the original state is restored, and the baseline is removed before any change.
  * @returns isDone: false if other inodes could not be restored; kept: number of inodes that stay as users changed them,
  * and recorded
  */
@@ -164,7 +164,7 @@ export async function restoreTree(
 
 /**
  * Reasons to skip an inode that another restore would not restore either. A subvolume has inodes of its own, and a
- * volume is restored through a clone without the mounts below it, so neither contains or hides a recorded inode.
+ * volume is restored through a clone without the mounts below it. So neither contains or hides a recorded inode.
  */
 const FINAL_SKIP_REASONS = new Set([
   'changed since by its user',

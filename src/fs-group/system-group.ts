@@ -15,8 +15,8 @@ function isProtected(group: number, { systemGroups, protectedGroups = [] }: Syst
 
 /**
  * Refuses to map a group of the system in a volume that users of the node reach. A pod that sees the group as its own
- * can create an executable with set-gid, which runs with the group on disk for every user who executes it on the node.
- * An fsGroup grants less, because the group on disk is the same as in the pod.
+ * can create an executable with set-gid. On the node, the executable runs with the group on disk for every user. An
+ * fsGroup grants less, because the group on disk is the same as in the pod.
  * @param group on disk
  * @param rules that allow the mapping; one that permits the group is enough
  * @throws {Unmappable}

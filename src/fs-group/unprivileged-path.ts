@@ -21,9 +21,9 @@ export interface MountedTree {
 }
 
 /**
- * Finds a path of the node where a set-id file of a volume takes effect for users without privileges: a mount without
- * nosuid shows the volume, a part of it or a directory above it, and such a user may search each directory on the way.
- * The volume's own root counts as searchable, because a pod may be its owner.
+ * Finds a path of the node where a set-id file of a volume takes effect for users without privileges. A mount without
+ * nosuid shows the volume, a part of it or a directory above it. Such a user may search each directory on the way. The
+ * volume's own root counts as searchable, because a pod may be its owner.
  */
 export function findUnprivilegedPath(host: Host, volume: MountedTree, table: TableSnapshot): string | undefined {
   const rows = parseMountinfo(table.text())

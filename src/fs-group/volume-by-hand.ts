@@ -35,8 +35,8 @@ export interface VolumeByHand {
  * @param directory absolute and normalized
  * @param flags of the detached mount
  * @param known identity of the volume that was found at the directory
- * @throws {Refusal} if it is no directory, has a link in its path, is another volume, contains modekeep's records, or
- * is on a server or a daemon that does not respond
+ * @throws {Refusal} if it is no directory, has a link in its path, is another volume or contains modekeep's records; if
+ * its server or daemon does not respond
  */
 export async function openByHand(
   session: Session,

@@ -25,8 +25,8 @@ export interface WalkTarget {
 }
 
 /**
- * Walks a volume. Call it under the volume's lock. A worker process walks the volume of a server or a daemon, because a
- * thread that waits for an unresponsive one cannot even be killed, and would block this process and its locks.
+ * Walks a volume. Call it under the volume's lock. A worker process walks the volume of a server or a daemon. A thread
+ * that waits for an unresponsive one cannot even be killed, and would block this process and its locks.
  * @param begin called when the volume has a journal, before any change
  * @throws {Refusal} also if the server or the daemon does not respond any more: the next walk continues this one
  */

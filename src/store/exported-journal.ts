@@ -7,10 +7,10 @@ import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { isVolumeIdentity } from './record-directories.ts'
 import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 
-// The file has a header, which is a line of JSON, then rows: the ACLs in the order of their hashes, then the batches of
-// records. A row has a number (u64), a checksum (u32) and a length (u32), little-endian, and its bytes. The SHA-256 of
-// all that ends the file. It is no copy of the database: a pipe can carry it, its reader holds one row in memory, and
-// SQLite never opens a file from another node.
+// The file begins with a header, which is a line of JSON. Rows follow: the ACLs in the order of their hashes, then the
+// batches of records. A row has a number (u64), a checksum (u32) and a length (u32), little-endian, and its bytes. The
+// SHA-256 of all that ends the file. It is no copy of the database. So a pipe can carry it, its reader holds one row in
+// memory, and SQLite never opens a file from another node.
 const FORMATS = { file: 1, journal: FORMAT, record: VOLUME_RECORD_FORMAT } as const
 const MAX_HEADER_BYTES = 1 << 20
 const FRAME_BYTES = 16

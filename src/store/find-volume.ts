@@ -131,8 +131,8 @@ export async function explainOtherDiskAtPath(
 }
 
 /**
- * Lists the identities that a directory may have as a volume: first the current one, then the one by f_fsid, then those
- * of a server's export that is mounted there.
+ * Lists the identities that a directory may have as a volume. The current one is first, then the one by f_fsid, then
+ * those of a server's export that is mounted there.
  */
 export function listIdentitiesAt(session: Session, directory: string, handle: Handle): string[] {
   const { host } = session

@@ -25,8 +25,8 @@ const MAX_GROWTH_BYTES = 16 * MIB
 const MAX_GROWTH_FILE_LENGTH = 2 ** 16
 
 /**
- * Returns the most bytes that the records of all volumes may take; undefined if the file system of the state directory
- * does not report its size.
+ * Returns the most bytes that the records of all volumes may take. Returns undefined if the file system of the state
+ * directory does not report its size.
  */
 export function computeTotalLimit({ host, config }: Store): number | undefined {
   const size = host.files.capacity(config.stateDir)

@@ -84,9 +84,9 @@ export function findWalker(store: Store, volume: string): number | undefined {
 }
 
 /**
- * Takes a lock of the whole node. One process at a time reserves a volume, updates the metrics, sweeps after a boot,
- * repairs kubelet's sub paths, finds an image's loop device, serves CSI, or is the runtime's plugin. The lock for
- * reservations is taken last, and held only while the other reservations are checked.
+ * Takes a lock of the whole node. One process at a time reserves a volume, updates the metrics, sweeps after a boot or
+ * repairs kubelet's sub paths. The same holds for finding an image's loop device, serving CSI and running the runtime's
+ * plugin. The lock for reservations is taken last, and held only while the other reservations are checked.
  */
 export function tryLockNode(
   { host, config }: Store,

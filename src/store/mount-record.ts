@@ -92,7 +92,7 @@ function schema() {
   })
 }
 
-/** The record of one mount directory. `unmount` gets no options, so the record is its only input. */
+/** The record of one mount directory. `unmount` gets no options, so it depends on the record. */
 export type MountRecord = z.infer<ReturnType<typeof schema>>
 
 /** A mount without a record is not modekeep's. */

@@ -29,7 +29,8 @@ export async function findNameNotice(
   using _ = deferClose(session.host.inodes, at)
   const names = at && tolerateSystemErrors(() => inspectNames(session, volume, at))
   if (names !== undefined) return formatNotice(volume, source, names)
-  // The volume of a disk or an image is visible only where it is mounted. Mounts of a directory show that directory.
+  // The volume of a disk or an image is visible only where it is mounted. Mounts of a directory can be many and show
+  // nothing else, so they are not checked.
   if (at !== undefined && tolerateSystemErrors(() => isDirectory(session.host.inodes.stat(at)))) return undefined
   for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
     const mounted = await openIfPresent(lookups, directory)

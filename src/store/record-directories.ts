@@ -22,8 +22,8 @@ export interface RecordDirectory {
 
 interface MountRecordDirectory extends RecordDirectory {
   /**
-   * The mount directory. If a call was interrupted while it created the nested directories of a longer one, this is
-   * only its beginning, or '' if that ends within a letter.
+   * The mount directory. If a call was interrupted while it created nested directories, this is only the beginning of a
+   * longer one. It is '' if that ends within a letter.
    */
   directory: string
   hasRecord: boolean

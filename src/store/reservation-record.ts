@@ -49,8 +49,8 @@ export function listReservedVolumes({ host, config }: Store): string[] {
 }
 
 /**
- * Removes the reservations of crashed calls. Call it under the node's lock for reservations: no call can write one
- * meanwhile, so the reservation of a volume whose lock is free has no owner.
+ * Removes the reservations of crashed calls. Call it under the node's lock for reservations, so that no call can write
+ * one meanwhile. Then the reservation of a volume whose lock is free has no owner.
  */
 export function removeStaleReservations(store: Store): void {
   for (const volume of listReservedVolumes(store)) {

@@ -11,13 +11,13 @@ const WALKER_END_MS = 750
 const MAX_BLOCK_MS = 750
 /** Milliseconds between two checks of the process' threads. */
 const BLOCK_CHECK_INTERVAL_MS = 100
-/** Milliseconds until the lock holder is looked up again, which blocks every lock operation of the node. */
+/** Milliseconds until the lock holder is searched again, which blocks all lock operations of the node briefly. */
 const HOLDER_INTERVAL_MS = 1000
 
 /**
  * Returns a check that a call runs repeatedly while it waits for the lock of a record directory. The check throws a
- * Refusal if the lock may never be released: the process at work waits in the kernel, or walks the volume for a call
- * that has ended.
+ * Refusal if the lock may never be released. Then the process at work waits in the kernel, or walks the volume for a
+ * call that has ended.
  */
 export function createStuckHolderCheck(store: Store, directory: RecordDirectory): () => void {
   const { volume } = directory
@@ -51,8 +51,8 @@ function findProcessAtWork(store: Store, { path, volume }: RecordDirectory): num
 }
 
 /**
- * Returns a function that finds the process at work and returns its pid, if that has waited in the kernel for one thing
- * for too long.
+ * Returns a function that finds the process at work. It returns the pid if the process has waited in the kernel for one
+ * thing for too long.
  */
 function createBlockedHolderCheck(store: Store, directory: RecordDirectory): (now: number) => number | undefined {
   let holder: { pid: number | undefined; at: number } | undefined

@@ -6,7 +6,7 @@ import { JOURNAL_FILE, locateVolumeRecords, type Store } from './record-director
 /**
  * Opens the journal of a volume. Call it under the volume's lock.
  * @param known a walk is recorded, so the journal must exist; otherwise a missing one is created
- * @param disk the volume's disk, which a new journal records
+ * @param disk the volume's disk, to be recorded in the journal
  */
 export function openJournal(store: Store, volume: string, known: boolean, disk?: string): Journal {
   return Journal.open(store.host, locateJournal(store, volume), volume, known, disk)

@@ -22,8 +22,8 @@ const PAUSE = { firstMs: 2, mostMs: 50 }
 /** Retries without limit: a lock belongs to a running call, and the kernel releases it if that call crashes. */
 export async function retryUntilDefined<T>(attempt: () => T | undefined): Promise<T> {
   for (let failures = 1; ; failures++) {
-    const got = attempt()
-    if (got !== undefined) return got
+    const result = attempt()
+    if (result !== undefined) return result
     await new Promise((resolve) => setTimeout(resolve, computeLongestPauseMs(PAUSE, failures)))
   }
 }

@@ -6,7 +6,7 @@ const F_FSID_SIZE = 8
  */
 export function foldUuid(uuid: Buffer, subvolume: bigint): Buffer {
   const fsid = Buffer.alloc(F_FSID_SIZE)
-  const fold = (at: number) => uuid.readUInt32BE(at) ^ uuid.readUInt32BE(at + 8)
+  const fold = (offset: number) => uuid.readUInt32BE(offset) ^ uuid.readUInt32BE(offset + 8)
   fsid.writeUInt32LE((fold(0) ^ Number(BigInt.asIntN(32, subvolume >> 32n))) >>> 0, 0)
   fsid.writeUInt32LE((fold(4) ^ Number(BigInt.asIntN(32, subvolume))) >>> 0, 4)
   return fsid

@@ -6,9 +6,9 @@ for (let bit = 128, rest = 1; bit > 0; bit >>= 1) {
   rest = (rest & 1) === 0 ? rest >>> 1 : (rest >>> 1) ^ 0xedb88320
   for (let byte = 0; byte < ROW; byte += 2 * bit) TABLE[byte + bit] = rest ^ (TABLE[byte] as number)
 }
-for (let at = ROW; at < TABLE.length; at++) {
-  const before = TABLE[at - ROW] as number
-  TABLE[at] = (before >>> 8) ^ (TABLE[before & 0xff] as number)
+for (let index = ROW; index < TABLE.length; index++) {
+  const previous = TABLE[index - ROW] as number
+  TABLE[index] = (previous >>> 8) ^ (TABLE[previous & 0xff] as number)
 }
 
 /**
@@ -19,15 +19,15 @@ export function checksum(parts: readonly Uint8Array[], seed = 0): number {
   return ~parts.reduce(add, ~seed) >>> 0
 }
 
-function add(before: number, part: Uint8Array): number {
-  const of = (row: number, byte: number) => TABLE[row * ROW + (byte & 0xff)] as number
+function add(previous: number, part: Uint8Array): number {
+  const lookUp = (row: number, byte: number) => TABLE[row * ROW + (byte & 0xff)] as number
   const view = new DataView(part.buffer, part.byteOffset, part.length)
-  let sum = before
-  let at = 0
-  for (; at + 4 <= part.length; at += 4) {
-    sum ^= view.getInt32(at, true)
-    sum = of(3, sum) ^ of(2, sum >>> 8) ^ of(1, sum >>> 16) ^ of(0, sum >>> 24)
+  let sum = previous
+  let offset = 0
+  for (; offset + 4 <= part.length; offset += 4) {
+    sum ^= view.getInt32(offset, true)
+    sum = lookUp(3, sum) ^ lookUp(2, sum >>> 8) ^ lookUp(1, sum >>> 16) ^ lookUp(0, sum >>> 24)
   }
-  for (; at < part.length; at++) sum = of(0, sum ^ (part[at] as number)) ^ (sum >>> 8)
+  for (; offset < part.length; offset++) sum = lookUp(0, sum ^ (part[offset] as number)) ^ (sum >>> 8)
   return sum
 }

@@ -40,7 +40,7 @@ export interface Diagnosis {
    * them.
    */
   space(path: string): { bytes: number; inodes: number | undefined }
-  isSameFile(one: string, other: string): boolean
+  isSameFile(path: string, otherPath: string): boolean
   /** Checks for a listener at a Unix socket without connecting to it. */
   isListening(path: string): boolean
 }

@@ -15,8 +15,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
 export class FileError extends Error {
   readonly code: string
 
-  constructor(doing: string, path: string, code: string, cause: Error) {
-    super(`cannot ${doing} ${path} (${cause.message}): ${REMEDIES[code] ?? 'remove the cause'}`, { cause })
+  constructor(operation: string, path: string, code: string, cause: Error) {
+    super(`cannot ${operation} ${path} (${cause.message}): ${REMEDIES[code] ?? 'remove the cause'}`, { cause })
     this.name = 'FileError'
     this.code = code
   }
@@ -25,20 +25,20 @@ export class FileError extends Error {
 /**
  * Runs a file operation and adds the path to its errors, because errors of write(2) and fsync(2) do not name the file.
  */
-export function withPath<T>(doing: string, path: string, work: () => T): T {
+export function withPath<T>(operation: string, path: string, call: () => T): T {
   try {
-    return work()
+    return call()
   } catch (error) {
     const code = errorCode(error)
     if (code === undefined || error instanceof FileError) throw error
-    throw new FileError(doing, path, code, error as Error)
+    throw new FileError(operation, path, code, error as Error)
   }
 }
 
 /** Returns undefined if the call fails with any errno. */
-export function tolerateSystemErrors<T>(look: () => T): T | undefined {
+export function tolerateSystemErrors<T>(call: () => T): T | undefined {
   try {
-    return look()
+    return call()
   } catch (error) {
     if (errorCode(error) === undefined) throw error
     return undefined

@@ -71,8 +71,8 @@ export function findPhrases(output: string): string[] {
   const text = output.toLowerCase()
   const [, errno = ''] = /mount error\((\d{1,3})\)/.exec(text) ?? []
   const isErrno = Number(errno) >= 1 && Number(errno) <= LARGEST_ERRNO
-  const found = PHRASES.filter((phrase) => text.includes(phrase.toLowerCase()))
+  const matches = PHRASES.filter((phrase) => text.includes(phrase.toLowerCase()))
   // A phrase that is part of another match adds nothing.
-  const longest = found.filter((phrase) => !found.some((other) => other !== phrase && other.includes(phrase)))
+  const longest = matches.filter((phrase) => !matches.some((other) => other !== phrase && other.includes(phrase)))
   return [...(isErrno ? [`mount error(${Number(errno)})`] : []), ...longest].slice(0, MOST_SHOWN)
 }

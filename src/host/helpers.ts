@@ -34,7 +34,7 @@ export interface Helpers {
    * blocks.
    * @throws {HelperError}
    */
-  run(order: HelperInvocation): Promise<void>
+  run(invocation: HelperInvocation): Promise<void>
 }
 
 /** A helper program is missing, failed or timed out. The message quotes its output. */

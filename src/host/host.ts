@@ -175,15 +175,15 @@ export interface Daemons {
   find(argument: string, known?: readonly ProcessId[]): Daemon | undefined
   /**
    * Checks whether the mount at parent/name responds in time; an error is a response. True if the check cannot run.
-   * @param about key of the check: concurrent checks with the same key share one lookup
+   * @param key key of the check: concurrent checks with the same key share one lookup
    */
-  answers(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<boolean>
+  answers(parent: Handle, name: Name, milliseconds: number, key?: string): Promise<boolean>
   /** Looks the name up in another process. @returns 'not asked' if the node lacks the program; undefined on timeout */
   lookUp(
     parent: Handle,
     name: Name,
     milliseconds: number,
-    about?: string,
+    key?: string,
   ): Promise<'found' | 'not found' | 'not asked' | undefined>
   /** Lists the processes with a path below this directory among their arguments, including children of daemons. */
   below(directory: string): ProcessId[]
@@ -204,7 +204,7 @@ export interface Host {
   helpers: Helpers
   daemons: Daemons
   /** Runs a task in an isolated process of this program. */
-  runErrand(errand: IsolatedTask): Promise<IsolatedTaskEnd>
+  runErrand(task: IsolatedTask): Promise<IsolatedTaskEnd>
   /**
    * Returns undefined if another process holds the lock. A killed holder loses it even if it still waits in the kernel.
    */
@@ -222,8 +222,8 @@ export interface Host {
    * Undefined in other states.
    */
   readBlockedActivity(pid: number): string | undefined
-  /** Calls `look` while no process holds the lock or can take it. */
-  whileUnlocked<T>(path: string, look: () => T): T | 'locked'
+  /** Calls the function while no process holds the lock or can take it. */
+  whileUnlocked<T>(path: string, call: () => T): T | 'locked'
   /**
    * Kills a process of this program that holds the lock, has this word as its first argument, and lost its parent.
    * Returns its pid. Only a child of the process that starts such workers may call it.

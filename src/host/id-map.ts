@@ -25,10 +25,11 @@ const MOST_RANGES = 340
 const MOST_BYTES = 4095
 
 /** Exchanges two different groups. Every other id stays the same. */
-export function createSwapMap(one: number, other: number): IdMap {
-  const low = Math.min(one, other)
-  const high = Math.max(one, other)
-  if (low === high || low < 0 || high > HIGHEST_ID) throw new Error(`no two groups to swap: ${one} and ${other}`)
+export function createSwapMap(groupId: number, otherGroupId: number): IdMap {
+  const low = Math.min(groupId, otherGroupId)
+  const high = Math.max(groupId, otherGroupId)
+  if (low === high || low < 0 || high > HIGHEST_ID)
+    throw new Error(`no two groups to swap: ${groupId} and ${otherGroupId}`)
   const ranges: IdRange[] = [
     { disk: 0, shown: 0, count: low },
     { disk: low, shown: high, count: 1 },
@@ -59,9 +60,10 @@ function composeRanges(first: readonly IdRange[], second: readonly IdRange[]): I
 function joinAdjacentRanges(sorted: readonly IdRange[]): IdRange[] {
   const ranges: IdRange[] = []
   for (const range of sorted) {
-    const last = ranges.at(-1)
-    const goesOn = last?.disk === range.disk - (last?.count ?? 0) && last.shown === range.shown - last.count
-    if (last !== undefined && goesOn) last.count += range.count
+    const previous = ranges.at(-1)
+    const isAdjacent =
+      previous?.disk === range.disk - (previous?.count ?? 0) && previous.shown === range.shown - previous.count
+    if (previous !== undefined && isAdjacent) previous.count += range.count
     else ranges.push({ ...range })
   }
   return ranges
@@ -88,14 +90,14 @@ export function formatIdRanges(ranges: readonly IdRange[]): string {
 
 /** Returns a clause with the reason for which the kernel would reject the mapping, or undefined if it accepts it. */
 export function describeIdMapFault({ uids, gids }: IdMap): string | undefined {
-  for (const [what, ranges] of [['users', uids] as const, ['groups', gids] as const]) {
-    if (ranges.length === 0) return `its ${what} would have no id at all`
+  for (const [kind, ranges] of [['users', uids] as const, ['groups', gids] as const]) {
+    if (ranges.length === 0) return `its ${kind} would have no id at all`
     if (ranges.length > MOST_RANGES)
-      return `its ${what} would need ${ranges.length} ranges of ids, Linux takes ${MOST_RANGES}`
+      return `its ${kind} would need ${ranges.length} ranges of ids, Linux takes ${MOST_RANGES}`
     const { length } = formatIdRanges(ranges)
-    if (length > MOST_BYTES) return `the ranges of its ${what} would need ${length} bytes, Linux takes ${MOST_BYTES}`
+    if (length > MOST_BYTES) return `the ranges of its ${kind} would need ${length} bytes, Linux takes ${MOST_BYTES}`
     const overlap = findOverlap(ranges, 'disk') ?? findOverlap(ranges, 'shown')
-    if (overlap !== undefined) return `the ranges ${overlap} of its ${what} overlap`
+    if (overlap !== undefined) return `the ranges ${overlap} of its ${kind} overlap`
   }
   return undefined
 }

@@ -24,10 +24,10 @@ export function openForeignFile(fs: Fs, path: string): ForeignFile {
     read: (position, length) =>
       withPath('read', path, () => {
         const bytes = Buffer.alloc(length)
-        for (let at = 0; at < length; ) {
-          const count = fs.readSync(file.fd, bytes, at, length - at, position + at)
-          if (count === 0) return bytes.subarray(0, at)
-          at += count
+        for (let filled = 0; filled < length; ) {
+          const count = fs.readSync(file.fd, bytes, filled, length - filled, position + filled)
+          if (count === 0) return bytes.subarray(0, filled)
+          filled += count
         }
         return bytes
       }),
@@ -48,7 +48,7 @@ export function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFil
   const name = basename(path)
   const temporary = `.modekeep-${process.pid}-${Math.random().toString(36).slice(2)}`
   const file = scope.use(createFileIn(fs, parent, temporary, 0o600))
-  const held = scope.move()
+  const resources = scope.move()
   let isNamed = false
   return {
     write: (bytes) => withPath('write', path, () => fs.writeFileSync(file.fd, bytes)),
@@ -68,7 +68,7 @@ export function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFil
         parent.sync()
       }),
     [Symbol.dispose]() {
-      using _ = held
+      using _ = resources
       try {
         if (!isNamed) removeIn(fs, parent, temporary)
       } catch {

@@ -13,20 +13,20 @@ const { O_DIRECTORY, O_NOFOLLOW } = nodeFs.constants
  * @throws {SystemError} EPERM for a directory of a user other than root and modekeep's own; ELOOP
  */
 export function makeDirectories(fs: Fs, path: string, mode: number, modeAbove = mode): void {
-  using made = openOrMakeDirectory(fs, path, mode, modeAbove)
-  assertOwned(fs, made)
+  using directory = openOrMakeDirectory(fs, path, mode, modeAbove)
+  assertOwned(fs, directory)
 }
 
 function openOrMakeDirectory(fs: Fs, path: string, mode: number, modeAbove: number): ParentDirectory {
-  const found = tolerateErrno('ENOENT', () => openParent(fs, path))
-  if (found !== undefined) return found
-  using above = openOrMakeDirectory(fs, dirname(path), modeAbove, modeAbove)
-  const made = makeDirectoryIn(fs, above, basename(path), mode)
+  const existing = tolerateErrno('ENOENT', () => openParent(fs, path))
+  if (existing !== undefined) return existing
+  using parent = openOrMakeDirectory(fs, dirname(path), modeAbove, modeAbove)
+  const directory = makeDirectoryIn(fs, parent, basename(path), mode)
   try {
-    assertOwned(fs, made)
-    return made
+    assertOwned(fs, directory)
+    return directory
   } catch (error) {
-    made[Symbol.dispose]()
+    directory[Symbol.dispose]()
     throw error
   }
 }

@@ -31,9 +31,9 @@ export class OutputEnds {
   }
 
   add(bytes: Uint8Array): void {
-    const room = this.#kept - this.#head.length
-    this.#head = Buffer.concat([this.#head, bytes.subarray(0, room)])
-    const rest = bytes.subarray(room)
+    const headSpace = this.#kept - this.#head.length
+    this.#head = Buffer.concat([this.#head, bytes.subarray(0, headSpace)])
+    const rest = bytes.subarray(headSpace)
     this.#isCut ||= this.#tail.length + rest.length > this.#kept
     this.#tail = Buffer.concat([this.#tail, rest.subarray(-this.#kept)]).subarray(-this.#kept)
   }
@@ -48,8 +48,8 @@ export class OutputEnds {
 
 /** Masks a text whose white space was folded, because folding can join the parts of a secret. */
 export function maskFolded(text: string, secrets: readonly Uint8Array[], fold: (text: string) => string): string {
-  const likewise = secrets.map((secret) => Buffer.from(fold(Buffer.from(secret).toString())))
-  return maskForms(Buffer.from(text), listSecretForms([...secrets, ...likewise]))
+  const foldedSecrets = secrets.map((secret) => Buffer.from(fold(Buffer.from(secret).toString())))
+  return maskForms(Buffer.from(text), listSecretForms([...secrets, ...foldedSecrets]))
 }
 
 /** Masks the bytes from `start` to `end`. At the end of the input an incomplete secret is masked too. */
@@ -59,14 +59,14 @@ function maskForms(bytes: Buffer, forms: readonly SecretForm[], start = 0, end =
     findRanges(view, forms, isEnd),
   )
   const parts: Buffer[] = []
-  let at = start
+  let copied = start
   for (const range of mergeRanges(ranges)) {
-    if (range.end <= at) continue
+    if (range.end <= copied) continue
     if (range.start >= end) break
-    parts.push(bytes.subarray(at, Math.max(at, range.start)), Buffer.from(MASK))
-    at = range.end
+    parts.push(bytes.subarray(copied, Math.max(copied, range.start)), Buffer.from(MASK))
+    copied = range.end
   }
-  if (at < end) parts.push(bytes.subarray(at, end))
+  if (copied < end) parts.push(bytes.subarray(copied, end))
   return Buffer.concat(parts).toString()
 }
 
@@ -127,16 +127,16 @@ function* findPieceStarts(
   const places = new Map<string, number[]>()
   for (let start = 0; start + SEED_LENGTH <= text.length; start++) {
     const seed = text.slice(start, start + SEED_LENGTH)
-    const others = places.get(seed)
-    if (others) others.push(start)
+    const starts = places.get(seed)
+    if (starts) starts.push(start)
     else places.set(seed, [start])
   }
-  const seen = new Set<string>()
+  const yieldedPieces = new Set<string>()
   for (const form of forms) {
     for (const piece of listPieces(form)) {
       const starts = piece.length < SEED_LENGTH ? findOccurrences(text, piece) : places.get(piece.slice(0, SEED_LENGTH))
-      if (starts === undefined || seen.has(piece)) continue
-      seen.add(piece)
+      if (starts === undefined || yieldedPieces.has(piece)) continue
+      yieldedPieces.add(piece)
       yield { piece, starts }
     }
   }

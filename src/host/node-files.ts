@@ -6,7 +6,7 @@ import { readOwned } from './owned-file.ts'
 import { type Fs, nodeFs, type OpenedFile, openFile, openToRead, readHead } from './read-file.ts'
 import { retryWhileRemoved } from './retry-while-removed.ts'
 import { tolerateErrno } from './system-error.ts'
-import { createTrustedFiles, type FileStat } from './trusted-files.ts'
+import { type FileStat, trustedFiles } from './trusted-files.ts'
 import { callByHandle, createFileIn, openParent, removeNames, renamePath } from './write-file.ts'
 
 const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = nodeFs.constants
@@ -19,7 +19,7 @@ export type NodeFiles = ReturnType<typeof createNodeFiles>
  * @param fs node:fs, or memfs
  */
 export function createNodeFiles(fs: Fs) {
-  const { list, read, readForeign, replace } = createTrustedFiles(fs)
+  const { list, read, readForeign, replace } = trustedFiles(fs)
   return {
     list,
     read,

@@ -25,11 +25,11 @@ const pathHandleSupport = new WeakMap<Fs, boolean>()
 
 /** Checks for /proc/self/fd. memfs has no such paths, so there plain paths are used. */
 export function hasPathHandles(fs: Fs): boolean {
-  const known = pathHandleSupport.get(fs)
-  if (known !== undefined) return known
-  const isThere = fs.existsSync('/proc/self/fd')
-  pathHandleSupport.set(fs, isThere)
-  return isThere
+  const recorded = pathHandleSupport.get(fs)
+  if (recorded !== undefined) return recorded
+  const isSupported = fs.existsSync('/proc/self/fd')
+  pathHandleSupport.set(fs, isSupported)
+  return isSupported
 }
 
 /** Checks whether a file belongs to root or to the user that modekeep runs as. */
@@ -92,44 +92,44 @@ interface PathLevel extends PathHandle {
 function walkPath(fs: Fs, path: string, flags: number): PathLevel {
   const start = path.startsWith('/') ? '/' : '.'
   const levels: PathLevel[] = []
-  const closeFrom = (at: number) => {
-    for (const level of levels.splice(at)) level[Symbol.dispose]()
+  const closeFrom = (index: number) => {
+    for (const level of levels.splice(index)) level[Symbol.dispose]()
   }
   try {
     levels.push(createLevel(fs, openHandle(fs, start, O_PATH | O_DIRECTORY, path), start))
-    let links = 0
-    const rest = path.split('/').reverse()
-    for (let name = rest.pop(); name !== undefined; name = rest.pop()) {
+    let linkCount = 0
+    const pendingNames = path.split('/').reverse()
+    for (let name = pendingNames.pop(); name !== undefined; name = pendingNames.pop()) {
       if (name === '' || name === '.') continue
       if (name === '..' && levels.length > 1) {
         closeFrom(levels.length - 1)
         continue
       }
-      const here = levels.at(-1) as PathLevel
-      const at = `${here.link}/${name}`
-      const handle = openHandle(fs, at, O_PATH | O_NOFOLLOW, path)
+      const level = levels.at(-1) as PathLevel
+      const linkPath = `${level.link}/${name}`
+      const handle = openHandle(fs, linkPath, O_PATH | O_NOFOLLOW, path)
       const stat = fs.fstatSync(handle.fd)
       if (!stat.isSymbolicLink()) {
-        levels.push(createLevel(fs, handle, join(here.path, name), here))
+        levels.push(createLevel(fs, handle, join(level.path, name), level))
         continue
       }
       handle[Symbol.dispose]()
-      if (++links > MOST_LINKS) throw new SystemError('open', 'ELOOP', path)
+      if (++linkCount > MOST_LINKS) throw new SystemError('open', 'ELOOP', path)
       // Magic links such as /proc/PID/root do not lead to the path in their text.
-      if (fs.statfsSync(here.link).type === PROC_SUPER_MAGIC) {
+      if (fs.statfsSync(level.link).type === PROC_SUPER_MAGIC) {
         const isRoot = name === 'root'
-        const target = createLevel(fs, openHandle(fs, at, O_PATH, path), join(here.path, name), here)
+        const target = createLevel(fs, openHandle(fs, linkPath, O_PATH, path), join(level.path, name), level)
         if (isRoot) closeFrom(0)
         levels.push(target)
         continue
       }
-      const text = fs.readlinkSync(at)
-      if (!isOwnersFile(stat) || !(here.unguarded === undefined || isInsideDirectory(text))) {
-        const why = 'users other than root can exchange a symbolic link in the path'
-        throw new SystemError('open', 'ELOOP', path, why)
+      const target = fs.readlinkSync(linkPath)
+      if (!isOwnersFile(stat) || !(level.unguarded === undefined || isInsideDirectory(target))) {
+        const reason = 'users other than root can exchange a symbolic link in the path'
+        throw new SystemError('open', 'ELOOP', path, reason)
       }
-      if (text.startsWith('/')) closeFrom(1)
-      rest.push(...text.split('/').reverse())
+      if (target.startsWith('/')) closeFrom(1)
+      pendingNames.push(...target.split('/').reverse())
     }
     assertDirectory(path, fs.fstatSync((levels.at(-1) as PathLevel).fd), flags)
     return levels.pop() as PathLevel
@@ -151,8 +151,8 @@ function isInsideDirectory(text: string): boolean {
 }
 
 /** Opens one name without following a link. @param path the path for messages */
-export function openHandle(fs: Fs, at: string, flags: number, path: string): PathHandle {
-  const fd = reportPath(path, () => fs.openSync(at, flags))
+export function openHandle(fs: Fs, openPath: string, flags: number, path: string): PathHandle {
+  const fd = reportPath(path, () => fs.openSync(openPath, flags))
   return { fd, link: `/proc/self/fd/${fd}`, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 

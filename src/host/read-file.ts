@@ -61,12 +61,12 @@ function addStat(fs: Fs, path: string, file: OpenedFile): OpenedFile & { stat: S
 
 /**
  * Reads a complete regular file as text.
- * @throws {SystemError} EFBIG if the file has more than `most` bytes, and as `openToRead`
+ * @throws {SystemError} EFBIG if the file has more than `maxBytes` bytes, and as `openToRead`
  */
-export function readBounded(fs: Fs, path: string, most: number): { text: string; stat: Stats } {
+export function readBounded(fs: Fs, path: string, maxBytes: number): { text: string; stat: Stats } {
   using file = openToRead(fs, path)
-  const bytes = readUpTo(fs, file.fd, most + 1)
-  if (bytes.length > most) throw new SystemError('read', 'EFBIG', path)
+  const bytes = readUpTo(fs, file.fd, maxBytes + 1)
+  if (bytes.length > maxBytes) throw new SystemError('read', 'EFBIG', path)
   return { text: bytes.toString(), stat: file.stat }
 }
 
@@ -79,8 +79,8 @@ export function readHead(fs: Fs, path: string, length: number): Buffer {
 /** Reads at most `length` bytes from the current position of an open file. */
 export function readUpTo(fs: Fs, fd: number, length: number): Buffer {
   const blocks: Buffer[] = []
-  for (let left = length; left > 0; left -= blocks.at(-1)?.length ?? 0) {
-    const block = Buffer.alloc(Math.min(left, BLOCK))
+  for (let remaining = length; remaining > 0; remaining -= blocks.at(-1)?.length ?? 0) {
+    const block = Buffer.alloc(Math.min(remaining, BLOCK))
     const count = fs.readSync(fd, block)
     if (count === 0) break
     blocks.push(block.subarray(0, count))

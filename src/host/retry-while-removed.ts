@@ -4,14 +4,14 @@ import { errorCode } from './system-error.ts'
 const MOST_ATTEMPTS = 100
 
 /**
- * Retries on ENOENT, because another call may remove an empty directory before something is created in it. `work` must
+ * Retries on ENOENT, because another call may remove an empty directory before something is created in it. `operation` must
  * create the directory again each time.
- * @throws the errors of `work`, and ENOENT after the last attempt
+ * @throws the errors of `operation`, and ENOENT after the last attempt
  */
-export function retryWhileRemoved<T>(work: () => T): T {
+export function retryWhileRemoved<T>(operation: () => T): T {
   for (let attempt = 1; ; attempt++) {
     try {
-      return work()
+      return operation()
     } catch (error) {
       if (errorCode(error) !== 'ENOENT' || attempt === MOST_ATTEMPTS) throw error
     }

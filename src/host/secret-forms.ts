@@ -21,8 +21,9 @@ export function foldVariants(bytes: string): string {
 
 /** Yields each piece of a form that reveals the secret: all its windows, or a short form as a whole. */
 export function* listPieces({ text, signs }: SecretForm): Generator<string> {
-  const last = Math.max(0, signs.length - 1 - WINDOW_BYTES)
-  for (let index = 0; index <= last; index++) yield text.slice(signs[index], signs[index + WINDOW_BYTES] ?? text.length)
+  const lastStart = Math.max(0, signs.length - 1 - WINDOW_BYTES)
+  for (let index = 0; index <= lastStart; index++)
+    yield text.slice(signs[index], signs[index + WINDOW_BYTES] ?? text.length)
 }
 
 /**
@@ -83,10 +84,10 @@ function createForm(text: string, write = (character: string) => character): Sec
 
 /** Returns the part of a text's base64 that depends only on the secret in it. */
 function encodeBase64Piece(secret: Buffer, offset: number): string {
-  const whole = Buffer.concat([Buffer.alloc(offset), secret])
+  const base64 = Buffer.concat([Buffer.alloc(offset), secret])
     .toString('base64')
     .replace(/=+$/, '')
   const isRagged = (offset + secret.length) % 3 !== 0
-  const piece = whole.slice(Math.ceil((offset * 8) / 6), isRagged ? -1 : undefined)
+  const piece = base64.slice(Math.ceil((offset * 8) / 6), isRagged ? -1 : undefined)
   return piece.length >= WINDOW_BYTES ? piece : ''
 }

@@ -29,15 +29,15 @@ export function errorCode(error: unknown): string | undefined {
  */
 export function refuseOnErrno<T>(
   call: () => T,
-  sentences: (words: string, code: string) => Readonly<Record<string, string>>,
+  sentences: (message: string, code: string) => Readonly<Record<string, string>>,
 ): T {
   try {
     return call()
   } catch (error) {
     const code = errorCode(error)
     if (code === undefined) throw error
-    const known = Object.entries(sentences((error as Error).message, code))
-    const [, sentence] = known.find(([codes]) => codes.split(' ').includes(code)) ?? []
+    const entries = Object.entries(sentences((error as Error).message, code))
+    const [, sentence] = entries.find(([codes]) => codes.split(' ').includes(code)) ?? []
     throw sentence === undefined ? error : new Refusal(sentence, { cause: error })
   }
 }

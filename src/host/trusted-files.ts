@@ -32,13 +32,13 @@ const NO_THROW = { throwIfNoEntry: false } as const
 /** The fields of stat(2) that callers use. */
 export type FileStat = Pick<NodeFs.Stats, 'dev' | 'ino' | 'mode' | 'uid' | 'gid'>
 
-export type TrustedFiles = ReturnType<typeof createTrustedFiles>
+export type TrustedFiles = ReturnType<typeof trustedFiles>
 
 /**
  * modekeep's own files, below directories that only root can write. Paths are absolute. Each method except
  * `removeEmpty` throws a FileError with the path.
  */
-export function createTrustedFiles(fs: Fs) {
+export function trustedFiles(fs: Fs) {
   const sync = (directory: string) => {
     using parent = openParent(fs, directory)
     parent.sync()
@@ -52,8 +52,8 @@ export function createTrustedFiles(fs: Fs) {
       withPath('look at', path, () => tolerateErrno(MISSING_CODES, () => fs.statSync(path, NO_THROW)) !== undefined),
 
     /** Reads a file at a path from outside, by the rules of `openToRead`. The default limit is 1 MiB. */
-    readForeign: (path: string, most = MAX_FOREIGN_BYTES) =>
-      withPath('read', path, () => tolerateErrno(MISSING_CODES, () => readBounded(fs, path, most).text)),
+    readForeign: (path: string, maxBytes = MAX_FOREIGN_BYTES) =>
+      withPath('read', path, () => tolerateErrno(MISSING_CODES, () => readBounded(fs, path, maxBytes).text)),
 
     /** Opens a foreign file of any size. All reads are from the opened file. */
     openForeign: (path: string) => withPath('read', path, () => openForeignFile(fs, path)),
@@ -109,9 +109,9 @@ export function createTrustedFiles(fs: Fs) {
 
     /** Removes the directory and its parents up to `top` (not included) as long as they are empty. */
     removeEmpty(path: string, top: string): void {
-      for (let here = path; here.startsWith(`${top}/`); here = dirname(here)) {
+      for (let directory = path; directory.startsWith(`${top}/`); directory = dirname(directory)) {
         try {
-          callByHandle(fs, here, (at) => fs.rmdirSync(at))
+          callByHandle(fs, directory, (at) => fs.rmdirSync(at))
         } catch (error) {
           if (errorCode(error) !== 'ENOENT') return
         }

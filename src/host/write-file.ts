@@ -64,13 +64,13 @@ export function openToWrite(fs: Fs, path: string, flags: number, mode: number): 
 /** Like `openToWrite`, in an open directory. */
 export function openToWriteIn(fs: Fs, parent: ParentDirectory, name: string, flags: number, mode: number): OpenedFile {
   const path = `${parent.path}/${name}`
-  const refuse = (why: string) => {
-    throw new SystemError('open', 'EPERM', path, why)
+  const refuse = (reason: string) => {
+    throw new SystemError('open', 'EPERM', path, reason)
   }
   if (!isOwnersFile(fs.statSync(parent.at('.')))) refuse('its directory belongs to another user than root')
   // O_TRUNC would empty a foreign file before its owner is checked.
-  const opening = (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK
-  const fd = reportDirectoryPath(parent.path, () => fs.openSync(parent.at(name), opening, mode))
+  const openFlags = (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK
+  const fd = reportDirectoryPath(parent.path, () => fs.openSync(parent.at(name), openFlags, mode))
   try {
     const stat = fs.fstatSync(fd)
     if (!stat.isFile()) refuse('not a regular file')
@@ -162,9 +162,9 @@ function writeNewFile(
   { text, mode, isForNow }: { text: string; mode: number; isForNow: boolean },
 ): void {
   // A leftover of a crashed process is removed, never written to.
-  const first = tolerateErrno('EEXIST', () => createFileIn(fs, parent, name, mode))
-  if (first === undefined) removeIn(fs, parent, name)
-  using file = first ?? createFileIn(fs, parent, name, mode)
+  const created = tolerateErrno('EEXIST', () => createFileIn(fs, parent, name, mode))
+  if (created === undefined) removeIn(fs, parent, name)
+  using file = created ?? createFileIn(fs, parent, name, mode)
   fs.writeFileSync(file.fd, text)
   // The umask may have cleared bits of the mode.
   if (mode !== PRIVATE) fs.fchmodSync(file.fd, mode)

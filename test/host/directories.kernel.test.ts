@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createNodeFiles } from '../../src/host/node-files.ts'
 import { nodeFs } from '../../src/host/node-fs.ts'
-import { createTrustedFiles } from '../../src/host/trusted-files.ts'
+import { trustedFiles } from '../../src/host/trusted-files.ts'
 import { appendLogLine } from '../../src/log/log-file.ts'
 import { titled } from '../helpers/needs.ts'
 import { exchange } from '../helpers/sockets.ts'
@@ -52,7 +52,7 @@ describe('a directory that was exchanged between its check and its use', () => {
     [
       'makes a directory in',
       'mkdirSync',
-      (over) => createTrustedFiles(over).makeDirectory(`${own}/a/b`),
+      (over) => trustedFiles(over).makeDirectory(`${own}/a/b`),
       ['a', 'a/b', ...BEFORE],
     ],
     [
@@ -64,13 +64,13 @@ describe('a directory that was exchanged between its check and its use', () => {
     [
       'moves a directory in',
       'renameSync',
-      (over) => createTrustedFiles(over).moveDirectory(`${own}/full`, `${own}/moved`),
+      (over) => trustedFiles(over).moveDirectory(`${own}/full`, `${own}/moved`),
       ['file', 'moved', 'moved/empty'],
     ],
     [
       'removes an empty directory in',
       'rmdirSync',
-      (over) => createTrustedFiles(over).removeEmpty(`${own}/full/empty`, `${own}/full`),
+      (over) => trustedFiles(over).removeEmpty(`${own}/full/empty`, `${own}/full`),
       ['file', 'full'],
     ],
     [
@@ -101,7 +101,7 @@ describe('a directory that was exchanged between its check and its use', () => {
 
   it('is the one whose names modekeep lists', () => {
     fs.writeFileSync(`${others}/more`, '')
-    expect(createTrustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
+    expect(trustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
   })
 
   it('is the one in which modekeep makes a file', () => {
@@ -121,7 +121,7 @@ describe('a directory that was exchanged between its check and its use', () => {
 
 it('a rename of a directory that fails names both paths, and no descriptor', () => {
   fs.mkdirSync(`${others}/full/more`, { recursive: true })
-  const move = () => createTrustedFiles(fs).moveDirectory(`${own}/full`, `${others}/full`)
+  const move = () => trustedFiles(fs).moveDirectory(`${own}/full`, `${others}/full`)
   expect(move).toThrow(`rename '${own}/full' -> '${others}/full'`)
 })
 
@@ -137,7 +137,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
     fs.symlinkSync(others, `${shared()}/link`)
     appendLogLine(fs, `${top}/shared/link/deep/modekeep/log`, 'line')
     const path = `${top}/shared/link/deep/modekeep`
-    expect(() => createTrustedFiles(fs).makeDirectory(path)).toThrow(/ELOOP/)
+    expect(() => trustedFiles(fs).makeDirectory(path)).toThrow(/ELOOP/)
     expect(() => createNodeFiles(fs).makeDirectory(path, 0o755)).toThrow(/ELOOP/)
     expect(tree(others)).toEqual(BEFORE)
   })
@@ -154,7 +154,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
         return fs.mkdirSync(path, options)
       },
     } as typeof fs
-    expect(() => createTrustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(
+    expect(() => trustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(
       /EPERM \(it belongs to another user/,
     )
     expect(tree(place)).toEqual([])
@@ -162,7 +162,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
 
   it('are refused where they exist and belong to another user', () => {
     fs.chownSync(own, USER, USER)
-    expect(() => createTrustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
+    expect(() => trustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
   })
 
   it('are made below links of root, with the modes that are asked for', () => {

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { readOwned } from '../../src/host/owned-file.ts'
-import { createTrustedFiles } from '../../src/host/trusted-files.ts'
+import { trustedFiles } from '../../src/host/trusted-files.ts'
 import { appendLogLine } from '../../src/log/log-file.ts'
 import { createLogReader } from '../../src/log/log-reader.ts'
 import { createDuplicateCheck } from '../../src/log/warning-dedup.ts'
@@ -13,7 +13,7 @@ import { isRoot } from '../helpers/stage.ts'
 
 const USER = 1000
 const GROUP = 1000
-const files = createTrustedFiles(fs)
+const files = trustedFiles(fs)
 
 let top: string
 beforeEach(() => {

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { promisify } from 'node:util'
 import { memfs } from 'memfs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createTrustedFiles } from '../../src/host/trusted-files.ts'
+import { trustedFiles } from '../../src/host/trusted-files.ts'
 
-type Fs = Parameters<typeof createTrustedFiles>[0]
+type Fs = Parameters<typeof trustedFiles>[0]
 
 let directory: string
 beforeEach(() => {
@@ -50,7 +50,7 @@ describe.each<[string, () => [typeof fs, string]]>([
 ])("modekeep's own files, on %s", (_where, place) => {
   it('are written for root alone, and read back', () => {
     const [over, top] = place()
-    const files = createTrustedFiles(over)
+    const files = trustedFiles(over)
     files.makeDirectory(`${top}/a/b`)
     files.replace(`${top}/a/b/record`, 'größe\n')
     expect(files.read(`${top}/a/b/record`)).toBe('größe\n')
@@ -69,20 +69,20 @@ describe.each<[string, () => [typeof fs, string]]>([
       mkdirSync: ((path: string, options?: fs.MakeDirectoryOptions) => {
         // Another call removes the empty parents after this call has made them.
         if (path.endsWith('/c') && removals++ < 6) {
-          createTrustedFiles(over).removeEmpty(`${top}/a/b`, top)
+          trustedFiles(over).removeEmpty(`${top}/a/b`, top)
           throw Object.assign(new Error('ENOENT: no such file or directory, mkdir'), { code: 'ENOENT' })
         }
         return over.mkdirSync(path, options)
       }) as Fs['mkdirSync'],
     }
-    createTrustedFiles(racing).makeDirectory(`${top}/a/b/c`)
+    trustedFiles(racing).makeDirectory(`${top}/a/b/c`)
     expect(removals).toBe(7)
     expect(over.existsSync(`${top}/a/b/c`)).toBe(true)
   })
 
   it('that do not exist read as nothing, list as nothing, and are removed', () => {
     const [over, top] = place()
-    const files = createTrustedFiles(over)
+    const files = trustedFiles(over)
     expect(files.read(`${top}/none`)).toBeUndefined()
     expect(files.read(`${top}/none/deeper`)).toBeUndefined()
     expect(files.has(`${top}/none/deeper`)).toBe(false)
@@ -94,14 +94,14 @@ describe.each<[string, () => [typeof fs, string]]>([
 
   it('that cannot be read for another reason are an error, not nothing', () => {
     const [over, top] = place()
-    expect(() => createTrustedFiles(over).read(top)).toThrow(/EISDIR/)
+    expect(() => trustedFiles(over).read(top)).toThrow(/EISDIR/)
   })
 
   it('have the mode that is asked for, whatever the umask', () => {
     const [over, top] = place()
     const umask = process.umask(0o077)
     try {
-      createTrustedFiles(over).replace(`${top}/page`, 'text', 0o644)
+      trustedFiles(over).replace(`${top}/page`, 'text', 0o644)
     } finally {
       process.umask(umask)
     }
@@ -110,7 +110,7 @@ describe.each<[string, () => [typeof fs, string]]>([
 
   it('may have their directory made twice', () => {
     const [over, top] = place()
-    const files = createTrustedFiles(over)
+    const files = trustedFiles(over)
     files.makeDirectory(`${top}/a/b`)
     files.replace(`${top}/a/b/record`, 'x')
     files.makeDirectory(`${top}/a/b`)
@@ -121,9 +121,9 @@ describe.each<[string, () => [typeof fs, string]]>([
     'show the old text whole when a replacement fails at %s, and the new one whole after the next try',
     (call) => {
       const [over, top] = place()
-      const files = createTrustedFiles(over)
+      const files = trustedFiles(over)
       files.replace(`${top}/record`, 'old')
-      expect(() => createTrustedFiles(broken(over, call)).replace(`${top}/record`, 'a longer new text')).toThrow(
+      expect(() => trustedFiles(broken(over, call)).replace(`${top}/record`, 'a longer new text')).toThrow(
         /ENOSPC/,
       )
       expect(files.read(`${top}/record`)).toBe('old')
@@ -138,7 +138,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     'are named with the way out when %s fails, whose own message may not say which, and the error keeps its code',
     (call) => {
       const [over, top] = place()
-      const replace = () => createTrustedFiles(broken(over, call)).replace(`${top}/record`, 'x')
+      const replace = () => trustedFiles(broken(over, call)).replace(`${top}/record`, 'x')
       expect(replace).toThrow(`cannot write ${top}/record (ENOSPC: injected): free space or inodes on its file system`)
       expect(replace).toThrow(expect.objectContaining({ code: 'ENOSPC' }))
     },
@@ -153,7 +153,7 @@ describe.each<[string, () => [typeof fs, string]]>([
         throw Object.assign(new Error('ENOSPC: injected'), { code: 'ENOSPC' })
       }) as Fs['writeFileSync'],
     }
-    const files = createTrustedFiles(full)
+    const files = trustedFiles(full)
     files.makeDirectory(`${top}/mounts/a`)
     expect(() => files.replace(`${top}/mounts/a/record`, 'a text')).toThrow(/ENOSPC/)
     expect(over.readdirSync(`${top}/mounts/a`)).toEqual([])
@@ -163,14 +163,14 @@ describe.each<[string, () => [typeof fs, string]]>([
 
   it('fail to be written with the first error where their directory is missing, and make none', () => {
     const [over, top] = place()
-    expect(() => createTrustedFiles(over).replace(`${top}/none/record`, 'x')).toThrow(/ENOENT.*open/)
+    expect(() => trustedFiles(over).replace(`${top}/none/record`, 'x')).toThrow(/ENOENT.*open/)
     expect(over.readdirSync(top)).toEqual([])
   })
 
   it('do not mind a longer temporary file left over by a crash', () => {
     const [over, top] = place()
     over.writeFileSync(`${top}/record.new`, 'x'.repeat(1000))
-    const files = createTrustedFiles(over)
+    const files = trustedFiles(over)
     expect(files.read(`${top}/record`)).toBeUndefined()
     files.replace(`${top}/record`, 'new')
     expect(files.read(`${top}/record`)).toBe('new')
@@ -181,7 +181,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     const [over, top] = place()
     over.writeFileSync(`${top}/record`, 'old')
     over.writeFileSync(`${top}/record.new`, 'torn')
-    createTrustedFiles(over).remove(`${top}/record`)
+    trustedFiles(over).remove(`${top}/record`)
     expect(over.readdirSync(top)).toEqual([])
   })
 
@@ -190,7 +190,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     over.writeFileSync(`${top}/record.new`, 'torn')
     over.writeFileSync(`${top}/record.newer`, 'kept')
     over.writeFileSync(`${top}/other.new`, 'kept')
-    createTrustedFiles(over).remove(`${top}/record`)
+    trustedFiles(over).remove(`${top}/record`)
     expect(over.readdirSync(top).sort()).toEqual(['other.new', 'record.newer'])
   })
 
@@ -209,7 +209,7 @@ describe.each<[string, () => [typeof fs, string]]>([
           over.closeSync(fd)
         },
       }
-      expect(() => createTrustedFiles(counted).replace(`${top}/record`, 'x')).toThrow(/ENOSPC/)
+      expect(() => trustedFiles(counted).replace(`${top}/record`, 'x')).toThrow(/ENOSPC/)
       expect(open).toBe(0)
     }
   })
@@ -232,7 +232,7 @@ describe.each<[string, () => [typeof fs, string]]>([
         over.renameSync(from, to)
       },
     }
-    createTrustedFiles(told).replace(`${top}/record`, 'x')
+    trustedFiles(told).replace(`${top}/record`, 'x')
     expect(calls).toEqual(['write', 'sync file', 'rename', 'sync directory'])
   })
 })
@@ -244,7 +244,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   it('are removed up to the top, which stays', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
-    createTrustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
     expect(over.readdirSync(`${top}/mounts`)).toEqual([])
   })
 
@@ -252,22 +252,22 @@ describe.each<[string, () => [typeof fs, string]]>([
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
     over.writeFileSync(`${top}/mounts/a/record`, '')
-    createTrustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
     expect(over.readdirSync(`${top}/mounts/a`)).toEqual(['record'])
   })
 
   it('are removed though somebody else has removed the deepest already', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a`, { recursive: true })
-    createTrustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
+    trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
     expect(over.readdirSync(`${top}/mounts`)).toEqual([])
   })
 
   it('outside the top are left alone', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts-2/a`, { recursive: true })
-    createTrustedFiles(over).removeEmpty(`${top}/mounts-2/a`, `${top}/mounts`)
-    createTrustedFiles(over).removeEmpty(`${top}/mounts-2`, `${top}/mounts-2`)
+    trustedFiles(over).removeEmpty(`${top}/mounts-2/a`, `${top}/mounts`)
+    trustedFiles(over).removeEmpty(`${top}/mounts-2`, `${top}/mounts-2`)
     expect(over.readdirSync(`${top}/mounts-2`)).toEqual(['a'])
   })
 })
@@ -276,7 +276,7 @@ describe.each<[string, () => [typeof fs, string]]>([
 it.each([fs.symlinkSync, fs.linkSync])(
   'a replacement follows no link that waits under its temporary name: %o',
   (link) => {
-    const files = createTrustedFiles(fs)
+    const files = trustedFiles(fs)
     fs.writeFileSync(`${directory}/precious`, 'precious')
     link(`${directory}/precious`, `${directory}/record.new`)
     files.replace(`${directory}/record`, 'new')

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createTrustedFiles } from '../../src/host/trusted-files.ts'
+import { trustedFiles } from '../../src/host/trusted-files.ts'
 import { type Refusal, UnknownFormat } from '../../src/refusal/refusal.ts'
 import { type MountRequest, pickRequestedMount } from '../../src/request/mount-request.ts'
 import {
@@ -40,7 +40,7 @@ let top: string
 let store: Store
 beforeEach(() => {
   top = fs.mkdtempSync(`${tmpdir()}/modekeep-records-`)
-  store = { host: { ...memoryHost(new MemoryWorld()), files: createTrustedFiles(fs) }, config: { stateDir: top } }
+  store = { host: { ...memoryHost(new MemoryWorld()), files: trustedFiles(fs) }, config: { stateDir: top } }
 })
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 

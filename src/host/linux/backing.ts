@@ -29,32 +29,34 @@ const NO_NAMES: BackingNames = { shown: '', identities: [] }
 export function findBacking(handle: Handle): Backing {
   const { device } = statUnsynced(handle)
   const place = formatDeviceId(device)
-  const found = tolerateSystemErrors(() => {
+  const backing = tolerateSystemErrors(() => {
     const devices = hasDisk(device) ? [resolveDirectory(`/sys/dev/block/${place}`)] : listBtrfsDevices(handle)
     if (devices === 'in doubt') return { place, ...AMBIGUOUS_BTRFS }
     return devices.length === 0 ? undefined : { place: devices.toSorted().join(' '), ...readDevices(devices, 0) }
   })
-  return found ?? { place, ...NO_NAMES }
+  return backing ?? { place, ...NO_NAMES }
 }
 
 export function readSourceBacking(source: Handle): Backing {
   const stat = viewHandleStat(source).keep()
   const isDevice = (stat.mode & FILE_TYPE) === BLOCK_DEVICE
   const place = isDevice ? readNodeNumbers(source) : ''
-  const known = tolerateSystemErrors(() =>
+  const names = tolerateSystemErrors(() =>
     isDevice ? readDevice(resolveDirectory(`/sys/dev/block/${place}`)) : readImage(source, stat),
   )
-  return { place, ...(known ?? NO_NAMES) }
+  return { place, ...(names ?? NO_NAMES) }
 }
 
 const resolveDirectory = (path: string) => fs.realpathSync(path)
 
 function readDevices(devices: readonly string[], depth: number): BackingNames {
-  const known = devices.map((device) => readDevice(device, depth)).filter(({ identities }) => identities.length > 0)
-  const former = known.flatMap(({ former: names = [] }) => names)
+  const identified = devices
+    .map((device) => readDevice(device, depth))
+    .filter(({ identities }) => identities.length > 0)
+  const former = identified.flatMap(({ former: names = [] }) => names)
   return {
-    shown: known.map(({ shown }) => shown).join(' and '),
-    identities: known.flatMap(({ identities }) => identities),
+    shown: identified.map(({ shown }) => shown).join(' and '),
+    identities: identified.flatMap(({ identities }) => identities),
     ...(former.length > 0 && { former }),
   }
 }
@@ -76,13 +78,13 @@ export function listBtrfsDevices(handle: Handle): string[] | 'in doubt' {
   if (statFs(handle, 'a volume').type !== BTRFS_SUPER_MAGIC) return []
   const id = linuxInodes.fileSystemId(handle)
   const top = '/sys/fs/btrfs'
-  const [found, another] = fs.readdirSync(top).filter((name) => {
+  const [match, secondMatch] = fs.readdirSync(top).filter((name) => {
     const uuid = Buffer.from(name.replaceAll('-', ''), 'hex')
     return uuid.length === 16 && mayHaveUuid(id, uuid)
   })
-  if (found === undefined) return []
-  if (another !== undefined) return 'in doubt'
-  return fs.readdirSync(`${top}/${found}/devices`).map((name) => resolveDirectory(`${top}/${found}/devices/${name}`))
+  if (match === undefined) return []
+  if (secondMatch !== undefined) return 'in doubt'
+  return fs.readdirSync(`${top}/${match}/devices`).map((name) => resolveDirectory(`${top}/${match}/devices/${name}`))
 }
 
 const MAX_DEPTH = 8
@@ -99,7 +101,7 @@ export function readDevice(directory: string, depth = 0): BackingNames {
   const disk = part === undefined ? directory : dirname(directory)
   const name = basename(directory)
   const suffix = part === undefined ? '' : ` partition ${part}`
-  const named = (known: BackingNames) => addPart(known, suffix)
+  const named = (names: BackingNames) => addPart(names, suffix)
   if (fs.existsSync(`${disk}/loop`)) return named(findLoopImage(basename(disk), readAttribute(disk, 'loop/offset')))
   const slaves = depth < MAX_DEPTH && fs.existsSync(`${disk}/slaves`) ? fs.readdirSync(`${disk}/slaves`) : []
   const below = readDevices(
@@ -107,9 +109,12 @@ export function readDevice(directory: string, depth = 0): BackingNames {
     depth + 1,
   )
   if (isImage(below)) return named(below)
-  const own = readOwnNames(disk)
-  if (own.length === 0) return named(below)
-  return { shown: `${name} (${own.join(', ')})`, identities: named({ shown: '', identities: own }).identities }
+  const ownNames = readOwnNames(disk)
+  if (ownNames.length === 0) return named(below)
+  return {
+    shown: `${name} (${ownNames.join(', ')})`,
+    identities: named({ shown: '', identities: ownNames }).identities,
+  }
 }
 
 const NAME_FILES = ['dm/uuid', 'wwid', 'device/wwid', 'serial', 'device/serial', 'device/cid']
@@ -144,14 +149,14 @@ const MAX_ATTEMPTS = 3
 
 /** @param loop `loop0` @param offset of the shown part in the file */
 function findLoopImage(loop: string, offset = '0'): BackingNames {
-  for (let look = 0; look < MAX_ATTEMPTS; look++) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const path = readAttribute(`/sys/block/${loop}`, 'loop/backing_file') ?? ''
     const found = tolerateSystemErrors(() => {
       const file = openLinkFree(path)
       using _ = deferCloseFd(file)
-      const shows = openLoopOfFile(file, loop)
-      if (shows === undefined) return undefined
-      close(shows.device)
+      const loopDevice = openLoopOfFile(file, loop)
+      if (loopDevice === undefined) return undefined
+      close(loopDevice.device)
       return readImage(file, viewHandleStat(file).keep())
     })
     if (found === undefined) continue
@@ -163,18 +168,18 @@ function findLoopImage(loop: string, offset = '0'): BackingNames {
 
 function readImage(file: Handle, { mode, inode, born }: Stat): BackingNames {
   if ((mode & FILE_TYPE) !== REGULAR) return NO_NAMES
-  const systems = readFileSystemNames(file)
-  const [system = ''] = systems
-  const names = systems.map((name) => `image ${inode.toString(16)}-${born.toString(16)} ${name}`)
+  const systemNames = readFileSystemNames(file)
+  const [systemName = ''] = systemNames
+  const names = systemNames.map((name) => `image ${inode.toString(16)}-${born.toString(16)} ${name}`)
   // An attacker may have forged the outer image together with this one.
-  const around = findBacking(file)
-  const since = born === 0n ? '' : `, made ${new Date(Number(born / 1_000_000n)).toISOString()}`
-  const facts = `inode ${inode}${since}${system && `, file system ${system}`}`
+  const outerBacking = findBacking(file)
+  const birthText = born === 0n ? '' : `, made ${new Date(Number(born / 1_000_000n)).toISOString()}`
+  const facts = `inode ${inode}${birthText}${systemName && `, file system ${systemName}`}`
   const shown = `image ${quoted(linuxInodes.pathOf(file))} (${facts})`
-  const [identities = [], former = []] = isImage(around)
-    ? [around.identities.map((outer) => `${names[0]} in ${outer}`), combineNames(names, around)]
+  const [identities = [], former = []] = isImage(outerBacking)
+    ? [outerBacking.identities.map((outer) => `${names[0]} in ${outer}`), combineNames(names, outerBacking)]
     : [names.slice(0, 1), names.slice(1)]
-  return { shown: isImage(around) ? `${shown} in ${around.shown}` : shown, identities, former }
+  return { shown: isImage(outerBacking) ? `${shown} in ${outerBacking.shown}` : shown, identities, former }
 }
 
 /** Lists all names under which an image in another image may have been recorded. */

@@ -52,8 +52,8 @@ export function resolveMountSource(device: Handle): string {
 
 function isSameNode(path: string, device: Handle): boolean {
   if (!path.startsWith('/dev/')) return false
-  const there = fs.statSync(path, { throwIfNoEntry: false })
-  return there?.isBlockDevice() === true && there.rdev === fs.fstatSync(device).rdev
+  const stat = fs.statSync(path, { throwIfNoEntry: false })
+  return stat?.isBlockDevice() === true && stat.rdev === fs.fstatSync(device).rdev
 }
 
 function readSysfsFile(device: Handle, file: string): string | undefined {

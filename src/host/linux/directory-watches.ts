@@ -28,19 +28,19 @@ export class DirectoryWatches {
    */
   follow(directories: readonly string[]): boolean {
     using held = new DisposableStack()
-    const wanted = new Map<string, string>()
+    const pathByKey = new Map<string, string>()
     for (const path of directories) {
       const opened = this.#tried(() => (this.#mayWait ? path : openWithoutWaiting(path, held)))
       const key = opened === undefined ? undefined : this.#tried(() => readDirectoryKey(opened, path))
-      if (opened !== undefined && key !== undefined) wanted.set(key, opened)
+      if (opened !== undefined && key !== undefined) pathByKey.set(key, opened)
     }
     for (const [key, watcher] of this.#watches) {
-      if (wanted.has(key)) continue
+      if (pathByKey.has(key)) continue
       watcher.close()
       this.#watches.delete(key)
     }
     let isNew = false
-    for (const [key, path] of wanted) {
+    for (const [key, path] of pathByKey) {
       if (this.#watches.has(key)) continue
       const watcher = this.#tried(() => watch(path, { persistent: false }, this.#changed))
       if (watcher === undefined) continue
@@ -55,9 +55,9 @@ export class DirectoryWatches {
     this.follow([])
   }
 
-  #tried<T>(work: () => T): T | undefined {
+  #tried<T>(call: () => T): T | undefined {
     try {
-      return work()
+      return call()
     } catch (error) {
       this.#tell(error as Error)
       return undefined

@@ -19,8 +19,8 @@ const MAX_THREADS = 3
 
 function countThreads(): number {
   // Only walks load this module.
-  const others = process.getBuiltinModule('node:os').availableParallelism() - 1
-  return Math.max(1, Math.min(MAX_THREADS, others))
+  const otherProcessors = process.getBuiltinModule('node:os').availableParallelism() - 1
+  return Math.max(1, Math.min(MAX_THREADS, otherProcessors))
 }
 
 /** @returns undefined if other walks use all jobs, or the batch is too large for one */

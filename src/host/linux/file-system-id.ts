@@ -78,11 +78,11 @@ function openReadable(handle: Handle, type: number): Handle | undefined {
  */
 export function readUuid(readable: number, type: number, target: string): Buffer | undefined {
   // btrfs sets no UUID of its superblock that FS_IOC_GETFSUUID could report.
-  const ways = type === BTRFS_SUPER_MAGIC ? [] : [() => requestUuid(readable, target)]
-  const own = OWN_IOCTLS[type]
-  if (own !== undefined) ways.push(() => own(readable, target))
-  for (const ask of ways) {
-    const uuid = tolerateErrno(NO_UUID, ask)
+  const requests = type === BTRFS_SUPER_MAGIC ? [] : [() => requestUuid(readable, target)]
+  const ownIoctl = OWN_IOCTLS[type]
+  if (ownIoctl !== undefined) requests.push(() => ownIoctl(readable, target))
+  for (const request of requests) {
+    const uuid = tolerateErrno(NO_UUID, request)
     if (uuid?.some((byte) => byte !== 0)) return uuid
   }
   return undefined

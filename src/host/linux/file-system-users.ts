@@ -15,20 +15,23 @@ interface MountNamespace {
 export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
   const pids = listProcessIds()
   const namespaces = listNamespaces(pids)
-  const own = readMountNamespace('self')
+  const ownNamespace = readMountNamespace('self')
   const node = namespaces.find(({ pids }) => pids.includes(1))
   const nodeRoots = namespaces
-    .filter(({ name }) => name === own || name === node?.name)
+    .filter(({ name }) => name === ownNamespace || name === node?.name)
     .map(({ table }) => parseRoot(table))
   const isShown = createTableMatcher([...fileSystem.devices.map(parseDeviceNumbers), formatDeviceId(fileSystem.device)])
   const mounted = namespaces.filter(({ table }) => isShown(table))
   const isUnmountedByOthers = ({ name, table }: MountNamespace) =>
-    name === own || name === node?.name || name === fileSystem.namespace || !nodeRoots.includes(parseRoot(table))
+    name === ownNamespace ||
+    name === node?.name ||
+    name === fileSystem.namespace ||
+    !nodeRoots.includes(parseRoot(table))
   if (mounted.some(isUnmountedByOthers)) return { isMounted: true, processes: [] }
-  const inCopies = new Set(mounted.flatMap(({ pids }) => pids))
-  const holds = createUsageMatcher(fileSystem)
-  const found = pids.filter((pid) => inCopies.has(pid) || holds(pid))
-  return { isMounted: false, processes: found.flatMap(nameProcess) }
+  const copyPids = new Set(mounted.flatMap(({ pids }) => pids))
+  const usesFileSystem = createUsageMatcher(fileSystem)
+  const users = pids.filter((pid) => copyPids.has(pid) || usesFileSystem(pid))
+  return { isMounted: false, processes: users.flatMap(nameProcess) }
 }
 
 function listProcessIds(): number[] {
@@ -43,20 +46,20 @@ function readMountNamespace(pid: number | 'self'): string | undefined {
 }
 
 function listNamespaces(pids: readonly number[]): MountNamespace[] {
-  const found = new Map<string, MountNamespace>()
+  const byName = new Map<string, MountNamespace>()
   for (const pid of pids) {
     const name = readMountNamespace(pid)
     if (name === undefined) continue
-    const known = found.get(name)
+    const known = byName.get(name)
     if (known !== undefined) {
       known.pids.push(pid)
       continue
     }
     // An ending process has no mount table, but another process of its namespace may have one.
     const table = tolerateSystemErrors(() => readText(`/proc/${pid}/mountinfo`)) ?? ''
-    if (table !== '') found.set(name, { name, table, pids: [pid] })
+    if (table !== '') byName.set(name, { name, table, pids: [pid] })
   }
-  return [...found.values()]
+  return [...byName.values()]
 }
 
 /**
@@ -93,16 +96,16 @@ function createUsageMatcher({ device, mountId, tableId }: MountedFileSystem): (p
   const listOpen = (pid: number) => tolerateSystemErrors(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
   if (hasNfs()) {
     const line = new RegExp(`^mnt_id:\\s*${tableId}$`, 'm')
-    const isHere = (file: string) => line.test(tolerateSystemErrors(() => readText(file)) ?? '')
-    return (pid) => listOpen(pid).some((fd) => isHere(`/proc/${pid}/fdinfo/${fd}`))
+    const isOnMount = (file: string) => line.test(tolerateSystemErrors(() => readText(file)) ?? '')
+    return (pid) => listOpen(pid).some((fd) => isOnMount(`/proc/${pid}/fdinfo/${fd}`))
   }
-  const isHere = (link: string) => {
+  const isOnFileSystem = (link: string) => {
     const stat = tolerateSystemErrors(() => statMagicLink(link))
     return stat !== undefined && (stat.device === device || String(stat.mountId) === mountId)
   }
   return (pid) =>
-    ['cwd', 'root', 'exe'].some((name) => isHere(`/proc/${pid}/${name}`)) ||
-    listOpen(pid).some((fd) => isHere(`/proc/${pid}/fd/${fd}`))
+    ['cwd', 'root', 'exe'].some((name) => isOnFileSystem(`/proc/${pid}/${name}`)) ||
+    listOpen(pid).some((fd) => isOnFileSystem(`/proc/${pid}/fd/${fd}`))
 }
 
 /** The kernel lists all NFS file systems here, including those that no mount table shows. */

@@ -44,26 +44,26 @@ async function resolveCommand(
   if (!order.leavesDaemon) return plain
   const isScoped = hasSystemd()
   try {
-    const apart = isScoped ? wrapInScope : createGroupWrapper(prepareNodeGroups())
-    const found = (command: HelperCommand): HelperCommand => {
-      const { program, args } = apart(command, createUniqueName())
+    const wrap = isScoped ? wrapInScope : createGroupWrapper(prepareNodeGroups())
+    const resolve = (command: HelperCommand): HelperCommand => {
+      const { program, args } = wrap(command, createUniqueName())
       return { program: findProgram(program, path), args }
     }
     // The trial runs a program without effect. If the helper itself failed, modekeep could not know whether it had
     // started.
-    const trial = found({ program: findProgram('true', path), args: [] })
+    const trial = resolve({ program: findProgram('true', path), args: [] })
     await runProgram(
       trial,
       { program: isScoped ? 'systemd-run' : 'sh', timeoutSeconds: SCOPE_SECONDS, secrets: [] },
       path,
     )
-    return found(plain)
+    return resolve(plain)
   } catch (error) {
-    const why = (error as Error).message
+    const reason = (error as Error).message
     const place = isScoped
       ? "gets no scope of systemd's, so that a restart of kubelet may end it"
       : 'stays in the control groups of its caller, so that the end of a container may end it'
-    order.warn?.(`${order.program} ${place} (${why})`)
+    order.warn?.(`${order.program} ${place} (${reason})`)
     return plain
   }
 }
@@ -117,9 +117,9 @@ async function runProgram(
   }
   const isEnded = await endAll(leader, mark)
   await output.finish()
-  const left = isEnded ? '' : ', and the kernel does not let it end'
+  const suffix = isEnded ? '' : ', and the kernel does not let it end'
   throw new HelperError(
-    `${order.program} ${describeFailure(order, ending)}${left}: ${output.text || 'it said nothing'}`,
+    `${order.program} ${describeFailure(order, ending)}${suffix}: ${output.text || 'it said nothing'}`,
   )
 }
 

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import type { Host } from '../host.ts'
 import { nodeFs, readText } from '../read-file.ts'
-import { createTrustedFiles } from '../trusted-files.ts'
+import { trustedFiles } from '../trusted-files.ts'
 import { assertOwnFiles } from '../write-file.ts'
 import { linuxBlocks } from './block-devices.ts'
 import { readBlockedActivity } from './blocked-activity.ts'
@@ -17,11 +17,11 @@ export const linuxHost: Host = {
   inodes: linuxInodes,
   mounts: linuxMounts,
   blocks: linuxBlocks,
-  files: createTrustedFiles(nodeFs),
+  files: trustedFiles(nodeFs),
   // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
-  helpers: { run: async (order) => (await import('./helpers.ts')).linuxHelpers().run(order) },
+  helpers: { run: async (invocation) => (await import('./helpers.ts')).linuxHelpers().run(invocation) },
   daemons: linuxDaemons,
-  runErrand: async (errand) => (await import('./isolated-process.ts')).runErrand(errand),
+  runErrand: async (task) => (await import('./isolated-process.ts')).runErrand(task),
   tryLock: tryLockFile,
   isLocked: isLockedFile,
   hasErrand: isHeldByAnyProcess,

@@ -79,17 +79,17 @@ export const linuxInodes: Inodes = {
   // O_NOATIME: a walk must not change the access times of the directories that it reads.
   openDirectory(parent, name) {
     // In a user namespace only the owner of an inode may use O_NOATIME.
-    const quiet = tolerateErrno('EPERM', () => openAt(parent, name, READ_DIRECTORY | O_NOATIME))
-    return quiet ?? openAt(parent, name, READ_DIRECTORY)
+    const withoutAtime = tolerateErrno('EPERM', () => openAt(parent, name, READ_DIRECTORY | O_NOATIME))
+    return withoutAtime ?? openAt(parent, name, READ_DIRECTORY)
   },
 
   openEntry: (parent, name) => openAt(parent, name, HANDLE_FLAGS),
   close,
 
   closeAll(handles) {
-    for (let from = 0; from < handles.length; from += MAX_CALLS) {
-      const count = Math.min(MAX_CALLS, handles.length - from)
-      for (let at = 0; at < count; at++) prepareCall(at, closeCall, handles[from + at])
+    for (let start = 0; start < handles.length; start += MAX_CALLS) {
+      const count = Math.min(MAX_CALLS, handles.length - start)
+      for (let at = 0; at < count; at++) prepareCall(at, closeCall, handles[start + at])
       runPrepared(count)
     }
   },

@@ -22,35 +22,35 @@ const START_TIMEOUT_MS = 30_000
  * FUSE daemon cannot end, but makes no further call.
  * @throws {Refusal} if no process can be started; errors of `told`, after which the process is killed
  */
-export async function runErrand(errand: IsolatedTask): Promise<IsolatedTaskEnd> {
-  const { lock } = errand
-  const child = startProcess(errand, lock === undefined ? undefined : await retryUntilDefined(() => openLocked(lock)))
+export async function runErrand(task: IsolatedTask): Promise<IsolatedTaskEnd> {
+  const { lock } = task
+  const child = startProcess(task, lock === undefined ? undefined : await retryUntilDefined(() => openLocked(lock)))
   if (child.pid === undefined) throw createStartRefusal((await child).code)
   const exited = waitUntilExit(child.nodeChildProcess)
   // Counts checks instead of time, because this process may itself have been stopped.
-  let looks = -START_TIMEOUT_MS / CHECK_INTERVAL_MS
+  let checksWithoutOutput = -START_TIMEOUT_MS / CHECK_INTERVAL_MS
   let failure: { error: unknown } | undefined
-  const hear = (line: string) => {
-    looks = 0
+  const handleLine = (line: string) => {
+    checksWithoutOutput = 0
     try {
-      if (line !== '' && failure === undefined) errand.told(line)
+      if (line !== '' && failure === undefined) task.told(line)
     } catch (error) {
       failure = { error }
       child.kill('SIGKILL')
     }
   }
-  const said = receiveLines(child.stdout, hear)
+  const outputEnd = receiveLines(child.stdout, handleLine)
   child.stdin.on('error', () => {})
   // The pipe stays open: its end tells the child that this process has ended.
-  child.stdin.write(`${errand.order}\n`)
+  child.stdin.write(`${task.order}\n`)
   let ending = await resolveWithin(CHECK_INTERVAL_MS, exited)
-  while (ending === undefined && looks++ < errand.patience / CHECK_INTERVAL_MS)
+  while (ending === undefined && checksWithoutOutput++ < task.patience / CHECK_INTERVAL_MS)
     ending = await resolveWithin(CHECK_INTERVAL_MS, exited)
   const isSilent = ending === undefined
   if (isSilent) {
     child.kill('SIGKILL')
     ending = await resolveWithin(EXIT_TIMEOUT_MS, exited)
-  } else await resolveWithin(EXIT_TIMEOUT_MS, said)
+  } else await resolveWithin(EXIT_TIMEOUT_MS, outputEnd)
   child.stdin.destroy()
   child.stdout.destroy()
   child.nodeChildProcess.unref()
@@ -83,9 +83,9 @@ function createStartRefusal(code: string | undefined): Refusal {
 }
 
 /** @returns resolves at the end of the stream */
-async function receiveLines(stream: AsyncIterable<Uint8Array>, hear: (line: string) => void): Promise<void> {
+async function receiveLines(stream: AsyncIterable<Uint8Array>, handleLine: (line: string) => void): Promise<void> {
   try {
-    for await (const line of readStreamLines(stream)) hear(line)
+    for await (const line of readStreamLines(stream)) handleLine(line)
   } catch {
     // The process was killed or its pipe broke. Its exit status shows the reason.
   }

@@ -13,14 +13,14 @@ const ROW = /^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) [0-9A-F]+ [0-9A-F]+ +\d
  * @param path may contain links, such as `/var/run`
  */
 export function isListening(path: string): boolean {
-  const there = tolerateSystemErrors(() => fs.statSync(path))
-  if (there?.isSocket() !== true) return false
+  const target = tolerateSystemErrors(() => fs.statSync(path))
+  if (target?.isSocket() !== true) return false
   return ['self', '1'].some((pid) => {
     const table = tolerateSystemErrors(() => fs.readFileSync(`/proc/${pid}/net/unix`, 'utf8')) ?? ''
     return [...table.matchAll(ROW)].some(([, flags = '', bound = '']) => {
       if ((Number.parseInt(flags, 16) & LISTENING_FLAG) === 0) return false
-      const it = tolerateSystemErrors(() => fs.statSync(bound))
-      return it?.ino === there.ino && it.dev === there.dev
+      const socket = tolerateSystemErrors(() => fs.statSync(bound))
+      return socket?.ino === target.ino && socket.dev === target.dev
     })
   })
 }

@@ -56,28 +56,31 @@ export function tryLockDirectory(path: string): Lock | undefined {
   return flockDirectory(path, LOCK_EX)
 }
 
-function flockDirectory(path: string, how: number): Lock | undefined {
+function flockDirectory(path: string, operation: number): Lock | undefined {
   // A link of another user could lead to a directory of an unresponsive server.
-  using held = openPathHandle(nodeFs, path, constants.O_DIRECTORY)
-  return createLock(path, keepIfLocked(path, openSync(held.link, constants.O_RDONLY | constants.O_DIRECTORY), how))
+  using directory = openPathHandle(nodeFs, path, constants.O_DIRECTORY)
+  return createLock(
+    path,
+    keepIfLocked(path, openSync(directory.link, constants.O_RDONLY | constants.O_DIRECTORY), operation),
+  )
 }
 
-function keepIfLocked(path: string, fd: number, how: number): number | undefined {
-  let held = false
+function keepIfLocked(path: string, fd: number, operation: number): number | undefined {
+  let isLocked = false
   try {
-    held = tryFlock(fd, how) && isStillAt(path, fd)
+    isLocked = tryFlock(fd, operation) && isStillAt(path, fd)
   } finally {
-    if (!held) close(fd)
+    if (!isLocked) close(fd)
   }
-  return held ? fd : undefined
+  return isLocked ? fd : undefined
 }
 
 function createLock(path: string, fd: number | undefined): Lock | undefined {
   if (fd === undefined) return undefined
-  let held = true
+  let isHeldNow = true
   const release: Lock['release'] = (discard) => {
-    if (!held) return
-    held = false
+    if (!isHeldNow) return
+    isHeldNow = false
     using _ = deferUnlock(fd)
     if (discard) removeNames(nodeFs, dirname(path), [basename(path)])
   }
@@ -93,19 +96,19 @@ export function isHeldByAnyProcess(path: string): boolean {
   return isHeld(path, () => true)
 }
 
-function isHeld(path: string, byWhom: (fd: number) => boolean): boolean {
+function isHeld(path: string, matchesHolder: (fd: number) => boolean): boolean {
   const fd = openExistingLock(path)
   if (fd === undefined) return false
   using _ = deferUnlock(fd)
-  return !tryFlock(fd, LOCK_SH) && byWhom(fd)
+  return !tryFlock(fd, LOCK_SH) && matchesHolder(fd)
 }
 
 /** A missing lock file means that no process holds the lock. */
-export function whileUnlocked<T>(path: string, look: () => T): T | 'locked' {
+export function whileUnlocked<T>(path: string, call: () => T): T | 'locked' {
   const fd = openExistingLock(path)
-  if (fd === undefined) return look()
+  if (fd === undefined) return call()
   using _ = deferUnlock(fd)
-  return tryFlock(fd, LOCK_SH) ? look() : 'locked'
+  return tryFlock(fd, LOCK_SH) ? call() : 'locked'
 }
 
 /** The time at which a lock's holder was last found alive, in milliseconds of this process. */
@@ -154,12 +157,12 @@ function deferUnlock(fd: number): Disposable {
   }
 }
 
-function tryFlock(fd: number, how: number): boolean {
-  return tolerateErrno('EAGAIN', () => requireSuccess(flock(fd, how | LOCK_NB), 'flock', 'a lock')) !== undefined
+function tryFlock(fd: number, operation: number): boolean {
+  return tolerateErrno('EAGAIN', () => requireSuccess(flock(fd, operation | LOCK_NB), 'flock', 'a lock')) !== undefined
 }
 
 function isStillAt(path: string, fd: number): boolean {
-  const here = statSync(path, { bigint: true, throwIfNoEntry: false })
+  const current = statSync(path, { bigint: true, throwIfNoEntry: false })
   const held = fstatSync(fd, { bigint: true })
-  return here?.ino === held.ino && here.dev === held.dev
+  return current?.ino === held.ino && current.dev === held.dev
 }

@@ -17,8 +17,8 @@ const MAX_ATTEMPTS = 64
 export const formatFdPath = (fd: number) => `/proc/self/fd/${fd}`
 
 export function findLoop(image: Handle): LoopDevice | undefined {
-  const attached = fs.readdirSync('/sys/block').filter((name) => /^loop\d+$/.test(name) && hasFile(name))
-  for (const name of attached) {
+  const attachedNames = fs.readdirSync('/sys/block').filter((name) => /^loop\d+$/.test(name) && hasFile(name))
+  for (const name of attachedNames) {
     const loop = openLoopOfFile(image, name)
     if (loop !== undefined) return loop
   }

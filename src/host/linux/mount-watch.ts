@@ -46,7 +46,7 @@ export function watchMountTable(stop: WatchStop['handle'], ready: () => void, ch
   const table = openSync('/proc/self/mountinfo', 'r')
   using _table = deferCloseFd(table)
   ready()
-  for (let what = pollTable(table, stop); !what.stopped; what = pollTable(table, stop)) if (what.changed) changed()
+  for (let event = pollTable(table, stop); !event.stopped; event = pollTable(table, stop)) if (event.changed) changed()
 }
 
 /** Calls poll(2) without a deadline. arm64 only has ppoll(2). */

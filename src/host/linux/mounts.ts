@@ -40,13 +40,13 @@ export const linuxMounts: Mounts = {
     const source = device === undefined ? 'modekeep' : resolveMountSource(device)
     const context = requireSuccess(fsopen(putName(fsType), FSOPEN_CLOEXEC), 'fsopen', fsType)
     using _ = deferCloseFd(context)
-    const why = () => readKernelMessage(context)
+    const readDetail = () => readKernelMessage(context)
     for (const option of [`source=${source}`, ...options]) {
-      requireSuccess(configureOption(context, option), 'fsconfig', option, why)
+      requireSuccess(configureOption(context, option), 'fsconfig', option, readDetail)
     }
     const created = fsconfigCreate(context)
-    if (device === undefined) requireSuccess(created, 'fsconfig', fsType, why)
-    else requireSuccess(created, 'fsmount', linuxBlocks.nameOf(device), why)
+    if (device === undefined) requireSuccess(created, 'fsconfig', fsType, readDetail)
+    else requireSuccess(created, 'fsmount', linuxBlocks.nameOf(device), readDetail)
     return requireSuccess(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
   },
 
@@ -92,10 +92,10 @@ function setAttributes(
   requireSuccess(mountSetattr(tree, putEmpty(), AT_EMPTY_PATH | recursion, DATA), 'mount_setattr', 'the new mount')
 }
 
-/** @param how MOVE_MOUNT_BENEATH or 0 */
-export function attachTree(tree: Handle, target: Handle, how: number, what = 'the mount directory'): number {
+/** @param flags MOVE_MOUNT_BENEATH or 0 */
+export function attachTree(tree: Handle, target: Handle, flags: number, description = 'the mount directory'): number {
   const name = putEmpty()
-  return requireSuccess(moveMount(tree, name, target, name, MOVE_HANDLES | how), 'move_mount', what)
+  return requireSuccess(moveMount(tree, name, target, name, MOVE_HANDLES | flags), 'move_mount', description)
 }
 
 function configureOption(context: number, option: string): number {

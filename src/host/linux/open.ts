@@ -82,10 +82,10 @@ export const cachedOpens: Inodes['cachedOpens'] = {
 /** A concurrent mount or move anywhere on the node makes the cache look incomplete. */
 const CACHED_ATTEMPTS = 3
 
-function resolveCached(directory: number, path: Name | string, how: number, flags = 0): Handle {
+function resolveCached(directory: number, path: Name | string, resolveFlags: number, flags = 0): Handle {
   for (let attempt = 1; ; attempt++) {
     try {
-      return resolve(directory, path, how | RESOLVE_CACHED, flags)
+      return resolve(directory, path, resolveFlags | RESOLVE_CACHED, flags)
     } catch (error) {
       const code = errorCode(error)
       // EINVAL: openat2 exists, but not the flag.
@@ -99,14 +99,14 @@ export function openBeneath(root: Handle, path: string): Handle {
   return resolve(root, path, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
 }
 
-function resolve(directory: number, path: Name | string, how: number, flags = 0): Handle {
+function resolve(directory: number, path: Name | string, resolveFlags: number, flags = 0): Handle {
   try {
     if (!hasOpenat2) throw new SystemError('openat2', 'ENOSYS', String(path))
     // struct open_how: flags, mode, resolve.
     data.fill(0, 0, 24)
     // With O_NOFOLLOW a link in the last component would be opened itself, instead of rejected or followed.
     data.writeBigUInt64LE(BigInt(O_PATH | O_CLOEXEC | flags), 0)
-    data.writeBigUInt64LE(BigInt(how), 16)
+    data.writeBigUInt64LE(BigInt(resolveFlags), 16)
     return requireSuccess(openat2(directory, putName(path), DATA), 'openat2', path) as Handle
   } catch (error) {
     if (errorCode(error) === 'ENOSYS') hasOpenat2 = false
@@ -116,13 +116,13 @@ function resolve(directory: number, path: Name | string, how: number, flags = 0)
 
 /** Does the work of RESOLVE_NO_SYMLINKS on older kernels. */
 function openByParts(path: string): Handle {
-  let here = openAt(AT_FDCWD, '/', HANDLE_FLAGS)
+  let handle = openAt(AT_FDCWD, '/', HANDLE_FLAGS)
   const parts = path.split('/').filter((part) => part !== '')
   for (const [index, part] of parts.entries()) {
-    using _ = deferCloseFd(here)
-    here = openPart(here, part, index < parts.length - 1 || path.endsWith('/'))
+    using _ = deferCloseFd(handle)
+    handle = openPart(handle, part, index < parts.length - 1 || path.endsWith('/'))
   }
-  return here
+  return handle
 }
 
 /** O_DIRECTORY also triggers an automount (autofs), as a lookup of the complete path does. */

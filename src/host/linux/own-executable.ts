@@ -7,6 +7,6 @@ export const OWN_EXECUTABLE = '/proc/self/exe'
 const ENTRY = import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
 
 /** Returns the arguments that start this program for the work that a word names. */
-export function createArguments(word: string): string[] {
-  return [...ENTRY, word]
+export function createArguments(verb: string): string[] {
+  return [...ENTRY, verb]
 }

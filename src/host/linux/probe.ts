@@ -74,7 +74,7 @@ function assertStatxField(bit: number): void {
 
 /** Some file systems have no UUID. One that has a UUID returns it, and a kernel without the request returns ENOTTY. */
 function requestAnyUuid(): void {
-  let last: unknown
+  let lastError: unknown
   for (const path of ['/', '/tmp', '/var/lib', '/dev/shm'].filter((path) => existsSync(path))) {
     try {
       const fd = openAt(AT_FDCWD, path, constants.O_RDONLY | constants.O_DIRECTORY)
@@ -82,8 +82,8 @@ function requestAnyUuid(): void {
       requestUuid(fd, path)
       return
     } catch (error) {
-      last = error
+      lastError = error
     }
   }
-  throw last
+  throw lastError
 }

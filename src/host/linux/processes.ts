@@ -49,8 +49,8 @@ function readProcText(pid: number, file: ProcFile): string {
  * are not.
  */
 function sharesMounts(pid: number): boolean {
-  const namespaceOf = (which: number | 'self') => tolerateSystemErrors(() => readlinkSync(`/proc/${which}/ns/mnt`))
-  return namespaceOf(pid) === namespaceOf('self')
+  const readNamespace = (target: number | 'self') => tolerateSystemErrors(() => readlinkSync(`/proc/${target}/ns/mnt`))
+  return readNamespace(pid) === readNamespace('self')
 }
 
 const pidfdOpen = systemCall('pidfd_open')
@@ -61,13 +61,13 @@ const pidfdSendSignal = systemCall('pidfd_send_signal')
  * pid is reused.
  * @returns the result of `look`, or undefined if the process has ended
  */
-function withPidfd<T>(pid: number, look: (kill: () => void) => T): T | undefined {
+function withPidfd<T>(pid: number, inspect: (kill: () => void) => T): T | undefined {
   const handle = pidfdOpen(pid)
   if (handle < 0) return undefined
   using _ = deferCloseFd(handle)
-  const found = look(() => void pidfdSendSignal(handle, constants.signals.SIGKILL))
+  const result = inspect(() => void pidfdSendSignal(handle, constants.signals.SIGKILL))
   // Signal 0 only checks for existence. If the process was reaped, the reads may be of another process.
-  return pidfdSendSignal(handle, 0) < 0 ? undefined : found
+  return pidfdSendSignal(handle, 0) < 0 ? undefined : result
 }
 
 /**
@@ -90,9 +90,9 @@ function isStartedByModekeep(
 
 /** Checks whether all four user ids of a process are those of this one. Access to /proc/PID proves less. */
 function hasOwnUserIds(pid: number): boolean {
-  const own = process.geteuid?.()
+  const ownUid = process.geteuid?.()
   const { userIds } = parseProcessStatus(readProcText(pid, 'status'))
-  return userIds.length > 0 && userIds.every((uid) => uid === own)
+  return userIds.length > 0 && userIds.every((uid) => uid === ownUid)
 }
 
 // include/uapi/linux/auxvec.h: nonzero only in a program that was given rights that its caller lacks.
@@ -100,8 +100,8 @@ const AT_SECURE = 23n
 
 function hasRaisedRights(pid: number): boolean {
   const auxiliary = tolerateSystemErrors(() => readFileSync(`/proc/${pid}/auxv`)) ?? Buffer.alloc(0)
-  for (let at = 0; at + 16 <= auxiliary.length; at += 16) {
-    if (auxiliary.readBigUInt64LE(at) === AT_SECURE) return auxiliary.readBigUInt64LE(at + 8) !== 0n
+  for (let offset = 0; offset + 16 <= auxiliary.length; offset += 16) {
+    if (auxiliary.readBigUInt64LE(offset) === AT_SECURE) return auxiliary.readBigUInt64LE(offset + 8) !== 0n
   }
   return true
 }
@@ -112,18 +112,18 @@ function hasRaisedRights(pid: number): boolean {
  * @param lock the file, by a path without links
  * @returns its pid
  */
-export function endAbandoned(lock: string, word: string): number | undefined {
+export function endAbandoned(lock: string, verb: string): number | undefined {
   const { ino } = tolerateSystemErrors(() => statSync(lock, { bigint: true })) ?? {}
   if (ino === undefined) return undefined
-  const isLeft = (pid: number) =>
+  const isAbandoned = (pid: number) =>
     pid !== process.pid &&
     hasOwnUserIds(pid) &&
     !hasRaisedRights(pid) &&
-    hasFirstArgument(pid, word) &&
+    hasFirstArgument(pid, verb) &&
     readParentPid(pid) !== process.ppid
   for (const pid of findLockHolders(lock, ino)) {
     const isEnded = withPidfd(pid, (kill) => {
-      if (!isLeft(pid)) return false
+      if (!isAbandoned(pid)) return false
       kill()
       return true
     })
@@ -132,7 +132,7 @@ export function endAbandoned(lock: string, word: string): number | undefined {
   return undefined
 }
 
-const hasFirstArgument = (pid: number, word: string) => readProcText(pid, 'cmdline').split('\0')[1] === word
+const hasFirstArgument = (pid: number, verb: string) => readProcText(pid, 'cmdline').split('\0')[1] === verb
 
 const readParentPid = (pid: number) => Number(/^PPid:\s*(\d+)$/m.exec(readProcText(pid, 'status'))?.[1])
 
@@ -157,13 +157,13 @@ export function readLeader(pid: number): HelperLeader {
 
 /** Ends every process of a helper's session or with its mark. @returns false if the kernel blocks the end of one */
 export function endAll(leader: HelperLeader, mark: string): Promise<boolean> {
-  const until = performance.now() + KILL_TIMEOUT_MS
-  const isLeft = createHelperMatcher(leader, mark)
+  const deadline = performance.now() + KILL_TIMEOUT_MS
+  const isOfHelper = createHelperMatcher(leader, mark)
   return retryUntilDefined(() => {
-    const left = listProcessIds().filter(isLeft)
-    if (left.length === 0) return true
-    if (performance.now() > until) return false
-    for (const pid of left) withPidfd(pid, (kill) => isLeft(pid) && kill())
+    const remaining = listProcessIds().filter(isOfHelper)
+    if (remaining.length === 0) return true
+    if (performance.now() > deadline) return false
+    for (const pid of remaining) withPidfd(pid, (kill) => isOfHelper(pid) && kill())
     return undefined
   })
 }
@@ -174,9 +174,9 @@ function createHelperMatcher({ pid: leader, start }: HelperLeader, mark: string)
     const stat = readProcessStat(pid)
     if (stat === undefined) return false
     // If a later process has the leader's pid, it has its own session: no process of the helper's session was left.
-    const later = readProcessStat(leader)
-    const isSession = later === undefined || later.start === start
-    if (isSession && (stat.group === leader || stat.session === leader)) return true
+    const current = readProcessStat(leader)
+    const isNotReused = current === undefined || current.start === start
+    if (isNotReused && (stat.group === leader || stat.session === leader)) return true
     return isStartedByModekeep(
       pid,
       () => true,
@@ -198,25 +198,25 @@ export const linuxDaemons: Daemons = {
   },
 
   // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
-  answers: async (parent, name, milliseconds, about) =>
-    (await import('./responsiveness.ts')).answers(parent, name, milliseconds, about),
+  answers: async (parent, name, milliseconds, key) =>
+    (await import('./responsiveness.ts')).answers(parent, name, milliseconds, key),
 
-  lookUp: async (parent, name, milliseconds, about) =>
-    (await import('./responsiveness.ts')).lookUp(parent, name, milliseconds, about),
+  lookUp: async (parent, name, milliseconds, key) =>
+    (await import('./responsiveness.ts')).lookUp(parent, name, milliseconds, key),
 
   below(directory) {
-    const isThere = createDirectoryMatcher(directory)
+    const isMatch = createDirectoryMatcher(directory)
     return listProcessIds().flatMap((pid) => {
-      const start = isThere(pid)
-        ? withPidfd(pid, () => (isThere(pid) ? readProcessStat(pid)?.start : undefined))
+      const start = isMatch(pid)
+        ? withPidfd(pid, () => (isMatch(pid) ? readProcessStat(pid)?.start : undefined))
         : undefined
       return start === undefined ? [] : [{ pid, start }]
     })
   },
 
   kill(directory, known) {
-    const isLeft = createDirectoryMatcher(directory, known)
-    for (const pid of listProcessIds()) if (isLeft(pid)) withPidfd(pid, (kill) => isLeft(pid) && kill())
+    const isMatch = createDirectoryMatcher(directory, known)
+    for (const pid of listProcessIds()) if (isMatch(pid)) withPidfd(pid, (kill) => isMatch(pid) && kill())
   },
 }
 
@@ -230,7 +230,7 @@ function createDaemonMatcher(
   known: readonly ProcessId[] | undefined,
 ): (pid: number) => boolean {
   const isKnown = (pid: number) =>
-    known === undefined || known.some((one) => one.pid === pid && one.start === readProcessStat(pid)?.start)
+    known === undefined || known.some((daemon) => daemon.pid === pid && daemon.start === readProcessStat(pid)?.start)
   return (pid) =>
     pid !== process.pid &&
     isKnown(pid) &&

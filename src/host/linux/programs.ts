@@ -55,13 +55,13 @@ export const SYSTEM_PATH: readonly string[] = [
 /** @throws {HelperError} with the package that contains it */
 export function findProgram(program: string, path: readonly string[]): string {
   if (!/^[A-Za-z0-9][A-Za-z0-9._+-]*$/.test(program)) throw new Error(`no bare name of a program: ${program}`)
-  const found = path.map((directory) => `${directory}/${program}`).filter(isFile)
-  const usable = found.find(isExecutable)
-  if (usable !== undefined) return usable
-  if (found[0] !== undefined) throw new HelperError(`${found[0]} is not executable: install its package again`)
-  const name = formatPackage(program)
-  const way = name === undefined ? 'install it' : `install the package ${name}`
-  throw new HelperError(`${program} is not on this node: ${way}; it is looked for in ${path.join(', ')}`)
+  const files = path.map((directory) => `${directory}/${program}`).filter(isFile)
+  const executable = files.find(isExecutable)
+  if (executable !== undefined) return executable
+  if (files[0] !== undefined) throw new HelperError(`${files[0]} is not executable: install its package again`)
+  const packageName = formatPackage(program)
+  const remedy = packageName === undefined ? 'install it' : `install the package ${packageName}`
+  throw new HelperError(`${program} is not on this node: ${remedy}; it is looked for in ${path.join(', ')}`)
 }
 
 function isFile(path: string): boolean {

@@ -27,28 +27,28 @@ const RETRY_TIMEOUT_MS = 500
  * Checks in another process, because a thread that waits indefinitely would keep this process from ending. If no
  * process can be started, the daemon counts as responsive: detaching its mount could lose unwritten data.
  */
-export async function answers(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<boolean> {
-  return (await lookUp(parent, name, milliseconds, about)) !== undefined
+export async function answers(parent: Handle, name: Name, milliseconds: number, key?: string): Promise<boolean> {
+  return (await lookUp(parent, name, milliseconds, key)) !== undefined
 }
 
 /** Like `answers`, and reports whether the name exists. */
-export async function lookUp(parent: Handle, name: Name, milliseconds: number, about?: string): Promise<LookupResult> {
-  const known = about === undefined ? undefined : pendingLookups.get(about)
+export async function lookUp(parent: Handle, name: Name, milliseconds: number, key?: string): Promise<LookupResult> {
+  const pending = key === undefined ? undefined : pendingLookups.get(key)
   const program = SYSTEM_PATH.map((directory) => `${directory}/stat`).find(isExecutable)
   if (program === undefined) return 'not asked'
-  const question = known ?? startLookup(program, parent, name)
-  if (question === undefined) return 'found'
-  const patience =
-    about !== undefined && lastUnresponsive.has(about) ? Math.min(RETRY_TIMEOUT_MS, milliseconds) : milliseconds
-  if (about !== undefined && known === undefined) {
-    pendingLookups.set(about, question)
-    void question.answered.then(() => pendingLookups.delete(about))
+  const lookup = pending ?? startLookup(program, parent, name)
+  if (lookup === undefined) return 'found'
+  const timeoutMs =
+    key !== undefined && lastUnresponsive.has(key) ? Math.min(RETRY_TIMEOUT_MS, milliseconds) : milliseconds
+  if (key !== undefined && pending === undefined) {
+    pendingLookups.set(key, lookup)
+    void lookup.answered.then(() => pendingLookups.delete(key))
   }
-  const left = Math.max(0, question.since + patience - performance.now())
-  const answer = await resolveWithin(left, question.answered)
-  if (answer === undefined) question.giveUp()
-  if (about !== undefined) lastUnresponsive[answer === undefined ? 'add' : 'delete'](about)
-  return answer
+  const leftMs = Math.max(0, lookup.since + timeoutMs - performance.now())
+  const result = await resolveWithin(leftMs, lookup.answered)
+  if (result === undefined) lookup.giveUp()
+  if (key !== undefined) lastUnresponsive[result === undefined ? 'add' : 'delete'](key)
+  return result
 }
 
 function startLookup(program: string, parent: Handle, name: Name): PendingLookup | undefined {

@@ -18,7 +18,7 @@ export function selfTest(): SelfTest[] {
   return [
     runComparison(
       'statx',
-      () => ['/', '/etc', '/dev/null', '/proc/self'].map(compareStat).find((said) => said !== '') ?? '',
+      () => ['/', '/etc', '/dev/null', '/proc/self'].map(compareStat).find((difference) => difference !== '') ?? '',
     ),
     runComparison('getdents64', () => describeDifference(listEntries('/etc'), readdirSync('/etc').sort())),
     runComparison('errors', compareErrors),
@@ -46,8 +46,8 @@ export function selfTest(): SelfTest[] {
       runComparison('names that are no UTF-8', () => {
         const name = Buffer.from([0xff, 0xfe, 0x41])
         inodes.createFile(tree, name, 0o600)
-        const [found] = readdirSync(path, { encoding: 'buffer' }).filter((bytes) => bytes[0] === 0xff)
-        return describeDifference(found?.toString('hex'), name.toString('hex'))
+        const [storedName] = readdirSync(path, { encoding: 'buffer' }).filter((bytes) => bytes[0] === 0xff)
+        return describeDifference(storedName?.toString('hex'), name.toString('hex'))
       }),
     ]),
   ]
@@ -61,21 +61,21 @@ function runComparison(name: string, compare: () => string): SelfTest {
   }
 }
 
-function describeDifference(ours: unknown, nodes: unknown): string {
-  const [one, other] = [JSON.stringify(ours), JSON.stringify(nodes)]
-  return one === other ? '' : `it says ${one}, Node says ${other}`
+function describeDifference(ownResult: unknown, nodeResult: unknown): string {
+  const [own, node] = [JSON.stringify(ownResult), JSON.stringify(nodeResult)]
+  return own === node ? '' : `it says ${own}, Node says ${node}`
 }
 
 function compareStat(path: string): string {
-  const at = path.lastIndexOf('/')
-  const parent = inodes.openTrusted(path.slice(0, at) || '/')
+  const slash = path.lastIndexOf('/')
+  const parent = inodes.openTrusted(path.slice(0, slash) || '/')
   using _ = deferClose(inodes, parent)
-  const name = path.slice(at + 1) || '.'
-  const said = describeDifference(
+  const name = path.slice(slash + 1) || '.'
+  const difference = describeDifference(
     pickStat(inodes.statEntry(parent, Buffer.from(name))),
     pickNodeStat(lstatSync(path, { bigint: true })),
   )
-  return said && `${path}: ${said}`
+  return difference && `${path}: ${difference}`
 }
 
 // /proc creates inodes for each lookup, and a directory's size and times may change between the two calls.
@@ -99,9 +99,9 @@ function compareErrors(): string {
   const root = inodes.openTrusted('/')
   using _ = deferClose(inodes, root)
   const names = ['modekeep-has-no-such-name', 'proc/self/exe/x']
-  const ours = names.map((name) => readErrorCode(() => inodes.close(inodes.openEntry(root, Buffer.from(name)))))
+  const ownCodes = names.map((name) => readErrorCode(() => inodes.close(inodes.openEntry(root, Buffer.from(name)))))
   return describeDifference(
-    ours,
+    ownCodes,
     names.map((name) => readErrorCode(() => lstatSync(`/${name}`))),
   )
 }
@@ -118,8 +118,8 @@ function findUnrefusedCalls(): string {
     'a name behind the arena': openat(AT_FDCWD, end),
     'a structure that leaves the arena': statx(AT_FDCWD, putEmpty(), AT_EMPTY_PATH, 0, end - 255),
   }
-  const made = Object.entries(results).filter(([, result]) => !Number.isNaN(result))
-  return made.map(([what]) => `${what} is not refused`).join(', ')
+  const accepted = Object.entries(results).filter(([, result]) => !Number.isNaN(result))
+  return accepted.map(([description]) => `${description} is not refused`).join(', ')
 }
 
 function readLinkRefusal(path: string): string {

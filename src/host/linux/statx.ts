@@ -93,8 +93,8 @@ export function readSubvolume(handle: Handle): bigint | undefined {
 /** Without a name, it stats the handle itself. */
 function callStatx(handle: Handle, name?: Name | string, flags = 0, mask = MASK): void {
   const path = name === undefined ? putEmpty() : putName(name)
-  const how = (name === undefined ? HANDLE_STATX_FLAGS : NAME_STATX_FLAGS) | flags
-  requireSuccess(statx(handle, path, how, mask, STATX_DATA), 'statx', name ?? 'an open handle')
+  const statxFlags = (name === undefined ? HANDLE_STATX_FLAGS : NAME_STATX_FLAGS) | flags
+  requireSuccess(statx(handle, path, statxFlags, mask, STATX_DATA), 'statx', name ?? 'an open handle')
 }
 
 // struct statfs (x86-64 and arm64)
@@ -124,7 +124,7 @@ export function statFs(handle: Handle, target: string): { type: number; flags: n
 /** Returns the total and free space of a handle's file system by statfs(2). */
 export function readSpaceUsage(handle: Handle): { bytes: SpaceUsage; inodes: SpaceUsage } {
   requireSuccess(fstatfs(handle, DATA), 'fstatfs', 'an open handle')
-  const field = (at: number) => data.readBigUInt64LE(at)
+  const field = (offset: number) => data.readBigUInt64LE(offset)
   const size = field(F_FRSIZE)
   return {
     bytes: createSpaceUsage(field(F_BLOCKS) * size, field(F_BFREE) * size, field(F_BAVAIL) * size),

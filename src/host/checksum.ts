@@ -15,7 +15,7 @@ for (let index = ROW; index < TABLE.length; index++) {
  * Computes the CRC-32 of consecutive parts. It detects damage by disks or accidents, not forgery.
  * @param seed checksum of the bytes before the parts
  */
-export function checksum(parts: readonly Uint8Array[], seed = 0): number {
+export function computeChecksum(parts: readonly Uint8Array[], seed = 0): number {
   return ~parts.reduce(add, ~seed) >>> 0
 }
 

@@ -61,18 +61,18 @@ const PHRASES: readonly string[] = [
 ]
 
 /** The largest errno of Linux, errno(3). */
-const LARGEST_ERRNO = 133
+const MAX_ERRNO = 133
 
 /** More phrases add little to the reason, because the helper chooses its output. */
-const MOST_SHOWN = 3
+const MAX_PHRASES = 3
 
 /** Finds the listed texts in an output. @param output on one line, with its secrets masked */
 export function findPhrases(output: string): string[] {
   const text = output.toLowerCase()
   const [, errno = ''] = /mount error\((\d{1,3})\)/.exec(text) ?? []
-  const isErrno = Number(errno) >= 1 && Number(errno) <= LARGEST_ERRNO
+  const isErrno = Number(errno) >= 1 && Number(errno) <= MAX_ERRNO
   const matches = PHRASES.filter((phrase) => text.includes(phrase.toLowerCase()))
   // A phrase that is part of another match adds nothing.
   const longest = matches.filter((phrase) => !matches.some((other) => other !== phrase && other.includes(phrase)))
-  return [...(isErrno ? [`mount error(${Number(errno)})`] : []), ...longest].slice(0, MOST_SHOWN)
+  return [...(isErrno ? [`mount error(${Number(errno)})`] : []), ...longest].slice(0, MAX_PHRASES)
 }

@@ -21,8 +21,8 @@ export const ALL_IDS: readonly IdRange[] = [{ disk: 0, shown: 0, count: HIGHEST_
 
 // Linux limits: UID_GID_MAP_MAX_EXTENTS ranges, and less than a page of text (map_write() in kernel/user_namespace.c).
 // The smallest page has 4096 bytes.
-const MOST_RANGES = 340
-const MOST_BYTES = 4095
+const MAX_RANGES = 340
+const MAX_MAP_BYTES = 4095
 
 /** Exchanges two different groups. Every other id stays the same. */
 export function createSwapMap(groupId: number, otherGroupId: number): IdMap {
@@ -92,10 +92,11 @@ export function formatIdRanges(ranges: readonly IdRange[]): string {
 export function describeIdMapFault({ uids, gids }: IdMap): string | undefined {
   for (const [kind, ranges] of [['users', uids] as const, ['groups', gids] as const]) {
     if (ranges.length === 0) return `its ${kind} would have no id at all`
-    if (ranges.length > MOST_RANGES)
-      return `its ${kind} would need ${ranges.length} ranges of ids, Linux takes ${MOST_RANGES}`
+    if (ranges.length > MAX_RANGES)
+      return `its ${kind} would need ${ranges.length} ranges of ids, Linux takes ${MAX_RANGES}`
     const { length } = formatIdRanges(ranges)
-    if (length > MOST_BYTES) return `the ranges of its ${kind} would need ${length} bytes, Linux takes ${MOST_BYTES}`
+    if (length > MAX_MAP_BYTES)
+      return `the ranges of its ${kind} would need ${length} bytes, Linux takes ${MAX_MAP_BYTES}`
     const overlap = findOverlap(ranges, 'disk') ?? findOverlap(ranges, 'shown')
     if (overlap !== undefined) return `the ranges ${overlap} of its ${kind} overlap`
   }

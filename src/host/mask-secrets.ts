@@ -1,4 +1,4 @@
-import { foldVariants, LONGEST_PIECE, listPieces, listSecretForms, type SecretForm } from './secret-forms.ts'
+import { foldVariants, listPieces, listSecretForms, MAX_PIECE_BYTES, type SecretForm } from './secret-forms.ts'
 
 const MASK = '***'
 /**
@@ -27,7 +27,7 @@ export class OutputEnds {
   constructor(secrets: readonly Uint8Array[], shown: number) {
     this.#secrets = secrets
     this.#shown = shown
-    this.#kept = shown + LONGEST_PIECE
+    this.#kept = shown + MAX_PIECE_BYTES
   }
 
   add(bytes: Uint8Array): void {
@@ -124,17 +124,18 @@ function* findPieceStarts(
   text: string,
   forms: readonly SecretForm[],
 ): Generator<{ piece: string; starts: Iterable<number> }> {
-  const places = new Map<string, number[]>()
+  const startsBySeed = new Map<string, number[]>()
   for (let start = 0; start + SEED_LENGTH <= text.length; start++) {
     const seed = text.slice(start, start + SEED_LENGTH)
-    const starts = places.get(seed)
+    const starts = startsBySeed.get(seed)
     if (starts) starts.push(start)
-    else places.set(seed, [start])
+    else startsBySeed.set(seed, [start])
   }
   const yieldedPieces = new Set<string>()
   for (const form of forms) {
     for (const piece of listPieces(form)) {
-      const starts = piece.length < SEED_LENGTH ? findOccurrences(text, piece) : places.get(piece.slice(0, SEED_LENGTH))
+      const starts =
+        piece.length < SEED_LENGTH ? findOccurrences(text, piece) : startsBySeed.get(piece.slice(0, SEED_LENGTH))
       if (starts === undefined || yieldedPieces.has(piece)) continue
       yieldedPieces.add(piece)
       yield { piece, starts }

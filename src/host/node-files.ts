@@ -81,7 +81,7 @@ export function createNodeFiles(fs: Fs) {
   }
 }
 
-const LARGEST_BLOCK = 1 << 24
+const MAX_BLOCK_BYTES = 1 << 24
 
 export type SourceFile = ReturnType<typeof openSourceFile>
 
@@ -116,7 +116,7 @@ function createFile(fs: Fs, path: string, bytes: Iterable<Uint8Array>): string {
 
 /** Reads from the start on each call. All blocks share one buffer. */
 function* readBlocks(fs: Fs, fd: number): Generator<Buffer> {
-  const block = Buffer.alloc(Math.min(LARGEST_BLOCK, fs.fstatSync(fd).size + 1))
+  const block = Buffer.alloc(Math.min(MAX_BLOCK_BYTES, fs.fstatSync(fd).size + 1))
   for (let at = 0; ; ) {
     const length = fs.readSync(fd, block, 0, block.length, at)
     if (length === 0) return

@@ -35,10 +35,10 @@ export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
 
 function describeOwnerFault(path: string, { uid, mode }: { uid: number; mode: number }): string | undefined {
   const permissions = (mode & 0o7777).toString(8).padStart(4, '0')
-  const after = `${path}, after a look at what is in it`
+  const remedySubject = `${path}, after a look at what is in it`
   if (uid !== 0 && uid !== process.geteuid?.()) {
-    return `${path} belongs to uid ${uid} (mode ${permissions}), so it is not used: chown root ${after}`
+    return `${path} belongs to uid ${uid} (mode ${permissions}), so it is not used: chown root ${remedySubject}`
   }
   if ((mode & OTHERS_WRITE) === 0) return undefined
-  return `${path} can be written by others than its owner (mode ${permissions}, uid ${uid}), so it is not used: chmod go-w ${after}`
+  return `${path} can be written by others than its owner (mode ${permissions}, uid ${uid}), so it is not used: chmod go-w ${remedySubject}`
 }

@@ -12,7 +12,7 @@ const STICKY = 0o1000
 // include/uapi/linux/magic.h
 const PROC_SUPER_MAGIC = 0x9fa0
 /** The kernel's limit (include/linux/namei.h, MAXSYMLINKS). */
-const MOST_LINKS = 40
+const MAX_LINKS = 40
 
 /** A file or directory opened with O_PATH, which does not open its content. */
 export interface PathHandle extends Disposable {
@@ -114,7 +114,7 @@ function walkPath(fs: Fs, path: string, flags: number): PathLevel {
         continue
       }
       handle[Symbol.dispose]()
-      if (++linkCount > MOST_LINKS) throw new SystemError('open', 'ELOOP', path)
+      if (++linkCount > MAX_LINKS) throw new SystemError('open', 'ELOOP', path)
       // Magic links such as /proc/PID/root do not lead to the path in their text.
       if (fs.statfsSync(level.link).type === PROC_SUPER_MAGIC) {
         const isRoot = name === 'root'

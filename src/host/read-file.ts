@@ -40,10 +40,10 @@ const BLOCK = 1 << 16
 export function openToRead(fs: Fs, path: string): OpenedFile & { stat: Stats } {
   assertRegular(path, fs.statSync(path))
   if (!hasPathHandles(fs)) return addStat(fs, path, openFile(fs, path, READ_FLAGS))
-  using held = openPathHandle(fs, path)
+  using handle = openPathHandle(fs, path)
   // The file could be exchanged between the first check and the open.
-  assertRegular(path, fs.fstatSync(held.fd))
-  return addStat(fs, path, openFile(fs, held.link, READ_FLAGS))
+  assertRegular(path, fs.fstatSync(handle.fd))
+  return addStat(fs, path, openFile(fs, handle.link, READ_FLAGS))
 }
 
 const READ_FLAGS = nodeFs.constants.O_RDONLY | nodeFs.constants.O_NONBLOCK

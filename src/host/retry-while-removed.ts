@@ -1,7 +1,7 @@
 import { errorCode } from './system-error.ts'
 
 /** More than the concurrent calls that remove and create one directory. */
-const MOST_ATTEMPTS = 100
+const MAX_ATTEMPTS = 100
 
 /**
  * Retries on ENOENT, because another call may remove an empty directory before something is created in it. `operation` must
@@ -13,7 +13,7 @@ export function retryWhileRemoved<T>(operation: () => T): T {
     try {
       return operation()
     } catch (error) {
-      if (errorCode(error) !== 'ENOENT' || attempt === MOST_ATTEMPTS) throw error
+      if (errorCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error
     }
   }
 }

@@ -1,11 +1,11 @@
 /** Any run of this many bytes of a secret is masked, even without the rest. */
 const WINDOW_BYTES = 8
 // Shorter ones reveal nothing and match everywhere.
-const SHORTEST_LINE = 4
-const SHORTEST_SECRET = 3
+const MIN_LINE_LENGTH = 4
+const MIN_SECRET_LENGTH = 3
 
 /** Bytes of the longest piece of a form: a window, or a complete shorter secret. */
-export const LONGEST_PIECE = 8 * WINDOW_BYTES
+export const MAX_PIECE_BYTES = 8 * WINDOW_BYTES
 
 /** One way to write a secret: folded, with one character per byte. */
 export interface SecretForm {
@@ -32,7 +32,7 @@ export function* listPieces({ text, signs }: SecretForm): Generator<string> {
  */
 export function listSecretForms(secrets: readonly Uint8Array[]): SecretForm[] {
   const forms = secrets.flatMap((secret) => createFormsOfSecret(Buffer.from(secret)))
-  const long = forms.filter(({ text }) => text.length >= SHORTEST_SECRET)
+  const long = forms.filter(({ text }) => text.length >= MIN_SECRET_LENGTH)
   return [...new Map(long.map((form) => [form.text, form])).values()]
 }
 
@@ -40,7 +40,7 @@ function createFormsOfSecret(secret: Buffer): SecretForm[] {
   const text = secret.toString()
   const bytes = secret.toString('latin1')
   const base64 = secret.toString('base64')
-  const lines = bytes.split(/[\r\n]+/).filter((line) => line.length >= SHORTEST_LINE)
+  const lines = bytes.split(/[\r\n]+/).filter((line) => line.length >= MIN_LINE_LENGTH)
   return [
     createForm(bytes),
     // Folding covers only ASCII letters.

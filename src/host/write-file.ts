@@ -116,11 +116,11 @@ export function callByHandle<T>(fs: Fs, path: string, call: (at: string) => T): 
 export function renamePath(fs: Fs, from: string, to: string): void {
   using source = openParent(fs, dirname(from))
   using target = openParent(fs, dirname(to))
-  const [before, after] = [source.at(basename(from)), target.at(basename(to))]
+  const [fromPath, toPath] = [source.at(basename(from)), target.at(basename(to))]
   try {
-    fs.renameSync(before, after)
+    fs.renameSync(fromPath, toPath)
   } catch (error) {
-    throw replaceHandlePath(replaceHandlePath(error, before, from), after, to)
+    throw replaceHandlePath(replaceHandlePath(error, fromPath, from), toPath, to)
   }
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { checksum } from '../host/checksum.ts'
+import { computeChecksum } from '../host/checksum.ts'
 import { retryWhileRemoved } from '../host/retry-while-removed.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { locateVolumeRecords, type Store } from './record-directories.ts'
@@ -148,5 +148,5 @@ function parseRecord(text: string): Record<string, unknown> {
 }
 
 function computeRecordChecksum(record: object): number {
-  return checksum([Buffer.from(JSON.stringify(record))])
+  return computeChecksum([Buffer.from(JSON.stringify(record))])
 }

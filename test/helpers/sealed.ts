@@ -1,7 +1,7 @@
-import { checksum } from '../../src/host/checksum.ts'
+import { computeChecksum } from '../../src/host/checksum.ts'
 
 /** A record as it lies in its file, with a checksum that is right. */
 export function sealed(record: object): string {
   const text = JSON.stringify(record)
-  return JSON.stringify({ ...JSON.parse(text), sum: checksum([Buffer.from(text)]) })
+  return JSON.stringify({ ...JSON.parse(text), sum: computeChecksum([Buffer.from(text)]) })
 }

@@ -154,9 +154,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
         return fs.mkdirSync(path, options)
       },
     } as typeof fs
-    expect(() => trustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(
-      /EPERM \(it belongs to another user/,
-    )
+    expect(() => trustedFiles(racing).makeDirectory(`${place}/mounts`)).toThrow(/EPERM \(it belongs to another user/)
     expect(tree(place)).toEqual([])
   })
 

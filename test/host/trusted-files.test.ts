@@ -123,9 +123,7 @@ describe.each<[string, () => [typeof fs, string]]>([
       const [over, top] = place()
       const files = trustedFiles(over)
       files.replace(`${top}/record`, 'old')
-      expect(() => trustedFiles(broken(over, call)).replace(`${top}/record`, 'a longer new text')).toThrow(
-        /ENOSPC/,
-      )
+      expect(() => trustedFiles(broken(over, call)).replace(`${top}/record`, 'a longer new text')).toThrow(/ENOSPC/)
       expect(files.read(`${top}/record`)).toBe('old')
       expect(over.readdirSync(top)).toEqual(['record'])
       files.replace(`${top}/record`, 'new')

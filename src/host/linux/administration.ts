@@ -31,7 +31,7 @@ async function tryDriver({
     maxBuffer: 1 << 20,
   })
   // Kills the driver and its children. Children in their own session may keep the output open, so it is closed here.
-  const end = () => {
+  const killDriver = () => {
     const { pid, stdio } = child.nodeChildProcess
     if (pid !== undefined) signalGroup(pid, 'SIGKILL')
     for (const stream of stdio) stream?.destroy()
@@ -39,9 +39,9 @@ async function tryDriver({
   let isLate = false
   const timer = setTimeout(() => {
     isLate = true
-    end()
+    killDriver()
   }, seconds * 1000)
-  stop.addEventListener('abort', end)
+  stop.addEventListener('abort', killDriver)
   try {
     const { all = '', exitCode, signal, code, originalMessage } = await child
     const isStarted = code === undefined || exitCode !== undefined || signal !== undefined
@@ -49,6 +49,6 @@ async function tryDriver({
     return { text: all, status: exitCode ?? 128 + (signal ? constants.signals[signal as NodeJS.Signals] : 0), isLate }
   } finally {
     clearTimeout(timer)
-    stop.removeEventListener('abort', end)
+    stop.removeEventListener('abort', killDriver)
   }
 }

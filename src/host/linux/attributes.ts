@@ -53,7 +53,7 @@ const MAX_NAME_BYTES = 1024
  * Calls listxattrat(2), Linux 6.13, by name, because a call through /proc takes several times as long. If it fails, the
  * list is read through the handle.
  */
-export function attributeNames(handle: Handle, parent: Handle, name: Name): string {
+export function listAttributeNames(handle: Handle, parent: Handle, name: Name): string {
   let size = lacksListxattrat ? ENOSYS : listxattrat(parent, putName(name), AT_SYMLINK_NOFOLLOW, DATA, MAX_NAME_BYTES)
   recordListxattratResult(size)
   if (size < 0) size = listxattr(putName(formatMagicLink(handle)), DATA, BLOCK_SIZE)

@@ -101,19 +101,19 @@ export function readDevice(directory: string, depth = 0): BackingNames {
   const disk = part === undefined ? directory : dirname(directory)
   const name = basename(directory)
   const suffix = part === undefined ? '' : ` partition ${part}`
-  const named = (names: BackingNames) => addPart(names, suffix)
-  if (fs.existsSync(`${disk}/loop`)) return named(findLoopImage(basename(disk), readAttribute(disk, 'loop/offset')))
+  const addSuffix = (names: BackingNames) => addPart(names, suffix)
+  if (fs.existsSync(`${disk}/loop`)) return addSuffix(findLoopImage(basename(disk), readAttribute(disk, 'loop/offset')))
   const slaves = depth < MAX_DEPTH && fs.existsSync(`${disk}/slaves`) ? fs.readdirSync(`${disk}/slaves`) : []
   const below = readDevices(
     slaves.map((slave) => resolveDirectory(`${disk}/slaves/${slave}`)),
     depth + 1,
   )
-  if (isImage(below)) return named(below)
+  if (isImage(below)) return addSuffix(below)
   const ownNames = readOwnNames(disk)
-  if (ownNames.length === 0) return named(below)
+  if (ownNames.length === 0) return addSuffix(below)
   return {
     shown: `${name} (${ownNames.join(', ')})`,
-    identities: named({ shown: '', identities: ownNames }).identities,
+    identities: addSuffix({ shown: '', identities: ownNames }).identities,
   }
 }
 

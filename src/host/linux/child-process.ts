@@ -23,12 +23,12 @@ export function waitUntilExit(child: ChildProcess): Promise<ExitStatus> {
   return new Promise((done) => child.once('exit', (code, signal) => done({ code, signal })))
 }
 
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** Resolves to undefined on timeout. */
 export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((done) => {
-    const timer = setTimeout(() => done(undefined), Math.min(milliseconds, LONGEST_TIMER_MS))
+    const timer = setTimeout(() => done(undefined), Math.min(milliseconds, MAX_TIMER_MS))
     void promise.then((value) => {
       clearTimeout(timer)
       done(value)

@@ -27,12 +27,12 @@ export class DirectoryWatches {
    * @returns true if a directory is new: it may have changed just before
    */
   follow(directories: readonly string[]): boolean {
-    using held = new DisposableStack()
+    using handles = new DisposableStack()
     const pathByKey = new Map<string, string>()
     for (const path of directories) {
-      const opened = this.#tried(() => (this.#mayWait ? path : openWithoutWaiting(path, held)))
-      const key = opened === undefined ? undefined : this.#tried(() => readDirectoryKey(opened, path))
-      if (opened !== undefined && key !== undefined) pathByKey.set(key, opened)
+      const openedPath = this.#tried(() => (this.#mayWait ? path : openWithoutWaiting(path, handles)))
+      const key = openedPath === undefined ? undefined : this.#tried(() => readDirectoryKey(openedPath, path))
+      if (openedPath !== undefined && key !== undefined) pathByKey.set(key, openedPath)
     }
     for (const [key, watcher] of this.#watches) {
       if (pathByKey.has(key)) continue
@@ -75,13 +75,13 @@ export class DirectoryWatches {
 const IGNORED_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EAGAIN'])
 
 /** @returns a path that leads to the directory until `held` is disposed of */
-function openWithoutWaiting(path: string, held: DisposableStack): string {
+function openWithoutWaiting(path: string, handles: DisposableStack): string {
   const handle = openCached(path)
-  held.use(deferCloseFd(handle))
+  handles.use(deferCloseFd(handle))
   return `/proc/self/fd/${handle}`
 }
 
-function readDirectoryKey(opened: string, path: string): string {
-  const { dev, ino, birthtimeNs } = statSync(opened, { bigint: true })
+function readDirectoryKey(openedPath: string, path: string): string {
+  const { dev, ino, birthtimeNs } = statSync(openedPath, { bigint: true })
   return `${dev}:${ino}:${birthtimeNs}:${path}`
 }

@@ -24,10 +24,10 @@ export function isHeldByDyingProcess(path: string, fd: number): boolean {
 
 function isDyingProcess(pid: number): boolean {
   if (readFileSync(`/proc/${pid}/comm`, 'latin1').trimEnd() !== PROCESS_NAME) return false
-  const alive = listThreadDirectories(pid)
+  const liveThreads = listThreadDirectories(pid)
     .map((task) => readFileSync(`${task}/status`, 'latin1'))
     .filter((status) => !/^State:\s*[ZX]/m.test(status))
-  return alive.length > 0 && alive.every(hasPendingKill)
+  return liveThreads.length > 0 && liveThreads.every(hasPendingKill)
 }
 
 function hasPendingKill(status: string): boolean {

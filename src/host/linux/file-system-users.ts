@@ -16,19 +16,22 @@ export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
   const pids = listProcessIds()
   const namespaces = listNamespaces(pids)
   const ownNamespace = readMountNamespace('self')
-  const node = namespaces.find(({ pids }) => pids.includes(1))
+  const nodeNamespace = namespaces.find(({ pids }) => pids.includes(1))
   const nodeRoots = namespaces
-    .filter(({ name }) => name === ownNamespace || name === node?.name)
+    .filter(({ name }) => name === ownNamespace || name === nodeNamespace?.name)
     .map(({ table }) => parseRoot(table))
-  const isShown = createTableMatcher([...fileSystem.devices.map(parseDeviceNumbers), formatDeviceId(fileSystem.device)])
-  const mounted = namespaces.filter(({ table }) => isShown(table))
+  const isMountedIn = createTableMatcher([
+    ...fileSystem.devices.map(parseDeviceNumbers),
+    formatDeviceId(fileSystem.device),
+  ])
+  const mountedNamespaces = namespaces.filter(({ table }) => isMountedIn(table))
   const isUnmountedByOthers = ({ name, table }: MountNamespace) =>
     name === ownNamespace ||
-    name === node?.name ||
+    name === nodeNamespace?.name ||
     name === fileSystem.namespace ||
     !nodeRoots.includes(parseRoot(table))
-  if (mounted.some(isUnmountedByOthers)) return { isMounted: true, processes: [] }
-  const copyPids = new Set(mounted.flatMap(({ pids }) => pids))
+  if (mountedNamespaces.some(isUnmountedByOthers)) return { isMounted: true, processes: [] }
+  const copyPids = new Set(mountedNamespaces.flatMap(({ pids }) => pids))
   const usesFileSystem = createUsageMatcher(fileSystem)
   const users = pids.filter((pid) => copyPids.has(pid) || usesFileSystem(pid))
   return { isMounted: false, processes: users.flatMap(nameProcess) }
@@ -50,9 +53,9 @@ function listNamespaces(pids: readonly number[]): MountNamespace[] {
   for (const pid of pids) {
     const name = readMountNamespace(pid)
     if (name === undefined) continue
-    const known = byName.get(name)
-    if (known !== undefined) {
-      known.pids.push(pid)
+    const existing = byName.get(name)
+    if (existing !== undefined) {
+      existing.pids.push(pid)
       continue
     }
     // An ending process has no mount table, but another process of its namespace may have one.

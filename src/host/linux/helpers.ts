@@ -25,23 +25,23 @@ const hasSystemdBooted = () => existsSync('/run/systemd/system')
  */
 export function linuxHelpers(path: readonly string[] = SYSTEM_PATH, hasSystemd = hasSystemdBooted): Helpers {
   return {
-    async run(order) {
-      const command = await resolveCommand(order, path, hasSystemd)
-      const secretFile = order.secretFile && openMemoryFile(order.secretFile)
+    async run(invocation) {
+      const command = await resolveCommand(invocation, path, hasSystemd)
+      const secretFile = invocation.secretFile && openMemoryFile(invocation.secretFile)
       using _ = secretFile === undefined ? undefined : deferCloseFd(secretFile)
-      await runProgram(command, order, path, secretFile)
+      await runProgram(command, invocation, path, secretFile)
     },
   }
 }
 
 /** Moves a helper's daemon out of kubelet's service or the CSI server's container, because it must outlive both. */
 async function resolveCommand(
-  order: HelperInvocation,
+  invocation: HelperInvocation,
   path: readonly string[],
   hasSystemd: () => boolean,
 ): Promise<HelperCommand> {
-  const plain = { program: findProgram(order.program, path), args: order.args }
-  if (!order.leavesDaemon) return plain
+  const plain = { program: findProgram(invocation.program, path), args: invocation.args }
+  if (!invocation.leavesDaemon) return plain
   const isScoped = hasSystemd()
   try {
     const wrap = isScoped ? wrapInScope : createGroupWrapper(prepareNodeGroups())
@@ -60,10 +60,10 @@ async function resolveCommand(
     return resolve(plain)
   } catch (error) {
     const reason = (error as Error).message
-    const place = isScoped
+    const consequence = isScoped
       ? "gets no scope of systemd's, so that a restart of kubelet may end it"
       : 'stays in the control groups of its caller, so that the end of a container may end it'
-    order.warn?.(`${order.program} ${place} (${reason})`)
+    invocation.warn?.(`${invocation.program} ${consequence} (${reason})`)
     return plain
   }
 }
@@ -95,23 +95,23 @@ function createUniqueName(): string {
 
 async function runProgram(
   command: HelperCommand,
-  order: ProgramInvocation,
+  invocation: ProgramInvocation,
   path: readonly string[],
   secretFile?: number,
 ): Promise<void> {
   const mark = createUniqueName()
-  const { leader, exited, output } = await startHelper(command, order, secretFile, {
-    ...order.environment,
+  const { leader, exited, output } = await startHelper(command, invocation, secretFile, {
+    ...invocation.environment,
     PATH: path.join(':'),
     LC_ALL: 'C',
     [HELPER_MARK]: mark,
   })
-  const ending = await resolveWithin(order.timeoutSeconds * 1000, exited)
-  if (ending?.code === 0) {
-    if (!order.leavesDaemon) await endAll(leader, mark)
+  const exitStatus = await resolveWithin(invocation.timeoutSeconds * 1000, exited)
+  if (exitStatus?.code === 0) {
+    if (!invocation.leavesDaemon) await endAll(leader, mark)
     return output.finish()
   }
-  if (ending === undefined) {
+  if (exitStatus === undefined) {
     signalGroup(leader.pid, 'SIGTERM')
     await resolveWithin(TERM_TIMEOUT_MS, exited)
   }
@@ -119,15 +119,15 @@ async function runProgram(
   await output.finish()
   const suffix = isEnded ? '' : ', and the kernel does not let it end'
   throw new HelperError(
-    `${order.program} ${describeFailure(order, ending)}${suffix}: ${output.text || 'it said nothing'}`,
+    `${invocation.program} ${describeFailure(invocation, exitStatus)}${suffix}: ${output.text || 'it said nothing'}`,
   )
 }
 
-function describeFailure({ timeoutSeconds }: ProgramInvocation, ending: ExitStatus | undefined): string {
-  if (ending === undefined) {
+function describeFailure({ timeoutSeconds }: ProgramInvocation, exitStatus: ExitStatus | undefined): string {
+  if (exitStatus === undefined) {
     return `did not end within ${timeoutSeconds} s (helperTimeoutSeconds in the node's modekeep configuration) and was ended`
   }
-  return ending.signal === null ? `failed with exit status ${ending.code}` : `was ended by ${ending.signal}`
+  return exitStatus.signal === null ? `failed with exit status ${exitStatus.code}` : `was ended by ${exitStatus.signal}`
 }
 
 async function startHelper(

@@ -2,7 +2,7 @@ import { constants, readlinkSync } from 'node:fs'
 import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, REGULAR, tolerateErrno } from '../host.ts'
 import { O_PATH } from '../path-handle.ts'
 import { readText } from '../read-file.ts'
-import { attributeNames, getAttribute, removeAttribute, setAttribute } from './attributes.ts'
+import { getAttribute, listAttributeNames, removeAttribute, setAttribute } from './attributes.ts'
 import { chmod } from './chmod.ts'
 import { allocateFileChanges } from './file-changes.ts'
 import { readFileSystemId, readFormerId } from './file-system-id.ts'
@@ -132,7 +132,7 @@ export const linuxInodes: Inodes = {
     return copy < 0 ? undefined : (copy as Handle)
   },
 
-  attributeNames,
+  attributeNames: listAttributeNames,
   getAttribute,
   setAttribute,
   removeAttribute,

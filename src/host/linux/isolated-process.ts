@@ -43,21 +43,21 @@ export async function runErrand(task: IsolatedTask): Promise<IsolatedTaskEnd> {
   child.stdin.on('error', () => {})
   // The pipe stays open: its end tells the child that this process has ended.
   child.stdin.write(`${task.order}\n`)
-  let ending = await resolveWithin(CHECK_INTERVAL_MS, exited)
-  while (ending === undefined && checksWithoutOutput++ < task.patience / CHECK_INTERVAL_MS)
-    ending = await resolveWithin(CHECK_INTERVAL_MS, exited)
-  const isSilent = ending === undefined
+  let exitStatus = await resolveWithin(CHECK_INTERVAL_MS, exited)
+  while (exitStatus === undefined && checksWithoutOutput++ < task.patience / CHECK_INTERVAL_MS)
+    exitStatus = await resolveWithin(CHECK_INTERVAL_MS, exited)
+  const isSilent = exitStatus === undefined
   if (isSilent) {
     child.kill('SIGKILL')
-    ending = await resolveWithin(EXIT_TIMEOUT_MS, exited)
+    exitStatus = await resolveWithin(EXIT_TIMEOUT_MS, exited)
   } else await resolveWithin(EXIT_TIMEOUT_MS, outputEnd)
   child.stdin.destroy()
   child.stdout.destroy()
   child.nodeChildProcess.unref()
-  if (ending !== undefined && lock !== undefined)
+  if (exitStatus !== undefined && lock !== undefined)
     tolerateSystemErrors(() => removeNames(nodeFs, dirname(lock), [basename(lock)]))
   if (failure !== undefined) throw failure.error
-  return { isSilent, leftBehind: ending === undefined ? child.pid : undefined, pid: child.pid, ended: exited }
+  return { isSilent, leftBehind: exitStatus === undefined ? child.pid : undefined, pid: child.pid, ended: exited }
 }
 
 /**

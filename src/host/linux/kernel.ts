@@ -25,7 +25,7 @@ export interface KernelAddon {
   cloneUserNamespace(): number
 }
 
-const addon = load()
+const addon = loadAddon()
 const { arena, rows, calls, run } = addon
 export const { changes: changeMemory, sights: sightMemory, start, look: startLook, finish, cloneUserNamespace } = addon
 
@@ -34,16 +34,16 @@ const ROW = 8
 const RESULT = 7
 
 /** Loads the addon once in each thread. No other module loads one. */
-function load(): KernelAddon {
+function loadAddon(): KernelAddon {
   const loaded = { exports: {} as KernelAddon }
-  process.dlopen(loaded, addonFile())
+  process.dlopen(loaded, findAddonFile())
   return loaded.exports
 }
 
 /**
  * The executable has no URL. Its loader copies the addon into a memory file and sets the variable to its descriptor.
  */
-function addonFile(): string {
+function findAddonFile(): string {
   if (import.meta.url === '') return `/proc/self/fd/${process.env.MODEKEEP_KERNEL}`
   return fileURLToPath(new URL(`../../../driver/kernel/${process.arch}.node`, import.meta.url))
 }

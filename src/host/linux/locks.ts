@@ -163,6 +163,6 @@ function tryFlock(fd: number, operation: number): boolean {
 
 function isStillAt(path: string, fd: number): boolean {
   const current = statSync(path, { bigint: true, throwIfNoEntry: false })
-  const held = fstatSync(fd, { bigint: true })
-  return current?.ino === held.ino && current.dev === held.dev
+  const opened = fstatSync(fd, { bigint: true })
+  return current?.ino === opened.ino && current.dev === opened.dev
 }

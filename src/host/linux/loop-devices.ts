@@ -45,7 +45,7 @@ const hasFile = (loop: string) => fs.existsSync(`/sys/block/${loop}/loop`)
 // struct loop_config: descriptor 0, block size 4, loop_info64 at 8, 304 bytes in all.
 const INFO_IN_CONFIG = 8
 const CONFIG_SIZE = 304
-const LONGEST_NAME = 63
+const MAX_NAME_BYTES = 63
 const LO_FLAGS_READ_ONLY = 1
 const LO_FLAGS_AUTOCLEAR = 4
 
@@ -83,7 +83,7 @@ function tryAttach(path: string, file: number, mode: number): Handle | undefined
 
 /** Sets AUTOCLEAR together with the file, so a crash at any time leaves no attached device. */
 function configure(device: number, file: number, readOnly: boolean): void {
-  const name = Buffer.from(fs.readlinkSync(formatFdPath(file))).subarray(0, LONGEST_NAME)
+  const name = Buffer.from(fs.readlinkSync(formatFdPath(file))).subarray(0, MAX_NAME_BYTES)
   data.fill(0, 0, CONFIG_SIZE)
   data.writeUInt32LE(file, 0)
   data.writeUInt32LE(LO_FLAGS_AUTOCLEAR | (readOnly ? LO_FLAGS_READ_ONLY : 0), INFO_IN_CONFIG + 52)

@@ -44,9 +44,9 @@ export const linuxMounts: Mounts = {
     for (const option of [`source=${source}`, ...options]) {
       requireSuccess(configureOption(context, option), 'fsconfig', option, readDetail)
     }
-    const created = fsconfigCreate(context)
-    if (device === undefined) requireSuccess(created, 'fsconfig', fsType, readDetail)
-    else requireSuccess(created, 'fsmount', linuxBlocks.nameOf(device), readDetail)
+    const result = fsconfigCreate(context)
+    if (device === undefined) requireSuccess(result, 'fsconfig', fsType, readDetail)
+    else requireSuccess(result, 'fsmount', linuxBlocks.nameOf(device), readDetail)
     return requireSuccess(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
   },
 

@@ -68,9 +68,9 @@ function startLookup(program: string, parent: Handle, name: Name): PendingLookup
     for (const child of children) child.kill('SIGKILL')
   }
   for (const child of children) child.unref()
-  const answered = Promise.all(children.map(waitUntilExit)).then((endings): LookupResult => {
-    if (endings.some(({ signal }) => signal !== null)) return undefined
-    return endings.every(({ code }) => code === 0) ? 'found' : 'not found'
+  const answered = Promise.all(children.map(waitUntilExit)).then((statuses): LookupResult => {
+    if (statuses.some(({ signal }) => signal !== null)) return undefined
+    return statuses.every(({ code }) => code === 0) ? 'found' : 'not found'
   })
   return { since: performance.now(), answered, giveUp }
 }

@@ -35,10 +35,10 @@ export function readSuperblockUuid(handle: Handle, type: number): Buffer | undef
   const layout = LAYOUTS[type]
   const { device } = statUnsynced(handle)
   if (layout === undefined || !hasDisk(device)) return undefined
-  const start = tolerateSystemErrors(() => readDeviceStart(formatDeviceId(device)))
+  const firstBytes = tolerateSystemErrors(() => readDeviceStart(formatDeviceId(device)))
   const { magic, magicAt, uuidAt } = layout
-  if (start?.toString('hex', magicAt, magicAt + magic.length / 2) !== magic) return undefined
-  const uuid = start.subarray(uuidAt, uuidAt + UUID_SIZE)
+  if (firstBytes?.toString('hex', magicAt, magicAt + magic.length / 2) !== magic) return undefined
+  const uuid = firstBytes.subarray(uuidAt, uuidAt + UUID_SIZE)
   return uuid.some((byte) => byte !== 0) ? uuid : undefined
 }
 

@@ -27,7 +27,7 @@ describe.skipIf(!isRoot)(`what a file system lies on${title}`, () => {
     fs.mkdirSync(place)
   })
   afterEach(() => {
-    // What a test that failed has left.
+    // Unmounts the mounts that a failed test left behind.
     spawnSync('umount', ['--quiet', place])
     detachDisks()
     fs.rmSync(top, { recursive: true })

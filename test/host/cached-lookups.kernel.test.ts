@@ -17,7 +17,7 @@ beforeEach(async () => {
   onTestFinished(() => fs.rmSync(top, { recursive: true }))
   fs.mkdirSync(`${top}/a/b`, { recursive: true })
   fs.symlinkSync('a', `${top}/link`)
-  // A link whose access time is not later than its change is changed by a lookup, which the cache alone cannot do.
+  // If a link's access time is not later than its change, a lookup updates it. The kernel's cache alone cannot do that.
   await letTicksPass()
 })
 

@@ -27,7 +27,7 @@ afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 
 type Call = 'mkdirSync' | 'readdirSync' | 'renameSync' | 'rmdirSync' | 'rmSync' | 'symlinkSync' | 'openSync'
 
-/** node:fs that exchanges the directory `own` for a link before the first call of one function that is about it. */
+/** Returns a node:fs that replaces the directory `own` by a link before the first matching call of one function. */
 function exchangingBefore(call: Call, isMeant: (path: string) => boolean = () => true): typeof fs {
   let isDone = false
   return {
@@ -42,7 +42,7 @@ function exchangingBefore(call: Call, isMeant: (path: string) => boolean = () =>
   } as typeof fs
 }
 
-/** All paths below a directory. */
+/** Lists all paths below a directory. */
 const tree = (directory: string) => fs.readdirSync(directory, { recursive: true }).sort()
 
 const BEFORE = ['file', 'full', 'full/empty']
@@ -126,7 +126,7 @@ it('a rename of a directory that fails names both paths, and no descriptor', () 
 })
 
 describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () => {
-  /** A directory that others can write. */
+  /** Creates a directory that other users can write. */
   const shared = () => {
     fs.mkdirSync(`${top}/shared`)
     fs.chmodSync(`${top}/shared`, 0o777)

@@ -39,11 +39,11 @@ describe('two groups that change places', () => {
       let next = 0
       for (const range of [...createSwapMap(one, other).gids].sort((a, b) => a[side] - b[side])) {
         expect(range[side]).toBe(next)
-        // The kernel takes no range of no ids.
+        // The kernel rejects empty ranges.
         expect(range.count).toBeGreaterThan(0)
         next += range.count
       }
-      // (gid_t)-1 is no group.
+      // (gid_t)-1 names no group.
       expect(next).toBe(HIGHEST_ID + 1)
     }
   })
@@ -63,7 +63,7 @@ describe('two groups that change places', () => {
   })
 })
 
-/** Ranges that overlap on neither side, in any order, as a kernel takes them. */
+/** Ranges without overlap on either side, in any order, as the kernel accepts them. */
 const ranges: fc.Arbitrary<IdRange[]> = fc
   .tuple(
     fc.array(fc.record({ gap: fc.nat(50), count: fc.integer({ min: 1, max: 60 }) }), { minLength: 1, maxLength: 12 }),
@@ -145,7 +145,7 @@ describe('two mappings in turn', () => {
       765_535,
       undefined,
     ])
-    // A group on disk that no id of the pod names.
+    // The group on disk has no id in the pod.
     expect(mapToShownId(composeMaps(createSwapMap(900_000, 3000), pod).gids, 900_000)).toBe(703_000)
     expect(mapToShownId(composeMaps(createSwapMap(900_000, 3000), pod).gids, 3000)).toBeUndefined()
   })

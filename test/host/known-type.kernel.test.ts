@@ -10,7 +10,7 @@ it.each(['/', '/proc'])('the kernel tells the type of the file system at %s, ask
   const row = rows.findLast((line) => line.split(' ')[4] === mountPoint)
   const type = / - (\S+) /.exec(row ?? '')?.[1]
   expect(type).toBeDefined()
-  // Before Linux 6.8 it does not.
+  // Before Linux 6.8 the type is undefined.
   expect([type, undefined]).toContain(inodes.knownType(path))
   const [major = 0, minor = 0] = readFileSync('/proc/sys/kernel/osrelease', 'utf8').split('.').map(Number)
   if (major > 6 || (major === 6 && minor >= 8)) expect(inodes.knownType(path)).toBe(type)

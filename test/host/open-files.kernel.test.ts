@@ -27,7 +27,7 @@ const make = (path: string, text = 'precious') => {
 }
 const text = (path: string) => fs.readFileSync(path, 'utf8')
 
-/** A directory that others than root can write, as /var/log of Debian's. */
+/** Creates a directory that users other than root can write, such as /var/log on Debian. */
 function sharedDirectory(mode: 'group' | 'all' = 'group'): string {
   const path = `${top}/shared`
   fs.mkdirSync(path)
@@ -36,7 +36,9 @@ function sharedDirectory(mode: 'group' | 'all' = 'group'): string {
   return path
 }
 
-/** What kubelet's atomic writer makes: the volume's directory may be written by all, each file is a link. */
+/**
+ * Creates the layout of kubelet's atomic writer: any user may write to the volume's directory, and each file is a link.
+ */
 function projectedVolume(name: string, content: string): string {
   const volume = `${top}/volume`
   fs.mkdirSync(`${volume}/..2026_11_26`, { recursive: true })
@@ -118,7 +120,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
     fs.mkdirSync(`${shared}/own`)
     fs.symlinkSync(make(`${top}/other`), `${shared}/own/file`)
     expect(() => readOwned(`${shared}/own/file`)).toThrow(/symbolic link/)
-    // What a name in it is, without a link, its owner and mode tell.
+    // The name is no link, so its owner and mode decide.
     expect(readOwned(make(`${shared}/own/plain`))?.toString()).toBe('precious')
   })
 
@@ -139,7 +141,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
   })
 })
 
-/** What others may have put in the place of a file that root writes. */
+/** Files that other users may have put in the place of a file that root writes. */
 const PLACES: [string, (path: string) => string | undefined][] = [
   [
     'a link',

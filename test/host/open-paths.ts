@@ -3,7 +3,7 @@ import { errorCode } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { identity, outcomeOf } from '../path/ways.ts'
 
-/** What comes of opening each path free of links: the inode, or the error's code. */
+/** Opens each path without following links. Returns the inode or the error's code. */
 export function openPaths(paths: readonly string[]): string[] {
   const { inodes } = linuxHost
   return paths.map((path) => {
@@ -18,7 +18,7 @@ export function openPaths(paths: readonly string[]): string[] {
   })
 }
 
-/** What comes of each subPath of a source. */
+/** Opens each subPath of a source. Returns the inode or the error's code. */
 export function openParts(source: string, subPaths: readonly string[]): string[] {
   const root = linuxHost.inodes.openLinkFree(source)
   const found = subPaths.map((subPath) => outcomeOf(linuxHost.inodes, root, subPath))
@@ -26,7 +26,7 @@ export function openParts(source: string, subPaths: readonly string[]): string[]
   return found
 }
 
-/** As a program, for a process of its own: prints both as JSON, and how many handles it kept open. */
+/** Run as a program, it prints both as JSON, and the number of handles that are still open. */
 if (process.argv[1] === import.meta.filename) {
   const [paths = [], source = '', subPaths = []] = JSON.parse(process.argv[2] ?? '')
   const handles = () => readdirSync('/proc/self/fd').length

@@ -6,7 +6,7 @@ import { readPeerUser } from '../../src/host/linux/peer-credentials.ts'
 
 const descriptorOf = (socket: Socket) => (socket as { _handle?: { fd?: number } })._handle?.fd ?? -1
 
-/** The server's end of a connection. */
+/** Returns the server's end of a connection. */
 async function accepted(listen: { path: string } | { port: number; host: string }): Promise<Socket> {
   const { promise, resolve } = Promise.withResolvers<Socket>()
   const server = createServer(resolve)

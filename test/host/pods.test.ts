@@ -20,7 +20,7 @@ it('a container has something of its pod outside of kubelet’s directory', () =
   const row = (root: string, at: string) => `100 90 8:1 ${root} ${at} rw - ext4 /dev/sda1 rw`
   const table = [
     row(`/var/lib/kubelet/pods/${UID}/etc-hosts`, '/etc/hosts'),
-    // A node's own: kubelet's bind of a subPath.
+    // Kubelet's bind of a subPath is a mount of the node itself.
     row(
       '/pods/22222222-9abc-4def-8123-456789abcdef/volumes/x/y',
       '/k/pods/22222222-9abc-4def-8123-456789abcdef/volume-subpaths/y/c/0',

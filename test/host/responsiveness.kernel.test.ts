@@ -11,7 +11,7 @@ const ASK = `
   console.log(await answers(openSync('/', 'r'), Buffer.from('tmp'), 1000))`
 
 describe.skipIf(cannotInject !== '')(`a daemon that is asked${cannotInject && `: ${cannotInject}`}`, () => {
-  // fork(3) makes clone(2); a thread is made by clone3(2).
+  // fork(3) calls clone(2), and a thread is created by clone3(2).
   it.each(['ENOMEM', 'EAGAIN'])('is not taken for one that hangs where no process can be made: %s', async (code) => {
     const inject = ['-f', '-q', '-e', 'trace=clone', '-e', `inject=clone:error=${code}`]
     const node = [process.execPath, '--input-type=module', '-e', ASK]

@@ -14,7 +14,7 @@ beforeEach(() => {
 })
 afterEach(() => fs.rmSync(directory, { recursive: true, force: true }))
 
-/** `over` with one call that fails as the disk would. */
+/** Returns `over` with one call that fails as on a faulty disk. */
 function broken(over: Fs, call: keyof Fs): Fs {
   return {
     ...over,
@@ -67,7 +67,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     const racing: Fs = {
       ...over,
       mkdirSync: ((path: string, options?: fs.MakeDirectoryOptions) => {
-        // Another call removes the empty parents after this call has made them.
+        // Another call removes the empty parents after this call has created them.
         if (path.endsWith('/c') && removals++ < 6) {
           trustedFiles(over).removeEmpty(`${top}/a/b`, top)
           throw Object.assign(new Error('ENOENT: no such file or directory, mkdir'), { code: 'ENOENT' })
@@ -270,7 +270,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   })
 })
 
-// memfs removes what a link leads to.
+// memfs removes the target of a link instead of the link.
 it.each([fs.symlinkSync, fs.linkSync])(
   'a replacement follows no link that waits under its temporary name: %o',
   (link) => {

@@ -18,7 +18,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     return top
   }
 
-  /** The same in a process whose openat2 does not exist, and how often it was called. */
+  /** Returns the same results from a process without openat2, and the number of its calls of openat2. */
   function older(paths: readonly string[], source: string, subPaths: readonly string[]) {
     const trace = `${source}/trace`
     const inject = ['-f', '-e', 'trace=openat2', '-e', 'inject=openat2:error=ENOSYS', '-o', trace]

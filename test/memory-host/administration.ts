@@ -4,7 +4,7 @@ import { memoryHost } from './index.ts'
 import { mortalFs } from './mortal-fs.ts'
 import type { MemoryWorld } from './world.ts'
 
-/** What an installer does to a node, on a world in memory. @param answer what a driver with these bytes says */
+/** Creates the installer's operations on a world in memory. @param answer output of a driver with these bytes */
 export function memoryAdministration(world: MemoryWorld, answer: (driver: string) => string): Administration {
   return {
     files: createNodeFiles(mortalFs(world)),

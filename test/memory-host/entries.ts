@@ -6,7 +6,7 @@ type Entries = Pick<
   'createFile' | 'createDirectory' | 'removeFile' | 'removeDirectory' | 'readEntries' | 'seekEntries'
 >
 
-/** What is done to a directory's names. */
+/** Creates the operations on names of directories. */
 export function memoryEntries(world: MemoryWorld): Entries {
   return {
     createFile(parent, name, mode) {
@@ -59,8 +59,8 @@ const LENGTH = 16
 const NAME = 19
 
 /**
- * The block that holds `names`, of unknown types; the entry with index i has `first + i + 1` as the position after it.
- * @param inodes the number of each
+ * Encodes `names` as one block with unknown types. The entry with index i has the next position `first + i + 1`.
+ * @param inodes the number of each entry's inode
  */
 export function toDirents(names: readonly Name[], first: number, inodes: readonly bigint[] = []): Uint8Array {
   return Buffer.concat(

@@ -1,7 +1,7 @@
 import type { HelperInvocation, Helpers } from '../../src/host/helpers.ts'
 import type { MemoryWorld } from './world.ts'
 
-/** Runs nothing: every order is an effect of the world, and kept. */
+/** Runs no program: every order is recorded, and is an effect of the world. */
 export function memoryHelpers(world: MemoryWorld, orders: HelperInvocation[] = []): Helpers {
   return {
     async run(order) {

@@ -8,9 +8,9 @@ import { mortalFs } from './mortal-fs.ts'
 import { memoryMounts } from './mounts.ts'
 import type { MemoryWorld } from './world.ts'
 
-/** A host over a world in memory. Every effect is in the world's action log and can be the one a process dies at. */
+/** Creates a host over a world in memory. The world logs every effect, and a process can be killed at any of them. */
 export function memoryHost(world: MemoryWorld): Host {
-  // By the inode of the file, which may be moved with its directory.
+  // The key is the inode of the file, because the file may be moved with its directory.
   const databases = new Map<number, DatabaseSync>()
   const inodeOf = (path: string) => Number(world.fs.statSync(path).ino)
 
@@ -29,7 +29,7 @@ export function memoryHost(world: MemoryWorld): Host {
       kill: () => {},
     },
 
-    // Nobody else tells of what lies in memory.
+    // No other process reports on a lock in memory.
     readBlockedActivity: () => undefined,
     runErrand: () => Promise.reject(new Error('a node in memory has one process')),
 
@@ -43,7 +43,7 @@ export function memoryHost(world: MemoryWorld): Host {
         if (!held) return
         held = false
         world.locked.delete(path)
-        // A process that is dead has given its locks back too; what it does not do is remove the file.
+        // A killed process has also released its locks, but does not remove the file.
         if (!discard) return
         world.alive()
         world.fs.rmSync(path, { force: true })
@@ -64,8 +64,8 @@ export function memoryHost(world: MemoryWorld): Host {
     openDatabase(path) {
       world.alive()
       const known = world.fs.existsSync(path) ? databases.get(inodeOf(path)) : undefined
-      const database = known ?? mortal(new DatabaseSync(':memory:', { readBigInts: true }), world)
-      // Where a process died, SQLite's next user rolls back what was not committed.
+      const database = known ?? createMortalDatabase(new DatabaseSync(':memory:', { readBigInts: true }), world)
+      // After a crash, SQLite's next user rolls back the uncommitted changes.
       if (database.isTransaction) database.exec('ROLLBACK')
       world.fs.writeFileSync(path, '')
       databases.set(inodeOf(path), database)
@@ -80,15 +80,15 @@ export function memoryHost(world: MemoryWorld): Host {
   }
 }
 
-/** A database that outlives its close() as a file would, and whose commits are effects. */
-function mortal(database: DatabaseSync, world: MemoryWorld): DatabaseSync {
+/** Keeps a database's content beyond its close(), as a file does. Its commits are effects. */
+function createMortalDatabase(database: DatabaseSync, world: MemoryWorld): DatabaseSync {
   const exec = database.exec.bind(database)
   database.exec = (sql) => {
     if (sql === 'COMMIT') world.act('commit journal')
     else if (sql !== 'ROLLBACK') world.alive()
     exec(sql)
   }
-  // Its temporary tables are its connection's.
+  // Temporary tables belong to their connection.
   database.close = () => {
     for (const { name } of database.prepare("SELECT name FROM sqlite_temp_schema WHERE name NOT LIKE 'sqlite%'").all())
       exec(`DROP TABLE temp.${name}`)

@@ -11,24 +11,27 @@ import {
 import { type IdRange, mapToShownId, mapToStoredId } from '../../src/host/id-map.ts'
 import { memoryEntries } from './entries.ts'
 import { openBeneath, readLink } from './links.ts'
-import { sightsOver } from './sights.ts'
-import { deviceOf, type MemoryWorld, type Place, text } from './world.ts'
+import { createStatBatch } from './stat-batch.ts'
+import { type MemoryLocation, type MemoryWorld, parseDeviceNumber, text } from './world.ts'
 
 const READ_ONLY = 1
 const SET_IDS = 0o6000
 const CAPABILITY = 'security.capability'
 
-/** The kernel's rules that decisions depend on, over memfs: links, mounts, read-only, what a chown drops. */
+/**
+ * Simulates over memfs the kernel's rules on which decisions depend: links, mounts, read-only, bits that a chown
+ * clears.
+ */
 export function memoryInodes(world: MemoryWorld): Inodes {
-  const stat = (place: Place): Stat => statOf(place)
-  const writable = (place: Place, syscall: string) => {
+  const stat = (place: MemoryLocation): Stat => statLocation(place)
+  const writable = (place: MemoryLocation, syscall: string) => {
     if (place.mount.flags & READ_ONLY) throw new SystemError(syscall, 'EROFS', world.pathOf(place))
   }
 
   return {
     openLinkFree(path) {
       world.alive()
-      let here: Place = { mount: world.rootMount, path: '' }
+      let here: MemoryLocation = { mount: world.rootMount, path: '' }
       for (const part of path.split('/').slice(1)) {
         here = world.child(here, part)
         if (isType(stat(here), SYMLINK)) throw new SystemError('openat2', 'ELOOP', path)
@@ -45,7 +48,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
 
     openTrusted(path) {
       world.alive()
-      const here = followed(world, path)
+      const here = resolvePath(world, path)
       if (!isType(stat(here), DIRECTORY)) throw new SystemError('openat', 'ENOTDIR', path)
       return world.open(here)
     },
@@ -73,15 +76,15 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     },
 
     sights() {
-      return [sightsOver(this), sightsOver(this)]
+      return [createStatBatch(this), createStatBatch(this)]
     },
 
     changes: () => undefined,
 
     pathOf: (handle) => world.pathOf(world.at(handle)),
     stat: (handle) => stat(world.at(handle)),
-    look: (handle) => kept(stat(world.at(handle))),
-    lookEntry: (parent, name) => kept(stat(world.child(world.at(parent), text(name)))),
+    look: (handle) => createView(stat(world.at(handle))),
+    lookEntry: (parent, name) => createView(stat(world.child(world.at(parent), text(name)))),
     ownership: (handle) => stat(world.at(handle)),
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
     askEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
@@ -96,9 +99,9 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       const before = stat(place)
       world.act(`chown ${world.pathOf(place)} ${gid}`)
       const { fs } = place.mount.fileSystem
-      fs.lchownSync(place.path || '/', before.uid, stored(place, gid))
+      fs.lchownSync(place.path || '/', before.uid, mapToStored(place, gid))
       if (!isType(before, DIRECTORY) && before.mode & SET_IDS) fs.chmodSync(place.path, before.mode & 0o1777)
-      if (isType(before, REGULAR)) attributesOf(place).delete(CAPABILITY)
+      if (isType(before, REGULAR)) findAttributes(place).delete(CAPABILITY)
       keepModified(place, before)
     },
 
@@ -114,21 +117,21 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     handleLimit: () => 1_000_000,
     duplicate: (handle) => world.open(world.at(handle)),
     tryDuplicate: (handle) => world.open(world.at(handle)),
-    attributeNames: (handle) => [...attributesOf(world.at(handle)).keys()].join('\0'),
-    getAttribute: (handle, name) => attributesOf(world.at(handle)).get(name),
+    attributeNames: (handle) => [...findAttributes(world.at(handle)).keys()].join('\0'),
+    getAttribute: (handle, name) => findAttributes(world.at(handle)).get(name),
 
     setAttribute(handle, name, value) {
       const place = world.at(handle)
       writable(place, 'setxattr')
       world.act(`setxattr ${world.pathOf(place)} ${name}`)
-      attributesOf(place).set(name, value)
+      findAttributes(place).set(name, value)
     },
 
     removeAttribute(handle, name) {
       const place = world.at(handle)
       writable(place, 'removexattr')
       world.act(`removexattr ${world.pathOf(place)} ${name}`)
-      attributesOf(place).delete(name)
+      findAttributes(place).delete(name)
     },
 
     syncFileSystem: (handle) => world.act(`sync ${world.pathOf(world.at(handle))}`),
@@ -145,7 +148,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
   }
 }
 
-function kept(stat: Stat): StatView {
+function createView(stat: Stat): StatView {
   return { ...stat, keep: () => stat }
 }
 
@@ -153,31 +156,31 @@ function isType(stat: Stat, type: number): boolean {
   return (stat.mode & FILE_TYPE) === type
 }
 
-function followed(world: MemoryWorld, path: string, links = 0): Place {
+function resolvePath(world: MemoryWorld, path: string, links = 0): MemoryLocation {
   if (links > 40) throw new SystemError('openat', 'ELOOP', path)
   const parts = path.split('/').filter(Boolean)
-  let here: Place = { mount: world.rootMount, path: '' }
+  let here: MemoryLocation = { mount: world.rootMount, path: '' }
   for (const [index, part] of parts.entries()) {
     const next = world.child(here, part)
-    if (isType(statOf(next), SYMLINK)) {
+    if (isType(statLocation(next), SYMLINK)) {
       const target = String(next.mount.fileSystem.fs.readlinkSync(next.path))
       const base = target.startsWith('/') ? target : `${world.pathOf(here)}/${target}`
-      return followed(world, [base, ...parts.slice(index + 1)].join('/'), links + 1)
+      return resolvePath(world, [base, ...parts.slice(index + 1)].join('/'), links + 1)
     }
     here = next
   }
   return here
 }
 
-/** memfs moves mtime with chown and chmod; Linux moves ctime alone. */
-function keepModified({ mount, path }: Place, { modified }: Stat): void {
+/** memfs changes mtime on chown and chmod; Linux only changes ctime. */
+function keepModified({ mount, path }: MemoryLocation, { modified }: Stat): void {
   const time = new Date(Number(modified / 1_000_000n))
   mount.fileSystem.fs.utimesSync(path || '/', time, time)
 }
 
-function attributesOf(place: Place): Map<string, Uint8Array> {
+function findAttributes(place: MemoryLocation): Map<string, Uint8Array> {
   const { attributes } = place.mount.fileSystem
-  const key = String(statOf(place).inode)
+  const key = String(statLocation(place).inode)
   const found = attributes.get(key) ?? new Map<string, Uint8Array>()
   attributes.set(key, found)
   return found
@@ -185,21 +188,21 @@ function attributesOf(place: Place): Map<string, Uint8Array> {
 
 const OVERFLOW = 65_534
 
-function shown(ranges: readonly IdRange[] | undefined, id: number): number {
+function mapToShown(ranges: readonly IdRange[] | undefined, id: number): number {
   return ranges === undefined ? id : (mapToShownId(ranges, id) ?? OVERFLOW)
 }
 
-function stored({ mount: { ids } }: Place, gid: number): number {
+function mapToStored({ mount: { ids } }: MemoryLocation, gid: number): number {
   const there = ids === undefined ? gid : mapToStoredId(ids.gids, gid)
   if (there === undefined) throw new SystemError('fchownat', 'EOVERFLOW', String(gid))
   return there
 }
 
-function statOf(place: Place): Stat {
+function statLocation(place: MemoryLocation): Stat {
   const { mount, path } = place
   const s = mount.fileSystem.fs.lstatSync(path || '/', { bigint: true })
   return {
-    device: deviceOf(mount.fileSystem),
+    device: parseDeviceNumber(mount.fileSystem),
     inode: s.ino,
     born: s.birthtimeNs,
     changed: Number(s.ctimeNs) / 1e6,
@@ -207,7 +210,7 @@ function statOf(place: Place): Stat {
     size: s.size,
     mode: Number(s.mode),
     uid: Number(s.uid),
-    gid: shown(mount.ids?.gids, Number(s.gid)),
+    gid: mapToShown(mount.ids?.gids, Number(s.gid)),
     links: Number(s.nlink),
     mountId: Number(mount.id),
     mountRoot: path === mount.root,

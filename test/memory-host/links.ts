@@ -1,11 +1,11 @@
 import { type Handle, SystemError } from '../../src/host/host.ts'
-import type { MemoryWorld, Place } from './world.ts'
+import type { MemoryLocation, MemoryWorld } from './world.ts'
 
-const MOST_LINKS = 40
+const MAX_LINKS = 40
 
-/** openat2(2) with RESOLVE_BENEATH. */
+/** Simulates openat2(2) with RESOLVE_BENEATH. */
 export function openBeneath(world: MemoryWorld, root: Handle, path: string): Handle {
-  const way: Place[] = [world.at(root)]
+  const way: MemoryLocation[] = [world.at(root)]
   const ahead = path.split('/').reverse()
   const fail = (code: string) => new SystemError('openat2', code, path)
   let links = 0
@@ -14,7 +14,7 @@ export function openBeneath(world: MemoryWorld, root: Handle, path: string): Han
   for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
     const here = way.at(-1)
     if (!here) throw fail('EXDEV')
-    if (!statOf(here).isDirectory()) throw fail('ENOTDIR')
+    if (!statLocation(here).isDirectory()) throw fail('ENOTDIR')
     if (name === '' || name === '.') continue
     if (name === '..') {
       way.pop()
@@ -22,9 +22,9 @@ export function openBeneath(world: MemoryWorld, root: Handle, path: string): Han
       continue
     }
     const next = world.child(here, name)
-    if (statOf(next).isSymbolicLink()) {
-      const target = targetOf(next)
-      if (++links > MOST_LINKS) throw fail('ELOOP')
+    if (statLocation(next).isSymbolicLink()) {
+      const target = readTarget(next)
+      if (++links > MAX_LINKS) throw fail('ELOOP')
       if (target.startsWith('/')) throw fail('EXDEV')
       ahead.push(...target.split('/').reverse())
     } else way.push(next)
@@ -33,13 +33,13 @@ export function openBeneath(world: MemoryWorld, root: Handle, path: string): Han
 }
 
 export function readLink(world: MemoryWorld, handle: Handle): Uint8Array {
-  return Buffer.from(targetOf(world.at(handle)))
+  return Buffer.from(readTarget(world.at(handle)))
 }
 
-function targetOf({ mount, path }: Place): string {
+function readTarget({ mount, path }: MemoryLocation): string {
   return String(mount.fileSystem.fs.readlinkSync(path))
 }
 
-function statOf({ mount, path }: Place) {
+function statLocation({ mount, path }: MemoryLocation) {
   return mount.fileSystem.fs.lstatSync(path || '/')
 }

@@ -14,7 +14,7 @@ const EFFECTS = new Set([
   'writeSync',
 ])
 
-/** The root file system for modekeep's own files: everything but the effects passes straight through. */
+/** Returns the root file system for modekeep's own files. All calls except effects pass through. */
 export function mortalFs(world: MemoryWorld): typeof NodeFs {
   const fs = new Proxy(world.fs, {
     get(target, key) {
@@ -25,13 +25,13 @@ export function mortalFs(world: MemoryWorld): typeof NodeFs {
         else world.alive()
         const [path = '', to = ''] = args.map(String)
         const isLink = /^(rm|rename)Sync$/.test(String(key)) && isSymbolicLink(target, path)
-        // memfs 4.80 removes and renames what a link leads to.
+        // memfs 4.80 removes and renames the target of a link instead of the link.
         if (key === 'rmSync' && isLink) return target.unlinkSync(path)
         if (key === 'renameSync') {
           const there = target.lstatSync(to, { throwIfNoEntry: false })
-          // It renames over a directory whatever is in it, and its content is lost.
+          // memfs renames over a non-empty directory, whose content is lost.
           if (there?.isDirectory()) target.rmdirSync(to)
-          // It miscounts a directory whose entry is renamed over, and never lets it be removed.
+          // memfs miscounts a directory whose entry is renamed over, and never lets it be removed.
           else if (there) target.unlinkSync(to)
           if (isLink) {
             target.symlinkSync(target.readlinkSync(path) as string, to)

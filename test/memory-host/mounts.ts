@@ -1,5 +1,5 @@
 import { type Handle, type Mounts, SystemError } from '../../src/host/host.ts'
-import { deviceOf, type MemoryMount, type MemoryWorld } from './world.ts'
+import { type MemoryMount, type MemoryWorld, parseDeviceNumber } from './world.ts'
 
 export function memoryMounts(world: MemoryWorld): Mounts {
   const detached = (tree: Handle): MemoryMount => {
@@ -75,14 +75,14 @@ export function memoryMounts(world: MemoryWorld): Mounts {
 
     table() {
       const attached = world.mounts.filter((mount) => mount.at)
-      return attached.map((mount) => row(world, mount)).join('')
+      return attached.map((mount) => formatRow(world, mount)).join('')
     },
   }
 }
 
-function row(world: MemoryWorld, mount: MemoryMount): string {
+function formatRow(world: MemoryWorld, mount: MemoryMount): string {
   const parent = mount === world.rootMount ? mount.id : mount.at?.mount.id
   const place = world.pathOf({ mount, path: mount.root })
   const options = mount.ids ? 'rw,idmapped' : 'rw'
-  return `${mount.id} ${parent} 0:${deviceOf(mount.fileSystem)} ${mount.root || '/'} ${place} ${options} - memory none rw\n`
+  return `${mount.id} ${parent} 0:${parseDeviceNumber(mount.fileSystem)} ${mount.root || '/'} ${place} ${options} - memory none rw\n`
 }

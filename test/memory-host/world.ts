@@ -6,11 +6,11 @@ import { rootVolume } from './root-volume.ts'
 export interface MemoryFileSystem {
   id: string
   fs: IFs
-  /** Extended attributes by inode: memfs has none. */
+  /** Extended attributes by inode, because memfs has none. */
   attributes: Map<string, Map<string, Uint8Array>>
-  /** Whether it can be mounted idmapped. */
+  /** True if it can be mounted idmapped. */
   mappable: boolean
-  /** What names the disk it lies on; undefined: the kernel tells nothing. */
+  /** Identities of the disk below it; undefined if the kernel reports none. */
   disk?: string[]
 }
 
@@ -21,30 +21,30 @@ export interface MemoryMount {
   root: string
   at: { mount: MemoryMount; path: string } | undefined
   flags: number
-  /** Two groups that show as each other through an idmapped mount. */
+  /** Two groups that an idmapped mount exchanges. */
   ids: IdMap | undefined
 }
 
-/** A place in a file system seen through a mount. */
-export interface Place {
+/** A path in a file system, seen through a mount. */
+export interface MemoryLocation {
   mount: MemoryMount
   path: string
 }
 
-/** Thrown by every call on a world whose process "died"; nothing may catch it for good. */
+/** Thrown by every call on a world whose process was killed. Code under test must not swallow it. */
 export class Killed extends Error {}
 
 /**
- * A node in memory: file systems of memfs, a mount table, open handles, and the log of everything that changed
- * something. It is the stage for order and decisions; memfs is no kernel and proves no safety.
+ * A node in memory: file systems of memfs, a mount table, open handles, and a log of all changes. It tests order and
+ * decisions. memfs is not a kernel, so it proves no safety.
  */
 export class MemoryWorld {
   readonly mounts: MemoryMount[] = []
-  readonly handles = new Map<Handle, Place & { position: number }>()
+  readonly handles = new Map<Handle, MemoryLocation & { position: number }>()
   readonly actions: string[] = []
   readonly locked = new Set<string>()
   boot = 'boot-1'
-  /** Dies in place of the action with this number (0 is the next one). */
+  /** Kills the process instead of the action with this number (0 is the next one). */
   killAt = Number.POSITIVE_INFINITY
   #dead = false
   #counter = 0n
@@ -56,7 +56,7 @@ export class MemoryWorld {
     this.rootMount.at = { mount: this.rootMount, path: '/none' }
   }
 
-  /** The root file system, for arranging and checking. */
+  /** The root file system, for setup and assertions. */
   get fs(): IFs {
     return this.rootMount.fileSystem.fs
   }
@@ -73,20 +73,20 @@ export class MemoryWorld {
     return mount
   }
 
-  open(place: Place): Handle {
+  open(place: MemoryLocation): Handle {
     const handle = this.#fd++ as Handle
     this.handles.set(handle, { ...place, position: 0 })
     return handle
   }
 
-  at(handle: Handle): Place & { position: number } {
+  at(handle: Handle): MemoryLocation & { position: number } {
     this.alive()
     const place = this.handles.get(handle)
     if (!place) throw new SystemError('handle', 'EBADF', String(handle))
     return place
   }
 
-  /** Every effect passes here first. */
+  /** Every effect calls this first. */
   act(action: string): void {
     this.alive()
     if (this.killAt-- <= 0) {
@@ -100,7 +100,7 @@ export class MemoryWorld {
     if (this.#dead) throw new Killed('dead already')
   }
 
-  /** A new process after a kill: what the old one held open is gone, so are detached mounts nobody holds. */
+  /** Starts a new process after a kill: open handles of the old one are closed, and its detached mounts are gone. */
   revive(): void {
     this.#dead = false
     this.killAt = Number.POSITIVE_INFINITY
@@ -108,27 +108,27 @@ export class MemoryWorld {
     this.locked.clear()
   }
 
-  /** Mounts are gone, files stay. */
+  /** Removes all mounts and keeps the files. */
   reboot(): void {
     this.revive()
     this.boot = `boot-${++this.#counter}`
     for (const mount of this.mounts) if (mount !== this.rootMount) mount.at = undefined
   }
 
-  /** From a place to the topmost mount on it. */
-  cross({ mount, path }: Place): Place {
+  /** Returns the topmost mount on a location. */
+  cross({ mount, path }: MemoryLocation): MemoryLocation {
     const above = this.mounts.find((m) => m.at?.mount === mount && m.at.path === path && m !== this.rootMount)
     return above ? this.cross({ mount: above, path: above.root }) : { mount, path }
   }
 
-  child(parent: Place, name: string): Place {
+  child(parent: MemoryLocation, name: string): MemoryLocation {
     if (name === '.') return { mount: parent.mount, path: parent.path }
     if (name === '..') return { mount: parent.mount, path: parent.path.slice(0, parent.path.lastIndexOf('/')) }
     return this.cross({ mount: parent.mount, path: `${parent.path}/${name}` })
   }
 
-  /** The absolute path of a place as the whole tree shows it. */
-  pathOf({ mount, path }: Place): string {
+  /** Returns the absolute path of a location in the whole tree. */
+  pathOf({ mount, path }: MemoryLocation): string {
     const below = path.slice(mount.root.length)
     if (mount === this.rootMount) return below || '/'
     if (!mount.at) return `(detached)${below}`
@@ -137,11 +137,11 @@ export class MemoryWorld {
   }
 }
 
-/** memfs names are text: byte names belong to the kernel's tests. */
+/** Names in memfs are text. The kernel tests cover other bytes. */
 export function text(name: Name): string {
   return Buffer.from(name).toString()
 }
 
-export function deviceOf({ id }: MemoryFileSystem): number {
+export function parseDeviceNumber({ id }: MemoryFileSystem): number {
   return Number.parseInt(id, 16)
 }

@@ -16,7 +16,7 @@ function load(): KernelAddon {
   return loaded.exports
 }
 
-/** Mappings that end in a guard of 64 KiB behind the rows and the arena: those of an environment. */
+/** Counts mappings that end in a guard of 64 KiB. Each environment has them behind its rows and its arena. */
 function mapped(): number {
   const lines = fs.readFileSync('/proc/self/maps', 'utf8').split('\n')
   const spans = lines.map((line) => {
@@ -70,7 +70,7 @@ describe('the kernel addon', () => {
     run(1)
     expect(arena.byteLength).toBe(0)
     expect(given.byteLength).toBeGreaterThan(0)
-    // An empty name.
+    // The name is empty.
     expect(rows[7]).toBe(-2)
   })
 
@@ -98,7 +98,7 @@ const isRoot = process.getuid?.() === 0
 const title = `changes that the kernel addon makes${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
-  /** A file of group 5 with the mode 0640. */
+  /** Creates a file of group 5 with the mode 0640. */
   function file(): number {
     const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-addon-`)
     const handle = fs.openSync(`${directory}/file`, 'w')
@@ -121,7 +121,7 @@ describe.skipIf(!isRoot)(title, () => {
     return Number(ctimeNs / 1_000_000_000n) * 1000 + Number(ctimeNs % 1_000_000_000n) / 1e6
   }
 
-  /** The same file held once more: the handle of what is made is closed. */
+  /** Opens the same file once more, because a successful change closes its handle. */
   function copyOf(handle: number): number {
     try {
       return fs.openSync(`/proc/self/fd/${handle}`, 'r')
@@ -130,7 +130,7 @@ describe.skipIf(!isRoot)(title, () => {
     }
   }
 
-  /** A change of a file of group 5 to group 6, its mode to 0660. */
+  /** Changes a file of group 5 to group 6 and mode 0660. */
   function put(
     { changes }: KernelAddon,
     at: number,
@@ -147,7 +147,7 @@ describe.skipIf(!isRoot)(title, () => {
 
   const resultOf = ({ changes }: KernelAddon, at: number) => new Uint32Array(changes)[at * CHANGE_WORDS + RESULT]
 
-  /** One change, made here. */
+  /** Makes one change in this thread. */
   function made(handle: number, more: Record<number, number> = {}, time = 0): number | undefined {
     const addon = load()
     put(addon, 0, handle, more, time)
@@ -256,7 +256,7 @@ describe.skipIf(!isRoot)(title, () => {
       addon.finish(0)
       expect(resultOf(addon, 0)).toBe(MADE)
     }
-    // Those that were given away in vain are gone: there is room for others.
+    // The abandoned jobs have ended, so there are free ones.
     await new Promise((resolve) => setTimeout(resolve, 50))
     turn(0)
     await until(() => resultOf(addon, 0) === MADE)
@@ -284,7 +284,7 @@ describe.skipIf(!isRoot)(title, () => {
       for (const [at, handle] of handles.entries())
         put(addon, at, handle, { [SEEN_GROUP]: from, [GROUP]: to, [MODE]: 0o640 })
       addon.start(0, CHANGES, MOST_OTHERS)
-      // One that was made twice would be odd, and its handle closed under another.
+      // A change made twice would report `odd`, and would close the handle of another file.
       expect(addon.finish(0)).toBe(0)
       expect(new Set(handles.map((handle) => fs.fstatSync(handle).gid))).toEqual(new Set([to]))
     }
@@ -300,14 +300,14 @@ describe.skipIf(!isRoot)(title, () => {
     for (const one of [...noNumber, MOST_OTHERS + 1]) expect(() => start(0, 1, one)).toThrow(RangeError)
     for (const few of [[], [0], [0, 0]]) expect(() => start(...few)).toThrow(RangeError)
     expect(() => finish()).toThrow(RangeError)
-    // AT_FDCWD is no handle: it is odd.
+    // AT_FDCWD is not a handle, so the change reports `odd`.
     new Int32Array(changes)[HANDLE] = -100
     start(0, 1, 0)
     expect(() => start(0, 1, 0)).toThrow(RangeError)
     expect(finish(0)).toBe(1)
     start(0, 0, 0)
     expect(finish(0)).toBe(0)
-    // Idle, or done already: nothing to wait for.
+    // The job is idle or already done, so there is nothing to wait for.
     finish(0)
     finish(1)
   })
@@ -334,7 +334,7 @@ const [LOOK, HOLD, HOLD_AND_LIST] = [0, 1, 2]
 const UNTOLD = 7
 
 describe('entries that the kernel addon looks at', () => {
-  /** A directory with a file, a link that leads nowhere and a directory. */
+  /** Creates a directory with a file, a dangling link and a directory. */
   function directory(): { path: string; handle: number } {
     const path = fs.mkdtempSync(`${tmpdir()}/modekeep-addon-`)
     fs.writeFileSync(`${path}/file`, 'content')
@@ -398,14 +398,14 @@ describe('entries that the kernel addon looks at', () => {
   it('say which attributes they have, or why they do not', () => {
     const { handle } = directory()
     const [file, gone] = seen(handle, HOLD_AND_LIST, ['file', 'gone'])
-    // None here, or the kernel does not have listxattrat(2): before Linux 6.13.
+    // The file has no attributes, or the kernel lacks listxattrat(2): before Linux 6.13.
     expect([0, -38, -1]).toContain(file?.list)
     expect(gone).toMatchObject({ handle: -2, look: UNTOLD, list: UNTOLD })
   })
 
   it('end where their room does', () => {
     const { handle } = directory()
-    // 255 bytes are a name; the 256th is not looked at.
+    // A name has at most 255 bytes. The 256th byte is not read.
     const found = seen(handle, HOLD, [Buffer.alloc(SIGHT - NAME, 'x'), 'file'])
     expect(found.map((one) => Math.min(one.handle, 0))).toEqual([-2, 0])
   })
@@ -420,7 +420,7 @@ describe('entries that the kernel addon looks at', () => {
         expect(() => look(...usual.with(place, one as number))).toThrow(RangeError)
       expect(() => look(...usual.slice(0, place))).toThrow(RangeError)
     }
-    // A job of changes.
+    // This is a job of changes.
     expect(() => look(JOBS - 1, 3, LOOK, 0, 0)).toThrow(RangeError)
     look(...usual.with(3, 1))
     expect(() => look(...usual)).toThrow(RangeError)

@@ -1,6 +1,6 @@
 /**
- * `node given-away.ts ADDON FILE END`: environments give all their jobs to other threads and end at once, in a way that
- * has a name below; the last is the process itself.
+ * `node given-away.ts ADDON FILE END`: environments give all their jobs to other threads and end at once, in one of the
+ * ways below. The last environment is the process itself.
  */
 import * as fs from 'node:fs'
 import { isMainThread, parentPort, Worker } from 'node:worker_threads'

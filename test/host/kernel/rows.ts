@@ -1,6 +1,6 @@
 /**
- * `node rows.ts ADDON COUNT SEED`: makes random rows, most of them hostile, against driver/kernel in front of stand.c,
- * and prints how many were made and refused, and of which calls.
+ * `node rows.ts ADDON COUNT SEED`: makes random rows, most of them hostile, against driver/kernel in front of stand.c.
+ * Prints the numbers of made and refused rows, and their calls.
  */
 import type { KernelAddon } from '../../../src/host/linux/kernel.ts'
 import { numbers } from '../../helpers/numbers.ts'
@@ -62,7 +62,7 @@ function hostile(): number {
     case 0:
       return EDGES[below(EDGES.length)] as number
     case 1:
-      // Where a structure just fits, or just does not.
+      // Offsets at which a structure just fits, or just does not.
       return SIZE - (SIZES[below(SIZES.length)] as number) + below(3) - 1
     case 2:
       return below(2 * SIZE) - SIZE / 2
@@ -78,7 +78,7 @@ function fail(what: string): never {
   process.exit(1)
 }
 
-/** What the stand says has reached it is what the row held. */
+/** Checks that stand.c received the values of the row. */
 function compare(): void {
   const result = rows[LAST + 7] as number
   for (let index = 0; index < 6; index++) {
@@ -108,12 +108,12 @@ const made = new Set<number>()
 let [passed, refused] = [0, 0]
 for (let turn = 0; turn < Number(count); turn++) {
   if (turn % 4096 === 0) {
-    // Long stretches without a NUL, to the end of the arena half of the time.
+    // Fills long stretches without a NUL, half of the time to the end of the arena.
     for (let at = 0; at < SIZE; at += 4) words.setUint32(at, random() | 0x01010101)
     for (let zeroes = below(16); zeroes > 0; zeroes--) bytes[below(SIZE)] = 0
     bytes[SIZE - 1] = below(2)
   }
-  // A name's end: small numbers are names, structures and lengths alike.
+  // Ends a name. Small numbers serve as names, structures and lengths.
   bytes[SMALL] = 0
   rows[0] = below(64) === 0 ? hostile() : below(NAMES.length + 1)
   const call = rows[0]

@@ -10,7 +10,7 @@ beforeEach(() => {
   onTestFinished(() => fs.rmSync(sys, { recursive: true }))
 })
 
-/** A device's directory as sysfs has it. */
+/** Creates the directory of a device as in sysfs. */
 function device(name: string, files: Record<string, string>, slaves: string[] = []): string {
   const directory = `${sys}/${name}`
   fs.mkdirSync(`${directory}/slaves`, { recursive: true })

@@ -6,7 +6,7 @@ import { linuxHost } from '../../../src/host/linux/index.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
 const { inodes } = linuxHost
-// As many as one has room for.
+// The size of one batch.
 const ROOM = 720
 const BATCH = 700
 
@@ -31,7 +31,7 @@ describe.skipIf(!isRoot)(title, () => {
 
   const set = (changes: FileChangeBatch, at: number, handle: Handle, group = 7) => {
     const { gid, mode, changed } = inodes.ownership(handle)
-    // What is made is closed.
+    // A successful change closes the handle.
     const copy = inodes.duplicate(handle)
     changes.set(at, { handle: copy, seenGroup: gid, seenMode: mode, changed, needsSameTime: false, group, mode: 0o640 })
   }
@@ -41,7 +41,7 @@ describe.skipIf(!isRoot)(title, () => {
     const handles = files(count)
     for (let gid = 7; gid < 10; gid++) {
       for (const [at, handle] of handles.entries()) set(changes, at, handle, gid)
-      // By its user, after it was seen.
+      // The file's owner changes it after it was inspected.
       fs.fchownSync(handles[count - 1] as Handle, 0, gid + 100)
       changes.start(count)
       changes.finish()
@@ -71,7 +71,7 @@ describe.skipIf(!isRoot)(title, () => {
     for (const changes of all) changes.start(1)
     for (const changes of all) changes.finish()
     expect(handles.map((handle) => inodes.ownership(handle).gid)).toEqual(all.map((_, index) => 100 + index))
-    // Twice gives nothing back twice.
+    // A second disposal has no effect.
     for (const changes of [...all, ...all]) changes[Symbol.dispose]()
     for (let place = 0; place < all.length; place++) have(ROOM)
     expect(inodes.changes(1)).toBeUndefined()

@@ -10,7 +10,7 @@ import { isRoot } from '../../helpers/stage.ts'
 
 const MODULE = `${import.meta.dirname}/../../../src/host/linux/probe.ts`
 
-/** What a process under a command finds. */
+/** Returns the features that a process under a command finds. */
 function probedUnder(...command: string[]): Feature[] {
   const ask = `
     const { probeFeatures } = await import(${JSON.stringify(MODULE)})
@@ -24,7 +24,7 @@ const WITHOUT_FSOPEN: FeatureName[] = ['fsopen', 'mount_setattr', 'idmapped moun
 
 describe.skipIf(!isRoot)(titled("the kernel's features, tried", cannotMountWith('unshare')), () => {
   const here = probeFeatures()
-  /** What is lacking under a command that this kernel has. */
+  /** Lists features of this kernel that a process under a command lacks. */
   const missing = (found: Feature[]) =>
     found.filter(({ works }, at) => !works && here[at]?.works === true).map(({ name }) => name)
 
@@ -34,7 +34,7 @@ describe.skipIf(!isRoot)(titled("the kernel's features, tried", cannotMountWith(
     const before = seen()
     expect(probeFeatures()).toEqual(here)
     expect(seen()).toEqual(before)
-    // A kernel that runs these tests has what modekeep cannot do without.
+    // Any kernel that runs these tests has the features that modekeep requires.
     for (const name of ['open_tree', 'fsopen', 'mount_setattr', 'statx mount ids']) {
       expect(here).toContainEqual({ name, works: true, detail: '' })
     }
@@ -68,7 +68,8 @@ describe.skipIf(!isRoot)(titled("the kernel's features, tried", cannotMountWith(
   it('lack user namespaces and idmapped mounts where the node allows none', () => {
     const off = 'echo 0 > /proc/sys/user/max_user_namespaces && exec unshare --mount "$@"'
     const found = probedUnder('unshare', '--user', '--map-root-user', 'sh', '-c', off, 'sh')
-    // Nor may such a process clone a mount without those that lie on it: they hide what its owner hid.
+    // Such a process may not clone a mount without the mounts on it, because they hide files that their owner wants
+    // hidden.
     expect(missing(found).filter((name) => name !== 'open_tree')).toEqual(['user namespace', 'idmapped mount'])
   })
 })

@@ -78,7 +78,7 @@ describe.skipIf(!isRoot)(titled("the comparison of modekeep's system calls with 
   })
 })
 
-/** What is told of an inode, without the getters. */
+/** Returns the compared fields of an inode, without getters. */
 function statOf({ uid, gid, links }: ReturnType<Inodes['statEntry']>) {
   return { uid, gid, links } as ReturnType<Inodes['statEntry']>
 }

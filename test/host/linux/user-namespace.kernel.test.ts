@@ -8,7 +8,7 @@ import { isRoot } from '../../helpers/stage.ts'
 
 const MODULE = `${import.meta.dirname}/../../../src/host/linux/user-namespace.ts`
 
-/** The code of the error, and its text, that a process under a command gets of the same call. */
+/** Returns the error code and the message of the same call in a process under a command. */
 function refusedUnder(...command: string[]): string {
   const ask = `
     const { openUserNamespace } = await import(${JSON.stringify(MODULE)})
@@ -29,7 +29,7 @@ describe.skipIf(!isRoot)(
       const namespace = openUserNamespace(createSwapMap(5, 2000))
       onTestFinished(() => fs.closeSync(namespace))
       expect(descriptors()).toBe(open + 1)
-      // Not even a zombie.
+      // No zombie is left either.
       expect(children()).toBe(running)
       const inside = (map: string) =>
         execFileSync('nsenter', [`--user=/proc/${process.pid}/fd/${namespace}`, 'cat', `/proc/self/${map}`], {

@@ -1,6 +1,6 @@
 import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../src/host/host.ts'
 
-interface Seen {
+interface EntryResult {
   handle?: Handle
   look?: StatView | undefined
   attributeNames?: string | undefined
@@ -10,16 +10,16 @@ function attempt<T>(call: () => T): T | undefined {
   try {
     return call()
   } catch (error) {
-    // A world that has ended stays so.
+    // An error without errno ends the world, so it is passed on.
     if (errorCode(error) === undefined) throw error
     return undefined
   }
 }
 
-/** Looks at several entries by single calls: what the kernel would answer to each. */
-export function sightsOver(inodes: Inodes): StatBatch {
+/** Inspects several entries by single calls, with the results that the kernel would return for each. */
+export function createStatBatch(inodes: Inodes): StatBatch {
   const names: Name[] = []
-  let seen: Seen[] = []
+  let seen: EntryResult[] = []
   return {
     size: 4,
 

@@ -7,7 +7,7 @@ import { linuxBlocks } from './block-devices.ts'
 import { readBlockedActivity } from './blocked-activity.ts'
 import { linuxInodes } from './inodes.ts'
 import { findLockHolder } from './lock-holders.ts'
-import { isHeldByAnyProcess, isLockedFile, tryInheritedLock, tryLockFile, whileUnlocked } from './locks.ts'
+import { isHeldByAnyProcess, isLockedFile, tryIsolatedLock, tryLockFile, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
 import { listRunningPods, snapshotProcesses } from './pod-processes.ts'
 import { endAbandoned, linuxDaemons } from './processes.ts'
@@ -25,7 +25,7 @@ export const linuxHost: Host = {
   tryLock: tryLockFile,
   isLocked: isLockedFile,
   hasErrand: isHeldByAnyProcess,
-  tryErrand: tryInheritedLock,
+  tryErrand: tryIsolatedLock,
   lockHolder: findLockHolder,
   readBlockedActivity,
   whileUnlocked,

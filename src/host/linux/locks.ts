@@ -39,7 +39,7 @@ export function openLocked(path: string): number | undefined {
  * Like `tryLockFile`, but a killed holder keeps the lock until it has ended. The file contains the pid of this process,
  * for messages.
  */
-export function tryInheritedLock(path: string): Lock | undefined {
+export function tryIsolatedLock(path: string): Lock | undefined {
   const fd = openLocked(path)
   if (fd !== undefined) tolerateSystemErrors(() => writeHolder(fd, process.pid))
   return createLock(path, fd)

@@ -1,4 +1,5 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -37,7 +38,7 @@ class StateNode {
   readonly source = `${this.stage.top}/volumes/data`
   readonly above = `${this.stage.top}/pods/${UID}/volumes/kubernetes.io~csi/v`
   readonly target = `${this.above}/mount`
-  readonly ends: (() => void)[] = []
+  readonly ends: (() => unknown)[] = []
 
   constructor() {
     this.stage.config = { ...this.stage.config, logFile: `${this.stage.top}/log` }
@@ -45,8 +46,8 @@ class StateNode {
     fs.mkdirSync(this.above, { recursive: true })
   }
 
-  close() {
-    for (const end of this.ends.reverse()) end()
+  async close(): Promise<void> {
+    for (const end of this.ends.reverse()) await end()
     while (spawnSync('umount', ['--lazy', this.target]).status === 0);
     this.stage.close()
   }
@@ -81,7 +82,9 @@ class StateNode {
     const child = spawn('sh', ['-c', 'exec 3<"$1"; echo; exec sleep 1000', 'sh', path], {
       stdio: ['ignore', 'pipe', 2],
     })
-    this.ends.push(() => child.kill('SIGKILL'))
+    // A process that is still ending keeps the image in use, and the unmount of the stage fails.
+    const ended = once(child, 'exit')
+    this.ends.push(() => (child.kill('SIGKILL') ? ended : undefined))
     await new Promise((resolve) => child.stdout?.once('data', resolve))
     return child
   }

@@ -61,10 +61,10 @@ export function textsIn(source: string): Text[] {
       return
     }
     // Its words and those of the error are one message.
-    if (node.type === 'CallExpression' && nameOf(node.callee) === 'orWarn') {
+    if (node.type === 'CallExpression' && nameOf(node.callee) === 'warnOnFailure') {
       const [, what] = node.arguments as unknown[]
       const words = isNode(what) ? textOf(what) : undefined
-      if (words === undefined) throw new Error('orWarn is called without words of its own')
+      if (words === undefined) throw new Error('warnOnFailure is called without words of its own')
       found.push({ text: `${words}: ${HOLE}`, isMessage: true })
     }
     const isGiver = ['NewExpression', 'CallExpression'].includes(String(node.type)) && GIVERS.test(nameOf(node.callee))
@@ -73,7 +73,7 @@ export function textsIn(source: string): Text[] {
   }
 }
 
-const GIVERS = /^(Refusal|UnknownFormat|DamagedRecord|HelperError|Unmappable|refuse|refused|damaged|push:faults)$/
+const GIVERS = /^(Refusal|UnknownFormat|DamagedRecord|HelperError|Unmappable|refuse|planRefusal|refused|push:faults)$/
 
 /** "What is wrong: the way out", and more than two words of it. */
 const hasForm = (text: string) => /\S: \S/.test(text) && (text.match(/ /g) ?? []).length > 2

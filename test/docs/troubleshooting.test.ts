@@ -38,7 +38,7 @@ describe('the page of messages', () => {
       { text: 'so far', isMessage: false },
     ])
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the text of a source
-    expect(textsIn('orWarn(session, `what was left of ${a} stays`, work)')).toContainEqual({
+    expect(textsIn('warnOnFailure(session, `what was left of ${a} stays`, work)')).toContainEqual({
       text: 'what was left of … stays: …',
       isMessage: true,
     })

@@ -160,6 +160,9 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     return OK
   }
   if (command.verb === 'status' && command.isWatching) {
+    // While a lookup runs, its library listens for signals too. A signal that arrives just when it stops listening is lost
+    // unless this process listens itself.
+    using _signals = context.onInterrupt(() => {})
     const rows = formatRequested === undefined ? context.rows(STDOUT) : undefined
     const paint = (found: Document) =>
       context.write(formatScreen(formatDocument(found), context.rows(STDOUT) ?? 0), STDOUT)

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith, formatFailure } from '../helpers/tally.ts'
+import { closeWith, listFailures } from '../helpers/tally.ts'
 import { ANYWHERE } from '../kubelet/cases/index.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
@@ -53,9 +53,7 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
   }
   const unasked = ANYWHERE.length - onNode.length + CASES.length - chosen.length
   console.log(`\n${table(results, unasked)}`)
-  const failures = results.flatMap(({ name, failure }) =>
-    failure === undefined ? [] : [formatFailure(`test:cluster: ${name}`, failure)],
-  )
+  const failures = listFailures('test:cluster', results)
   const failed = failures.length
   const passed = results.length - failed
   const tally = { passed, failed, skipped: lacking.length + unasked, failures }

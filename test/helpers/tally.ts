@@ -19,6 +19,16 @@ export function formatFailure(name: string, ...messages: readonly string[]): str
   return [name, ...texts].join('\n').replaceAll('\n', '\n  ')
 }
 
+/** Lists the failures of cases. @param suite the command that runs them, `test:cluster` */
+export function listFailures(
+  suite: string,
+  results: readonly { name: string; failure?: string | undefined }[],
+): string[] {
+  return results.flatMap(({ name, failure }) =>
+    failure === undefined ? [] : [formatFailure(`${suite}: ${name}`, failure)],
+  )
+}
+
 /** Names the file in which a part of a run leaves its counts for the one closing line. */
 export const TALLY_FILE = 'MODEKEEP_TEST_TALLY'
 

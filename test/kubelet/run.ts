@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { KUBERNETES_VERSION } from '../../scripts/fetch/kubernetes.ts'
 import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith, formatFailure } from '../helpers/tally.ts'
+import { closeWith, listFailures } from '../helpers/tally.ts'
 import { CASES } from './cases/index.ts'
 import { makeOwnPlace } from './confine/own-place.ts'
 import { MODEKEEPS_LOG } from './node/drivers.ts'
@@ -43,9 +43,7 @@ async function runCases({ options, runtime }: World, node: StandaloneNode, clock
   // What a small run leaves to the whole one is not skipped.
   const skipped = asked.length - chosen.length
   console.log(`\n${table(inOrder, skipped)}`)
-  const failures = inOrder.flatMap(({ name, failure }) =>
-    failure === undefined ? [] : [formatFailure(`test:kubelet: ${name}`, failure)],
-  )
+  const failures = listFailures('test:kubelet', inOrder)
   const failed = failures.length
   const passed = inOrder.length - failed
   if (options.results) {

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith, formatFailure } from '../helpers/tally.ts'
+import { closeWith, listFailures } from '../helpers/tally.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import type { Outcome } from './on-runtime.ts'
@@ -33,9 +33,7 @@ export async function run(world: World): Promise<boolean> {
   }
   console.log(`\n${report(outcomes, world.lacking)}`)
   const results = outcomes.flatMap((one) => one.results)
-  const failures = results.flatMap(({ name, failure }) =>
-    failure === undefined ? [] : [formatFailure(`test:nri: ${name}`, failure)],
-  )
+  const failures = listFailures('test:nri', results)
   const failed = failures.length
   const skipped = outcomes.reduce((all, { unasked, unable }) => all + unasked + unable.length, world.lacking.length)
   const tally = { passed: results.length - failed, failed, skipped, failures }

@@ -1,4 +1,4 @@
-import { errorCode, type Handle, isDirectory } from '../host/host.ts'
+import { errorCode, type Handle, isDirectory, openOnlyCached } from '../host/host.ts'
 import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
 import { formatError, Refusal } from '../refusal/refusal.ts'
 import { formatGivenUpRoot } from '../store/given-up-walks.ts'
@@ -125,7 +125,7 @@ async function removeRecordedBit(
   // An unmount does not wait for the lookup of another pod's volume, whose path a process of that pod can keep locked.
   const isQuick = isSweep && !session.isolatesWalks
   if (!isQuick && isSupervised(session)) return removeBitIsolated(session, record, undefined)
-  const inodes = isQuick ? { ...host.inodes, ...host.inodes.cachedOpens } : host.inodes
+  const inodes = isQuick ? openOnlyCached(host.inodes) : host.inodes
   using root = openRoot({ ...session, host: { ...host, inodes } }, record)
   await removeBitAt(session, record, root.handle, isSweep)
 }

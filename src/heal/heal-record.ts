@@ -1,4 +1,4 @@
-import { errorCode, type Handle } from '../host/host.ts'
+import { errorCode, type Handle, openOnlyCached } from '../host/host.ts'
 import { mountLocked } from '../mount/mount.ts'
 import { formatLeftover } from '../mount/unmount.ts'
 import { isRemoteType, LOOKUP_CAUSE } from '../mount-table/responsiveness.ts'
@@ -85,7 +85,7 @@ const mustNotWait = ({ isolatesWalks, mayHang }: Session): boolean => isolatesWa
 function useCachedOpens(session: Session): Session {
   if (!mustNotWait(session)) return session
   const { inodes } = session.host
-  const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
+  const { openLinkFree } = openOnlyCached(inodes)
   return { ...session, host: { ...session.host, inodes: { ...inodes, openLinkFree } } }
 }
 
@@ -162,7 +162,7 @@ async function repair(
 /** Plans without waiting for a lookup: if the path is not in the kernel's cache, an isolated process plans. */
 async function planRemount(session: Session, judged: JudgedMount): Promise<HealOutcome> {
   if (!mustNotWait(session)) return remount(session, judged, true)
-  const host = { ...session.host, inodes: { ...session.host.inodes, ...session.host.inodes.cachedOpens } }
+  const host = { ...session.host, inodes: openOnlyCached(session.host.inodes) }
   try {
     return await remount({ ...session, host }, judged, true)
   } catch (error) {

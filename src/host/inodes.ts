@@ -223,3 +223,8 @@ export interface Inodes {
   /** Calls statfs(2), which queries the file system's server or daemon. */
   space(handle: Handle): { bytes: SpaceUsage; inodes: SpaceUsage }
 }
+
+/** Returns the inodes with opens that use only the kernel's cache, where the host has them: see `Inodes.cachedOpens`. */
+export function openOnlyCached(inodes: Inodes): Inodes {
+  return { ...inodes, ...inodes.cachedOpens }
+}

@@ -1,5 +1,13 @@
 import { dirname } from 'node:path'
-import { deferClose, errorCode, type Handle, type Inodes, isDirectory, SystemError } from '../host/host.ts'
+import {
+  deferClose,
+  errorCode,
+  type Handle,
+  type Inodes,
+  isDirectory,
+  openOnlyCached,
+  SystemError,
+} from '../host/host.ts'
 import type { MountRow } from './mountinfo.ts'
 import {
   createRemoteDeviceFinder,
@@ -25,9 +33,9 @@ export interface PathLookups {
 /** Creates lookups that share one read of the mount table. */
 export function createPathLookups(caller: LookupCaller): PathLookups {
   const { host, isolatesWalks } = caller
-  const isUnresponsive = createUnresponsiveCheck(caller)
-  const findRemoteDevices = createRemoteDeviceFinder(host)
   const mountsTo = createMountFinder(host.mounts.table())
+  const isUnresponsive = createUnresponsiveCheck(caller, mountsTo)
+  const findRemoteDevices = createRemoteDeviceFinder(mountsTo)
   return {
     isUnresponsive,
     async open(path) {
@@ -57,7 +65,7 @@ async function openFromCache(
   mounts: readonly MountRow[],
 ): Promise<Handle | undefined> {
   const { inodes } = host
-  const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
+  const { openLinkFree } = openOnlyCached(inodes)
   for (let attempt = 0; ; attempt++) {
     try {
       return openLinkFree(path)
@@ -92,7 +100,7 @@ function isCacheable(inodes: Inodes, path: string, mounts: readonly MountRow[]):
 }
 
 function leadsThroughFile(inodes: Inodes, path: string): boolean {
-  const { openLinkFree } = { ...inodes, ...inodes.cachedOpens }
+  const { openLinkFree } = openOnlyCached(inodes)
   for (let above = dirname(path); above !== '/'; above = dirname(above)) {
     try {
       const handle = openLinkFree(above)

@@ -24,9 +24,13 @@ export interface LookupCaller {
 /**
  * Creates a check that another process performs once for each set of servers. A process that waits for a FUSE daemon after the
  * daemon has read the request cannot be killed.
+ * @param mountsTo of a mount table that the caller has read
  */
-export function createUnresponsiveCheck({ host, isolatesWalks }: LookupCaller): UnresponsiveCheck {
-  const serversTo = createRemoteDeviceFinder(host)
+export function createUnresponsiveCheck(
+  { host, isolatesWalks }: LookupCaller,
+  mountsTo = createMountFinder(host.mounts.table()),
+): UnresponsiveCheck {
+  const serversTo = createRemoteDeviceFinder(mountsTo)
   const checks = new Map<string, Promise<boolean>>()
   return async (path) => {
     const servers = serversTo(path)
@@ -118,7 +122,7 @@ export function isLocalTree({ inodes, mounts }: Host, tree: Handle, path: string
 
 /** Creates a check whether a path depends on no server or daemon. Reads the mount table once. */
 export function createLocalPathCheck(host: Host): (path: string) => boolean {
-  const findRemoteDevices = createRemoteDeviceFinder(host)
+  const findRemoteDevices = createRemoteDeviceFinder(createMountFinder(host.mounts.table()))
   return (path) => findRemoteDevices(path) === ''
 }
 
@@ -134,8 +138,7 @@ function isRecordedLocal({ inodes }: Host, path: string): boolean {
 }
 
 /** Creates a function that lists the devices of the remote file systems that a path leads through; '' if there are none. */
-export function createRemoteDeviceFinder({ mounts }: Host): (path: string) => string {
-  const mountsTo = createMountFinder(mounts.table())
+export function createRemoteDeviceFinder(mountsTo: ReturnType<typeof createMountFinder>): (path: string) => string {
   const remote = (path: string) => mountsTo(path).filter(({ fsType }) => REMOTE_TYPES.test(fsType))
   return (path) =>
     remote(path)

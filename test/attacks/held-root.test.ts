@@ -158,19 +158,25 @@ describe.skipIf(cannot !== '')(titled('a FlexVolume call that waits for the root
   })
 })
 
+/** A CSI server, and a volume on a file system of its own whose root may get the set-gid bit. */
+async function serveVolume(): Promise<{ node: CsiNode; data: string }> {
+  const node = new CsiNode()
+  onTestFinished(() => node.end())
+  const data = `${node.volumes}/data`
+  makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
+  node.configure({
+    helperTimeoutSeconds: PATIENCE,
+    allow: [{ sources: [`${node.volumes}/*`], setGid: 'root', systemGroups: true }],
+  })
+  await node.serve()
+  return { node, data }
+}
+
 describe.skipIf(cannot !== '')(
   titled('a process that was killed while it waited for the root of a volume', cannot),
   () => {
     it('has no other worker of CSI change the volume until it has ended', async () => {
-      const node = new CsiNode()
-      onTestFinished(() => node.end())
-      const data = `${node.volumes}/data`
-      makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
-      node.configure({
-        helperTimeoutSeconds: PATIENCE,
-        allow: [{ sources: [`${node.volumes}/*`], setGid: 'root', systemGroups: true }],
-      })
-      await node.serve()
+      const { node, data } = await serveVolume()
       const thaw = freeze(data)
       const publish = (pod: number) =>
         node.publish(pod, data, { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP) })
@@ -189,21 +195,7 @@ describe.skipIf(cannot !== '')(
     })
 
     it('has another publication of a volume for one target refused while it waits', async () => {
-      const node = new CsiNode()
-      onTestFinished(() => node.end())
-      const data = `${node.volumes}/data`
-      makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
-      node.configure({
-        helperTimeoutSeconds: PATIENCE,
-        allow: [
-          {
-            sources: [`${node.volumes}/*`],
-            setGid: 'root',
-            systemGroups: true,
-          },
-        ],
-      })
-      await node.serve()
+      const { node, data } = await serveVolume()
       const thaw = freeze(data)
       const wish = { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP), mode: SINGLE_WRITER }
       const publish = (pod: number) => node.publish(pod, data, { ...wish, volumeId: 'pv' })

@@ -19,8 +19,11 @@ export interface Outcome {
   failure?: string
 }
 
-/** What changes a volume or a mount: traced beside the call that fails, to see that nothing follows what had to precede it. */
-const CHANGES = 'fchownat,setxattr,removexattr,move_mount,write,pwrite64,fsync,fdatasync,rename'
+/**
+ * What changes a volume or a mount: traced beside the call that fails, to see that nothing follows what had to precede it;
+ * and what opens the handles by which files are renamed.
+ */
+const CHANGES = 'openat,fchownat,setxattr,removexattr,move_mount,write,pwrite64,fsync,fdatasync,rename'
 
 /** All that can befall a command, in the order of its system calls. */
 export async function jobsOf(scenario: Scenario, faults: readonly Fault[]): Promise<Job[]> {

@@ -26,6 +26,12 @@ describe('the order of records and changes in a trace', () => {
     expect(() => check(`rename("/state/mounts/a/record.json.new", "/x") ${INJECTED}`, change)).toThrow(/follows rename/)
   })
 
+  it('knows a record that is renamed below handles', () => {
+    const open = 'openat(AT_FDCWD</>, "/state/mounts/a", O_RDONLY|O_PATH) = 22</state/mounts/a>'
+    const renamed = `rename("/proc/self/fd/22/record.json.new", "/proc/self/fd/22/record.json") ${INJECTED}`
+    expect(() => check(open, renamed, change)).toThrow('follows rename("/state/mounts/a/record.json.new"')
+  })
+
   it('takes what was tried again for written, and a change before it, or one that failed, for none', () => {
     check(lost, 'fsync(8</state/ownership/1/journal.db-wal>) = 0', change)
     check(change, lost)

@@ -15,7 +15,8 @@ describe.skipIf(cannotInject !== '')(title, () => {
     async (command) => {
       const asked = { commands: [command], faults: faultsNamed(FAULTS), every: 1, most: MOST, only: '' }
       const { rows, failures } = await runMatrix(asked)
-      expect(failures).toEqual([])
+      // An assertion would shorten what befell the command.
+      if (failures.length > 0) throw new Error(failures.join('\n'))
       const tried = rows.reduce((sum, row) => sum + row.tried, 0)
       console.log(`${command}: ${tried} faults tried, all survived`)
       expect(tried).toBeGreaterThanOrEqual(Math.min(MOST, 11))

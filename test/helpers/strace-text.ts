@@ -1,3 +1,6 @@
+const BELOW_A_HANDLE = /"\/proc\/self\/fd\/(\d+)/g
+const OPENED = /= (\d+)<(\/[^>]*)>$/
+
 /** One system call as `strace -f -y` wrote it. */
 export interface TracedCall {
   thread: string
@@ -17,13 +20,26 @@ export interface KillPoint {
   text: string
 }
 
-/** Parses a trace. What was cut in two by another thread counts where it began. */
+/**
+ * Parses a trace. What was cut in two by another thread counts where it began. A path below a handle,
+ * "/proc/self/fd/22/name", is replaced by the path itself where the call that opened the handle was traced too.
+ */
 export function tracedCalls(trace: string): TracedCall[] {
+  const openedBy = new Map<string, string>()
   const counts = new Map<string, number>()
   const calls: TracedCall[] = []
   const unfinished = new Map<string, TracedCall>()
   for (const line of trace.split('\n')) {
-    const [, thread = '', text = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
+    const [, thread = '', written = ''] = /^(\d+)\s+(.*)$/.exec(line) ?? []
+    const text = written.replace(BELOW_A_HANDLE, (whole, handle) => {
+      const path = openedBy.get(`${thread} ${handle}`) ?? openedBy.get(handle)
+      return path === undefined ? whole : `"${path}`
+    })
+    const [, handle, path] = OPENED.exec(text) ?? []
+    if (handle !== undefined && path !== undefined) {
+      openedBy.set(`${thread} ${handle}`, path)
+      openedBy.set(handle, path)
+    }
     const failed = / = -1 E[A-Z]+ /.test(text)
     const injected = text.endsWith('(INJECTED)')
     const begun = unfinished.get(thread)

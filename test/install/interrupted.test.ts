@@ -39,7 +39,9 @@ async function changesOf(world: World, argv: string[]): Promise<{ name: string; 
       if (name === undefined) return []
       const when = (counts.get(name) ?? 0) + 1
       counts.set(name, when)
-      const isChange = line.includes(world.root) && (name !== 'openat' || line.includes('O_CREAT'))
+      // Of a directory that is open, the call names only the handle.
+      const isInWorld = line.includes(world.root) || line.includes('"/proc/self/fd/')
+      const isChange = isInWorld && (name !== 'openat' || line.includes('O_CREAT'))
       return isChange ? [{ name, when }] : []
     })
 }

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { watchMountTable } from '../src/host/linux/mount-watch.ts'
+import { watchMountTable } from '../src/host/linux/watches.ts'
 
 // Entry of the thread that waits for changes of the mount table: see watch.ts.
 const reportChange = () => parentPort?.postMessage(undefined)

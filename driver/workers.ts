@@ -1,6 +1,5 @@
 import { execa } from 'execa'
-import { CHILD_OPTIONS, waitUntilExit } from '../src/host/linux/child-process.ts'
-import { createArguments, OWN_EXECUTABLE } from '../src/host/linux/own-executable.ts'
+import { CHILD_OPTIONS, createArguments, OWN_EXECUTABLE, waitUntilExit } from '../src/host/linux/child-process.ts'
 import { readStreamLines } from '../src/host/stream-lines.ts'
 import type { StartWorker, WorkerReport } from '../src/worker-pool/workers.ts'
 

@@ -1,4 +1,4 @@
-import { readOwned } from '../host/owned-file.ts'
+import { readOwned } from '../host/read-file.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 
 /** Access of the server to its CSIDriver object. */

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { type Fs, nodeFs } from './node-fs.ts'
 import { hasPathHandles, isOwnersFile, O_PATH, openHandle, reportDirectoryPath } from './path-handle.ts'
-import { SystemError, tolerateErrno } from './system-error.ts'
+import { errorCode, SystemError, tolerateErrno } from './system-error.ts'
 import { createParentDirectory, openParent, type ParentDirectory } from './write-file.ts'
 
 const { O_DIRECTORY, O_NOFOLLOW } = nodeFs.constants
@@ -44,4 +44,22 @@ function makeDirectoryIn(fs: Fs, parent: ParentDirectory, name: string, mode: nu
 function assertOwned(fs: Fs, directory: ParentDirectory): void {
   if (isOwnersFile(fs.statSync(directory.at('.')))) return
   throw new SystemError('mkdir', 'EPERM', directory.path, 'it belongs to another user than root')
+}
+
+/** More than the concurrent calls that remove and create one directory. */
+const MAX_ATTEMPTS = 100
+
+/**
+ * Retries on ENOENT, because another call may remove an empty directory before something is created in it. `operation` must
+ * create the directory again each time.
+ * @throws the errors of `operation`, and ENOENT after the last attempt
+ */
+export function retryWhileRemoved<T>(operation: () => T): T {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return operation()
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error
+    }
+  }
 }

@@ -2,10 +2,9 @@ import type * as NodeFs from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { tolerateSystemErrors, withPath } from './file-error.ts'
 import { createNewFile, openForeignFile } from './large-file.ts'
-import { makeDirectories } from './make-directory.ts'
+import { makeDirectories, retryWhileRemoved } from './make-directory.ts'
 import { isOwnersFile } from './path-handle.ts'
 import { type Fs, nodeFs, readBounded } from './read-file.ts'
-import { retryWhileRemoved } from './retry-while-removed.ts'
 import { errorCode, SystemError, tolerateErrno } from './system-error.ts'
 import {
   callByHandle,

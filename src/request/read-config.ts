@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { readOwned } from '../host/owned-file.ts'
+import { readOwned } from '../host/read-file.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type LoadedConfig, type NodeConfig } from './defaults.ts'
 

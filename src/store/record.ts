@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { computeChecksum } from '../host/checksum.ts'
-import { retryWhileRemoved } from '../host/retry-while-removed.ts'
+import { retryWhileRemoved } from '../host/make-directory.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { locateVolumeRecords, type Store } from './record-directories.ts'
 

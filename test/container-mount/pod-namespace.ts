@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
 import type { IdRange } from '../../src/host/id-map.ts'
-import { openUserNamespace } from '../../src/host/linux/user-namespace.ts'
+import { openUserNamespace } from '../../src/host/linux/mounts.ts'
 import type { TestNode } from './node.ts'
 
 /** As kubelet gives them to pods, here in two ranges. */

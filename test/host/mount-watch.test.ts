@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { createWatchStop, watchMountTable } from '../../src/host/linux/mount-watch.ts'
+import { createWatchStop, watchMountTable } from '../../src/host/linux/watches.ts'
 
 it('a watch of the mount table ends at its stop, also where that came first', () => {
   const stop = createWatchStop()

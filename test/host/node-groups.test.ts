@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createGroupArguments, prepareNodeGroups } from '../../src/host/linux/node-groups.ts'
+import { createGroupArguments, prepareNodeGroups } from '../../src/host/linux/helpers.ts'
 
 let top: string
 

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Unmappable } from '../../src/fs-group/map-group.ts'
 import { createSwapMap } from '../../src/host/id-map.ts'
-import { openUserNamespace } from '../../src/host/linux/user-namespace.ts'
+import { openUserNamespace } from '../../src/host/linux/mounts.ts'
 import { compile } from '../race/compile.ts'
 import { cannotRun, mountMapped, mountNew, scratch, withMapped } from './mapped-volume.ts'
 

@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { errorCode } from '../../src/host/host.ts'
 import { createSwapMap } from '../../src/host/id-map.ts'
-import { openUserNamespace } from '../../src/host/linux/user-namespace.ts'
+import { openUserNamespace } from '../../src/host/linux/mounts.ts'
 
 // In a process of its own: makes user namespaces one after the other. The kernel frees them a moment after their last use,
 // so that a limit is met for a moment; one that is held by something is never freed.

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ProcessWatch } from '../../src/host/linux/process-watch.ts'
+import { ProcessWatch } from '../../src/host/linux/watches.ts'
 
 describe('the end of a process', () => {
   /** A watch, and the promise of its next telling. */

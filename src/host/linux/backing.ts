@@ -14,10 +14,9 @@ import {
 } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
 import { readNodeNumbers } from './block-node.ts'
-import { readUuid } from './file-system-id.ts'
+import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FUSE_SUPER_MAGIC, readUuid, XFS_SUPER_MAGIC } from './file-system-id.ts'
 import { linuxInodes } from './inodes.ts'
 import { formatFdPath, openLoopOfFile } from './loop-devices.ts'
-import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FUSE_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
 import { close, deferCloseFd, openLinkFree } from './open.ts'
 import { statFs, statUnsynced, viewHandleStat } from './statx.ts'
 

@@ -3,8 +3,7 @@ import type { BlockDevices, Handle } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
 import { findBacking, readSourceBacking } from './backing.ts'
 import { readNodeNumbers } from './block-node.ts'
-import { isClaimed, listDevices } from './device-claims.ts'
-import { findUsers } from './file-system-users.ts'
+import { findUsers, isClaimed, listDevices } from './file-system-users.ts'
 import { attachLoop, findLoop, formatFdPath } from './loop-devices.ts'
 
 const { O_NONBLOCK, O_RDONLY } = fs.constants

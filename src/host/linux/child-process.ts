@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 
 /** Options of execa for a child that inherits nothing from this process but its descriptors. */
 export const CHILD_OPTIONS = {
@@ -34,4 +35,15 @@ export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Pro
       done(value)
     })
   })
+}
+
+/** The running executable. The file at its path may already be another version. */
+export const OWN_EXECUTABLE = '/proc/self/exe'
+
+/** The built executable has no URL and needs no entry script. */
+const ENTRY = import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
+
+/** Returns the arguments that start this program for the work that a word names. */
+export function createArguments(verb: string): string[] {
+  return [...ENTRY, verb]
 }

@@ -1,12 +1,12 @@
 import { constants } from 'node:fs'
 import { foldUuid } from '../btrfs.ts'
 import { tolerateSystemErrors } from '../file-error.ts'
-import { FILE_TYPE, type Handle, REGULAR, tolerateErrno } from '../host.ts'
+import { FILE_TYPE, formatDeviceId, type Handle, hasDisk, REGULAR, tolerateErrno } from '../host.ts'
+import { nodeFs as fs } from '../read-file.ts'
+import { openBlockDevice } from './block-node.ts'
 import { AT_FDCWD, DATA, data, requireSuccess, systemCall } from './kernel.ts'
-import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, FUSE_SUPER_MAGIC, XFS_SUPER_MAGIC } from './magic.ts'
 import { deferCloseFd, openAt } from './open.ts'
-import { readSubvolume, statFs, viewHandleStat } from './statx.ts'
-import { readSuperblockUuid } from './superblock.ts'
+import { readSubvolume, statFs, statUnsynced, viewHandleStat } from './statx.ts'
 
 const fsUuid = systemCall('fs_uuid')
 const ext4Uuid = systemCall('ext4_uuid')
@@ -15,6 +15,13 @@ const btrfsInfo = systemCall('btrfs_info')
 
 const { O_DIRECTORY, O_NONBLOCK, O_RDONLY } = constants
 const UUID_SIZE = 16
+
+// statfs' f_type: include/uapi/linux/magic.h
+export const BTRFS_SUPER_MAGIC = 0x9123683e
+export const EXT4_SUPER_MAGIC = 0xef53
+export const F2FS_SUPER_MAGIC = 0xf2f52010
+export const FUSE_SUPER_MAGIC = 0x65735546
+export const XFS_SUPER_MAGIC = 0x58465342
 
 /** File systems on the node's disks. Opening one of their regular files for reading sends no request to a server. */
 const DISK_FILE_SYSTEMS = new Set([BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC, XFS_SUPER_MAGIC])
@@ -120,3 +127,45 @@ const OWN_IOCTLS: Readonly<Record<number, (readable: number, target: string) => 
 }
 
 const copyUuid = (start: number) => Buffer.from(data.subarray(start, start + UUID_SIZE))
+
+interface SuperblockLayout {
+  /** In hexadecimal digits, in the order of the bytes on the disk. */
+  magic: string
+  magicAt: number
+  uuidAt: number
+}
+
+/**
+ * Offsets from the start of the device: include/linux/f2fs_fs.h, fs/xfs/libxfs/xfs_format.h. ext4 and btrfs need none:
+ * f_fsid of ext4 is its UUID on every kernel, and every kernel has the ioctl of btrfs. Reading their superblocks would
+ * change the names in processes that must not open devices.
+ */
+const LAYOUTS: Readonly<Record<number, SuperblockLayout>> = {
+  [F2FS_SUPER_MAGIC]: { magic: '1020f5f2', magicAt: 0x400, uuidAt: 0x46c },
+  [XFS_SUPER_MAGIC]: { magic: '58465342', magicAt: 0, uuidAt: 0x20 },
+}
+const FIRST_BYTES = 4096
+
+/**
+ * Reads the UUID of a mounted file system from its device. f2fs before Linux 6.9 reports it in no other way. xfs needs
+ * it for inodes that no ioctl(2) accepts, such as sockets.
+ * @param type statfs' f_type
+ * @returns undefined if the superblock's layout is unknown, the device is unreadable, or the UUID is zeroes
+ */
+export function readSuperblockUuid(handle: Handle, type: number): Buffer | undefined {
+  const layout = LAYOUTS[type]
+  const { device } = statUnsynced(handle)
+  if (layout === undefined || !hasDisk(device)) return undefined
+  const firstBytes = tolerateSystemErrors(() => readDeviceStart(formatDeviceId(device)))
+  const { magic, magicAt, uuidAt } = layout
+  if (firstBytes?.toString('hex', magicAt, magicAt + magic.length / 2) !== magic) return undefined
+  const uuid = firstBytes.subarray(uuidAt, uuidAt + UUID_SIZE)
+  return uuid.some((byte) => byte !== 0) ? uuid : undefined
+}
+
+function readDeviceStart(numbers: string): Buffer | undefined {
+  const device = openBlockDevice(numbers)
+  using _ = deferCloseFd(device)
+  const start = Buffer.alloc(FIRST_BYTES)
+  return fs.readSync(device, start, 0, FIRST_BYTES, 0) === FIRST_BYTES ? start : undefined
+}

@@ -1,9 +1,18 @@
 import { tolerateSystemErrors } from '../file-error.ts'
-import { type FileSystemUsers, formatDeviceId, type MountedFileSystem, type NamedProcess } from '../host.ts'
+import {
+  errorCode,
+  type FileSystemUsers,
+  formatDeviceId,
+  type Handle,
+  hasDisk,
+  type MountedFileSystem,
+  type NamedProcess,
+} from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { formatNodeNumbers } from './block-node.ts'
-import { parseDeviceNumbers } from './device-claims.ts'
-import { statMagicLink } from './statx.ts'
+import { listBtrfsDevices } from './backing.ts'
+import { findNodePath, formatNodeNumbers, readNodeNumbers } from './block-node.ts'
+import { deferCloseFd } from './open.ts'
+import { statMagicLink, statUnsynced } from './statx.ts'
 
 /** A mount namespace and its processes. */
 interface MountNamespace {
@@ -121,4 +130,61 @@ function hasNfs(): boolean {
 function nameProcess(pid: number): NamedProcess[] {
   const name = tolerateSystemErrors(() => readText(`/proc/${pid}/comm`).trim())
   return name === undefined ? [] : [{ pid, name }]
+}
+
+const { O_EXCL, O_NONBLOCK, O_RDONLY } = fs.constants
+
+export function listDevices(handle: Handle): string[] {
+  const { device } = statUnsynced(handle)
+  if (hasDisk(device)) return [addSequence(formatDeviceId(device))]
+  const directories = tolerateSystemErrors(() => listBtrfsDevices(handle)) ?? []
+  if (directories === 'in doubt') return []
+  return directories.flatMap((directory) => {
+    const numbers = tolerateSystemErrors(() => readText(`${directory}/dev`).trim())
+    return numbers === undefined ? [] : [addSequence(numbers)]
+  })
+}
+
+/** Returns the `major:minor` of a name from `listDevices`. */
+export function parseDeviceNumbers(name: string): string {
+  return name.split(' ', 1)[0] ?? ''
+}
+
+/**
+ * Since Linux 5.15 the kernel numbers each disk and each attachment of a loop device (`diskseq`). Older kernels only
+ * have the path of a loop device's file.
+ */
+function addSequence(numbers: string): string {
+  const directory = `/sys/dev/block/${numbers}`
+  for (const file of ['diskseq', '../diskseq', 'loop/backing_file']) {
+    const sequence = tolerateSystemErrors(() => readText(`${directory}/${file}`).trim())
+    if (sequence) return `${numbers} ${sequence}`
+  }
+  return numbers
+}
+
+/**
+ * A mounted file system claims its device, as every exclusive open does, and the kernel rejects a second claim. This
+ * claim ends at once. Other readers of the device do not conflict.
+ */
+export function isClaimed(name: string): boolean {
+  if (addSequence(parseDeviceNumbers(name)) !== name) return false
+  const numbers = parseDeviceNumbers(name)
+  try {
+    const device = fs.openSync(findNodePath(numbers), O_RDONLY | O_EXCL | O_NONBLOCK)
+    using _ = deferCloseFd(device)
+    if (readNodeNumbers(device as Handle) === numbers) return false
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined) throw error
+    if (/^(ENXIO|ENODEV|ENOMEDIUM)$/.test(code)) return false
+    if (code === 'EBUSY') return addSequence(numbers) === name && !isUsedByDevice(numbers)
+  }
+  // A container may lack the node's /dev. AUTOCLEAR detaches a loop device after its last user.
+  return fs.existsSync(`/sys/dev/block/${numbers}/loop`)
+}
+
+/** Checks whether a device mapper or RAID device uses it. */
+function isUsedByDevice(numbers: string): boolean {
+  return (tolerateSystemErrors(() => fs.readdirSync(`/sys/dev/block/${numbers}/holders`)) ?? []).length > 0
 }

@@ -3,8 +3,7 @@ import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, REGULAR, tolerateErrno 
 import { O_PATH } from '../path-handle.ts'
 import { readText } from '../read-file.ts'
 import { getAttribute, listAttributeNames, removeAttribute, setAttribute } from './attributes.ts'
-import { chmod } from './chmod.ts'
-import { allocateFileChanges } from './file-changes.ts'
+import { allocateFileChanges, chmod } from './file-changes.ts'
 import { readFileSystemId, readFormerId } from './file-system-id.ts'
 import {
   AT_EMPTY_PATH,
@@ -21,7 +20,6 @@ import {
   runPrepared,
   systemCall,
 } from './kernel.ts'
-import { readMountType } from './mount-query.ts'
 import {
   cachedOpens,
   close,
@@ -33,6 +31,7 @@ import {
   openLinkFree,
   readCachedType,
   readLink,
+  readMountType,
 } from './open.ts'
 import { linuxStatBatches } from './stat-batch.ts'
 import {

@@ -7,10 +7,9 @@ import { ISOLATED_PROCESS, type IsolatedTask, type IsolatedTaskEnd } from '../is
 import { nodeFs } from '../node-fs.ts'
 import { readStreamLines } from '../stream-lines.ts'
 import { removeNames } from '../write-file.ts'
-import { CHILD_OPTIONS, resolveWithin, waitUntilExit } from './child-process.ts'
+import { CHILD_OPTIONS, createArguments, OWN_EXECUTABLE, resolveWithin, waitUntilExit } from './child-process.ts'
 import { openLocked, writeHolder } from './locks.ts'
 import { deferCloseFd } from './open.ts'
-import { createArguments, OWN_EXECUTABLE } from './own-executable.ts'
 
 const CHECK_INTERVAL_MS = 250
 const EXIT_TIMEOUT_MS = 2000

@@ -35,3 +35,15 @@ function hasOpen(pid: number, path: string): boolean {
 export function listThreadDirectories(pid: number): string[] {
   return readdirSync(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`)
 }
+
+/**
+ * Returns the context switch counters of a process's threads while one of them waits in the kernel for a lock or a disk
+ * (state D). Otherwise returns undefined. A process that makes progress changes them with each wait.
+ */
+export function readBlockedActivity(pid: number): string | undefined {
+  return tolerateSystemErrors(() => {
+    const threads = listThreadDirectories(pid).map((task) => readFileSync(`${task}/status`, 'latin1'))
+    if (!threads.some((status) => /^State:\s*D/m.test(status))) return undefined
+    return threads.map((status) => status.match(/ctxt_switches:\s*\d+/g)?.join(' ')).join(' ')
+  })
+}

@@ -1,10 +1,20 @@
-import { type Handle, type Mounts, type Name, tolerateErrno } from '../host.ts'
+import { existsSync, openSync, writeFileSync } from 'node:fs'
+import { errorCode, type Handle, type Mounts, type Name, SystemError, tolerateErrno } from '../host.ts'
+import { formatIdRanges, type IdMap } from '../id-map.ts'
 import { readText } from '../read-file.ts'
 import { linuxBlocks, resolveMountSource } from './block-devices.ts'
-import { AT_EMPTY_PATH, DATA, data, putEmpty, putName, requireSuccess, SECOND_NAME, systemCall } from './kernel.ts'
-import { hasMountsOn, readMountAttributes } from './mount-query.ts'
-import { deferCloseFd, O_CLOEXEC } from './open.ts'
-import { openUserNamespace } from './user-namespace.ts'
+import {
+  AT_EMPTY_PATH,
+  cloneUserNamespace,
+  DATA,
+  data,
+  putEmpty,
+  putName,
+  requireSuccess,
+  SECOND_NAME,
+  systemCall,
+} from './kernel.ts'
+import { deferCloseFd, hasMountsOn, O_CLOEXEC, readMountAttributes } from './open.ts'
 
 const openTree = systemCall('open_tree')
 const moveMount = systemCall('move_mount')
@@ -109,4 +119,41 @@ function readKernelMessage(context: number): string {
   const size = read(context, DATA, 4096)
   const text = data.toString('utf8', 0, Math.max(size, 0))
   return text.replace(/^[ewi] /, '').trim()
+}
+
+const wait4 = systemCall('wait4')
+
+/** Also waits for children that send no signal when they end. */
+const WALL = 0x40000000
+
+/**
+ * Creates a user namespace with the ids of a mount's map.
+ * @returns its file descriptor, the only reference to it, because no process is in it
+ * @throws {SystemError} `clone` (ENOSPC: user.max_user_namespaces), or `uid_map`, `gid_map` (EPERM: the process is in a
+ * user namespace itself; EINVAL: see `describeIdMapFault`)
+ */
+export function openUserNamespace({ uids, gids }: IdMap): number {
+  // The child has its namespace in /proc until it is waited for. If this process crashes here, init waits for it.
+  const child = requireSuccess(cloneUserNamespace(), 'clone', 'a user namespace', describeLimit)
+  try {
+    writeMap(child, 'uid_map', formatIdRanges(uids))
+    writeMap(child, 'gid_map', formatIdRanges(gids))
+    return openSync(`/proc/${child}/ns/user`, 'r')
+  } finally {
+    requireSuccess(wait4(child, DATA, WALL), 'wait4', String(child))
+  }
+}
+
+function describeLimit(): string {
+  const path = '/proc/sys/user/max_user_namespaces'
+  // A kernel without user namespaces does not have this file.
+  return existsSync(path) ? `user.max_user_namespaces is ${readText(path).trim()}` : ''
+}
+
+function writeMap(pid: number, name: 'uid_map' | 'gid_map', map: string): void {
+  try {
+    writeFileSync(`/proc/${pid}/${name}`, map)
+  } catch (error) {
+    throw new SystemError(name, errorCode(error) ?? 'EIO', 'a user namespace')
+  }
 }

@@ -5,10 +5,9 @@ import { createSwapMap } from '../id-map.ts'
 import { requestUuid } from './file-system-id.ts'
 import { linuxInodes } from './inodes.ts'
 import { AT_EMPTY_PATH, AT_FDCWD, DATA, putEmpty, putName, requireSuccess, systemCall } from './kernel.ts'
-import { attachTree, linuxMounts, MOVE_MOUNT_BENEATH } from './mounts.ts'
+import { attachTree, linuxMounts, MOVE_MOUNT_BENEATH, openUserNamespace } from './mounts.ts'
 import { close, deferCloseFd, openAt } from './open.ts'
 import { reportsField, STATX_MNT_ID, STATX_MNT_ID_UNIQUE } from './statx.ts'
-import { openUserNamespace } from './user-namespace.ts'
 
 const fchmodat2 = systemCall('fchmodat2')
 const listxattrat = systemCall('listxattrat')

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import * as net from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { isListening } from '../../../src/host/linux/listening.ts'
+import { isListening } from '../../../src/host/linux/diagnosis.ts'
 import { scratch } from '../../kernel/mapped-volume.ts'
 
 it('somebody is seen to listen at a Unix socket, by whatever link to it, until he has ended', async () => {

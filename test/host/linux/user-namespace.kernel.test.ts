@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createSwapMap, formatIdRanges } from '../../../src/host/id-map.ts'
-import { openUserNamespace } from '../../../src/host/linux/user-namespace.ts'
+import { openUserNamespace } from '../../../src/host/linux/mounts.ts'
 import { cannotMountWith, titled } from '../../helpers/needs.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
-const MODULE = `${import.meta.dirname}/../../../src/host/linux/user-namespace.ts`
+const MODULE = `${import.meta.dirname}/../../../src/host/linux/mounts.ts`
 
 /** Returns the error code and the message of the same call in a process under a command. */
 function refusedUnder(...command: string[]): string {

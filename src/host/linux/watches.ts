@@ -1,0 +1,199 @@
+import { type FSWatcher, openSync, statSync, watch, writeSync } from 'node:fs'
+import { errorCode, tolerateErrno } from '../host.ts'
+import { DATA, data, requireSuccess, systemCall } from './kernel.ts'
+import { close, deferCloseFd, O_CLOEXEC, openCached } from './open.ts'
+import { readProcessStat } from './processes.ts'
+
+/** Reports created, removed and renamed entries of directories: inotify(7). */
+export class DirectoryWatches {
+  readonly #changed: () => void
+  readonly #failed: (error: Error) => void
+  /** The keys contain path and inode, so a recreated directory gets a new watch. */
+  #watches = new Map<string, FSWatcher>()
+  #told = new Set<string>()
+
+  readonly #mayWait: boolean
+
+  /**
+   * @param failed called once for each errno that prevents watching, such as ENOSPC and EMFILE at a limit
+   * @param mayWait if false, a directory is skipped if its lookup could wait for a locked directory
+   */
+  constructor(changed: () => void, failed: (error: Error) => void, mayWait = true) {
+    this.#changed = changed
+    this.#failed = failed
+    this.#mayWait = mayWait
+  }
+
+  /**
+   * Watches exactly these directories and skips missing ones.
+   * @returns true if a directory is new: it may have changed just before
+   */
+  follow(directories: readonly string[]): boolean {
+    using handles = new DisposableStack()
+    const pathByKey = new Map<string, string>()
+    for (const path of directories) {
+      const openedPath = this.#tried(() => (this.#mayWait ? path : openWithoutWaiting(path, handles)))
+      const key = openedPath === undefined ? undefined : this.#tried(() => readDirectoryKey(openedPath, path))
+      if (openedPath !== undefined && key !== undefined) pathByKey.set(key, openedPath)
+    }
+    for (const [key, watcher] of this.#watches) {
+      if (pathByKey.has(key)) continue
+      watcher.close()
+      this.#watches.delete(key)
+    }
+    let isNew = false
+    for (const [key, path] of pathByKey) {
+      if (this.#watches.has(key)) continue
+      const watcher = this.#tried(() => watch(path, { persistent: false }, this.#changed))
+      if (watcher === undefined) continue
+      watcher.on('error', (error) => this.#tell(error))
+      this.#watches.set(key, watcher)
+      isNew = true
+    }
+    return isNew
+  }
+
+  close(): void {
+    this.follow([])
+  }
+
+  #tried<T>(call: () => T): T | undefined {
+    try {
+      return call()
+    } catch (error) {
+      this.#tell(error as Error)
+      return undefined
+    }
+  }
+
+  #tell(error: Error): void {
+    const code = errorCode(error) ?? ''
+    if (IGNORED_CODES.has(code) || this.#told.has(code)) return
+    this.#told.add(code)
+    this.#failed(error)
+  }
+}
+
+const IGNORED_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'EAGAIN'])
+
+/** @returns a path that leads to the directory until `held` is disposed of */
+function openWithoutWaiting(path: string, handles: DisposableStack): string {
+  const handle = openCached(path)
+  handles.use(deferCloseFd(handle))
+  return `/proc/self/fd/${handle}`
+}
+
+function readDirectoryKey(openedPath: string, path: string): string {
+  const { dev, ino, birthtimeNs } = statSync(openedPath, { bigint: true })
+  return `${dev}:${ino}:${birthtimeNs}:${path}`
+}
+
+const pipe2 = systemCall('pipe2')
+const ppoll = systemCall('ppoll')
+
+// include/uapi/asm-generic/poll.h
+const POLLIN = 1
+const POLLPRI = 2
+const POLLHUP = 16
+const EINTR = -4
+
+/** struct pollfd: int fd, short events, short revents. */
+const POLLFD_SIZE = 8
+
+/** Ends a `watchMountTable` that blocks another thread. */
+interface WatchStop {
+  /** The descriptor for the watching thread. */
+  readonly handle: number
+  /** May be called once. */
+  now(): void
+}
+
+export function createWatchStop(): WatchStop {
+  requireSuccess(pipe2(DATA, O_CLOEXEC), 'pipe2', 'a pipe')
+  const [handle, writable] = [data.readInt32LE(0), data.readInt32LE(4)]
+  return {
+    handle,
+    now() {
+      // Closing alone is not enough, because a child that is being started may have a copy. EPIPE: the watching thread
+      // has failed.
+      tolerateErrno('EPIPE', () => writeSync(writable, '.'))
+      close(writable)
+    },
+  }
+}
+
+/**
+ * Blocks the calling thread until `stop` is used, so it must not run in the main thread. Calls `ready` once no later
+ * change can be missed. Calls `changed` after one or several changes of this process's mount table.
+ */
+export function watchMountTable(stop: WatchStop['handle'], ready: () => void, changed: () => void): void {
+  using _stop = deferCloseFd(stop)
+  const table = openSync('/proc/self/mountinfo', 'r')
+  using _table = deferCloseFd(table)
+  ready()
+  for (let event = pollTable(table, stop); !event.stopped; event = pollTable(table, stop)) if (event.changed) changed()
+}
+
+/** Calls poll(2) without a deadline. arm64 only has ppoll(2). */
+function pollTable(table: number, stop: number): { changed: boolean; stopped: boolean } {
+  data.fill(0, 0, 2 * POLLFD_SIZE)
+  // POLLPRI and POLLERR report a changed table, proc_pid_mounts(5). POLLIN is always set.
+  data.writeInt32LE(table, 0)
+  data.writeInt16LE(POLLPRI, 4)
+  data.writeInt32LE(stop, POLLFD_SIZE)
+  data.writeInt16LE(POLLIN, POLLFD_SIZE + 4)
+  const ready = ppoll(DATA)
+  if (ready === EINTR) return { changed: false, stopped: false }
+  requireSuccess(ready, 'ppoll', 'the mount table')
+  return {
+    changed: (data.readInt16LE(6) & POLLPRI) !== 0,
+    stopped: (data.readInt16LE(POLLFD_SIZE + 6) & (POLLIN | POLLHUP)) !== 0,
+  }
+}
+
+/** The kernel notifies only a parent when a process ends, and a daemon's parent has ended. So processes are polled. */
+const POLL_INTERVAL_MS = 1000
+
+/** A process disappears before its last thread has closed its descriptors. Until then its mounts appear healthy. */
+const CALLBACK_COUNT = 3
+
+/** Calls back within about a second after a watched process has ended, and for a few seconds more. */
+export class ProcessWatch {
+  readonly #ended: () => void
+  /** Maps pids to start times, which distinguish a process from a later one with the same pid. */
+  readonly #processes = new Map<number, string>()
+  #timer: NodeJS.Timeout | undefined
+  #tellings = 0
+
+  constructor(ended: () => void) {
+    this.#ended = ended
+  }
+
+  /** Adds processes to watch until they end. A process that has already ended is reported too. */
+  follow(pids: readonly number[]): void {
+    for (const pid of pids) {
+      if (!this.#processes.has(pid)) this.#processes.set(pid, readProcessStat(pid)?.start ?? ENDED)
+    }
+    if (this.#processes.size > 0) this.#timer ??= setInterval(() => this.#look(), POLL_INTERVAL_MS).unref()
+  }
+
+  close(): void {
+    this.#processes.clear()
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #look(): void {
+    const gone = [...this.#processes].filter(([pid, start]) => readProcessStat(pid)?.start !== start)
+    for (const [pid] of gone) this.#processes.delete(pid)
+    if (gone.length > 0) this.#tellings = CALLBACK_COUNT
+    if (this.#tellings > 0) {
+      this.#tellings--
+      this.#ended()
+    } else if (this.#processes.size === 0) {
+      this.close()
+    }
+  }
+}
+
+const ENDED = 'gone'

@@ -5,9 +5,9 @@ import { type MountPoint, openMountPoint, resolveMountPointState, statPoint } fr
 import { quoted } from '../refusal/refusal.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { readTargetOrigin, writeTargetOrigin } from '../store/csi-target.ts'
+import { tryAcquireRecordLock } from '../store/locks.ts'
 import { isRecordedMount, mountRecords } from '../store/mount-record.ts'
 import { locateMountRecords } from '../store/record-directories.ts'
-import { tryAcquireRecordLock } from '../store/record-directory-lock.ts'
 import { type Session, warnOnFailure } from '../store/session.ts'
 import { CallFailure } from './worker-tasks.ts'
 

@@ -7,7 +7,7 @@ import { CSI_DRIVER, CSI_VOLUME_DATA, isCsiVolume, parseDriverName } from '../mo
 import { isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import { readTargetOrigin } from '../store/csi-target.ts'
-import { endAbandonedLockHolder } from '../store/locks.ts'
+import { endAbandonedLockHolder } from '../store/lock-holders.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import { isUnreadable } from '../store/record.ts'
 import { locateMountRecords } from '../store/record-directories.ts'

@@ -1,7 +1,6 @@
 import { Refusal } from '../refusal/refusal.ts'
 import { formatTooManyLeft } from '../store/given-up-walks.ts'
-import { findWalker, hasWalker, isRecordDirectoryBusy } from '../store/locks.ts'
-import { locateVolumeRecords } from '../store/record-directories.ts'
+import { findWalker, hasAbandonedWalker } from '../store/lock-holders.ts'
 import { listReservations } from '../store/reservation-record.ts'
 import { listRootBits, rootBits } from '../store/root-bit-record.ts'
 import type { Session } from '../store/session.ts'
@@ -19,10 +18,7 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
   if (namespace === undefined) return
   const abandoned = listReservations(session)
     .filter(({ record }) => parseNamespace(record?.pod) === namespace)
-    .filter(
-      ({ volume }) =>
-        hasWalker(session, volume) && !isRecordDirectoryBusy(session, locateVolumeRecords(session, volume)),
-    )
+    .filter(({ volume }) => hasAbandonedWalker(session, volume))
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.map(({ volume }) => findWalker(session, volume) ?? '(unknown)')
   throw new Refusal(
@@ -38,9 +34,7 @@ export function refuseManyAbandonedRoots(session: Session, pod: string | undefin
   const namespace = parseNamespace(pod)
   if (namespace === undefined) return
   const abandoned = listRootBits(session)
-    .filter(
-      (volume) => hasWalker(session, volume) && !isRecordDirectoryBusy(session, locateVolumeRecords(session, volume)),
-    )
+    .filter((volume) => hasAbandonedWalker(session, volume))
     .filter((volume) => parseNamespace(rootBits.find(session, volume).record?.pod) === namespace)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])

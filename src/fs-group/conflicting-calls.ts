@@ -1,7 +1,6 @@
-import { retryUntilDefined } from '../host/back-off.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { createLocationFinder } from '../mount-table/tree-location.ts'
-import { tryLockNode } from '../store/locks.ts'
+import { acquireNodeLock } from '../store/locks.ts'
 import { listReservations, type Reservation } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { createExportFinder, overlap } from './overlap.ts'
@@ -26,7 +25,7 @@ export async function findConflictingCalls(
   session: Session,
   volumes: readonly PlannedMapping[],
 ): Promise<(Reservation | undefined)[]> {
-  using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
+  using _ = await acquireNodeLock(session, 'reservations')
   const reserved = listReservations(session)
   // This is the usual case, in which the mount table is not read.
   if (reserved.length === 0) return volumes.map(() => undefined)

@@ -1,14 +1,13 @@
-import { retryUntilDefined } from '../host/back-off.ts'
 import { parsePodVolume } from '../mount-table/kubelet-volume.ts'
 import { type MountPointState, openMountPoint, resolveMountPointState, statPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { createLocationFinder, type TreeLocation } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { type ContainerHolder, listContainerHolders } from '../store/container-record.ts'
-import { hasWalker, tryLockNode } from '../store/locks.ts'
+import { hasWalker } from '../store/lock-holders.ts'
+import { acquireNodeLock, acquireRecordLock } from '../store/locks.ts'
 import { findMounts, hasMountRecord, isRecordedMount, type MountRecord } from '../store/mount-record.ts'
 import { locateVolumeRecords } from '../store/record-directories.ts'
-import { acquireRecordLock } from '../store/record-directory-lock.ts'
 import {
   listReservations,
   type Reservation,
@@ -188,7 +187,7 @@ async function reserveUnlessBusy(
   except: string | undefined,
   refuse: (others: OtherUsers) => void,
 ): Promise<Reservation | undefined> {
-  using _ = await retryUntilDefined(() => tryLockNode(session, 'reservations'))
+  using _ = await acquireNodeLock(session, 'reservations')
   warnOnFailure(session, 'could not remove a reservation', () => removeStaleReservations(session))
   const others = findOtherUsers(session, reservation, except)
   refuse(others)

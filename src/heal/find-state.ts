@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { formatLeftover, unmountLocked } from '../mount/unmount.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import { isRecordDirectoryBusy } from '../store/locks.ts'
+import { isRecordDirectoryBusy } from '../store/lock-holders.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { locateMountRecords } from '../store/record-directories.ts'
 import type { Session } from '../store/session.ts'

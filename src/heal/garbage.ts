@@ -2,7 +2,8 @@ import { formatLeftover } from '../mount/unmount.ts'
 import { createPathLookups } from '../mount-table/path-lookups.ts'
 import { formatError } from '../refusal/refusal.ts'
 import { isImportBusy, removeImport } from '../store/import-stage.ts'
-import { isRecordDirectoryBusy } from '../store/locks.ts'
+import { isRecordDirectoryBusy } from '../store/lock-holders.ts'
+import { removeLeftover } from '../store/locks.ts'
 import { listMounts, type MountRecord } from '../store/mount-record.ts'
 import {
   listImports,
@@ -11,7 +12,6 @@ import {
   listVolumes,
   locateMountRecords,
 } from '../store/record-directories.ts'
-import { removeLeftover } from '../store/record-directory-lock.ts'
 import { listReservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { listStaleStages, sweepStages } from '../volume/kind/staged.ts'

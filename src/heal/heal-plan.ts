@@ -8,9 +8,9 @@ import {
   resolveMountPointState,
   statPoint,
 } from '../mount-table/mount-point.ts'
+import { tryAcquireRecordLock } from '../store/locks.ts'
 import { isRecordedMount, type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { locateMountRecords } from '../store/record-directories.ts'
-import { tryAcquireRecordLock } from '../store/record-directory-lock.ts'
 import type { Session } from '../store/session.ts'
 import { awaitsRestore } from '../store/volume-record.ts'
 import type { MountState } from './state.ts'

@@ -10,7 +10,7 @@ import {
 } from '../mount-table/mount-point.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { hasOwnClone } from '../store/container-record.ts'
-import { readWhileIdle } from '../store/locks.ts'
+import { readWhileIdle } from '../store/lock-holders.ts'
 import { isRecordedMount, type MountRecord } from '../store/mount-record.ts'
 import { explainInactivePlugin, findRunningPlugin } from '../store/plugin-record.ts'
 import type { Session } from '../store/session.ts'

@@ -2,9 +2,9 @@ import { isLiveMount } from '../fs-group/holders.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
+import { acquireRecordLock, tryAcquireRecordLock } from '../store/locks.ts'
 import { findMounts, type MountRecord } from '../store/mount-record.ts'
 import { locatePublicationLock } from '../store/record-directories.ts'
-import { acquireRecordLock, tryAcquireRecordLock } from '../store/record-directory-lock.ts'
 import type { Session } from '../store/session.ts'
 
 /**

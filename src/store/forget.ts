@@ -1,8 +1,7 @@
 import { removeImports } from './import-stage.ts'
-import { tryLockNode } from './locks.ts'
+import { removeLeftover, removeLeftovers, tryAcquireRecordLock, tryLockNode } from './locks.ts'
 import { listMountRecords, type MountRecord, mountRecords } from './mount-record.ts'
 import { JOURNAL_FILES, locateMountRecords, locateVolumeRecords } from './record-directories.ts'
-import { removeLeftover, removeLeftovers, tryAcquireRecordLock } from './record-directory-lock.ts'
 import type { Session } from './session.ts'
 import { awaitsRestore, volumeRecords } from './volume-record.ts'
 

@@ -2,7 +2,8 @@ import { retryUntilDefined } from '../host/back-off.ts'
 import { errorCode, type Lock } from '../host/host.ts'
 import { type JournalCopy, writeJournal } from '../ownership/journal/copy.ts'
 import { createJournalQuota } from './journal-quota.ts'
-import { isRecordDirectoryBusy, tryLockRecordDirectory } from './locks.ts'
+import { isRecordDirectoryBusy } from './lock-holders.ts'
+import { releaseRecordLock, removeTransientFiles, tryLockRecordDirectory } from './locks.ts'
 import {
   JOURNAL_FILE,
   JOURNAL_FILES,
@@ -12,7 +13,6 @@ import {
   RECORD_FILE,
   type RecordDirectory,
 } from './record-directories.ts'
-import { releaseRecordLock, removeTransientFiles } from './record-directory-lock.ts'
 import { type Session, warnOnFailure } from './session.ts'
 import { type VolumeRecord, volumeRecords } from './volume-record.ts'
 

@@ -1,7 +1,60 @@
 import { retryUntilDefined } from '../host/back-off.ts'
 import { withPath } from '../host/file-error.ts'
 import { errorCode, type Lock } from '../host/host.ts'
-import { LOCK_FILE, locateVolumeRecords, type RecordDirectory, type Store, WALKER_FILE } from './record-directories.ts'
+import {
+  createStuckHolderCheck,
+  createWaitReporter,
+  hasWalker,
+  locateNodeLock,
+  locateWalkerLock,
+  type NodeLock,
+} from './lock-holders.ts'
+import {
+  JOURNAL_FILE,
+  LOCK_FILE,
+  listLeftoverFiles,
+  listMountRecordDirectories,
+  listVolumes,
+  locateVolumeRecords,
+  type RecordDirectory,
+  type Store,
+  TRANSIENT_FILES,
+} from './record-directories.ts'
+import { reservations } from './reservation-record.ts'
+import { type Session, warnOnFailure } from './session.ts'
+import { hasJournal, isJournalEmpty } from './volume-journal.ts'
+import { volumeRecords } from './volume-record.ts'
+
+// All locks of records and of the node: waiting for one, trying, releasing, and what is removed at a release.
+
+/**
+ * Waits for the lock of a record directory. Disposing of the result releases the lock, and removes the directory if
+ * nothing is recorded in it.
+ * @throws {Refusal} if the volume is still walked for a call that has ended, or if the lock holder makes no progress
+ */
+export function acquireRecordLock(session: Session, directory: RecordDirectory): Promise<Disposable> {
+  const refuse = createStuckHolderCheck(session, directory)
+  const reportWalk = createWaitReporter(session, directory)
+  return retryUntilDefined(() => {
+    const held = tryAcquireRecordLock(session, directory)
+    if (held !== undefined) return held
+    refuse()
+    reportWalk()
+    return undefined
+  })
+}
+
+/** Takes the lock without waiting; returns undefined while another call holds it. */
+export function tryAcquireRecordLock(session: Session, directory: RecordDirectory): Disposable | undefined {
+  const lock = tryLockRecordDirectory(session, directory)
+  const release = () => lock && releaseRecordLock(session, directory, lock)
+  // A failure is only a warning, because it does not affect the work that was done under the lock.
+  return (
+    lock && {
+      [Symbol.dispose]: () => warnOnFailure(session, `could not release the lock of ${directory.name}`, release),
+    }
+  )
+}
 
 /**
  * Takes the lock of a record directory, and creates the directory if it is missing. One call at a time works on a mount
@@ -29,43 +82,24 @@ export function tryLockRecordDirectory(store: Store, { path, volume }: RecordDir
   }
 }
 
-export function isRecordDirectoryBusy({ host }: Store, { path }: RecordDirectory): boolean {
-  const lock = `${path}/${LOCK_FILE}`
-  return withPath('look at', lock, () => host.isLocked(lock))
-}
-
-/** Ends the process that holds the directory's lock, if its parent has ended: see Host. @returns its pid */
-export function endAbandonedLockHolder({ host }: Store, { path }: RecordDirectory, word: string): number | undefined {
-  const lock = `${path}/${LOCK_FILE}`
-  return host.isLocked(lock) ? host.endAbandoned(lock, word) : undefined
-}
-
-/** Reads records of a volume; returns 'busy' while a call works on it, because that may still change them. */
-export function readWhileIdle<T>(store: Store, volume: string, read: () => T): T | 'busy' {
-  if (hasWalker(store, volume)) return 'busy'
-  const lock = `${locateVolumeRecords(store, volume).path}/${LOCK_FILE}`
-  const result = withPath('look at', lock, () => store.host.whileUnlocked(lock, read))
-  return result === 'locked' ? 'busy' : result
-}
-
-/** Returns whether a call walks or restores a volume, or mounts it after a walk. */
-export function isVolumeBusy(store: Store, volume: string): boolean {
-  return isRecordDirectoryBusy(store, locateVolumeRecords(store, volume)) || hasWalker(store, volume)
-}
-
-/** Returns the lock file of the process that walks a volume for the call that holds the volume's lock. */
-export function locateWalkerLock(store: Store, volume: string): string {
-  return `${locateVolumeRecords(store, volume).path}/${WALKER_FILE}`
-}
-
 /**
- * Returns whether a process walks a volume for another process, which may have ended. A walker that waits for a server
- * outlives even SIGKILL: it may still make its last change, and may hold SQLite's locks. A new walker starts only under
- * the volume's lock.
+ * Releases the lock of a record directory in any case, and removes the directory if it is a leftover. An empty journal
+ * is removed too. Everything stays while the process of a given-up walk has not ended.
+ * @returns whether the directory was removed
  */
-export function hasWalker(store: Store, volume: string): boolean {
-  const lock = locateWalkerLock(store, volume)
-  return withPath('look at', lock, () => store.host.hasErrand(lock))
+export function releaseRecordLock(session: Session, directory: RecordDirectory, lock: Lock): boolean {
+  let isOver = false
+  try {
+    const { volume } = directory
+    if (volume !== undefined && hasWalker(session, volume)) return false
+    if (volume !== undefined) removeEmptyJournal(session, volume)
+    isOver = listLeftoverFiles(session, directory) !== undefined
+    if (isOver) removeTransientFiles(session, directory)
+  } finally {
+    withPath('remove', `${directory.path}/${LOCK_FILE}`, () => lock.release(isOver))
+  }
+  if (isOver) session.host.files.removeEmpty(directory.path, directory.top)
+  return isOver
 }
 
 /**
@@ -77,22 +111,69 @@ export async function acquireWalkerLock(store: Store, volume: string): Promise<D
   return { [Symbol.dispose]: () => lock.release(true) }
 }
 
-/** Returns the pid of a volume's walker, if its lock file has it. */
-export function findWalker(store: Store, volume: string): number | undefined {
-  const pid = hasWalker(store, volume) ? Number(store.host.files.read(locateWalkerLock(store, volume))) : 0
-  return pid > 0 ? pid : undefined
-}
-
 /**
  * Takes a lock of the whole node. One process at a time reserves a volume, updates the metrics, sweeps after a boot or
  * repairs kubelet's sub paths. The same holds for finding an image's loop device, serving CSI and running the runtime's
  * plugin. The lock for reservations is taken last, and held only while the other reservations are checked.
  */
-export function tryLockNode(
-  { host, config }: Store,
-  work: 'reservations' | 'metrics' | 'sweep' | 'sub-paths' | 'loop' | 'csi' | 'nri',
-): Disposable | undefined {
+export function tryLockNode({ host, config }: Store, lock: NodeLock): Disposable | undefined {
   host.files.makeDirectory(config.stateDir)
-  const path = `${config.stateDir}/${work}.lock`
+  const path = locateNodeLock({ config }, lock)
   return withPath('lock', path, () => host.tryLock(path))
+}
+
+/** Waits for a lock of the whole node that others hold only for a moment. */
+export function acquireNodeLock(store: Store, lock: 'reservations' | 'loop'): Promise<Disposable> {
+  return retryUntilDefined(() => tryLockNode(store, lock))
+}
+
+// A leftover is removed under its own lock, never while a call holds that. A directory with unknown files stays.
+
+/** Removes files that an interrupted call left next to the records. Call it under the directory's lock. */
+export function removeTransientFiles(session: Session, { path, volume }: RecordDirectory): void {
+  const { files } = session.host
+  for (const name of files.list(path)) {
+    if (name !== LOCK_FILE && TRANSIENT_FILES.has(name)) files.remove(`${path}/${name}`)
+  }
+  if (volume !== undefined) reservations.remove(session, volume)
+}
+
+/**
+ * Removes a record directory without records, after it was checked again under its lock.
+ * @returns false if a call works there, which removes it itself, or if a call has recorded something since
+ */
+export function removeLeftover(session: Session, directory: RecordDirectory): boolean {
+  const { files } = session.host
+  if (files.list(directory.path).length === 0) {
+    files.removeEmpty(directory.path, directory.top)
+    return true
+  }
+  const lock = tryLockRecordDirectory(session, directory)
+  return lock !== undefined && releaseRecordLock(session, directory, lock)
+}
+
+/** Removes all leftovers. A failure is a warning, because the next call retries. */
+export function removeLeftovers(session: Session): void {
+  warnOnFailure(session, 'could not remove the leftovers of earlier calls', () => {
+    const volumes = listVolumes(session).map((volume) => locateVolumeRecords(session, volume))
+    for (const directory of [...listMountRecordDirectories(session), ...volumes]) {
+      if (listLeftoverFiles(session, directory)) removeLeftover(session, directory)
+    }
+  })
+}
+
+/**
+ * Removes an empty journal, because journals of deleted volumes would accumulate. A journal with a record stays. An
+ * unreadable one stays for operators to inspect, and does not fail the unmount of a pod.
+ */
+function removeEmptyJournal(session: Session, volume: string): void {
+  const { files } = session.host
+  const { path } = locateVolumeRecords(session, volume)
+  warnOnFailure(session, 'could not remove an empty journal', () => {
+    if (volumeRecords.has(session, volume) || !hasJournal(session, volume)) return
+    if (!isJournalEmpty(session, volume)) return
+    // SQLite's log exists while another process has the journal open: then a later restore removes the journal.
+    const isInUse = files.list(path).some((name) => name.startsWith(`${JOURNAL_FILE}-`))
+    if (!isInUse) files.remove(`${path}/${JOURNAL_FILE}`)
+  })
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini'
 import { quoted } from '../refusal/refusal.ts'
+import { isNodeLocked } from './lock-holders.ts'
 import { RecordKind } from './record.ts'
 import type { Store } from './record-directories.ts'
 
@@ -33,9 +34,7 @@ export const pluginRecord = new RecordKind<PluginRecord, undefined>({
 
 /** Returns the state of the running plugin; undefined if none runs. */
 export function findRunningPlugin(store: Store): PluginRecord | undefined {
-  const lock = `${store.config.stateDir}/nri.lock`
-  if (!store.host.files.has(lock) || !store.host.isLocked(lock)) return undefined
-  return pluginRecord.find(store, undefined).record
+  return isNodeLocked(store, 'nri') ? pluginRecord.find(store, undefined).record : undefined
 }
 
 /** Explains why containers are created without the plugin; returns undefined if the runtime calls it. */

@@ -1,9 +1,8 @@
 import * as z from 'zod/mini'
 import { retryUntilDefined } from '../host/back-off.ts'
-import { isVolumeBusy } from './locks.ts'
+import { createStuckHolderCheck, isVolumeBusy } from './lock-holders.ts'
 import { RecordKind, type RecordResult } from './record.ts'
 import { isVolumeIdentity, locateReservations, locateVolumeRecords, type Store } from './record-directories.ts'
-import { createStuckHolderCheck } from './stuck-holder.ts'
 
 const schema = () =>
   z.object({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { refuseManyAbandonedWalkers } from '../../src/fs-group/abandoned-walkers.ts'
-import { locateWalkerLock, tryLockRecordDirectory } from '../../src/store/locks.ts'
+import { locateWalkerLock } from '../../src/store/lock-holders.ts'
+import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { locateVolumeRecords } from '../../src/store/record-directories.ts'
 import { reservations } from '../../src/store/reservation-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'

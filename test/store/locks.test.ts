@@ -6,6 +6,11 @@ import {
   isVolumeBusy,
   locateWalkerLock,
   readWhileIdle,
+} from '../../src/store/lock-holders.ts'
+import {
+  acquireRecordLock,
+  removeLeftover,
+  tryAcquireRecordLock,
   tryLockNode,
   tryLockRecordDirectory,
 } from '../../src/store/locks.ts'
@@ -15,7 +20,6 @@ import {
   locateVolumeRecords,
   type RecordDirectory,
 } from '../../src/store/record-directories.ts'
-import { acquireRecordLock, removeLeftover, tryAcquireRecordLock } from '../../src/store/record-directory-lock.ts'
 import { listReservations, reservations, waitUntilReleased } from '../../src/store/reservation-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 

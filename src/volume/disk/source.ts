@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { retryUntilDefined } from '../../host/back-off.ts'
 import {
   BLOCK_DEVICE,
   deferClose,
@@ -15,7 +14,7 @@ import {
 } from '../../host/host.ts'
 import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Source } from '../../request/source.ts'
-import { tryLockNode } from '../../store/locks.ts'
+import { acquireNodeLock } from '../../store/locks.ts'
 import type { OpenedSource } from '../kind/kind.ts'
 import { getNodePath, openNode, openWithoutLinks } from '../kind/source-path.ts'
 
@@ -85,7 +84,7 @@ export async function openDevice(
       }),
     )
   }
-  using _ = await retryUntilDefined(() => tryLockNode({ host, config: { stateDir } }, 'loop'))
+  using _ = await acquireNodeLock({ host, config: { stateDir } }, 'loop')
   const shown = quoted(source)
   return findSharedLoop(host, shown, handle, readOnly) ?? attachImage(host, shown, handle, readOnly)
 }

@@ -1,10 +1,9 @@
 import { expect, it } from 'vitest'
 import { status } from '../../../src/operator/actions/status.ts'
-import { tryLockNode } from '../../../src/store/locks.ts'
+import { acquireRecordLock, tryLockNode } from '../../../src/store/locks.ts'
 import { mountRecords } from '../../../src/store/mount-record.ts'
 import { pluginRecord } from '../../../src/store/plugin-record.ts'
 import { locateVolumeRecords } from '../../../src/store/record-directories.ts'
-import { acquireRecordLock } from '../../../src/store/record-directory-lock.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 

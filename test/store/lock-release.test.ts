@@ -1,6 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { forgetAfterBoot, forgetMount, forgetVolume } from '../../src/store/forget.ts'
-import { tryLockRecordDirectory } from '../../src/store/locks.ts'
+import {
+  releaseRecordLock,
+  removeLeftover,
+  removeLeftovers,
+  removeTransientFiles,
+  tryAcquireRecordLock,
+  tryLockRecordDirectory,
+} from '../../src/store/locks.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
 import {
   listLeftoverFiles,
@@ -9,13 +16,6 @@ import {
   locateVolumeRecords,
   type RecordDirectory,
 } from '../../src/store/record-directories.ts'
-import {
-  releaseRecordLock,
-  removeLeftover,
-  removeLeftovers,
-  removeTransientFiles,
-  tryAcquireRecordLock,
-} from '../../src/store/record-directory-lock.ts'
 import { reservations } from '../../src/store/reservation-record.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'

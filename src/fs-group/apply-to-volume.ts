@@ -6,9 +6,10 @@ import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { countSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
 import { formatDisk, resolveDiskToRecord } from '../store/volume-disk.ts'
+import { isTextVolume } from '../store/volume-id.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
-import { isTextIdentity, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { findOtherUsers, listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
 import { refuseImmutable, refuseOtherGroup, refuseUnusable } from './root-access.ts'
 import { removeUnusedRootBit } from './root-bit.ts'
@@ -70,7 +71,7 @@ export async function applyGroupToVolume(session: Session, tree: Handle, order: 
   }
   if (session.host.inodes.isReadOnly(tree)) throw new Refusal(formatReadOnly(source, group))
   // The same walk would skip the root again, if it is the same root.
-  const isSame = record?.group === group && record.groupAccess === access && !isTextIdentity(volume)
+  const isSame = record?.group === group && record.groupAccess === access && !isTextVolume(volume)
   if (isSame && record.changedSince?.hasRoot) refuseUnusable(session, tree, order, record.skipped)
   refuseImmutable(session, tree, order)
   const isRecorded = volumeRecords.has(session, volume)

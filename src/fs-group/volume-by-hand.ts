@@ -6,9 +6,10 @@ import type { WalkReport } from '../ownership/walk/report.ts'
 import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { explainOtherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
+import { isTextVolume } from '../store/volume-id.ts'
 import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
-import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
+import { volumeRecords } from '../store/volume-record.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces } from '../volume/kind/protected-places.ts'
 import { DIRECTORY_REQUIREMENT, holdsOwnRecords, openNodeBy } from '../volume/kind/source-path.ts'
 import { applyGroupToVolume, readGroupOnDisk, type VolumeOrder } from './apply-to-volume.ts'
@@ -55,7 +56,7 @@ export async function openByHand(
   if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw createOwnRecordsRefusal(directory, config)
   const ownFile = listFilePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
   // The root of a server's volume does not identify it.
-  const volume = known !== undefined && isTextIdentity(known) ? known : resolveVolumeIdentity(session, handle, stat)
+  const volume = known !== undefined && isTextVolume(known) ? known : resolveVolumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {
     throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
   }

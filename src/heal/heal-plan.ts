@@ -12,6 +12,7 @@ import { tryAcquireRecordLock } from '../store/locks.ts'
 import { isRecordedMount, type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { locateMountRecords } from '../store/record-directories.ts'
 import type { Session } from '../store/session.ts'
+import { parseRootVolumeId } from '../store/volume-id.ts'
 import { awaitsRestore } from '../store/volume-record.ts'
 import type { MountState } from './state.ts'
 
@@ -107,10 +108,10 @@ export function forget(session: Session, { record, point, plan }: JudgedMount): 
   return forgetLocked(session, point, record, plan.state === 'orphaned')
 }
 
-/** A volume's identity ends in its root's inode number and birth time. */
+/** Compares the inode number of the volume's root with that of the mount's. */
 function showsVolume({ volume, mounted: recorded }: MountRecord, mounted: MountPointState['mounted']): boolean {
   if (mounted === undefined || mounted === 'broken' || volume === undefined) return false
-  return mounted.device === recorded?.device && volume.split('-').at(-2) === mounted.inode.toString(16)
+  return mounted.device === recorded?.device && parseRootVolumeId(volume)?.inode === mounted.inode
 }
 
 /** Plans the heal of a recorded mount that no call uses. Pure. */

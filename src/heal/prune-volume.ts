@@ -5,9 +5,10 @@ import { isLocalPath } from '../mount-table/responsiveness.ts'
 import { locateVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
 import { explainOtherDisk } from '../store/volume-disk.ts'
+import { isTextVolume } from '../store/volume-id.ts'
 import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, openJournal } from '../store/volume-journal.ts'
-import { isTextIdentity, volumeRecords } from '../store/volume-record.ts'
+import { volumeRecords } from '../store/volume-record.ts'
 import { openNodeBy } from '../volume/kind/source-path.ts'
 
 /**
@@ -19,7 +20,7 @@ import { openNodeBy } from '../volume/kind/source-path.ts'
 export async function pruneVolume(session: Session, volume: string, lookups: PathLookups): Promise<boolean> {
   const { host } = session
   // A server or a daemon may stop responding during the walk.
-  if (isTextIdentity(volume) || !hasJournal(session, volume)) return false
+  if (isTextVolume(volume) || !hasJournal(session, volume)) return false
   // This process would wait for an unresponsive source. Walks prune the journals of such volumes.
   const { source, left } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
   if (source !== undefined && !isLocalPath(host, source)) return false

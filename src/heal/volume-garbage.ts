@@ -15,6 +15,7 @@ import { JOURNAL_FILES, locateVolumeRecords, RECORD_FILE, TRANSIENT_FILES } from
 import { reservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { explainOtherDisk } from '../store/volume-disk.ts'
+import { parseRootVolumeId } from '../store/volume-id.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
 import { explainUnrestored, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
 import { pruneVolume } from './prune-volume.ts'
@@ -197,7 +198,8 @@ async function isSwappedAway(
       using _ = deferClose(inodes, handle)
       const ids = [inodes.fileSystemId(handle), inodes.formerFileSystemId(handle)]
       const isDeleted =
-        ids.some((id) => volume.startsWith(`${id}-`)) && explainOtherDisk(session, volume, handle) === undefined
+        ids.includes(parseRootVolumeId(volume)?.fileSystem ?? '') &&
+        explainOtherDisk(session, volume, handle) === undefined
       // A power cut would bring back a directory whose deletion its disk does not have yet.
       if (isDeleted && !isDry) inodes.syncFileSystem(handle)
       return isDeleted

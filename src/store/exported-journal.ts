@@ -4,7 +4,7 @@ import type { JournalRow } from '../ownership/journal/copy.ts'
 import { RowChecker } from '../ownership/journal/row-check.ts'
 import { FORMAT } from '../ownership/journal/tables.ts'
 import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
-import { isVolumeIdentity } from './record-directories.ts'
+import { isVolumeId } from './volume-id.ts'
 import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 
 // The file begins with a header, which is a line of JSON. Rows follow: the ACLs in the order of their hashes, then the
@@ -30,7 +30,7 @@ const headerSchema = z.object({
   }),
   /** Version of modekeep that wrote the file, for operators. */
   modekeep: z.string(),
-  volume: z.string().check(z.refine(isVolumeIdentity)),
+  volume: z.string().check(z.refine(isVolumeId)),
   /** Null if the volume had no readable record. */
   record: z.nullable(volumeRecordSchema()),
   /** Disk of the volume, as the journal has it. */

@@ -10,9 +10,10 @@ import { listMountRecords } from './mount-record.ts'
 import { findNameNotice } from './name-notice.ts'
 import type { Session } from './session.ts'
 import { explainOtherDisk, explainOtherSource } from './volume-disk.ts'
-import { computeVolumeNames, resolveVolumeIdentity } from './volume-identity.ts'
+import { formatVolumeId, isSameRoot, isTextVolume, parseRootVolumeId } from './volume-id.ts'
+import { computeTextVolume, computeVolumeNames, resolveVolumeIdentity } from './volume-identity.ts'
 import { hasJournal } from './volume-journal.ts'
-import { computeTextIdentity, isTextIdentity, volumeRecords } from './volume-record.ts'
+import { volumeRecords } from './volume-record.ts'
 
 /** Path of a volume. If none was found, the first path that may lead to it and whose server does not respond. */
 export interface VolumeLocation {
@@ -79,7 +80,7 @@ function* listCandidates(
   source: string | undefined,
 ): Generator<Candidate> {
   const { host } = session
-  const isText = isTextIdentity(volume)
+  const isText = isTextVolume(volume)
   const sources = isText ? [] : [...(source === undefined ? [] : [source]), ...listRecordedSources(session, volume)]
   const isRoot = (handle: Handle, stat: Stat) => isVolumeRoot(session, handle, stat, volume, isAny)
   for (const path of sources) yield { path, isIt: isRoot }
@@ -116,7 +117,7 @@ export async function explainOtherDiskAtPath(
   lookups: PathLookups,
 ): Promise<string | undefined> {
   // A server's volume has no disk.
-  if (isTextIdentity(volume) || (await locateVolume(session, volume, lookups))) return undefined
+  if (isTextVolume(volume) || (await locateVolume(session, volume, lookups))) return undefined
   const mounted = await locateVolume(session, volume, lookups, true)
   const explain = mounted === undefined ? explainOtherSource : explainOtherDisk
   for (const path of mounted === undefined ? listRecordedSources(session, volume) : [mounted.path]) {
@@ -140,12 +141,11 @@ export function listIdentitiesAt(session: Session, directory: string, handle: Ha
   const rows = parseMountinfo(host.mounts.table()).filter(
     (row) => row.mountPoint === directory && row.root === '/' && isTopmostMount(row, stat),
   )
-  const byText = rows.flatMap(computeTextIdentities)
+  const byText = rows.flatMap(computeTextVolumes)
   const root = host.inodes.stat(handle)
   const { former } = computeVolumeNames(host, handle, root)
-  return [
-    ...new Set([resolveVolumeIdentity(session, handle, root), ...(former === undefined ? [] : [former]), ...byText]),
-  ]
+  const byFsid = former === undefined ? [] : [formatVolumeId(former)]
+  return [...new Set([resolveVolumeIdentity(session, handle, root), ...byFsid, ...byText])]
 }
 
 /** Lists the recorded source paths of a volume. */
@@ -157,9 +157,9 @@ function listRecordedSources(session: Session, volume: string): string[] {
 
 /** Returns whether a handle is the root of a volume. */
 function isVolumeRoot(session: Session, handle: Handle, stat: Stat, volume: string, isAny: boolean): boolean {
-  const [inode, born] = [stat.inode.toString(16), stat.born.toString(16)]
+  const id = parseRootVolumeId(volume)
   // Reading the file system's id may block, so it comes last. A copy-up changes the birth times of an overlay.
-  const isLike = [born, '0'].some((time) => volume.endsWith(`-${inode}-${time}`))
+  const isLike = isSameRoot(id, stat) || isSameRoot(id, { ...stat, born: 0n })
   if (!isLike || resolveVolumeIdentity(session, handle, session.host.inodes.stat(handle)) !== volume) return false
   return isAny || explainOtherDisk(session, volume, handle) === undefined
 }
@@ -172,12 +172,12 @@ const NFS_TYPES = ['nfs', 'nfs4']
  * same.
  */
 function hasTextIdentity({ root, ...row }: MountRow, volume: string): boolean {
-  return root === '/' && computeTextIdentities(row).includes(volume)
+  return root === '/' && computeTextVolumes(row).includes(volume)
 }
 
-function computeTextIdentities({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>): string[] {
+function computeTextVolumes({ fsType, source }: Pick<MountRow, 'fsType' | 'source'>): string[] {
   const kinds = NFS_TYPES.includes(fsType) ? NFS_TYPES : [fsType]
-  return kinds.map((kind) => computeTextIdentity({ fsType: kind, source: parseSource(source) }))
+  return kinds.map((kind) => computeTextVolume({ fsType: kind, source: parseSource(source) }))
 }
 
 /** Returns whether a mount is the topmost one at its mount point. */

@@ -2,7 +2,7 @@ import { deferClose, errorCode, isDirectory } from '../host/host.ts'
 import type { PathLookups } from '../mount-table/path-lookups.ts'
 import type { Session } from './session.ts'
 import { explainOtherSource } from './volume-disk.ts'
-import { isTextIdentity } from './volume-record.ts'
+import { isTextVolume } from './volume-id.ts'
 
 /** Explanation why no path of the node leads to a volume. */
 export interface VolumeAbsence {
@@ -23,7 +23,7 @@ export async function explainAbsence(
   source: string,
   lookups: PathLookups,
 ): Promise<VolumeAbsence> {
-  const found = isTextIdentity(volume)
+  const found = isTextVolume(volume)
     ? 'unmounted'
     : ((await inspectSource(session, volume, source, lookups)) ?? 'missing')
   if (found === 'unmounted')

@@ -3,8 +3,9 @@ import { deferClose, errorCode, type Handle, isDirectory } from '../host/host.ts
 import type { PathLookups } from '../mount-table/path-lookups.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
+import { formatVolumeId, isSameRoot, isTextVolume, parseRootVolumeId } from './volume-id.ts'
 import { computeVolumeNames, isRecorded, resolveVolumeIdentity, type VolumeNames } from './volume-identity.ts'
-import { isTextIdentity, type VolumeRecord } from './volume-record.ts'
+import type { VolumeRecord } from './volume-record.ts'
 
 /** Reports that a volume is recorded under another name than this kernel gives it. */
 export interface NameNotice {
@@ -22,7 +23,7 @@ export async function findNameNotice(
   { volume, source }: Pick<VolumeRecord, 'volume' | 'source'>,
   lookups: PathLookups,
 ): Promise<NameNotice | undefined> {
-  if (isTextIdentity(volume)) return undefined
+  if (isTextVolume(volume)) return undefined
   if (!source.startsWith('/')) return undefined
   const at = await openIfPresent(lookups, source)
   if (at === 'silent') return undefined
@@ -56,13 +57,14 @@ type NamesAtPath = VolumeNames & { used: string; isUsed: boolean }
 /** Returns undefined for another root. Reads the file system's id last, because that may block. */
 function inspectNames(session: Session, volume: string, handle: Handle): NamesAtPath | undefined {
   const stat = session.host.inodes.stat(handle)
-  if (stat.born === 0n || !volume.endsWith(`-${stat.inode.toString(16)}-${stat.born.toString(16)}`)) return undefined
+  if (stat.born === 0n || !isSameRoot(parseRootVolumeId(volume), stat)) return undefined
   const used = resolveVolumeIdentity(session, handle, stat)
   return { ...computeVolumeNames(session.host, handle, stat), used, isUsed: isRecorded(session, used) }
 }
 
 /** Formats a notice without access to the node. */
-function formatNotice(volume: string, path: string, { now, used, isUsed }: NamesAtPath): NameNotice | undefined {
+function formatNotice(volume: string, path: string, { now: id, used, isUsed }: NamesAtPath): NameNotice | undefined {
+  const now = formatVolumeId(id)
   if (volume === now) return undefined
   if (volume === used) {
     return {
@@ -70,14 +72,14 @@ function formatNotice(volume: string, path: string, { now, used, isUsed }: Names
       text: `its records have an older name of it (${now} now), and are used under that until it is restored`,
     }
   }
-  // A name by f_fsid has a dot, a name by UUID has none.
-  if (!volume.includes('.') && now.includes('.')) {
+  const isByUuid = parseRootVolumeId(volume)?.kind === 'uuid'
+  if (isByUuid && id.kind === 'fsid') {
     return {
       state: 'unknown here',
       text: `this kernel calls ${path} ${now}, so these records are not used until a kernel runs that reports its UUID: start that before the volume is walked here, and "modekeep restore ${volume}" before a kernel goes back`,
     }
   }
-  if (!volume.includes('.') || !isUsed) return undefined
+  if (isByUuid || !isUsed) return undefined
   return {
     state: 'passed over',
     text: `${path} was walked again as ${used}, so these older records are not used: "modekeep restore ${used}", then "modekeep restore ${volume}"`,

@@ -1,5 +1,6 @@
 import type { Host } from '../host/host.ts'
 import { PRIVATE } from '../request/defaults.ts'
+import { isVolumeId } from './volume-id.ts'
 
 /** A node and the state directory that has its records. */
 export interface Store {
@@ -105,7 +106,7 @@ export function listImports({ host, config }: Store): string[] {
     .list(`${config.stateDir}/${PRIVATE.ownership}`)
     .filter((name) => name.endsWith(IMPORT_SUFFIX))
     .map((name) => name.slice(0, -IMPORT_SUFFIX.length))
-    .filter(isVolumeIdentity)
+    .filter(isVolumeId)
     .sort()
 }
 
@@ -131,14 +132,9 @@ export function listMountRecordDirectories(store: Store): MountRecordDirectory[]
   return found
 }
 
-/** Returns whether a text is a volume identity, of either form. A path is never one. */
-export function isVolumeIdentity(text: string): boolean {
-  return /^(text-[0-9a-f]{40}|[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+)$/.test(text)
-}
-
 /** Lists all volumes that have a record directory. Other files next to these directories are ignored. */
 export function listVolumes({ host, config }: Store): string[] {
-  return host.files.list(`${config.stateDir}/${PRIVATE.ownership}`).filter(isVolumeIdentity).sort()
+  return host.files.list(`${config.stateDir}/${PRIVATE.ownership}`).filter(isVolumeId).sort()
 }
 
 /**

@@ -2,7 +2,8 @@ import * as z from 'zod/mini'
 import { retryUntilDefined } from '../host/back-off.ts'
 import { createStuckHolderCheck, isVolumeBusy } from './lock-holders.ts'
 import { RecordKind, type RecordResult } from './record.ts'
-import { isVolumeIdentity, locateReservations, locateVolumeRecords, type Store } from './record-directories.ts'
+import { locateReservations, locateVolumeRecords, type Store } from './record-directories.ts'
+import { isVolumeId } from './volume-id.ts'
 
 const schema = () =>
   z.object({
@@ -44,7 +45,7 @@ export function listReservations(store: Store): ({ volume: string } & RecordResu
 export function listReservedVolumes({ host, config }: Store): string[] {
   const names = host.files.list(locateReservations({ config }))
   const volumes = names.map((name) => name.replace(/\.json(\.new)?$/, ''))
-  return [...new Set(volumes)].filter(isVolumeIdentity).sort()
+  return [...new Set(volumes)].filter(isVolumeId).sort()
 }
 
 /**

@@ -1,7 +1,8 @@
 import * as z from 'zod/mini'
 import { PRIVATE } from '../request/defaults.ts'
 import { RecordKind } from './record.ts'
-import { isVolumeIdentity, type Store } from './record-directories.ts'
+import type { Store } from './record-directories.ts'
+import { isVolumeId } from './volume-id.ts'
 
 const schema = () =>
   z.object({
@@ -29,5 +30,5 @@ export const rootBits = new RecordKind<RootBitRecord>({
 /** Lists the volumes that have such a record. */
 export function listRootBits(store: Store): string[] {
   const names = store.host.files.list(locateRootBits(store)).filter((name) => name.endsWith('.json'))
-  return names.map((name) => name.replace(/\.json$/, '')).filter(isVolumeIdentity)
+  return names.map((name) => name.replace(/\.json$/, '')).filter(isVolumeId)
 }

@@ -2,8 +2,9 @@ import { tolerateSystemErrors } from '../host/file-error.ts'
 import { type Backing, deferClose, type Handle } from '../host/host.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Store } from './record-directories.ts'
+import { isNamedByDevice } from './volume-id.ts'
 import { hasJournal, openJournalForReading } from './volume-journal.ts'
-import { isNamedByDevice, type VolumeRecord, volumeRecords } from './volume-record.ts'
+import { type VolumeRecord, volumeRecords } from './volume-record.ts'
 
 /** Disk of a volume, as its records have it. It has at least one identity. */
 type RecordedDisk = NonNullable<VolumeRecord['disk']>

@@ -1,39 +1,46 @@
 import type { Handle, Host, Stat } from '../host/host.ts'
 import { Refusal } from '../refusal/refusal.ts'
+import type { MountRequest } from '../request/mount-request.ts'
+import { formatSource } from '../request/source.ts'
 import { JOURNAL_FILE, listVolumes, locateVolumeRecords, RECORD_FILE, type Store } from './record-directories.ts'
 import { compareDisk, readDisk } from './volume-disk.ts'
-import { isTextIdentity, volumeRecords } from './volume-record.ts'
+import {
+  createRootVolumeId,
+  formatVolumeId,
+  isSameRoot,
+  MAGIC,
+  parseRootVolumeId,
+  type RootVolumeId,
+  readMagic,
+} from './volume-id.ts'
+import { volumeRecords } from './volume-record.ts'
 
-/** Names of a volume, made of its file system's id and the inode number and birth time of its root. */
+/** Identities of a volume's root, by both names of its file system. */
 export interface VolumeNames {
-  /** Name by the file system's stable id; by f_fsid if it has none. */
-  now: string
-  /** Name by f_fsid, as recorded without the UUID. Undefined if it is the same, or does not identify the volume. */
-  former: string | undefined
+  /** By the file system's stable id; by f_fsid if it has none. */
+  now: RootVolumeId
+  /** By f_fsid, as recorded without the UUID. Undefined if it is the same, or does not identify the volume. */
+  former: RootVolumeId | undefined
 }
 
 export function computeVolumeNames({ inodes }: Pick<Host, 'inodes'>, root: Handle, stat: Stat): VolumeNames {
   const [id, former] = [inodes.fileSystemId(root), inodes.formerFileSystemId(root)]
-  const createName = (fileSystem: string) => `${fileSystem}${formatRootSuffix(stat)}`
+  const now = createRootVolumeId(id, stat)
+  if (former === undefined || former === id) return { now, former: undefined }
+  const older = createRootVolumeId(former, stat)
   // Roots have the same inode number everywhere: without a birth time, another root could have the same f_fsid.
-  const hasFormer = former !== undefined && former !== id && (stat.born !== 0n || isFolded(former, id))
-  return { now: createName(id), former: hasFormer ? createName(former) : undefined }
+  return { now, former: stat.born !== 0n || isFolded(older, now) ? older : undefined }
 }
 
-const formatRootSuffix = ({ inode, born }: Stat) => `-${inode.toString(16)}-${born.toString(16)}`
-
-// include/uapi/linux/magic.h
-const [BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS] = ['9123683e', 'ef53', '794c7630', '1021994', '2fc12fc1']
-
 /** Returns whether an f_fsid is the XOR of the halves of a UUID (fs/ext4/super.c), and so as good as the UUID. */
-function isFolded(fsid: string, uuid: string): boolean {
-  if (uuid.length !== 32 || !fsid.startsWith(`${EXT4}.`)) return false
+function isFolded(fsid: RootVolumeId, { kind, fileSystem: uuid }: RootVolumeId): boolean {
+  if (kind !== 'uuid' || uuid.length !== 32 || readMagic(fsid) !== MAGIC.ext4) return false
   const half = (from: number) => BigInt(`0x${uuid.slice(from, from + 16)}`)
-  return fsid.endsWith((half(0) ^ half(16)).toString(16).padStart(16, '0'))
+  return fsid.fileSystem.endsWith((half(0) ^ half(16)).toString(16).padStart(16, '0'))
 }
 
 /** File systems whose f_fsid does not depend on the number of a device. */
-const HAVE_STABLE_FSID = new Set([BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS])
+const HAVE_STABLE_FSID: ReadonlySet<string> = new Set([MAGIC.btrfs, MAGIC.ext4, MAGIC.overlay, MAGIC.tmpfs, MAGIC.zfs])
 
 /**
  * Returns the name of a volume, which does not depend on the boot, the device or the path. A volume that is recorded
@@ -41,24 +48,36 @@ const HAVE_STABLE_FSID = new Set([BTRFS, EXT4, OVERLAYFS, TMPFS, ZFS])
  */
 export function resolveVolumeIdentity(store: Store, root: Handle, stat: Stat): string {
   const { now, former } = computeVolumeNames(store.host, root, stat)
-  const type = former ?? (now.includes('.') ? now : store.host.inodes.formerFileSystemId(root))
-  const magic = type?.split('.')[0]
+  const name = formatVolumeId(now)
+  const byFsid = former ?? (now.kind === 'fsid' ? now : computeFsidName(store, root, stat))
+  const magic = byFsid && readMagic(byFsid)
   if (magic === undefined || HAVE_STABLE_FSID.has(magic)) {
-    if (former !== undefined) return isRecorded(store, former) && !isRecorded(store, now) ? former : now
-    return (magic === EXT4 && findUuidName(store, stat, now)) || now
+    const older = former && formatVolumeId(former)
+    if (older !== undefined) return isRecorded(store, older) && !isRecorded(store, name) ? older : name
+    return (magic === MAGIC.ext4 && findUuidName(store, now)) || name
   }
-  if (!now.includes('.') && isRecorded(store, now)) return now
-  return findOlderName(store, root, stat, now, magic) ?? now
+  if (now.kind === 'uuid' && isRecorded(store, name)) return name
+  return findOlderName(store, root, stat, now, magic) ?? name
+}
+
+function computeFsidName({ host }: Store, root: Handle, stat: Stat): RootVolumeId | undefined {
+  const fsid = host.inodes.formerFileSystemId(root)
+  return fsid === undefined ? undefined : createRootVolumeId(fsid, stat)
+}
+
+/** Lists the recorded volumes whose root has the inode number and the birth time of this one. */
+function listRecordedOfRoot(store: Store, root: RootVolumeId, matches: (id: RootVolumeId) => boolean): string[] {
+  return listVolumes(store).filter((volume) => {
+    const id = parseRootVolumeId(volume)
+    return id !== undefined && isSameRoot(id, root) && matches(id) && isRecorded(store, volume)
+  })
 }
 
 /** Finds the records of a volume on ext4 under the UUID that a newer kernel reported. */
-function findUuidName(store: Store, stat: Stat, now: string): string | undefined {
-  if (isRecorded(store, now)) return undefined
-  const suffix = formatRootSuffix(stat)
-  const fsid = now.slice(0, -suffix.length)
-  const isUuidName = (volume: string) =>
-    volume.endsWith(suffix) && isFolded(fsid, volume.slice(0, -suffix.length)) && isRecorded(store, volume)
-  return listVolumes(store).find(isUuidName)
+function findUuidName(store: Store, now: RootVolumeId): string | undefined {
+  return isRecorded(store, formatVolumeId(now))
+    ? undefined
+    : listRecordedOfRoot(store, now, (id) => isFolded(now, id))[0]
 }
 
 /**
@@ -66,23 +85,23 @@ function findUuidName(store: Store, stat: Stat, now: string): string | undefined
  * device; a UUID is an older name only where the kernel reports none now.
  * @param magic of its file system's type
  */
-function findOlderName(store: Store, root: Handle, stat: Stat, now: string, magic: string): string | undefined {
-  const suffix = formatRootSuffix(stat)
-  const mayBeOlder = (volume: string) => volume.startsWith(`${magic}.`) || (now.includes('.') && !volume.includes('.'))
-  const recorded = listVolumes(store).filter(
-    (volume) => volume.endsWith(suffix) && mayBeOlder(volume) && isRecorded(store, volume),
-  )
+function findOlderName(store: Store, root: Handle, stat: Stat, now: RootVolumeId, magic: string): string | undefined {
+  const mayBeOlder = (id: RootVolumeId) => readMagic(id) === magic || (now.kind === 'fsid' && id.kind === 'uuid')
+  const recorded = listRecordedOfRoot(store, now, mayBeOlder)
   if (recorded.length === 0) return undefined
   const disk = readDisk(store, root)
   const rated = recorded.map((volume) => ({ volume, disk: compareDisk(store, volume, disk) }))
   const same = rated.filter((name) => name.disk === 'same').map(({ volume }) => volume)
   if (same.length > 0) return findNewest(store, same)
-  if (recorded.includes(now)) return now
+  const name = formatVolumeId(now)
+  if (recorded.includes(name)) return name
   // A birth time has nanoseconds, so the root is probably the same. A UUID may be of another type of file system.
   // Without a birth time, earlier versions used the device number alone.
-  const byDevice = `${store.host.inodes.formerFileSystemId(root)}${suffix}`
-  const mayBeSame = (volume: string) => (stat.born === 0n ? volume === byDevice : volume.includes('.'))
-  const unknown = rated.filter((name) => name.disk === 'unknown' && mayBeSame(name.volume))
+  const byFsid = computeFsidName(store, root, stat)
+  const byDevice = byFsid && formatVolumeId(byFsid)
+  const mayBeSame = (volume: string) =>
+    stat.born === 0n ? volume === byDevice : parseRootVolumeId(volume)?.kind === 'fsid'
+  const unknown = rated.filter(({ volume, disk }) => disk === 'unknown' && mayBeSame(volume))
   if (unknown.length > 0)
     return findNewest(
       store,
@@ -119,10 +138,25 @@ export function isRecorded(store: Store, volume: string): boolean {
  * @throws {Refusal} if another call removed the records since: two calls could hold different locks for one volume
  */
 export function refuseRenamed(store: Store, volume: string, root: Handle, source: string): void {
-  if (isTextIdentity(volume)) return
+  const id = parseRootVolumeId(volume)
+  // A stat may wait for the server of any other volume.
+  if (id === undefined) return
   const stat = store.host.inodes.stat(root)
   // The tree of a volume may show another root than the volume's.
-  if (!volume.endsWith(formatRootSuffix(stat))) return
+  if (!isSameRoot(id, stat)) return
   if (resolveVolumeIdentity(store, root, stat) === volume) return
   throw new Refusal(`another call has put ${source} back meanwhile, so it has another name on record: call this again`)
+}
+
+/** Returns the identity of a server's or daemon's volume, whose root does not identify it: a hash of the request. */
+export function computeTextVolume({
+  fsType,
+  source,
+  subPath,
+}: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
+  const { createHash } = process.getBuiltinModule('node:crypto')
+  const digest = createHash('sha256')
+    .update([fsType, formatSource(source) ?? '', subPath ?? ''].join('\0'))
+    .digest('hex')
+  return formatVolumeId({ kind: 'text', digest: digest.slice(0, 40) })
 }

@@ -1,9 +1,8 @@
 import * as z from 'zod/mini'
-import type { MountRequest } from '../request/mount-request.ts'
-import { formatSource } from '../request/source.ts'
 import { PER_VOLUME, RecordKind } from './record.ts'
 import { RECORD_FILE, type Store } from './record-directories.ts'
 import { skippedInodesSchema } from './skipped-inodes.ts'
+import { isTextVolume } from './volume-id.ts'
 
 export const volumeRecordSchema = () =>
   z.object({
@@ -93,33 +92,7 @@ export function formatApplyCommand({
   groupAccess,
 }: Pick<VolumeRecord, 'volume' | 'source' | 'group' | 'groupAccess'>): string {
   // Under its directory, a server's volume has another identity and other records.
-  if (isTextIdentity(volume)) return `"chgrp ${group}" of its root, where ${source} is mounted,`
+  if (isTextVolume(volume)) return `"chgrp ${group}" of its root, where ${source} is mounted,`
   const command = `modekeep apply DIR --fsgroup ${group}${groupAccess === 'grant' ? ' --group-access grant' : ''} --force`
   return `"${command}", DIR being ${source} or where that is mounted,`
-}
-
-/** Returns the identity of a server's or daemon's volume, whose root does not identify it: a hash of the request. */
-export function computeTextIdentity({
-  fsType,
-  source,
-  subPath,
-}: Pick<MountRequest, 'fsType' | 'source' | 'subPath'>): string {
-  const { createHash } = process.getBuiltinModule('node:crypto')
-  const digest = createHash('sha256')
-    .update([fsType, formatSource(source) ?? '', subPath ?? ''].join('\0'))
-    .digest('hex')
-  return `text-${digest.slice(0, 40)}`
-}
-
-// include/uapi/linux/magic.h
-const XFS_PREFIX = '58465342.'
-
-/**
- * Returns whether f_fsid names a volume by the number of its device, as on xfs. A new UUID does not change that name.
- */
-export const isNamedByDevice = (volume: string): boolean => volume.startsWith(XFS_PREFIX)
-
-/** Returns whether a volume is identified by the text of its request: its source is no path of the node. */
-export function isTextIdentity(volume: string): boolean {
-  return volume.startsWith('text-')
 }

@@ -5,8 +5,7 @@ import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { mountRecords, type SourceFacts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { resolveVolumeIdentity } from '../store/volume-identity.ts'
-import { computeTextIdentity } from '../store/volume-record.ts'
+import { computeTextVolume, resolveVolumeIdentity } from '../store/volume-identity.ts'
 import type { OpenedSource, VolumeKind } from './kind/kind.ts'
 import { createStagingName } from './kind/staged.ts'
 
@@ -26,7 +25,7 @@ export function readSourceView(
 ): SourceView {
   const unknown = { root: undefined, volume: undefined, isDirectory: true }
   if (source === undefined) {
-    const volume = root === 'text' ? computeTextIdentity(request) : undefined
+    const volume = root === 'text' ? computeTextVolume(request) : undefined
     return { ...unknown, volume, path: formatSource(request.source) ?? '' }
   }
   const { handle, stat, path } = source
@@ -139,7 +138,7 @@ export function createDetachedTree(
     /** The volume's identity; undefined if the volume ends with its mount. */
     get volume(): string | undefined {
       if (!kind.persistent) return undefined
-      if (kind.root === 'text') return computeTextIdentity(request)
+      if (kind.root === 'text') return computeTextVolume(request)
       volume ??= resolveVolumeIdentity(session, this.handle, host.inodes.stat(this.handle))
       return volume
     },

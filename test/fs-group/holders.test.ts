@@ -5,8 +5,7 @@ import { attachAt } from '../../src/mount/attach.ts'
 import { openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
-import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
-import { computeTextIdentity } from '../../src/store/volume-record.ts'
+import { computeTextVolume, resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -68,7 +67,7 @@ describe('the holders of a volume', () => {
   })
 
   describe('of a server', () => {
-    const textOf = (source: string, fsType = 'nfs') => computeTextIdentity({ fsType, source: parseSource(source) })
+    const textOf = (source: string, fsType = 'nfs') => computeTextVolume({ fsType, source: parseSource(source) })
     const foundOn = (stage: Stage, source: string, fsType = 'nfs') =>
       listHolders(findOtherUsers(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
 

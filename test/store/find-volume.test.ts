@@ -6,8 +6,8 @@ import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { findVolume, listIdentitiesAt, locateVolume } from '../../src/store/find-volume.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
-import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
-import { computeTextIdentity, volumeRecords } from '../../src/store/volume-record.ts'
+import { computeTextVolume, resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
+import { volumeRecords } from '../../src/store/volume-record.ts'
 import { READY } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -192,7 +192,7 @@ describe('a volume whose server may not answer', () => {
 
 describe("a server's volume is found", () => {
   beforeEach(() => {
-    volume = computeTextIdentity({ fsType: 'nfs', source: parseSource('host:/a') })
+    volume = computeTextVolume({ fsType: 'nfs', source: parseSource('host:/a') })
     mountAt('/share', { isNew: true })
   })
   const mountShareAs = (fsType: string, source: string) =>

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Handle, Stat } from '../../src/host/host.ts'
 import { JOURNAL_FILE, type Store } from '../../src/store/record-directories.ts'
+import { formatVolumeId } from '../../src/store/volume-id.ts'
 import { computeVolumeNames, refuseRenamed, resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -34,7 +35,10 @@ function arrange(kernel: Kernel, recorded: Record<string, string>) {
   return {
     store,
     named: () => resolveVolumeIdentity(store, ROOT, stat),
-    names: () => computeVolumeNames(host, ROOT, stat),
+    names: () => {
+      const { now, former } = computeVolumeNames(host, ROOT, stat)
+      return { now: formatVolumeId(now), former: former && formatVolumeId(former) }
+    },
   }
 }
 

@@ -9,8 +9,9 @@ import { ImportStage } from '../../store/import-stage.ts'
 import { readWhileIdle } from '../../store/lock-holders.ts'
 import type { Session } from '../../store/session.ts'
 import { explainDifference, formatDisk, parseDisk, readDisk, toRecordedDisk } from '../../store/volume-disk.ts'
+import { isTextVolume } from '../../store/volume-id.ts'
 import { openJournalForReading, openJournalSnapshot } from '../../store/volume-journal.ts'
-import { isTextIdentity, type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
+import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
 import { createPacer, extractRecordedWalk, type JournalDocument } from './journal-document.ts'
 
@@ -147,7 +148,7 @@ async function describeFormerPath(
 ): Promise<string> {
   if (record === null) return ''
   const { source, volume } = record
-  if (isTextIdentity(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoted(source)})`
+  if (isTextVolume(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoted(source)})`
   if (await lookups.isUnresponsive(source)) return ` (it was ${quoted(source)}, which does not respond here)`
   try {
     const { handle } = await openNodeBy(lookups, session.host, source)
@@ -163,7 +164,7 @@ async function describeFormerPath(
 /** Sets the record's directory. A text identity needs none. The recorded request is dropped, as its links are the other node's. */
 function relocateRecord(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
   const moved = { ...record, disk }
-  if (isTextIdentity(record.volume) || record.source === directory) return moved
+  if (isTextVolume(record.volume) || record.source === directory) return moved
   const { asked: _, ...rest } = moved
   return { ...rest, source: directory }
 }

@@ -4,6 +4,7 @@ import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import { listVolumes, type Store } from '../../store/record-directories.ts'
 import type { Session } from '../../store/session.ts'
+import { mayBeginVolumeId } from '../../store/volume-id.ts'
 import { volumeRecords } from '../../store/volume-record.ts'
 
 /** A directory, or a volume by its recorded name. */
@@ -21,10 +22,9 @@ export function trimEllipsis(word: string): string {
   return word.endsWith('…') ? word.slice(0, -1) : word
 }
 
-/** True if a word may be the beginning of a volume's name (isVolumeIdentity). A path never is. */
+/** Like `mayBeginVolumeId`, also for a word that was copied with its ellipsis. */
 export function isVolumePrefix(text: string): boolean {
-  const word = trimEllipsis(text)
-  return /^(t|te|tex|text|text-[0-9a-f]*|[0-9a-f.]+(-[0-9a-f]*){0,2})$/.test(word) && /[^.]/.test(word)
+  return mayBeginVolumeId(trimEllipsis(text))
 }
 
 /** Lists every volume with a record or a recorded mount on this node. */

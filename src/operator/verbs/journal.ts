@@ -1,5 +1,5 @@
 import { quoted } from '../../refusal/refusal.ts'
-import { isTextIdentity } from '../../store/volume-record.ts'
+import { isTextVolume } from '../../store/volume-id.ts'
 import { type JournalCommand, runJournal as run } from '../actions/journal.ts'
 import type { JournalDocument } from '../actions/journal-document.ts'
 import { alignColumns, type Line, quoteForShell } from '../text/output.ts'
@@ -64,7 +64,7 @@ export const journal: SessionVerb<JournalCommand, JournalDocument> = {
     if (refusal !== null) lines.push({ text: `import would be refused now: ${refusal}`, style: 'notice' })
     lines.push(...formatJournalRemarks(document))
     // A server's volume is restored by name, as its source is no directory.
-    const place = isTextIdentity(volume) ? volume : quoteForShell(source)
+    const place = isTextVolume(volume) ? volume : quoteForShell(source)
     if (action === 'import' && !isDry) lines.push(`"modekeep restore ${place}" puts it back`)
     return lines
   },

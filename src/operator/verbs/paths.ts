@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { quoted } from '../../refusal/refusal.ts'
-import { isVolumeIdentity } from '../../store/record-directories.ts'
+import { isVolumeId } from '../../store/volume-id.ts'
 import { isVolumePrefix, type TargetOperand, trimEllipsis } from '../actions/target.ts'
 import type { VerbArguments } from './form.ts'
 import type { OptionName } from './options.ts'
@@ -17,7 +17,7 @@ export function readTargetOperand(verb: string, args: VerbArguments): TargetOper
   const word = trimEllipsis(args.words[0] ?? '')
   const isOne = args.words.length === 1
   // A complete volume name is never taken for a directory.
-  if (isOne && isVolumeIdentity(word)) return { beginning: word, directory: undefined }
+  if (isOne && isVolumeId(word)) return { beginning: word, directory: undefined }
   const directory = readDirectoryOperand(verb, args)
   return isOne && isVolumePrefix(word) ? { beginning: word, directory } : { directory }
 }

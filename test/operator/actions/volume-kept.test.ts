@@ -9,7 +9,8 @@ import { runVerb } from '../../../src/operator/verbs/index.ts'
 import { parseSource } from '../../../src/request/source.ts'
 import { findVolume } from '../../../src/store/find-volume.ts'
 import { listVolumes } from '../../../src/store/record-directories.ts'
-import { computeTextIdentity, volumeRecords } from '../../../src/store/volume-record.ts'
+import { computeTextVolume } from '../../../src/store/volume-identity.ts'
+import { volumeRecords } from '../../../src/store/volume-record.ts'
 import { cannotMountWith, titled } from '../../helpers/needs.ts'
 import { kernelStage, onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
@@ -121,7 +122,7 @@ onKernelStages('what a mount still shows', (open) => {
 
 describe.skipIf(cannotMountWith() !== '')(titled('the volume of a server', cannotMountWith()), () => {
   const export_ = 'server:/exports/a'
-  const volume = computeTextIdentity({ fsType: 'nfs', source: parseSource(export_) })
+  const volume = computeTextVolume({ fsType: 'nfs', source: parseSource(export_) })
   let directory: string
   beforeEach(() => {
     stage = kernelStage('tmpfs')

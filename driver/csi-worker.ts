@@ -8,7 +8,7 @@ import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
 import { formatError } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
-import { keepHeapSmall } from './heap.ts'
+import { keepHeapSmall } from './process-settings.ts'
 import { startReporting } from './supervised.ts'
 import { runWorkerLoop, type TaskReporting } from './worker-loop.ts'
 

@@ -3,8 +3,8 @@ import { DEVICE_PLUGIN_TIMING, type DevicePluginSettings, runDevicePlugin } from
 import { FAILED, OK } from '../src/operator/operate.ts'
 import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { formatError } from '../src/refusal/refusal.ts'
-import { logEvent } from './events.ts'
-import { keepHeapSmall } from './heap.ts'
+import { keepHeapSmall } from './process-settings.ts'
+import { logEvent } from './server.ts'
 import { createEndSignal } from './signals.ts'
 
 /** Offers the node's /dev/fuse until SIGTERM or SIGINT. @returns the exit status */

@@ -5,7 +5,7 @@ import { ProcessGroupReader } from '../src/nri/process-groups.ts'
 import { formatError, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import type { ReadAnswer, ReaderData, ReadRequest } from './node-reader-thread.ts'
-import { raisePriority } from './priority.ts'
+import { raisePriority } from './process-settings.ts'
 
 // Entry of the thread that reads for the one that answers the container runtime: see node-reader-thread.ts.
 // Container creation waits for it, so its priority is raised.

@@ -10,8 +10,7 @@ import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
 import { formatError, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
-import { keepHeapSmall } from './heap.ts'
-import { yieldToPlugin } from './priority.ts'
+import { keepHeapSmall, yieldToPlugin } from './process-settings.ts'
 import { runWorkerLoop } from './worker-loop.ts'
 
 /** Runs the tasks of the container runtime's plugin. */

@@ -1,8 +1,7 @@
 import { markSupervised } from '../src/host/linux/dying-lock-holder.ts'
 import type { NodeConfig } from '../src/request/defaults.ts'
-import type { GivenUpProcess } from '../src/store/given-up-process.ts'
 import { computePatienceMs } from '../src/store/given-up-walks.ts'
-import type { Session } from '../src/store/session.ts'
+import type { GivenUpProcess, Session } from '../src/store/session.ts'
 import { writeAll } from './streams.ts'
 
 const REPORT_INTERVAL_MS = 500

@@ -1,6 +1,6 @@
 import { restoreRootBits } from '../fs-group/root-bit.ts'
 import { findFirstError, formatError, Refusal } from '../refusal/refusal.ts'
-import { type PluginRecord, pluginRecord } from '../store/plugin-record.ts'
+import { type PluginRecord, pluginRecord } from '../store/server-records.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach-clones.ts'
 import type {

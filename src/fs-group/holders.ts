@@ -6,7 +6,13 @@ import { Refusal } from '../refusal/refusal.ts'
 import { type ContainerHolder, listContainerHolders } from '../store/container-record.ts'
 import { hasWalker } from '../store/lock-holders.ts'
 import { acquireNodeLock, acquireRecordLock } from '../store/locks.ts'
-import { findMounts, hasMountRecord, isRecordedMount, type MountRecord } from '../store/mount-record.ts'
+import {
+  findMounts,
+  hasMountRecord,
+  isRecordedMount,
+  listUnrecordedMounts,
+  type MountRecord,
+} from '../store/mount-record.ts'
 import { locateVolumeRecords } from '../store/record-directories.ts'
 import {
   listReservations,
@@ -16,7 +22,6 @@ import {
   waitUntilReleased,
 } from '../store/reservation-record.ts'
 import { type Session, warnOnFailure } from '../store/session.ts'
-import { listUnrecordedMounts } from '../store/unrecorded-mounts.ts'
 import { refuseManyAbandonedWalkers } from './abandoned-walkers.ts'
 import { createExportFinder, mayOverlap, overlap, type VolumeExtent } from './overlap.ts'
 

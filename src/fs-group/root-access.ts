@@ -4,8 +4,7 @@ import { type GroupPolicy, matchesPolicy } from '../ownership/inode/policy.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
-import { formatSkipped, type SkippedInodes } from '../store/skipped-inodes.ts'
-import { formatApplyCommand } from '../store/volume-record.ts'
+import { formatApplyCommand, formatSkipped, type SkippedInodes } from '../store/volume-record.ts'
 
 /** Parts of an order that concern the root of the volume. */
 interface RootOrder extends GroupPolicy {

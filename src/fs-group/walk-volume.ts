@@ -6,11 +6,10 @@ import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walk-t
 import { quoted } from '../refusal/refusal.ts'
 import { computeWalkPatienceMs, formatGivenUpWalk, givenUpWalks } from '../store/given-up-walks.ts'
 import { type IsolatedWork, runIsolated, Unresponsive } from '../store/isolated-work.ts'
-import { createJournalQuota, type StoreWithQuota } from '../store/journal-quota.ts'
 import { locateWalkerLock } from '../store/lock-holders.ts'
 import { acquireWalkerLock } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
-import { hasJournal, openJournal } from '../store/volume-journal.ts'
+import { createJournalQuota, hasJournal, openJournal, type StoreWithQuota } from '../store/volume-journal.ts'
 import { runReportedWalk } from '../store/walk-progress.ts'
 
 /** A volume to walk, as the lock holder knows it. */

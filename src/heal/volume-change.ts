@@ -1,7 +1,13 @@
 import type { MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { formatSkipped, hasRejected } from '../store/skipped-inodes.ts'
-import { explainChanges, formatApplyCommand, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import {
+  explainChanges,
+  formatApplyCommand,
+  formatSkipped,
+  hasRejected,
+  type VolumeRecord,
+  volumeRecords,
+} from '../store/volume-record.ts'
 
 /**
  * Finds a change of a walked volume that others made since its group was applied.

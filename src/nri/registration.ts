@@ -1,4 +1,4 @@
-import type { PluginRecord } from '../store/plugin-record.ts'
+import type { PluginRecord } from '../store/server-records.ts'
 import { coalesceCalls } from './coalesce.ts'
 
 /**

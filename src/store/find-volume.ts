@@ -5,14 +5,13 @@ import { createLocalPathCheck, createUnresponsiveRefusal } from '../mount-table/
 import { createMountFinder } from '../mount-table/tree-location.ts'
 import { Refusal } from '../refusal/refusal.ts'
 import { parseSource } from '../request/source.ts'
-import { explainAbsence } from './missing-volume.ts'
 import { listMountRecords } from './mount-record.ts'
-import { findNameNotice } from './name-notice.ts'
 import type { Session } from './session.ts'
 import { explainOtherDisk, explainOtherSource } from './volume-disk.ts'
 import { formatVolumeId, isSameRoot, isTextVolume, parseRootVolumeId } from './volume-id.ts'
 import { computeTextVolume, computeVolumeNames, resolveVolumeIdentity } from './volume-identity.ts'
 import { hasJournal } from './volume-journal.ts'
+import { explainAbsence, findNameNotice } from './volume-notices.ts'
 import { volumeRecords } from './volume-record.ts'
 
 /** Path of a volume. If none was found, the first path that may lead to it and whose server does not respond. */

@@ -1,10 +1,9 @@
 import * as z from 'zod/mini'
 import { quoted } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
-import type { GivenUpProcess } from './given-up-process.ts'
 import { PER_VOLUME, RecordKind } from './record.ts'
 import { GIVEN_UP_FILE } from './record-directories.ts'
-import type { Session } from './session.ts'
+import type { GivenUpProcess, Session } from './session.ts'
 
 /** Fewest milliseconds that a supervisor waits for a report. */
 const SHORTEST_PATIENCE_MS = 5000

@@ -1,7 +1,6 @@
 import { retryUntilDefined } from '../host/back-off.ts'
 import { errorCode, type Lock } from '../host/host.ts'
 import { type JournalCopy, writeJournal } from '../ownership/journal/copy.ts'
-import { createJournalQuota } from './journal-quota.ts'
 import { isRecordDirectoryBusy } from './lock-holders.ts'
 import { releaseRecordLock, removeTransientFiles, tryLockRecordDirectory } from './locks.ts'
 import {
@@ -14,6 +13,7 @@ import {
   type RecordDirectory,
 } from './record-directories.ts'
 import { type Session, warnOnFailure } from './session.ts'
+import { createJournalQuota } from './volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from './volume-record.ts'
 
 /** Milliseconds that an import waits for the volume's lock: a walk may take hours, and an operator waits. */

@@ -147,6 +147,25 @@ export function listLeftoverFiles({ host }: Store, { path }: RecordDirectory): s
   return own.every((name) => TRANSIENT_FILES.has(name)) ? own : undefined
 }
 
+/** `made`: publish created the target directory; `found`: it existed before. */
+export type TargetOrigin = 'made' | 'found'
+
+/**
+ * Records the origin of a target directory before publish creates it, because unpublish removes only a directory that
+ * publish created. The file is removed with the mount's record. Call it under the mount's lock.
+ */
+export function writeTargetOrigin(store: Store, directory: string, origin: TargetOrigin): void {
+  const { path } = locateMountRecords(store, directory)
+  // A crash of the node may lose the file: then unpublish keeps the directory, and kubelet removes it.
+  store.host.files.replaceUntilBoot(`${path}/${TARGET_FILE}`, `${origin}\n`)
+}
+
+/** Returns undefined if no origin is recorded. Earlier versions recorded none. */
+export function readTargetOrigin(store: Store, directory: string): TargetOrigin | undefined {
+  const text = store.host.files.read(`${locateMountRecords(store, directory).path}/${TARGET_FILE}`)?.trim()
+  return text === 'made' || text === 'found' ? text : undefined
+}
+
 /** Returns false for a piece of a longer mount directory, which begins with this directory's name. */
 function isOwnFile(name: string): boolean {
   return !name.startsWith('+')

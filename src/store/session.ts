@@ -2,7 +2,6 @@ import type { Host } from '../host/host.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { LoadedConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
-import type { GivenUpProcess } from './given-up-process.ts'
 
 /** Context of a call: the node, its configuration, and the call's line in the log. */
 export interface Session {
@@ -41,4 +40,12 @@ export function warnOnFailure({ warn }: Pick<Session, 'warn'>, what: string, att
   } catch (error) {
     warn(`${what}: ${(error as Error).message}`)
   }
+}
+
+/** A process that made this call before and was killed, because it reported nothing for too long. */
+export interface GivenUpProcess {
+  pid: number
+  seconds: number
+  /** The process still waits in the kernel, which does not let it end. */
+  isLeft: boolean
 }

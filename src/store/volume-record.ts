@@ -1,8 +1,9 @@
 import * as z from 'zod/mini'
+import type { SkipReason, WalkReport } from '../ownership/walk/report.ts'
+import { PRIVATE } from '../request/defaults.ts'
 import { PER_VOLUME, RecordKind } from './record.ts'
 import { RECORD_FILE, type Store } from './record-directories.ts'
-import { skippedInodesSchema } from './skipped-inodes.ts'
-import { isTextVolume } from './volume-id.ts'
+import { isTextVolume, isVolumeId } from './volume-id.ts'
 
 export const volumeRecordSchema = () =>
   z.object({
@@ -95,4 +96,82 @@ export function formatApplyCommand({
   if (isTextVolume(volume)) return `"chgrp ${group}" of its root, where ${source} is mounted,`
   const command = `modekeep apply DIR --fsgroup ${group}${groupAccess === 'grant' ? ' --group-access grant' : ''} --force`
   return `"${command}", DIR being ${source} or where that is mounted,`
+}
+
+const schema = () =>
+  z.object({
+    volume: z.string(),
+    /** Path of the volume's root on the node, or the source as the request names it. */
+    source: z.string(),
+    /** Namespace and name of the pod that it was set for; undefined in records of earlier versions. */
+    pod: z.optional(z.string()),
+  })
+
+/** A volume whose root had no set-gid bit before modekeep set it for a mapped mount. */
+export type RootBitRecord = z.infer<ReturnType<typeof schema>>
+
+const locateRootBits = ({ config }: Pick<Store, 'config'>) => `${config.stateDir}/${PRIVATE.rootBits}`
+
+/** Durable before the bit is set, and removed after the bit is removed. Both happen under the volume's lock. */
+export const rootBits = new RecordKind<RootBitRecord>({
+  format: 1,
+  schema,
+  ownerOf: ({ volume }) => volume,
+  directoryOf: locateRootBits,
+  name: { of: (volume) => `${volume}.json` },
+})
+
+/** Lists the volumes that have such a record. */
+export function listRootBits(store: Store): string[] {
+  const names = store.host.files.list(locateRootBits(store)).filter((name) => name.endsWith('.json'))
+  return names.map((name) => name.replace(/\.json$/, '')).filter(isVolumeId)
+}
+
+export const skippedInodesSchema = () =>
+  z.object({
+    applied: z.number(),
+    total: z.number(),
+    /** The largest count first. */
+    reasons: z.array(z.object({ reason: z.string(), count: z.number(), example: z.string() })),
+  })
+
+/** Number of inodes to which the last walk of a volume applied the group, and its reasons to skip others. */
+export type SkippedInodes = z.infer<ReturnType<typeof skippedInodesSchema>>
+
+/** A symbolic link has no access of its own, so the group does not concern it. */
+const WITHOUT_ACCESS: SkipReason = 'symlink'
+/** The group was applied to these inodes. */
+const APPLIED: SkipReason = 'privileges not given back'
+/** The kernel or the file system rejected the change, so the pod's group lacks access that it was promised. */
+const REJECTED: ReadonlySet<string> = new Set<SkipReason>(['immutable or append-only', 'read-only', 'over quota'])
+
+/** Returns undefined if the walk skipped nothing. */
+export function countSkipped({ changed, alreadyRight, left }: WalkReport): SkippedInodes | undefined {
+  const reasons = Object.entries(left)
+    .filter(([reason]) => reason !== WITHOUT_ACCESS)
+    .map(
+      ([
+        reason,
+        {
+          count,
+          examples: [example = ''],
+        },
+      ]) => ({ reason, count, example }),
+    )
+    .sort((one, other) => other.count - one.count)
+  if (reasons.length === 0) return undefined
+  const applied = changed + alreadyRight
+  const skipped = reasons.reduce((sum, { reason, count }) => (reason === APPLIED ? sum : sum + count), 0)
+  return { applied, total: applied + skipped, reasons }
+}
+
+/** Returns whether the kernel or the file system rejected the group of an inode. */
+export const hasRejected = ({ reasons }: SkippedInodes): boolean => reasons.some(({ reason }) => REJECTED.has(reason))
+
+export function formatSkipped(group: number, { applied, total, reasons }: SkippedInodes): string {
+  const skipped = reasons.map(({ reason, count, example }) => {
+    const first = example === '' ? '' : ` (first ${JSON.stringify(example)})`
+    return `${reason}: ${count}${first}`
+  })
+  return `group ${group} was applied to ${applied} of ${total}, ${skipped.join(', ')}`
 }

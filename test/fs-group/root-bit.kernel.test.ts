@@ -8,7 +8,7 @@ import { gc } from '../../src/operator/actions/gc.ts'
 import { status } from '../../src/operator/actions/status.ts'
 import { checkRootBits } from '../../src/operator/doctor/records.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
-import { listRootBits } from '../../src/store/root-bit-record.ts'
+import { listRootBits } from '../../src/store/volume-record.ts'
 import { UID } from '../container-mount/node.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 

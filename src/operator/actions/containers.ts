@@ -1,6 +1,6 @@
 import { type ContainerRecord, createContainerCheck, listContainers, mayRun } from '../../store/container-record.ts'
-import { explainInactivePlugin, findRunningPlugin } from '../../store/plugin-record.ts'
 import type { Store } from '../../store/record-directories.ts'
+import { explainInactivePlugin, findRunningPlugin } from '../../store/server-records.ts'
 
 /** A volume of a container whose pod requested a group. */
 export interface ContainerStatus {

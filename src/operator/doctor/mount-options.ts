@@ -1,5 +1,5 @@
 import { listMountRecords } from '../../store/mount-record.ts'
-import { findRunningPlugin } from '../../store/plugin-record.ts'
+import { findRunningPlugin } from '../../store/server-records.ts'
 import type { Session } from '../../store/session.ts'
 import { findUnenforcedOptions } from '../actions/mount-options.ts'
 import { type CheckResult, ok, warning } from './findings.ts'

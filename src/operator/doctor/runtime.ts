@@ -1,13 +1,13 @@
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import { quoted } from '../../refusal/refusal.ts'
+import type { Store } from '../../store/record-directories.ts'
 import {
   explainInactivePlugin,
   findRunningPlugin,
   NRI_SOCKET,
   type PluginRecord,
   pluginRecord,
-} from '../../store/plugin-record.ts'
-import type { Store } from '../../store/record-directories.ts'
+} from '../../store/server-records.ts'
 import { findContainerProblems } from '../actions/containers.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 

@@ -1,5 +1,5 @@
 import { quoted } from '../../refusal/refusal.ts'
-import { formatSkipped } from '../../store/skipped-inodes.ts'
+import { formatSkipped } from '../../store/volume-record.ts'
 import { formatHidden } from '../actions/hidden-mounts.ts'
 import {
   type MountStatus,

@@ -3,7 +3,7 @@ import { readContainerStatuses } from '../../../src/operator/actions/containers.
 import { type HealCommand, healNode } from '../../../src/operator/actions/heal.ts'
 import { heal as verb } from '../../../src/operator/verbs/heal.ts'
 import { type ContainerRecord, containerRecords } from '../../../src/store/container-record.ts'
-import { pluginRecord } from '../../../src/store/plugin-record.ts'
+import { pluginRecord } from '../../../src/store/server-records.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
 
 const COMMAND: HealCommand = { verb: 'heal', isDry: false, isWatching: false, listen: undefined, kubelet: undefined }

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import type { Cursor } from '../log/log-reader.ts'
 import { quoted } from '../refusal/refusal.ts'
 import { isNodeLocked } from './lock-holders.ts'
 import { RecordKind } from './record.ts'
@@ -44,3 +45,18 @@ export function explainInactivePlugin(plugin: PluginRecord | undefined): string 
   const since = new Date(plugin.since).toISOString()
   return `"modekeep nri" waits since ${since} for a container runtime at ${quoted(plugin.socket)}: start it, with NRI enabled`
 }
+
+/** The counters, and the position in the log up to which they count. One file has both, so that they agree. */
+export const metricsRecord = new RecordKind<{ cursor: Cursor; totals: Readonly<Record<string, number>> }, undefined>({
+  format: 1,
+  schema: () =>
+    z.object({
+      /** Position up to which the log was read. */
+      cursor: z.array(z.object({ head: z.string(), offset: z.number() })),
+      /** Total of each series up to that position. */
+      totals: z.record(z.string(), z.number()),
+    }),
+  ownerOf: () => undefined,
+  directoryOf: ({ config }) => config.stateDir,
+  name: 'metrics.json',
+})

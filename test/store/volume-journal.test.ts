@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from 'vitest'
-import { computeTotalLimit, measureRecords, reserveGrowth } from '../../src/store/journal-quota.ts'
 import { locateVolumeRecords, type Store } from '../../src/store/record-directories.ts'
+import { computeTotalLimit, measureRecords, reserveGrowth } from '../../src/store/volume-journal.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 

@@ -1,7 +1,42 @@
+import { setTimeout } from 'node:timers/promises'
 import type { LogLevel } from '../src/log/call-log.ts'
+import { FAILED, OK } from '../src/operator/operate.ts'
 import { escapeJson } from '../src/refusal/escape.ts'
 import { formatError, Refusal } from '../src/refusal/refusal.ts'
+import { tryLockNode } from '../src/store/locks.ts'
 import { writeAll, writeBytes } from './streams.ts'
+
+const POLL_INTERVAL_MS = 500
+
+/**
+ * Takes the node's lock for a server. Waits until an older process that holds it has ended.
+ * @param holder for messages: `another CSI server`
+ * @returns undefined if `stop` is aborted first
+ */
+export async function waitForNodeLock(
+  store: Parameters<typeof tryLockNode>[0],
+  work: 'csi' | 'nri',
+  holder: string,
+  stop: AbortSignal,
+): Promise<Disposable | undefined> {
+  for (let isLogged = false; !stop.aborted; ) {
+    const lock = tryLockNode(store, work)
+    if (lock !== undefined) return lock
+    if (!isLogged) logEvent('warn', 'waiting', { message: `${holder} is at work on this node` })
+    isLogged = true
+    await setTimeout(POLL_INTERVAL_MS, undefined, { signal: stop }).catch(() => {})
+  }
+  return undefined
+}
+
+const STDERR = 2
+
+/** Prints why a probe failed; kubelet shows the text in an event. @param reason undefined: success @returns the exit status */
+export function reportProbe(reason: string | undefined): number {
+  if (reason === undefined) return OK
+  writeAll(`${reason}\n`, STDERR)
+  return FAILED
+}
 
 /** Writes an event of a long-running process to stdout, as one line of JSON. */
 export function logEvent(level: LogLevel, event: string, facts?: Record<string, unknown>): void {

@@ -1,12 +1,12 @@
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
+import { escapeUnprintable } from '../src/errors/escape.ts'
+import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxAdministration } from '../src/host/linux/administration.ts'
 import { install, uninstall } from '../src/operator/install/index.ts'
 import type { InstallerRun } from '../src/operator/install/site.ts'
 import { formatJsonDocument } from '../src/operator/text/output.ts'
 import type { InstallCommand, UninstallCommand } from '../src/operator/verbs/install.ts'
-import { escapeUnprintable } from '../src/refusal/escape.ts'
-import { formatError, Refusal } from '../src/refusal/refusal.ts'
 import { print, writeAll } from './streams.ts'
 
 const OK = 0

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
+import { Refusal } from '../src/errors/refusal.ts'
 import type { PodVolumes } from '../src/nri/mounted-volume.ts'
 import type { ProcessGroups } from '../src/nri/process-groups.ts'
-import { Refusal } from '../src/refusal/refusal.ts'
 import type { NodeConfig } from '../src/request/defaults.ts'
 import { startThread } from './thread.ts'
 

@@ -4,11 +4,11 @@ import {
   type ContainerTaskResult,
   runContainerTask,
 } from '../src/container-mount/container-task.ts'
+import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeFs } from '../src/host/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
-import { formatError, Refusal } from '../src/refusal/refusal.ts'
 import { readConfig } from './config.ts'
 import { keepHeapSmall, yieldToPlugin } from './process-settings.ts'
 import { runWorkerLoop } from './worker-loop.ts'

@@ -1,7 +1,7 @@
 import { closeSync, openSync, write, writeSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { formatError, Refusal } from '../src/refusal/refusal.ts'
+import { formatError, Refusal } from '../src/errors/refusal.ts'
 
 const STDOUT = 1
 const STDERR = 2

@@ -1,5 +1,5 @@
+import { Refusal } from '../errors/refusal.ts'
 import { composeMaps, createSwapMap, type IdMap, mapToShownId } from '../host/id-map.ts'
-import { Refusal } from '../refusal/refusal.ts'
 
 /**
  * Creates the id map of a clone: the group on disk appears as the requested group, and the pod's ids as the node's. Pure.

@@ -1,8 +1,8 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Handle, Host } from '../host/host.ts'
 import { readFileSystemType } from '../mount-table/file-system.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type CloneRequest, findPropagation, LEAVE_OUT } from './clone-request.ts'
 
 export function refusePropagation({ options }: CloneRequest): void {

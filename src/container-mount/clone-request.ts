@@ -1,4 +1,4 @@
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 import type { MapRuleGrant } from '../request/map-rule.ts'
 
 /** Request for a mapped clone of one volume mount of a container. It is sent to the worker as JSON. */

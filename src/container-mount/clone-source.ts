@@ -1,3 +1,4 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, FILE_TYPE, type Handle, type Host, SYMLINK, useOrClose } from '../host/host.ts'
 import { CSI_PLUGIN, parseSubPathVolume } from '../mount-table/kubelet-volume.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
@@ -6,7 +7,6 @@ import {
   type MountedLocation,
   resolveRelativePath,
 } from '../mount-table/tree-location.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { resolveVolumeIdentity } from '../store/volume-identity.ts'

@@ -1,5 +1,5 @@
+import { findFirstError, formatError, Refusal } from '../errors/refusal.ts'
 import { restoreRootBits } from '../fs-group/root-bit.ts'
-import { findFirstError, formatError, Refusal } from '../refusal/refusal.ts'
 import { type PluginRecord, pluginRecord } from '../store/server-records.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach-clones.ts'

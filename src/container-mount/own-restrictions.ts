@@ -1,7 +1,7 @@
+import { formatError, quoted } from '../errors/refusal.ts'
 import { deferClose, type Handle } from '../host/host.ts'
 import { createMountRestrictionsReader } from '../mount-table/mount-restrictions.ts'
 import { snapshotTable } from '../mount-table/table-snapshot.ts'
-import { formatError, quoted } from '../refusal/refusal.ts'
 import { hasMountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OwnMountsRequest } from './clone-request.ts'

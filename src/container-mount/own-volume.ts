@@ -1,6 +1,6 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Handle, type Host, refuseOnErrno, tolerateErrno } from '../host/host.ts'
 import { parseMountFlags } from '../mount-table/mount-flags.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type MountRecord, mountRecords, rebuildRequest } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../host/host.ts'
 import { describeIdMapFault, HIGHEST_ID, type IdMap, type IdRange } from '../host/id-map.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { ContainerCloneRequest } from './clone-request.ts'
 
 const createSchema = () => {

@@ -1,5 +1,5 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { findMapGrant, HOST_PATH } from '../request/map-rule.ts'
 import type { Session } from '../store/session.ts'
 import { findOtherPaths } from '../volume/other-paths.ts'

@@ -1,5 +1,5 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { readOwned } from '../host/read-file.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 
 /** Access of the server to its CSIDriver object. */
 export interface ApiAccess {

@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js'
+import { formatError, Refusal } from '../errors/refusal.ts'
 import { truncateMessage } from '../flexvolume/reply.ts'
 import type { SpaceUsage } from '../host/inodes.ts'
-import { formatError, Refusal } from '../refusal/refusal.ts'
 import type { CsiMessage, Identity, Node } from './messages.ts'
 import type { PodInfoGuard } from './pod-info.ts'
 import type { PublicationQueue } from './publication-queue.ts'

@@ -1,5 +1,5 @@
+import { formatError, quoted } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
-import { formatError, quoted } from '../refusal/refusal.ts'
 import type { PodInfoAnswer } from './driver-object.ts'
 import { CallFailure } from './worker-tasks.ts'
 

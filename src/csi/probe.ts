@@ -1,6 +1,6 @@
+import { formatError } from '../errors/refusal.ts'
 import { callOnce } from '../grpc/client.ts'
 import { statSocketPath } from '../grpc/socket.ts'
-import { formatError } from '../refusal/refusal.ts'
 import { Identity } from './messages.ts'
 import { resolveSocketPaths } from './server.ts'
 

@@ -1,6 +1,6 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { parseMountDirectory } from '../flexvolume/call.ts'
 import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseGroup } from '../request/fs-group.ts'
 import { SECRET_PREFIX } from '../request/json-options.ts'
 import { AUTHOR_KEYS, parsePodUid } from '../request/request.ts'

@@ -1,6 +1,6 @@
+import { quoted } from '../errors/refusal.ts'
 import type { SpaceUsage } from '../host/inodes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
-import { quoted } from '../refusal/refusal.ts'
 import type { Lifecycle } from '../request/rule.ts'
 import { formatGivenUp, formatLeftProcess, MAX_LEFT } from '../store/given-up-walks.ts'
 import type { GivenUpProcess } from '../store/session.ts'

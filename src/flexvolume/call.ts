@@ -1,5 +1,5 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkPathSize } from '../path/input-sizes.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 
 export type FlexVolumeCall =
   | { verb: 'init' }

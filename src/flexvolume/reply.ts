@@ -1,5 +1,5 @@
-import { escapeUnprintable } from '../refusal/escape.ts'
-import { formatError, Refusal } from '../refusal/refusal.ts'
+import { escapeUnprintable } from '../errors/escape.ts'
+import { formatError, Refusal } from '../errors/refusal.ts'
 
 /** Value of `volume.capabilities`. Kubelet takes missing fields as true (flexvolume/driver-call.go). */
 export interface Capabilities {

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { formatTooManyLeft } from '../store/given-up-walks.ts'
 import { findWalker, hasAbandonedWalker } from '../store/lock-holders.ts'
 import { listReservations } from '../store/reservation-record.ts'

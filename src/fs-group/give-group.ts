@@ -1,7 +1,7 @@
+import { Refusal } from '../errors/refusal.ts'
 import { computeOwnership, extractOwnership, findUnchangeableType } from '../ownership/inode/policy.ts'
 import { createInodeRecord } from '../ownership/inode/record.ts'
 import { changeInode } from '../ownership/walk/change.ts'
-import { Refusal } from '../refusal/refusal.ts'
 import type { AppliedGroup } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'

@@ -1,4 +1,4 @@
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import type { SourceView } from '../volume/detached-tree.ts'
 import type { VolumeKind } from '../volume/kind/kind.ts'

@@ -1,8 +1,8 @@
+import { Refusal } from '../errors/refusal.ts'
 import type { Handle, Stat } from '../host/host.ts'
 import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
 import { type GroupPolicy, matchesPolicy } from '../ownership/inode/policy.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
-import { Refusal } from '../refusal/refusal.ts'
 import type { Session } from '../store/session.ts'
 import { formatApplyCommand, formatSkipped, type SkippedInodes } from '../store/volume-record.ts'
 

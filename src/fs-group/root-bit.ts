@@ -1,6 +1,6 @@
+import { formatError, Refusal } from '../errors/refusal.ts'
 import { errorCode, type Handle, isDirectory, openOnlyCached } from '../host/host.ts'
 import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
-import { formatError, Refusal } from '../refusal/refusal.ts'
 import { formatGivenUpRoot } from '../store/given-up-walks.ts'
 import { runIsolated, Unresponsive } from '../store/isolated-work.ts'
 import { locateWalkerLock } from '../store/lock-holders.ts'

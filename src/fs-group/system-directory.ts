@@ -1,7 +1,7 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../host/host.ts'
 import { isKernelInterface } from '../mount-table/file-system.ts'
 import { findPathsToSame } from '../mount-table/tree-location.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { VolumeByHand } from './volume-by-hand.ts'
 
 /**

@@ -1,5 +1,5 @@
+import { quoted } from '../errors/refusal.ts'
 import { InvalidArgument } from '../grpc/server.ts'
-import { quoted } from '../refusal/refusal.ts'
 import type { DevicePluginMessage } from './messages.ts'
 
 /** Name of the resource in pods. */

@@ -1,6 +1,6 @@
+import { formatError, quoted } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
 import { RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
-import { formatError, quoted } from '../refusal/refusal.ts'
 import { formatGivenUpLookup } from '../store/given-up-walks.ts'
 import { runIsolated } from '../store/isolated-work.ts'
 import type { Session } from '../store/session.ts'

@@ -1,7 +1,7 @@
+import { formatError } from '../errors/refusal.ts'
 import { tolerateSystemErrors } from '../host/file-error.ts'
 import { FILE_TYPE, type Host, SOCKET } from '../host/host.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
-import { formatError } from '../refusal/refusal.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import { decidePodFate, type KubeletAnswer, mayBeGone, type PodLogs, type PodTrace } from './orphan.ts'
 

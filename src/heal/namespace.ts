@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { listMountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 
 /** The path at which a program reads `secretFile`: an inherited descriptor, which no other process can open. */
 export const SECRET_FILE = '/proc/self/fd/3'

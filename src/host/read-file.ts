@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs'
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { type Fs, nodeFs } from './node-fs.ts'
 import { closeQuietly, hasPathHandles, openPathHandle } from './path-handle.ts'
 import { errorCode, SystemError } from './system-error.ts'

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 
 /** A failed system call. Code decides by `syscall` and `code` (ENOENT, …), and the message is for users. */
 export class SystemError extends Error {

@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path'
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { type Fs, nodeFs } from './node-fs.ts'
 import {
   closeQuietly,

@@ -1,4 +1,4 @@
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { formatLogLine } from './log-line.ts'
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const

@@ -1,4 +1,4 @@
-import { escapeJson } from '../refusal/escape.ts'
+import { escapeJson } from '../errors/escape.ts'
 
 /** Limit of a line with its newline. */
 const MAX_LINE_BYTES = 4096

@@ -1,7 +1,7 @@
 import type * as NodeFs from 'node:fs'
+import { Refusal } from '../errors/refusal.ts'
 import { isLogEntry, type LogEntry, parseLogEntry } from '../log/log-entry.ts'
 import { createLogReader, findLogEnd } from '../log/log-reader.ts'
-import { Refusal } from '../refusal/refusal.ts'
 import { tryLockNode } from '../store/locks.ts'
 import { metricsRecord } from '../store/server-records.ts'
 import type { Session } from '../store/session.ts'

@@ -1,5 +1,5 @@
 import { Lexer } from 'yaml'
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 
 /** A manifest above these bounds is refused before it is parsed: the parser needs some 250 bytes of memory for each byte. */
 export const MAX_MANIFEST_BYTES = 4 * 1024 * 1024

@@ -9,7 +9,7 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml'
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { assertParsable } from './bounds.ts'
 import type { MapEntry } from './edits.ts'
 

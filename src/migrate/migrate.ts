@@ -1,5 +1,5 @@
 import { isMap, isScalar, type YAMLMap } from 'yaml'
-import { quoted, Refusal } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { findKind } from '../volume/index.ts'

@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { DEFAULT_CONFIG } from '../request/defaults.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { readRequest } from '../request/request.ts'

@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import {
   deferClose,
   errorCode,
@@ -10,7 +11,6 @@ import {
   REGULAR,
   type Stat,
 } from '../host/host.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { isGuard } from './layers.ts'
 
 /** The errors of stat for a mount whose server or daemon has ended (kubernetes mount-utils, IsCorruptedMnt). */

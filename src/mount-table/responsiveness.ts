@@ -1,6 +1,6 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, formatDeviceId, type Handle, type Host, hasDisk } from '../host/host.ts'
 import { FairSemaphore } from '../host/semaphore.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { parseMountinfo } from './mountinfo.ts'
 import { createMountFinder, toPathPrefix } from './tree-location.ts'
 

@@ -1,5 +1,5 @@
+import { quoted } from '../errors/refusal.ts'
 import type { Handle, Host } from '../host/host.ts'
-import { quoted } from '../refusal/refusal.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
 import { createMountFinder, hashPath, prefixHashes } from './tree-location.ts'
 

@@ -1,3 +1,4 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
 import { readLayers } from '../mount-table/layers.ts'
 import { classifyTarget, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
@@ -8,7 +9,6 @@ import {
   resolveRowLocation,
   type TreeLocation,
 } from '../mount-table/tree-location.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 
 // Kubelet's modes for volume directories (pkg/volume/flexvolume/util.go) and subPath files (pkg/volume/util/subpath).
 export const DIRECTORY_MODE = 0o750

@@ -1,5 +1,5 @@
+import { quoted } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
-import { quoted } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { runIsolated } from '../store/isolated-work.ts'

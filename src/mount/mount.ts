@@ -1,7 +1,7 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { KindFacts } from '../fs-group/group-plan.ts'
 import { deferClose, SystemError } from '../host/host.ts'
 import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'

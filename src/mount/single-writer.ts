@@ -1,6 +1,6 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { isLiveMount } from '../fs-group/holders.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { acquireRecordLock, tryAcquireRecordLock } from '../store/locks.ts'
 import { findMounts, type MountRecord } from '../store/mount-record.ts'

@@ -1,9 +1,9 @@
 import { basename, dirname } from 'node:path'
+import { quoted } from '../errors/refusal.ts'
 import { errorCode, type Host, isDirectory } from '../host/host.ts'
 import { CSI_PLUGIN, CSI_VOLUME_DATA, findPodDirectory, formatVolumeDirectory } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { createLocationFinder, resolveRelativePath } from '../mount-table/tree-location.ts'
-import { quoted } from '../refusal/refusal.ts'
 import { detachAll } from './attach.ts'
 
 /**

@@ -1,5 +1,5 @@
+import { quoted } from '../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
-import { quoted } from '../refusal/refusal.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
 import { type AnnotationRequest, trimTrailingSlashes } from './annotations.ts'
 import { isModekeepVolume, type MountedVolume, type PodVolumes } from './mounted-volume.ts'

@@ -1,5 +1,5 @@
 import { OPTIONAL_ANNOTATION } from '../container-mount/clone-request.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { parseGroup } from '../request/fs-group.ts'
 
 export const GROUP_ANNOTATION = 'modekeep/group'

@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
-import { escapeUnprintable } from '../refusal/escape.ts'
-import { Refusal } from '../refusal/refusal.ts'
+import { escapeUnprintable } from '../errors/escape.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { ProtocolError } from './frames.ts'
 import { SERVICE } from './messages.ts'
 import { CONNECTION, encodeFrames, MuxReader } from './mux.ts'

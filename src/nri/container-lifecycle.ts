@@ -1,5 +1,5 @@
 import { CREATION_GRACE_MS, type RuntimeSnapshot } from '../container-mount/clone-request.ts'
-import { formatError } from '../refusal/refusal.ts'
+import { formatError } from '../errors/refusal.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import type { CloneService } from './clone-service.ts'
 import { coalesceCalls } from './coalesce.ts'

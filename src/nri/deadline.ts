@@ -5,7 +5,7 @@ import {
   findCloneRemedy,
   formatRefusal,
 } from '../container-mount/clone-request.ts'
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import { prefixWithAnnotation } from './annotations.ts'
 import type { PodSandbox } from './messages.ts'
 

@@ -1,6 +1,6 @@
 import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../container-mount/clone-request.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkPathSize } from '../path/input-sizes.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { findMapGrant, HOST_PATH, type MapRule } from '../request/map-rule.ts'
 import { findGroup, findUnknownNames, formatList, formatUnmatchedPaths, isNodePath } from './annotation-match.ts'
 import {

@@ -1,6 +1,6 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
 import { CSI_DRIVER, CSI_PLUGIN, parseSubPathVolume } from '../mount-table/kubelet-volume.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
 import type { Mount } from './messages.ts'
 

@@ -1,7 +1,7 @@
 import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-request.ts'
+import { formatError } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
-import { formatError } from '../refusal/refusal.ts'
 import { isInUserNamespace, mayBeOwnVolume } from './decide-clones.ts'
 import type { Container, Mount, PodSandbox } from './messages.ts'
 import { listContainerFields } from './request-reader.ts'

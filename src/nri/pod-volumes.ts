@@ -1,8 +1,8 @@
 import { realpathSync } from 'node:fs'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { nodeFs, readBounded } from '../host/read-file.ts'
 import { listNames } from '../host/write-file.ts'
 import { CSI_PLUGIN, CSI_VOLUME_DATA, parseDriverName } from '../mount-table/kubelet-volume.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { type PodVolumes, resolvePodDirectory } from './mounted-volume.ts'
 
 /** Kubelet's note of a CSI volume has a few hundred bytes. */

@@ -1,5 +1,5 @@
 import type { ContainerCloneRequest } from '../container-mount/clone-request.ts'
-import type { Refusal } from '../refusal/refusal.ts'
+import type { Refusal } from '../errors/refusal.ts'
 import type { Container, PodSandbox } from './messages.ts'
 
 /** Refusal of a container whose volumes took too long. */

@@ -1,6 +1,6 @@
 import type { ContainerCloneRequest } from '../container-mount/clone-request.ts'
+import { formatError, Refusal } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
-import { formatError, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import { decideClones } from './decide-clones.ts'

@@ -1,6 +1,6 @@
+import { escapeUnprintable } from '../errors/escape.ts'
 import { callOnce } from '../grpc/client.ts'
 import { protobufPackage } from '../grpc/protobuf.ts'
-import { escapeUnprintable } from '../refusal/escape.ts'
 import { CRI_SOCKETS } from './cri-sockets.ts'
 
 /** Default paths of the runtimes' CRI sockets. */

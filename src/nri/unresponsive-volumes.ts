@@ -1,5 +1,5 @@
 import { type ContainerCloneRequest, findCloneRemedy, formatRefusal } from '../container-mount/clone-request.ts'
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 
 const STILL_UNRESPONSIVE = 'has not answered since an earlier attempt: look at its disk or server, or'
 

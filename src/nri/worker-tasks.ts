@@ -1,6 +1,6 @@
 import type { AttachStep } from '../container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
-import { Refusal } from '../refusal/refusal.ts'
+import { Refusal } from '../errors/refusal.ts'
 import type { PluginRecord } from '../store/server-records.ts'
 import type { WorkerLimits } from '../worker-pool/schedule.ts'
 import { formatLeft, type Supervision } from '../worker-pool/supervision.ts'

@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../refusal/refusal.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
 
 // PATH_MAX of the kernel without the terminating zero, and NAME_MAX.
 export const MAX_PATH_BYTES = 4095

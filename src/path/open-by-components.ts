@@ -1,5 +1,5 @@
+import { Refusal } from '../errors/refusal.ts'
 import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, refuseOnErrno, SYMLINK } from '../host/host.ts'
-import { Refusal } from '../refusal/refusal.ts'
 import { createSubPathMessages, type FollowedLink } from './sub-path-messages.ts'
 
 /** The kernel's limit (MAXSYMLINKS). */

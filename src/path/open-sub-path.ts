@@ -1,3 +1,4 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import {
   DIRECTORY,
   errorCode,
@@ -9,7 +10,6 @@ import {
   SOCKET,
   useOrClose,
 } from '../host/host.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { checkPathSize } from './input-sizes.ts'
 import { openByComponents } from './open-by-components.ts'
 import { createSubPathMessages } from './sub-path-messages.ts'

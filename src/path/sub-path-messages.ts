@@ -1,5 +1,5 @@
+import { quoted } from '../errors/refusal.ts'
 import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FIFO, FILE_TYPE, REGULAR, SOCKET, SYMLINK } from '../host/host.ts'
-import { quoted } from '../refusal/refusal.ts'
 
 /** A symbolic link in a subPath: its path in the source, and its target as text for people. */
 export interface FollowedLink {

@@ -1,4 +1,4 @@
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 import type { MountRequest } from './mount-request.ts'
 import { DEFAULT_FS_TYPES, isInRanges, matchesGlob, type Rule } from './rule.ts'
 import { matchesSource } from './rule-source.ts'

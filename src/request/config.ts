@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
+import { quoted } from '../errors/refusal.ts'
 import { LOG_LEVELS } from '../log/call-log.ts'
-import { quoted } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
 import { createMapRulesSchema, createRulesSchema, formatReplacementRules, isReplacedKey } from './rule-schema.ts'
 import { createFlagSchema, formatSchemaError } from './schema-error.ts'

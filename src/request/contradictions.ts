@@ -1,4 +1,4 @@
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 import { parseGroup } from './fs-group.ts'
 import type { MountRequest } from './mount-request.ts'
 

@@ -1,5 +1,5 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { assertOptionsSize, checkFieldSize, checkSecretsSize } from '../path/input-sizes.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 
 /**
  * Parses kubelet's options argument, a flat JSON object of strings. Returns [key, value] pairs and all faults found.

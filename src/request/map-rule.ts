@@ -1,4 +1,4 @@
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 import { isInRanges, matchesGlob } from './rule.ts'
 import { matchesSource } from './rule-source.ts'
 import type { SystemGroupRule } from './system-group-rule.ts'

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { Refusal } from '../errors/refusal.ts'
 import { readOwned } from '../host/read-file.ts'
-import { Refusal } from '../refusal/refusal.ts'
 import { DEFAULT_CONFIG, type LoadedConfig, type NodeConfig } from './defaults.ts'
 
 export interface ConfigFile {

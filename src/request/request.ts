@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import { findContradictions, findSubmountFaults } from './contradictions.ts'
 import type { NodeConfig } from './defaults.ts'
 import { parseFsGroup } from './fs-group.ts'

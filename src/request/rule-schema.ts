@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 import type { MapRule } from './map-rule.ts'
 import { LIFECYCLES, type Rule } from './rule.ts'
 import { isSourceEntry } from './rule-source.ts'

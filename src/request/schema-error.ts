@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 
 /** Creates the message of a configuration schema: the invalid value, and the remedy. */
 export const formatSchemaError = (remedy: string) => ({

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 import { SECRET_PREFIX } from './json-options.ts'
 import { formatSchemaError } from './schema-error.ts'
 

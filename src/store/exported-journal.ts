@@ -1,9 +1,9 @@
 import * as z from 'zod/mini'
+import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import type { ForeignFile } from '../host/large-file.ts'
 import type { JournalRow } from '../ownership/journal/copy.ts'
 import { RowChecker } from '../ownership/journal/row-check.ts'
 import { FORMAT } from '../ownership/journal/tables.ts'
-import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { isVolumeId } from './volume-id.ts'
 import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { quoted } from '../refusal/refusal.ts'
+import { quoted } from '../errors/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { PER_VOLUME, RecordKind } from './record.ts'
 import { GIVEN_UP_FILE } from './record-directories.ts'

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
+import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { computeChecksum } from '../host/checksum.ts'
 import { retryWhileRemoved } from '../host/make-directory.ts'
-import { Refusal, UnknownFormat } from '../refusal/refusal.ts'
 import { locateVolumeRecords, type Store } from './record-directories.ts'
 
 /** Describes how one kind of record is stored. */

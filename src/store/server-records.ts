@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
+import { quoted } from '../errors/refusal.ts'
 import type { Cursor } from '../log/log-reader.ts'
-import { quoted } from '../refusal/refusal.ts'
 import { isNodeLocked } from './lock-holders.ts'
 import { RecordKind } from './record.ts'
 import type { Store } from './record-directories.ts'

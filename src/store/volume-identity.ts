@@ -1,5 +1,5 @@
+import { Refusal } from '../errors/refusal.ts'
 import type { Handle, Host, Stat } from '../host/host.ts'
-import { Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { JOURNAL_FILE, listVolumes, locateVolumeRecords, RECORD_FILE, type Store } from './record-directories.ts'

@@ -1,7 +1,7 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, useOrClose } from '../host/host.ts'
 import { readSubmounts } from '../mount-table/submounts.ts'
 import { openSubPath } from '../path/open-sub-path.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import { findOptionFaults, type OptionRules } from './kind/options.ts'
 import { findSourceFaults, getNodePath, openNode } from './kind/source-path.ts'

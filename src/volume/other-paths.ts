@@ -1,3 +1,4 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import { findShownPaths, type ShownPath } from '../mount-table/shown-paths.ts'
@@ -11,7 +12,6 @@ import {
   type TreeLocation,
   toPathPrefix,
 } from '../mount-table/tree-location.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { Rule } from '../request/rule.ts'
 import { isNamedByRule } from '../request/rule-source.ts'
 import type { Session } from '../store/session.ts'

@@ -1,5 +1,5 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { SystemError } from '../host/host.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { parseSize } from '../request/size.ts'
 import type { VolumeKind } from './kind/kind.ts'

@@ -1,3 +1,4 @@
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../host/host.ts'
 import {
   createUnresponsiveCheck,
@@ -8,7 +9,6 @@ import {
   isUnresponsivePath,
   type LookupCaller,
 } from '../mount-table/responsiveness.ts'
-import { quoted, Refusal } from '../refusal/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { getSourcePath } from '../request/source.ts'
 import type { Session } from '../store/session.ts'

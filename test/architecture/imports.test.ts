@@ -26,7 +26,7 @@ const ROOMS = [
   'mount-table',
   'path',
   'host',
-  'refusal',
+  'errors',
 ]
 
 /** What a room imports besides rooms. A new package is a decision: it is made here and in docs/architecture.md. */

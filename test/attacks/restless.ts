@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
-import { Refusal } from '../../src/refusal/refusal.ts'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { compile } from '../race/compile.ts'
 
 /** A process that changes a tree as fast as it can, until it is stopped. */

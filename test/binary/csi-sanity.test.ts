@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { quoted } from '../../src/refusal/refusal.ts'
+import { quoted } from '../../src/errors/refusal.ts'
 import { call } from '../csi/kubelet.ts'
 import { CsiNode, mounted } from '../csi/node.ts'
 import { BEYOND, type SanityCase, SUITE } from '../csi/sanity.ts'

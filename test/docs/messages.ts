@@ -18,7 +18,7 @@ const PLACES = [
   'nri',
   'ownership',
   'path',
-  'refusal',
+  'errors',
   'request',
   'store',
   'volume',

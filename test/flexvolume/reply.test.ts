@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
 import { SystemError } from '../../src/host/host.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'

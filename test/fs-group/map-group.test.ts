@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { mapGroup, Unmappable } from '../../src/fs-group/map-group.ts'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'

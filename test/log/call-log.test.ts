@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { type CallLog, createCallLog, type LogLevel } from '../../src/log/call-log.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
 
 const CALL = { verb: 'mount', directory: '/pods/p/v' }
 

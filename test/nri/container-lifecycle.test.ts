@@ -4,13 +4,13 @@ import type {
   ContainerOutcome,
   RuntimeSnapshot,
 } from '../../src/container-mount/clone-request.ts'
+import { Refusal } from '../../src/errors/refusal.ts'
 import type { CloneService } from '../../src/nri/clone-service.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'
 import type { PodVolumes } from '../../src/nri/mounted-volume.ts'
 import type { ProcessGroups } from '../../src/nri/process-groups.ts'
 import type { ContainerHandler } from '../../src/nri/service.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
 import { containerOf, KUBELET, mountOf, POD, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
 let jobs: string[]

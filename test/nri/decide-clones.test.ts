@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
+import { catchRefusalMessage, Refusal } from '../../src/errors/refusal.ts'
 import { decideClones, mayNeedClone } from '../../src/nri/decide-clones.ts'
-import { catchRefusalMessage, Refusal } from '../../src/refusal/refusal.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { containerOf, decided, decisionOn, KUBELET, mountOf, POD, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
 

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { OwnMountsRequest } from '../../src/container-mount/clone-request.ts'
+import { Refusal } from '../../src/errors/refusal.ts'
 import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
 import { type ReadRestrictions, restrictOwnMounts } from '../../src/nri/own-mounts.ts'
 import type { ContainerHandler } from '../../src/nri/service.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL } from './pods.ts'
 
 const FLAGS = ['nosuid', 'nodev', 'noexec']

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AttachStep, ContainerCloneRequest } from '../../src/container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../../src/container-mount/container-task.ts'
+import type { Refusal } from '../../src/errors/refusal.ts'
 import type { CloneService } from '../../src/nri/clone-service.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import {
@@ -12,7 +13,6 @@ import {
   NRI_WORKER_LIMITS,
   superviseContainerTasks,
 } from '../../src/nri/worker-tasks.ts'
-import type { Refusal } from '../../src/refusal/refusal.ts'
 import { Workers } from '../../src/worker-pool/workers.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 

@@ -1,6 +1,6 @@
+import { Refusal } from '../../src/errors/refusal.ts'
 import { type Handle, type Host, type Inodes, SystemError } from '../../src/host/host.ts'
 import { openSubPath } from '../../src/path/open-sub-path.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
 
 /** The ways a path is resolved: by the kernel, and by parts where the kernel cannot, or says that it leads out. */
 export const WAYS: readonly (readonly [string, (inodes: Inodes) => Inodes])[] = [

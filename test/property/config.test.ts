@@ -1,6 +1,6 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { quoted } from '../../src/refusal/refusal.ts'
+import { quoted } from '../../src/errors/refusal.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { corpus } from './corpus.ts'

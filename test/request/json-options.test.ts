@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Refusal } from '../../src/refusal/refusal.ts'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { parseOptionsText } from '../../src/request/json-options.ts'
 
 function refusalOf(text: string): string {

@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Refusal, UnknownFormat } from '../../src/errors/refusal.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
-import { type Refusal, UnknownFormat } from '../../src/refusal/refusal.ts'
 import { type MountRequest, pickRequestedMount } from '../../src/request/mount-request.ts'
 import {
   createMountRecord,

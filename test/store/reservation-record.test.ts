@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { UnknownFormat } from '../../src/errors/refusal.ts'
 import type { Host } from '../../src/host/host.ts'
-import { UnknownFormat } from '../../src/refusal/refusal.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
 import type { Store } from '../../src/store/record-directories.ts'
 import {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { UnknownFormat } from '../../src/errors/refusal.ts'
 import type { Handle, Stat } from '../../src/host/host.ts'
-import { UnknownFormat } from '../../src/refusal/refusal.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
 import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'

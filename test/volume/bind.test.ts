@@ -1,6 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { Refusal } from '../../src/refusal/refusal.ts'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { bind } from '../../src/volume/bind.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { SystemError } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
 import { nfs, nfs4 } from '../../src/volume/remote/nfs.ts'
 import { messageOf } from '../helper/stand-in.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'

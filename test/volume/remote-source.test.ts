@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { quoted } from '../../src/refusal/refusal.ts'
+import { quoted } from '../../src/errors/refusal.ts'
 import { findRemoteFaults } from '../../src/volume/remote/remote.ts'
 import { requestFor } from './remote.ts'
 

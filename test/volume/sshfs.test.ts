@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Refusal } from '../../src/refusal/refusal.ts'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { createSshLogin } from '../../src/volume/fuse/sshfs.ts'
 
 /** What is put beside the mount, by name. */

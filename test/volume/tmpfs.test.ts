@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../src/errors/refusal.ts'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
-import { Refusal } from '../../src/refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { parseSource } from '../../src/request/source.ts'

@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path'
-import { quoted } from '../../refusal/refusal.ts'
+import { quoted } from '../../errors/refusal.ts'
 import { mayHaveUuid } from '../btrfs.ts'
 import { tolerateSystemErrors } from '../file-error.ts'
 import {

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { execa } from 'execa'
-import { Refusal } from '../../refusal/refusal.ts'
+import { Refusal } from '../../errors/refusal.ts'
 import { retryUntilDefined } from '../back-off.ts'
 import { tolerateSystemErrors } from '../file-error.ts'
 import { ISOLATED_PROCESS, type IsolatedTask, type IsolatedTaskEnd } from '../isolated-process.ts'

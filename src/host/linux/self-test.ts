@@ -1,5 +1,5 @@
 import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { formatError } from '../../refusal/refusal.ts'
+import { formatError } from '../../errors/refusal.ts'
 import type { SelfTest } from '../diagnosis.ts'
 import { Dirents } from '../dirents.ts'
 import { deferClose, errorCode, type Handle, type Stat } from '../host.ts'

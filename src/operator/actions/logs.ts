@@ -1,11 +1,11 @@
 import type * as NodeFs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
+import { formatError, Refusal } from '../../errors/refusal.ts'
 import { openToRead } from '../../host/read-file.ts'
 import { isRefusedPath } from '../../host/write-file.ts'
 import { parseLogEntry } from '../../log/log-entry.ts'
 import { listLogFiles } from '../../log/log-file.ts'
 import { createLogReader } from '../../log/log-reader.ts'
-import { formatError, Refusal } from '../../refusal/refusal.ts'
 
 /** @property last number of lines; undefined: all @property age of the oldest line in milliseconds; undefined: any */
 export interface LogsCommand {

@@ -1,6 +1,6 @@
+import { quoted, Refusal } from '../../errors/refusal.ts'
 import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups } from '../../mount-table/path-lookups.ts'
-import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import { listVolumes, type Store } from '../../store/record-directories.ts'
 import type { Session } from '../../store/session.ts'

@@ -1,5 +1,5 @@
+import { formatError } from '../../errors/refusal.ts'
 import type { Diagnosis } from '../../host/diagnosis.ts'
-import { formatError } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { type ConfigurationFile, checkConfiguration } from './configuration.ts'
 import { checkFuseDevice } from './device-plugin.ts'

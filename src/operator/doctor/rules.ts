@@ -1,5 +1,5 @@
+import { quoted } from '../../errors/refusal.ts'
 import { FLAGS } from '../../mount-table/mount-flags.ts'
-import { quoted } from '../../refusal/refusal.ts'
 import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../request/rule.ts'
 import { hasOverlap, isSourceWithin } from '../../request/rule-source.ts'
 import type { SystemGroupRule } from '../../request/system-group-rule.ts'

@@ -1,5 +1,5 @@
+import { quoted } from '../../errors/refusal.ts'
 import type { Diagnosis } from '../../host/diagnosis.ts'
-import { quoted } from '../../refusal/refusal.ts'
 import type { Store } from '../../store/record-directories.ts'
 import {
   explainInactivePlugin,

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { Refusal } from '../../refusal/refusal.ts'
+import { Refusal } from '../../errors/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import { findWritablePaths } from '../doctor/paths.ts'
 import type { InstallCommand } from '../verbs/install.ts'

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
+import { Refusal } from '../../errors/refusal.ts'
 import { succeeds } from '../../host/file-error.ts'
 import { DIRECTORY, REGULAR } from '../../host/host.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
 import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
 import { createStagedName, type InstallSite, renameIntoPlace, takeStep } from './site.ts'

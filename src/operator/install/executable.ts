@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
+import { Refusal } from '../../errors/refusal.ts'
 import type { NodeFiles, SourceFile } from '../../host/node-files.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand } from '../verbs/install.ts'
 import type { InstallerRun, InstallSite } from './site.ts'
 

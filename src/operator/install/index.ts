@@ -1,5 +1,5 @@
+import { Refusal } from '../../errors/refusal.ts'
 import { tolerateSystemErrors } from '../../host/file-error.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
 import { makePluginDirectory, makeSiteDirectories, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
 import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'

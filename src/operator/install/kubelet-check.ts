@@ -1,6 +1,6 @@
 import { dirname, normalize } from 'node:path'
+import { Refusal } from '../../errors/refusal.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import { findKubelets, type Kubelet } from '../kubelet/discovery.ts'
 import type { InstallCommand } from '../verbs/install.ts'
 import type { InstallerRun } from './site.ts'

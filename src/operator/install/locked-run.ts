@@ -1,5 +1,5 @@
+import { Refusal } from '../../errors/refusal.ts'
 import type { Lock } from '../../host/host.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import { type InstallSite, takeStep } from './site.ts'
 
 const LOCK_SECONDS = 120

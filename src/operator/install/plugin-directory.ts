@@ -1,5 +1,5 @@
+import { Refusal } from '../../errors/refusal.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import { DEFAULT_PLUGIN_DIR, findKubelets, type Kubelet } from '../kubelet/discovery.ts'
 import { checkNamedDirectory } from './kubelet-check.ts'
 import type { InstallerRun } from './site.ts'

@@ -1,6 +1,6 @@
+import { Refusal } from '../../errors/refusal.ts'
 import type { Administration } from '../../host/administration.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
 

@@ -1,4 +1,4 @@
-import { escapeJson, escapeUnprintable } from '../../refusal/escape.ts'
+import { escapeJson, escapeUnprintable } from '../../errors/escape.ts'
 import { foldLine } from './wrap.ts'
 
 /** One line without a newline. `render` makes its control characters printable. */

@@ -1,5 +1,5 @@
 import { stringify } from 'yaml'
-import { escapeJson } from '../../refusal/escape.ts'
+import { escapeJson } from '../../errors/escape.ts'
 import { formatJsonDocument } from './output.ts'
 
 /** Formats the document of `formatJsonDocument` as block YAML for `-o yaml`. Strings are quoted, with control characters escaped. */

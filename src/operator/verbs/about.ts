@@ -1,4 +1,4 @@
-import { quoted } from '../../refusal/refusal.ts'
+import { quoted } from '../../errors/refusal.ts'
 import type { RecordedNameKind } from '../actions/recorded-names.ts'
 import type { VerbArguments, VerbForm } from './form.ts'
 

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { quoted, Refusal } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../errors/refusal.ts'
 import type { VerbArguments } from './form.ts'
 import { getVerbForm, isVerb, type OperatorCommand, VERB_NAMES, type Verb } from './index.ts'
 import { checkOptionValue, OPTIONS, type OptionName } from './options.ts'

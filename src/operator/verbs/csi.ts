@@ -1,6 +1,6 @@
+import { quoted } from '../../errors/refusal.ts'
 import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
 import { CSI_DRIVER } from '../../mount-table/kubelet-volume.ts'
-import { quoted } from '../../refusal/refusal.ts'
 import type { VerbArguments, VerbForm } from './form.ts'
 import { readKubeletDirectory } from './paths.ts'
 

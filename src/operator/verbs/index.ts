@@ -1,5 +1,5 @@
+import { Refusal } from '../../errors/refusal.ts'
 import { refuseOtherNamespace } from '../../heal/namespace.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import type { Caller } from '../actions/caller.ts'
 import { completion, help, version } from './about.ts'

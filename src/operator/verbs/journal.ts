@@ -1,4 +1,4 @@
-import { quoted } from '../../refusal/refusal.ts'
+import { quoted } from '../../errors/refusal.ts'
 import { isTextVolume } from '../../store/volume-id.ts'
 import { type JournalCommand, runJournal as run } from '../actions/journal.ts'
 import type { JournalDocument } from '../actions/journal-document.ts'

@@ -1,5 +1,5 @@
+import { quoted } from '../../errors/refusal.ts'
 import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
-import { quoted } from '../../refusal/refusal.ts'
 import { NRI_SOCKET } from '../../store/server-records.ts'
 import type { VerbArguments, VerbForm } from './form.ts'
 import { readKubeletDirectory } from './paths.ts'

@@ -1,4 +1,4 @@
-import { quoted } from '../../refusal/refusal.ts'
+import { quoted } from '../../errors/refusal.ts'
 import { parseGroup } from '../../request/fs-group.ts'
 import { parseListenAddress } from '../actions/health.ts'
 import { isVolumePrefix } from '../actions/target.ts'

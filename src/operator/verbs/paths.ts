@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { quoted } from '../../refusal/refusal.ts'
+import { quoted } from '../../errors/refusal.ts'
 import { isVolumeId } from '../../store/volume-id.ts'
 import { isVolumePrefix, type TargetOperand, trimEllipsis } from '../actions/target.ts'
 import type { VerbArguments } from './form.ts'

@@ -1,4 +1,4 @@
-import { quoted } from '../../refusal/refusal.ts'
+import { quoted } from '../../errors/refusal.ts'
 import { formatSkipped } from '../../store/volume-record.ts'
 import { formatHidden } from '../actions/hidden-mounts.ts'
 import {

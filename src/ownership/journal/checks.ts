@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
+import { Refusal, UnknownFormat } from '../../errors/refusal.ts'
 import { errorCode } from '../../host/host.ts'
-import { Refusal, UnknownFormat } from '../../refusal/refusal.ts'
 import { FORMAT, formatSchema, PRAGMAS, runTransaction } from './tables.ts'
 
 /** Parameters of opening a journal. */

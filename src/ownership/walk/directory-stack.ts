@@ -1,6 +1,6 @@
+import { Refusal } from '../../errors/refusal.ts'
 import { Dirents } from '../../host/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, type Stat, useOrClose } from '../../host/host.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import { ignoreVanished, joinPath } from './entry.ts'
 import { type DirectoryRead, type LivelockGuard, quotePath } from './livelock-guard.ts'
 import { hashName, NameSet } from './name-set.ts'

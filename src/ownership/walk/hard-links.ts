@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../errors/refusal.ts'
 import { formatInodeKey } from '../inode/record.ts'
 import { WeightedCache } from '../journal/weighted-cache.ts'
 import { type LinkCount, LinkCounts } from './link-counts.ts'

@@ -1,6 +1,6 @@
+import { quoted, Refusal } from '../../errors/refusal.ts'
 import { Dirents } from '../../host/dirents.ts'
 import type { Handle, Inodes } from '../../host/host.ts'
-import { quoted, Refusal } from '../../refusal/refusal.ts'
 import { ignoreVanished } from './entry.ts'
 
 /**

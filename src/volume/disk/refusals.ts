@@ -1,7 +1,7 @@
+import { quoted, Refusal } from '../../errors/refusal.ts'
 import { mayHaveUuid } from '../../host/btrfs.ts'
 import { type Handle, type Host, refuseOnErrno } from '../../host/host.ts'
 import { type MountRow, parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { quoted, Refusal } from '../../refusal/refusal.ts'
 
 /** An open device, the file system to mount, and the source as messages show it. */
 export interface MountableDisk {

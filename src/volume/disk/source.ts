@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { quoted, Refusal } from '../../errors/refusal.ts'
 import {
   BLOCK_DEVICE,
   deferClose,
@@ -12,7 +13,6 @@ import {
   tolerateErrno,
   useOrClose,
 } from '../../host/host.ts'
-import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Source } from '../../request/source.ts'
 import { acquireNodeLock } from '../../store/locks.ts'
 import type { OpenedSource } from '../kind/kind.ts'

@@ -1,5 +1,5 @@
+import { quoted } from '../../errors/refusal.ts'
 import { DIRECTORY, FILE_TYPE, REGULAR } from '../../host/host.ts'
-import { quoted } from '../../refusal/refusal.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { formatSource, getSourcePath, type Source } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'

@@ -1,5 +1,5 @@
+import { quoted, Refusal } from '../../errors/refusal.ts'
 import { SECRET_FILE } from '../../host/helpers.ts'
-import { quoted, Refusal } from '../../refusal/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import type { SecretKeys } from '../../request/secret-keys.ts'
 import { parseOptionName } from '../kind/options.ts'

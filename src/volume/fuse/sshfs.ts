@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../../refusal/refusal.ts'
+import { quoted, Refusal } from '../../errors/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import { formatSource, type Source } from '../../request/source.ts'
 import { parseOptionName } from '../kind/options.ts'

@@ -1,5 +1,5 @@
+import { quoted } from '../../errors/refusal.ts'
 import { FLAGS, findContradictingFlags, ORDINARY_FLAGS } from '../../mount-table/mount-flags.ts'
-import { quoted } from '../../refusal/refusal.ts'
 import type { OptionNaming } from '../../request/allow.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import { formatSource } from '../../request/source.ts'

@@ -1,3 +1,4 @@
+import { Refusal } from '../../errors/refusal.ts'
 import { retryUntilDefined } from '../../host/back-off.ts'
 import {
   deferClose,
@@ -10,7 +11,6 @@ import {
   useOrClose,
 } from '../../host/host.ts'
 import { NOSYMFOLLOW, RDONLY } from '../../mount-table/mount-flags.ts'
-import { Refusal } from '../../refusal/refusal.ts'
 import { PRIVATE } from '../../request/defaults.ts'
 import { type Session, warnOnFailure } from '../../store/session.ts'
 import type { MountContext } from './kind.ts'

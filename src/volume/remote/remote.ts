@@ -1,6 +1,6 @@
+import { quoted } from '../../errors/refusal.ts'
 import type { HelperInvocation } from '../../host/helpers.ts'
 import type { Handle } from '../../host/host.ts'
-import { quoted } from '../../refusal/refusal.ts'
 import type { KindRequest } from '../../request/request.ts'
 import { formatSource, REMOTE_EXAMPLES } from '../../request/source.ts'
 import type { MountContext } from '../kind/kind.ts'

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import { Refusal } from '../../../src/errors/refusal.ts'
 import type { Diagnosis, Feature } from '../../../src/host/diagnosis.ts'
 import { checkConfiguration } from '../../../src/operator/doctor/configuration.ts'
 import { runDoctor } from '../../../src/operator/doctor/index.ts'
 import { checkHelpers, checkKernel, checkSystemCalls } from '../../../src/operator/doctor/node.ts'
 import { checkFreeSpace } from '../../../src/operator/doctor/paths.ts'
 import { checkVolumes } from '../../../src/operator/doctor/records.ts'
-import { Refusal } from '../../../src/refusal/refusal.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const MIB = 2 ** 20

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { escapeUnprintable } from '../../../src/errors/escape.ts'
 import type { PlanDocument } from '../../../src/operator/actions/apply.ts'
 import { parseInodeType } from '../../../src/operator/actions/survey.ts'
 import { formatJsonDocument, render } from '../../../src/operator/text/output.ts'
@@ -6,7 +7,6 @@ import { formatMode } from '../../../src/operator/text/report.ts'
 import { formatHelp } from '../../../src/operator/usage/help.ts'
 import { plan as verb } from '../../../src/operator/verbs/apply.ts'
 import { VERB_NAMES } from '../../../src/operator/verbs/index.ts'
-import { escapeUnprintable } from '../../../src/refusal/escape.ts'
 
 // Colour, title, a line more, the C1 form of the same, a right-to-left override, a line separator, a lone surrogate.
 const HOSTILE = '\x1b[31m\x1b]0;t\x07\r\nx\x9b2J\u202egnp\u2028\ud800'

@@ -4,10 +4,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Refusal } from '../../../src/errors/refusal.ts'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
 import { encodeKeys } from '../../../src/ownership/journal/codec.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
-import { Refusal } from '../../../src/refusal/refusal.ts'
 import { databaseHost, recordWith } from './place.ts'
 
 const host = databaseHost()

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { catchRefusalMessage, findFirstError, formatError, quoted, Refusal } from '../../src/refusal/refusal.ts'
+import { catchRefusalMessage, findFirstError, formatError, quoted, Refusal } from '../../src/errors/refusal.ts'
 
 describe('a refusal', () => {
   it('of one fault has that fault as its message', () => {

@@ -3,10 +3,10 @@ import { isatty } from 'node:tty'
 import { escapeUnprintable } from '../src/errors/escape.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxAdministration } from '../src/host/linux/administration.ts'
+import type { InstallCommand, UninstallCommand } from '../src/operator/commands/install.ts'
 import { install, uninstall } from '../src/operator/install/index.ts'
 import type { InstallerRun } from '../src/operator/install/site.ts'
-import { formatJsonDocument } from '../src/operator/text/output.ts'
-import type { InstallCommand, UninstallCommand } from '../src/operator/verbs/install.ts'
+import { formatJsonDocument } from '../src/operator/output/output.ts'
 import { print, writeAll } from './streams.ts'
 
 const OK = 0

@@ -18,8 +18,8 @@ import {
   NRI_WORKER_VERB,
   superviseContainerTasks,
 } from '../src/nri/worker-tasks.ts'
+import type { CommandOf } from '../src/operator/commands/index.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
-import type { CommandOf } from '../src/operator/verbs/index.ts'
 import { computePatienceMs } from '../src/store/given-up-walks.ts'
 import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/store/server-records.ts'
 import { type Session, warnOnFailure } from '../src/store/session.ts'

@@ -1,12 +1,18 @@
 import { open } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { formatError } from '../errors/refusal.ts'
-import { Wakeup } from '../grpc/wakeup.ts'
 import type { BackOff } from '../host/back-off.ts'
 import { DirectoryWatches } from '../host/linux/watches.ts'
 import type { LogLevel } from '../log/call-log.ts'
-import { applyEvent, decideAction, INITIAL_STATE, type PluginAction, type PluginEvent } from './decide.ts'
-import { explainRootOnly } from './device-access.ts'
+import {
+  applyEvent,
+  decideAction,
+  explainRootOnly,
+  INITIAL_STATE,
+  type PluginAction,
+  type PluginEvent,
+} from './decide.ts'
 import { type DeviceServer, registerPlugin, serveDevices } from './server.ts'
 import { createSocketName, KUBELET_SOCKET, observeSockets, removeStaleSockets } from './sockets.ts'
 
@@ -193,5 +199,19 @@ export async function examineDevice(device: string): Promise<DeviceCondition> {
     return { restricted: explainRootOnly(device, stat.mode) }
   } catch (error) {
     return { unhealthy: formatError(error) }
+  }
+}
+
+/** Lets one waiter sleep until `wake` is called. A wake without a sleeper ends the next sleep at once. */
+export class Wakeup {
+  #awake = new AbortController()
+
+  wake(): void {
+    this.#awake.abort()
+  }
+
+  async sleep(maxMs: number): Promise<void> {
+    await setTimeout(maxMs, undefined, { signal: this.#awake.signal }).catch(() => {})
+    this.#awake = new AbortController()
   }
 }

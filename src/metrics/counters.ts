@@ -5,8 +5,14 @@ import { createLogReader, findLogEnd } from '../log/log-reader.ts'
 import { tryLockNode } from '../store/locks.ts'
 import { metricsRecord } from '../store/server-records.ts'
 import type { Session } from '../store/session.ts'
-import type { FamilyName } from './families.ts'
-import { addSample, createZeroSamples, formatSeries, observeDuration, type Samples } from './samples.ts'
+import {
+  addSample,
+  createZeroSamples,
+  type FamilyName,
+  formatSeries,
+  observeDuration,
+  type Samples,
+} from './samples.ts'
 
 /**
  * Updates the counters up to the log's last line, and saves them with that position. A line is counted once, whatever

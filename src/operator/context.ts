@@ -2,10 +2,9 @@ import type * as NodeFs from 'node:fs'
 import type { Host } from '../host/host.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Session } from '../store/session.ts'
-import type { WatchNode } from './actions/heal.ts'
-import type { ServeHealth } from './actions/health.ts'
+import type { ServeHealth, WatchNode } from './commands/heal.ts'
+import type { CommandOf } from './commands/index.ts'
 import type { DoctorContext } from './doctor/index.ts'
-import type { CommandOf } from './verbs/index.ts'
 
 /** File descriptors of stdout and stderr. */
 type Stream = 1 | 2

@@ -3,20 +3,9 @@ import { formatError, Refusal } from '../errors/refusal.ts'
 import { succeeds } from '../host/file-error.ts'
 import { createCallLog } from '../log/call-log.ts'
 import { appendLogLine } from '../log/log-file.ts'
-import { keepHealing } from './actions/heal.ts'
-import { readLog } from './actions/logs.ts'
-import { summarizeMounts } from './actions/mount-summary.ts'
-import { listRecordedNames, type RecordedNameKind } from './actions/recorded-names.ts'
-import { pollStatus, skipUnchanged } from './actions/watch-status.ts'
-import type { OperatorContext } from './context.ts'
-import { runDoctor } from './doctor/index.ts'
-import { formatJsonDocument, render } from './text/output.ts'
-import { createProgressLine } from './text/progress.ts'
-import { formatScreen } from './text/screen.ts'
-import { formatCompletionScript } from './usage/completion.ts'
-import { formatHelp, formatIntroduction } from './usage/help.ts'
-import { formatManualPage } from './usage/manual.ts'
-import { parseCommand } from './verbs/command.ts'
+import { listRecordedNames, type RecordedNameKind, summarizeMounts } from './commands/about.ts'
+import { isJsonRequested, parseCommand } from './commands/arguments.ts'
+import { keepHealing } from './commands/heal.ts'
 import {
   type CommandOf,
   type Document,
@@ -24,9 +13,15 @@ import {
   type NodeCommand,
   type OperatorCommand,
   runVerb,
-} from './verbs/index.ts'
-import { isJsonRequested } from './verbs/json-requested.ts'
-import { formatEntryLine } from './verbs/logs.ts'
+} from './commands/index.ts'
+import { formatEntryLine, readLog } from './commands/logs.ts'
+import { pollStatus, skipUnchanged } from './commands/status.ts'
+import type { OperatorContext } from './context.ts'
+import { runDoctor } from './doctor/index.ts'
+import { formatJsonDocument, render } from './output/output.ts'
+import { createProgressLine, formatScreen } from './output/progress.ts'
+import { formatCompletionScript } from './usage/completion.ts'
+import { formatHelp, formatIntroduction, formatManualPage } from './usage/help.ts'
 
 export const OK = 0
 export const FAILED = 1
@@ -125,7 +120,7 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
   const isYaml = command.verb === 'status' && command.form === 'yaml'
   // The YAML formatter is loaded only on request.
   const formatRequested = isYaml
-    ? (await import('./text/yaml.ts')).formatYamlDocument
+    ? (await import('./output/yaml.ts')).formatYamlDocument
     : isJson
       ? formatJsonDocument
       : undefined

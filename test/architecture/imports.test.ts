@@ -33,7 +33,7 @@ const ROOMS = [
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   // The CSIDriver object is read over HTTPS.
   csi: ['@grpc/grpc-js', 'node:crypto', 'node:fs', 'node:fs/promises', 'node:https', 'node:path'],
-  'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:path'],
+  'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:path', 'node:timers/promises'],
   // Types of node:sqlite; the host opens databases.
   grpc: [
     '@bufbuild/protobuf',
@@ -44,7 +44,6 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:net',
     'node:path',
     'node:stream',
-    'node:timers/promises',
   ],
   // Kubelet's file of a pod's ids.
   'container-mount': ['zod/mini'],

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { collectGarbage } from '../../src/heal/garbage.ts'
-import { status } from '../../src/operator/actions/status.ts'
+import { status } from '../../src/operator/commands/status.ts'
 import { checkMounts, checkVolumes } from '../../src/operator/doctor/records.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'

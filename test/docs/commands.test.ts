@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseCommand } from '../../src/operator/verbs/command.ts'
+import { parseCommand } from '../../src/operator/commands/arguments.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { blocksOf } from './example.ts'
 import { PAGES } from './pages.ts'
@@ -45,7 +45,7 @@ const NOT_RUN: readonly (readonly [command: RegExp, why: string, page?: string])
   ],
   [
     /^modekeep status \S/,
-    'name a pod and volumes that a reader has; test/operator/actions/status.test.ts selects such',
+    'name a pod and volumes that a reader has; test/operator/commands/status.test.ts selects such',
   ],
   [/^modekeep nri/, 'needs a container runtime with NRI: npm run test:nri'],
   [

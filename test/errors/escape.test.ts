@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { escapeUnprintable } from '../../src/errors/escape.ts'
 import { quoted, Refusal } from '../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
-import { formatLogLine } from '../../src/log/log-line.ts'
+import { formatLogLine } from '../../src/log/call-log.ts'
 
 /** C0, DEL, C1, marks and overrides of direction, isolates, and separators of lines. */
 const UNSAFE = ['\u001b', '\u007f', '\u009b', '\u0085', '\u061c', '\u200e', '\u202e', '\u2066', '\u2028', '\ufeff']

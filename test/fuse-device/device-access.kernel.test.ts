@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { explainRootOnly } from '../../src/fuse-device/device-access.ts'
+import { explainRootOnly } from '../../src/fuse-device/decide.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { Stage, until } from './stage.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { replaceAuthoritySlashes } from '../../src/grpc/hpack.ts'
+import { replaceAuthoritySlashes } from '../../src/grpc/authority.ts'
 
 /** Codes of RFC 7541, appendix B. */
 const CODES: Readonly<Record<string, string>> = {

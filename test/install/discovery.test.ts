@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { findKubelets } from '../../src/operator/kubelet/discovery.ts'
+import { findKubelets } from '../../src/operator/node-state/kubelets.ts'
 import { BINARY, fakeProc, makeWorld, missing, needing, pluginDir, put, runHere, standIn, type World } from './world.ts'
 
 const byDefault = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'

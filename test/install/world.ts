@@ -20,8 +20,8 @@ import { execa } from 'execa'
 import { describe, it, onTestFinished } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
+import { parseCommand } from '../../src/operator/commands/arguments.ts'
 import { install as installOn, uninstall as uninstallFrom } from '../../src/operator/install/index.ts'
-import { parseCommand } from '../../src/operator/verbs/command.ts'
 import { titled } from '../helpers/needs.ts'
 
 export const checkout = join(import.meta.dirname, '../..')

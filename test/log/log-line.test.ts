@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { formatLogLine } from '../../src/log/log-line.ts'
+import { formatLogLine } from '../../src/log/call-log.ts'
 
 const COMMON = { time: '2026-01-01T00:00:00.000Z', level: 'error', pid: 1, verb: 'mount', directory: '/pods/p/v' }
 

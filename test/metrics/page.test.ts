@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { FAMILIES, type MetricFamily } from '../../src/metrics/families.ts'
+import { FAMILIES, type MetricFamily } from '../../src/metrics/samples.ts'
 
 const read = (path: string) => readFileSync(resolve(import.meta.dirname, '../..', path), 'utf8')
 const page = read('docs/metrics.md')

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { FAMILIES, type MetricFamily } from '../../src/metrics/families.ts'
 import {
   addSample,
   createZeroSamples,
+  FAMILIES,
   formatSamples,
   formatSeries,
+  type MetricFamily,
   observeDuration,
   type Samples,
 } from '../../src/metrics/samples.ts'

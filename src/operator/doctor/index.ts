@@ -2,10 +2,8 @@ import { formatError } from '../../errors/refusal.ts'
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import type { Session } from '../../store/session.ts'
 import { type ConfigurationFile, checkConfiguration } from './configuration.ts'
-import { checkFuseDevice } from './device-plugin.ts'
 import { type CheckFinding, type CheckResult, type DoctorDocument, fault } from './findings.ts'
-import { checkKubelets } from './kubelet.ts'
-import { checkMountOptions } from './mount-options.ts'
+import { checkFuseDevice, checkKubelets } from './kubelet.ts'
 import { checkHelpers, checkKernel, checkSystemCalls } from './node.ts'
 import { checkFreeSpace, checkPermissions } from './paths.ts'
 import {
@@ -16,7 +14,7 @@ import {
   checkTmpfsMemory,
   checkVolumes,
 } from './records.ts'
-import { checkRuntime } from './runtime.ts'
+import { checkMountOptions, checkRuntime } from './runtime.ts'
 
 /** Input of doctor in addition to the session. */
 export interface DoctorContext {

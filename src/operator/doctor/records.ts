@@ -17,8 +17,8 @@ import type { Session } from '../../store/session.ts'
 import { computeTotalLimit, measureRecords, toMib } from '../../store/volume-journal.ts'
 import { findNameNotice } from '../../store/volume-notices.ts'
 import { listRootBits, rootBits, type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
-import { findHiddenMounts, formatHidden } from '../actions/hidden-mounts.ts'
-import { findJournalFault } from '../actions/volume.ts'
+import { findHiddenMounts, formatHidden } from '../node-state/hidden-mounts.ts'
+import { findJournalFault } from '../node-state/recorded-walk.ts'
 import { type CheckResult, fault, ok, unresponsive, warning } from './findings.ts'
 
 /** Compares records with mounts, in both directions. */

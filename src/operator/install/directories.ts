@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
 import { Refusal } from '../../errors/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
+import type { InstallCommand } from '../commands/install.ts'
 import { findWritablePaths } from '../doctor/paths.ts'
-import type { InstallCommand } from '../verbs/install.ts'
 import { WRITABLE_DIR } from './plugin-directory.ts'
 import { type InstallSite, takeStep, VOLUMES_DIR } from './site.ts'
 

@@ -2,7 +2,7 @@ import { dirname } from 'node:path'
 import { Refusal } from '../../errors/refusal.ts'
 import { succeeds } from '../../host/file-error.ts'
 import { DIRECTORY, REGULAR } from '../../host/host.ts'
-import type { InstallCommand } from '../verbs/install.ts'
+import type { InstallCommand } from '../commands/install.ts'
 import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
 import { createStagedName, type InstallSite, renameIntoPlace, takeStep } from './site.ts'
 

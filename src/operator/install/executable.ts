@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
 import { Refusal } from '../../errors/refusal.ts'
 import type { NodeFiles, SourceFile } from '../../host/node-files.ts'
-import type { InstallCommand } from '../verbs/install.ts'
+import type { InstallCommand } from '../commands/install.ts'
 import type { InstallerRun, InstallSite } from './site.ts'
 
 const INIT_TIMEOUT_SECONDS = 30

@@ -1,12 +1,11 @@
 import { Refusal } from '../../errors/refusal.ts'
 import { tolerateSystemErrors } from '../../host/file-error.ts'
-import type { InstallCommand, UninstallCommand } from '../verbs/install.ts'
+import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
 import { makePluginDirectory, makeSiteDirectories, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
 import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'
 import { findConfiguration, findExecutable } from './executable.ts'
-import { removeInstallLeftovers, runLocked } from './locked-run.ts'
 import { choosePluginDirectory } from './plugin-directory.ts'
-import { type InstallerRun, type InstallSite, resolveSitePaths } from './site.ts'
+import { type InstallerRun, type InstallSite, removeInstallLeftovers, resolveSitePaths, runLocked } from './site.ts'
 import { uninstallFrom } from './uninstall.ts'
 
 /**

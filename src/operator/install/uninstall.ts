@@ -4,10 +4,9 @@ import { Refusal } from '../../errors/refusal.ts'
 import { tolerateSystemErrors } from '../../host/file-error.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { warnOnFailure } from '../../store/session.ts'
-import type { UninstallCommand } from '../verbs/install.ts'
+import type { UninstallCommand } from '../commands/install.ts'
 import { checkDriverDirectory } from './driver.ts'
-import { removeStaged } from './locked-run.ts'
-import { createStagedName, type InstallSite, takeStep, VOLUMES_DIR } from './site.ts'
+import { createStagedName, type InstallSite, removeStaged, takeStep, VOLUMES_DIR } from './site.ts'
 
 const MAX_SHOWN_MOUNTS = 5
 /** A table of 100,000 mounts has some 20 MiB. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkMountOptions } from '../../../src/operator/doctor/mount-options.ts'
+import { checkMountOptions } from '../../../src/operator/doctor/runtime.ts'
 import { DEFAULT_CONFIG } from '../../../src/request/defaults.ts'
 import { tryLockNode } from '../../../src/store/locks.ts'
 import { pluginRecord } from '../../../src/store/server-records.ts'

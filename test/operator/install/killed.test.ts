@@ -1,7 +1,7 @@
 // An installer in memory, killed in place of each of its effects.
 import { describe, expect, it } from 'vitest'
+import { parseCommand } from '../../../src/operator/commands/arguments.ts'
 import { install, uninstall } from '../../../src/operator/install/index.ts'
-import { parseCommand } from '../../../src/operator/verbs/command.ts'
 import { memoryAdministration } from '../../memory-host/administration.ts'
 import { Killed, MemoryWorld } from '../../memory-host/world.ts'
 

@@ -1,0 +1,134 @@
+import { quoted } from '../../errors/refusal.ts'
+import { isUnwell } from '../../heal/state.ts'
+import type { Host } from '../../host/host.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
+import { listMountRecords } from '../../store/mount-record.ts'
+import type { Store } from '../../store/record-directories.ts'
+import { listRecordedVolumes } from './operands.ts'
+import { status } from './status.ts'
+import type { StatusDocument } from './status-document.ts'
+import type { VerbArguments, VerbForm } from './verb.ts'
+
+export interface HelpCommand {
+  verb: 'help'
+  topic: string | undefined
+  isManual: boolean
+  /** modekeep was called without arguments. */
+  isIntroduction?: true
+}
+
+export const helpVerb = {
+  operands: '[VERB]',
+  summary: "print this text, or a verb's help",
+  text: [
+    "Prints an overview, or a verb's own help, as VERB --help does. modekeep alone prints the version, what is mounted " +
+      'on this node, and the commands of every day.',
+  ],
+  options: { man: 'print all help as a man page, roff on stdout' },
+  examples: [
+    'modekeep help restore',
+    'modekeep help --man | sudo install -D -m 644 /dev/stdin /usr/local/share/man/man8/modekeep.8',
+  ],
+  read({ words: [topic, second], given, faults }: VerbArguments): HelpCommand {
+    const isManual = given.has('man')
+    if (second !== undefined) faults.push(`help is about one verb, got also ${quoted(second)}: leave it out`)
+    if (isManual && topic !== undefined) {
+      faults.push(`--man is a page about all verbs, got ${quoted(topic)}: leave one out`)
+    }
+    return { verb: 'help', topic, isManual }
+  },
+} satisfies VerbForm
+
+export const versionVerb = {
+  summary: 'print the version',
+  text: ['Prints the version; with --json also that of the runtime it carries.'],
+  options: {},
+  examples: ['modekeep version --json'],
+  read: () => ({ verb: 'version' as const }),
+} satisfies VerbForm
+
+const SHELLS = ['bash', 'zsh', 'fish'] as const
+
+export type Shell = (typeof SHELLS)[number]
+
+/** @property offer kind of recorded names to print instead of a script */
+export interface CompletionCommand {
+  verb: 'completion'
+  shell: Shell
+  offer: RecordedNameKind | undefined
+}
+
+export const completionVerb = {
+  operands: SHELLS.join('|'),
+  summary: 'print a completion script for a shell',
+  text: [
+    'Prints a script that completes verbs, options and their values, and, for root, pods, mounts and volumes that are on ' +
+      'record. Load it in a shell, or save it where the shell looks for completion scripts.',
+  ],
+  options: { offer: 'in place of a script the names on record, one a line, as the scripts ask for them' },
+  examples: [
+    'source <(modekeep completion bash)',
+    'modekeep completion bash > /etc/bash_completion.d/modekeep',
+    'modekeep completion zsh > /usr/local/share/zsh/site-functions/_modekeep',
+    'modekeep completion fish > /etc/fish/completions/modekeep.fish',
+  ],
+  read({ words, given, faults }: VerbArguments): CompletionCommand {
+    const [word, ...more] = words
+    const offer = given.get('offer') as RecordedNameKind | undefined
+    const shell = SHELLS.find((name) => name === word)
+    if (given.has('offer')) {
+      if (word !== undefined) faults.push(`--offer is for no shell alone, got ${quoted(words)}: leave one out`)
+    } else if (shell === undefined || more.length > 0) {
+      const got = word === undefined ? 'none' : quoted(more.length > 0 ? words : word)
+      faults.push(`completion takes the name of a shell, got ${got}: write bash, zsh or fish`)
+    }
+    return { verb: 'completion', shell: shell ?? 'bash', offer }
+  },
+} satisfies VerbForm
+
+interface SummaryContext {
+  isRoot: boolean
+  host: Host
+  isolatesWalks?: true | undefined
+  readConfig(): Promise<{ config: NodeConfig; faults: readonly string[] }>
+}
+
+/** Summarizes the mounts of this node in one line for the overview. Commands report the details of problems. */
+export async function summarizeMounts({ isRoot, host, isolatesWalks, readConfig }: SummaryContext): Promise<string> {
+  if (!isRoot) return 'as root this says what is mounted on this node'
+  const { config, faults } = await readConfig()
+  if (faults.length > 0) return 'the configuration is not valid: "modekeep doctor" says what to do'
+  return formatMountSummary(
+    await status({ host, config, isolatesWalks, note: () => {}, warn: () => {}, progress: () => {} }),
+  )
+}
+
+function formatMountSummary({ mounts, unrecorded, unreadable }: StatusDocument): string {
+  const unhealthy = mounts.map(({ state }) => state).filter(isUnwell)
+  const problems = [...unhealthy, ...unrecorded.map(() => 'without a record'), ...unreadable.map(() => 'unreadable')]
+  const total = mounts.length + unrecorded.length + unreadable.length
+  if (total === 0) return 'none on this node'
+  const counted = [...Map.groupBy(problems, (state) => state)].map(([state, of]) => `${of.length} ${state}`)
+  return `${total} on this node, ${problems.length === 0 ? 'all healthy' : `${counted.join(', ')}: see "modekeep status"`}`
+}
+
+/** Kinds of names that a shell can complete. */
+export type RecordedNameKind = 'namespaces' | 'pods' | 'mounts' | 'volumes'
+
+/**
+ * Lists recorded names for a shell's completion. Only records are read; no mount or volume is inspected. A name with a
+ * character that a shell could interpret is omitted.
+ */
+export function listRecordedNames(store: Store, kind: RecordedNameKind): string[] {
+  return readRecordedNames(store, kind)
+    .filter((name) => /^[\w@%+:,./~-]+$/.test(name))
+    .sort()
+}
+
+function readRecordedNames(store: Store, kind: RecordedNameKind): string[] {
+  if (kind === 'volumes') return listRecordedVolumes(store)
+  const mounts = listMountRecords(store)
+  if (kind === 'mounts') return mounts.map(({ directory }) => directory)
+  const pods = mounts.flatMap(({ pod }) => pod || [])
+  return [...new Set(kind === 'pods' ? pods : pods.map((pod) => pod.replace(/\/.*/, '')))]
+}

@@ -1,0 +1,118 @@
+import { needsWalk } from '../../fs-group/apply-to-volume.ts'
+import { refuseKernelFileSystem, refuseOwnFile, refuseSystemDirectory } from '../../fs-group/system-directory.ts'
+import { applyByHand, type ByHandOrder, createVolumeOrder, openByHand } from '../../fs-group/volume-by-hand.ts'
+import { deferClose } from '../../host/host.ts'
+import { parseMountFlags } from '../../mount-table/mount-flags.ts'
+import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
+import type { Session } from '../../store/session.ts'
+import { announceInodeCount } from '../node-state/recorded-walk.ts'
+import { quoteForShell } from '../output/output.ts'
+import { countSkippedInodes, formatSkippedInodes } from '../output/report.ts'
+import { readDirectoryOperand } from './operands.ts'
+import type { SessionVerb, VerbArguments } from './verb.ts'
+
+/** Group, access and policy to apply to a directory. */
+export interface ApplyGroupCommand<Verb> {
+  verb: Verb
+  directory: string
+  order: ByHandOrder
+  /** Also applies to a directory of the system. */
+  isSure?: boolean
+}
+
+/** The request, as documents repeat it. Modes in documents are decimal numbers of permission bits. */
+export interface ApplyGroupDocument<Verb> {
+  verb: Verb
+  directory: string
+  /** Names the volume across reboots and paths. */
+  volume: string
+  group: number
+  groupAccess: 'keep' | 'grant'
+  policy: 'OnRootMismatch' | 'Always'
+}
+
+export interface ApplyDocument extends ApplyGroupDocument<'apply'> {
+  /** False: the root has the group already and the policy is OnRootMismatch. */
+  walked: boolean
+  report: WalkReport
+}
+
+/** Applies a group to a directory, as a pod's mount does. */
+export async function apply(session: Session, command: ApplyGroupCommand<'apply'>): Promise<ApplyDocument> {
+  const { verb, directory, order } = command
+  const { inodes } = session.host
+  const opened = await openByHand(session, directory, parseMountFlags([], false))
+  using _ = deferClose(inodes, opened.tree)
+  refuseKernelFileSystem(opened)
+  refuseSystemDirectory(session.host, directory, command.isSure)
+  refuseOwnFile(opened, command.isSure)
+  if (session.expect && needsWalk(session, opened.tree, createVolumeOrder(opened, order)))
+    await announceInodeCount(session, opened)
+  const report = await applyByHand(session, opened, order)
+  const { group, access: groupAccess, policy } = order
+  const request = { verb, directory, volume: opened.volume, group, groupAccess, policy }
+  return { ...request, walked: report !== undefined, report: report ?? createReport() }
+}
+
+/** The options of plan and apply. */
+export const APPLY_OPTIONS = {
+  fsgroup: 'the group, a decimal number',
+  'group-access':
+    'keep (default): the group, and set-gid on directories, no permission bit; ' +
+    'grant: also rw for the group, and x on directories, as kubelet does',
+  'fs-group-change-policy':
+    'OnRootMismatch (default): no walk if the root has the group already; Always: look at every inode',
+  force:
+    'also what users of the volume changed since an earlier walk, unless its inode number may have been used again; ' +
+    'looks at every inode',
+  yes: 'also a directory of the system, such as /etc or all of /var/lib',
+} as const
+
+/** Reads the directory, and the group, access and policy to apply. */
+export function readGroupOperands(verb: string, args: VerbArguments): Omit<ApplyGroupCommand<string>, 'verb'> {
+  const { given, faults } = args
+  const directory = readDirectoryOperand(verb, args)
+  if (!given.has('fsgroup')) faults.push('--fsgroup is missing: name the group, as in --fsgroup 2000')
+  const order: ByHandOrder = {
+    group: Number(given.get('fsgroup')),
+    access: given.get('group-access') === 'grant' ? 'grant' : 'keep',
+    policy: given.get('fs-group-change-policy') === 'Always' ? 'Always' : 'OnRootMismatch',
+    ...(given.has('force') && { isForced: true }),
+  }
+  return { directory, order, ...(given.has('yes') && { isSure: true }) }
+}
+
+export const applyVerb: SessionVerb<ApplyGroupCommand<'apply'>, ApplyDocument> = {
+  operands: 'DIR',
+  needs: '--fsgroup G',
+  summary: "give DIR to group G, as a pod's mount with ownership: walk does",
+  text: [
+    'Gives DIR to a group. What an inode was is recorded before it is changed. It is refused while a pod with another ' +
+      'group uses DIR.',
+    'It may be interrupted at any time. The same command continues, and restore puts everything back.',
+    'The result is durable: when later pods with restoreOnUnmount are unmounted, the volume returns to it. restore returns to the first ' +
+      'state and drops it.',
+  ],
+  options: APPLY_OPTIONS,
+  examples: [
+    'modekeep apply /srv/volumes/data --fsgroup 2000',
+    'modekeep apply /srv/volumes/data --fsgroup 2000 --force',
+  ],
+  read: (args) => ({ verb: 'apply', ...readGroupOperands('apply', args) }),
+  run: apply,
+  lines({ directory, group, groupAccess, walked, report }) {
+    if (!walked) {
+      const hint = '--fs-group-change-policy Always walks'
+      return [`${directory}: the root has group ${group} already, so nothing was walked (${hint})`]
+    }
+    const counts = `${report.visited} looked at, ${report.changed} changed, ${report.alreadyRight} already right`
+    return [
+      { text: `${directory}: group ${group}, groupAccess ${groupAccess}`, style: 'strong' },
+      `${counts}, ${countSkippedInodes(report)} left alone`,
+      ...formatSkippedInodes(report),
+    ]
+  },
+  interrupted: ({ directory }) =>
+    'interrupted. What was changed is recorded: the same command continues, ' +
+    `"modekeep restore ${quoteForShell(directory)}" puts it back`,
+}

@@ -1,0 +1,114 @@
+import { parseArgs } from 'node:util'
+import { quoted, Refusal } from '../../errors/refusal.ts'
+import { getVerbForm, isVerb, type OperatorCommand, VERB_NAMES, type Verb } from './index.ts'
+import { checkOptionValue, OPTIONS, type OptionName } from './options.ts'
+import type { VerbArguments } from './verb.ts'
+
+const HELP = { verb: 'help', topic: undefined, isManual: false } as const
+
+/**
+ * Parses an operator's arguments, the verb first.
+ * @param workingDirectory the base of a relative DIR; called only for one
+ * @throws {Refusal} with every fault, for a usage error
+ */
+export function parseCommand(argv: readonly string[], workingDirectory: () => string): OperatorCommand {
+  const [word, ...words] = argv
+  if (word === undefined) return { ...HELP, isIntroduction: true }
+  if (word === '--help' || word === '-h') return HELP
+  const verb = word === '--version' ? 'version' : word
+  if (!isVerb(verb)) throw new Refusal(formatUnknownVerb(verb))
+  const args = { ...readArguments(verb, words), workingDirectory }
+  if (args.given.has('help') && args.faults.length === 0) return { ...HELP, topic: verb }
+  const { operands, read } = getVerbForm(verb)
+  if (operands === undefined && args.words.length > 0) {
+    const why = verb === 'version' ? 'takes no argument' : 'is about the whole node'
+    args.faults.push(`${verb} ${why}, got ${quoted(args.words[0])}: leave it out`)
+  }
+  const command = read(args)
+  if (command.verb === 'help' && command.topic !== undefined && !isVerb(command.topic)) {
+    args.faults.push(formatUnknownVerb(command.topic))
+  }
+  if (args.faults.length > 0) throw new Refusal(args.faults)
+  return command
+}
+
+function formatUnknownVerb(word: string): string {
+  const meant = findNearest(word, VERB_NAMES)
+  return `there is no verb ${quoted(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
+}
+
+/** Parses the arguments after a verb, and collects every syntax fault. */
+function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'workingDirectory'> {
+  const { options } = getVerbForm(verb)
+  const { tokens } = parseArgs({
+    args,
+    options: collectOptions(options),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  })
+  const given = new Map<string, string | undefined>()
+  const words: string[] = []
+  const faults: string[] = []
+  for (const token of tokens) {
+    if (token.kind === 'positional') words.push(token.value)
+    if (token.kind !== 'option') continue
+    const { name, rawName, value } = token
+    if (!Object.hasOwn(options, name)) faults.push(formatUnknownOption(verb, rawName, Object.keys(options)))
+    else if (given.has(name)) faults.push(`${rawName} is given twice: keep one`)
+    else faults.push(...checkOptionValue(name as OptionName, value))
+    given.set(name, value)
+  }
+  return { given, words, faults }
+}
+
+/** Collects the options of all verbs, so that values of foreign options are recognised. A short letter is the verb's own. */
+function collectOptions(own: object): typeof OPTIONS {
+  const entries = Object.entries(OPTIONS).map(([name, { short, ...form }]) => {
+    const isTaken = Object.keys(own).some((other) => other !== name && OPTIONS[other as OptionName].short === short)
+    return [name, short === undefined || isTaken ? form : { ...form, short }]
+  })
+  return Object.fromEntries(entries)
+}
+
+function formatUnknownOption(verb: Verb, rawName: string, candidates: readonly string[]): string {
+  const suggestion = findNearest(rawName.replace(/^-+/, ''), candidates)
+  const takes = `takes ${candidates.map((option) => `--${option}`).join(', ')}`
+  const remedy = suggestion === undefined ? `it ${takes}` : `did you mean --${suggestion}? It ${takes}`
+  return `${verb} has no option ${quoted(rawName)}: ${remedy}`
+}
+
+/** Returns the member of `candidates` that was probably meant; undefined if none is close. */
+function findNearest(word: string, candidates: readonly string[]): string | undefined {
+  const most = Math.max(1, Math.floor(word.length / 3))
+  const close = candidates
+    .map((candidate) => ({ candidate, distance: computeEditDistance(word.toLowerCase(), candidate.toLowerCase()) }))
+    .filter(({ distance }) => distance <= most)
+    .sort((one, other) => one.distance - other.distance)
+  if (close[0]) return close[0].candidate
+  const longer = candidates.filter((candidate) => word.length >= 2 && candidate.startsWith(word))
+  return longer.length === 1 ? longer[0] : undefined
+}
+
+/** Counts insertions, deletions, replacements and swaps of adjacent letters (optimal string alignment). */
+function computeEditDistance(one: string, other: string): number {
+  // Distances between the first i letters of `one` and the first j of `other`; the first row and column count letters.
+  const table = Array.from({ length: one.length + 1 }, (_, i) =>
+    Array.from({ length: other.length + 1 }, (_, j) => i + j),
+  )
+  const at = (i: number, j: number) => table[i]?.[j] ?? Number.POSITIVE_INFINITY
+  for (const [i, row] of table.entries()) {
+    for (let j = 1; i > 0 && j < row.length; j++) {
+      const isSwapped = one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
+      const replaced = at(i - 1, j - 1) + (one[i - 1] === other[j - 1] ? 0 : 1)
+      row[j] = Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, isSwapped ? at(i - 2, j - 2) + 1 : replaced)
+    }
+  }
+  return at(one.length, other.length)
+}
+
+/** True if the output is JSON. Invalid arguments are searched too, because their error is printed in the same form. */
+export function isJsonRequested(argv: readonly string[]): boolean {
+  const isForm = (word: string, at: number) => word === 'json' && /^(-o|--format)$/.test(argv[at - 1] ?? '')
+  return argv.includes('--json') || argv.some((word, at) => isForm(word, at) || /^(-o=?|--format=)json$/.test(word))
+}

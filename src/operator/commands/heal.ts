@@ -1,0 +1,249 @@
+import type * as NodeFs from 'node:fs'
+import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
+import { UNRECORDED_MOUNT } from '../../heal/find-state.ts'
+import { healMounts, listSourceDirectories } from '../../heal/heal.ts'
+import { healSubPathsIsolated } from '../../heal/isolated-sub-paths.ts'
+import { Kubelets } from '../../heal/kubelets.ts'
+import { refuseOtherNamespace } from '../../heal/namespace.ts'
+import { type Finding, type HealAction, isUnwell } from '../../heal/state.ts'
+import { listSubPathDirectories, type SubPathFinding } from '../../heal/sub-paths.ts'
+import type { Heal, WatchOptions } from '../../heal/watch.ts'
+import { succeeds } from '../../host/file-error.ts'
+import { createCallLog } from '../../log/call-log.ts'
+import { appendLogLine } from '../../log/log-file.ts'
+import { createLocalPathCheck } from '../../mount-table/responsiveness.ts'
+import type { NodeConfig } from '../../request/defaults.ts'
+import type { Session } from '../../store/session.ts'
+import { listAllStagedProcesses } from '../../volume/kind/staged.ts'
+import { type ContainerFinding, findContainerProblems } from '../node-state/containers.ts'
+import { alignColumns } from '../output/output.ts'
+import { readKubeletDirectory } from './operands.ts'
+import { type ListenAddress, parseListenAddress } from './options.ts'
+import type { SessionVerb } from './verb.ts'
+
+export const healVerb: SessionVerb<HealCommand, HealDocument> = {
+  summary: 'repair mounts whose source, daemon or layers changed',
+  text: [
+    "Repairs modekeep's mounts without waiting for kubelet's next call: a source that was replaced or deleted, a mount " +
+      'that is missing or does not respond, layers mounted over it, interrupted calls, records of deleted pods, and ' +
+      "kubelet's subPath mounts of modekeep's volumes whose source an update deleted.",
+    'A mount in use is replaced without a gap. Mounts that modekeep does not know stay as they are.',
+    "Containers that run without the group that they asked the runtime's plugin for (modekeep nri) are listed, with what to do.",
+  ],
+  options: {
+    'dry-run': 'print what would be done; change nothing',
+    watch: 'stay, and repair whenever the mount table or a source changes; ends on SIGTERM',
+    'kubelet-subpaths':
+      "also repair kubelet's own subPath mounts of ConfigMaps, Secrets and similar volumes whose source an update " +
+      "deleted; without it the container's next start fails",
+    'kubelet-dir': 'where kubelet keeps its pods (default: /var/lib/kubelet)',
+    listen:
+      'with --watch: answer HTTP there, /healthz while it runs and /readyz while its heals succeed; :PORT is every address',
+    metrics: "with --listen: also answer /metrics, in Prometheus' text format (docs/metrics.md)",
+    json: 'one JSON document on stdout; with --watch one line each time',
+  },
+  examples: ['modekeep heal --dry-run --kubelet-subpaths'],
+  failure: 'a mount could not be repaired',
+  read(args) {
+    const { given, faults } = args
+    const isDry = given.has('dry-run')
+    const isWatching = given.has('watch')
+    const isForKubelet = given.has('kubelet-subpaths')
+    if (given.has('kubelet-dir') && !isForKubelet) {
+      faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
+    }
+    if (isWatching && isDry) faults.push('--watch repairs and --dry-run does not: keep one')
+    if (given.has('listen') && !isWatching) faults.push('--listen is for --watch: give both, or leave it out')
+    if (given.has('metrics') && !given.has('listen'))
+      faults.push('--metrics is for --listen: give both, or leave it out')
+    const where = parseListenAddress(given.get('listen') ?? '')
+    const listen = where && { ...where, hasMetrics: given.has('metrics') }
+    return { verb: 'heal', listen, isDry, isWatching, kubelet: isForKubelet ? readKubeletDirectory(args) : undefined }
+  },
+  run: healNode,
+  /** Formats the unhealthy mounts, and the count of healthy ones. */
+  lines({ isDry, mounts, subPaths, containers }) {
+    const done = (action: HealAction) =>
+      isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
+    const rows = mounts
+      .filter(({ state }) => state !== 'healthy')
+      .map(({ state, action, directory, reason }) => [state, done(action), directory, reason])
+    const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
+    const without = containers.map(({ state, action, pod, name, container, volume, reason, remedy }) => {
+      const where = pod === '' ? `container ${container}` : `${pod}/${name} (volume ${volume})`
+      return [state, action, where, `${reason}; ${remedy}`]
+    })
+    const healthy = `${mounts.length - rows.length} of ${mounts.length} mounts healthy`
+    return [
+      { text: `${healthy}${isDry ? '. Nothing was changed.' : ''}`, style: 'strong' },
+      ...alignColumns([...rows, ...others, ...without]),
+    ]
+  },
+  trouble: 'not every mount could be repaired: the reasons are above',
+  hasTrouble: ({ mounts }) => mounts.some(({ action }) => action === 'failed'),
+}
+
+/** The address that `heal --watch` listens at. */
+interface HealthEndpoint extends ListenAddress {
+  /** Serves scrapes in addition to probes. */
+  hasMetrics: boolean
+}
+
+interface HealthSources {
+  /** Returns why heals fail now; undefined: the last heal succeeded. */
+  notReady(): string | undefined
+  /** Returns metrics in Prometheus' text format; undefined: no metrics are served. */
+  metrics: (() => Promise<string>) | undefined
+}
+
+/** Serves probes and scrapes over HTTP until it is disposed of. */
+export type ServeHealth = (endpoint: ListenAddress, sources: HealthSources) => Promise<Disposable>
+
+/** A daemon may have crashed before it was watched. Until its last thread ends, its mount appears healthy. */
+const SETTLING_MS = 3000
+
+/** Longest time that a watch waits for one repair before it checks other mounts again. */
+const REPAIR_PATIENCE_MS = 1000
+
+/** @property kubelet kubelet's directory, if its own subPath mounts are repaired too */
+export interface HealCommand {
+  verb: 'heal'
+  isDry: boolean
+  isWatching: boolean
+  listen: HealthEndpoint | undefined
+  kubelet: string | undefined
+}
+
+export interface HealDocument {
+  verb: 'heal'
+  isDry: boolean
+  /** modekeep's own mounts. */
+  mounts: Finding[]
+  /** Kubelet's subPath mounts for containers: those of modekeep's volumes, and others on request. */
+  subPaths: SubPathFinding[]
+  /** Containers that run without the requested group: the runtime's plugin did not run, or the group was refused. */
+  containers: ContainerFinding[]
+}
+
+/** Repairs the mounts on this node, or reports what it would do. */
+export function healNode(session: Session, command: HealCommand): Promise<HealDocument> {
+  return healOnce(session, command, new Kubelets())
+}
+
+async function healOnce(
+  session: Session,
+  { isDry, isWatching, kubelet }: HealCommand,
+  kubelets: Kubelets,
+): Promise<HealDocument> {
+  refuseOtherNamespace(session)
+  const { inodes } = session.host
+  const isThere = (path: string) => succeeds(() => inodes.close(inodes.openTrusted(path)))
+  // A watch may begin before kubelet.
+  if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
+    throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
+  }
+  const mounts = await healMounts(session, isDry, isWatching ? REPAIR_PATIENCE_MS : undefined, kubelets)
+  const subPaths = await healSubPathsIsolated(session, kubelet, { dryRun: isDry })
+  const containers = findContainerProblems(session)
+  session.note({
+    found: mounts.filter(({ state }) => isUnwell(state)),
+    subPaths,
+    ...(containers.length > 0 && { containers }),
+  })
+  return { verb: 'heal', isDry, mounts, subPaths, containers }
+}
+
+/** Calls `heal` after every change on the node, until a signal ends it. */
+export type WatchNode = (
+  heal: Heal,
+  events: Pick<WatchOptions, 'failed'> & { warn(message: string): void },
+) => Promise<void>
+
+interface HealContext {
+  /** Writes the log. */
+  fs: typeof NodeFs
+  watch: WatchNode
+  /** Reads the node's current configuration. @throws while it is faulty */
+  configNow(): Promise<NodeConfig>
+  /** Prints the findings of a heal. */
+  report(found: HealDocument): void
+  serveHealth: ServeHealth
+  /** Returns all metrics in Prometheus' text format. */
+  metrics(session: Session): Promise<string>
+}
+
+/** Runs `heal --watch`: heals after each change until a signal ends it. Unchanged findings are reported once. */
+export async function keepHealing(
+  session: Session,
+  command: HealCommand,
+  { fs, watch, configNow, report, serveHealth, metrics }: HealContext,
+): Promise<void> {
+  let { config } = session
+  // A warning that each heal repeats is logged once.
+  const last = { repeated: 0, reported: 0 }
+  const newLog = () =>
+    createCallLog({ verb: 'heal' }, config.logLevel, (line) => appendLogLine(fs, config.logFile, line), last)
+  const kubelets = new Kubelets()
+  let lastReported: string | undefined
+  let lastFailure = ''
+  let notReady: string | undefined = 'no heal has ended yet'
+  let lastDone = Number.NEGATIVE_INFINITY
+  const healNow: Heal = async () => {
+    config = await configNow()
+    const log = newLog()
+    const current = { ...session, config, note: log.note, warn: log.warn }
+    // A daemon that ends during the heal is included, so its mount is checked again.
+    const daemons = () => listAllStagedProcesses(session.host, config.stateDir).map(({ pid }) => pid)
+    const before = daemons()
+    const document = await healOnce(current, command, kubelets)
+    const { mounts, subPaths, containers } = document
+    const others = containers.map(({ pod, name, volume, state, reason }) => ({ pod, name, volume, state, reason }))
+    const findings = normalizeForComparison([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
+    // A repeated repair is reported each time, though its findings are equal.
+    const hasRepaired = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
+    if (hasRepaired) lastDone = performance.now()
+    if (hasRepaired || (findings !== lastReported && findings !== NO_FINDINGS)) {
+      log.end('Success')
+      report(document)
+    } else if (lastReported === undefined) report(document)
+    lastFailure = ''
+    lastReported = findings
+    notReady = undefined
+    // A running call may have read the earlier state, and a failed repair may succeed the next time.
+    const isUndone = mounts.some(({ state, action }) => state === 'in progress' || action === 'failed')
+    const ofSubPaths = listSubPathDirectories(current, command.kubelet)
+    // A lookup in a server's directory may block indefinitely, so only local directories are watched.
+    const sources = listSourceDirectories(current)
+    const watched = sources.filter(createLocalPathCheck(session.host))
+    return {
+      watched: [...watched, ...ofSubPaths],
+      isBlind:
+        watched.length < sources.length ||
+        ![...watched, ...ofSubPaths].every((path) => session.host.inodes.isCached(path)) ||
+        mounts.some(({ state, action, reason }) => {
+          if (state === 'busy') return true
+          if (state === 'orphaned') return action === 'none'
+          return state === 'unknown' && reason !== UNRECORDED_MOUNT.reason
+        }),
+      daemons: [...before, ...daemons()],
+      isUnsettled: isUndone || performance.now() - lastDone < SETTLING_MS,
+    }
+  }
+  const failed = (error: unknown) => {
+    notReady = formatError(error)
+    const failure = normalizeForComparison(String(error))
+    if (failure !== lastFailure) newLog().end('Failure', error)
+    lastFailure = failure
+  }
+  const { listen } = command
+  const scrape = listen?.hasMetrics ? () => metrics({ ...session, config, note: () => {}, warn: () => {} }) : undefined
+  using _server = listen && (await serveHealth(listen, { notReady: () => notReady, metrics: scrape }))
+  await watch(healNow, { warn: (message) => newLog().warn(message), failed })
+}
+
+const NO_FINDINGS = '[[],[],[]]'
+
+/** Formats findings without digits, so that a new time or process id does not count as a change. */
+function normalizeForComparison(findings: unknown): string {
+  return JSON.stringify(findings).replaceAll(/\d+/g, '0')
+}

@@ -1,0 +1,141 @@
+import { resolve } from 'node:path'
+import { quoted, Refusal } from '../../errors/refusal.ts'
+import { deferClose, errorCode } from '../../host/host.ts'
+import { createPathLookups } from '../../mount-table/path-lookups.ts'
+import { listMountRecords } from '../../store/mount-record.ts'
+import { listVolumes, type Store } from '../../store/record-directories.ts'
+import type { Session } from '../../store/session.ts'
+import { isVolumeId } from '../../store/volume-id.ts'
+import { volumeRecords } from '../../store/volume-record.ts'
+import { isVolumePrefix, type OptionName, trimEllipsis } from './options.ts'
+import type { VerbArguments } from './verb.ts'
+
+/** A directory, or a volume by its recorded name. */
+export type ResolvedTarget = { directory: string } | { volume: string }
+
+/**
+ * A target as the operator writes it. `beginning` may be the beginning of a volume's name.
+ * @property directory the alternative: a path from the working directory; undefined: only a volume's name is possible
+ */
+export type TargetOperand = ResolvedTarget | { beginning: string; directory: string | undefined }
+
+/** Lists every volume with a record or a recorded mount on this node. */
+export function listRecordedVolumes(store: Store): string[] {
+  const mounted = listMountRecords(store).flatMap(({ volume }) => volume ?? [])
+  return [...new Set([...listVolumes(store), ...mounted])].sort()
+}
+
+/**
+ * Returns the one volume whose name equals, or begins with, the word; undefined if there is none.
+ * @throws {Refusal} with the candidates, if there are several
+ */
+export function resolveVolumeName(session: Session, word: string, volumes: readonly string[]): string | undefined {
+  if (volumes.includes(word)) return word
+  const candidates = volumes.filter((volume) => volume.startsWith(word))
+  if (candidates.length <= 1) return candidates[0]
+  throw new Refusal(
+    `${quoted(word)} is the beginning of ${candidates.length} volumes: write more of the name of ${formatCandidates(session, candidates)}`,
+  )
+}
+
+const MAX_LISTED = 10
+
+function formatCandidates(session: Session, volumes: readonly string[]): string {
+  const shown = volumes.slice(0, MAX_LISTED).map((volume) => {
+    const source = volumeRecords.readUnlessDamaged(session, volume)?.source
+    return source === undefined ? volume : `${volume} (${source})`
+  })
+  const more = volumes.length > MAX_LISTED ? ` or ${volumes.length - MAX_LISTED} others` : ''
+  return shown.join(', ') + more
+}
+
+/**
+ * Decides whether the operator named a volume or a directory.
+ * @throws {Refusal} if both are possible
+ */
+export async function resolveTarget(session: Session, target: TargetOperand): Promise<ResolvedTarget> {
+  if (!('beginning' in target)) return target
+  const { beginning, directory } = target
+  const volumes = listRecordedVolumes(session)
+  // A complete volume name wins over a directory of the same name.
+  if (volumes.includes(beginning)) return { volume: beginning }
+  const hasCandidates = volumes.some((volume) => volume.startsWith(beginning))
+  if (!hasCandidates) return directory === undefined ? { volume: beginning } : { directory }
+  if (directory !== undefined && (await isExistingPath(session, directory))) {
+    throw new Refusal(
+      `${quoted(beginning)} is a directory here, and the beginning of a volume's name: write "./${beginning}", or the whole name`,
+    )
+  }
+  return { volume: resolveVolumeName(session, beginning, volumes) ?? beginning }
+}
+
+async function isExistingPath(session: Session, path: string): Promise<boolean> {
+  try {
+    const handle = await createPathLookups(session).open(path)
+    using _ = deferClose(session.host.inodes, handle)
+    // A path whose lookup is unresponsive does not count, as nothing could be restored there.
+    return handle !== undefined
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return errorCode(error) !== 'ENOENT'
+  }
+}
+
+/** Reads the one directory that a verb takes, as an absolute, normalized path. */
+export function readDirectoryOperand(verb: string, { words, workingDirectory, faults }: VerbArguments): string {
+  const wrong = findDirectoryFault(verb, words)
+  if (wrong !== undefined) faults.push(wrong)
+  return faults.length > 0 ? '' : resolve(makeAbsolute(words[0] ?? '', workingDirectory))
+}
+
+/** Reads a volume by its name or the beginning of it, or a directory like `readDirectoryOperand`. */
+export function readTargetOperand(verb: string, args: VerbArguments): TargetOperand {
+  const word = trimEllipsis(args.words[0] ?? '')
+  const isOne = args.words.length === 1
+  // A complete volume name is never taken for a directory.
+  if (isOne && isVolumeId(word)) return { beginning: word, directory: undefined }
+  const directory = readDirectoryOperand(verb, args)
+  return isOne && isVolumePrefix(word) ? { beginning: word, directory } : { directory }
+}
+
+/** Reads the one file that a verb takes, as an absolute path that is not normalized. */
+export function readFileOperand(verb: string, { words, workingDirectory, faults }: VerbArguments): string {
+  const [file = '', ...more] = words
+  if (file === '' || more.length > 0) {
+    faults.push(`${verb} takes one file, got ${file === '' ? 'none' : quoted(words)}: name one`)
+  } else if (/[\0\ufffd]/.test(file)) {
+    faults.push(`file ${quoted(file)} is not valid UTF-8: give it another name`)
+  }
+  return faults.length > 0 ? '' : makeAbsolute(file, workingDirectory)
+}
+
+function findDirectoryFault(verb: string, [directory = '', ...more]: readonly string[]): string | undefined {
+  if (directory === '' || more.length > 0) {
+    const got = directory === '' ? 'none' : quoted([directory, ...more])
+    return `${verb} takes one directory, got ${got}: name one`
+  }
+  // Node decodes argv as UTF-8, so the original bytes are lost.
+  if (/[\0\ufffd]/.test(directory)) {
+    return `directory ${quoted(directory)} is not valid UTF-8: reach it by another name, such as a bind mount`
+  }
+  // After a symbolic link, ".." is not the parent that the text names.
+  if (/(^|\/)(?!\.\.?(\/|$))[^/]+(\/+\.)*\/+\.\.(\/|$)/.test(directory)) {
+    return `directory ${quoted(directory)} goes down and up again: write it without ".."`
+  }
+  return undefined
+}
+
+/** Reads an option's path as an absolute path. It is not normalized, because ".." after a link is not its textual parent. */
+export function readPathOption(name: OptionName, { given, workingDirectory }: VerbArguments): string | undefined {
+  const path = given.get(name)
+  return path && makeAbsolute(path, workingDirectory)
+}
+
+function makeAbsolute(path: string, workingDirectory: () => string): string {
+  return path.startsWith('/') ? path : `${workingDirectory()}/${path}`
+}
+
+/** Reads kubelet's directory of pods and sockets; the default is that of kubelet's --root-dir. */
+export function readKubeletDirectory({ given }: VerbArguments): string {
+  return resolve(given.get('kubelet-dir') ?? '/var/lib/kubelet')
+}

@@ -1,0 +1,178 @@
+import { formatSkipped } from '../../store/volume-record.ts'
+import type { ContainerStatus } from '../node-state/containers.ts'
+import { formatHidden } from '../node-state/hidden-mounts.ts'
+import type { WalkStatus } from '../node-state/recorded-walk.ts'
+import type { Line } from '../output/output.ts'
+import { addRemarks, type Column, cutMiddle, formatAge, formatTable, NARROW_COLUMNS } from '../output/table.ts'
+import { formatNextSteps } from './next-steps.ts'
+import type { MountStatus, StatusCommand, StatusDocument, VolumeStatus } from './status-document.ts'
+
+export interface StatusTableOptions extends Pick<StatusCommand, 'form' | 'selection'> {
+  width?: number | undefined
+}
+
+/** @param now milliseconds since the epoch, from which ages are told */
+export function formatStatus(document: StatusDocument, now: number, look: StatusTableOptions = {}): Line[] {
+  const { mounts, volumes, containers, unrecorded, unreadable } = document
+  const noticed = (directory: string, text: string): Line => ({
+    text: `${directory} is unknown: ${text}`,
+    style: 'notice',
+  })
+  const damaged = unreadable.map(({ directory, fault }) => noticed(directory, fault))
+  const lost = unrecorded.map(({ directory, reason }) => noticed(directory, reason))
+  return [
+    ...(mounts.length === 0 ? [formatNothingMounted(look)] : formatMountTable(mounts, now, look)),
+    ...(volumes.length === 0 ? [] : ['', ...formatVolumeTable(volumes, look)]),
+    ...(containers.length === 0 ? [] : ['', ...formatContainerTable(containers, now, look)]),
+    ...(lost.length === 0 ? [] : ['', { text: 'mounts without a record', style: 'strong' } as const, ...lost]),
+    ...(damaged.length === 0
+      ? []
+      : ['', { text: 'records that cannot be read', style: 'strong' } as const, ...damaged]),
+    ...formatNextSteps(document),
+  ]
+}
+
+function formatNothingMounted({ selection }: StatusTableOptions): string {
+  const { namespace, of } = selection ?? {}
+  const whose = namespace === undefined ? '' : ` for pods of namespace ${namespace}`
+  return `modekeep has nothing${of === undefined ? '' : ' of it'} mounted on this node${whose}`
+}
+
+function formatMountTable(
+  mounts: readonly MountStatus[],
+  now: number,
+  { form, width: terminal }: StatusTableOptions,
+): Line[] {
+  const isWide = form === 'wide'
+  const width = isWide ? undefined : terminal
+  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
+  const columns: (Column & { of(mount: MountStatus): string })[] = [
+    { head: 'pod', cut: { to: 9, at: 'middle' }, of: ({ pod }) => pod || '-' },
+    { head: 'source', cut: { to: 9, at: 'middle' }, of: ({ source, fsType }) => source || fsType },
+    { head: 'group', of: ({ group }) => String(group ?? '-') },
+    { head: 'ownership', of: ({ ownership }) => ownership },
+    { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))) },
+    { head: 'state', of: ({ state }) => state },
+    { head: 'type', of: ({ fsType }) => fsType },
+    { head: 'access', of: ({ readOnly }) => (readOnly ? 'ro' : 'rw') },
+    { head: 'volume', of: ({ volume }) => volume || '-' },
+    { head: 'directory', of: ({ directory }) => directory },
+  ]
+  const left = isNarrow ? ['ownership', 'age'] : []
+  const shown = (isWide ? columns : columns.slice(0, 6)).filter(({ head }) => !left.includes(head))
+  const rows = mounts.map((mount) => shown.map(({ of }) => of(mount)))
+  const below = mounts.map((mount) => {
+    const { directory } = mount
+    const place = isWide ? [] : [`  ${width === undefined ? directory : cutMiddle(directory, width - 2)}`]
+    return [...place, ...formatMountRemarks(mount)]
+  })
+  return addRemarks(formatTable(shown, rows, width), below)
+}
+
+function formatVolumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }: StatusTableOptions): Line[] {
+  const width = form === 'wide' ? undefined : terminal
+  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
+  const names = volumes.map(({ volume }) => volume)
+  // A cut name stays unambiguous, so that it can be passed to any command, with its ellipsis.
+  const to = Math.max(8, ...names.map((name) => findUniqueLength(name, names) + 1))
+  const columns: (Column & { of(about: VolumeStatus): string })[] = [
+    { head: 'volume', cut: { to, at: 'end' }, of: ({ volume }) => volume },
+    { head: 'group', of: ({ group }) => String(group ?? '-') },
+    { head: 'mounts', of: ({ mounts }) => String(mounts) },
+    { head: 'state', of: formatVolumeState },
+    { head: 'source', cut: { to: 12, at: 'middle' }, of: ({ source }) => source || '-' },
+  ]
+  const shown = columns.filter(({ head }) => !isNarrow || (head !== 'mounts' && head !== 'source'))
+  const rows = volumes.map((about) => shown.map(({ of }) => of(about)))
+  const below = volumes.map(({ source, group, walk, fault, changed, name, skipped }) => {
+    const counts = skipped && group !== null ? formatSkipped(group, skipped) : null
+    const notices = [fault, changed, counts, name].filter((text) => text !== null)
+    const told = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
+    const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
+    return [...place, ...formatWalk(walk), ...told]
+  })
+  return addRemarks(formatTable(shown, rows, width), below)
+}
+
+/** Returns the length of the shortest prefix that no other name has. */
+function findUniqueLength(name: string, names: readonly string[]): number {
+  const others = names.filter((other) => other !== name)
+  for (let length = 1; length < name.length; length++) {
+    if (!others.some((other) => other.startsWith(name.slice(0, length)))) return length
+  }
+  return name.length
+}
+
+function formatVolumeState({ group, complete, left, restorePending, mounts, walk, changed }: VolumeStatus): string {
+  if (walk) return 'in progress'
+  if (group === null) return 'recorded'
+  if (left !== null) return left === 0 ? 'restored' : 'partly restored'
+  if (!complete) return 'interrupted'
+  if (changed !== null) return 'changed'
+  return restorePending && mounts === 0 ? 'restore pending' : 'walked'
+}
+
+function formatWalk(walk: WalkStatus | null): Line[] {
+  if (walk === null) return []
+  const { pid, visited, changed } = walk
+  const far = pid === null ? '' : ` (process ${pid}): ${visited} looked at, ${changed} changed`
+  return [`  a walk or restore is under way${far}`]
+}
+
+function formatMountRemarks({ why, reason, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
+  const lines: Line[] = []
+  if (why !== '' && why !== 'asked for') lines.push(`  ownership: ${why}`)
+  lines.push(...formatWalk(walk))
+  if (daemon) {
+    const text = daemon.pid === null ? '  daemon: dead' : `  daemon: process ${daemon.pid}, ${daemon.state}`
+    lines.push(daemon.state === 'alive' ? text : { text, style: 'notice' })
+  }
+  if (hiddenSubmounts) {
+    const text = `  mounts inside of its source are hidden from the pod: ${formatHidden(hiddenSubmounts)}`
+    lines.push({ text, style: 'notice' })
+  }
+  if (reason !== '') lines.push({ text: `  ${reason}`, style: 'notice' })
+  return lines
+}
+
+const hasNoShownGroup = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
+
+/** Lines of at most 80 columns. */
+const UNKNOWN_MEMBERSHIP: Line[] = [
+  '  The runtime does not tell whether their processes are in the groups shown:',
+  "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
+]
+
+/** Formats the volumes for which containers requested a group. @param now milliseconds since the epoch */
+export function formatContainerTable(
+  containers: readonly ContainerStatus[],
+  now: number,
+  { form, width: terminal }: StatusTableOptions,
+): Line[] {
+  const isWide = form === 'wide'
+  const width = isWide ? undefined : terminal
+  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
+  const columns: (Column & { of(about: ContainerStatus): string })[] = [
+    {
+      head: 'container',
+      cut: { to: 12, at: 'middle' },
+      of: ({ pod, name, container }) => (pod === '' ? container : `${pod}/${name}`),
+    },
+    { head: 'volume', cut: { to: 9, at: 'middle' }, of: ({ volume }) => volume || '-' },
+    { head: 'on disk', of: ({ onDisk }) => String(onDisk ?? '-') },
+    { head: 'shown', of: ({ group, state }) => (hasNoShownGroup(state) ? '-' : String(group ?? 'its own')) },
+    { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))) },
+    { head: 'state', of: ({ state }) => state },
+    { head: 'path', of: ({ destination }) => destination },
+    { head: 'id', of: ({ container }) => container },
+  ]
+  const shown = (isWide ? columns : columns.slice(0, 6)).filter(({ head }) => !(isNarrow && head === 'age'))
+  const rows = containers.map((about) => shown.map(({ of }) => of(about)))
+  const below = containers.map(({ reason }): Line[] =>
+    reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
+  )
+  const isMembershipUnknown = containers.some(
+    ({ isMember, group, state }) => isMember === null && group !== null && !hasNoShownGroup(state),
+  )
+  return [...addRemarks(formatTable(shown, rows, width), below), ...(isMembershipUnknown ? UNKNOWN_MEMBERSHIP : [])]
+}

@@ -1,0 +1,142 @@
+import { findPodDirectory, hasUserNamespace } from '../../mount-table/kubelet-volume.ts'
+import { parseMountFlags } from '../../mount-table/mount-flags.ts'
+import { formatRestrictions } from '../../mount-table/mount-restrictions.ts'
+import { type ContainerRecord, createContainerCheck, listContainers, mayRun } from '../../store/container-record.ts'
+import type { MountRecord } from '../../store/mount-record.ts'
+import type { Store } from '../../store/record-directories.ts'
+import { explainInactivePlugin, findRunningPlugin } from '../../store/server-records.ts'
+import type { Session } from '../../store/session.ts'
+
+/** A volume of a container whose pod requested a group. */
+export interface ContainerStatus {
+  /** The runtime's id of the container; `name` is the pod's name for it. */
+  container: string
+  name: string
+  /** NAMESPACE/NAME of the pod. */
+  pod: string
+  /** Kubelet's name of the volume, or the path of a hostPath. */
+  volume: string
+  /** The mount point in the container; `source` is the path that would be mounted there without modekeep. */
+  destination: string
+  source: string
+  /** The group of the volume's root, if it was inspected; `group` is the one that the container sees instead. */
+  onDisk: number | null
+  group: number | null
+  /** True if the container's processes are in that group; null: the runtime does not report it. */
+  isMember: boolean | null
+  /**
+   * `created`: the runtime has not reported a start yet. `without`: the container runs without the group.
+   * `unreadable`: the record cannot be read, so only the container's id is known.
+   */
+  state: 'created' | 'mapped' | 'without' | 'unreadable'
+  /** Reason for `without`, or the remedy for an unreadable record; '' otherwise. */
+  reason: string
+  /** Creation time in ISO 8601; null if unknown. */
+  since: string | null
+}
+
+/** A container that runs without the requested group, or whose record cannot be read. */
+export interface ContainerFinding
+  extends Pick<ContainerStatus, 'container' | 'name' | 'pod' | 'volume' | 'group' | 'reason'> {
+  state: 'without' | 'unreadable'
+  /** Mounts of a running container cannot be changed. Only a new container gets others. */
+  action: 'none'
+  /** Remedy for the operator. */
+  remedy: string
+}
+
+/** Finds the problems of running containers that heal cannot repair. */
+export function findContainerProblems(store: Store): ContainerFinding[] {
+  const notAsked = explainInactivePlugin(findRunningPlugin(store))
+  const isThere = createContainerCheck(store)
+  return listContainers(store).flatMap(({ container, record, problem }): ContainerFinding[] => {
+    if (problem !== undefined) {
+      if (!isThere(container)) return []
+      const about = { name: '', pod: '', volume: '', group: null, reason: problem.message }
+      return [{ container, ...about, state: 'unreadable', action: 'none', remedy: '"modekeep doctor" says what to do' }]
+    }
+    if (record === undefined || !mayRun(store, record)) return []
+    return toContainerStatuses(record).flatMap(({ name, pod, volume, group, state, reason }): ContainerFinding[] => {
+      if (state !== 'without') return []
+      const remedy = formatContainerRemedy(record.pod, notAsked)
+      return [{ container, name, pod, volume, group, reason, state, action: 'none', remedy }]
+    })
+  })
+}
+
+function formatContainerRemedy({ namespace, name }: ContainerRecord['pod'], notAsked: string | undefined): string {
+  const recreate = `kubectl delete pod ${name} --namespace ${namespace}, so that its containers are created anew`
+  return notAsked === undefined ? recreate : `${notAsked}; then ${recreate}`
+}
+
+/** Lists the volumes for which containers requested a group, except those of containers that are certainly gone. */
+export function readContainerStatuses(store: Store): ContainerStatus[] {
+  const isThere = createContainerCheck(store)
+  return listContainers(store).flatMap(({ container, record, problem }) => {
+    if (problem !== undefined)
+      return isThere(container) ? [{ ...UNREADABLE_CONTAINER, container, reason: problem.message }] : []
+    return record === undefined || !mayRun(store, record) ? [] : toContainerStatuses(record)
+  })
+}
+
+const NO_SET_GID_REASON =
+  'its root has no set-gid bit, so what root creates there does not get the group: write annotation modekeep/set-gid "root" (a rule of "map" has to permit it), or run "chmod g+s" for the root on the node'
+
+const UNREADABLE_CONTAINER: Omit<ContainerStatus, 'container' | 'reason'> = {
+  name: '',
+  pod: '',
+  volume: '',
+  destination: '',
+  source: '',
+  onDisk: null,
+  group: null,
+  isMember: null,
+  state: 'unreadable',
+  since: null,
+}
+
+function toContainerStatuses({
+  container,
+  containerName,
+  pod,
+  at,
+  isMember,
+  state,
+  volumes,
+}: ContainerRecord): ContainerStatus[] {
+  return volumes.map(({ volume, destination, source, from, to, hasPlainRoot, why }) => ({
+    container,
+    name: containerName,
+    pod: `${pod.namespace}/${pod.name}`,
+    volume,
+    destination,
+    source,
+    onDisk: from ?? null,
+    group: to ?? null,
+    isMember: isMember ?? null,
+    state: why !== undefined ? 'without' : state === 'created' ? 'created' : 'mapped',
+    reason: why ?? (hasPlainRoot ? NO_SET_GID_REASON : ''),
+    since: new Date(at).toISOString(),
+  }))
+}
+
+/** Options that protect the node or the volume. A missing `noatime` only costs time. */
+const PROTECTING: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow']
+
+/**
+ * Finds the mount options that the containers of a recorded mount may lack. runc 1.2 and newer clears them, unless
+ * "modekeep nri" passes them to the runtime, or the kernel locks them because the pod has a user namespace.
+ * @param isGivenByPlugin "modekeep nri" runs and is registered with the runtime
+ */
+export function findUnenforcedOptions(
+  { host }: Pick<Session, 'host'>,
+  { directory, request }: MountRecord,
+  isGivenByPlugin: boolean,
+): string[] {
+  if (isGivenByPlugin || findPodDirectory(directory) === undefined) return []
+  // Kubelet itself makes a read-only volume read-only in the runtime's request.
+  const { set } = parseMountFlags(request.mountOptions, false)
+  const isSetByKubelet = (option: string) => option === 'ro' && request.readOnly
+  const options = formatRestrictions(set).filter((option) => PROTECTING.includes(option) && !isSetByKubelet(option))
+  return options.length === 0 || hasUserNamespace(host, directory) ? [] : options
+}

@@ -1,0 +1,107 @@
+import { catchRefusalMessage } from '../../errors/refusal.ts'
+import type { VolumeByHand } from '../../fs-group/volume-by-hand.ts'
+import { TYPE_DIRECTORY } from '../../host/dirents.ts'
+import { deferClose, type Handle, type Inodes } from '../../host/host.ts'
+import { isLocalTree } from '../../mount-table/responsiveness.ts'
+import type { Journal } from '../../ownership/journal/journal.ts'
+import { SELF } from '../../ownership/walk/entry.ts'
+import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
+import { computeWalkPatienceMs, formatGivenUpWalk } from '../../store/given-up-walks.ts'
+import { runIsolated } from '../../store/isolated-work.ts'
+import { findWalker, isVolumeBusy } from '../../store/lock-holders.ts'
+import type { Session } from '../../store/session.ts'
+import { openJournalForReading } from '../../store/volume-journal.ts'
+import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
+import { walkProgress } from '../../store/walk-progress.ts'
+
+/** Opens a volume's journal read-only; undefined if it has none. A walk may write to it concurrently. */
+export function openReadableJournal(session: Session, volume: string): Journal | undefined {
+  const hasRecord = volumeRecords.readUnlessDamaged(session, volume) !== undefined
+  return openJournalForReading(session, volume, hasRecord)
+}
+
+/** Returns the fault of a volume's journal; undefined if it can be used, or is missing and not required. */
+export function findJournalFault(session: Session, volume: string): string | undefined {
+  return catchRefusalMessage(() => {
+    using journal = openReadableJournal(session, volume)
+    journal?.isEmpty()
+  })
+}
+
+/** A running walk or restore. */
+export interface WalkStatus {
+  /** Null in the first second, before counts are written. */
+  pid: number | null
+  visited: number
+  changed: number
+}
+
+export function readRunningWalk(session: Session, volume: string): WalkStatus | null {
+  if (!isVolumeBusy(session, volume)) return null
+  const { pid, visited = 0, changed = 0 } = walkProgress.find(session, volume).record ?? {}
+  return { pid: findWalker(session, volume) ?? pid ?? null, visited, changed }
+}
+
+/**
+ * Reports the expected number of inodes to the progress line. Not for volumes of a server or a daemon, because counting
+ * would block while those are unresponsive.
+ */
+export async function announceInodeCount(session: Session, { tree, directory, volume }: VolumeByHand): Promise<void> {
+  const { host, expect } = session
+  if (!expect || !isLocalTree(host, tree, directory)) return
+  if (!session.isolatesWalks) return expect(await countInodes(host.inodes, tree))
+  const count = await runIsolated<number>(session, {
+    work: 'count',
+    about: null,
+    handle: tree,
+    patienceMs: computeWalkPatienceMs(session, volume),
+    givenUp: (seconds, waiting, pid) => formatGivenUpWalk(directory, seconds, pid, waiting),
+  })
+  expect(count)
+}
+
+/** Counts inodes in the isolated process. */
+export function countForCaller({ host }: Session, tree: Handle): Promise<number> {
+  return countInodes(host.inodes, tree)
+}
+
+const YIELD_INTERVAL_INODES = 20_000
+
+/**
+ * Estimates the number of inodes of a walk: counts names and opens only directories. Yields to other events meanwhile.
+ */
+export async function countInodes(inodes: Inodes, root: Handle): Promise<number> {
+  let counted = 1
+  const visitor: Visitor = {
+    visitEntries(_frame, block) {
+      while (block.next()) {
+        if (block.type === TYPE_DIRECTORY) return true
+        counted++
+      }
+      return false
+    },
+    visitDirectory() {
+      counted++
+    },
+    skip() {},
+  }
+  const top = inodes.openDirectory(root, SELF)
+  using _ = deferClose(inodes, top)
+  let nextYield = YIELD_INTERVAL_INODES
+  for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
+    if (counted < nextYield) continue
+    nextYield = counted + YIELD_INTERVAL_INODES
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return counted
+}
+
+/** The recorded state of a volume's last walk, as documents show it. */
+export type LastWalk = Pick<VolumeRecord, 'group' | 'groupAccess' | 'complete' | 'restorePending'> & {
+  /** Inodes that a later restore skipped because users had changed them; null: no restore was completed. */
+  left: number | null
+}
+
+export function extractLastWalk({ group, groupAccess, complete, left, restorePending }: VolumeRecord): LastWalk {
+  return { group, groupAccess, complete, left: left ?? null, restorePending }
+}

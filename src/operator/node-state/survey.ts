@@ -1,0 +1,160 @@
+import type { VolumeByHand } from '../../fs-group/volume-by-hand.ts'
+import {
+  BLOCK_DEVICE,
+  CHARACTER_DEVICE,
+  DIRECTORY,
+  FIFO,
+  FILE_TYPE,
+  type Handle,
+  type Inodes,
+  isDirectory,
+  REGULAR,
+  SOCKET,
+  type Stat,
+  SYMLINK,
+} from '../../host/host.ts'
+import { isLocalTree } from '../../mount-table/responsiveness.ts'
+import { extractOwnership, isSameOwnership, type Ownership } from '../../ownership/inode/policy.ts'
+import type { Journal } from '../../ownership/journal/journal.ts'
+import type { WalkObserver } from '../../ownership/walk/batch.ts'
+import { FirstLinks } from '../../ownership/walk/hard-links.ts'
+import type { ProgressListener } from '../../ownership/walk/progress.ts'
+import { type SurveyIntent, surveyTree } from '../../ownership/walks.ts'
+import { computeWalkPatienceMs, formatGivenUpWalk } from '../../store/given-up-walks.ts'
+import { runIsolated } from '../../store/isolated-work.ts'
+import type { Session } from '../../store/session.ts'
+import { openReadableJournal } from './recorded-walk.ts'
+
+const TYPES = {
+  [REGULAR]: 'file',
+  [DIRECTORY]: 'directory',
+  [SYMLINK]: 'link',
+  [FIFO]: 'fifo',
+  [SOCKET]: 'socket',
+  [BLOCK_DEVICE]: 'block device',
+  [CHARACTER_DEVICE]: 'character device',
+} as const
+
+/** The type of an inode, as documents name it. */
+export type InodeType = (typeof TYPES)[keyof typeof TYPES]
+
+/** @param mode with its type bits */
+export function parseInodeType(mode: number): InodeType {
+  return TYPES[(mode & FILE_TYPE) as keyof typeof TYPES] ?? 'file'
+}
+
+/** Counts of kubelet's own walk of the tree. Kubelet calls chown and chmod on each `touched` inode, so its ctime moves. */
+export type KubeletCounts = Record<'touched' | 'changed' | 'widened', number>
+
+export interface Difference {
+  /** Path relative to the directory; bytes that are not UTF-8 become U+FFFD. */
+  path: string
+  type: InodeType
+  uid: number
+  before: Ownership
+  after: Ownership
+  /** Null for a restore, for which kubelet has no rule. */
+  kubelet: Ownership | null
+}
+
+const MAX_DIFFERENCES = 10
+
+/** The request to the isolated process. */
+interface SurveyRequest {
+  volume: string
+  intent: SurveyIntent
+}
+
+export type Survey = Awaited<ReturnType<typeof surveyOwnership>>
+
+/**
+ * Surveys a volume, in an isolated process if this one must not wait for a locked directory.
+ * @param directory for messages
+ * @throws {Refusal} if the volume is unresponsive
+ */
+export async function surveyVolume(
+  session: Session,
+  { volume, tree, directory }: VolumeByHand,
+  intent: SurveyIntent,
+  journal: Journal | undefined,
+): Promise<Survey> {
+  const { host, progress } = session
+  if (!session.isolatesWalks) return surveyOwnership(host.inodes, tree, intent, journal, progress)
+  const about: SurveyRequest = { volume, intent }
+  return runIsolated(session, {
+    work: 'survey',
+    about,
+    handle: tree,
+    patienceMs: isLocalTree(host, tree, directory) ? computeWalkPatienceMs(session, volume) : undefined,
+    givenUp: (seconds, waiting, pid) => formatGivenUpWalk(directory, seconds, pid, waiting),
+  })
+}
+
+/** Runs the survey in the isolated process. */
+export async function surveyForCaller(
+  session: Session,
+  tree: Handle,
+  { volume, intent }: SurveyRequest,
+): Promise<Survey> {
+  using journal = openReadableJournal(session, volume)
+  return await surveyOwnership(session.host.inodes, tree, intent, journal, session.progress)
+}
+
+/**
+ * Counts what a walk or a restore of a tree, and kubelet's walk, would change. Changes and records nothing.
+ * @param journal the records of earlier walks; undefined: none
+ */
+export async function surveyOwnership(
+  inodes: Inodes,
+  root: Handle,
+  intent: SurveyIntent,
+  journal: Journal | undefined,
+  progress?: ProgressListener,
+) {
+  const group = intent.do === 'own' ? intent.policy.group : undefined
+  const kubelet: KubeletCounts = { touched: 0, changed: 0, widened: 0 }
+  const differences: Difference[] = []
+  let widened = 0
+  /** Hard-linked inodes that kubelet's counts already include. */
+  const counted = new FirstLinks()
+  const observer: WalkObserver = {
+    onVisit(stat) {
+      if (group === undefined) return
+      kubelet.touched++
+      const before = extractOwnership(stat)
+      const after = computeKubeletOwnership(stat, group)
+      if (isSameOwnership(before, after)) return
+      if (stat.links > 1 && !isDirectory(stat) && !counted.addName(stat)) return
+      kubelet.changed++
+      if (widens(before, after)) kubelet.widened++
+    },
+    onWouldChange(stat, { path, seen, after }) {
+      if (widens(seen, after)) widened++
+      if (differences.length >= MAX_DIFFERENCES) return
+      const about = { path: Buffer.from(path).toString() || '.', type: parseInodeType(stat.mode), uid: stat.uid }
+      const kubelets = group === undefined ? null : computeKubeletOwnership(stat, group)
+      differences.push({ ...about, before: seen, after, kubelet: kubelets })
+    },
+  }
+  const report = await surveyTree(inodes, root, intent, journal, { observer, progress })
+  return { report, widened, kubelet, differences }
+}
+
+function widens(before: Ownership, after: Ownership): boolean {
+  return (after.mode & ~before.mode & 0o777) !== 0
+}
+
+const KUBELET_FILE_BITS = 0o660
+const KUBELET_DIRECTORY_BITS = 0o2770
+
+/** Computes the result of kubelet's walk on an inode: chown, and chmod with more bits unless it is a link (volume_linux.go). */
+function computeKubeletOwnership(stat: Stat, group: number): Ownership {
+  const { mode } = extractOwnership(stat)
+  if ((stat.mode & FILE_TYPE) === SYMLINK) return { gid: group, mode }
+  return { gid: group, mode: mode | (isDirectory(stat) ? KUBELET_DIRECTORY_BITS : KUBELET_FILE_BITS) }
+}
+
+/** True if kubelet skips the walk with OnRootMismatch, which also requires the permission bits on the root. */
+export function isSkippedByKubelet(root: Stat, group: number): boolean {
+  return root.gid === group && (root.mode & KUBELET_DIRECTORY_BITS) === KUBELET_DIRECTORY_BITS
+}

@@ -93,9 +93,9 @@ describe('the page of CSI', () => {
       maxPerNamespace: 8,
       minIdle: 0,
     })
-    expect(page).toMatch(/At most four jobs are at work at a time, but one that takes longer than 5 s/)
+    expect(page).toMatch(/At most four jobs run at a time; a job of more than 5 s .* does not count/)
     expect(page).toMatch(
-      /16 publications, 16 unpublications and 16 looks at a time, and at most 8 publications of one namespace/,
+      /At most 16 publications,\n16 unpublications and 16 statistics run at a time, and 8 publications of one namespace/,
     )
   })
 })

@@ -7,10 +7,10 @@ import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
+import { serveTasks, startReporting, type TaskReporting } from '../src/worker/serve.ts'
 import { readConfig } from './config.ts'
 import { keepHeapSmall } from './process-settings.ts'
-import { startReporting } from './supervised.ts'
-import { runWorkerLoop, type TaskReporting } from './worker-loop.ts'
+import { closeStderr, WORKER_OUTPUT } from './streams.ts'
 
 /** Verbs in the log: those of the FlexVolume calls that do the same. */
 const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' } as const
@@ -22,7 +22,9 @@ export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   let isAlive = () => {}
   // A worker that waits for its next task reports nothing.
   const report = startReporting(() => isAlive())
-  return runWorkerLoop<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
+  closeStderr()
+  return serveTasks<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
+    WORKER_OUTPUT,
     async (job, progress, { isAlive: reportAlive, limitSilence }) => {
       isAlive = reportAlive
       limitSilence(undefined)

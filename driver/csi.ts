@@ -6,15 +6,15 @@ import { serveCsi } from '../src/csi/server.ts'
 import { CSI_WORKER_VERB, type CsiTask, type CsiTaskOutcome, type CsiTaskProgress } from '../src/csi/worker-tasks.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
+import { startWorkers } from '../src/host/linux/worker-process.ts'
 import type { CommandOf } from '../src/operator/commands/index.ts'
 import { FAILED, OK } from '../src/operator/operate.ts'
-import { computePatienceMs } from '../src/store/given-up-walks.ts'
+import { computePatienceMs } from '../src/worker/given-up.ts'
 import { readConfig } from './config.ts'
 import { keepHeapSmall } from './process-settings.ts'
 import { logEvent, logFailure, reportProbe, waitForNodeLock } from './server.ts'
 import { createEndSignal } from './signals.ts'
 import { VERSION } from './version.ts'
-import { startWorkers } from './workers.ts'
 
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or probes the server that runs. @returns the exit status */
 export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {

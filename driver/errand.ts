@@ -1,8 +1,8 @@
 import type { Handle } from '../src/host/host.ts'
-import { ISOLATED_HANDLE } from '../src/host/isolated-process.ts'
 import { endWithParent } from '../src/host/linux/dying-lock-holder.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
-import { runWorkerRequest, type WorkFunction } from '../src/store/isolated-work.ts'
+import { ISOLATED_HANDLE } from '../src/host/worker-process.ts'
+import { runWorkerRequest, type WorkFunction } from '../src/worker/serve.ts'
 import { writeAll } from './streams.ts'
 
 async function importWork(name: string): Promise<WorkFunction> {
@@ -41,18 +41,18 @@ export function runErrand(caller: string | undefined): boolean {
   endWithParent()
   const { stdin } = process
   const end = () => process.exit(1)
-  const writeLine = (line: string) => {
-    if (!writeAll(`${line}\n`)) end()
+  const write = (text: string) => {
+    if (!writeAll(text)) end()
   }
   let request = ''
   const read = (text: string) => {
     request += text
     if (!request.includes('\n')) return
-    writeLine('')
+    write('{}\n')
     stdin.off('data', read)
     // The caller's end closes the pipe, and Node reports that only to a reader.
     stdin.on('data', () => {})
-    void runWorkerRequest(linuxHost, ISOLATED_HANDLE as Handle, request, writeLine, importWork).then(
+    void runWorkerRequest(linuxHost, ISOLATED_HANDLE as Handle, request, write, importWork).then(
       () => process.exit(0),
       end,
     )

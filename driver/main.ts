@@ -2,7 +2,7 @@ import { CSI_WORKER_VERB as CSI_WORKER } from '../src/csi/worker-tasks.ts'
 import { formatError } from '../src/errors/refusal.ts'
 import { isKubeletVerb, parseCall } from '../src/flexvolume/call.ts'
 import { createFailureReply, type FlexVolumeReply, formatReplyLine } from '../src/flexvolume/reply.ts'
-import { ISOLATED_PROCESS } from '../src/host/isolated-process.ts'
+import { ISOLATED_PROCESS } from '../src/host/worker-process.ts'
 import { NRI_WORKER_VERB as NRI_WORKER } from '../src/nri/worker-tasks.ts'
 import { closeStderr, writeAll } from './streams.ts'
 

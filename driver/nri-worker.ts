@@ -9,15 +9,18 @@ import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeFs } from '../src/host/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
+import { serveTasks } from '../src/worker/serve.ts'
 import { readConfig } from './config.ts'
 import { keepHeapSmall, yieldToPlugin } from './process-settings.ts'
-import { runWorkerLoop } from './worker-loop.ts'
+import { closeStderr, WORKER_OUTPUT } from './streams.ts'
 
 /** Runs the tasks of the container runtime's plugin. */
 export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
   yieldToPlugin()
   keepHeapSmall()
-  return runWorkerLoop<ContainerTask, ContainerTaskResult, AttachStep>(
+  closeStderr()
+  return serveTasks<ContainerTask, ContainerTaskResult, AttachStep>(
+    WORKER_OUTPUT,
     (job, report, { isAlive }) => runTask(job, env, report, isAlive),
     (error) => ({ failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }),
   )

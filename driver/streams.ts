@@ -64,3 +64,6 @@ export async function writeBytes(bytes: Uint8Array): Promise<void> {
     }
   }
 }
+
+/** Output of a worker that serves tasks. */
+export const WORKER_OUTPUT = { write: (text: string) => void writeAll(text), end: () => process.exit(1) }

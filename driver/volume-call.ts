@@ -1,18 +1,21 @@
 import type { FlexVolumeReply } from '../src/flexvolume/reply.ts'
 import { answerVolumeCall, type VolumeCall } from '../src/flexvolume/volume-call.ts'
+import { markSupervised } from '../src/host/linux/dying-lock-holder.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
 import { createDuplicateCheck } from '../src/log/warning-dedup.ts'
+import type { NodeConfig } from '../src/request/defaults.ts'
+import { reportToLoader } from '../src/worker/serve.ts'
 import { readConfig } from './config.ts'
-import { reportToLoader } from './supervised.ts'
+import { writeAll } from './streams.ts'
 
 /** Answers `mount` and `unmount` on this node. */
 export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Promise<FlexVolumeReply> {
   const { config, faults } = await readConfig(env)
-  const supervised = env.MODEKEEP_SUPERVISED === undefined ? {} : reportToLoader(env.MODEKEEP_SUPERVISED, config)
+  const supervised = env.MODEKEEP_SUPERVISED === undefined ? {} : beSupervised(env.MODEKEEP_SUPERVISED, config)
   const { verb, directory } = call
   return answerVolumeCall(call, {
     host: linuxHost,
@@ -28,4 +31,9 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
     configFaults: faults,
     forbidCoreDumps,
   })
+}
+
+function beSupervised(value: string, config: NodeConfig) {
+  markSupervised()
+  return reportToLoader(value, config, writeAll)
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { resolveWithin } from '../host/linux/child-process.ts'
-import type { RunningTask, Workers } from '../worker-pool/workers.ts'
+import type { Workers } from '../worker/pool.ts'
+import type { RunningTask } from '../worker/schedule.ts'
 import type { CsiTask, CsiTaskOutcome, CsiTaskProgress, TaskFailure } from './worker-tasks.ts'
 
 /** A task that waits or runs for a target. */

@@ -1,9 +1,9 @@
 import { Refusal } from '../errors/refusal.ts'
-import { formatTooManyLeft } from '../store/given-up-walks.ts'
 import { findWalker, hasAbandonedWalker } from '../store/lock-holders.ts'
 import { listReservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { listRootBits, rootBits } from '../store/volume-record.ts'
+import { formatTooManyLeft } from '../worker/given-up.ts'
 
 /** Each is a process of some 90 MB that the kernel does not let end. */
 const MAX_ABANDONED_WALKERS = 4

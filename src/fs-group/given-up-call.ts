@@ -1,8 +1,8 @@
 import { Refusal } from '../errors/refusal.ts'
-import { formatGivenUp, recordGivenUp } from '../store/given-up-walks.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal } from '../store/volume-journal.ts'
+import { formatGivenUp, recordGivenUp } from '../worker/given-up.ts'
 
 /**
  * Refuses a mount call that another process ran before and that was given up. That process recorded the mount before it

@@ -4,13 +4,13 @@ import { isLocalTree } from '../mount-table/responsiveness.ts'
 import type { Quota } from '../ownership/journal/quota.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walk-task.ts'
-import { computeWalkPatienceMs, formatGivenUpWalk, givenUpWalks } from '../store/given-up-walks.ts'
-import { type IsolatedWork, runIsolated, Unresponsive } from '../store/isolated-work.ts'
 import { locateWalkerLock } from '../store/lock-holders.ts'
 import { acquireWalkerLock } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
 import { createJournalQuota, hasJournal, openJournal, type StoreWithQuota } from '../store/volume-journal.ts'
-import { runReportedWalk } from '../store/walk-progress.ts'
+import { givenUpWalks, runReportedWalk } from '../store/walk-progress.ts'
+import { computeWalkPatienceMs, formatGivenUpWalk } from '../worker/given-up.ts'
+import { type IsolatedWork, runIsolated, Unresponsive } from '../worker/isolated.ts'
 
 /** A volume to walk, as the lock holder knows it. */
 export interface WalkTarget {

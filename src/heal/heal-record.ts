@@ -5,7 +5,6 @@ import { formatLeftover } from '../mount/unmount.ts'
 import { isRemoteType, LOOKUP_CAUSE } from '../mount-table/responsiveness.ts'
 import { findKindFaults } from '../request/request.ts'
 import { getSourcePath } from '../request/source.ts'
-import { runIsolated, Unresponsive } from '../store/isolated-work.ts'
 import { type MountRecord, rebuildRequest } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { findKind, kinds } from '../volume/index.ts'
@@ -16,6 +15,7 @@ import {
   needsIsolation,
   readsRemoteSource,
 } from '../volume/unresponsive-source.ts'
+import { runIsolated, Unresponsive } from '../worker/isolated.ts'
 import { forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
 import type { Finding } from './state.ts'
 import { explainPartialGroup, findVolumeChange } from './volume-change.ts'

@@ -1,9 +1,9 @@
 import { formatError, quoted } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
 import { RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
-import { formatGivenUpLookup } from '../store/given-up-walks.ts'
-import { runIsolated } from '../store/isolated-work.ts'
 import type { Session } from '../store/session.ts'
+import { formatGivenUpLookup } from '../worker/given-up.ts'
+import { runIsolated } from '../worker/isolated.ts'
 import {
   findStaleBinds,
   healSubPaths,

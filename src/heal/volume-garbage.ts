@@ -5,7 +5,6 @@ import { createPathLookups, type PathLookups } from '../mount-table/path-lookups
 import { createUnresponsiveRefusal, formatUnresponsive } from '../mount-table/responsiveness.ts'
 import { locateVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
-import { Unresponsive } from '../store/isolated-work.ts'
 import { hasWalker, isVolumeBusy } from '../store/lock-holders.ts'
 import { removeTransientFiles, tryAcquireRecordLock } from '../store/locks.ts'
 import { listMounts } from '../store/mount-record.ts'
@@ -17,6 +16,7 @@ import { parseRootVolumeId } from '../store/volume-id.ts'
 import { openJournalForReading } from '../store/volume-journal.ts'
 import { explainAbsence, findNameNotice } from '../store/volume-notices.ts'
 import { explainUnrestored, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { Unresponsive } from '../worker/isolated.ts'
 import { pruneVolume } from './prune-volume.ts'
 
 /** An entry of the state directory, and the action for it. */

@@ -3,8 +3,8 @@ import type { Handle, Name } from './handle.ts'
 import type { Helpers } from './helpers.ts'
 import type { IdMap } from './id-map.ts'
 import type { Inodes } from './inodes.ts'
-import type { IsolatedTask, IsolatedTaskEnd } from './isolated-process.ts'
 import type { TrustedFiles } from './trusted-files.ts'
+import type { WorkerCall, WorkerCallEnd } from './worker-process.ts'
 
 export { deferClose, type Handle, type Name, useOrClose } from './handle.ts'
 export * from './inodes.ts'
@@ -203,8 +203,8 @@ export interface Host {
   files: TrustedFiles
   helpers: Helpers
   daemons: Daemons
-  /** Runs a task in an isolated process of this program. */
-  runErrand(task: IsolatedTask): Promise<IsolatedTaskEnd>
+  /** Runs a task in a worker process that ends with this one. */
+  callWorker(call: WorkerCall): Promise<WorkerCallEnd>
   /**
    * Returns undefined if another process holds the lock. A killed holder loses it even if it still waits in the kernel.
    */

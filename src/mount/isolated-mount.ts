@@ -2,10 +2,10 @@ import { quoted } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
-import { runIsolated } from '../store/isolated-work.ts'
 import type { Session } from '../store/session.ts'
 import { findKind } from '../volume/index.ts'
 import { needsIsolation } from '../volume/unresponsive-source.ts'
+import { runIsolated } from '../worker/isolated.ts'
 import { type MountResult, mount } from './mount.ts'
 
 /**

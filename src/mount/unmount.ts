@@ -6,7 +6,6 @@ import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErr
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
 import { forgetMount } from '../store/forget.ts'
-import { WorkerCrashed } from '../store/isolated-work.ts'
 import { acquireRecordLock } from '../store/locks.ts'
 import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { isUnreadable } from '../store/record.ts'
@@ -15,6 +14,7 @@ import type { Session } from '../store/session.ts'
 import { rootBits } from '../store/volume-record.ts'
 import { endDaemon, endStopped, findHangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
+import { WorkerCrashed } from '../worker/isolated.ts'
 import { detachAll, setTarget } from './attach.ts'
 import {
   type BusyFileSystem,

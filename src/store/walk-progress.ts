@@ -3,7 +3,7 @@ import type { ProgressListener } from '../ownership/walk/progress.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { WalkResult } from '../ownership/walk-task.ts'
 import { PER_VOLUME, RecordKind } from './record.ts'
-import { PROGRESS_FILE } from './record-directories.ts'
+import { GIVEN_UP_FILE, PROGRESS_FILE } from './record-directories.ts'
 import type { Session } from './session.ts'
 
 const schema = () =>
@@ -26,6 +26,24 @@ export const walkProgress = new RecordKind<z.infer<ReturnType<typeof schema>>>({
   schema,
   ...PER_VOLUME,
   name: PROGRESS_FILE,
+})
+
+const givenUpSchema = () =>
+  z.object({
+    volume: z.string(),
+    /** The process that walked. */
+    pid: z.number(),
+    /** Milliseconds since 1970. */
+    at: z.number(),
+  })
+
+/** Records the last walk or restore of a volume that was given up after the full time. A completed walk removes it. */
+export const givenUpWalks = new RecordKind<z.infer<ReturnType<typeof givenUpSchema>>>({
+  format: 1,
+  schema: givenUpSchema,
+  ...PER_VOLUME,
+  name: GIVEN_UP_FILE,
+  isOfThisBoot: true,
 })
 
 /**

@@ -20,9 +20,9 @@ const PLACES = [
   'path',
   'errors',
   'request',
+  'worker',
   'store',
   'volume',
-  'worker-pool',
 ].map((room) => `src/${room}`)
 
 /** A part of a message that is not known before it is written. */

@@ -1,34 +1,34 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
 import { walkForCaller } from '../../src/fs-group/walk-volume.ts'
-import type { IsolatedTask, IsolatedTaskEnd } from '../../src/host/isolated-process.ts'
-import { runWorkerRequest } from '../../src/store/isolated-work.ts'
+import type { WorkerCall, WorkerCallEnd, WorkerReport } from '../../src/host/worker-process.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
+import { runWorkerRequest } from '../../src/worker/serve.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
 const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
-const ENDED: IsolatedTaskEnd = { isSilent: false, leftBehind: undefined, pid: 4711, ended: Promise.resolve() }
+const ENDED: WorkerCallEnd = { isSilent: false, leftBehind: undefined, pid: 4711, ended: Promise.resolve() }
 
 let stage: Stage
 let source: string
-let errands: IsolatedTask[]
+let calls: WorkerCall[]
 beforeEach(() => {
   stage = memoryStage()
   source = `${stage.top}/volumes/data`
   makeTree(stage.fs, source, ['file test 0640 7', 'dir below 0755 7', 'file below/more 0600 7'])
-  errands = []
+  calls = []
 })
 
 /** Makes a daemon serve the volume. @param run replaces the worker process */
-function served(run: (errand: IsolatedTask) => Promise<IsolatedTaskEnd>): void {
+function served(run: (call: WorkerCall) => Promise<WorkerCallEnd>): void {
   const { host } = stage
   const table = () => host.mounts.table().replaceAll(' - memory ', ' - fuse.daemon ')
-  const runErrand = (errand: IsolatedTask) => {
-    errands.push(errand)
-    return run(errand)
+  const callWorker = (call: WorkerCall) => {
+    calls.push(call)
+    return run(call)
   }
-  stage.host = { ...host, mounts: { ...host.mounts, table }, runErrand }
+  stage.host = { ...host, mounts: { ...host.mounts, table }, callWorker }
 }
 
 const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, ORDER))
@@ -36,19 +36,19 @@ const restore = () => stage.byHand(source, (session, opened) => restoreByHand(se
 const groupsIn = () => Object.values(groups(listTree(stage.fs, source))).sort()
 const volume = () => stage.byHand(source, async (_, opened) => opened.volume)
 const says =
-  (...lines: object[]) =>
-  async ({ told }: IsolatedTask) => {
-    for (const line of lines) told(JSON.stringify(line))
+  (...reports: WorkerReport<unknown, unknown>[]) =>
+  async ({ onReport }: WorkerCall) => {
+    for (const report of reports) onReport(report)
     return ENDED
   }
 
 describe('a volume that a server or a daemon tells of', () => {
   it('is walked and restored by another process, with its lock, and the records are the same', async () => {
     const seen: boolean[] = []
-    served(async ({ handle, order, lock, told }) => {
+    served(async ({ handle, task, lock, onReport }) => {
       seen.push(stage.host.isLocked(lock?.replace('walker.lock', 'lock') ?? ''))
-      const say = (line: string) => line && told(line)
-      await runWorkerRequest(stage.host, handle, order, say, async () => walkForCaller)
+      const write = (line: string) => onReport(JSON.parse(line))
+      await runWorkerRequest(stage.host, handle, task, write, async () => walkForCaller)
       return ENDED
     })
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })
@@ -58,7 +58,7 @@ describe('a volume that a server or a daemon tells of', () => {
     expect(groupsIn()).toEqual([0, 7, 7, 7])
     expect(volumeRecords.read(stage, await volume())).toBeUndefined()
     expect(seen).toEqual([true, true])
-    expect(errands.map(({ patience }) => patience)).toEqual([60_000, 60_000])
+    expect(calls.map(({ patienceMs }) => patienceMs)).toEqual([60_000, 60_000])
   })
 
   it('is not walked by this one, where no other can be had', async () => {
@@ -68,10 +68,10 @@ describe('a volume that a server or a daemon tells of', () => {
   })
 
   it.each([
-    [[{ refused: ['the disk is full'], isUnknownFormat: false }], /^the disk is full$/],
-    [[{ failed: 'fchownat: EIO' }], /^fchownat: EIO$/],
+    [[{ outcome: { refused: ['the disk is full'], isUnknownFormat: false } }], /^the disk is full$/],
+    [[{ outcome: { failed: 'fchownat: EIO' } }], /^fchownat: EIO$/],
     [
-      [{ counts: { visited: 1, changed: 1 } }],
+      [{ progress: { counts: { visited: 1, changed: 1 } } }],
       /^the process that worked for this call, as a server may hang, has crashed$/,
     ],
     [[], /^the process that worked for this call, as a server may hang, has crashed$/],
@@ -90,14 +90,20 @@ describe('a volume that a server or a daemon tells of', () => {
       served(async () => ({ ...ENDED, isSilent: true, leftBehind: pid, pid: pid ?? 4712 }))
       stage.config = { ...stage.config, helperTimeoutSeconds: 0.1 }
       await expect(apply()).rejects.toThrow(message)
-      expect(errands[0]?.patience).toBe(5000)
+      expect(calls[0]?.patienceMs).toBe(5000)
       expect(volumeRecords.read(stage, await volume())).toMatchObject({ complete: false })
     },
   )
 
   it('has its counts told on the way', async () => {
     const told: number[] = []
-    served(says({ counts: { visited: 1, changed: 0 } }, { counts: { visited: 5, changed: 2 } }, { failed: 'over' }))
+    served(
+      says(
+        { progress: { counts: { visited: 1, changed: 0 } } },
+        { progress: { counts: { visited: 5, changed: 2 } } },
+        { outcome: { failed: 'over' } },
+      ),
+    )
     const work = stage.byHand(source, (session, opened) =>
       applyByHand({ ...session, progress: ({ visited }) => told.push(visited) }, opened, ORDER),
     )
@@ -107,6 +113,6 @@ describe('a volume that a server or a daemon tells of', () => {
 })
 
 it('a volume of the node itself is walked by this process', async () => {
-  stage.host = { ...stage.host, runErrand: () => Promise.reject(new Error('for nothing')) }
+  stage.host = { ...stage.host, callWorker: () => Promise.reject(new Error('for nothing')) }
   expect(await apply()).toMatchObject({ changed: 4 })
 })

@@ -31,7 +31,7 @@ export function memoryHost(world: MemoryWorld): Host {
 
     // No other process reports on a lock in memory.
     readBlockedActivity: () => undefined,
-    runErrand: () => Promise.reject(new Error('a node in memory has one process')),
+    callWorker: () => Promise.reject(new Error('a node in memory has one process')),
 
     tryLock(path): Lock | undefined {
       world.alive()

@@ -13,7 +13,7 @@ import {
   NRI_WORKER_LIMITS,
   superviseContainerTasks,
 } from '../../src/nri/worker-tasks.ts'
-import { Workers } from '../../src/worker-pool/workers.ts'
+import { Workers } from '../../src/worker/pool.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
 beforeEach(

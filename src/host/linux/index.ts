@@ -20,7 +20,7 @@ export const linuxHost: Host = {
   // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
   helpers: { run: async (invocation) => (await import('./helpers.ts')).linuxHelpers().run(invocation) },
   daemons: linuxDaemons,
-  runErrand: async (task) => (await import('./isolated-process.ts')).runErrand(task),
+  callWorker: async (call) => (await import('./worker-process.ts')).callWorker(call),
   tryLock: tryLockFile,
   isLocked: isLockedFile,
   hasErrand: isHeldByAnyProcess,

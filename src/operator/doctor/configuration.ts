@@ -9,8 +9,8 @@ import {
   type UnresponsiveCheck,
 } from '../../mount-table/responsiveness.ts'
 import { parseEntryDirectory } from '../../request/rule-source.ts'
-import { runIsolated, Unresponsive } from '../../store/isolated-work.ts'
 import type { Session } from '../../store/session.ts'
+import { runIsolated, Unresponsive } from '../../worker/isolated.ts'
 import { type CheckResult, fault, ok, unresponsive, warning } from './findings.ts'
 import { statPath } from './paths.ts'
 import { checkRules, checkSystemGroups } from './rules.ts'

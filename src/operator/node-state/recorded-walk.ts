@@ -6,13 +6,13 @@ import { isLocalTree } from '../../mount-table/responsiveness.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { SELF } from '../../ownership/walk/entry.ts'
 import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
-import { computeWalkPatienceMs, formatGivenUpWalk } from '../../store/given-up-walks.ts'
-import { runIsolated } from '../../store/isolated-work.ts'
 import { findWalker, isVolumeBusy } from '../../store/lock-holders.ts'
 import type { Session } from '../../store/session.ts'
 import { openJournalForReading } from '../../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { walkProgress } from '../../store/walk-progress.ts'
+import { computeWalkPatienceMs, formatGivenUpWalk } from '../../worker/given-up.ts'
+import { runIsolated } from '../../worker/isolated.ts'
 
 /** Opens a volume's journal read-only; undefined if it has none. A walk may write to it concurrently. */
 export function openReadableJournal(session: Session, volume: string): Journal | undefined {

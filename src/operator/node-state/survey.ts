@@ -20,9 +20,9 @@ import type { WalkObserver } from '../../ownership/walk/batch.ts'
 import { FirstLinks } from '../../ownership/walk/hard-links.ts'
 import type { ProgressListener } from '../../ownership/walk/progress.ts'
 import { type SurveyIntent, surveyTree } from '../../ownership/walks.ts'
-import { computeWalkPatienceMs, formatGivenUpWalk } from '../../store/given-up-walks.ts'
-import { runIsolated } from '../../store/isolated-work.ts'
 import type { Session } from '../../store/session.ts'
+import { computeWalkPatienceMs, formatGivenUpWalk } from '../../worker/given-up.ts'
+import { runIsolated } from '../../worker/isolated.ts'
 import { openReadableJournal } from './recorded-walk.ts'
 
 const TYPES = {

@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest'
-import { computeWalkPatienceMs, givenUpWalks, recordGivenUp } from '../../src/store/given-up-walks.ts'
+import { givenUpWalks } from '../../src/store/walk-progress.ts'
+import { computeWalkPatienceMs, recordGivenUp } from '../../src/worker/given-up.ts'
 import { memoryStage } from '../helpers/stage.ts'
 
 const VOLUME = 'ef53.1-2-3'

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Supervision } from '../../src/worker-pool/supervision.ts'
-import { type Worker, type WorkerEvents, Workers } from '../../src/worker-pool/workers.ts'
+import type { Worker, WorkerEvents } from '../../src/host/worker-process.ts'
+import { Workers } from '../../src/worker/pool.ts'
+import type { Supervision } from '../../src/worker/supervision.ts'
 
 interface Job {
   do: 'publish'

@@ -1,9 +1,15 @@
 import { UnkillableProcesses } from '../host/unkillable-processes.ts'
-import { findNext, isBlocked, type WorkerLimits } from './schedule.ts'
+import type { StartWorker, WorkerReport } from '../host/worker-process.ts'
+import {
+  findNext,
+  isBlocked,
+  type LostTaskOutcomes,
+  type RunningTask,
+  type WorkerLimits,
+  type WorkerSlot,
+  type WorkerTask,
+} from './schedule.ts'
 import { countIfLeft, ResponseTimer, refuseIfLeft, type Supervision } from './supervision.ts'
-import type { LostTaskOutcomes, RunningTask, StartWorker, WorkerReport, WorkerSlot, WorkerTask } from './worker.ts'
-
-export type { LostTaskOutcomes, RunningTask, StartWorker, Worker, WorkerEvents, WorkerReport } from './worker.ts'
 
 /** An idle worker is closed after this time. Kubelet repeats its calls about once a minute. */
 const MAX_IDLE_MS = 90_000

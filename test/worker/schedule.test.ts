@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { findNext, type ScheduledTask, type StartedTask } from '../../src/worker-pool/schedule.ts'
+import { findNext, type ScheduledTask, type StartedTask } from '../../src/worker/schedule.ts'
 
 const LIMITS = { maxQuick: 2, longAfterMs: 100, maxPerKind: 4, maxPerNamespace: 3, minIdle: 0 }
 const NOW = 1000

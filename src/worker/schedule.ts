@@ -1,3 +1,6 @@
+import type { Worker } from '../host/worker-process.ts'
+import type { ResponseTimer } from './supervision.ts'
+
 /** A waiting or running task. */
 export interface ScheduledTask {
   /** Kind of the task. */
@@ -55,4 +58,46 @@ export function isBlocked(task: ScheduledTask, running: readonly ScheduledTask[]
   if (task.namespace === '') return false
   const sameNamespace = running.filter(({ namespace }) => namespace === task.namespace).length
   return sameNamespace >= (sameKind >= sharedFrom ? 1 : maxPerNamespace)
+}
+
+/** Outcomes of tasks that no worker has completed. */
+export interface LostTaskOutcomes<Outcome> {
+  readonly notStarted: Outcome
+  /** The worker ended during the task, whose progress is unknown. @param how phrase for messages */
+  createExited(how: string): Outcome
+}
+
+/** A waiting or running task. */
+export interface RunningTask<Outcome, Progress = never> {
+  readonly outcome: Promise<Outcome>
+  /** No worker runs it yet. */
+  readonly isWaiting: boolean
+  /** True if it waits for stuck workers, which were killed and have not ended, or take very long. */
+  readonly isBlocked: boolean
+  /** Progress that the worker reported last. */
+  readonly progress: Progress | undefined
+  /** Cancels the task. A waiting task never starts; a running task's worker is killed, and `outcome` settles when it has ended. */
+  cancel(): void
+}
+
+export interface WorkerTask<Job, Outcome, Progress> {
+  readonly do: string
+  readonly namespace: string
+  job: Job
+  readonly settle: (outcome: Outcome) => void
+  /** performance.now(); 0 while the task waits. */
+  startedAt: number
+  slot: WorkerSlot<Job, Outcome, Progress> | undefined
+  progress: Progress | undefined
+  responseTimer: ResponseTimer | undefined
+}
+
+/** A worker process and its task. */
+export interface WorkerSlot<Job, Outcome, Progress> {
+  readonly worker: Worker<Job>
+  task: WorkerTask<Job, Outcome, Progress> | undefined
+  /** The worker was killed. Its further reports are ignored. */
+  isDying: boolean
+  idleTimer: NodeJS.Timeout | undefined
+  readonly end: PromiseWithResolvers<void>
 }

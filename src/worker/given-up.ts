@@ -1,9 +1,7 @@
-import * as z from 'zod/mini'
 import { quoted } from '../errors/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
-import { PER_VOLUME, RecordKind } from './record.ts'
-import { GIVEN_UP_FILE } from './record-directories.ts'
-import type { GivenUpProcess, Session } from './session.ts'
+import type { GivenUpProcess, Session } from '../store/session.ts'
+import { givenUpWalks } from '../store/walk-progress.ts'
 
 /** Fewest milliseconds that a supervisor waits for a report. */
 const SHORTEST_PATIENCE_MS = 5000
@@ -16,24 +14,6 @@ const FRESH_MS = 120_000
 export function computePatienceMs({ helperTimeoutSeconds }: NodeConfig): number {
   return Math.max(SHORTEST_PATIENCE_MS, helperTimeoutSeconds * 1000)
 }
-
-const schema = () =>
-  z.object({
-    volume: z.string(),
-    /** The process that walked. */
-    pid: z.number(),
-    /** Milliseconds since 1970. */
-    at: z.number(),
-  })
-
-/** Records the last walk or restore of a volume that was given up after the full time. A completed walk removes it. */
-export const givenUpWalks = new RecordKind<z.infer<ReturnType<typeof schema>>>({
-  format: 1,
-  schema,
-  ...PER_VOLUME,
-  name: GIVEN_UP_FILE,
-  isOfThisBoot: true,
-})
 
 /** Records that a walk was given up; one that had only a short time is not recorded. */
 export function recordGivenUp(session: Session, volume: string, { pid, seconds }: GivenUpProcess): void {

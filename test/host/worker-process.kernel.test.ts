@@ -31,8 +31,15 @@ describe.skipIf(!isRoot)(title, () => {
     })
   })
 
-  const run = (order: object, told: (line: string) => void) =>
-    linuxHost.runErrand({ order: JSON.stringify(order), handle, lock, patience: 60_000, told })
+  /** @param told gets the outcome */
+  const run = (task: object, told: (outcome: string) => void) =>
+    linuxHost.callWorker({
+      task: JSON.stringify(task),
+      handle,
+      lock,
+      patienceMs: 60_000,
+      onReport: (report) => void ('outcome' in report && told(JSON.stringify(report.outcome))),
+    })
   const walk = () => ({
     work: 'walk',
     config: { ...DEFAULT_CONFIG, stateDir: top },
@@ -43,8 +50,8 @@ describe.skipIf(!isRoot)(title, () => {
   it('is run by a process that the lock tells of, and says what it did', async () => {
     const said: object[] = []
     const pids: number[] = []
-    const end = await run(walk(), (line) => {
-      said.push(JSON.parse(line))
+    const end = await run(walk(), (outcome) => {
+      said.push(JSON.parse(outcome))
       pids.push(Number(fs.readFileSync(lock, 'utf8')))
     })
     expect(end).toEqual({ isSilent: false, leftBehind: undefined, pid: pids[0], ended: expect.any(Promise) })

@@ -1,18 +1,18 @@
-import { formatError, Refusal, UnknownFormat } from '../errors/refusal.ts'
-import { deferClose, type Handle, type Host } from '../host/host.ts'
+import { Refusal, UnknownFormat } from '../errors/refusal.ts'
+import { deferClose, type Handle } from '../host/host.ts'
 import { FairSemaphore } from '../host/semaphore.ts'
 import { UnkillableProcesses } from '../host/unkillable-processes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
-import { computePatienceMs, formatTooManyLeft, MAX_LEFT } from './given-up-walks.ts'
-import type { Session } from './session.ts'
+import type { Session } from '../store/session.ts'
+import { computePatienceMs, formatTooManyLeft, MAX_LEFT } from './given-up.ts'
 
 /** A server, a daemon or a disk does not respond, so isolated work was given up or not started. */
 export class Unresponsive extends Refusal {}
 
 /** Request to the worker process: one line of JSON. It contains secrets, so it is passed only on stdin. */
-interface WorkerRequest {
+export interface WorkerRequest {
   work: string
   about: unknown
   config: NodeConfig
@@ -20,11 +20,9 @@ interface WorkerRequest {
   secrets: readonly (readonly [name: string, value: string])[]
 }
 
-/** One line of the worker's output. An empty line is a heartbeat; the last line is the outcome. */
-type WorkerMessage =
-  | { note: Record<string, unknown> }
-  | { warn: string }
-  | { counts: WalkCounts }
+export type IsolatedProgress = { note: Record<string, unknown> } | { warn: string } | { counts: WalkCounts }
+
+export type IsolatedOutcome =
   | { done: unknown }
   | { refused: readonly string[]; isUnknownFormat: boolean; isUnresponsive: boolean }
   | { failed: string }
@@ -66,20 +64,21 @@ export async function runIsolated<T>(
   using _turn = await turns.take()
   const patienceMs = isolated.patienceMs ?? computePatienceMs(config)
   const request: WorkerRequest = { work, about, config, secrets: [...secrets].map(encodeSecret) }
-  let last: WorkerMessage | undefined
+  let outcome: IsolatedOutcome | undefined
   const root = isolated.handle === undefined ? host.inodes.openTrusted('/') : undefined
   using _root = deferClose(host.inodes, root)
-  const { isSilent, leftBehind, pid, ended } = await host.runErrand({
-    order: JSON.stringify(request),
+  const { isSilent, leftBehind, pid, ended } = await host.callWorker({
+    task: JSON.stringify(request),
     handle: isolated.handle ?? (root as Handle),
     lock,
-    patience: patienceMs,
-    told(line) {
-      const message = JSON.parse(line) as WorkerMessage
-      if ('note' in message) session.note(message.note)
-      else if ('warn' in message) session.warn(message.warn)
-      else if ('counts' in message) progress?.(message.counts)
-      else last = message
+    patienceMs,
+    onReport(report) {
+      if ('outcome' in report) outcome = report.outcome as IsolatedOutcome
+      if (!('progress' in report)) return
+      const reported = report.progress as IsolatedProgress
+      if ('note' in reported) session.note(reported.note)
+      else if ('warn' in reported) session.warn(reported.warn)
+      else progress?.(reported.counts)
     },
   })
   if (leftBehind !== undefined && owner !== undefined) unkillable.add(leftBehind, owner, ended)
@@ -87,7 +86,7 @@ export async function runIsolated<T>(
     const waiting = leftBehind === undefined ? '' : `; until then process ${leftBehind} waits for it`
     throw new Unresponsive(givenUp(patienceMs / 1000, waiting, pid))
   }
-  return readOutcome(last) as T
+  return readOutcome(outcome) as T
 }
 
 /** The isolated process ended without a result, as by SIGKILL: a repeated call does its work. */
@@ -101,72 +100,11 @@ function encodeSecret([name, value]: [string, Uint8Array]): [string, string] {
   return [name, Buffer.from(value).toString('base64')]
 }
 
-function readOutcome(last: WorkerMessage | undefined): unknown {
-  if (last !== undefined && 'done' in last) return last.done
-  if (last !== undefined && 'refused' in last) {
-    if (last.isUnresponsive) throw new Unresponsive(last.refused)
-    throw last.isUnknownFormat ? new UnknownFormat(last.refused) : new Refusal(last.refused)
-  }
-  if (last !== undefined && 'failed' in last) throw new Error(last.failed)
-  throw new WorkerCrashed('the process that worked for this call, as a server may hang, has crashed')
-}
-
-/** @returns a value that is serializable as JSON */
-export type WorkFunction = (session: Session, handle: Handle, about: never) => Promise<unknown>
-
-const PULSE_MS = 500
-
-/** Small, so that the worker reports often even if a server is slow to answer each request. */
-const SMALL_BATCH = 32
-
-/**
- * Runs the requested work in the worker process, and reports to the caller.
- * @param requestLine the request, one line of JSON
- * @param writeLine writes a line to the caller
- */
-export async function runWorkerRequest(
-  host: Host,
-  handle: Handle,
-  requestLine: string,
-  writeLine: (line: string) => void,
-  loadWork: (name: string) => Promise<WorkFunction>,
-): Promise<void> {
-  const send = (message: WorkerMessage) => writeLine(JSON.stringify(message))
-  let lastReport = performance.now()
-  const isAlive = () => {
-    if (performance.now() - lastReport < PULSE_MS) return
-    lastReport = performance.now()
-    writeLine('')
-  }
-  const pulse = setInterval(isAlive, PULSE_MS)
-  try {
-    const { work, about, config, secrets } = JSON.parse(requestLine) as WorkerRequest
-    const session: Session = {
-      host,
-      config,
-      mayHang: true,
-      isAlive,
-      largestBatch: SMALL_BATCH,
-      secrets: decodeSecrets(secrets),
-      note: (note) => send({ note }),
-      warn: (warn) => send({ warn }),
-      progress: (counts) => send({ counts }),
-    }
-    const done = await (await loadWork(work))(session, handle, about as never)
-    send({ done: done ?? null })
-  } catch (error) {
-    send(createFailureMessage(error))
-  } finally {
-    clearInterval(pulse)
-  }
-}
-
-function createFailureMessage(error: unknown): WorkerMessage {
-  if (!(error instanceof Refusal)) return { failed: formatError(error) }
-  const [isUnknownFormat, isUnresponsive] = [error instanceof UnknownFormat, error instanceof Unresponsive]
-  return { refused: error.faults, isUnknownFormat, isUnresponsive }
-}
-
-function decodeSecrets(secrets: WorkerRequest['secrets']): Secrets {
-  return new Map(secrets.map(([name, value]) => [name, Buffer.from(value, 'base64')]))
+function readOutcome(outcome: IsolatedOutcome | undefined): unknown {
+  if (outcome === undefined)
+    throw new WorkerCrashed('the process that worked for this call, as a server may hang, has crashed')
+  if ('done' in outcome) return outcome.done
+  if ('failed' in outcome) throw new Error(outcome.failed)
+  if (outcome.isUnresponsive) throw new Unresponsive(outcome.refused)
+  throw outcome.isUnknownFormat ? new UnknownFormat(outcome.refused) : new Refusal(outcome.refused)
 }

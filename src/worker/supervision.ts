@@ -1,6 +1,6 @@
 import { resolveWithin } from '../host/linux/child-process.ts'
 import type { UnkillableProcesses } from '../host/unkillable-processes.ts'
-import { formatTooManyLeft } from '../store/given-up-walks.ts'
+import { formatTooManyLeft } from './given-up.ts'
 
 /** A worker that was killed because it reported nothing for too long. */
 export interface UnresponsiveWorker {

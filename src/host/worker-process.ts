@@ -1,0 +1,54 @@
+import type { Handle } from './handle.ts'
+
+/** A report of a worker, one line of JSON: a sign of life with a new limit (see ResponseTimer), progress, or the outcome. */
+export type WorkerReport<Outcome, Progress> =
+  | { patienceMs?: number | null }
+  | { progress: Progress }
+  | { outcome: Outcome }
+
+/** A process that runs one task at a time, and may continue after its server has ended. */
+export interface Worker<Job> {
+  readonly pid?: number | undefined
+  send(job: Job): void
+  /** Sends SIGKILL, which every task of modekeep tolerates. A process that waits in the kernel ends when the kernel returns. */
+  kill(): void
+  /** Lets the process end after its task. */
+  close(): void
+}
+
+export interface WorkerEvents<Outcome, Progress> {
+  onReport(report: WorkerReport<Outcome, Progress>): void
+  /** Is called once, after all reports. @param how phrase for messages, such as "ended with exit status 1" */
+  onExit(how: string): void
+}
+
+export type StartWorker<Job, Outcome, Progress = never> = (events: WorkerEvents<Outcome, Progress>) => Worker<Job>
+
+/** The first argument of a worker that runs one task for its parent, and ends with it. The second is the parent's pid. */
+export const ISOLATED_PROCESS = 'errand'
+
+/** The descriptor of the task's directory in such a worker. The first line of stdin contains the task. */
+export const ISOLATED_HANDLE = 3
+
+/** A task for a worker that ends with this process, on a file system whose server or daemon may hang. */
+export interface WorkerCall {
+  /** The task, in one line. */
+  task: string
+  /** The directory to work on. */
+  handle: Handle
+  /** A lock file. The worker holds the lock until it ends, even if its parent ends first. The file contains its pid. */
+  lock: string | undefined
+  /** Milliseconds without a report, after which the worker is killed. */
+  patienceMs: number
+  onReport(report: WorkerReport<unknown, unknown>): void
+}
+
+export interface WorkerCallEnd {
+  /** True if the worker was killed because it did not respond. */
+  isSilent: boolean
+  /** The pid of a killed worker that cannot end before its server or daemon responds. */
+  leftBehind: number | undefined
+  pid: number
+  /** Resolves when the process has ended. */
+  ended: Promise<unknown>
+}

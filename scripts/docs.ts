@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { withMetricsTable } from './docs/metrics-table.ts'
 import { withDriverTables } from './docs/migration-tables.ts'
 import { optionsPage } from './docs/options-page.ts'
 import { PICTURE, sessionPicture } from './docs/picture.ts'
@@ -11,5 +12,7 @@ const README = resolve(import.meta.dirname, '../README.md')
 writeFileSync(README, withTable(readFileSync(README, 'utf8'), triedTable(readResults())))
 const MIGRATION = resolve(import.meta.dirname, '../docs/migration.md')
 writeFileSync(MIGRATION, withDriverTables(readFileSync(MIGRATION, 'utf8')))
+const METRICS = resolve(import.meta.dirname, '../docs/metrics.md')
+writeFileSync(METRICS, withMetricsTable(readFileSync(METRICS, 'utf8')))
 if (process.getuid?.() === 0) writeFileSync(PICTURE, sessionPicture())
 else console.error('docs/session.svg stays as it is: its session needs mounts, so root; run "sudo npm run docs"')

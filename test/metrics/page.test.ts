@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { withMetricsTable } from '../../scripts/docs/metrics-table.ts'
 import { FAMILIES, type MetricFamily } from '../../src/metrics/samples.ts'
 
 const read = (path: string) => readFileSync(resolve(import.meta.dirname, '../..', path), 'utf8')
@@ -47,6 +48,10 @@ function selectorFaults(name: string, label: string, value: string): string[] {
 }
 
 describe('docs/metrics.md', () => {
+  it('the table of metrics is what "npm run docs" writes', () => {
+    expect(page).toBe(withMetricsTable(page))
+  })
+
   it('the page lists exactly the exported metrics, with type and labels', () => {
     const rows = [...page.matchAll(/^\| `(modekeep_\w+)` \| (\w+) \|([^|]*)\|/gm)]
     const documented = rows.map(([, name, type, labels]) => [name, type, labels?.match(/\w+/g) ?? []])

@@ -1,4 +1,4 @@
-import type { CheckFinding, DoctorDocument } from '../doctor/findings.ts'
+import type { CheckFinding, DoctorDocument } from '../doctor/index.ts'
 import type { Line } from '../output/output.ts'
 import { readPathOption } from './operands.ts'
 import type { DocumentVerb } from './verb.ts'

@@ -1,16 +1,3 @@
-export interface DoctorDocument {
-  verb: 'doctor'
-  /** Number of findings of each level. */
-  ok: number
-  warnings: number
-  faults: number
-  findings: CheckFinding[]
-}
-
-export interface CheckFinding extends CheckResult {
-  area: 'kernel' | 'system calls' | 'helpers' | 'kubelet' | 'runtime' | 'configuration' | 'state' | 'mounts' | 'volumes'
-}
-
 /** One result of a check. */
 export interface CheckResult {
   level: 'ok' | 'warning' | 'fault'

@@ -2,7 +2,7 @@ import { formatError } from '../../errors/refusal.ts'
 import type { Diagnosis } from '../../host/diagnosis.ts'
 import type { Session } from '../../store/session.ts'
 import { type ConfigurationFile, checkConfiguration } from './configuration.ts'
-import { type CheckFinding, type CheckResult, type DoctorDocument, fault } from './findings.ts'
+import { type CheckResult, fault } from './findings.ts'
 import { checkFuseDevice, checkKubelets } from './kubelet.ts'
 import { checkHelpers, checkKernel, checkSystemCalls } from './node.ts'
 import { checkFreeSpace, checkPermissions } from './paths.ts'
@@ -24,36 +24,55 @@ export interface DoctorContext {
   executable: string | undefined
 }
 
+/** Every check, by the area under which doctor reports it. */
+const CHECKS = {
+  kernel: [({ diagnosis }) => checkKernel(diagnosis.features(), diagnosis.release())],
+  'system calls': [({ diagnosis }) => checkSystemCalls(diagnosis.selfTest())],
+  helpers: [({ diagnosis }, { config }) => checkHelpers(diagnosis, config)],
+  kubelet: [
+    ({ diagnosis, executable }, { host }) => checkKubelets(host, diagnosis, executable),
+    (_, { host }) => checkFuseDevice(host),
+  ],
+  runtime: [({ diagnosis }, session) => checkRuntime(session, diagnosis), (_, session) => checkMountOptions(session)],
+  configuration: [({ configuration }, session) => checkConfiguration(session, configuration)],
+  state: [
+    ({ configuration }, { host, config }) => checkPermissions(host, config, configuration.file),
+    ({ diagnosis }, { host, config }) => checkFreeSpace(host, diagnosis, config.stateDir),
+  ],
+  mounts: [checkMounts, checkHiddenMounts, checkTmpfsMemory, checkContainerRecords, checkRootBits].map(
+    (check): Check =>
+      (_, session) =>
+        check(session),
+  ),
+  volumes: [(_, session) => checkVolumes(session)],
+} satisfies Readonly<Record<string, readonly Check[]>>
+
+type Check = (context: DoctorContext, session: Session) => Iterable<CheckResult> | AsyncIterable<CheckResult>
+
+export interface CheckFinding extends CheckResult {
+  area: keyof typeof CHECKS
+}
+
+export interface DoctorDocument {
+  verb: 'doctor'
+  /** Number of findings of each level. */
+  ok: number
+  warnings: number
+  faults: number
+  findings: CheckFinding[]
+}
+
 /** Checks the node without changes. A check that throws becomes a fault, and the other checks continue. */
 export async function runDoctor(session: Session, context: DoctorContext): Promise<DoctorDocument> {
-  const { host, config } = session
-  const { diagnosis, configuration, executable } = context
-  const checks: readonly (readonly [CheckFinding['area'], () => Iterable<CheckResult> | AsyncIterable<CheckResult>])[] =
-    [
-      ['kernel', () => checkKernel(diagnosis.features(), diagnosis.release())],
-      ['system calls', () => checkSystemCalls(diagnosis.selfTest())],
-      ['helpers', () => checkHelpers(diagnosis, config)],
-      ['kubelet', () => checkKubelets(host, diagnosis, executable)],
-      ['kubelet', () => checkFuseDevice(host)],
-      ['runtime', () => checkRuntime(session, diagnosis)],
-      ['runtime', () => checkMountOptions(session)],
-      ['configuration', () => checkConfiguration(session, configuration)],
-      ['state', () => checkPermissions(host, config, configuration.file)],
-      ['state', () => checkFreeSpace(host, diagnosis, config.stateDir)],
-      ['mounts', () => checkMounts(session)],
-      ['mounts', () => checkHiddenMounts(session)],
-      ['mounts', () => checkTmpfsMemory(session)],
-      ['mounts', () => checkContainerRecords(session)],
-      ['mounts', () => checkRootBits(session)],
-      ['volumes', () => checkVolumes(session)],
-    ]
   const findings: CheckFinding[] = []
-  for (const [area, check] of checks) {
-    try {
-      for await (const result of check()) findings.push({ area, ...result })
-    } catch (error) {
-      const text = `this could not be checked: ${formatError(error)}`
-      findings.push({ area, ...fault(text, 'remove the cause and run doctor again') })
+  for (const [area, checks] of Object.entries(CHECKS) as [CheckFinding['area'], readonly Check[]][]) {
+    for (const check of checks) {
+      try {
+        for await (const result of check(context, session)) findings.push({ area, ...result })
+      } catch (error) {
+        const text = `this could not be checked: ${formatError(error)}`
+        findings.push({ area, ...fault(text, 'remove the cause and run doctor again') })
+      }
     }
   }
   const count = (level: CheckFinding['level']) => findings.filter((finding) => finding.level === level).length

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { doctorVerb } from '../../../src/operator/commands/doctor.ts'
-import type { DoctorDocument } from '../../../src/operator/doctor/findings.ts'
+import type { DoctorDocument } from '../../../src/operator/doctor/index.ts'
 import { render } from '../../../src/operator/output/output.ts'
 
 const DOCUMENT: DoctorDocument = {

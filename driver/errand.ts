@@ -20,11 +20,11 @@ async function importWork(name: string): Promise<WorkFunction> {
     case 'sub-paths':
       return (await import('../src/heal/isolated-sub-paths.ts')).runSubPathTask
     case 'survey':
-      return (await import('../src/operator/node-state/survey.ts')).surveyForCaller
+      return (await import('../src/cli/node-state/survey.ts')).surveyForCaller
     case 'sources':
-      return (await import('../src/operator/doctor/configuration.ts')).checkSourcesForCaller
+      return (await import('../src/cli/doctor/configuration.ts')).checkSourcesForCaller
     case 'count':
-      return (await import('../src/operator/node-state/recorded-walk.ts')).countForCaller
+      return (await import('../src/cli/node-state/recorded-walk.ts')).countForCaller
     default:
       throw new Error(`no such errand: ${name}`)
   }

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
+import type { ServeHealth } from '../src/cli/commands/heal.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
-import type { ServeHealth } from '../src/operator/commands/heal.ts'
 
 export const HEALTH_SERVER_LIMITS = {
   /** A scrape inspects every mount, so requests within this time share one result. */

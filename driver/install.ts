@@ -1,12 +1,12 @@
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
+import type { InstallCommand, UninstallCommand } from '../src/cli/commands/install.ts'
+import { install, uninstall } from '../src/cli/install/index.ts'
+import type { InstallerRun } from '../src/cli/install/site.ts'
+import { formatJsonDocument } from '../src/cli/output/output.ts'
 import { escapeUnprintable } from '../src/errors/escape.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxAdministration } from '../src/host/linux/administration.ts'
-import type { InstallCommand, UninstallCommand } from '../src/operator/commands/install.ts'
-import { install, uninstall } from '../src/operator/install/index.ts'
-import type { InstallerRun } from '../src/operator/install/site.ts'
-import { formatJsonDocument } from '../src/operator/output/output.ts'
 import { print, writeAll } from './streams.ts'
 
 const OK = 0

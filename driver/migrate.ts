@@ -1,11 +1,11 @@
+import type { MigrateCommand } from '../src/cli/commands/migrate.ts'
+import { formatJsonDocument } from '../src/cli/output/output.ts'
 import { escapeUnprintable } from '../src/errors/escape.ts'
 import { formatError, quoted, Refusal } from '../src/errors/refusal.ts'
 import { nodeFs, readHead } from '../src/host/read-file.ts'
 import { errorCode } from '../src/host/system-error.ts'
 import { MAX_MANIFEST_BYTES } from '../src/migrate/manifest.ts'
 import { type MigrationRemark, type MigrationResult, migrate } from '../src/migrate/migrate.ts'
-import type { MigrateCommand } from '../src/operator/commands/migrate.ts'
-import { formatJsonDocument } from '../src/operator/output/output.ts'
 import { writeAll, writeBytes } from './streams.ts'
 
 const OK = 0

@@ -1,3 +1,5 @@
+import type { CommandOf } from '../src/cli/commands/index.ts'
+import { FAILED, OK } from '../src/cli/operate.ts'
 import type { AttachStep } from '../src/container-mount/clone-request.ts'
 import { removeEmptyStaging } from '../src/container-mount/clone-staging.ts'
 import type { ContainerTask, ContainerTaskResult } from '../src/container-mount/container-task.ts'
@@ -19,8 +21,6 @@ import {
   NRI_WORKER_VERB,
   superviseContainerTasks,
 } from '../src/nri/worker-tasks.ts'
-import type { CommandOf } from '../src/operator/commands/index.ts'
-import { FAILED, OK } from '../src/operator/operate.ts'
 import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/store/server-records.ts'
 import { type Session, warnOnFailure } from '../src/store/session.ts'
 import { computePatienceMs } from '../src/worker/given-up.ts'

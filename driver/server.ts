@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
+import { FAILED, OK } from '../src/cli/operate.ts'
 import { escapeJson } from '../src/errors/escape.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import type { LogLevel } from '../src/log/call-log.ts'
-import { FAILED, OK } from '../src/operator/operate.ts'
 import { tryLockNode } from '../src/store/locks.ts'
 import { writeAll, writeBytes } from './streams.ts'
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
+import type { WatchNode } from '../src/cli/commands/heal.ts'
 import { watch } from '../src/heal/watch.ts'
 import { createWatchStop, DirectoryWatches, ProcessWatch } from '../src/host/linux/watches.ts'
-import type { WatchNode } from '../src/operator/commands/heal.ts'
 import { keepHeapSmall } from './process-settings.ts'
 import { createEndSignal } from './signals.ts'
 import { startThread } from './thread.ts'

@@ -6,7 +6,7 @@ import { circlesOf, importsOf, ROOT, roomOf, type Source, sourcesIn } from './so
 /** The rooms of src from top to bottom: each imports only from those below it. docs/architecture.md has the reasons. */
 const ROOMS = [
   'metrics',
-  'operator',
+  'cli',
   'csi',
   'migrate',
   'nri',
@@ -67,7 +67,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   mount: ['node:path'],
   'mount-table': ['node:path'],
   nri: ['node:events', 'node:fs', 'node:net', 'node:stream', 'node:timers/promises'],
-  operator: ['node:fs', 'node:path', 'node:timers/promises', 'node:util', 'yaml'],
+  cli: ['node:fs', 'node:path', 'node:timers/promises', 'node:util', 'yaml'],
   ownership: [
     // An ACL is found by a hash that pods cannot find others for.
     'node:crypto',

@@ -1,10 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type RestoreDocument, restore } from '../../src/cli/commands/restore.ts'
+import { checkVolumes } from '../../src/cli/doctor/records.ts'
 import { pruneVolume } from '../../src/heal/prune-volume.ts'
 import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
-import { type RestoreDocument, restore } from '../../src/operator/commands/restore.ts'
-import { checkVolumes } from '../../src/operator/doctor/records.ts'
 import { type DiskType, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 

@@ -84,7 +84,7 @@ it("kubelet's calls do not read the scripts for people and for helper programs",
     const files = await bundle(resolve(ROOT, ENTRY), `${work}/modekeep.cjs`)
     expect(files).toContain(resolve(ROOT, MOUNT))
     expect(
-      files.filter((path) => /src\/(operator|heal)|src\/csi\/(?!worker-tasks)|node_modules\/(execa|@grpc)/.test(path)),
+      files.filter((path) => /src\/(cli|heal)|src\/csi\/(?!worker-tasks)|node_modules\/(execa|@grpc)/.test(path)),
     ).toEqual([])
     const text = fs.readFileSync(`${work}/modekeep.cjs`, 'utf8')
     for (const script of ['operator', 'csi-worker', 'nri-worker', 'errand', 'execa'])

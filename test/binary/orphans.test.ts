@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { HealDocument } from '../../src/operator/commands/heal.ts'
+import type { HealDocument } from '../../src/cli/commands/heal.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { KubeletAside, LEFT, podOptions } from '../helpers/left-pod.ts'
 import { isRoot } from '../helpers/stage.ts'

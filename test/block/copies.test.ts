@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../src/operator/commands/status.ts'
+import { status } from '../../src/cli/commands/status.ts'
 import { detachDisks, makeImage, ON_DISK } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'

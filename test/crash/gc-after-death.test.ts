@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import type { GcDocument } from '../../src/operator/commands/gc.ts'
-import { runVerb } from '../../src/operator/commands/index.ts'
+import type { GcDocument } from '../../src/cli/commands/gc.ts'
+import { runVerb } from '../../src/cli/commands/index.ts'
 import { listMountRecordDirectories, listVolumes } from '../../src/store/record-directories.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { runVerb } from '../../src/operator/commands/index.ts'
+import { runVerb } from '../../src/cli/commands/index.ts'
 import { listImports, listVolumes } from '../../src/store/record-directories.ts'
 import type { Session } from '../../src/store/session.ts'
 import { hasJournal } from '../../src/store/volume-journal.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseCommand } from '../../src/operator/commands/arguments.ts'
+import { parseCommand } from '../../src/cli/commands/arguments.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { blocksOf } from './example.ts'
 import { PAGES } from './pages.ts'
@@ -43,10 +43,7 @@ const NOT_RUN: readonly (readonly [command: RegExp, why: string, page?: string])
     /\bkubectl /,
     'need a cluster: npm run test:cluster applies the manifests, test/kubernetes runs the plugin of kubectl',
   ],
-  [
-    /^modekeep status \S/,
-    'name a pod and volumes that a reader has; test/operator/commands/status.test.ts selects such',
-  ],
+  [/^modekeep status \S/, 'name a pod and volumes that a reader has; test/cli/commands/status.test.ts selects such'],
   [/^modekeep nri/, 'needs a container runtime with NRI: npm run test:nri'],
   [
     /^modekeep journal export VOLUME \| ssh/,

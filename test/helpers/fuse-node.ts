@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
-import type { MountStatus } from '../../src/operator/commands/status-document.ts'
+import type { MountStatus } from '../../src/cli/commands/status-document.ts'
 import { BINARY, BinaryNode } from './kubelet-call.ts'
 import { cannotMountWith, needed } from './needs.ts'
 

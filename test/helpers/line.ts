@@ -1,4 +1,4 @@
-import type { Line } from '../../src/operator/output/output.ts'
+import type { Line } from '../../src/cli/output/output.ts'
 
 /** What a line for people says, and how. */
 export function parts(line: Line | undefined): { text?: string; style?: string } {

@@ -1,6 +1,6 @@
+import { surveyOwnership } from '../../src/cli/node-state/survey.ts'
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { surveyOwnership } from '../../src/operator/node-state/survey.ts'
 import type { GroupPolicy } from '../../src/ownership/inode/policy.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
-import { OVERLAYS } from '../../src/operator/install/plugin-directory.ts'
+import { OVERLAYS } from '../../src/cli/install/plugin-directory.ts'
 import { BINARY, checkout, fakeProc, makeWorld, missing, needing, put, runHere, standIn, type World } from './world.ts'
 
 const flatcar = '/var/lib/kubelet/volumeplugins'

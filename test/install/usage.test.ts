@@ -2,7 +2,7 @@ import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
-import { getVerbForm } from '../../src/operator/commands/index.ts'
+import { getVerbForm } from '../../src/cli/commands/index.ts'
 import {
   BINARY,
   install,

@@ -18,10 +18,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, it, onTestFinished } from 'vitest'
+import { parseCommand } from '../../src/cli/commands/arguments.ts'
+import { install as installOn, uninstall as uninstallFrom } from '../../src/cli/install/index.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
-import { parseCommand } from '../../src/operator/commands/arguments.ts'
-import { install as installOn, uninstall as uninstallFrom } from '../../src/operator/install/index.ts'
 import { titled } from '../helpers/needs.ts'
 
 export const checkout = join(import.meta.dirname, '../..')

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../src/operator/commands/status.ts'
+import { status } from '../../src/cli/commands/status.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { kernelStage, type Stage } from '../helpers/stage.ts'

@@ -3,9 +3,9 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { VERB_NAMES } from '../../src/operator/commands/index.ts'
-import type { StatusDocument } from '../../src/operator/commands/status-document.ts'
-import { formatJsonDocument } from '../../src/operator/output/output.ts'
+import { VERB_NAMES } from '../../src/cli/commands/index.ts'
+import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
+import { formatJsonDocument } from '../../src/cli/output/output.ts'
 import { PLUGIN, RECORDING } from './fake-kubectl.ts'
 
 let top: string

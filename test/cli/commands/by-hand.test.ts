@@ -1,0 +1,316 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { ApplyDocument } from '../../../src/cli/commands/apply.ts'
+import { runVerb } from '../../../src/cli/commands/index.ts'
+import type { PlanDocument } from '../../../src/cli/commands/plan.ts'
+import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
+import type { ByHandOrder } from '../../../src/fs-group/volume-by-hand.ts'
+import { SystemError } from '../../../src/host/host.ts'
+import type { Session } from '../../../src/store/session.ts'
+import { onEveryStage, type Stage } from '../../helpers/stage.ts'
+import { groups, letTicksPass, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
+
+onEveryStage('by hand', (open) => {
+  let stage: Stage
+  let directory: string
+  beforeEach(() => {
+    stage = open()
+    // Outside of what the rules allow.
+    directory = `${stage.top}/elsewhere/data`
+    makeTree(stage.fs, directory, [...SIX_FILES, 'dir sub 0700', 'file sub/suid 4755', 'link out ../../outside'])
+  })
+  afterEach(() => stage.close())
+
+  const session = (): Session => ({
+    host: stage.host,
+    config: stage.config,
+    note: (facts) => Object.assign(stage.noted, facts),
+    warn: (message) => stage.warnings.push(message),
+  })
+  type Order = Partial<ByHandOrder>
+  const order = (more: Order) => ({ group: 2000, access: 'keep', policy: 'OnRootMismatch', ...more }) as const
+  const plan = (more: Order = {}) =>
+    runVerb(session(), { verb: 'plan', directory, order: order(more) }) as Promise<PlanDocument>
+  const apply = (more: Order = {}) =>
+    runVerb(session(), { verb: 'apply', directory, order: order(more) }) as Promise<ApplyDocument>
+  const restore = () =>
+    runVerb(session(), {
+      verb: 'restore',
+      target: { directory },
+      isDry: false,
+      isForced: false,
+    }) as Promise<RestoreDocument>
+  const now = () => listTree(stage.fs, directory)
+  const asked = (source = directory, group = 2000) => {
+    stage.config = { ...stage.config, allow: [{ sources: [`${stage.top}/elsewhere/*`] }] }
+    return {
+      source,
+      ownership: 'walk',
+      'kubernetes.io/fsGroup': String(group),
+      'kubernetes.io/pod.namespace': 'shop',
+      'kubernetes.io/pod.name': 'cart',
+    }
+  }
+  const same = () => ({ ...modes(now()), groups: groups(now()) })
+
+  it('a plan touches nothing and makes no state', async () => {
+    const before = now()
+    await plan()
+    await plan({ policy: 'Always', access: 'grant' })
+    expect(now()).toEqual(before)
+    expect(stage.fs.existsSync(stage.config.stateDir)).toBe(false)
+  })
+
+  it('a plan says of a walk what the walk then says of itself', async () => {
+    for (const more of [{}, {}, { policy: 'Always' }, { group: 3000 }, { policy: 'Always', group: 3000 }] as const) {
+      const { walks, report } = await plan(more)
+      const done = await apply(more)
+      expect({ walks, report }).toEqual({ walks: done.walked, report: done.report })
+    }
+  })
+
+  it('a plan shows each change as it is then made', async () => {
+    const before = now()
+    const { differences, report } = await plan({ access: 'grant' })
+    expect(differences).toHaveLength(9)
+    expect(report).toMatchObject({ visited: 10, changed: 9, left: { symlink: { count: 1 } } })
+    await apply({ access: 'grant' })
+    const octal = (mode: number) => mode.toString(8).padStart(4, '0')
+    for (const difference of differences) {
+      const { mode, gid } = before[difference.path] ?? {}
+      expect({ mode: octal(difference.before.mode), gid: difference.before.gid }).toEqual({ mode, gid })
+      expect(now()[difference.path]).toMatchObject({ mode: octal(difference.after.mode), gid: difference.after.gid })
+    }
+  })
+
+  it('a plan counts beside it what kubelet would do', async () => {
+    const { kubelet, widened } = await plan()
+    // Every inode is touched, the link too; test6 and the directory sub are all that gain nothing or little.
+    expect(kubelet).toEqual({ walks: true, touched: 10, changed: 10, widened: 8 })
+    expect(widened).toBe(0)
+    expect((await plan({ access: 'grant' })).widened).toBe(8)
+  })
+
+  it('a plan says that the root spares both a walk', async () => {
+    stage.fs.chownSync(directory, 0, 2000)
+    stage.fs.chmodSync(directory, 0o2775)
+    const spared = await plan()
+    expect(spared).toMatchObject({ walks: false, report: { visited: 0, changed: 0 }, differences: [] })
+    expect(spared.kubelet).toEqual({ walks: false, touched: 0, changed: 0, widened: 0 })
+    expect((await apply()).walked).toBe(false)
+    stage.fs.chmodSync(directory, 0o2755)
+    // Kubelet wants its permission bits on the root.
+    expect(await plan()).toMatchObject({ walks: false, kubelet: { walks: true, touched: 10 } })
+  })
+
+  it('a plan knows what users have changed since, and what is on record', async () => {
+    await apply()
+    stage.fs.chmodSync(`${directory}/test1`, 0o600)
+    const again = await plan({ group: 3000 })
+    expect(again.recorded).toEqual({
+      group: 2000,
+      groupAccess: 'keep',
+      complete: true,
+      left: null,
+      restorePending: false,
+    })
+    expect(again.report.left['changed since by its user']).toEqual({ count: 1, examples: ['test1'] })
+    expect((await apply({ group: 3000 })).report).toEqual(again.report)
+  })
+
+  it('a plan counts hard links as the walk does', async () => {
+    makeTree(stage.fs, directory, ['hard sub/again test1', 'hard test1-again test1', 'hard ../outside test2'])
+    await letTicksPass()
+    const planned = await plan()
+    expect(planned.report).toMatchObject({ visited: 12, left: { 'linked outside the volume': { count: 1 } } })
+    expect((await apply()).report).toEqual(planned.report)
+    expect((await plan({ policy: 'Always' })).report).toEqual((await apply({ policy: 'Always' })).report)
+  })
+
+  it('a plan does not wait for a walk that is under way, and says so', async () => {
+    const { volume } = await apply()
+    expect(await plan()).toMatchObject({ busy: false })
+    const lock = stage.host.tryLock(`${stage.config.stateDir}/ownership/${volume}/lock`)
+    expect(await plan()).toMatchObject({ busy: true, report: { visited: 0 } })
+    lock?.release()
+    expect(await plan()).toMatchObject({ busy: false })
+  })
+
+  it('a plan leaves the journal fit for writing', async () => {
+    await apply()
+    await plan({ policy: 'Always' })
+    expect((await apply({ group: 3000 })).report.changed).toBe(9)
+  })
+
+  it('an apply changes nothing the second time', async () => {
+    expect(await apply()).toMatchObject({ walked: true, report: { changed: 9, alreadyRight: 0 } })
+    const before = now()
+    expect(await apply()).toMatchObject({ walked: false, report: { visited: 0 } })
+    expect(await apply({ policy: 'Always' })).toMatchObject({ walked: true, report: { changed: 0, alreadyRight: 9 } })
+    expect(now()).toEqual(before)
+  })
+
+  it('a restore puts back what an apply has changed, and then has nothing on record', async () => {
+    const before = same()
+    await apply()
+    expect(same()).not.toEqual(before)
+    expect(await restore()).toMatchObject({ outcome: 'restored', report: { changed: 9, left: {} } })
+    expect(same()).toEqual(before)
+    expect(await restore()).toMatchObject({ outcome: 'nothing recorded', report: { visited: 0 } })
+  })
+
+  it('a restore puts back what a mount has changed', async () => {
+    const before = same()
+    await stage.mount('a', asked())
+    await stage.unmount('a')
+    expect(same()).not.toEqual(before)
+    expect(await restore()).toMatchObject({ outcome: 'restored', report: { changed: 9 } })
+    expect(same()).toEqual(before)
+  })
+
+  it('a mount after a restore walks the whole volume and can be put back again', async () => {
+    const before = same()
+    await apply()
+    await restore()
+    await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
+    expect(stage.noted.inodes).toMatchObject({ changed: 9 })
+    await stage.unmount('a')
+    expect(same()).toEqual(before)
+  })
+
+  it('a mount after a restore walks, whatever the root looks like', async () => {
+    await apply()
+    // A user's own: the restore leaves it, and it looks like a walked root.
+    stage.fs.chmodSync(directory, 0o2777)
+    expect((await restore()).report.left['changed since by its user']).toEqual({ count: 1, examples: ['.'] })
+    await stage.mount('a', asked())
+    expect(groups(now()).test1).toBe(2000)
+  })
+
+  it('a restore of what nobody changed says so and makes no state', async () => {
+    const before = now()
+    expect(await restore()).toMatchObject({ outcome: 'nothing recorded', report: { visited: 0, changed: 0 } })
+    expect(now()).toEqual(before)
+    expect(stage.fs.existsSync(stage.config.stateDir)).toBe(false)
+  })
+
+  it('a restore leaves and names what its users changed since', async () => {
+    await apply()
+    stage.fs.chmodSync(`${directory}/test1`, 0o600)
+    const done = await restore()
+    expect(done.outcome).toBe('partly restored')
+    expect(done.report.left['changed since by its user']).toEqual({ count: 1, examples: ['test1'] })
+    expect(now().test1).toMatchObject({ mode: '0600', gid: 2000 })
+    expect(now().test2).toMatchObject({ mode: '0000', gid: 0 })
+  })
+
+  it('a restore works without a record that can be read', async () => {
+    const before = same()
+    const { volume } = await apply()
+    stage.fs.writeFileSync(`${stage.config.stateDir}/ownership/${volume}/record.json`, '{')
+    expect(await restore()).toMatchObject({ outcome: 'restored', report: { changed: 9 } })
+    expect(same()).toEqual(before)
+    await stage.mount('a', asked())
+    expect(groups(now()).test1).toBe(2000)
+  })
+
+  it('nothing is taken from a pod that uses the volume, and the pod is named', async () => {
+    await stage.mount('a', asked())
+    const before = now()
+    const named = /pod shop\/cart/
+    await expect(restore()).rejects.toThrow(named)
+    await expect(apply({ group: 3000 })).rejects.toThrow(named)
+    expect((await plan({ group: 3000 })).refusal).toMatch(named)
+    expect(now()).toEqual(before)
+    // The same group is no conflict.
+    expect(await plan({ policy: 'Always' })).toMatchObject({ refusal: null })
+    expect(await apply({ policy: 'Always' })).toMatchObject({ report: { changed: 0 } })
+    await stage.unmount('a')
+    expect(await restore()).toMatchObject({ outcome: 'restored' })
+  })
+
+  it('a pod that uses a part of the volume is a holder too', async () => {
+    await stage.mount('a', asked(`${directory}/sub`))
+    await apply()
+    await expect(restore()).rejects.toThrow('pod shop/cart')
+    await expect(apply({ group: 3000 })).rejects.toThrow('pod shop/cart')
+  })
+
+  it('a pod that mounts without a walk holds nothing', async () => {
+    const { ownership: _, ...unwalked } = asked()
+    await stage.mount('a', unwalked)
+    await apply()
+    expect(await restore()).toMatchObject({ outcome: 'restored' })
+  })
+
+  it('no mount is left, and no record of one', async () => {
+    const table = stage.host.mounts.table()
+    await plan()
+    await apply()
+    await restore()
+    expect(stage.host.mounts.table()).toBe(table)
+    expect(stage.fs.existsSync(`${stage.config.stateDir}/mounts`)).toBe(false)
+  })
+
+  it('a restore that a pod requested stays pending, and returns to what apply left', async () => {
+    await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
+    await apply({ policy: 'Always' })
+    expect((await plan()).recorded).toMatchObject({ restorePending: true })
+    await stage.unmount('a')
+    expect(groups(now()).test1).toBe(2000)
+    expect((await plan()).recorded).toMatchObject({ restorePending: false })
+    expect(await restore()).toMatchObject({ outcome: 'restored' })
+    expect(groups(now()).test1).toBe(0)
+  })
+
+  it.each([
+    ['missing', 'does not exist'],
+    ['test1', 'is not a directory'],
+    ['out', 'symbolic link'],
+  ])('%s is refused in words of a directory', async (name, reason) => {
+    directory = `${directory}/${name}`
+    for (const verb of [plan, apply, restore]) await expect(verb()).rejects.toThrow(reason)
+    await expect(plan()).rejects.toThrow(`directory "${directory}"`)
+  })
+
+  it('root that may not mount, as in a container, is told where to go', async () => {
+    const { mounts } = stage.host
+    const cloneTree = () => {
+      throw new SystemError('open_tree', 'EPERM', 'the source')
+    }
+    stage.host = { ...stage.host, mounts: { ...mounts, cloneTree } }
+    for (const verb of [plan, apply, restore]) await expect(verb()).rejects.toThrow('run it on the node')
+  })
+
+  it('volumes one in the other are put back in any order', async () => {
+    const before = same()
+    const whole = directory
+    await apply()
+    directory = `${whole}/sub`
+    await apply({ group: 3000 })
+    directory = whole
+    expect((await restore()).report.left['changed since by its user']?.count).toBe(2)
+    directory = `${whole}/sub`
+    await restore()
+    directory = whole
+    expect((await restore()).report).toMatchObject({ changed: 2, left: {} })
+    expect(same()).toEqual(before)
+  })
+
+  it('the places of modekeep’s own records are refused', async () => {
+    await apply()
+    const { stateDir } = stage.config
+    for (const place of [`${stateDir}/ownership`, `${stateDir}/mounts`, stateDir, stage.top, '/']) {
+      directory = place
+      for (const verb of [plan, apply, restore]) await expect(verb()).rejects.toThrow("holds modekeep's own records")
+    }
+  })
+
+  it('a record without its journal stops a plan as it stops an apply', async () => {
+    const { volume } = await apply()
+    stage.fs.rmSync(`${stage.config.stateDir}/ownership/${volume}/journal.db`)
+    const before = now()
+    await expect(plan({ group: 3000 })).rejects.toThrow('although the volume was walked before')
+    await expect(apply({ group: 3000 })).rejects.toThrow('although the volume was walked before')
+    expect(now()).toEqual(before)
+  })
+})

@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest'
+import { status } from '../../../src/cli/commands/status.ts'
+import { acquireRecordLock, tryLockNode } from '../../../src/store/locks.ts'
+import { mountRecords } from '../../../src/store/mount-record.ts'
+import { locateVolumeRecords } from '../../../src/store/record-directories.ts'
+import { pluginRecord } from '../../../src/store/server-records.ts'
+import { memoryStage } from '../../helpers/stage.ts'
+import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
+
+it('says of a mount that is being made that its group is given by the walk that is under way', async () => {
+  const stage = memoryStage()
+  const source = `${stage.top}/volumes/data`
+  makeTree(stage.fs, source, SIX_FILES)
+  await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
+  const [before] = (await status(stage.session())).mounts
+  expect(before).toMatchObject({ ownership: 'walk', why: 'asked for', state: 'healthy' })
+  const session = stage.session()
+  const record = mountRecords.read(session, stage.podDirectory('a'))
+  if (record?.volume === undefined) throw new Error('no record of the mount')
+  mountRecords.write(session, { ...record, given: { by: 'none' }, mounted: undefined })
+  using _ = await acquireRecordLock(session, locateVolumeRecords(session, record.volume))
+  const [during] = (await status(stage.session())).mounts
+  expect(during).toMatchObject({ ownership: 'walk', why: 'under way', since: null, walk: { visited: 0 } })
+})
+
+it('names the mount options that containers may not have where no plugin of the runtime runs', async () => {
+  const stage = memoryStage()
+  const source = `${stage.top}/volumes/data`
+  makeTree(stage.fs, source, SIX_FILES)
+  const options = { source, 'kubernetes.io/readwrite': 'ro', mountOptions: 'noexec,ro,noatime', ownership: 'none' }
+  await stage.mount('a', options)
+  const session = stage.session()
+  const unenforced = async () => (await status(session)).mounts.map((mount) => mount.unenforced)
+  expect(await unenforced()).toEqual([['nosuid', 'nodev', 'noexec']])
+  const podDirectory = stage.podDirectory('a').replace(/\/volumes\/.*$/, '')
+  stage.fs.writeFileSync(`${podDirectory}/userns`, '{}')
+  expect(await unenforced()).toEqual([[]])
+  stage.fs.rmSync(`${podDirectory}/userns`)
+  const plugin = { runtime: 'containerd v2.1.9', since: 0, socket: '/nri.sock' }
+  pluginRecord.write(session, { ...plugin, isRegistered: true })
+  using _ = tryLockNode(session, 'nri')
+  expect(await unenforced()).toEqual([[]])
+  pluginRecord.write(session, { ...plugin, isRegistered: false })
+  expect(await unenforced()).toEqual([['nosuid', 'nodev', 'noexec']])
+})

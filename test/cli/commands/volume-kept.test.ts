@@ -1,0 +1,160 @@
+import { execFileSync } from 'node:child_process'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { GcDocument } from '../../../src/cli/commands/gc.ts'
+import { runVerb } from '../../../src/cli/commands/index.ts'
+import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
+import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
+import { checkVolumes } from '../../../src/cli/doctor/records.ts'
+import { openByHand } from '../../../src/fs-group/volume-by-hand.ts'
+import { parseSource } from '../../../src/request/source.ts'
+import { findVolume } from '../../../src/store/find-volume.ts'
+import { listVolumes } from '../../../src/store/record-directories.ts'
+import { computeTextVolume } from '../../../src/store/volume-identity.ts'
+import { volumeRecords } from '../../../src/store/volume-record.ts'
+import { cannotMountWith, titled } from '../../helpers/needs.ts'
+import { kernelStage, onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
+import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
+
+let stage: Stage
+let source: string
+let original: Record<string, number>
+
+/** A volume behind a link, walked for a pod that is gone. */
+async function walk(open: () => Stage): Promise<void> {
+  stage = open()
+  source = `${stage.top}/volumes/git`
+  makeTree(stage.fs, `${source}/..one/part`, SIX_FILES)
+  original = groups(listTree(stage.fs, `${source}/..one/part`))
+  stage.fs.symlinkSync('..one/part', `${source}/part`)
+  const options = { source, subPath: 'part', ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
+  await stage.mount('a', options)
+  await stage.unmount('a')
+}
+afterEach(() => stage.close())
+
+const only = () => {
+  const [volume = '', ...more] = listVolumes(stage)
+  expect(more).toEqual([])
+  return volume
+}
+const place = () => `${stage.config.stateDir}/ownership/${only()}`
+const gc = async (forget?: string) =>
+  ((await runVerb(stage.session(), { verb: 'gc', isDry: false, forget })) as GcDocument).items.map(
+    ({ kind, action, reason }) => `${kind} ${action}: ${reason}`,
+  )
+const restore = (target: { volume: string } | { directory: string }) =>
+  runVerb(stage.session(), { verb: 'restore', target, isDry: false, isForced: false }) as Promise<RestoreDocument>
+
+onEveryStage('what can be put back', (open) => {
+  beforeEach(() => walk(open))
+
+  it('is kept by gc where all that it lies in was moved away, link and all, for it may come back', async () => {
+    stage.fs.renameSync(source, `${source}-away`)
+    expect(await gc()).toEqual([expect.stringMatching(/^volume kept: .* is missing: .* --forget /)])
+    stage.fs.renameSync(`${source}-away`, source)
+    expect(await restore({ volume: only() })).toMatchObject({ outcome: 'restored' })
+    expect(groups(listTree(stage.fs, `${source}/..one/part`))).toEqual(original)
+  })
+
+  it('is kept and told where its record is damaged, and put back by its directory', async () => {
+    const volume = only()
+    const record = `${place()}/record.json`
+    stage.fs.writeFileSync(record, stage.fs.readFileSync(record, 'utf8').replace('2000', '2001'))
+    expect(await gc()).toEqual([
+      expect.stringMatching(/^volume kept: its record cannot be read: "modekeep restore DIR"/),
+    ])
+    expect(await Array.fromAsync(checkVolumes(stage.session()))).toContainEqual(
+      expect.objectContaining({ level: 'fault', text: `the record of volume ${volume} cannot be read` }),
+    )
+    await expect(restore({ volume })).rejects.toThrow('give its directory instead, "modekeep restore DIR"')
+    expect(await restore({ directory: `${source}/..one/part` })).toMatchObject({ outcome: 'restored' })
+    expect(groups(listTree(stage.fs, `${source}/..one/part`))).toEqual(original)
+  })
+
+  it('is not mixed up with what people put into the state directory, which stays', async () => {
+    const volumes = `${stage.config.stateDir}/ownership`
+    stage.fs.writeFileSync(`${volumes}/notes`, '')
+    stage.fs.mkdirSync(`${volumes}/lost+found`)
+    stage.fs.writeFileSync(`${place()}/journal.db.bak`, '')
+    stage.fs.mkdirSync(`${stage.config.stateDir}/mounts/%2Fx`, { recursive: true })
+    stage.fs.writeFileSync(`${stage.config.stateDir}/mounts/%2Fx/notes`, '')
+    const { volumes: shown } = (await runVerb(stage.session(), {
+      verb: 'status',
+      metrics: undefined,
+    })) as StatusDocument
+    expect(shown.map(({ volume }) => volume)).toEqual([only()])
+    expect(await gc()).toEqual([expect.stringMatching(/^volume kept: .* was walked/)])
+    await restore({ volume: only() })
+    expect(await gc()).toEqual([
+      "volume kept: nothing is recorded of it, but its directory has journal.db.bak, which is not modekeep's",
+    ])
+    expect(stage.fs.readdirSync(volumes).sort()).toEqual([only(), 'lost+found', 'notes'].sort())
+    expect(stage.fs.readdirSync(place())).toContain('journal.db.bak')
+    expect(stage.fs.existsSync(`${stage.config.stateDir}/mounts/%2Fx/notes`)).toBe(true)
+  })
+
+  it('is not looked for in another directory that took its place meanwhile', async () => {
+    const opened = openByHand(stage.session(), `${source}/..one`, { set: 0, clear: 0 }, only())
+    await expect(opened).rejects.toThrow('was exchanged')
+  })
+})
+
+onKernelStages('what a mount still shows', (open) => {
+  beforeEach(() => walk(open))
+
+  it('is kept by gc after a flip has removed its name, and put back by its volume', async () => {
+    const elsewhere = `${stage.top}/elsewhere`
+    stage.fs.mkdirSync(elsewhere)
+    execFileSync('mount', ['--bind', `${source}/..one/part`, elsewhere])
+    try {
+      stage.fs.renameSync(`${source}/..one`, `${source}-old`)
+      makeTree(stage.fs, `${source}/..two/part`, SIX_FILES)
+      stage.fs.unlinkSync(`${source}/part`)
+      stage.fs.symlinkSync('..two/part', `${source}/part`)
+      expect(await gc()).toEqual([expect.stringMatching(/^volume kept: /)])
+      expect(await restore({ volume: only() })).toMatchObject({ outcome: 'restored', directory: elsewhere })
+      expect(groups(listTree(stage.fs, `${source}-old/part`))).toEqual(original)
+    } finally {
+      execFileSync('umount', [elsewhere])
+    }
+  })
+})
+
+describe.skipIf(cannotMountWith() !== '')(titled('the volume of a server', cannotMountWith()), () => {
+  const export_ = 'server:/exports/a'
+  const volume = computeTextVolume({ fsType: 'nfs', source: parseSource(export_) })
+  let directory: string
+  beforeEach(() => {
+    stage = kernelStage('tmpfs')
+    directory = `${stage.top}/volumes/data`
+    stage.fs.mkdirSync(directory)
+    const about = { source: export_, group: 2000, groupAccess: 'keep', complete: true, restorePending: true } as const
+    volumeRecords.write(stage, { volume, ...about })
+    execFileSync('mount', ['-t', 'tmpfs', export_, directory])
+  })
+  afterEach(() => void execFileSync('umount', ['--recursive', directory]))
+
+  /** What the kernel would say of a mount by NFS: this test has no server. */
+  const find = (fsType: string) => {
+    const session = stage.session()
+    const table = () => session.host.mounts.table().replaceAll(` tmpfs ${export_} `, ` ${fsType} ${export_} `)
+    return findVolume({ ...session, host: { ...session.host, mounts: { ...session.host.mounts, table } } }, volume)
+  }
+
+  it('is found by its source, whichever version of NFS the kernel names', async () => {
+    expect(await Promise.all(['nfs', 'nfs4'].map(find))).toEqual([directory, directory])
+  })
+
+  it.each(['tmpfs', 'fuse.sshfs'])('is not taken for a %s to which somebody gave its name', async (fsType) => {
+    await expect(find(fsType)).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)
+  })
+
+  it('is not taken for what is mounted over it', async () => {
+    execFileSync('mount', ['-t', 'tmpfs', 'other', directory])
+    try {
+      await expect(find('nfs4')).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)
+    } finally {
+      execFileSync('umount', [directory])
+    }
+  })
+})

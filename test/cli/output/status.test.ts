@@ -1,0 +1,249 @@
+import { describe, expect, it } from 'vitest'
+import { healVerb } from '../../../src/cli/commands/heal.ts'
+import type { MountStatus, VolumeStatus } from '../../../src/cli/commands/status-document.ts'
+import { formatStatus } from '../../../src/cli/commands/status-text.ts'
+import type { ContainerStatus } from '../../../src/cli/node-state/containers.ts'
+import { MOUNT_STATES } from '../../../src/heal/state.ts'
+import { parts } from '../../helpers/line.ts'
+
+const NOW = Date.parse('2026-01-03T00:00:00Z')
+
+const mount: MountStatus = {
+  directory: '/pods/1/volumes/modekeep~fs/v',
+  volume: 'v',
+  pod: 'shop/cart',
+  source: '/srv/data',
+  fsType: 'bind',
+  readOnly: false,
+  group: 2000,
+  ownership: 'walk',
+  why: 'asked for',
+  since: '2026-01-01T00:00:00Z',
+  state: 'healthy',
+  reason: '',
+  repair: 'mounted',
+  walk: null,
+  unenforced: [],
+  hiddenSubmounts: null,
+  daemon: null,
+}
+const volume: VolumeStatus = {
+  volume: 'v',
+  source: '/srv/data',
+  group: 2000,
+  groupAccess: 'keep',
+  complete: true,
+  left: null,
+  restorePending: false,
+  mounts: 1,
+  fault: null,
+  name: null,
+  changed: null,
+  skipped: null,
+  walk: null,
+}
+const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = [], containers: ContainerStatus[] = []) =>
+  formatStatus({ verb: 'status', mounts, volumes, containers, unrecorded: [], unreadable: [] }, NOW)
+const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
+
+describe('what to do next', () => {
+  const next = (...of: Parameters<typeof shown>) => {
+    const lines = texts(...of)
+    const at = lines.indexOf('next')
+    return at < 0 ? [] : lines.slice(at + 1)
+  }
+
+  it('is nothing where all is well, or at work', () => {
+    expect(next([mount, { ...mount, state: 'in progress' }], [volume])).toEqual([])
+  })
+
+  it.each(MOUNT_STATES.filter((state) => !['healthy', 'in progress'].includes(state)))(
+    'is said of a mount that is %s',
+    (state) => {
+      expect(next([{ ...mount, state, reason: 'why' }])).toHaveLength(1)
+    },
+  )
+
+  it('is heal, once for all that it repairs', () => {
+    expect(
+      next([
+        { ...mount, state: 'missing' },
+        { ...mount, state: 'stale' },
+        { ...mount, state: 'stale' },
+      ]),
+    ).toEqual(['  "modekeep heal" repairs what is missing, stale; with --dry-run it says what it would do'])
+  })
+
+  it('names the plugin once for all mount options that containers do not have', () => {
+    const lines = next([
+      { ...mount, unenforced: ['nosuid', 'nodev'] },
+      { ...mount, unenforced: ['nosuid', 'noexec'] },
+    ])
+    expect(lines).toEqual([expect.stringMatching(/do not have nosuid, nodev, noexec of .*start "modekeep nri"/)])
+  })
+
+  it('is the restore of a volume, by its name, and doctor for records that cannot be used', () => {
+    expect(next([], [{ ...volume, restorePending: true, mounts: 0 }])[0]).toContain('"modekeep restore v"')
+    expect(next([], [{ ...volume, complete: false }])[0]).toContain('"modekeep restore v"')
+    expect(next([], [{ ...volume, complete: false, left: 2 }])[0]).toContain('"modekeep restore v --force"')
+    expect(next([], [{ ...volume, complete: false, left: 0 }])).toEqual([])
+    expect(next([], [{ ...volume, fault: 'damaged' }])[0]).toContain('"modekeep doctor"')
+  })
+})
+
+describe('status for people', () => {
+  it('names what is mounted without a record, and what others changed of a volume', () => {
+    const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
+    const changed = { ...volume, changed: 'somebody changed its root' }
+    const lines = formatStatus(
+      { verb: 'status', mounts: [], volumes: [changed], containers: [], unrecorded, unreadable: [] },
+      NOW,
+    )
+    expect(lines.map((line) => parts(line).text)).toEqual([
+      'modekeep has nothing mounted on this node',
+      '',
+      'volume  group  mounts  state    source',
+      'v       2000   1       changed  /srv/data',
+      '  somebody changed its root',
+      '',
+      'mounts without a record',
+      '/pods/2/volumes/modekeep~fs/v is unknown: it is mounted without a record',
+      '',
+      'next',
+      '  the line below each mount or volume that is changed or partial names the command that gives it its group again',
+      '  heal leaves what is unknown or without a record: the reason beside it says what to do',
+    ])
+  })
+
+  it('lists what containers see with a group, and those that do without, with the reason', () => {
+    const mapped: ContainerStatus = {
+      container: 'c0ffee',
+      name: 'app',
+      pod: 'shop/web-0',
+      volume: 'pvc-1',
+      destination: '/data',
+      source: '/var/lib/kubelet/pods/1/volumes/kubernetes.io~csi/pvc-1/mount',
+      onDisk: 500,
+      isMember: true,
+      group: 2000,
+      state: 'mapped',
+      reason: '',
+      since: new Date(NOW - 5000).toISOString(),
+    }
+    const without: ContainerStatus = { ...mapped, volume: 'fat', onDisk: null, state: 'without', reason: 'is on vfat' }
+    expect(texts([], [], [mapped, without])).toEqual([
+      'modekeep has nothing mounted on this node',
+      '',
+      'container       volume  on disk  shown  age  state',
+      'shop/web-0/app  pvc-1   500      2000   5s   mapped',
+      'shop/web-0/app  fat     -        -      5s   without',
+      '  is on vfat',
+    ])
+    const untold = texts([], [], [{ ...mapped, isMember: null }])
+    expect(untold.slice(4)).toEqual([
+      '  The runtime does not tell whether their processes are in the groups shown:',
+      "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
+    ])
+    expect(texts([], [], [{ ...without, isMember: null }])).toHaveLength(5)
+  })
+
+  it('says so where nothing is mounted', () => {
+    expect(texts([])).toEqual(['modekeep has nothing mounted on this node'])
+  })
+
+  it('has a row for each mount, and below it what is to be known', () => {
+    expect(texts([mount])).toEqual([
+      'pod        source     group  ownership  age  state',
+      'shop/cart  /srv/data  2000   walk       2d   healthy',
+      '  /pods/1/volumes/modekeep~fs/v',
+    ])
+    const fuse: MountStatus = {
+      ...mount,
+      pod: '',
+      source: '',
+      fsType: 'tmpfs',
+      group: null,
+      since: null,
+      state: 'stale',
+      reason: 'its daemon is dead',
+      why: 'idmap is refused',
+      walk: { pid: 7, visited: 3, changed: 2 },
+      daemon: { pid: null, state: 'dead' },
+    }
+    expect(texts([fuse]).slice(1, 7)).toEqual([
+      '-    tmpfs   -      walk       -    stale',
+      '  /pods/1/volumes/modekeep~fs/v',
+      '  ownership: idmap is refused',
+      '  a walk or restore is under way (process 7): 3 looked at, 2 changed',
+      '  daemon: dead',
+      '  its daemon is dead',
+    ])
+    expect(shown([fuse]).filter((line) => parts(line).style === 'notice')).toHaveLength(3)
+  })
+
+  it.each<[string, Partial<VolumeStatus>]>([
+    ['walked', {}],
+    ['walked', { restorePending: true }],
+    ['restore pending', { restorePending: true, mounts: 0 }],
+    ['interrupted', { complete: false }],
+    ['partly restored', { complete: false, left: 2, mounts: 0 }],
+    ['restored', { complete: false, left: 0, mounts: 0 }],
+    ['recorded', { group: null, groupAccess: null }],
+    ['in progress', { walk: { pid: null, visited: 0, changed: 0 } }],
+  ])('calls a volume %s: %j', (state, more) => {
+    const lines = texts([mount], [{ ...volume, ...more }])
+    expect(lines[5]).toMatch(new RegExp(`^v +\\S+ +\\d +${state} +/srv/data$`))
+  })
+
+  it.each([
+    [999, '0s'],
+    [59_999, '59s'],
+    [60_000, '1m'],
+    [3_600_000, '1h'],
+    [-5, '0s'],
+  ])('shows an age of %i ms as %s', (age, text) => {
+    expect(texts([{ ...mount, since: new Date(NOW - age).toISOString() }])[1]).toMatch(new RegExp(` ${text} +healthy$`))
+  })
+})
+
+describe('heal for people', () => {
+  const found = { directory: '/a', pod: '', reason: 'it is not mounted' }
+  const mounts = [
+    { ...found, state: 'healthy', action: 'none', reason: '' },
+    { ...found, state: 'missing', action: 'mounted' },
+    { ...found, state: 'stale', action: 'failed' },
+  ] as const
+
+  it('counts the healthy, and says what was done about the others', () => {
+    const lines = healVerb
+      .lines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [], containers: [] })
+      .map(parts)
+    expect(lines.map(({ text }) => text)).toEqual([
+      '1 of 3 mounts healthy',
+      'missing  mounted  /a  it is not mounted',
+      'stale    failed   /a  it is not mounted',
+    ])
+  })
+
+  it('names containers that run without their group, and what to do', () => {
+    const why = { reason: 'nobody was asked', remedy: 'delete the pod' }
+    const about = { container: 'c0ffee', name: 'app', pod: 'shop/web-0', volume: 'data', group: 2000 }
+    const without = { ...about, ...why, state: 'without', action: 'none' } as const
+    const lines = healVerb
+      .lines({ verb: 'heal', isDry: false, mounts: [], subPaths: [], containers: [without] })
+      .map(parts)
+    expect(lines.map(({ text }) => text)).toEqual([
+      '0 of 0 mounts healthy',
+      'without  none  shop/web-0/app (volume data)  nobody was asked; delete the pod',
+    ])
+  })
+
+  it('or what would be done', () => {
+    const lines = healVerb
+      .lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [], containers: [] })
+      .map(parts)
+    expect(lines[0]?.text).toBe('1 of 3 mounts healthy. Nothing was changed.')
+    expect(lines[1]?.text).toContain('would be mounted')
+    expect(lines[2]?.text).toMatch(/^stale +failed/)
+  })
+})

@@ -30,25 +30,25 @@ const GROUP = 'a decimal number from 0 to 4294967294'
 
 export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
   source: {
-    text: 'What is mounted. A path of the node must exist, have no symbolic link in it and be allowed by a rule of the node.',
+    text: 'What is mounted. A path of the node must exist, have no symbolic link and be allowed by a rule.',
     values: 'a path, a device, `host:/export`, `//server/share`, `user@host:/directory`; see the kinds',
     example: '/srv/volumes/data',
     leftOut: '–',
   },
   subPath: {
-    text: 'Mounts this part of the source alone: a directory, a file, a socket or a FIFO. Links inside are followed, none leads out.',
+    text: 'Mounts only this part of the source: a directory, a file, a socket or a FIFO. Links that stay inside are followed.',
     values: 'a relative path without `..`',
     example: 'current/pages',
     leftOut: 'all of the source',
   },
   mountOptions: {
-    text: 'How it is mounted. The mount always has `nosuid,nodev`, unless the node allows `suid` or `dev` and the pod asks for it. In the container these options hold [under conditions](mounts.md#mount-options-in-containers).',
+    text: 'Always with `nosuid,nodev`, unless the node allows `suid` or `dev` and the pod requests it. In the container they hold [under conditions](mounts.md#mount-options-in-containers).',
     values: 'a list with commas; see the tables of each kind',
     example: 'noatime,noexec',
     leftOut: 'none',
   },
   ownership: {
-    text: "How the pod's `fsGroup` is given: not at all; by a walk over the volume before the pod sees it; by the mount itself, which shows the group on disk as the pod's; or by whichever of these fits the volume best.",
+    text: "How the pod's `fsGroup` is applied: not at all; by a walk of the volume; by the mount, which shows the group on disk as the pod's; or by the best of these for the volume.",
     example: 'walk',
     appliesTo: 'pods with an `fsGroup`; see the kinds',
   },
@@ -60,32 +60,32 @@ export const OPTION_TEXTS: Readonly<Record<AuthorKey, AuthorOption>> = {
     appliesTo: '`ownership: idmap` and `auto`',
   },
   groupAccess: {
-    text: "What a walk gives. `keep`: the group, and set-gid on directories, no permission bit. `grant`: also kubelet's bits, mode | 0660 for files and | 02770 for directories.",
+    text: "What a walk applies. `keep`: the group, and set-gid on directories. `grant`: also kubelet's bits, mode | 0660 for files and | 02770 for directories.",
     example: 'grant',
     appliesTo: '`ownership: walk` and `auto`',
   },
   fsGroupChangePolicy: {
-    text: "Kubernetes' words, for a new mount: walk only where the root lacks the group or the last walk was not finished, or always. The field of the same name in a pod's `securityContext` does not reach a FlexVolume driver.",
+    text: "For a new mount: walk only if the root lacks the group or the last walk is incomplete, or always. Kubelet does not pass the field of a pod's `securityContext` on.",
     example: 'Always',
     member: 'changePolicy',
     appliesTo: '`ownership: walk` and `auto`',
   },
   restoreOnUnmount: {
-    text: "Restores groups, modes, ACLs and capabilities when the volume's last mount is unmounted: to what the last `modekeep apply` by hand left, else to what they were before modekeep changed them.",
+    text: "Restores groups, modes, ACLs and capabilities at the volume's last unmount: to what the last `modekeep apply` left, otherwise to the first state.",
     example: 'true',
     appliesTo: '`ownership: walk` and `auto`',
   },
   setGid: {
-    text: 'Sets the set-gid bit on the root of a mapped volume, so that what root creates there gets the group too. It is recorded, and removed with the last mapped mount. A rule has to permit it (`setGid`). Without it a mapping changes nothing on disk.',
+    text: 'Sets the set-gid bit on the root of a mapped volume, so that [new files](any-volume.md#new-files) there get the group. It is recorded, and removed with the last mapped mount. A rule has to permit it (`setGid`).',
     leftOut: 'the bit stays as it is',
     example: 'root',
     member: 'rootSetGid',
     appliesTo: '`ownership: idmap` and `auto`',
   },
   submounts: {
-    text: 'What becomes of mounts inside of the source. `refuse`: the mount fails. `hide`: the pod sees the directories beneath them. `include`: the pod sees them as they are when it is mounted, if a rule says `submounts: include` and allows each as a source.',
+    text: 'Mounts inside the source. `refuse`: the mount fails. `hide`: the pod sees the directories beneath them. `include`: the pod sees them as they are at the mount, if a rule has `submounts: include` and allows each as a source.',
     example: 'hide',
-    leftOut: '`refuse` for a new mount that may be written to, else `hide`',
+    leftOut: '`refuse` for a new writable mount, else `hide`',
     appliesTo: '`bind`; `include` with `ownership: none`',
   },
 }
@@ -116,11 +116,11 @@ export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
   },
   'kubernetes.io/pod.name': { text: 'Shown in `modekeep status`, in messages and in the log.', example: 'web-0' },
   'kubernetes.io/pod.namespace': {
-    text: 'Likewise, and which rules of the node are for the pod. Only kubelet can set it where pods come through an API server.',
+    text: "Likewise; the node's rules decide by it. The API server lets only kubelet set it.",
     example: 'default',
   },
   'kubernetes.io/pod.uid': {
-    text: "Has to be the uid in the mount directory's path, which is kubelet's alone: a pod that wrote keys of kubelet's itself is refused.",
+    text: "Must be the uid in the mount directory's path, which only kubelet writes.",
     example: '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11',
   },
   'kubernetes.io/serviceAccount.name': { text: 'Not used.', example: 'default' },
@@ -128,7 +128,7 @@ export const KUBELET_TEXTS: Readonly<Record<KubeletKey, Described>> = {
 
 export const CONFIG_TEXTS: Readonly<Record<keyof typeof CONFIG_KEYS, Described>> = {
   stateDir: {
-    text: 'Records of mounts and of what walks changed. Keep it on a disk of the node that outlives a reboot: what can be restored is in it.',
+    text: 'Records of mounts and of changed inodes. Keep it on a disk that survives a reboot: a restore needs it.',
     values: 'an absolute path outside `/proc` and `/sys`',
     example: '/var/lib/modekeep',
   },
@@ -137,34 +137,34 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof CONFIG_KEYS, Described>>
     values: 'an absolute path outside `/proc` and `/sys`',
     example: '/var/log/modekeep/modekeep.log',
   },
-  logLevel: { text: 'What is written to it.', example: 'debug' },
+  logLevel: { text: 'What is logged.', example: 'debug' },
   allow: {
-    text: "Who may have what: see [Rules](#rules). The first rule that matches a pod's request decides; where none does, the mount is refused.",
+    text: "[Rules](#rules) for mounts. The first rule that matches a pod's request decides; without a match the mount is refused.",
     values: 'rules',
     example: [{ namespaces: ['shop'], sources: ['/srv/volumes/shop/*'], fsTypes: ['bind', 'ext4'] }],
   },
   map: {
-    text: 'Who may have volumes of other drivers shown to a group of its pod ([any-volume.md](any-volume.md)): a list of rules, [below](#rules-for-volumes-of-other-drivers). One rule that allows it is enough; no rule, and nobody may.',
+    text: '[Rules](#rules-for-volumes-of-other-drivers) for [volumes of other drivers](any-volume.md). One rule that allows it is enough; `[]` allows nothing.',
     values: 'rules',
     example: [{ namespaces: ['shop'] }],
   },
   tmpfsMaxSize: {
-    text: 'The size of a tmpfs whose pod names none, and the most that a pod may name. A tmpfs has at most one file or directory for each KiB of it.',
+    text: "The default and the limit of a tmpfs's `size`. A tmpfs has at most one inode for each KiB of it.",
     values: 'from 64k to 4096g',
     example: '256m',
   },
   helperTimeoutSeconds: {
-    text: 'How long a helper program such as `mount.nfs` may take before it is ended, and how long (5 s at least) a call waits for a server, a daemon or a disk that says nothing.',
+    text: 'The limit for a helper program such as `mount.nfs`, and for a call (5 s at least) that waits for an unresponsive server, daemon or disk.',
     values: 'from 0.1 to 86400',
     example: 120,
   },
   busyUnmountSeconds: {
-    text: 'How long the unmount of a disk or an image fails while its file system is still in use, counted from the first failure. Then it succeeds, and `status` shows the mount as `busy`. 0: it succeeds at once.',
+    text: 'How long the unmount of a disk or an image [that is still in use](volumes.md#disks-and-images-that-are-still-in-use) fails. 0: it succeeds at once.',
     values: 'from 0 to 86400',
     example: 300,
   },
   stateQuota: {
-    text: 'How many bytes the journal of one volume may take. A walk that needs more fails, with its mount; mounts without ownership, unmounts and restores go on. The same holds where the records of all volumes together would take more than a tenth of the file system of `stateDir` (at least 16 MiB).',
+    text: 'The limit for the journal of one volume, in bytes. A walk that needs more fails, with its mount. All volumes together have a limit too: a tenth of the file system of `stateDir` (at least 16 MiB).',
     values: 'from 1048576 to 1099511627776',
     example: 268435456,
   },
@@ -174,20 +174,20 @@ export const CONFIG_TEXTS: Readonly<Record<keyof typeof CONFIG_KEYS, Described>>
     example: { selinuxRelabel: true },
   },
   csiPodInfoOnMount: {
-    text: 'States that the CSIDriver object says `podInfoOnMount: true`, where `modekeep csi` cannot read that object. Without one of both nothing is published through CSI.',
+    text: 'States that the CSIDriver object has `podInfoOnMount: true`, where `modekeep csi` [cannot read it](csi.md#which-pod-a-volume-is-for).',
     example: true,
     appliesTo: '`modekeep csi`',
   },
 }
 
 const SYSTEM_GROUPS = {
-  text: 'Also maps volumes whose group on disk is below 1000, or in `protectedGroups`, and that users of the node reach through a mount without nosuid. **It grants more than an fsGroup**: [any-volume.md](any-volume.md#groups-of-the-system).',
+  text: 'Also maps volumes with a [group of the system](any-volume.md#groups-of-the-system) that users of the node reach. **It grants more than an fsGroup.**',
   leftOut: '`false`',
   example: true,
 }
 
 const PROTECTED_GROUPS = {
-  text: 'Groups on disk that are protected as those below 1000 are.',
+  text: 'Groups on disk that are protected like those below 1000.',
   values: 'numbers and ranges',
   leftOut: 'none',
   example: ['5000-5099'],
@@ -204,25 +204,25 @@ const RULE_NAMESPACES = {
 export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, Described & { leftOut: string }>> = {
   namespaces: RULE_NAMESPACES,
   volumes: {
-    text: 'The kinds of volume, by their fields in a pod, or by the plugin of kubelet that mounts them. A claim has the kind of its PersistentVolume.',
+    text: "The kinds of volume, by their field in a pod or kubelet's plugin. A claim has the kind of its PersistentVolume.",
     values: '`emptyDir`, `csi`, `local`, `hostPath`, `flexVolume`, `kubernetes.io/nfs`, …',
     leftOut: '`emptyDir`, `csi` and `local`',
     example: ['csi', 'hostPath'],
   },
   sources: {
-    text: 'Paths of hostPath volumes, as in `allow`. A hostPath is asked for by its path.',
+    text: 'Paths of hostPath volumes, as in `allow`.',
     values: 'paths',
     leftOut: '**no hostPath**',
     example: ['/srv/shared/{namespace}/*'],
   },
   fsTypes: {
-    text: "Types of the volumes' file systems, as /proc/self/mountinfo calls them.",
+    text: "Types of the volumes' file systems, as in /proc/self/mountinfo.",
     values: 'types',
     leftOut: '`ext4`, `xfs` and `btrfs`',
     example: ['ext4', 'tmpfs'],
   },
   groups: {
-    text: 'Groups that a pod may ask for.',
+    text: 'Groups that a pod may request.',
     values: 'numbers and ranges',
     leftOut: 'any',
     example: ['2000-2999'],
@@ -241,7 +241,7 @@ export const MAP_RULE_TEXTS: Readonly<Record<keyof MapRule, Described & { leftOu
 export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: string }>> = {
   namespaces: RULE_NAMESPACES,
   sources: {
-    text: "What may be mounted. `/srv/a/*` is what lies strictly below `/srv/a`, anything else is exactly that; by whole names. `{namespace}`, as a whole directory name, is the pod's namespace. A tmpfs has no source.",
+    text: "What may be mounted. `/srv/a/*` is everything below `/srv/a`, without `/srv/a`; other entries match exactly. `{namespace}`, as a whole directory name, is the pod's namespace. A tmpfs has no source.",
     values:
       'paths, devices, `host:/export`, `//server/share`, `user@host:/directory`, and names such as `bucket` or `remote:bucket` that a FUSE program understands',
     leftOut: 'any',
@@ -276,18 +276,18 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
     example: ['100'],
   },
   mountOptions: {
-    text: 'The mount options, these alone: by name, or with the value. Of a FUSE program that modekeep does not know, the options named here are passed on as they are.',
+    text: 'Only these mount options: by name, or with the value. For a FUSE program that modekeep does not know they are passed on as they are.',
     leftOut: 'those of the kind that no rule has to name',
     example: ['noatime', 'sec=krb5p'],
   },
-  readOnly: { text: 'A pod that asks to write is refused.', leftOut: '`false`', example: true },
+  readOnly: { text: 'A pod that requests write access is refused.', leftOut: '`false`', example: true },
   submounts: {
-    text: 'Lets the option `submounts` be `include`. Each mount inside of the source must be allowed as a source of its own.',
-    leftOut: 'a pod that asks for `include` is refused',
+    text: 'Permits `submounts: include`. Each mount inside the source must be allowed as a source too.',
+    leftOut: '`include` is refused',
     example: 'include',
   },
   setGid: {
-    text: 'Whether a walk gives directories set-gid, so that new files get the group. Files never get it. `"root"`: as `true`, and a pod may set the bit on the root of a mapped volume (option `setGid`).',
+    text: 'Whether a walk makes directories set-gid, so that new files get the group. `"root"`: as `true`, and a pod may use the option `setGid`.',
     values: '`true`, `false`, `"root"`',
     leftOut: '`true`',
     example: 'root',
@@ -295,19 +295,19 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
   systemGroups: SYSTEM_GROUPS,
   protectedGroups: PROTECTED_GROUPS,
   secretKeys: {
-    text: 'How each key of a Secret reaches a FUSE program, other than sshfs. `option`: this mount option names a file of mode 0600 in memory, which is gone when the mount is ready. With `keep` the daemon inherits the file instead. `variable`: an environment variable. A value is never an argument.',
+    text: 'How each key of a Secret [reaches a FUSE program](volumes.md#any-other-fuse-program) other than sshfs.',
     values:
       'an object: a key of the Secret and `{"option": …}`, `{"option": …, "keep": "daemon"}` or `{"variable": …}`',
     leftOut: 'a pod with a Secret is refused',
     example: { passwd: { option: 'passwd_file' } },
   },
   volumes: {
-    text: 'How a CSI volume came to its pod: written in the pod, or bound to it by a claim, which only who may make PersistentVolumes can bring about. A rule with this key is for CSI volumes alone: kubelet does not tell it of a FlexVolume.',
+    text: 'How a pod has a CSI volume: `inline`, or by a claim, which needs the right to make PersistentVolumes. A rule with this key matches no FlexVolume.',
     leftOut: 'any volume, FlexVolumes too',
     example: ['persistent'],
   },
   singleNode: {
-    text: "No other node mounts what these servers have. Without it a walk of NFS is refused: locks and journals are a node's own, so another node would record the groups of the first walk as the original ones.",
+    text: 'States that no other node mounts these exports. Without it a [walk of NFS](volumes.md#what-to-know-about-servers) is refused.',
     leftOut: '`false`',
     example: true,
   },

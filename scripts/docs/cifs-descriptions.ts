@@ -27,7 +27,7 @@ export const CIFS_TEXTS: Readonly<Record<string, string>> = {
   perm: 'the node checks permission bits (the default)',
   noperm: 'only the server checks',
   dynperm: "the server's modes are kept in memory while the mount lasts",
-  forceuid: "all files are `uid`'s, whatever the server says",
+  forceuid: "all files are `uid`'s, not the server's users'",
   forcegid: "all files are `gid`'s",
   noforceuid: "owners are the server's if it sends them",
   noforcegid: "groups are the server's if it sends them",

@@ -55,12 +55,12 @@ export function mountOptions(): string {
   return [
     '### Of every kind',
     '',
-    'What the node has to name must be in the `mountOptions` of a rule, by name alone, or with the value where one is shown.',
+    "An option that a rule must name is allowed only by the rule's `mountOptions`, with the value where one is shown.",
     '',
     table(
       ['option', 'meaning'],
       [...FLAGS.keys()].map((name) => {
-        const leave = ORDINARY_FLAGS.includes(name) ? '' : '; **the node has to name it**'
+        const leave = ORDINARY_FLAGS.includes(name) ? '' : '; **a rule must name it**'
         return [code(name), `${FLAG_TEXTS[name] ?? ''}${leave}`]
       }),
     ),
@@ -96,7 +96,7 @@ function optionTable(fsType: string, names: readonly string[]): string {
     const named = each.filter(({ isAllowed }) => !isAllowed).map(({ example }) => example)
     const readOnly = each.some(({ isForReadOnly }) => isForReadOnly) ? '; with `readOnly: true` alone' : ''
     const what = named.length === examples.length ? '' : ` ${named.map(code).join(', ')}`
-    const leave = named.length === 0 ? '' : `; **the node has to name${what === '' ? ' it' : what}**`
+    const leave = named.length === 0 ? '' : `; **a rule must name${what === '' ? ' it' : what}**`
     return [written(examples), `${textOf(fsType, name)}${readOnly}${leave}`]
   })
   return table(['option', 'meaning'], answers)

@@ -277,7 +277,7 @@ export const RULE_TEXTS: Readonly<Record<keyof Rule, Described & { leftOut: stri
   },
   mountOptions: {
     text: 'Only these mount options: by name, or with the value. For a FUSE program that modekeep does not know they are passed on as they are.',
-    leftOut: 'those of the kind that no rule has to name',
+    leftOut: 'those of the kind that no rule must name',
     example: ['noatime', 'sec=krb5p'],
   },
   readOnly: { text: 'A pod that requests write access is refused.', leftOut: '`false`', example: true },

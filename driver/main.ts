@@ -17,7 +17,7 @@ const WORKER_ENTRIES: ReadonlyMap<string | undefined, () => Promise<void>> = new
 /** The only reader of argv, and the only writer of replies to kubelet. Kubelet logs argv after any exit status but 0. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
-  if (argv[0] === ISOLATED_PROCESS && (await import('./errand.ts')).runErrand(argv[1])) return
+  if (argv[0] === ISOLATED_PROCESS && (await import('./isolated-worker.ts')).runIsolatedWorker(argv[1])) return
   const work = WORKER_ENTRIES.get(argv[0])
   if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return runWorker(work)
   // Any other word is an operator's verb, even without a terminal: a script that mistypes a verb must not read success.

@@ -21,7 +21,7 @@ const OTHERS: ReadonlyMap<string, string> = new Map([
   [join(ROOT, 'driver/operator.ts'), 'operator.cjs'],
   [join(ROOT, 'driver/csi-worker.ts'), 'csi-worker.cjs'],
   [join(ROOT, 'driver/nri-worker.ts'), 'nri-worker.cjs'],
-  [join(ROOT, 'driver/errand.ts'), 'errand.cjs'],
+  [join(ROOT, 'driver/isolated-worker.ts'), 'isolated-worker.cjs'],
   [join(ROOT, 'driver/migrate.ts'), 'migrate.cjs'],
   [fileURLToPath(import.meta.resolve('execa')), 'execa.cjs'],
 ])
@@ -35,7 +35,7 @@ const others: Plugin = {
   name: 'scripts of their own',
   setup({ onResolve, resolve: find }) {
     onResolve(
-      { filter: /^execa$|\/(operator|csi-worker|nri-worker|errand|migrate)\.ts$/ },
+      { filter: /^execa$|\/(operator|csi-worker|nri-worker|isolated-worker|migrate)\.ts$/ },
       async ({ kind, path, resolveDir, pluginData }) => {
         const isOther = kind === 'dynamic-import' || path === 'execa'
         if (!isOther || pluginData === others) return undefined

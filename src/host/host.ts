@@ -212,9 +212,9 @@ export interface Host {
   /** Checks whether a process holds the lock. Concurrent checks do not disturb each other. */
   isLocked(path: string): boolean
   /** Checks whether an isolated process holds this lock. A killed one holds it until it has ended. */
-  hasErrand(lock: string): boolean
+  isWorkerLockHeld(lock: string): boolean
   /** Takes that lock for this process, which runs the task itself. Returns undefined if it is held. */
-  tryErrand(lock: string): Lock | undefined
+  tryWorkerLock(lock: string): Lock | undefined
   /** Returns the pid of a visible lock holder. Briefly blocks every lock operation of the node. */
   lockHolder(path: string): number | undefined
   /**

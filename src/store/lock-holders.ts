@@ -27,7 +27,7 @@ export function isVolumeBusy(store: Store, volume: string): boolean {
  */
 export function hasWalker(store: Store, volume: string): boolean {
   const lock = locateWalkerLock(store, volume)
-  return withPath('look at', lock, () => store.host.hasErrand(lock))
+  return withPath('look at', lock, () => store.host.isWorkerLockHeld(lock))
 }
 
 /** Returns the pid of a volume's walker, if its lock file has it. */

@@ -107,7 +107,7 @@ export function releaseRecordLock(session: Session, directory: RecordDirectory, 
  * not let it end, its last change may still be made. Call it under the volume's lock.
  */
 export async function acquireWalkerLock(store: Store, volume: string): Promise<Disposable> {
-  const lock = await retryUntilDefined(() => store.host.tryErrand(locateWalkerLock(store, volume)))
+  const lock = await retryUntilDefined(() => store.host.tryWorkerLock(locateWalkerLock(store, volume)))
   return { [Symbol.dispose]: () => lock.release(true) }
 }
 

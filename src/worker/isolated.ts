@@ -28,7 +28,7 @@ export type IsolatedOutcome =
   | { failed: string }
 
 export interface IsolatedWork {
-  /** Name of the work: see driver/errand.ts. */
+  /** Name of the work: see driver/isolated-worker.ts. */
   work: string
   /** Argument of the work; must be serializable as JSON. */
   about: unknown

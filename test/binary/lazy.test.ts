@@ -87,7 +87,7 @@ it("kubelet's calls do not read the scripts for people and for helper programs",
       files.filter((path) => /src\/(cli|heal)|src\/csi\/(?!worker-tasks)|node_modules\/(execa|@grpc)/.test(path)),
     ).toEqual([])
     const text = fs.readFileSync(`${work}/modekeep.cjs`, 'utf8')
-    for (const script of ['operator', 'csi-worker', 'nri-worker', 'errand', 'execa'])
+    for (const script of ['operator', 'csi-worker', 'nri-worker', 'isolated-worker', 'execa'])
       expect(text).toContain(`"./${script}.cjs"`)
   } finally {
     fs.rmSync(work, { recursive: true })
@@ -105,7 +105,7 @@ describe('the code that the executable carries', () => {
         'operator.cjs',
         'csi-worker.cjs',
         'nri-worker.cjs',
-        'errand.cjs',
+        'isolated-worker.cjs',
         'execa.cjs',
       ]) {
         const script = new Script(fs.readFileSync(`${work}/${name}`, 'latin1'), {

@@ -11,7 +11,7 @@ const VOLUMES = ['ef53.1-2-3', 'ef53.1-3-3', 'ef53.1-4-3', 'ef53.1-5-3']
 function abandon(stage: Stage, volume: string, pod: string) {
   stage.host.files.makeDirectory(locateVolumeRecords(stage, volume).path)
   reservations.write(stage, { volume, pod, group: 2000, directory: `/pods/${volume}` })
-  return stage.host.tryErrand(locateWalkerLock(stage, volume))
+  return stage.host.tryWorkerLock(locateWalkerLock(stage, volume))
 }
 
 describe('walkers that outlive their calls', () => {

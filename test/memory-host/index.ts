@@ -51,12 +51,12 @@ export function memoryHost(world: MemoryWorld): Host {
       return { release, [Symbol.dispose]: release }
     },
 
-    tryErrand(lock) {
+    tryWorkerLock(lock) {
       return this.tryLock(lock)
     },
 
     isLocked: (path) => world.locked.has(path),
-    hasErrand: (lock) => world.locked.has(lock),
+    isWorkerLockHeld: (lock) => world.locked.has(lock),
     lockHolder: () => undefined,
     endAbandoned: () => undefined,
     whileUnlocked: (path, look) => (world.locked.has(path) ? 'locked' : look()),

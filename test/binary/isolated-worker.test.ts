@@ -24,11 +24,14 @@ async function called(fourth: number, caller: number, input: string) {
 
 const directory = fs.openSync(import.meta.dirname, 'r')
 
-it.skipIf(!isBuilt)(built('an errand is no verb for who is not its caller'), async () => {
-  const { said, status } = await called(directory, process.pid + 1, '{}\n')
-  expect([said, status]).toEqual(['', 2])
-})
+it.skipIf(!isBuilt)(
+  built('the word of an isolated worker is an unknown verb for a process that is not its caller'),
+  async () => {
+    const { said, status } = await called(directory, process.pid + 1, '{}\n')
+    expect([said, status]).toEqual(['', 2])
+  },
+)
 
-it.skipIf(!isBuilt)(built('an errand without an order ends, and does nothing'), async () => {
+it.skipIf(!isBuilt)(built('an isolated worker without a task ends, and does nothing'), async () => {
   expect(await called(directory, process.pid, '')).toEqual({ said: '', status: 1 })
 })

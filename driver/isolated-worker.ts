@@ -26,7 +26,7 @@ async function importWork(name: string): Promise<WorkFunction> {
     case 'count':
       return (await import('../src/cli/node-state/recorded-walk.ts')).countForCaller
     default:
-      throw new Error(`no such errand: ${name}`)
+      throw new Error(`no such work: ${name}`)
   }
 }
 
@@ -35,7 +35,7 @@ async function importWork(name: string): Promise<WorkFunction> {
  * @param caller the process id that the caller passes
  * @returns false if another process has started this one
  */
-export function runErrand(caller: string | undefined): boolean {
+export function runIsolatedWorker(caller: string | undefined): boolean {
   // Only a caller passes its own process id. If the caller has ended already, this process has another parent.
   if (caller !== String(process.ppid)) return false
   endWithParent()

@@ -3,7 +3,7 @@ import { FileError } from '../../host/file-error.ts'
 import { deferClose, errorCode, FILE_TYPE, REGULAR } from '../../host/host.ts'
 import { createPathLookups } from '../../mount-table/path-lookups.ts'
 import type { JournalSnapshot } from '../../ownership/journal/copy.ts'
-import { type JournalHeader, serializeExportedJournal } from '../../store/exported-journal.ts'
+import { serializeExportedJournal } from '../../store/exported-journal.ts'
 import { listIdentitiesAt } from '../../store/find-volume.ts'
 import { readWhileIdle } from '../../store/lock-holders.ts'
 import type { Session } from '../../store/session.ts'
@@ -63,7 +63,7 @@ export async function exportJournal(
     isDry: false,
     outcome: 'exported',
     refusal: null,
-    recorded: extractRecordedWalk(header),
+    recorded: record && extractLastWalk(record),
     busy,
     bytes,
   }
@@ -165,10 +165,6 @@ export interface JournalDocument {
   busy: boolean
   /** Size of the file. */
   bytes: number
-}
-
-export function extractRecordedWalk({ record }: Pick<JournalHeader, 'record'>): JournalDocument['recorded'] {
-  return record && extractLastWalk(record)
 }
 
 const YIELD_INTERVAL_BYTES = 4 << 20

@@ -13,7 +13,8 @@ import { isTextVolume } from '../../store/volume-id.ts'
 import { openJournalForReading, openJournalSnapshot } from '../../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
 import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
-import { createPacer, extractRecordedWalk, type JournalDocument } from './journal-export.ts'
+import { extractLastWalk } from '../node-state/recorded-walk.ts'
+import { createPacer, type JournalDocument } from './journal-export.ts'
 
 /** @property file an absolute path @property at the volume's directory, absolute, if it is not the recorded one */
 export interface ImportCommand {
@@ -47,7 +48,7 @@ export async function importJournal(
   const source = await resolveVolumeDirectory(session, exported, at)
   session.note({ source })
   const about = { verb: 'journal', action: 'import', file: path, volume, source, isDry, busy: false } as const
-  const document = { ...about, recorded: extractRecordedWalk(header), bytes: file.size }
+  const document = { ...about, recorded: header.record && extractLastWalk(header.record), bytes: file.size }
   if (header.bytes > session.config.stateQuota) {
     throw new Refusal(
       `the journal of volume ${volume} has ${header.bytes} bytes, and "stateQuota" of the configuration is ${session.config.stateQuota}: raise that`,
@@ -184,9 +185,7 @@ function compareWithRecords(session: Session, exported: ExportedJournal): 'nothi
 function isSameExport(session: Session, { header, rows }: ExportedJournal): boolean {
   const { record } = volumeRecords.find(session, header.volume)
   using journal = openJournalSnapshot(session, header.volume, false)
-  const [one, other] = [extractRecordedWalk({ record: record ?? null }), extractRecordedWalk(header)].map((walk) =>
-    JSON.stringify(walk),
-  )
+  const [one, other] = [record, header.record].map((saved) => JSON.stringify(saved ? extractLastWalk(saved) : null))
   if (journal === undefined || one !== other) return false
   if (journal.acls !== header.acls || journal.batches !== header.batches) return false
   if (journal.unsettled.join() !== header.unsettled.join()) return false

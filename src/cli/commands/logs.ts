@@ -60,33 +60,20 @@ export function formatEntryLine(raw: string): Line {
 }
 
 function listDetails(entry: LogEntry): string[] {
-  const {
-    error,
-    message,
-    repeated,
-    repeatedWarnings,
-    decision,
-    reason,
-    given,
-    why,
-    ownership,
-    inodes,
-    restore,
-    found,
-    removed,
-  } = entry
+  const text = (key: string) => textOrEmpty(entry[key])
+  const { repeated, repeatedWarnings, inodes, found, removed } = entry
   const healed = Array.isArray(found)
     ? found.map((one) => `${textOrEmpty(one.outcome)} ${textOrEmpty(one.directory)}`)
     : []
   return [
-    textOrEmpty(error) || textOrEmpty(message),
+    text('error') || text('message'),
     typeof repeated === 'number' ? `${repeated} times more` : '',
     typeof repeatedWarnings === 'number' ? `warnings as before: ${repeatedWarnings}` : '',
-    [textOrEmpty(decision), textOrEmpty(reason)].filter(Boolean).join(': '),
-    textOrEmpty(given) && `ownership ${textOrEmpty(given)}: ${textOrEmpty(why)}`,
-    textOrEmpty(ownership),
+    [text('decision'), text('reason')].filter(Boolean).join(': '),
+    text('given') && `ownership ${text('given')}: ${text('why')}`,
+    text('ownership'),
     formatCounts(isLogEntry(inodes) ? inodes : entry),
-    textOrEmpty(restore),
+    text('restore'),
     ...healed,
     Array.isArray(removed) ? `${removed.length} removed` : '',
   ].filter((part) => part !== '')

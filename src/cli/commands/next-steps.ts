@@ -63,20 +63,12 @@ function listStates(mounts: readonly MountStatus[]): string {
   return [...new Set(mounts.map(({ state }) => state))].join(', ')
 }
 
-function formatVolumeSteps({
-  volume,
-  source,
-  group,
-  complete,
-  left,
-  restorePending,
-  mounts,
-  walk,
-  fault,
-}: VolumeStatus): string[] {
-  if (walk !== null || fault !== null || group === null) return []
+function formatVolumeSteps(about: VolumeStatus): string[] {
+  const { volume, source, complete, left } = about
+  if (about.walk !== null || about.fault !== null || about.group === null) return []
   const restore = `"modekeep restore ${quoteForShell(volume)}"`
-  if (restorePending && mounts === 0) return [`${restore} puts the volume back, which its last unmount could not`]
+  if (about.restorePending && about.mounts === 0)
+    return [`${restore} puts the volume back, which its last unmount could not`]
   const kept = left === null ? undefined : explainUnrestored({ volume, left })
   if (kept !== undefined) return [`${source}: ${kept}`]
   if (complete || left !== null) return []

@@ -10,6 +10,12 @@ import type { VerbArguments, VerbForm } from './verb.ts'
 const measureLongestSocket = (name: string) =>
   Math.max(`/plugins_registry/${name}-reg.sock`.length, `/plugins/${name}/csi.sock`.length)
 
+function refuseLongDirectory({ given, faults }: VerbArguments, directory: string, socketBytes: number): void {
+  if (faults.length > 0 || Buffer.byteLength(directory) + socketBytes <= MAX_SOCKET_PATH) return
+  const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
+  faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
+}
+
 export const csiVerb = {
   summary: 'serve kubelet as a CSI driver',
   text: [
@@ -33,10 +39,7 @@ export const csiVerb = {
     const { given, faults } = args
     const directory = readKubeletDirectory(args)
     const name = given.get('driver-name') ?? CSI_DRIVER
-    if (faults.length === 0 && Buffer.byteLength(directory) + measureLongestSocket(name) > MAX_SOCKET_PATH) {
-      const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
-      faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
-    }
+    refuseLongDirectory(args, directory, measureLongestSocket(name))
     const [server, access] = [given.get('api-server'), given.get('api-access')]
     if ((server === undefined) !== (access === undefined)) {
       faults.push('--api-server and --api-access belong together: give both or none')
@@ -99,14 +102,10 @@ export const devicePluginVerb = {
   },
   examples: ['modekeep device-plugin --devices 50'],
   read(args: VerbArguments) {
-    const { given, faults } = args
+    const { given } = args
     // The directory of kubelet.sock.
     const directory = `${readKubeletDirectory(args)}/device-plugins`
-    const longest = MAX_SOCKET_PATH - MAX_SOCKET_NAME - 1
-    if (faults.length === 0 && Buffer.byteLength(directory) > longest) {
-      const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
-      faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
-    }
+    refuseLongDirectory(args, directory, MAX_SOCKET_NAME + 1)
     const devices = Number(given.get('devices') ?? 100)
     return { verb: 'device-plugin' as const, devices, directory }
   },

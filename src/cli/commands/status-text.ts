@@ -3,7 +3,7 @@ import type { ContainerStatus } from '../node-state/containers.ts'
 import { formatHidden } from '../node-state/hidden-mounts.ts'
 import type { WalkStatus } from '../node-state/recorded-walk.ts'
 import type { Line } from '../output/output.ts'
-import { addRemarks, type Column, cutMiddle, formatAge, formatTable, NARROW_COLUMNS } from '../output/table.ts'
+import { cutMiddle, formatAge, formatItems, type ItemColumn, measureTable } from '../output/table.ts'
 import { formatNextSteps } from './next-steps.ts'
 import type { MountStatus, StatusCommand, StatusDocument, VolumeStatus } from './status-document.ts'
 
@@ -38,60 +38,46 @@ function formatNothingMounted({ selection }: StatusTableOptions): string {
   return `modekeep has nothing${of === undefined ? '' : ' of it'} mounted on this node${whose}`
 }
 
-function formatMountTable(
-  mounts: readonly MountStatus[],
-  now: number,
-  { form, width: terminal }: StatusTableOptions,
-): Line[] {
-  const isWide = form === 'wide'
-  const width = isWide ? undefined : terminal
-  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
-  const columns: (Column & { of(mount: MountStatus): string })[] = [
+function formatMountTable(mounts: readonly MountStatus[], now: number, look: StatusTableOptions): Line[] {
+  const { isWide, width } = measureTable(look)
+  const columns: ItemColumn<MountStatus>[] = [
     { head: 'pod', cut: { to: 9, at: 'middle' }, of: ({ pod }) => pod || '-' },
     { head: 'source', cut: { to: 9, at: 'middle' }, of: ({ source, fsType }) => source || fsType },
     { head: 'group', of: ({ group }) => String(group ?? '-') },
-    { head: 'ownership', of: ({ ownership }) => ownership },
-    { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))) },
+    { head: 'ownership', of: ({ ownership }) => ownership, only: 'not narrow' },
+    { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))), only: 'not narrow' },
     { head: 'state', of: ({ state }) => state },
-    { head: 'type', of: ({ fsType }) => fsType },
-    { head: 'access', of: ({ readOnly }) => (readOnly ? 'ro' : 'rw') },
-    { head: 'volume', of: ({ volume }) => volume || '-' },
-    { head: 'directory', of: ({ directory }) => directory },
+    { head: 'type', of: ({ fsType }) => fsType, only: 'wide' },
+    { head: 'access', of: ({ readOnly }) => (readOnly ? 'ro' : 'rw'), only: 'wide' },
+    { head: 'volume', of: ({ volume }) => volume || '-', only: 'wide' },
+    { head: 'directory', of: ({ directory }) => directory, only: 'wide' },
   ]
-  const left = isNarrow ? ['ownership', 'age'] : []
-  const shown = (isWide ? columns : columns.slice(0, 6)).filter(({ head }) => !left.includes(head))
-  const rows = mounts.map((mount) => shown.map(({ of }) => of(mount)))
-  const below = mounts.map((mount) => {
+  return formatItems(mounts, columns, look, (mount) => {
     const { directory } = mount
     const place = isWide ? [] : [`  ${width === undefined ? directory : cutMiddle(directory, width - 2)}`]
     return [...place, ...formatMountRemarks(mount)]
   })
-  return addRemarks(formatTable(shown, rows, width), below)
 }
 
-function formatVolumeTable(volumes: readonly VolumeStatus[], { form, width: terminal }: StatusTableOptions): Line[] {
-  const width = form === 'wide' ? undefined : terminal
-  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
+function formatVolumeTable(volumes: readonly VolumeStatus[], look: StatusTableOptions): Line[] {
+  const { isNarrow, width } = measureTable(look)
   const names = volumes.map(({ volume }) => volume)
   // A cut name stays unambiguous, so that it can be passed to any command, with its ellipsis.
   const to = Math.max(8, ...names.map((name) => findUniqueLength(name, names) + 1))
-  const columns: (Column & { of(about: VolumeStatus): string })[] = [
+  const columns: ItemColumn<VolumeStatus>[] = [
     { head: 'volume', cut: { to, at: 'end' }, of: ({ volume }) => volume },
     { head: 'group', of: ({ group }) => String(group ?? '-') },
-    { head: 'mounts', of: ({ mounts }) => String(mounts) },
+    { head: 'mounts', of: ({ mounts }) => String(mounts), only: 'not narrow' },
     { head: 'state', of: formatVolumeState },
-    { head: 'source', cut: { to: 12, at: 'middle' }, of: ({ source }) => source || '-' },
+    { head: 'source', cut: { to: 12, at: 'middle' }, of: ({ source }) => source || '-', only: 'not narrow' },
   ]
-  const shown = columns.filter(({ head }) => !isNarrow || (head !== 'mounts' && head !== 'source'))
-  const rows = volumes.map((about) => shown.map(({ of }) => of(about)))
-  const below = volumes.map(({ source, group, walk, fault, changed, name, skipped }) => {
+  return formatItems(volumes, columns, look, ({ source, group, walk, fault, changed, name, skipped }) => {
     const counts = skipped && group !== null ? formatSkipped(group, skipped) : null
     const notices = [fault, changed, counts, name].filter((text) => text !== null)
     const told = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
     const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
     return [...place, ...formatWalk(walk), ...told]
   })
-  return addRemarks(formatTable(shown, rows, width), below)
 }
 
 /** Returns the length of the shortest prefix that no other name has. */
@@ -147,12 +133,9 @@ const UNKNOWN_MEMBERSHIP: Line[] = [
 export function formatContainerTable(
   containers: readonly ContainerStatus[],
   now: number,
-  { form, width: terminal }: StatusTableOptions,
+  look: StatusTableOptions,
 ): Line[] {
-  const isWide = form === 'wide'
-  const width = isWide ? undefined : terminal
-  const isNarrow = (width ?? NARROW_COLUMNS) < NARROW_COLUMNS
-  const columns: (Column & { of(about: ContainerStatus): string })[] = [
+  const columns: ItemColumn<ContainerStatus>[] = [
     {
       head: 'container',
       cut: { to: 12, at: 'middle' },
@@ -161,18 +144,16 @@ export function formatContainerTable(
     { head: 'volume', cut: { to: 9, at: 'middle' }, of: ({ volume }) => volume || '-' },
     { head: 'on disk', of: ({ onDisk }) => String(onDisk ?? '-') },
     { head: 'shown', of: ({ group, state }) => (hasNoShownGroup(state) ? '-' : String(group ?? 'its own')) },
-    { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))) },
+    { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))), only: 'not narrow' },
     { head: 'state', of: ({ state }) => state },
-    { head: 'path', of: ({ destination }) => destination },
-    { head: 'id', of: ({ container }) => container },
+    { head: 'path', of: ({ destination }) => destination, only: 'wide' },
+    { head: 'id', of: ({ container }) => container, only: 'wide' },
   ]
-  const shown = (isWide ? columns : columns.slice(0, 6)).filter(({ head }) => !(isNarrow && head === 'age'))
-  const rows = containers.map((about) => shown.map(({ of }) => of(about)))
-  const below = containers.map(({ reason }): Line[] =>
-    reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
-  )
   const isMembershipUnknown = containers.some(
     ({ isMember, group, state }) => isMember === null && group !== null && !hasNoShownGroup(state),
   )
-  return [...addRemarks(formatTable(shown, rows, width), below), ...(isMembershipUnknown ? UNKNOWN_MEMBERSHIP : [])]
+  const table = formatItems(containers, columns, look, ({ reason }) =>
+    reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
+  )
+  return [...table, ...(isMembershipUnknown ? UNKNOWN_MEMBERSHIP : [])]
 }

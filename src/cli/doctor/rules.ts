@@ -44,17 +44,7 @@ const list = (texts: readonly string[] | undefined) => texts?.join(', ')
 
 /** Describes in a sentence which pods may mount which volumes. */
 function describeRule(rule: Rule): string {
-  const {
-    namespaces,
-    volumes,
-    sources,
-    fsTypes = DEFAULT_FS_TYPES,
-    ownership,
-    groupAccess,
-    fsGroups,
-    idmapFrom,
-    mountOptions,
-  } = rule
+  const { namespaces, volumes, sources, fsTypes = DEFAULT_FS_TYPES, groupAccess, fsGroups } = rule
   const pods = namespaces === undefined ? 'pods of every namespace' : `pods of ${list(namespaces) || 'no namespace'}`
   const places = sources?.map((entry) => {
     const text = entry.replaceAll(NAMESPACE, '<their namespace>')
@@ -70,11 +60,11 @@ function describeRule(rule: Rule): string {
   return [
     ...(volumes === undefined ? [] : [`CSI volumes alone: ${list(volumes) || 'none'}`]),
     `${pods} may have ${had.join(', and ') || 'nothing'}, ${rule.readOnly ? 'for reading alone' : 'for writing too'}`,
-    `ownership ${list(ownership) ?? 'in any way'}`,
+    `ownership ${list(rule.ownership) ?? 'in any way'}`,
     ...(groupAccess === undefined ? [] : [`a walk gives ${list(groupAccess) || 'nothing'}`]),
     ...(fsGroups === undefined ? [] : [`fsGroup ${list(fsGroups) || 'none'}`]),
-    ...(idmapFrom === undefined ? [] : [`idmapFrom ${list(idmapFrom) || 'none'}`]),
-    ...(mountOptions === undefined ? [] : [`mountOptions ${list(mountOptions) || 'none'} alone`]),
+    ...(rule.idmapFrom === undefined ? [] : [`idmapFrom ${list(rule.idmapFrom) || 'none'}`]),
+    ...(rule.mountOptions === undefined ? [] : [`mountOptions ${list(rule.mountOptions) || 'none'} alone`]),
     ...(rule.systemGroups ? ['idmap also of system groups'] : []),
     ...(rule.protectedGroups === undefined ? [] : [`protected groups ${list(rule.protectedGroups) || 'none'}`]),
     ...(rule.setGid === 'root' ? ['set-gid on the root of mapped volumes'] : []),
@@ -160,16 +150,10 @@ function* checkNamespaceOverlap(
       const place = findSharedSource(rule, guest, writer, host)
       if (place === undefined) continue
       const which = other === at ? `rule ${at + 1} lets` : `rules ${at + 1} and ${other + 1} let`
-      const guestText =
-        UNNAMED_NAMESPACES.includes(guest) || UNNAMED_NAMESPACES.includes(host)
-          ? 'one namespace'
-          : `namespace ${quoted(guest)}`
-      const hostText =
-        UNNAMED_NAMESPACES.includes(guest) || UNNAMED_NAMESPACES.includes(host)
-          ? "another's"
-          : `that of ${quoted(host)}`
+      const isUnnamed = UNNAMED_NAMESPACES.includes(guest) || UNNAMED_NAMESPACES.includes(host)
+      const who = isUnnamed ? "one namespace into another's" : `namespace ${quoted(guest)} into that of ${quoted(host)}`
       yield warning(
-        `${which} ${guestText} into ${hostText}: ${place}`,
+        `${which} ${who}: ${place}`,
         `write ${NAMESPACE} as a directory of the source, or name one namespace, in "allow" of ${file}`,
       )
       return

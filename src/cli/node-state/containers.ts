@@ -95,18 +95,11 @@ const UNREADABLE_CONTAINER: Omit<ContainerStatus, 'container' | 'reason'> = {
   since: null,
 }
 
-function toContainerStatuses({
-  container,
-  containerName,
-  pod,
-  at,
-  isMember,
-  state,
-  volumes,
-}: ContainerRecord): ContainerStatus[] {
-  return volumes.map(({ volume, destination, source, from, to, hasPlainRoot, why }) => ({
-    container,
-    name: containerName,
+function toContainerStatuses(record: ContainerRecord): ContainerStatus[] {
+  const { pod, isMember, state } = record
+  return record.volumes.map(({ volume, destination, source, from, to, hasPlainRoot, why }) => ({
+    container: record.container,
+    name: record.containerName,
     pod: `${pod.namespace}/${pod.name}`,
     volume,
     destination,
@@ -116,7 +109,7 @@ function toContainerStatuses({
     isMember: isMember ?? null,
     state: why !== undefined ? 'without' : state === 'created' ? 'created' : 'mapped',
     reason: why ?? (hasPlainRoot ? NO_SET_GID_REASON : ''),
-    since: new Date(at).toISOString(),
+    since: new Date(record.at).toISOString(),
   }))
 }
 

@@ -47,10 +47,39 @@ export function cutMiddle(text: string, length: number): string {
 }
 
 /** On a terminal with fewer columns, tables omit some of their own. */
-export const NARROW_COLUMNS = 70
+const NARROW_COLUMNS = 70
 
-/** Adds the remarks below the rows of a table. @param rows the head first @param below remarks of each row after the head */
-export function addRemarks([head = '', ...rows]: readonly string[], below: readonly (readonly Line[])[]): Line[] {
+/** A column of a table of items. */
+export interface ItemColumn<Item> extends Column {
+  of(item: Item): string
+  /** Shown only with `-o wide`, or only if the terminal is not narrow. */
+  only?: 'wide' | 'not narrow'
+}
+
+/** How much of a table is shown. @property width of the terminal; undefined: as wide as the content */
+export interface TableOptions {
+  form?: string | undefined
+  width?: number | undefined
+}
+
+/** Returns the width that limits a table, and whether its narrow columns alone fit. */
+export function measureTable({ form, width: terminal }: TableOptions) {
+  const width = form === 'wide' ? undefined : terminal
+  return { isWide: form === 'wide', width, isNarrow: (width ?? NARROW_COLUMNS) < NARROW_COLUMNS }
+}
+
+/** Formats a row for each item, with its remarks below. */
+export function formatItems<Item>(
+  items: readonly Item[],
+  columns: readonly ItemColumn<Item>[],
+  options: TableOptions,
+  listRemarks: (item: Item) => readonly Line[],
+): Line[] {
+  const { isWide, width, isNarrow } = measureTable(options)
+  const shown = columns.filter(({ only }) => only === undefined || (only === 'wide' ? isWide : !isNarrow))
+  const cells = items.map((item) => shown.map(({ of }) => of(item)))
+  const [head = '', ...rows] = formatTable(shown, cells, width)
+  const below = items.map(listRemarks)
   return [{ text: head, style: 'strong' }, ...rows.flatMap((text, at) => [text, ...(below[at] ?? [])])]
 }
 

@@ -18,7 +18,7 @@ async function importWork(name: string): Promise<WorkFunction> {
     case 'heal':
       return (await import('../src/heal/heal-record.ts')).runHealTask
     case 'sub-paths':
-      return (await import('../src/heal/isolated-sub-paths.ts')).runSubPathTask
+      return (await import('../src/heal/sub-paths.ts')).runSubPathTask
     case 'survey':
       return (await import('../src/cli/node-state/survey.ts')).surveyForCaller
     case 'sources':

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
 import { Refusal } from '../src/errors/refusal.ts'
-import type { PodVolumes } from '../src/nri/mounted-volume.ts'
-import type { ProcessGroups } from '../src/nri/process-groups.ts'
+import type { ProcessGroups } from '../src/nri/cri.ts'
+import type { PodVolumes } from '../src/nri/pod-volumes.ts'
 import type { NodeConfig } from '../src/request/defaults.ts'
 import { startThread } from './thread.ts'
 
@@ -9,8 +9,8 @@ import { startThread } from './thread.ts'
 const MAX_GROUPS_WAIT_MS = 700
 
 export interface ReaderData {
-  /** CRI sockets that a runtime may listen at. */
-  readonly sockets: readonly string[]
+  /** CRI socket of the runtime; undefined: containerd's usual ones. */
+  readonly criSocket: string | undefined
   readonly env: NodeJS.ProcessEnv
 }
 
@@ -73,8 +73,8 @@ export class NodeReader implements Disposable {
   }
 
   #start(): Worker {
-    const { sockets, env } = this.#data
-    const thread = startThread('node-reader', { sockets, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } })
+    const { criSocket, env } = this.#data
+    const thread = startThread('node-reader', { criSocket, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } })
     thread.unref()
     thread.on('message', ({ id, answer }: { id: number; answer: ReadAnswer }) => this.#settle(id, answer))
     const end = () => {

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
+import { CRI_SOCKETS, ProcessGroupReader } from '../src/nri/cri.ts'
 import { readPodVolumes } from '../src/nri/pod-volumes.ts'
-import { ProcessGroupReader } from '../src/nri/process-groups.ts'
 import { readConfig } from './config.ts'
 import type { ReadAnswer, ReaderData, ReadRequest } from './node-reader-thread.ts'
 import { raisePriority } from './process-settings.ts'
@@ -10,7 +10,8 @@ import { raisePriority } from './process-settings.ts'
 // Entry of the thread that reads for the one that answers the container runtime: see node-reader-thread.ts.
 // Container creation waits for it, so its priority is raised.
 raisePriority()
-const { sockets, env }: ReaderData = workerData
+const { criSocket, env }: ReaderData = workerData
+const sockets = criSocket === undefined ? CRI_SOCKETS : [criSocket]
 const groups = new ProcessGroupReader(() => sockets.filter((path) => existsSync(path)))
 
 async function read(request: ReadRequest): Promise<unknown> {

@@ -7,10 +7,8 @@ import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { startWorkers } from '../src/host/linux/worker-process.ts'
 import { createContainerHandler } from '../src/nri/container-lifecycle.ts'
-import { CRI_SOCKETS } from '../src/nri/cri-sockets.ts'
 import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/nri/own-mounts.ts'
-import { CONNECTION_TIMING, runNriPlugin } from '../src/nri/plugin.ts'
-import { RegistrationRecorder } from '../src/nri/registration.ts'
+import { CONNECTION_TIMING, RegistrationRecorder, runNriPlugin } from '../src/nri/plugin.ts'
 import {
   createCloneService,
   createRegistrationWriter,
@@ -73,7 +71,7 @@ async function serve(
     }
     try {
       const clones = createCloneService(workers, failed)
-      using reader = new NodeReader({ sockets: criSocket === undefined ? CRI_SOCKETS : [criSocket], env })
+      using reader = new NodeReader({ criSocket, env })
       // The reader's code is loaded once it has replied, so that the first container does not wait for that.
       await reader.readMap()
       // Threads inherit the priority, so it is raised after they have been started.

@@ -10,8 +10,7 @@ import { createHandleLocationFinder } from '../mount-table/tree-location.ts'
 import { type ContainerRecord, containerRecords, isContainerId } from '../store/container-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasOneGroup } from '../store/volume-record.ts'
-import { createCloneIdMap } from './clone-id-map.ts'
-import { refuseMountsBelow, refusePropagation, refuseType } from './clone-refusals.ts'
+import { createCloneIdMap, readPodIdMap } from './clone-id-map.ts'
 import {
   type AttachStep,
   type CloneOutcome,
@@ -30,10 +29,9 @@ import {
   removeClones,
   resolveClonePath,
 } from './clone-staging.ts'
+import { createContainerRecord } from './container-state.ts'
 import { cloneOwnVolume } from './own-volume.ts'
-import { readPodIdMap } from './pod-id-map.ts'
-import { createContainerRecord } from './record-container.ts'
-import { createRequestPerPath } from './request-per-path.ts'
+import { createRequestPerPath, refuseMountsBelow, refusePropagation, refuseType } from './refused-sources.ts'
 import { checkRules, findRootFacts, restoreVolumeRootBits, setRootBits, type VolumeRootFacts } from './root-bits.ts'
 
 /** State of one requested clone. */

@@ -12,7 +12,14 @@ import type { Session } from '../store/session.ts'
 import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { openWithoutLinks } from '../volume/kind/source-path.ts'
 import type { CloneRequest, ContainerCloneRequest } from './clone-request.ts'
-import { type PodContext, refuseOtherPods, refuseOwnFiles } from './refused-sources.ts'
+import {
+  isPodVolumePath,
+  type PodContext,
+  type PodIdentity,
+  refuseOtherPods,
+  refuseOwnFiles,
+  splitPodPath,
+} from './refused-sources.ts'
 
 /** A detached mount, not yet mapped, that becomes a clone. */
 export interface CloneSource {
@@ -34,8 +41,6 @@ export interface CloneSource {
   clonedFrom: Handle | undefined
   fsType?: string | undefined
 }
-
-type PodIdentity = Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'>
 
 export interface SourceContext extends PodContext {
   /** Locates a handle in `table`. */
@@ -161,18 +166,6 @@ export function openSource(session: Session, context: PodContext, source: string
       return handle
     },
   )
-}
-
-/** Returns whether a source is in the pod's directory. @throws {Refusal} for another pod's directory */
-export const isPodVolumePath = (pod: PodIdentity, source: string): boolean => splitPodPath(pod, source) !== undefined
-
-/** Splits a path below kubelet's directory; undefined for other paths. @throws {Refusal} for another pod's directory */
-function splitPodPath({ kubeletDir, pod }: PodIdentity, source: string): string[] | undefined {
-  if (!`${source}/`.startsWith(`${kubeletDir}/`)) return undefined
-  const parts = source.slice(kubeletDir.length + 1).split('/')
-  const isWhole = parts.length > 2 && parts.every((part) => !['', '.', '..'].includes(part))
-  if (isWhole && parts[0] === 'pods' && parts[1] === pod.uid) return parts
-  throw new Refusal(`lies at ${quoted(source)}, which is not in this pod's directory: use a volume of the pod`)
 }
 
 /** Opens a path below kubelet's root directory. Only the path to that directory may contain symbolic links. */

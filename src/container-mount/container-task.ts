@@ -11,9 +11,8 @@ import type {
   RuntimeSnapshot,
 } from './clone-request.ts'
 import { checkCloneSources } from './clone-source.ts'
-import { readOwnRestrictions } from './own-restrictions.ts'
-import { recordWithout } from './record-container.ts'
-import { reconcileContainers, releaseClones } from './release.ts'
+import { reconcileContainers, recordWithout, releaseClones } from './container-state.ts'
+import { readOwnRestrictions } from './own-volume.ts'
 
 /** A task of a worker process, sent by the thread that answers the runtime as a line of JSON. */
 export type ContainerTask =

@@ -1,16 +1,21 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { deferClose, type Handle } from '../host/host.ts'
+import { deferClose, type Handle, type Host } from '../host/host.ts'
+import { readFileSystemType } from '../mount-table/file-system.ts'
 import { isWithin } from '../mount-table/location-chain.ts'
-import { findDeviceRows, type MountRow } from '../mount-table/mountinfo.ts'
+import { findDeviceRows, type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
 import { resolveRowLocation } from '../mount-table/tree-location.ts'
+import { findMapGrant, HOST_PATH } from '../request/map-rule.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
 import { holdsOwnRecords } from '../volume/kind/source-path.ts'
-import type { ContainerCloneRequest } from './clone-request.ts'
+import { findOtherPaths } from '../volume/other-paths.ts'
+import { type CloneRequest, type ContainerCloneRequest, findPropagation, LEAVE_OUT } from './clone-request.ts'
 
-export interface PodContext extends Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'> {
+export type PodIdentity = Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'>
+
+export interface PodContext extends PodIdentity {
   /** Shared by all of a container's volumes, because kubelet has mounted them before it creates the container. */
   table: TableSnapshot
 }
@@ -78,4 +83,79 @@ function findShownVolume(
   const shown = findDeviceRows(table.text(), row.device).filter((volume) => isVolume(volume) && shows(volume))
   const isSource = ({ mountPoint }: MountRow) => mountRecords.readUnlessDamaged(session, mountPoint)?.source === path
   return shown.find((volume) => !isSource(volume))?.mountPoint
+}
+
+/** Returns whether a source is in the pod's directory. @throws {Refusal} for another pod's directory */
+export const isPodVolumePath = (pod: PodIdentity, source: string): boolean => splitPodPath(pod, source) !== undefined
+
+/** Splits a path below kubelet's directory; undefined for other paths. @throws {Refusal} for another pod's directory */
+export function splitPodPath({ kubeletDir, pod }: PodIdentity, source: string): string[] | undefined {
+  if (!`${source}/`.startsWith(`${kubeletDir}/`)) return undefined
+  const parts = source.slice(kubeletDir.length + 1).split('/')
+  const isWhole = parts.length > 2 && parts.every((part) => !['', '.', '..'].includes(part))
+  if (isWhole && parts[0] === 'pods' && parts[1] === pod.uid) return parts
+  throw new Refusal(`lies at ${quoted(source)}, which is not in this pod's directory: use a volume of the pod`)
+}
+
+export function refusePropagation({ options }: CloneRequest): void {
+  const option = findPropagation(options)
+  if (option === undefined) return
+  throw new Refusal(
+    `has mount propagation (${option}), which a mapped clone does not take part in: leave "mountPropagation" out, or the volume out of the annotation`,
+  )
+}
+
+export function refuseType(host: Host, { fsTypes }: CloneRequest, handle: Handle): void {
+  if (fsTypes === undefined) return
+  const type = readFileSystemType(host, handle) ?? 'an unknown file system'
+  if (fsTypes.includes(type)) return
+  throw new Refusal(
+    `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here: have a rule name it, or ${LEAVE_OUT}`,
+  )
+}
+
+/** A clone contains one mount. Mounts inside would be missing, and the files that they cover would be visible. */
+export function refuseMountsBelow({ inodes, mounts }: Host, table: TableSnapshot, handle: Handle, path: string): void {
+  const { mountRoot, mountId } = inodes.statMountPoint(handle)
+  // The usual case, without reading the mount table: 1,000 mounts take 2 ms.
+  if (mountRoot && mounts.hasMountsOn(mountId) === false) return
+  const text = table.text()
+  const shown = path.replace(/[ \t\n\\]/g, (byte) => `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)
+  // Parses the table only if the text contains the path, because thousands of mounts take milliseconds.
+  if (!text.includes(` ${shown === '/' ? '' : shown}/`)) return
+  const below = parseMountinfo(text).find(({ mountPoint }) => mountPoint.startsWith(path === '/' ? '/' : `${path}/`))
+  if (below === undefined) return
+  throw new Refusal(
+    `has another mount inside (${quoted(below.mountPoint)}), and only a volume without one can be mapped: mount a directory that has none`,
+  )
+}
+
+/**
+ * Checks the rules of `map` for each other path by which a rule names a hostPath or a part of it. Locations are compared
+ * through every mount of the node.
+ * @returns the request, and one more for each of these paths with its grants; all of them must allow the clone
+ * @throws {Refusal} for a path that no rule permits
+ */
+export function createRequestPerPath(
+  session: Session,
+  context: PodContext,
+  request: CloneRequest,
+  handle: Handle,
+): CloneRequest[] {
+  const { source, group } = request
+  if (group === undefined || isPodVolumePath(context, source)) return [request]
+  const { map } = session.config
+  const { namespace } = context.pod
+  const hostPath = { handle, path: source, kubeletDirectory: context.kubeletDir, rules: map }
+  const otherPaths = findOtherPaths(session, context.table, hostPath)
+  const requests = otherPaths.map(({ path }): CloneRequest => {
+    const grant = findMapGrant(map, { namespace, kind: HOST_PATH, volume: path, group })
+    if ('refusal' in grant) {
+      throw new Refusal(
+        `shows the content of ${quoted(path)} by another mount, which a rule of "map" names, and the pod must be allowed both: ${grant.refusal}`,
+      )
+    }
+    return { ...request, fsTypes: grant.fsTypes, grants: grant.grants }
+  })
+  return [request, ...requests]
 }

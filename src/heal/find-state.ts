@@ -67,7 +67,7 @@ export function isOver({ ended }: MountRecord, { action }: Pick<Finding, 'action
   return ended !== undefined && action === 'forgotten'
 }
 
-export interface HealMode {
+interface HealMode {
   isDry: boolean
   patience: number | undefined
   kubelets: Kubelets

@@ -16,9 +16,8 @@ import {
   readsRemoteSource,
 } from '../volume/unresponsive-source.ts'
 import { runIsolated, Unresponsive } from '../worker/isolated.ts'
-import { forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
+import { explainPartialGroup, findVolumeChange, forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
 import type { Finding } from './state.ts'
-import { explainPartialGroup, findVolumeChange } from './volume-change.ts'
 
 /** The result of a heal for one mount. */
 export type HealOutcome = Pick<Finding, 'state' | 'action' | 'reason'> & {

@@ -5,9 +5,12 @@ import { type KubeletSubPath, parseKubeletSubPaths } from '../mount-table/kubele
 import { parseRowFlags } from '../mount-table/mount-flags.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import { RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
 import { openSubPath } from '../path/open-sub-path.ts'
 import { tryLockNode } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
+import { formatGivenUpLookup } from '../worker/given-up.ts'
+import { runIsolated } from '../worker/isolated.ts'
 import { findOwnSubPathDirectories, findStaleOwnSubPaths, resolveOwnSubPath } from './own-sub-paths.ts'
 
 /** The result for one of kubelet's subPath binds whose source an atomic update deleted. */
@@ -42,24 +45,24 @@ export function healSubPaths(
 }
 
 /** The task of an isolated process. */
-export interface SubPathTask {
+interface SubPathTask {
   kubeletDir: string | undefined
   volumeDirectory: string
   dryRun: boolean
 }
 
 /** Heals the binds of one volume. Must be called under the lock of `lockSubPaths`. */
-export function healSubPathsOfVolume(session: Session, task: SubPathTask): SubPathFinding[] {
+function healSubPathsOfVolume(session: Session, task: SubPathTask): SubPathFinding[] {
   return findStaleBinds(session, task.kubeletDir)
     .filter(({ volumeDirectory }) => volumeDirectory === task.volumeDirectory)
     .map((bind) => healBind(session, bind, task.dryRun))
 }
 
 /** A bind whose source was deleted. */
-export type StaleBind = KubeletSubPath & { isOwn: boolean }
+type StaleBind = KubeletSubPath & { isOwn: boolean }
 
 /** Reads only the mount table, and no volume. */
-export function findStaleBinds(session: Session, kubeletDir: string | undefined): StaleBind[] {
+function findStaleBinds(session: Session, kubeletDir: string | undefined): StaleBind[] {
   const rows = parseMountinfo(session.host.mounts.table())
   const ofKubelet = kubeletDir === undefined ? [] : findKubeletSubPaths(session, kubeletDir, rows)
   const own = findStaleOwnSubPaths(session, rows)
@@ -73,18 +76,15 @@ export function findStaleBinds(session: Session, kubeletDir: string | undefined)
  * Locks out other heals, because a second one could remove a bind that the first has just made.
  * @returns undefined if another heal has the lock
  */
-export function lockSubPaths(session: Session): Disposable | undefined {
+function lockSubPaths(session: Session): Disposable | undefined {
   return tryLockNode(session, 'sub-paths')
 }
 
-export function toBusyFinding(bind: StaleBind): SubPathFinding {
+function toBusyFinding(bind: StaleBind): SubPathFinding {
   return toSubPathFinding(bind, toSkipped('another heal is at work'))
 }
 
-export function toSubPathFinding(
-  { row, volumeDirectory, subPath }: KubeletSubPath,
-  outcome: SubPathOutcome,
-): SubPathFinding {
+function toSubPathFinding({ row, volumeDirectory, subPath }: KubeletSubPath, outcome: SubPathOutcome): SubPathFinding {
   return { mountPoint: row.mountPoint, source: `${volumeDirectory}/${subPath}`, ...outcome }
 }
 
@@ -120,7 +120,7 @@ type SubPathOutcome = Pick<SubPathFinding, 'action' | 'reason'>
 
 const CHANGED = 'it has changed meanwhile'
 
-export const toSkipped = (reason: string): SubPathOutcome => ({ action: 'none', reason })
+const toSkipped = (reason: string): SubPathOutcome => ({ action: 'none', reason })
 
 function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean): SubPathOutcome {
   if (subPath.doubt !== undefined) return toSkipped(subPath.doubt)
@@ -185,4 +185,49 @@ function replaceBind(
   mounts.detach(point.parent, point.name)
   attachAt(host, point, tree)
   return true
+}
+
+/**
+ * Like `healSubPaths`. If this process must not wait for a locked directory, each volume is healed in a process of its
+ * own, concurrently.
+ */
+export async function healSubPathsIsolated(
+  session: Session,
+  kubeletDir: string | undefined,
+  { dryRun }: { dryRun: boolean },
+): Promise<SubPathFinding[]> {
+  if (!session.isolatesWalks) return healSubPaths(session, kubeletDir, { dryRun })
+  const stale = findStaleBinds(session, kubeletDir)
+  if (stale.length === 0) return []
+  using lock = dryRun ? undefined : lockSubPaths(session)
+  if (lock === undefined && !dryRun) return stale.map(toBusyFinding)
+  const volumes = Map.groupBy(stale, ({ volumeDirectory }) => volumeDirectory)
+  const found = [...volumes].map(([volumeDirectory, binds]) =>
+    healVolume(session, { kubeletDir, volumeDirectory, dryRun }, binds),
+  )
+  return (await Promise.all(found)).flat()
+}
+
+async function healVolume(
+  session: Session,
+  about: SubPathTask,
+  binds: readonly StaleBind[],
+): Promise<SubPathFinding[]> {
+  const { volumeDirectory } = about
+  try {
+    return await runIsolated(session, {
+      work: 'sub-paths',
+      about,
+      owner: `directory ${quoted(volumeDirectory)}`,
+      patienceMs: RESPONSE_TIMEOUT_MS,
+      givenUp: (seconds, waiting, pid) => formatGivenUpLookup(volumeDirectory, seconds, pid, waiting),
+    })
+  } catch (error) {
+    return binds.map((bind) => toSubPathFinding(bind, toSkipped(formatError(error))))
+  }
+}
+
+/** Heals the binds of one volume in the isolated process. */
+export async function runSubPathTask(session: Session, _: Handle, about: SubPathTask): Promise<SubPathFinding[]> {
+  return healSubPathsOfVolume(session, about)
 }

@@ -28,7 +28,7 @@ export type Heal = () => Promise<{
 }>
 
 /** Reports changes to the loop. */
-export interface ChangeSource {
+interface ChangeSource {
   /** Called once, before the first heal. */
   listen(changed: () => void): void
   /** Watches these directories from now on, and no others. @returns whether one of them is new */

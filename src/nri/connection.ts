@@ -1,10 +1,20 @@
 import type { Duplex } from 'node:stream'
 import { escapeUnprintable } from '../errors/escape.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { ProtocolError } from './frames.ts'
 import { SERVICE } from './messages.ts'
-import { CONNECTION, encodeFrames, MuxReader } from './mux.ts'
-import { CODE, encodeMessage, request, response, type TtrpcMessage, TtrpcReader, TYPE } from './ttrpc.ts'
+import {
+  CODE,
+  CONNECTION,
+  encodeFrames,
+  encodeMessage,
+  MuxReader,
+  ProtocolError,
+  request,
+  response,
+  type TtrpcMessage,
+  TtrpcReader,
+  TYPE,
+} from './ttrpc.ts'
 
 /** The runtime gets the status UNIMPLEMENTED for it. */
 export class Unimplemented extends Error {}

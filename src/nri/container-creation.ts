@@ -3,18 +3,22 @@ import { formatError, Refusal } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
 import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
-import type { CloneService } from './clone-service.ts'
-import { ConcurrencyLimit } from './concurrency-limit.ts'
-import { type AttachProgress, CONNECTION_CLOSED, createDeadlineRefusal, rejectAtDeadline } from './deadline.ts'
-import { DeadlineTimer } from './deadline-timer.ts'
+import { ConcurrencyLimit } from './concurrency.ts'
+import {
+  type AttachProgress,
+  CONNECTION_CLOSED,
+  createDeadlineRefusal,
+  DeadlineTimer,
+  rejectAtDeadline,
+} from './deadline.ts'
 import { mayNeedClone } from './decide-clones.ts'
 import type { Container, Mount, PodSandbox } from './messages.ts'
-import { RefusedContainers } from './refused-containers.ts'
+import { RefusedContainers, UnresponsiveVolumes } from './refused-containers.ts'
 import { type createRequestReader, listContainerFields } from './request-reader.ts'
-import { UnresponsiveVolumes } from './unresponsive-volumes.ts'
+import type { CloneService } from './worker-tasks.ts'
 
 /** Runs the tasks of each container one after the other. */
-export interface ContainerQueue {
+interface ContainerQueue {
   /** Settles once the container's earlier tasks have ended. */
   waitForEarlier(container: string): Promise<void>
   /** Tracks the container. Its later tasks run after `done`. */
@@ -25,7 +29,7 @@ export interface ContainerQueue {
   recordWithout(pod: PodSandbox, container: Container, reason: string): void
 }
 
-export interface CreationSettings {
+interface CreationSettings {
   readonly clones: CloneService
   readonly deadlineMs: number
   readonly readRequest: ReturnType<typeof createRequestReader>

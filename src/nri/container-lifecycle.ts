@@ -1,17 +1,17 @@
 import { CREATION_GRACE_MS, type RuntimeSnapshot } from '../container-mount/clone-request.ts'
+import { isCloneSource } from '../container-mount/clone-staging.ts'
 import { formatError } from '../errors/refusal.ts'
 import { hasGroupAnnotation } from './annotations.ts'
-import type { CloneService } from './clone-service.ts'
-import { coalesceCalls } from './coalesce.ts'
+import { coalesceCalls } from './concurrency.ts'
 import { createCreationHandler } from './container-creation.ts'
+import type { ProcessGroups } from './cri.ts'
 import { findMissingClones, isInUserNamespace } from './decide-clones.ts'
 import { type Container, type PodSandbox, STATE } from './messages.ts'
 import { createRequestReader, type DecisionSources, listContainerFields } from './request-reader.ts'
-import { isUnmapped, takeSnapshot } from './runtime-snapshot.ts'
-import { SandboxGroupCache } from './sandbox-group-cache.ts'
 import type { ContainerHandler } from './service.ts'
+import type { CloneService } from './worker-tasks.ts'
 
-export interface LifecycleSettings extends DecisionSources {
+interface LifecycleSettings extends DecisionSources {
   readonly clones: CloneService
   /** Time limit for one container, ms: well below the time after which a runtime continues without its plugin. */
   readonly deadlineMs: number
@@ -148,5 +148,58 @@ export function createContainerHandler({ clones, deadlineMs, ...sources }: Lifec
         })
       }
     },
+  }
+}
+
+/** Snapshot of the runtime's container list. */
+function takeSnapshot(containers: readonly Container[]): RuntimeSnapshot {
+  const listIds = (isIncluded: (container: Container) => boolean) => containers.filter(isIncluded).map(({ id }) => id)
+  return {
+    at: Date.now(),
+    created: listIds(({ state }) => state === STATE.created),
+    started: listIds(({ state }) => state !== STATE.created),
+    unmapped: listIds(isUnmapped),
+  }
+}
+
+/** Returns whether a container has no clone. Without a list of its mounts that is unknown, and the answer is false. */
+function isUnmapped({ id, mounts }: Container): boolean {
+  return mounts.length > 0 && !mounts.some(({ source }) => isCloneSource(id, source))
+}
+
+/** The runtime sends its event just before it can report the sandbox's status. */
+const PREFETCH_DELAY_MS = 10
+/** No node runs so many sandboxes. */
+const MAX_SANDBOXES = 10_000
+
+/** Caches the groups of a sandbox, which never change. Prefetched groups do not delay the sandbox's containers. */
+class SandboxGroupCache {
+  readonly #readGroups: (sandbox: string) => Promise<ProcessGroups | undefined>
+  readonly #groups = new Map<string, Promise<ProcessGroups | undefined>>()
+
+  /** @param readGroups must not reject */
+  constructor(readGroups: (sandbox: string) => Promise<ProcessGroups | undefined>) {
+    this.#readGroups = readGroups
+  }
+
+  async read(sandbox: string): Promise<ProcessGroups | undefined> {
+    // The prefetch may have come before the runtime could answer.
+    return (await this.#groups.get(sandbox)) ?? this.#request(sandbox)
+  }
+
+  /** Requests the groups of a new sandbox, before its first container is created. */
+  prefetch(sandbox: string): void {
+    setTimeout(() => void this.#request(sandbox), PREFETCH_DELAY_MS).unref()
+  }
+
+  forget(sandbox: string): void {
+    this.#groups.delete(sandbox)
+  }
+
+  #request(sandbox: string): Promise<ProcessGroups | undefined> {
+    if (this.#groups.size >= MAX_SANDBOXES) this.#groups.clear()
+    const groups = this.#readGroups(sandbox)
+    this.#groups.set(sandbox, groups)
+    return groups
   }
 }

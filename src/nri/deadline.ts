@@ -31,7 +31,7 @@ export interface AttachProgress {
 }
 
 /** State of a container's creation when its deadline passed. */
-export interface DeadlineContext {
+interface DeadlineContext {
   /** Undefined until all input of the decision was read. */
   readonly request: ContainerCloneRequest | undefined
   /** The input that was being read last. */
@@ -69,3 +69,48 @@ export function rejectAtDeadline(deadline: AbortSignal, createRefusal: () => Ref
   deadline.addEventListener('abort', () => reject(createRefusal()), { once: true })
   return promise
 }
+
+/**
+ * Measures a container's processing time, without the time that it waits in modekeep's queues for other containers.
+ * `expired` aborts when the limit is reached.
+ */
+export class DeadlineTimer implements Disposable {
+  readonly #limitMs: number
+  readonly #controller = new AbortController()
+  readonly #isQueued: () => boolean
+  #spentMs = 0
+  #since = performance.now()
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param isQueued returns whether the container waits in a queue now */
+  constructor(limitMs: number, isQueued: () => boolean) {
+    this.#limitMs = limitMs
+    this.#isQueued = isQueued
+    this.#arm(Math.min(CHECK_INTERVAL_MS, limitMs))
+  }
+
+  get expired(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+  }
+
+  #arm(ms: number): void {
+    this.#timer = setTimeout(() => this.#tick(), ms)
+  }
+
+  #tick(): void {
+    const now = performance.now()
+    if (!this.#isQueued()) this.#spentMs += now - this.#since
+    this.#since = now
+    const remainingMs = this.#limitMs - this.#spentMs
+    // A timer may fire a fraction of a millisecond early.
+    if (remainingMs < 1) this.#controller.abort()
+    else this.#arm(Math.min(CHECK_INTERVAL_MS, remainingMs))
+  }
+}
+
+/** isQueued is called at this interval. */
+const CHECK_INTERVAL_MS = 50

@@ -2,27 +2,32 @@ import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkPathSize } from '../path/input-sizes.ts'
 import { findMapGrant, HOST_PATH, type MapRule } from '../request/map-rule.ts'
-import { findGroup, findUnknownNames, formatList, formatUnmatchedPaths, isNodePath } from './annotation-match.ts'
 import {
   type AnnotationRequest,
+  findGroup,
+  findUnknownNames,
+  formatList,
+  formatUnmatchedPaths,
   hasGroupAnnotation,
   hasSetGid,
   isGroupOptional,
+  isNodePath,
   parseGroupAnnotation,
   USER_NAMESPACE_REASON,
 } from './annotations.ts'
+import type { ProcessGroups } from './cri.ts'
 import type { Container, PodSandbox } from './messages.ts'
 import {
   findMountedVolume,
   type MountedVolume,
+  mayBeOwnVolume,
   type PodVolumes,
   ROOT_DIRECTORY,
   resolvePodDirectory,
-} from './mounted-volume.ts'
-import type { ProcessGroups } from './process-groups.ts'
+} from './pod-volumes.ts'
 
 /** Input of a decision that the node, not the runtime, provides. */
-export interface NodeRules {
+interface NodeRules {
   /** Kubelet's root directory, as kubelet writes it in the sources of mounts. */
   readonly kubeletDir: string
   readonly map: readonly MapRule[]
@@ -35,10 +40,6 @@ const MAX_MOUNTS = 200
 export function mayNeedClone(pod: PodSandbox, container: Container): boolean {
   return hasGroupAnnotation(pod.annotations) || (isInUserNamespace(container) && container.mounts.some(mayBeOwnVolume))
 }
-
-/** Returns whether the path may be one of modekeep's own volumes. Only kubelet's note of the volume names its driver. */
-export const mayBeOwnVolume = ({ source }: { source: string }) =>
-  /\/volumes\/(modekeep~fs|kubernetes\.io~csi)\/|\/volume-subpaths\//.test(source)
 
 export function isInUserNamespace({ linux }: Container): boolean {
   return linux?.namespaces.some(({ type }) => type === 'user') ?? false

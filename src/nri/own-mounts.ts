@@ -2,8 +2,9 @@ import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-re
 import { formatError } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-restrictions.ts'
-import { isInUserNamespace, mayBeOwnVolume } from './decide-clones.ts'
+import { isInUserNamespace } from './decide-clones.ts'
 import type { Container, Mount, PodSandbox } from './messages.ts'
+import { mayBeOwnVolume } from './pod-volumes.ts'
 import { listContainerFields } from './request-reader.ts'
 import type { ContainerHandler } from './service.ts'
 
@@ -13,7 +14,7 @@ export type ReadRestrictions = (
   giveUp: AbortSignal,
 ) => Promise<readonly (readonly string[])[]>
 
-export interface OwnMountSettings {
+interface OwnMountSettings {
   readonly kubeletDir: string
   readonly readRestrictions: ReadRestrictions
   /** Time limit for the mount options of a container, ms. */
@@ -109,7 +110,7 @@ async function appendRestricted(
  * Finds the mounts that may be modekeep's own volumes, by their sources alone. Skips containers with a user namespace:
  * there the kernel keeps the flags, and a replaced mount would lose the mapping of its ids.
  */
-export function findOwnMounts(kubeletDir: string, pod: PodSandbox, container: Container): OwnMount[] {
+function findOwnMounts(kubeletDir: string, pod: PodSandbox, container: Container): OwnMount[] {
   if (isInUserNamespace(container)) return []
   const found = container.mounts.flatMap((mount): OwnMount[] => {
     // Runtimes resolve symbolic links in a source, so the path of kubelet's directory may differ from kubeletDir.

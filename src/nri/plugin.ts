@@ -6,11 +6,13 @@ import { openOwnSocket } from '../grpc/socket.ts'
 import { type BackOff, computePauseMs } from '../host/back-off.ts'
 import { replaceHandlePath } from '../host/path-handle.ts'
 import type { LogLevel } from '../log/call-log.ts'
+import type { PluginRecord } from '../store/server-records.ts'
+import { coalesceCalls } from './concurrency.ts'
 import { Connection } from './connection.ts'
 import { codec, NRI_VERSION } from './messages.ts'
 import { type ContainerHandler, createPluginService } from './service.ts'
 
-export interface ConnectionTiming extends BackOff {
+interface ConnectionTiming extends BackOff {
   /** Time limit for the runtime to accept the registration, and again to send its pods and containers. */
   readonly registerMs: number
   /** Time limit at the plugin's end for running requests. The runtime continues without their answers. */
@@ -20,7 +22,7 @@ export interface ConnectionTiming extends BackOff {
 /** Reconnects soon, because meanwhile the runtime creates containers without the plugin. */
 export const CONNECTION_TIMING: ConnectionTiming = { firstMs: 100, mostMs: 2000, registerMs: 10_000, answerMs: 2000 }
 
-export interface PluginSettings {
+interface PluginSettings {
   readonly socket: string
   /** Two digits. The runtime calls its plugins in the order of their indexes. */
   readonly index: string
@@ -31,7 +33,7 @@ export interface PluginSettings {
 }
 
 /** Name of the plugin in the runtime and in its `required_plugins`. */
-export const PLUGIN_NAME = 'modekeep'
+const PLUGIN_NAME = 'modekeep'
 
 const registerRequest = codec('RegisterPluginRequest')
 
@@ -112,5 +114,43 @@ async function serveConnection(
     stop.removeEventListener('abort', end)
     connection.close()
     disconnected.abort()
+  }
+}
+
+/**
+ * Records from the plugin's events whether the runtime has the plugin registered. Records are written one after the other,
+ * and only the newest of the waiting ones is written.
+ */
+export class RegistrationRecorder {
+  readonly #write: (record: PluginRecord) => Promise<void>
+  #record: PluginRecord
+  #written: Promise<void>
+
+  /** @param write writes a record in another process; must not reject */
+  constructor(socket: string, write: (record: PluginRecord) => Promise<void>) {
+    this.#write = coalesceCalls(write)
+    this.#record = { isRegistered: false, runtime: '', since: Date.now(), socket }
+    this.#written = this.#write(this.#record)
+  }
+
+  /** Settles once no record is being written. */
+  get whenWritten(): Promise<void> {
+    return this.#written
+  }
+
+  /** Updates the record for an event of the plugin's log. */
+  observe(event: string, facts: Record<string, unknown> = {}): void {
+    const { isRegistered } = this.#record
+    if (event === 'configured') {
+      const nri = typeof facts.nri === 'string' ? facts.nri : undefined
+      this.#record = { ...this.#record, runtime: `${facts.runtime} ${facts.version}`, nri }
+    }
+    if (event === 'synchronized') this.#change(true)
+    else if (event === 'away' && isRegistered) this.#change(false)
+  }
+
+  #change(isRegistered: boolean): void {
+    this.#record = { ...this.#record, isRegistered, since: Date.now() }
+    this.#written = this.#write(this.#record)
   }
 }

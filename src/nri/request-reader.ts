@@ -3,10 +3,10 @@ import { formatError, Refusal } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { hasGroupAnnotation } from './annotations.ts'
+import type { ProcessGroups } from './cri.ts'
 import { decideClones } from './decide-clones.ts'
 import type { Container, PodSandbox } from './messages.ts'
-import { isOwnFlexVolume, type PodVolumes } from './mounted-volume.ts'
-import type { ProcessGroups } from './process-groups.ts'
+import { isOwnFlexVolume, type PodVolumes } from './pod-volumes.ts'
 
 /** Functions that read the input of a decision. */
 export interface DecisionSources {

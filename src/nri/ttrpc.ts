@@ -1,7 +1,65 @@
 import { protobufPackage } from '../grpc/protobuf.ts'
-import { FrameReader } from './frames.ts'
 
-export const HEADER_LENGTH = 10
+/** The peer broke the protocol, and the connection must be closed. */
+export class ProtocolError extends Error {}
+
+/** A header of fixed length, which contains the length of the payload. */
+interface Frame {
+  readonly header: Buffer
+  readonly payload: Buffer
+}
+
+/** Splits a byte stream into frames. Buffers at most one frame and one piece of the stream. */
+class FrameReader {
+  readonly #headerLength: number
+  readonly #lengthOffset: number
+  readonly #maxPayloadLength: number
+  #pieces: Buffer[] = []
+  #bufferedLength = 0
+  /** Length of the next frame, or of its header until the header is complete. */
+  #neededLength: number
+
+  /**
+   * @param lengthOffset offset of the payload's length in the header: 32 bits, big-endian
+   * @param maxPayloadLength in bytes
+   */
+  constructor(headerLength: number, lengthOffset: number, maxPayloadLength: number) {
+    this.#headerLength = headerLength
+    this.#lengthOffset = lengthOffset
+    this.#maxPayloadLength = maxPayloadLength
+    this.#neededLength = headerLength
+  }
+
+  /** @throws {ProtocolError} if a payload is too long */
+  *push(piece: Buffer): Generator<Frame> {
+    this.#pieces.push(piece)
+    this.#bufferedLength += piece.length
+    while (this.#bufferedLength >= this.#neededLength) {
+      const all = this.#join()
+      const length = all.readUInt32BE(this.#lengthOffset)
+      if (length > this.#maxPayloadLength)
+        throw new ProtocolError(`a message has ${length} bytes, which is more than ${this.#maxPayloadLength}`)
+      const end = this.#headerLength + length
+      if (all.length < end) {
+        this.#neededLength = end
+        return
+      }
+      this.#neededLength = this.#headerLength
+      this.#pieces = [all.subarray(end)]
+      this.#bufferedLength = all.length - end
+      yield { header: all.subarray(0, this.#headerLength), payload: all.subarray(this.#headerLength, end) }
+    }
+  }
+
+  #join(): Buffer {
+    const [only = Buffer.alloc(0), ...more] = this.#pieces
+    const all = more.length === 0 ? only : Buffer.concat(this.#pieces)
+    this.#pieces = [all]
+    return all
+  }
+}
+
+const MESSAGE_HEADER_LENGTH = 10
 /** Limit of ttrpc, in bytes (containerd/ttrpc channel.go, messageLengthMax). */
 export const MAX_MESSAGE_LENGTH = 4 << 20
 
@@ -29,7 +87,7 @@ export const response = codec('Response')
 
 /** Splits the bytes of one logical connection into messages. */
 export class TtrpcReader {
-  readonly #records = new FrameReader(HEADER_LENGTH, 0, MAX_MESSAGE_LENGTH);
+  readonly #records = new FrameReader(MESSAGE_HEADER_LENGTH, 0, MAX_MESSAGE_LENGTH);
 
   /** @throws {ProtocolError} */
   *push(piece: Buffer): Generator<TtrpcMessage> {
@@ -41,9 +99,44 @@ export class TtrpcReader {
 
 /** @param payload an encoded request or response of at most MAX_MESSAGE_LENGTH bytes */
 export function encodeMessage({ stream, type, payload }: TtrpcMessage): Buffer {
-  const header = Buffer.alloc(HEADER_LENGTH)
+  const header = Buffer.alloc(MESSAGE_HEADER_LENGTH)
   header.writeUInt32BE(payload.length, 0)
   header.writeUInt32BE(stream, 4)
   header.writeUInt8(type, 8)
   return Buffer.concat([header, payload])
+}
+
+/**
+ * Logical connections on NRI's one socket (containerd/nri pkg/net/multiplex): one for the plugin's service, one for the
+ * runtime's.
+ */
+export const CONNECTION = { plugin: 1, runtime: 2 } as const
+
+const FRAME_HEADER_LENGTH = 8
+/** The runtime reads frames into a buffer of this size and rejects longer ones (mux.go, conn.Read). */
+const MAX_FRAME_LENGTH = 4096
+
+/** Splits the socket's bytes into frames of the logical connections. */
+export class MuxReader {
+  readonly #records = new FrameReader(FRAME_HEADER_LENGTH, 4, MESSAGE_HEADER_LENGTH + MAX_MESSAGE_LENGTH);
+
+  /** @throws {ProtocolError} */
+  *push(piece: Buffer): Generator<{ connection: number; bytes: Buffer }> {
+    for (const { header, payload } of this.#records.push(piece)) {
+      yield { connection: header.readUInt32BE(0), bytes: payload }
+    }
+  }
+}
+
+/** Encodes bytes of a logical connection as frames for the socket. */
+export function encodeFrames(connection: number, bytes: Buffer): Buffer {
+  const pieces: Buffer[] = []
+  for (let offset = 0; offset < bytes.length; offset += MAX_FRAME_LENGTH) {
+    const payload = bytes.subarray(offset, offset + MAX_FRAME_LENGTH)
+    const header = Buffer.alloc(FRAME_HEADER_LENGTH)
+    header.writeUInt32BE(connection, 0)
+    header.writeUInt32BE(payload.length, 4)
+    pieces.push(header, payload)
+  }
+  return Buffer.concat(pieces)
 }

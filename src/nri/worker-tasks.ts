@@ -1,11 +1,16 @@
-import type { AttachStep } from '../container-mount/clone-request.ts'
+import type {
+  AttachStep,
+  ContainerCloneRequest,
+  ContainerOutcome,
+  RuntimeSnapshot,
+} from '../container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { PluginRecord } from '../store/server-records.ts'
 import type { Workers } from '../worker/pool.ts'
 import type { LostTaskOutcomes, WorkerLimits } from '../worker/schedule.ts'
 import { formatLeft, type Supervision } from '../worker/supervision.ts'
-import type { CloneService } from './clone-service.ts'
+import type { AttachProgress } from './deadline.ts'
 import type { ReadRestrictions } from './own-mounts.ts'
 import { REMEMBER_MS } from './refused-containers.ts'
 
@@ -47,7 +52,7 @@ export function superviseContainerTasks(patienceMs: number): Supervision<Contain
   }
 }
 
-export type NriWorkers = Workers<ContainerTask, ContainerTaskResult, AttachStep>
+type NriWorkers = Workers<ContainerTask, ContainerTaskResult, AttachStep>
 
 /** Time limit for one container, ms. Runtimes give their plugins 2 s (containerd's plugin_request_timeout). */
 export const DEADLINE_MS = 1500
@@ -114,4 +119,28 @@ export function createRestrictionsReader(workers: Pick<NriWorkers, 'run'>): Read
     if (result.failure !== undefined) throw new Refusal(result.failure)
     return result.restrictions ?? []
   }
+}
+
+/** Makes and removes clones in worker processes, so that no volume blocks the thread that answers the runtime. */
+export interface CloneService {
+  /**
+   * @param deadline cancels the task when it aborts
+   * @param onStart is called once, with the task's progress
+   * @throws {Refusal} whose text appears in the pod's events
+   */
+  attach(
+    request: ContainerCloneRequest,
+    deadline: AbortSignal,
+    onStart: (task: AttachProgress) => void,
+  ): Promise<ContainerOutcome>
+  /** Opens a container's volumes without making a clone. Settles once all of them respond, or `giveUp` aborts. */
+  check(request: ContainerCloneRequest, giveUp: AbortSignal): Promise<void>
+  /** Removes the node's clones of a started container, which has its own mounts of them. Never throws. */
+  release(container: string, namespace: string): Promise<void>
+  /** Removes a container's clones and its record. Never throws. */
+  forget(container: string, namespace: string): Promise<void>
+  /** Records that a container runs without its group, unless that is recorded already. Never throws. */
+  recordWithout(request: ContainerCloneRequest, reason: string): Promise<void>
+  /** Removes clones and records of containers that need them no more. Never throws. */
+  reconcile(snapshot: RuntimeSnapshot): Promise<void>
 }

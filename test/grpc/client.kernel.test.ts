@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { callOnce } from '../../src/grpc/client.ts'
-import { Version } from '../../src/nri/runtime-version.ts'
+import { Version } from '../../src/nri/cri.ts'
 
 it('a call that its server does not answer leaves no connection open', async () => {
   const top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'grpc-')))

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { decidePodFate, isFromServer, type KubeletAnswer, mayBeGone, type PodTrace } from '../../src/heal/orphan.ts'
+import { decidePodFate, isFromServer, type KubeletAnswer, mayBeGone, type PodTrace } from '../../src/heal/kubelets.ts'
 
 const UID = '11111111-1111-4111-8111-111111111111'
 const OTHER = '22222222-2222-4222-8222-222222222222'

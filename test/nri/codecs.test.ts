@@ -1,8 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ProtocolError } from '../../src/nri/frames.ts'
-import { encodeFrames, MuxReader } from '../../src/nri/mux.ts'
-import { encodeMessage, MAX_MESSAGE_LENGTH, request, TtrpcReader } from '../../src/nri/ttrpc.ts'
+import {
+  encodeFrames,
+  encodeMessage,
+  MAX_MESSAGE_LENGTH,
+  MuxReader,
+  ProtocolError,
+  request,
+  TtrpcReader,
+} from '../../src/nri/ttrpc.ts'
 import { encode } from './proto.ts'
 
 /** A call as ttrpc sends it, in one frame of connection 1. */

@@ -5,12 +5,12 @@ import type {
   RuntimeSnapshot,
 } from '../../src/container-mount/clone-request.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import type { CloneService } from '../../src/nri/clone-service.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
+import type { ProcessGroups } from '../../src/nri/cri.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'
-import type { PodVolumes } from '../../src/nri/mounted-volume.ts'
-import type { ProcessGroups } from '../../src/nri/process-groups.ts'
+import type { PodVolumes } from '../../src/nri/pod-volumes.ts'
 import type { ContainerHandler } from '../../src/nri/service.ts'
+import type { CloneService } from '../../src/nri/worker-tasks.ts'
 import { containerOf, KUBELET, mountOf, POD, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
 let jobs: string[]

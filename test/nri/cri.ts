@@ -1,5 +1,5 @@
 import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../../src/grpc/server.ts'
-import { PodSandboxStatus } from '../../src/nri/process-groups.ts'
+import { PodSandboxStatus } from '../../src/nri/cri.ts'
 
 const SERVICES = { PodSandboxStatus }
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ProcessGroupReader } from '../../src/nri/process-groups.ts'
+import { ProcessGroupReader } from '../../src/nri/cri.ts'
 import { criRuntime, infoWith } from './cri.ts'
 
 let top: string

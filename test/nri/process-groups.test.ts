@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseProcessGroups } from '../../src/nri/process-groups.ts'
+import { parseProcessGroups } from '../../src/nri/cri.ts'
 
 const text = (security_context: unknown) => JSON.stringify({ config: { linux: { security_context } } })
 

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AttachStep, ContainerCloneRequest } from '../../src/container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../../src/container-mount/container-task.ts'
 import type { Refusal } from '../../src/errors/refusal.ts'
-import type { CloneService } from '../../src/nri/clone-service.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import {
+  type CloneService,
   createCloneService,
   createRegistrationWriter,
   createRestrictionsReader,

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ContainerCloneRequest, ContainerOutcome } from '../../src/container-mount/clone-request.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import type { CloneService } from '../../src/nri/clone-service.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import type { AttachProgress } from '../../src/nri/deadline.ts'
 import type { Container, PodSandbox } from '../../src/nri/messages.ts'
 import type { ContainerHandler } from '../../src/nri/service.ts'
+import type { CloneService } from '../../src/nri/worker-tasks.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
 const DEADLINE = 1500

@@ -1,4 +1,4 @@
-import { reconcileContainers } from '../../container-mount/release.ts'
+import { reconcileContainers } from '../../container-mount/container-state.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import { restoreRootBits } from '../../fs-group/root-bit.ts'
 import { collectGarbage } from '../../heal/garbage.ts'

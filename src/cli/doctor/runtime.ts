@@ -81,7 +81,7 @@ export async function* checkMountOptions(session: Session): AsyncGenerator<Check
 
 /** Queries the runtime if one of its sockets exists. gRPC is loaded only in that case. */
 async function readRuntime({ host }: Session): Promise<string | undefined> {
-  const { RUNTIME_SOCKETS, readRuntimeVersion } = await import('../../nri/runtime-version.ts')
+  const { RUNTIME_SOCKETS, readRuntimeVersion } = await import('../../nri/cri.ts')
   for (const socket of RUNTIME_SOCKETS.filter((path) => host.files.has(path))) {
     const version = await readRuntimeVersion(socket)
     if (version !== undefined) return version

@@ -1,19 +1,34 @@
-import { GrpcClient } from '../grpc/client.ts'
+import { escapeUnprintable } from '../errors/escape.ts'
+import { callOnce, GrpcClient } from '../grpc/client.ts'
 import { protobufPackage } from '../grpc/protobuf.ts'
 
+/** Paths of containerd's CRI socket: of its packages, of k3s and of MicroK8s. CRI-O does not report a pod's groups. */
+export const CRI_SOCKETS: readonly string[] = [
+  '/run/containerd/containerd.sock',
+  '/run/k3s/containerd/containerd.sock',
+  '/var/snap/microk8s/common/run/containerd.sock',
+]
+
+/** Default paths of the runtimes' CRI sockets. */
+export const RUNTIME_SOCKETS: readonly string[] = [...CRI_SOCKETS, '/run/crio/crio.sock']
+
 /** Well below the time limit of a container (worker-tasks.ts). The groups of a slow runtime count as unknown. */
-const ANSWER_TIMEOUT_MS = 500
+const GROUPS_TIMEOUT_MS = 500
+const VERSION_TIMEOUT_MS = 1000
 
 // kubernetes staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto
 const { method } = protobufPackage('runtime.v1', {
   PodSandboxStatusRequest: { podSandboxId: [1, 'string'], verbose: [2, 'bool'] },
   PodSandboxStatusResponse: { info: [2, 'string', 'map'] },
+  VersionRequest: { version: [1, 'string'] },
+  VersionResponse: { runtimeName: [2, 'string'], runtimeVersion: [3, 'string'] },
 } as const)
 export const PodSandboxStatus = method(
   'RuntimeService/PodSandboxStatus',
   'PodSandboxStatusRequest',
   'PodSandboxStatusResponse',
 )
+export const Version = method('RuntimeService/Version', 'VersionRequest', 'VersionResponse')
 
 /** Groups of a pod's processes, as kubelet passed them to the runtime. */
 export interface ProcessGroups {
@@ -30,7 +45,7 @@ export class ProcessGroupReader implements Disposable {
   readonly #clients = new Map<string, GrpcClient>()
 
   /** @param sockets lists the CRI sockets that exist now */
-  constructor(sockets: () => readonly string[], timeoutMs = ANSWER_TIMEOUT_MS) {
+  constructor(sockets: () => readonly string[], timeoutMs = GROUPS_TIMEOUT_MS) {
     this.#sockets = sockets
     this.#timeoutMs = timeoutMs
   }
@@ -89,3 +104,13 @@ export function parseProcessGroups(text: string): ProcessGroups | undefined {
 }
 
 const isGroupList = (value: unknown): value is number[] => Array.isArray(value) && value.every(Number.isSafeInteger)
+
+/** Returns the name and version of the runtime at a CRI socket, such as `containerd v2.1.9`. */
+export async function readRuntimeVersion(socket: string): Promise<string | undefined> {
+  try {
+    const { runtimeName, runtimeVersion } = await callOnce(socket, Version, { version: '' }, VERSION_TIMEOUT_MS)
+    return escapeUnprintable(`${runtimeName} ${runtimeVersion}`)
+  } catch {
+    return undefined
+  }
+}

@@ -34,6 +34,14 @@ class Session {
   }
 }
 
+/** Exchanges two directories by their names. What the first contains stays below its name. */
+function exchange(one: string, other: string): void {
+  fs.renameSync(one, `${one}-moving`)
+  fs.renameSync(other, one)
+  fs.renameSync(`${one}-moving`, other)
+  for (const name of fs.readdirSync(other)) fs.renameSync(`${other}/${name}`, `${one}/${name}`)
+}
+
 describe.skipIf(cannotMount !== '')(`the golden file${cannotMount}`, () => {
   it('flexvolume.txt has the replies to kubelet', async () => {
     const session = new Session()
@@ -62,11 +70,16 @@ describe.skipIf(cannotMount !== '')(`the golden file${cannotMount}`, () => {
   it('operator.txt has what the verbs print about a node, as text and as JSON', async () => {
     const session = new Session()
     const [source, other] = [session.source('data'), session.source('other')]
+    const replacement = `${source}-new`
+    fs.mkdirSync(replacement)
+    // Volumes are listed in the order of their ids, which contain the inode numbers in hexadecimal digits.
+    const inodeDigits = (path: string) => fs.statSync(path).ino.toString(16)
+    if (inodeDigits(replacement) < inodeDigits(source)) exchange(source, replacement)
     for (const format of [[], ['--json']]) await session.run('status', ...format)
     await session.mount('a', { source, ...WALK })
     await session.mount('b', { 'kubernetes.io/fsType': 'tmpfs' })
     fs.renameSync(source, `${source}-old`)
-    fs.mkdirSync(source)
+    fs.renameSync(replacement, source)
     for (const format of [[], ['--json']]) {
       await session.run('plan', other, '--fsgroup', '2000', ...format)
       await session.run('apply', other, '--fsgroup', '2000', ...format)

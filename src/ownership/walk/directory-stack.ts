@@ -1,9 +1,9 @@
 import { Refusal } from '../../errors/refusal.ts'
 import { Dirents } from '../../host/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, type Stat, useOrClose } from '../../host/host.ts'
-import { ignoreVanished, joinPath } from './entry.ts'
+import { getHighWord, IntTable } from '../journal/int-table.ts'
+import { hashName, ignoreVanished, joinPath } from './entry.ts'
 import { type DirectoryRead, type LivelockGuard, quotePath } from './livelock-guard.ts'
-import { hashName, NameSet } from './name-set.ts'
 
 const NONE = Buffer.alloc(0)
 const PARENT = Uint8Array.from([0x2e, 0x2e])
@@ -11,7 +11,7 @@ const PARENT = Uint8Array.from([0x2e, 0x2e])
 const MAX_OPEN = 32
 // Each directory on the stack costs at most 2 KiB.
 const MAX_DEPTH = 16_384
-// Eight bytes each. A moved directory beyond the limit may be walked once more.
+// Some 13 bytes each. A moved directory beyond the limit may be walked once more.
 const MAX_REMEMBERED = 1 << 20
 
 /** A directory that is partly read. */
@@ -51,7 +51,7 @@ export class DirectoryStack {
   /** Numbers of the directories on the stack. */
   readonly #open = new Set<number>()
   /** Numbers of the directories that were read to their end. */
-  readonly #finished = new NameSet()
+  readonly #finished = new IntTable(0)
 
   /** @param top the root of the tree; the caller still owns the handle */
   constructor(inodes: Inodes, top: Handle, stat: Stat, guard: LivelockGuard) {
@@ -110,7 +110,7 @@ export class DirectoryStack {
     const path = joinPath(parent.path, name)
     // The name is a view into a block that is freed.
     const frame = createFrame(handle, stat, Uint8Array.from(name), path, isMoved)
-    if (this.#open.has(frame.number) || (isMoved && this.#finished.has(frame.number))) return false
+    if (this.#open.has(frame.number) || (isMoved && this.#isFinished(frame))) return false
     if (this.#stack.length > MAX_DEPTH) {
       throw new Refusal(
         `directory ${quotePath(path)} is nested more than ${MAX_DEPTH} deep, too deep for a walk: remove it`,
@@ -158,7 +158,12 @@ export class DirectoryStack {
 
   #remember({ number }: DirectoryFrame): void {
     this.#open.delete(number)
-    if (this.#finished.size < MAX_REMEMBERED) this.#finished.add(number)
+    if (this.#finished.size >= MAX_REMEMBERED || this.#isFinished({ number })) return
+    this.#finished.insert(number | 0, getHighWord(number))
+  }
+
+  #isFinished({ number }: Pick<DirectoryFrame, 'number'>): boolean {
+    return this.#finished.find(number | 0, getHighWord(number)) !== undefined
   }
 
   /** Resumes after the directory below was moved away: looks up its parents from the base, and verifies each. */

@@ -47,3 +47,29 @@ export function ignoreVanished<T>(operation: () => T): T | undefined {
     throw error
   }
 }
+
+const LOW_WORD = 0xffffffffn
+// Differs in each process, so that users who choose the names cannot choose their slots.
+const SEED = [0, 0].map(() => Math.floor(Math.random() * 2 ** 32)) as [number, number]
+
+/**
+ * Returns a number from 1 to 2^53 that identifies a name within a volume, in this process.
+ * Two names may, very rarely, have the same number: an inode then seems to have one name fewer, and is skipped.
+ */
+export function hashName(directory: { inode: bigint; born: bigint }, entry: Uint8Array): number {
+  let [a, b] = SEED
+  const mix = (word: number) => {
+    // FNV-1a, with two primes.
+    a = Math.imul(a ^ word, 0x01000193)
+    b = Math.imul(b ^ word, 0x85ebca6b) ^ (b >>> 13)
+  }
+  for (const number of [directory.inode, directory.born]) {
+    mix(Number(number & LOW_WORD))
+    mix(Number((number >> 32n) & LOW_WORD))
+  }
+  for (const byte of entry) mix(byte)
+  // The last bytes have changed few bits so far.
+  mix(a >>> 16)
+  mix(b >>> 15)
+  return (a >>> 0) * 2 ** 21 + (b >>> 11) + 1
+}

@@ -1,8 +1,7 @@
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { formatInodeKey } from '../inode/record.ts'
+import { getHighWord, IntTable } from '../journal/int-table.ts'
 import { WeightedCache } from '../journal/weighted-cache.ts'
-import { type LinkCount, LinkCounts } from './link-counts.ts'
-import { OwnedNames } from './owned-names.ts'
 
 /** An inode visited under one of its names. */
 export interface LinkSighting {
@@ -60,6 +59,19 @@ const MAX_BYTES = 36_000_000
 const MAX_PATH_BYTES = 10_000_000
 const PATH_OVERHEAD_BYTES = 250
 
+/** Values of a count: the id of its names, their number, and the inode's ctime as the two words of a float. */
+const ID = 0
+const COUNT = 1
+const CHANGED_LOW = 2
+const CHANGED_HIGH = 3
+const COUNT_VALUES = 4
+/** Word of a name's key that has the id of its count. */
+const NAME_ID_WORD = 2
+
+/** Names are pruned when their number has grown by this factor since the last time. */
+const PRUNE_FACTOR = 1.5
+const MIN_PRUNED_NAMES = 64
+
 /**
  * Accepts an inode once all of its names were visited within the volume. An inode with more links may also be a file of
  * somewhere else, which must not be changed.
@@ -69,10 +81,19 @@ const PATH_OVERHEAD_BYTES = 250
  */
 export class HardLinks {
   readonly #most: number
-  readonly #counts = new LinkCounts()
-  readonly #names = new OwnedNames()
-  /** Paths of the inodes that were visited last. */
+  /** Number of each inode's names that were counted while its ctime was the same. Keys: inode and birth time. */
+  readonly #counts = new IntTable(COUNT_VALUES)
+  /** Names that were counted. Keys: the name and the id of its count. */
+  readonly #names = new IntTable(0)
+  /** Names of ended counts that were not pruned yet. */
+  #droppedNames = 0
+  #pruneAt = MIN_PRUNED_NAMES
+  /** A new count gets a new id. After 2^32 of them an id returns, but its old names were pruned long before. */
+  #lastId = 0
+  /** Paths of the inodes that were visited last, by the ids of their counts. */
   readonly #paths = new WeightedCache<number, Uint8Array>(MAX_PATH_BYTES)
+  /** Inode, birth time and ctime of the current name, to be read as words. */
+  readonly #words = new DataView(new ArrayBuffer(24))
 
   /** @param most limit in bytes of the remembered names and inodes */
   constructor(most = MAX_BYTES) {
@@ -84,37 +105,78 @@ export class HardLinks {
    * @throws {Refusal} if there are too many names to remember
    */
   addName(sighting: LinkSighting): boolean {
-    const { inode, born, links, changed, statTimeMs, name, path } = sighting
-    const earlier = this.#counts.get(inode, born)
-    const seen = earlier?.changed === changed ? earlier : this.#begin(sighting, earlier)
-    if (statTimeMs - changed > CLOCK_TICKS_MS && this.#names.add(name, seen.id, () => this.#counts.collectUsedIds())) {
-      this.#counts.increment(inode, born)
-      seen.count++
-    }
-    if (seen.count >= links) {
-      this.#drop(seen)
-      this.#counts.remove(inode, born)
+    const { links, changed, statTimeMs, name, path } = sighting
+    const entry = this.#findOrBeginCount(sighting)
+    const id = this.#counts.get(entry, ID)
+    let count = this.#counts.get(entry, COUNT)
+    if (statTimeMs - changed > CLOCK_TICKS_MS && this.#rememberName(name, id)) this.#counts.set(entry, COUNT, ++count)
+    if (count >= links) {
+      this.#endCount(entry)
+      this.#counts.delete(entry)
       return true
     }
-    this.#paths.put(seen.id, path, path.length + PATH_OVERHEAD_BYTES)
+    this.#paths.put(id, path, path.length + PATH_OVERHEAD_BYTES)
     this.#assertMemory(sighting)
     return false
   }
 
-  #begin({ inode, born, changed }: LinkSighting, earlier: LinkCount | undefined): LinkCount {
-    if (earlier) this.#drop(earlier)
-    return this.#counts.begin(inode, born, changed)
+  /** Returns the entry of the inode's count, which begins anew if its ctime has moved. */
+  #findOrBeginCount({ inode, born, changed }: LinkSighting): number {
+    const [words, counts] = [this.#words, this.#counts]
+    words.setBigUint64(0, inode, true)
+    words.setBigInt64(8, born, true)
+    words.setFloat64(16, changed, true)
+    const [a, d] = [words.getInt32(0, true), words.getInt32(4, true)]
+    const [b, c] = [words.getInt32(8, true), words.getInt32(12, true)]
+    const [low, high] = [words.getInt32(16, true), words.getInt32(20, true)]
+    const known = counts.find(a, b, c, d)
+    if (known !== undefined) {
+      if (counts.get(known, CHANGED_LOW) === low && counts.get(known, CHANGED_HIGH) === high) return known
+      this.#endCount(known)
+    }
+    const entry = known ?? counts.insert(a, b, c, d)
+    counts.set(entry, ID, ++this.#lastId)
+    counts.set(entry, COUNT, 0)
+    counts.set(entry, CHANGED_LOW, low)
+    counts.set(entry, CHANGED_HIGH, high)
+    return entry
   }
 
-  #drop({ id, count }: LinkCount): void {
-    this.#names.drop(count)
-    this.#paths.delete(id)
+  /** The count's names are not needed any more. */
+  #endCount(entry: number): void {
+    this.#droppedNames += this.#counts.get(entry, COUNT)
+    this.#paths.delete(this.#counts.get(entry, ID))
+  }
+
+  /** @returns whether the name is new for its count */
+  #rememberName(name: number, id: number): boolean {
+    const [low, high] = [name | 0, getHighWord(name)]
+    if (this.#names.find(low, high, id) !== undefined) return false
+    if (this.#names.size >= this.#pruneAt) this.#pruneNames()
+    this.#names.insert(low, high, id)
+    return true
+  }
+
+  /** Deletes the names of ended counts. */
+  #pruneNames(): void {
+    const [counts, names] = [this.#counts, this.#names]
+    const ids = new IntTable(0, 0, counts.size)
+    // A deleted count has id 0, which no name has.
+    for (let entry = 0; entry < counts.end; entry++)
+      if (counts.get(entry, ID) !== 0) ids.insert(counts.get(entry, ID), 0)
+    for (let entry = 0; entry < names.end; entry++) {
+      const id = names.getKey(entry, NAME_ID_WORD)
+      if (id !== 0 && ids.find(id, 0) === undefined) names.delete(entry)
+    }
+    this.#droppedNames = 0
+    this.#pruneAt = Math.max(MIN_PRUNED_NAMES, names.size * PRUNE_FACTOR)
   }
 
   #assertMemory({ links, path }: LinkSighting): void {
-    if (NAME_BYTES * this.#names.size + INODE_BYTES * this.#counts.size <= this.#most) return
+    const [names, inodes] = [this.#names.size - this.#droppedNames, this.#counts.size]
+    if (NAME_BYTES * names + INODE_BYTES * inodes <= this.#most) return
     throw new Refusal(
-      `the volume has more hard links than a walk can remember: ${this.#names.size} names were met whose inodes (${this.#counts.size}) have others, ` +
+      `the volume has more hard links than a walk can remember: ${names} names were met whose inodes (${inodes}) have others, ` +
         `the last one is ${quoted(Buffer.from(path).toString())}, of an inode with ${links} names: remove hard links, or have the group given without a walk ("ownership": "idmap")`,
     )
   }

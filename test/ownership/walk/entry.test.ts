@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { SystemError } from '../../../src/host/host.ts'
-import { ignoreVanished, joinPath } from '../../../src/ownership/walk/entry.ts'
+import { hashName, ignoreVanished, joinPath } from '../../../src/ownership/walk/entry.ts'
 
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text))
 const below = (directory: string, name: string) => Buffer.from(joinPath(bytes(directory), bytes(name))).toString()
@@ -34,4 +34,19 @@ it('any other error is thrown, and a result is returned', () => {
   }
   expect(() => ignoreVanished(fail)).toThrow(SystemError)
   expect(ignoreVanished(() => 5)).toBe(5)
+})
+
+const HERE = { inode: 1n, born: 1n }
+
+it('names are distinguished by their directory, and by all their bytes', () => {
+  const directories = [HERE, { inode: 1n, born: 2n }, { inode: 2n ** 63n, born: 1n }, { inode: 1n, born: 2n ** 40n }]
+  const numbers = directories.map((directory) => hashName(directory, Buffer.from('a')))
+  numbers.push(
+    hashName(HERE, Uint8Array.of(0xff)),
+    hashName(HERE, Uint8Array.of(0xfe)),
+    hashName(HERE, Buffer.from('ab')),
+  )
+  expect(new Set(numbers).size).toBe(numbers.length)
+  expect(hashName({ ...HERE }, Buffer.from('a'))).toBe(numbers[0])
+  for (const number of numbers) expect(number).toSatisfy((n: number) => Number.isSafeInteger(n - 1) && n > 0)
 })

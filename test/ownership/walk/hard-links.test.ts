@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../../src/errors/refusal.ts'
+import { hashName } from '../../../src/ownership/walk/entry.ts'
 import { FirstLinks, HardLinks, type LinkSighting } from '../../../src/ownership/walk/hard-links.ts'
-import { hashName } from '../../../src/ownership/walk/name-set.ts'
 import { holds } from '../../property/holds.ts'
 
 const numberOf = (name: string) => hashName({ inode: 1n, born: 1n }, Buffer.from(name))

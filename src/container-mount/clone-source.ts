@@ -1,7 +1,7 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, FILE_TYPE, type Handle, type Host, SYMLINK, useOrClose } from '../host/host.ts'
 import { CSI_PLUGIN, parseSubPathVolume } from '../mount-table/kubelet-volume.ts'
-import { snapshotTable } from '../mount-table/table-snapshot.ts'
+import { snapshotTable } from '../mount-table/mountinfo.ts'
 import {
   type createHandleLocationFinder,
   type MountedLocation,

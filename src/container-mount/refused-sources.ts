@@ -1,10 +1,13 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Handle, type Host } from '../host/host.ts'
-import { readFileSystemType } from '../mount-table/file-system.ts'
-import { isWithin } from '../mount-table/location-chain.ts'
-import { findDeviceRows, type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
-import { resolveRowLocation } from '../mount-table/tree-location.ts'
+import {
+  findDeviceRows,
+  type MountRow,
+  parseMountinfo,
+  readFileSystemType,
+  type TableSnapshot,
+} from '../mount-table/mountinfo.ts'
+import { isWithin, resolveRowLocation } from '../mount-table/tree-location.ts'
 import { findMapGrant, HOST_PATH } from '../request/map-rule.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'

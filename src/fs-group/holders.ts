@@ -22,8 +22,7 @@ import {
   waitUntilReleased,
 } from '../store/reservation-record.ts'
 import { type Session, warnOnFailure } from '../store/session.ts'
-import { refuseManyAbandonedWalkers } from './abandoned-walkers.ts'
-import { createExportFinder, mayOverlap, overlap, type VolumeExtent } from './overlap.ts'
+import { createExportFinder, mayOverlap, overlap, refuseManyAbandonedWalkers, type VolumeExtent } from './conflicts.ts'
 
 export type VolumeHolder = MountRecord | ContainerHolder | Reservation
 

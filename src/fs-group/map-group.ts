@@ -1,7 +1,7 @@
 import { Refusal } from '../errors/refusal.ts'
 import { errorCode, type Handle, type Host, SystemError } from '../host/host.ts'
 import { createSwapMap, describeIdMapFault, type IdMap, type IdRange, mapToShownId } from '../host/id-map.ts'
-import { findMountRow } from '../mount-table/file-system.ts'
+import { findMountRow } from '../mount-table/mountinfo.ts'
 import type { Session } from '../store/session.ts'
 
 /** No mount of the volume can have an id map on this node, with any option. A walk can still apply the group. */

@@ -10,7 +10,7 @@ import { listRootBits, type RootBitRecord, rootBits } from '../store/volume-reco
 import { openNode } from '../volume/kind/source-path.ts'
 import { formatGivenUpRoot } from '../worker/given-up.ts'
 import { runIsolated, Unresponsive } from '../worker/isolated.ts'
-import { refuseManyAbandonedRoots } from './abandoned-walkers.ts'
+import { refuseManyAbandonedRoots } from './conflicts.ts'
 import { findOtherUsers } from './holders.ts'
 
 /** Remedy in messages about a root without the set-gid bit. */

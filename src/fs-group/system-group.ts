@@ -1,9 +1,26 @@
-import { snapshotTable } from '../mount-table/table-snapshot.ts'
+import { deferClose, errorCode, formatDeviceId, type Handle, type Host, hasDisk } from '../host/host.ts'
+import {
+  isKernelInterface,
+  type MountRow,
+  parseMountinfo,
+  snapshotTable,
+  type TableSnapshot,
+} from '../mount-table/mountinfo.ts'
+import { isRemoteType } from '../mount-table/responsiveness.ts'
+import {
+  createHandleLocationFinder,
+  createMountFinder,
+  isNested,
+  resolveRelativePath,
+  resolveRowLocation,
+  type TreeLocation,
+  toPathPrefix,
+} from '../mount-table/tree-location.ts'
+import { readAcl } from '../ownership/inode/attributes.ts'
 import { isInRanges } from '../request/rule.ts'
 import type { SystemGroupRule } from '../request/system-group-rule.ts'
 import type { Session } from '../store/session.ts'
 import { Unmappable } from './map-group.ts'
-import { findUnprivilegedPath, type MountedTree } from './unprivileged-path.ts'
 
 /** Debian and the LSB give lower ids to groups of the system (login.defs, GID_MIN). */
 const FIRST_USER_GROUP = 1000
@@ -40,4 +57,150 @@ export function refuseSystemGroup(
       'so an executable that the pod makes could run with that group: give the volume another group on the node, mount it with nosuid, ' +
       'close a directory above it to others, or have a rule of the node say "systemGroups": true',
   )
+}
+
+/** A detached mount, and the directory that it is a clone of; undefined: it is a new mount of its file system. */
+export interface MountedTree {
+  tree: Handle
+  clonedFrom: Handle | undefined
+}
+
+/**
+ * Finds a path of the node where a set-id file of a volume takes effect for users without privileges. A mount without
+ * nosuid shows the volume, a part of it or a directory above it. Such a user may search each directory on the way. The
+ * volume's own root counts as searchable, because a pod may be its owner.
+ */
+export function findUnprivilegedPath(host: Host, volume: MountedTree, table: TableSnapshot): string | undefined {
+  const rows = parseMountinfo(table.text())
+  const isReachable = createReachabilityCheck(host, rows)
+  const showsVolume = createRowPathFinder(host, volume, table)
+  for (const row of rows) {
+    if (row.options.includes('nosuid')) continue
+    const { path, isCertain } = showsVolume(row) ?? {}
+    if (path === undefined || !isReachable(row, path)) continue
+    if (isCertain || isOnSameFileSystem(host, volume, path)) return path
+  }
+  return undefined
+}
+
+/** @property isCertain false where the row may be of another file system */
+interface PathThroughRow {
+  path: string
+  isCertain: boolean
+}
+
+/** Returns the path by which a row of the mount table shows the volume or a part of it. */
+function createRowPathFinder(
+  host: Host,
+  { tree, clonedFrom }: MountedTree,
+  table: TableSnapshot,
+): (row: MountRow) => PathThroughRow | undefined {
+  const location = clonedFrom && createHandleLocationFinder(host, table)(clonedFrom)
+  if (location !== undefined) {
+    return (row) => {
+      const path = resolvePathThrough(row, location)
+      return path === undefined ? undefined : { path, isCertain: true }
+    }
+  }
+  // A new mount is in no table, and the device of a btrfs subvolume is not the one in the table.
+  const { device } = host.inodes.statMountPoint(tree)
+  if (hasDisk(device)) {
+    const name = formatDeviceId(device)
+    return ({ device: shown, mountPoint }) => (shown === name ? { path: mountPoint, isCertain: true } : undefined)
+  }
+  return ({ device: shown, fsType, mountPoint }) => {
+    const isCandidate = shown.startsWith('0:') && !isRemoteType(fsType) && !isKernelInterface(fsType)
+    return isCandidate ? { path: mountPoint, isCertain: false } : undefined
+  }
+}
+
+function resolvePathThrough(row: MountRow, volume: TreeLocation): string | undefined {
+  const shown = resolveRowLocation(row)
+  if (!isNested(shown, volume)) return undefined
+  const within = resolveRelativePath(shown, volume) ?? ''
+  return within === '' ? row.mountPoint : `${toPathPrefix(row.mountPoint)}/${within}`
+}
+
+function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, path: string): boolean {
+  const opened = inodes.openTrusted(path)
+  using _ = deferClose(inodes, opened)
+  return blocks.backingOf(opened).place === blocks.backingOf(tree).place
+}
+
+/** A directory in the tree of directories that users without privileges may not search, by name. */
+interface PathNode {
+  isClosed: boolean
+  children: Map<string, PathNode>
+}
+
+const createPathNode = (): PathNode => ({ isClosed: false, children: new Map() })
+
+/**
+ * Returns whether a user without privileges reaches a path through the mount of a row. The mounts below one closed
+ * directory are skipped without a system call, so that the time does not depend on how many pods kubelet has.
+ */
+function createReachabilityCheck(host: Host, rows: readonly MountRow[]): (row: MountRow, path: string) => boolean {
+  const mountsTo = createMountFinder(rows)
+  const closed = createPathNode()
+  return (row, path) => {
+    const names = path.split('/').filter((name) => name !== '')
+    if (isBelowClosed(closed, names)) return false
+    const mounts = mountsTo(path)
+    if (mounts.at(-1)?.id !== row.id) return false
+    // A server that does not respond would block the lookup, and a name that is not UTF-8 cannot be looked up.
+    if (mounts.slice(0, -1).some(({ fsType }) => isRemoteType(fsType)) || path.includes('\uFFFD')) return true
+    const above = findClosed(host, names)
+    if (above === undefined) return true
+    if (above !== 'missing') closeNode(closed, names.slice(0, above))
+    return false
+  }
+}
+
+function isBelowClosed(top: PathNode, names: readonly string[]): boolean {
+  let node: PathNode | undefined = top
+  for (const name of names) {
+    if (node.isClosed) return true
+    node = node.children.get(name)
+    if (node === undefined) return false
+  }
+  return false
+}
+
+function closeNode(top: PathNode, names: readonly string[]): void {
+  const node = names.reduce((above, name) => above.children.getOrInsertComputed(name, createPathNode), top)
+  node.isClosed = true
+}
+
+/**
+ * Finds the first directory on the way to a path that users without privileges may not search.
+ * @returns how many names lead to it; undefined: they may search all of them
+ */
+function findClosed({ inodes }: Host, names: readonly string[]): number | 'missing' | undefined {
+  using opened = new DisposableStack()
+  let here = inodes.openTrusted('/')
+  opened.use(deferClose(inodes, here))
+  for (const [depth, name] of names.entries()) {
+    if (isClosed(inodes, here)) return depth
+    try {
+      here = inodes.openEntry(here, Buffer.from(name))
+    } catch (error) {
+      const code = errorCode(error)
+      return code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : undefined
+    }
+    opened.use(deferClose(inodes, here))
+  }
+  return undefined
+}
+
+const OTHERS_SEARCH = 0o001
+const GROUP_SEARCH = 0o010
+
+/**
+ * Returns whether only root may search a directory. An owner could change the mode; with an ACL, st_mode has the mask.
+ */
+function isClosed(inodes: Host['inodes'], directory: Handle): boolean {
+  const { mode, uid, gid } = inodes.statMountPoint(directory)
+  if ((mode & OTHERS_SEARCH) !== 0 || uid !== 0) return false
+  if ((mode & GROUP_SEARCH) === 0) return true
+  return gid === 0 && readAcl(inodes, directory) === undefined
 }

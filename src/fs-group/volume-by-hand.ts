@@ -1,8 +1,8 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Host, type MountFlags, useOrClose } from '../host/host.ts'
-import { readFileSystemType } from '../mount-table/file-system.ts'
+import { isKernelInterface, readFileSystemType, snapshotTable } from '../mount-table/mountinfo.ts'
 import { createPathLookups } from '../mount-table/path-lookups.ts'
-import { snapshotTable } from '../mount-table/table-snapshot.ts'
+import { findPathsToSame } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../store/session.ts'
 import { explainOtherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
@@ -163,5 +163,53 @@ function refuseHolders(others: OtherUsers): void {
   throw new Refusal(
     `pod ${holder.pod ?? '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${readGroupOnDisk(holder)} on disk, ` +
       'which a restore would take from it: delete that pod first',
+  )
+}
+
+/**
+ * Directories of a Linux system that are never volumes, and neither is any directory below them (Filesystem Hierarchy
+ * Standard 3.0, chapters 3 to 5).
+ */
+const SYSTEM_TREES = /^\/(bin|boot|dev|etc|lib(32|64|x32)?|sbin|usr)(\/|$)/
+/** Directories of a Linux system that may contain volumes, but are none. */
+const SYSTEM_DIRECTORIES =
+  /^\/(home|media|mnt|opt|root|run|srv|tmp|var(\/(cache|lib|log|run|spool|tmp|lib\/[^/]*kubelet))?)?$/
+
+/** Returns whether a directory belongs to the system, not to user data. @param directory absolute and normalized */
+export const isSystemDirectory = (directory: string): boolean =>
+  SYSTEM_TREES.test(directory) || SYSTEM_DIRECTORIES.test(directory)
+
+/**
+ * Refuses a directory of the system, under any of its paths on the node, unless the operator confirms it.
+ * @throws {Refusal}
+ */
+export function refuseSystemDirectory({ mounts }: Pick<Host, 'mounts'>, directory: string, isSure = false): void {
+  if (isSure) return
+  const paths = isSystemDirectory(directory) ? [directory] : findPathsToSame(mounts.table(), directory)
+  const found = paths.find(isSystemDirectory)
+  if (found === undefined) return
+  const asOther = found === directory ? '' : ` (${quoted(found)} by another mount)`
+  throw new Refusal(
+    `directory ${quoted(directory)} is one of the system${asOther}: look at it with "modekeep plan" first, and if all of it is to be given to the group, add --yes`,
+  )
+}
+
+/**
+ * Refuses a directory that contains modekeep's log or configuration, under any path, unless the operator confirms it:
+ * the group could replace these files.
+ * @throws {Refusal}
+ */
+export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = false): void {
+  if (isSure || ownFile === undefined) return
+  throw new Refusal(
+    `directory ${quoted(directory)} holds modekeep's ${ownFile.what} ${quoted(ownFile.file)}: name another directory, or add --yes if all of it is to be given to the group`,
+  )
+}
+
+/** Refuses a kernel interface, even with --yes: its owners decide who may use the kernel. @throws {Refusal} */
+export function refuseKernelFileSystem({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
+  if (!isKernelInterface(fsType)) return
+  throw new Refusal(
+    `directory ${quoted(directory)} is on ${fsType}, a file system of the kernel that holds no data: name a directory of a volume`,
   )
 }

@@ -2,8 +2,12 @@ import { dirname, normalize } from 'node:path'
 import { quoted } from '../errors/refusal.ts'
 import { Dirents } from '../host/dirents.ts'
 import { deferClose, errorCode, type Handle, type Inodes, isDirectory, tolerateErrno } from '../host/host.ts'
-import { createCoverFinder, DELETED, type KubeletSubPath } from '../mount-table/kubelet-sub-path.ts'
-import { formatVolumeDirectory } from '../mount-table/kubelet-volume.ts'
+import {
+  createCoverFinder,
+  DELETED,
+  formatVolumeDirectory,
+  type KubeletSubPath,
+} from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
 import { createLocationFinder, resolveRelativePath } from '../mount-table/tree-location.ts'
 import { getSourcePath } from '../request/source.ts'

@@ -1,7 +1,7 @@
 import { formatError, quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
 import { attachAt } from '../mount/attach.ts'
-import { type KubeletSubPath, parseKubeletSubPaths } from '../mount-table/kubelet-sub-path.ts'
+import { type KubeletSubPath, parseKubeletSubPaths } from '../mount-table/kubelet-volume.ts'
 import { parseRowFlags } from '../mount-table/mount-flags.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'

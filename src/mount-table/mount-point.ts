@@ -11,7 +11,7 @@ import {
   REGULAR,
   type Stat,
 } from '../host/host.ts'
-import { isGuard } from './layers.ts'
+import { isGuard } from './mountinfo.ts'
 
 /** The errors of stat for a mount whose server or daemon has ended (kubernetes mount-utils, IsCorruptedMnt). */
 const BROKEN = new Set(['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN'])

@@ -1,3 +1,5 @@
+import { DIRECTORY, type Handle, type Host, type Stat } from '../host/host.ts'
+
 /** One row of /proc/PID/mountinfo. Paths are unescaped; bytes that are not UTF-8 read as U+FFFD. */
 export interface MountRow {
   id: number
@@ -109,4 +111,71 @@ function indexLineStarts(text: string): Map<number, number> {
 function findLineEnd(text: string, start: number): number {
   const end = text.indexOf('\n', start)
   return end === -1 ? text.length : end + 1
+}
+
+/** Reads the type of the file system that a handle is on, as in mountinfo. Returns undefined if the mount table has no row of it. */
+export function readFileSystemType({ inodes, mounts }: Host, handle: Handle): string | undefined {
+  const known = inodes.typeOfMount(inodes.statMountPoint(handle).mountId)
+  if (known !== undefined) return known
+  return findMountRow(mounts, handle)?.fsType
+}
+
+/** Finds the row of the mount that a handle is on. Returns undefined if the table has no such row: a detached mount has none. */
+export function findMountRow(mounts: Host['mounts'], handle: Handle): MountRow | undefined {
+  return findRowById(mounts.table(), mounts.tableId(handle))
+}
+
+/** File systems that are interfaces to the kernel: an owner there decides who may use the interface, and no data is stored. */
+const KERNEL_INTERFACES = new Set(
+  `autofs binder binfmt_misc bpf cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs functionfs fusectl mqueue nfsd
+   nsfs proc pstore resctrl rpc_pipefs securityfs selinuxfs smackfs sysfs tracefs`.split(/\s+/),
+)
+
+export const isKernelInterface = (fsType: string | undefined): boolean =>
+  fsType !== undefined && KERNEL_INTERFACES.has(fsType)
+
+/** A snapshot of the mount table, which is read at its first use. */
+export interface TableSnapshot {
+  text(): string
+  findRow(id: number): MountRow | undefined
+}
+
+export function snapshotTable({ mounts }: Pick<Host, 'mounts'>): TableSnapshot {
+  let text: string | undefined
+  let findRow: ReturnType<typeof createRowFinder> | undefined
+  const read = () => {
+    text ??= mounts.table()
+    return text
+  }
+  return {
+    text: read,
+    findRow(id) {
+      findRow ??= createRowFinder(read())
+      return findRow(id)
+    },
+  }
+}
+
+/** Returns the mounts at a path, the lowest first. Reads the complete mount table. */
+export function readLayers(host: Host, path: string): MountRow[] {
+  return selectLayers(parseMountinfo(host.mounts.table()), path)
+}
+
+/** A file system without space for a single inode is a guard: no volume has one. */
+export const GUARD_OPTIONS = ['ro', 'mode=0000', 'nr_inodes=1', 'size=4k']
+
+/** Checks whether the topmost mount at a path is a guard, which means that no volume is mounted there. */
+export function isGuard(host: Host, path: string, { mode, mountRoot }: Stat): boolean {
+  // A guard's root has no permissions. This cheap check avoids reading a long mount table for most mounts.
+  const isCandidate = mountRoot && mode === DIRECTORY
+  return isCandidate && readLayers(host, path).slice(-1).some(isGuardRow)
+}
+
+export function hasGuard(host: Host, path: string): boolean {
+  return readLayers(host, path).some(isGuardRow)
+}
+
+function isGuardRow({ fsType, source, superOptions }: MountRow): boolean {
+  const isEmpty = ['ro', 'nr_inodes=1'].every((option) => superOptions.includes(option))
+  return fsType === 'tmpfs' && source === 'modekeep' && isEmpty
 }

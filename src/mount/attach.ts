@@ -1,8 +1,7 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
-import { readLayers } from '../mount-table/layers.ts'
 import { classifyTarget, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
-import type { MountRow } from '../mount-table/mountinfo.ts'
+import { type MountRow, readLayers } from '../mount-table/mountinfo.ts'
 import {
   createLocationFinder,
   isSameLocation,

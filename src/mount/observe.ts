@@ -1,6 +1,5 @@
 import type { Host } from '../host/host.ts'
 import { hasUserNamespace, parseVolumePod } from '../mount-table/kubelet-volume.ts'
-import { hasGuard } from '../mount-table/layers.ts'
 import {
   createMissingMountPointRefusal,
   type MountPoint,
@@ -8,6 +7,7 @@ import {
   resolveMountPointState,
   statPoint,
 } from '../mount-table/mount-point.ts'
+import { hasGuard } from '../mount-table/mountinfo.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { hasOwnClone } from '../store/container-record.ts'
 import { readWhileIdle } from '../store/lock-holders.ts'

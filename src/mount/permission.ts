@@ -1,7 +1,7 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { isDirectory } from '../host/host.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
-import { snapshotTable, type TableSnapshot } from '../mount-table/table-snapshot.ts'
+import { snapshotTable, type TableSnapshot } from '../mount-table/mountinfo.ts'
 import { findPathsToSame } from '../mount-table/tree-location.ts'
 import { type AllowVerdict, decideRequest } from '../request/allow.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'

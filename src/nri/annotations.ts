@@ -1,6 +1,6 @@
 import { OPTIONAL_ANNOTATION } from '../container-mount/clone-request.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
+import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-volume.ts'
 import { parseGroup } from '../request/fs-group.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
 import { isModekeepVolume, type MountedVolume, type PodVolumes } from './pod-volumes.ts'

@@ -1,7 +1,7 @@
 import { type ContainerCloneRequest, type ContainerOutcome, formatRefusal } from '../container-mount/clone-request.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
-import { restrictOptions } from '../mount-table/mount-restrictions.ts'
+import { restrictOptions } from '../mount-table/mount-flags.ts'
 import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
 import { ConcurrencyLimit } from './concurrency.ts'
 import {

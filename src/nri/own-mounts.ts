@@ -1,7 +1,7 @@
 import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-request.ts'
 import { formatError } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
-import { restrictOptions } from '../mount-table/mount-restrictions.ts'
+import { restrictOptions } from '../mount-table/mount-flags.ts'
 import { isInUserNamespace } from './decide-clones.ts'
 import type { Container, Mount, PodSandbox } from './messages.ts'
 import { mayBeOwnVolume } from './pod-volumes.ts'

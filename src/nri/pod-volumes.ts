@@ -2,8 +2,8 @@ import { realpathSync } from 'node:fs'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { nodeFs, readBounded } from '../host/read-file.ts'
 import { listNames } from '../host/write-file.ts'
-import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-sub-path.ts'
 import {
+  ATOMIC_WRITER_PLUGINS,
   CSI_DRIVER,
   CSI_PLUGIN,
   CSI_VOLUME_DATA,

@@ -1,14 +1,12 @@
 import { deferClose, type Handle, type Inodes, isDirectory, type Stat } from '../host/host.ts'
 import type { GroupPolicy } from './inode/policy.ts'
 import { formatInodeKey } from './inode/record.ts'
+import type { Quota } from './journal/database.ts'
 import type { Journal } from './journal/journal.ts'
-import type { Quota } from './journal/quota.ts'
-import { computeBatchSize, type WalkObserver } from './walk/batch.ts'
 import { SELF } from './walk/entry.ts'
 import { FirstLinks, HardLinks } from './walk/hard-links.ts'
-import { Ledger } from './walk/ledger.ts'
-import { type ProgressListener, ProgressReporter } from './walk/progress.ts'
-import { hasEnteredAllDirectories, type WalkReport } from './walk/report.ts'
+import { computeBatchSize, Ledger, type WalkObserver } from './walk/ledger.ts'
+import { hasEnteredAllDirectories, type ProgressListener, ProgressReporter, type WalkReport } from './walk/report.ts'
 import type { StrategySpec } from './walk/strategies.ts'
 import { traverse } from './walk/traverse.ts'
 import { Walk } from './walk/walk.ts'
@@ -166,11 +164,6 @@ function createGroupSpec(policy: GroupPolicy, journal: Journal | undefined): Str
   }
 }
 
-/** A group is applied under the last name, when all were seen within the volume. A restore uses the first. */
-function createLinkTracker(spec: StrategySpec): HardLinks | FirstLinks {
-  return spec.do === 'own' ? new HardLinks() : new FirstLinks()
-}
-
 /**
  * Walks a tree, its root last.
  * @throws {Refusal} {SystemError} of the error that stopped it; changes made so far are recorded
@@ -185,7 +178,8 @@ async function walkTree(
     pulse,
     largestBatch,
     observer,
-    names = createLinkTracker(spec),
+    // A group is applied under the last name, when all were seen within the volume. A restore uses the first.
+    names = spec.do === 'own' ? new HardLinks() : new FirstLinks(),
   }: WalkOptions & { observer?: WalkObserver },
   isSurvey = false,
 ): Promise<WalkReport> {
@@ -223,4 +217,33 @@ async function walkTree(
   walk.releaseHandles()
   for (const path of names.listOutside()) walk.skip('linked outside the volume', path)
   return walk.report
+}
+
+/** A walk of a volume. It can be written as JSON, for a worker process. */
+export type WalkTask =
+  | { do: 'own'; order: GroupPolicy }
+  | { do: 'restore'; isForced: boolean; toBaseline?: boolean }
+  | { do: 'prune' }
+
+export interface WalkResult {
+  report: WalkReport
+  /** After a restore: the journal still has records. */
+  isStillRecorded: boolean
+  /** The journal has forgotten the inodes that were deleted. */
+  isPruned?: boolean
+}
+
+/** @throws as `applyGroup`, `restoreOwnership` and `pruneJournal` */
+export async function runWalkTask(
+  task: WalkTask,
+  inodes: Inodes,
+  root: Handle,
+  journal: Journal,
+  options: WalkOptions,
+): Promise<WalkResult> {
+  if (task.do === 'own')
+    return { report: await applyGroup(inodes, root, task.order, journal, options), isStillRecorded: true }
+  if (task.do === 'prune') return { ...(await pruneJournal(inodes, root, journal, options)), isStillRecorded: true }
+  const report = await restoreOwnership(inodes, root, journal, options, task.isForced, task.toBaseline)
+  return { report, isStillRecorded: !journal.isEmpty() }
 }

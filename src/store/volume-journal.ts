@@ -1,7 +1,7 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { JournalSnapshot } from '../ownership/journal/copy.ts'
+import type { Quota } from '../ownership/journal/database.ts'
 import { Journal } from '../ownership/journal/journal.ts'
-import type { Quota } from '../ownership/journal/quota.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import {
   JOURNAL_FILE,

@@ -1,7 +1,7 @@
 import { type Daemon, deferClose, type Host, hasDisk, type Stat } from '../host/host.ts'
-import { GUARD_OPTIONS, hasGuard } from '../mount-table/layers.ts'
 import { RDONLY } from '../mount-table/mount-flags.ts'
 import { isMounted, type MountPoint, queryPoint, statPoint } from '../mount-table/mount-point.ts'
+import { GUARD_OPTIONS, hasGuard } from '../mount-table/mountinfo.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
 import { findDaemonProcesses, findStagingDirectory, type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { type Session, warnOnFailure } from '../store/session.ts'

@@ -1,8 +1,7 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
-import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { findShownPaths, type ShownPath } from '../mount-table/shown-paths.ts'
-import type { TableSnapshot } from '../mount-table/table-snapshot.ts'
+import { type MountRow, parseMountinfo, type TableSnapshot } from '../mount-table/mountinfo.ts'
+import { findShownPaths, type ShownPath } from '../mount-table/submounts.ts'
 import {
   createHandleLocationFinder,
   createLocationFinder,

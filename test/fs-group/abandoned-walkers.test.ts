@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { refuseManyAbandonedWalkers } from '../../src/fs-group/abandoned-walkers.ts'
+import { refuseManyAbandonedWalkers } from '../../src/fs-group/conflicts.ts'
 import { locateWalkerLock } from '../../src/store/lock-holders.ts'
 import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { locateVolumeRecords } from '../../src/store/record-directories.ts'

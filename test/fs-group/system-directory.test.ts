@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isSystemDirectory } from '../../src/fs-group/system-directory.ts'
+import { isSystemDirectory } from '../../src/fs-group/volume-by-hand.ts'
 
 describe('a directory that a person names', () => {
   it.each(

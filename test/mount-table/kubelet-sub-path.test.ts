@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseKubeletSubPaths } from '../../src/mount-table/kubelet-sub-path.ts'
+import { parseKubeletSubPaths } from '../../src/mount-table/kubelet-volume.ts'
 
 const KUBELET = '/var/lib/kubelet'
 const POD = `${KUBELET}/pods/7d2e`

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DIRECTORY, type Host, REGULAR, type Stat } from '../../src/host/host.ts'
-import { hasGuard, isGuard, readLayers } from '../../src/mount-table/layers.ts'
+import { hasGuard, isGuard, readLayers } from '../../src/mount-table/mountinfo.ts'
 
 const GUARD = '30 20 0:50 / /pod ro - tmpfs modekeep ro,size=4k,nr_inodes=1,mode=0'
 const VOLUME = '31 30 0:51 / /pod rw - fuse.bindfs bindfs rw,user_id=0'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { formatRestrictions, restrictOptions } from '../../src/mount-table/mount-restrictions.ts'
+import { formatRestrictions, restrictOptions } from '../../src/mount-table/mount-flags.ts'
 
 it('the restrictions of a mount are named as mount options', () => {
   expect(formatRestrictions(0)).toEqual([])

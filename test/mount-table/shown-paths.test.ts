@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { findShownPaths } from '../../src/mount-table/shown-paths.ts'
+import { findShownPaths } from '../../src/mount-table/submounts.ts'
 
 const table = (...rows: string[]) => rows.map((row) => `${row} - ext4 /dev/a rw\n`).join('')
 

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { errorCode, type Handle, type Inodes } from '../../src/host/host.ts'
-import { openByComponents } from '../../src/path/open-by-components.ts'
+import { openByComponents } from '../../src/path/open-sub-path.ts'
 import { memoryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 

@@ -1,6 +1,13 @@
 import { needsWalk } from '../../fs-group/apply-to-volume.ts'
-import { refuseKernelFileSystem, refuseOwnFile, refuseSystemDirectory } from '../../fs-group/system-directory.ts'
-import { applyByHand, type ByHandOrder, createVolumeOrder, openByHand } from '../../fs-group/volume-by-hand.ts'
+import {
+  applyByHand,
+  type ByHandOrder,
+  createVolumeOrder,
+  openByHand,
+  refuseKernelFileSystem,
+  refuseOwnFile,
+  refuseSystemDirectory,
+} from '../../fs-group/volume-by-hand.ts'
 import { deferClose } from '../../host/host.ts'
 import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type WalkReport } from '../../ownership/walk/report.ts'

@@ -1,7 +1,12 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
 import { needsWalk, refuseOtherUsers } from '../../fs-group/apply-to-volume.ts'
-import { refuseKernelFileSystem, refuseOwnFile, refuseSystemDirectory } from '../../fs-group/system-directory.ts'
-import { createVolumeOrder, openByHand } from '../../fs-group/volume-by-hand.ts'
+import {
+  createVolumeOrder,
+  openByHand,
+  refuseKernelFileSystem,
+  refuseOwnFile,
+  refuseSystemDirectory,
+} from '../../fs-group/volume-by-hand.ts'
 import { deferClose } from '../../host/host.ts'
 import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type WalkReport } from '../../ownership/walk/report.ts'

@@ -1,6 +1,5 @@
 import { findPodDirectory, hasUserNamespace } from '../../mount-table/kubelet-volume.ts'
-import { parseMountFlags } from '../../mount-table/mount-flags.ts'
-import { formatRestrictions } from '../../mount-table/mount-restrictions.ts'
+import { formatRestrictions, parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { type ContainerRecord, createContainerCheck, listContainers, mayRun } from '../../store/container-record.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
 import type { Store } from '../../store/record-directories.ts'

@@ -1,9 +1,7 @@
 import type { SQLTagStore } from 'node:sqlite'
 import { isSameBytes } from '../inode/record.ts'
-import { Checksums } from './checksums.ts'
 import type { Acls } from './codec.ts'
-import { NumberSet } from './number-set.ts'
-import { freeBuffer, type SqlRow } from './tables.ts'
+import { Checksums, freeBuffer, type SqlRow } from './tables.ts'
 import { WeightedCache } from './weighted-cache.ts'
 
 /** Limit of the ACLs kept in memory, with an allowance for each cache entry. */
@@ -168,5 +166,26 @@ export class AclTable implements Acls {
     if (typeof sum !== 'bigint' || sum !== this.#checksums.computeAclSum(number, acl))
       throw new RangeError('an ACL has changed')
     return { number, sum, acl }
+  }
+}
+
+const INITIAL_BYTES = 128
+
+/** A set of numbers from 0 on, with one bit for each up to the largest: there can be millions. */
+export class NumberSet {
+  #bits = new Uint8Array(INITIAL_BYTES)
+
+  add(number: number): void {
+    const at = Math.floor(number / 8)
+    if (at >= this.#bits.length) {
+      const bits = new Uint8Array(2 * at)
+      bits.set(this.#bits)
+      this.#bits = bits
+    }
+    this.#bits[at] = (this.#bits[at] as number) | (1 << (number % 8))
+  }
+
+  has(number: number): boolean {
+    return ((this.#bits[Math.floor(number / 8)] ?? 0) & (1 << (number % 8))) !== 0
   }
 }

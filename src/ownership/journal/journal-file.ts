@@ -1,11 +1,20 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import { AclTable } from './acl-table.ts'
-import { explainErrors, type JournalOpenOptions, prepareTables } from './checks.ts'
-import { addBaseline, concatBytes, decodeRecord, type EncodedRecord, encodeForgotten, encodeRecords } from './codec.ts'
-import { compactJournal, RESTORE_MARK } from './compaction.ts'
-import { FileQuota, type Quota } from './quota.ts'
+import { AclTable, NumberSet } from './acl-table.ts'
+import {
+  addBaseline,
+  concatBytes,
+  createView,
+  decodeRecord,
+  type EncodedRecord,
+  encodeForgotten,
+  encodeKeys,
+  encodeRecords,
+  findRecordStarts,
+} from './codec.ts'
+import { explainErrors, FileQuota, type JournalOpenOptions, prepareTables, type Quota } from './database.ts'
+import { KEY_OFFSET } from './layout.ts'
 import { Records } from './records.ts'
 import { type Batch, estimateLogGrowth, RecordLog, runTransaction } from './tables.ts'
 
@@ -104,7 +113,7 @@ export class JournalFile {
     return records.length === 0 ? plain : concatBytes([plain, encodeRecords(records, this.#acls)])
   }
 
-  /** Rewrites the log if it has grown far beyond its records: see compaction.ts. */
+  /** Rewrites the log if it has grown far beyond its records: see compactJournal. */
   compact(records: Records, unsettled: ReadonlySet<bigint>): Set<bigint> | undefined {
     return this.guard(() => compactJournal(this.#database, this.#sql, records, this.#acls, unsettled))
   }
@@ -128,4 +137,105 @@ function estimateBatchBytes({ plain, records }: NonNullable<JournalWrite['batch'
     [path, capability, before, seen, after].reduce((sum, bytes) => sum + (bytes?.length ?? 0), 4 * MAX_FIXED_BYTES),
   )
   return sizes.reduce((sum, size) => sum + size, plain.length)
+}
+
+/** An entry of the unsettled batches that marks a restore. Batches are counted from 1. */
+export const RESTORE_MARK = 0n
+
+const SPARE_BYTES = 1 << 20
+/** More than a record with a path of usual length takes. */
+const BYTES_PER_INODE = 256
+
+/** Returns whether a journal of this size has more than the records of so many inodes need. */
+export function isLargerThanNeeded(bytes: number, inodes: number): boolean {
+  return bytes > SPARE_BYTES + inodes * BYTES_PER_INODE
+}
+
+/**
+ * Rewrites a log that has grown far beyond its live records, deletes unused ACLs, and returns the freed space to the
+ * file system.
+ * @param rewrite changes each record; the log is then rewritten even if it has not grown
+ * @returns the unsettled batches after it; undefined: nothing was done
+ */
+export function compactJournal(
+  database: DatabaseSync,
+  sql: SQLTagStore,
+  records: Records,
+  acls: AclTable,
+  unsettled: ReadonlySet<bigint>,
+  rewrite?: (record: EncodedRecord) => EncodedRecord,
+): Set<bigint> | undefined {
+  const numbers = runTransaction(database, () => {
+    const used = new NumberSet()
+    const numbers = records.compact((batch) => unsettled.has(batch), used, rewrite)
+    if (numbers === undefined) return undefined
+    acls.removeUnused(used)
+    sql.run`DELETE FROM unsettled WHERE batch <> ${RESTORE_MARK}`
+    for (const batch of numbers) sql.run`INSERT INTO unsettled VALUES (${batch})`
+    return numbers
+  })
+  if (numbers === undefined) return undefined
+  database.exec('PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)')
+  return new Set([...(unsettled.has(RESTORE_MARK) ? [RESTORE_MARK] : []), ...numbers])
+}
+
+/** Limit of batches that wait for the volume to be synced. After a crash the next walk checks each inode in them. */
+const MAX_WAITING = 200
+
+/**
+ * Batches whose changes were made, and inodes that were restored or deleted.
+ * A power cut loses changes that the volume's disk does not have yet. The volume is therefore synced before the journal
+ * drops their records.
+ */
+export class ReleaseQueue {
+  /** Makes the volume's changes durable. Every walk sets it. */
+  syncVolume: () => void = () => {}
+  #settled: bigint[] = []
+  #forgotten: BigInt64Array[] = []
+  readonly #write: (written: JournalWrite) => void
+
+  constructor(write: (written: JournalWrite) => void) {
+    this.#write = write
+  }
+
+  get forgotten(): readonly BigInt64Array[] {
+    return this.#forgotten
+  }
+
+  get isFull(): boolean {
+    return this.#settled.length + this.#forgotten.length >= MAX_WAITING
+  }
+
+  settle(batch: bigint): void {
+    this.#settled.push(batch)
+  }
+
+  forget(keys: BigInt64Array): void {
+    this.#forgotten.push(keys)
+  }
+
+  /**
+   * Returns whether an inode that is about to be recorded may be among the forgotten. The forgotten must then be
+   * written first.
+   * @param read returns the journal's records without the forgotten
+   */
+  mayHaveForgotten(read: () => Records, records: readonly InodeRecord[], plain: Uint8Array): boolean {
+    if (this.#forgotten.length === 0) return false
+    const recorded = read()
+    const isMissing = (bytes: DataView, at: number) => recorded.findEntry(bytes, at) === undefined
+    const { buffer, byteOffset, byteLength } = encodeKeys(records)
+    const [keys, encoded] = [new DataView(buffer, byteOffset, byteLength), createView(plain)]
+    return (
+      records.some((_, index) => isMissing(keys, 16 * index)) ||
+      findRecordStarts(encoded).some((at) => isMissing(encoded, at + KEY_OFFSET))
+    )
+  }
+
+  release(): void {
+    if (this.#settled.length + this.#forgotten.length === 0) return
+    this.syncVolume()
+    this.#write({ settled: this.#settled, forgotten: this.#forgotten })
+    this.#settled = []
+    this.#forgotten = []
+  }
 }

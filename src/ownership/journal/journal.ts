@@ -1,14 +1,10 @@
 import type { Host } from '../../host/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import { BatchesInProgress } from './batches-in-progress.ts'
-import type { JournalOpenOptions } from './checks.ts'
 import type { EncodedRecord } from './codec.ts'
-import { isLargerThanNeeded, RESTORE_MARK } from './compaction.ts'
-import { JournalFile, type JournalWrite } from './journal-file.ts'
-import type { Quota } from './quota.ts'
+import type { JournalOpenOptions, Quota } from './database.ts'
+import { isLargerThanNeeded, JournalFile, type JournalWrite, RESTORE_MARK, ReleaseQueue } from './journal-file.ts'
+import { BatchesInProgress, type RecordedStates } from './record-index.ts'
 import type { Records } from './records.ts'
-import { ReleaseQueue } from './release-queue.ts'
-import type { RecordedStates } from './state-table.ts'
 import { type Batch, freeBuffer } from './tables.ts'
 
 const NONE = new Uint8Array()

@@ -1,4 +1,5 @@
 import type { Stat } from '../../host/host.ts'
+import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 
 // Layout of a record, little-endian: u32 length of the first part, u32 length of the last part, i64 inode, i64 birth
 // time, the two parts.
@@ -55,4 +56,80 @@ export function putLastPart(view: DataView, last: number, modified: bigint, size
   view.setBigInt64(last, modified, true)
   view.setBigUint64(last + 8, size, true)
   view.setUint16(last + FLAGS_OFFSET, flags, true)
+}
+
+/** Size of a plain record without its path. */
+export const PLAIN_RECORD_SIZE = HEADER_SIZE + FIRST_SIZE + LAST_SIZE
+
+/**
+ * Writes the record of an inode that has no capability, no ACL and no interrupted change, so that `intended` equals
+ * `seen`.
+ * @param pathLength the path is already written at `getPathOffset(start)`
+ * @param group and `mode`: the target state
+ * @returns the offset of the next record
+ */
+export function writePlainRecord(
+  view: DataView,
+  start: number,
+  stat: Stat,
+  pathLength: number,
+  group: number,
+  mode: number,
+): number {
+  const { gid } = stat
+  const seen = stat.mode & PERMISSIONS
+  const last = start + HEADER_SIZE + FIRST_SIZE + pathLength
+  putKey(view, start, stat)
+  putLengths(view, start, FIRST_SIZE + pathLength, LAST_SIZE)
+  putFirstPart(view, start + HEADER_SIZE, stat.uid, gid, seen, pathLength)
+  view.setBigInt64(start + HEADER_SIZE + 12, 0n, true)
+  putLastPart(view, last, stat.modified, stat.size, CAPABILITY_INTACT)
+  view.setUint32(last + 16, gid, true)
+  view.setUint32(last + 20, gid, true)
+  view.setUint32(last + AFTER_GID_OFFSET, group, true)
+  view.setUint16(last + 28, seen, true)
+  view.setUint16(last + 30, seen, true)
+  view.setUint16(last + AFTER_MODE_OFFSET, mode, true)
+  view.setBigInt64(last + 36, 0n, true)
+  return last + LAST_SIZE
+}
+
+/** Bytes of a plain record after its path. */
+export const BYTES_AFTER_PATH = LAST_SIZE
+
+export const getPathOffset = (start: number) => start + HEADER_SIZE + FIRST_SIZE
+
+/** Writes the target state of a record. */
+export function writeAfterState(view: DataView, start: number, gid: number, mode: number): void {
+  const last = start + HEADER_SIZE + view.getUint32(start, true)
+  view.setUint32(last + AFTER_GID_OFFSET, gid, true)
+  view.setUint16(last + AFTER_MODE_OFFSET, mode, true)
+}
+
+/**
+ * Returns whether the record says nothing but the states before and after: no capability, no ACL, no interrupted call.
+ * The inode must have a birth time.
+ */
+export function isPlainRecord(chunk: DataView, at: number): boolean {
+  const first = at + HEADER_SIZE
+  const last = first + chunk.getUint32(at, true)
+  return (
+    chunk.getInt32(first + 12, true) === 0 &&
+    chunk.getInt32(first + 16, true) === 0 &&
+    chunk.getInt32(last + 36, true) === 0 &&
+    chunk.getInt32(last + 40, true) === 0 &&
+    chunk.getUint16(last + FLAGS_OFFSET, true) === CAPABILITY_INTACT &&
+    // Compared as two words, because a bigint would be garbage for each record.
+    (chunk.getInt32(at + KEY_OFFSET + 8, true) !== 0 || chunk.getInt32(at + KEY_OFFSET + 12, true) !== 0)
+  )
+}
+
+export function readBefore(chunk: DataView, at: number): Ownership {
+  const first = at + HEADER_SIZE
+  return { gid: chunk.getUint32(first + 4, true), mode: chunk.getUint16(first + 8, true) }
+}
+
+export function readAfter(chunk: DataView, at: number): Ownership {
+  const last = at + HEADER_SIZE + chunk.getUint32(at, true)
+  return { gid: chunk.getUint32(last + AFTER_GID_OFFSET, true), mode: chunk.getUint16(last + AFTER_MODE_OFFSET, true) }
 }

@@ -1,4 +1,7 @@
+import { isSameOwnership, type Ownership } from '../inode/policy.ts'
+import { createView, findRecordStarts } from './codec.ts'
 import { IntTable } from './int-table.ts'
+import { KEY_OFFSET } from './layout.ts'
 
 /** Position of the last record, counted from 1. */
 const LAST = 0
@@ -115,4 +118,88 @@ export class RecordIndex {
     if (entry !== undefined) this.#next = entry + 1
     return entry
   }
+}
+
+/** State of an inode before it was first recorded, and the target of its latest change. */
+export interface RecordedStates {
+  before: Ownership
+  after: Ownership
+}
+
+/** Users can make any number of different states; most volumes have a handful. */
+const MAX_STATES = 4096
+export const NO_STATE_ID = 0
+
+/** Assigns numbers to the states of inodes. Equal states are stored once. */
+export class StateTable {
+  readonly #all: RecordedStates[] = []
+  readonly #ids = new Map<string, number>()
+  #latest = NO_STATE_ID
+
+  /** @returns NO_STATE_ID if there are too many different states */
+  assignId(before: Ownership, after: Ownership): number {
+    const latest = this.get(this.#latest)
+    // Most inodes have the same states as the previous one.
+    if (latest && isSameOwnership(latest.before, before) && isSameOwnership(latest.after, after)) return this.#latest
+    const key = `${before.gid} ${before.mode} ${after.gid} ${after.mode}`
+    const id = this.#ids.get(key) ?? this.#add(key, { before, after })
+    this.#latest = id
+    return id
+  }
+
+  #add(key: string, states: RecordedStates): number {
+    if (this.#all.length === MAX_STATES) return NO_STATE_ID
+    const id = this.#all.push(states)
+    this.#ids.set(key, id)
+    return id
+  }
+
+  get(id: number): RecordedStates | undefined {
+    return this.#all[id - 1]
+  }
+}
+
+/** Batches of records whose changes this process is about to make. */
+export class BatchesInProgress {
+  readonly #batches = new Map<bigint, { records: Uint8Array; index?: RecordIndex }>()
+
+  add(batch: bigint, records: Uint8Array): void {
+    this.#batches.set(batch, { records })
+  }
+
+  delete(batch: bigint): void {
+    this.#batches.delete(batch)
+  }
+
+  has(batch: bigint): boolean {
+    return this.#batches.has(batch)
+  }
+
+  /**
+   * Returns the keys that are in none of the batches.
+   * @param keys inode and birth time of each in turn
+   */
+  excludeKeys(keys: BigInt64Array): BigInt64Array {
+    const bytes = new DataView(keys.buffer, keys.byteOffset, keys.byteLength)
+    let at = 0
+    while (at < keys.byteLength && !this.#hasInode(bytes, at)) at += 16
+    // Usually no key is in a batch.
+    return at === keys.byteLength ? keys : keys.filter((_, index) => !this.#hasInode(bytes, (index >> 1) * 16))
+  }
+
+  #hasInode(bytes: DataView, at: number): boolean {
+    for (const batch of this.#batches.values()) {
+      batch.index ??= indexRecords(batch.records)
+      if (batch.index.find(bytes, at) !== undefined) return true
+    }
+    return false
+  }
+}
+
+function indexRecords(records: Uint8Array): RecordIndex {
+  const bytes = createView(records)
+  const starts = findRecordStarts(bytes)
+  const index = new RecordIndex(starts.length)
+  for (let place = 0; place < starts.length; place++) index.add(bytes, (starts[place] as number) + KEY_OFFSET, place)
+  return index
 }

@@ -1,3 +1,4 @@
+import type { NumberSet } from './acl-table.ts'
 import {
   composeRecord,
   createView,
@@ -7,17 +8,14 @@ import {
   joinRecords,
   readAclNumbers,
 } from './codec.ts'
-import { FIRST_SIZE, HEADER_SIZE, KEY_OFFSET, LAST_SIZE, NO_ACL_NUMBER } from './layout.ts'
-import type { NumberSet } from './number-set.ts'
-import { isPlainRecord, readAfter, readBefore } from './plain-record.ts'
-import { RecordIndex } from './record-index.ts'
-import { NO_STATE_ID, type RecordedStates, StateTable } from './state-table.ts'
+import { isPlainRecord, KEY_OFFSET, NO_ACL_NUMBER, PLAIN_RECORD_SIZE, readAfter, readBefore } from './layout.ts'
+import { NO_STATE_ID, type RecordedStates, RecordIndex, StateTable } from './record-index.ts'
 import { type Batch, freeBuffer, type RecordLog } from './tables.ts'
 
 // Repeated walks visit a tree in the same order, so few batches suffice.
 const MAX_CACHED_BATCHES = 4
 /** Size of a record with a short path. An index that is too large costs less than one that must grow. */
-const TYPICAL_RECORD_SIZE = HEADER_SIZE + FIRST_SIZE + LAST_SIZE + 6
+const TYPICAL_RECORD_SIZE = PLAIN_RECORD_SIZE + 6
 const MIN_RECORDS_TO_COMPACT = 10_000
 const BATCH_SIZE = 1000
 

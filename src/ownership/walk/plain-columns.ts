@@ -1,14 +1,14 @@
 import { type FileChange, type Handle, isDirectory, type StatView } from '../../host/host.ts'
 import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 import { composeRecord, concatBytes, createView, type EncodedRecord } from '../journal/codec.ts'
-import { KEY_OFFSET } from '../journal/layout.ts'
 import {
   BYTES_AFTER_PATH,
   getPathOffset,
+  KEY_OFFSET,
   PLAIN_RECORD_SIZE,
   writeAfterState,
   writePlainRecord,
-} from '../journal/plain-record.ts'
+} from '../journal/layout.ts'
 import { type PlainInode, widensGroupBits } from './change.ts'
 import { measurePath, writePath } from './entry.ts'
 import type { PlainStrategy } from './strategies.ts'

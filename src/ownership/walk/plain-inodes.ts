@@ -2,7 +2,7 @@ import type { FileChange, FileChangeBatch, Handle, Inodes, StatView } from '../.
 import { inspectInode, type OpenInode, readAcl } from '../inode/attributes.ts'
 import { extractOwnership, isSameOwnership, SET_IDS } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import type { RecordedStates } from '../journal/state-table.ts'
+import type { RecordedStates } from '../journal/record-index.ts'
 import { applyChange, canDelegate, changePlainInode } from './change.ts'
 import { SELF } from './entry.ts'
 import type { Ledger } from './ledger.ts'

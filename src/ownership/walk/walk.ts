@@ -10,11 +10,9 @@ import {
   useOrClose,
 } from '../../host/host.ts'
 import { hasAclOrCapability, inspectInode, type OpenInode } from '../inode/attributes.ts'
-import type { BatchSettings } from './batch.ts'
 import type { OpenFrame } from './directory-stack.ts'
-import { hashName, ignoreVanished, joinPath, SELF } from './entry.ts'
-import { EntryRun } from './entry-run.ts'
-import type { Ledger } from './ledger.ts'
+import { EntryRun, hashName, ignoreVanished, joinPath, SELF } from './entry.ts'
+import type { BatchSettings, Ledger } from './ledger.ts'
 import { Pipeline } from './pipeline.ts'
 import { createReport, recordSkip, type SkipReason, type WalkReport } from './report.ts'
 import { createStrategy, type StrategySpec, type WalkStrategy } from './strategies.ts'

@@ -1,9 +1,8 @@
 import { basename, dirname } from 'node:path'
 import { tolerateSystemErrors } from '../../host/file-error.ts'
 import { deferClose, type Handle, type Host, hasDisk } from '../../host/host.ts'
-import { isWithin, locationChain } from '../../mount-table/location-chain.ts'
-import type { TableSnapshot } from '../../mount-table/table-snapshot.ts'
-import { type TreeLocation, toPathPrefix } from '../../mount-table/tree-location.ts'
+import type { TableSnapshot } from '../../mount-table/mountinfo.ts'
+import { isWithin, locationChain, type TreeLocation, toPathPrefix } from '../../mount-table/tree-location.ts'
 import { type LoadedConfig, PRIVATE } from '../../request/defaults.ts'
 
 /** A directory, or names in it, that no pod may see or write by any path or mount. */

@@ -4,9 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
 import { encodeKeys } from '../../../src/ownership/journal/codec.ts'
-import { type JournalRow, JournalSnapshot, writeJournal } from '../../../src/ownership/journal/copy.ts'
+import { type JournalRow, JournalSnapshot, RowChecker, writeJournal } from '../../../src/ownership/journal/copy.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
-import { RowChecker } from '../../../src/ownership/journal/row-check.ts'
 import { databaseHost, recordWith } from './place.ts'
 
 const host = databaseHost()

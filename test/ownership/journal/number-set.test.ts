@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { NumberSet } from '../../../src/ownership/journal/number-set.ts'
+import { NumberSet } from '../../../src/ownership/journal/acl-table.ts'
 
 it('a number set has exactly the added numbers', () => {
   const numbers = [0, 1, 7, 8, 1023, 1024, 1025, 4096, 10_000_000]

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it } from 'vitest'
-import { FileQuota } from '../../../src/ownership/journal/quota.ts'
+import { FileQuota } from '../../../src/ownership/journal/database.ts'
 import { estimateLogGrowth, readFileSize, runTransaction } from '../../../src/ownership/journal/tables.ts'
 
 const MIB = 2 ** 20

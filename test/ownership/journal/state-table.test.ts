@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { NO_STATE_ID, type RecordedStates, StateTable } from '../../../src/ownership/journal/state-table.ts'
+import { NO_STATE_ID, type RecordedStates, StateTable } from '../../../src/ownership/journal/record-index.ts'
 
 const ids = (table: StateTable, all: RecordedStates[]) => all.map(({ before, after }) => table.assignId(before, after))
 const states = (gid: number, mode = 0o640): RecordedStates => ({

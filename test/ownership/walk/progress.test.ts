@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { ProgressReporter } from '../../../src/ownership/walk/progress.ts'
-import type { WalkCounts } from '../../../src/ownership/walk/report.ts'
+import { ProgressReporter, type WalkCounts } from '../../../src/ownership/walk/report.ts'
 
 let told: WalkCounts[]
 let progress: ProgressReporter

@@ -105,7 +105,8 @@ export class IntTable {
   }
 
   get(entry: number, value: number): number {
-    return this.#rows[entry >> CHUNK_BITS]?.[(entry & CHUNK_MASK) * this.#width + KEY_WORDS + value] as number
+    const rows = this.#rows[entry >> CHUNK_BITS] as Int32Array
+    return rows[(entry & CHUNK_MASK) * this.#width + KEY_WORDS + value] as number
   }
 
   set(entry: number, value: number, number: number): void {
@@ -163,12 +164,15 @@ export class IntTable {
   }
 
   #getSparse(column: number, entry: number): number {
-    return this.#sparse[column]?.[entry >> CHUNK_BITS]?.[entry & CHUNK_MASK] ?? 0
+    const chunk = (this.#sparse[column] as (Int32Array | undefined)[])[entry >> CHUNK_BITS]
+    const index = entry & CHUNK_MASK
+    return chunk === undefined || index >= chunk.length ? 0 : (chunk[index] as number)
   }
 
   #setSparse(column: number, entry: number, number: number): void {
     const chunks = this.#sparse[column] as (Int32Array | undefined)[]
-    const [at, index] = [entry >> CHUNK_BITS, entry & CHUNK_MASK]
+    const at = entry >> CHUNK_BITS
+    const index = entry & CHUNK_MASK
     let chunk = chunks[at]
     if (chunk === undefined || index >= chunk.length) {
       if (number === 0) return

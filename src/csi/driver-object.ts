@@ -2,7 +2,7 @@ import { quoted, Refusal } from '../errors/refusal.ts'
 import { readOwned } from '../host/read-file.ts'
 
 /** Access of the server to its CSIDriver object. */
-export interface ApiAccess {
+interface ApiAccess {
   /** `HOST:PORT` of the API server. */
   readonly server: string
   /** Directory with the files `token` and `ca.crt` of a service account. */

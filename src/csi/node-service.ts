@@ -18,7 +18,7 @@ export interface DriverSettings {
   readonly directory: string
 }
 
-export interface CallEvents {
+interface CallEvents {
   refused(method: string, code: string, message: string): void
 }
 

@@ -3,7 +3,7 @@ import type { LogLevel } from '../log/call-log.ts'
 import type { PodInfoAnswer } from './driver-object.ts'
 import { CallFailure } from './worker-tasks.ts'
 
-export interface PodInfoSources {
+interface PodInfoSources {
   /** The name of the CSIDriver object. */
   readonly name: string
   /** Whether the node's configuration states `csiPodInfoOnMount: true`. */

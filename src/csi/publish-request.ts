@@ -1,23 +1,15 @@
+import { stat } from 'node:fs/promises'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { parseMountDirectory } from '../flexvolume/call.ts'
 import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
 import { parseGroup } from '../request/fs-group.ts'
-import { SECRET_PREFIX } from '../request/json-options.ts'
 import { AUTHOR_KEYS, parsePodUid } from '../request/request.ts'
 import type { Lifecycle } from '../request/rule.ts'
 import type { CsiMessage } from './messages.ts'
-import { isBelowPods } from './target-path.ts'
-import { createNotPublished } from './worker-tasks.ts'
+import { createNotPublished, type Publication } from './worker-tasks.ts'
 
 /** Parsed NodePublishVolume request. */
-export interface PublishRequest {
-  volumeId: string
-  directory: string
-  /** FlexVolume's options argument: a JSON object of strings with sorted keys. It may contain secrets. */
-  options: string
-  lifecycle: Lifecycle
-  /** The access mode allows only one target. */
-  isSingleWriter?: true
+interface PublishRequest extends Publication {
   /** The pod's namespace. */
   namespace: string
 }
@@ -78,17 +70,15 @@ export function parsePublishRequest(
     ...own,
     ...pod.options,
     ['kubernetes.io/readwrite', isReadOnly ? 'ro' : 'rw'],
-    ...encodeSecrets(request.secrets),
   ])
   if (mountOptions.length > 0) options.set('mountOptions', mountOptions.join(','))
   if (fsType !== '') options.set('kubernetes.io/fsType', fsType)
   if (volumeMountGroup !== '') options.set('kubernetes.io/mounterArgs.FsGroup', volumeMountGroup)
-  // Sorted, because Go's maps have a random order and a repeated call must be recognized.
-  const sorted = [...options].sort(([first], [second]) => (first < second ? -1 : 1))
   return {
     volumeId,
     directory,
-    options: JSON.stringify(Object.fromEntries(sorted)),
+    options: sortKeys([...options]),
+    secrets: sortKeys(Object.entries(request.secrets)),
     lifecycle: pod.lifecycle,
     namespace: pod.namespace,
     ...(capability?.accessMode?.mode === SINGLE_NODE_SINGLE_WRITER && { isSingleWriter: true }),
@@ -214,9 +204,39 @@ function parsePod(context: Readonly<Record<string, string>>, directory: string, 
   }
 }
 
-function encodeSecrets(secrets: Readonly<Record<string, string>>): [string, string][] {
-  return Object.entries(secrets).map(([key, value]) => [
-    `${SECRET_PREFIX}${key}`,
-    Buffer.from(value).toString('base64'),
-  ])
+/** Go's maps have a random order. */
+function sortKeys(entries: readonly (readonly [string, string])[]): Record<string, string> {
+  return Object.fromEntries(entries.toSorted(([first], [second]) => (first < second ? -1 : 1)))
+}
+
+/**
+ * Returns whether a target lies below kubelet's pods directory. Other paths to that directory, such as links and bind mounts,
+ * are recognized by its inode.
+ * @param kubeletDirectory kubelet's --root-dir
+ * @param path absolute and normalized
+ */
+export async function isBelowPods(kubeletDirectory: string, path: string): Promise<boolean> {
+  const pods = `${kubeletDirectory === '/' ? '' : kubeletDirectory}/pods`
+  if (path.startsWith(`${pods}/`)) return true
+  const parts = path.split('/')
+  const prefixes = parts.flatMap((part, at) =>
+    part === 'pods' && at < parts.length - 1 ? [parts.slice(0, at + 1).join('/')] : [],
+  )
+  if (prefixes.length === 0) return false
+  const wanted = await findInode(pods)
+  if (wanted === undefined) return false
+  for (const prefix of prefixes.slice(0, MAX_PREFIXES)) if ((await findInode(prefix)) === wanted) return true
+  return false
+}
+
+/** Kubelet's paths have one or two directories named `pods`. */
+const MAX_PREFIXES = 8
+
+async function findInode(path: string): Promise<string | undefined> {
+  try {
+    const { dev, ino } = await stat(path, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    return undefined
+  }
 }

@@ -1,20 +1,38 @@
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { truncateMessage } from '../flexvolume/reply.ts'
-import { type CallContext, createSession, notePod, readMountRequest } from '../flexvolume/volume-call.ts'
+import { type CallContext, createSession } from '../flexvolume/volume-call.ts'
 import { refuseGivenUp } from '../fs-group/given-up-call.ts'
+import { findState, isOver } from '../heal/find-state.ts'
+import { isUnwell, type MountState } from '../heal/state.ts'
+import { deferClose } from '../host/host.ts'
+import type { SpaceUsage } from '../host/inodes.ts'
 import type { CallLog } from '../log/call-log.ts'
+import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
+import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
+import { createMountRequest, findPodName } from '../request/request.ts'
+import { formatSource } from '../request/source.ts'
+import { type MountRecord, mountRecords } from '../store/mount-record.ts'
 import { DamagedRecord } from '../store/record.ts'
+import type { Session } from '../store/session.ts'
+import { statServed } from '../volume/daemon.ts'
+import { kinds } from '../volume/index.ts'
 import { publish } from './publish.ts'
-import { readStats } from './stats.ts'
 import { unpublish } from './unpublish.ts'
-import { CallFailure, type CsiTask, type CsiTaskOutcome, type FailureCode } from './worker-tasks.ts'
+import {
+  CallFailure,
+  type CsiTask,
+  type CsiTaskOutcome,
+  createNotPublished,
+  type FailureCode,
+  type VolumeStats,
+} from './worker-tasks.ts'
 
 /** Runs a task. Logs one line for it and one for each warning, as for FlexVolume's calls. Never throws. */
 export async function runCsiTask(task: CsiTask, context: CallContext): Promise<CsiTaskOutcome> {
   const { log } = context
   try {
     if (task.do === 'stats') return { stats: await readStats(createSession(context), task.directory) }
-    if (task.do === 'publish') notePod(log, task.options)
+    if (task.do === 'publish') log.note({ pod: findPodName(Object.entries(task.options)) })
     for (const fault of context.configFaults) log.warn(fault)
     if (task.do === 'publish') await runPublish(task, context)
     else {
@@ -36,11 +54,19 @@ async function runPublish(task: Extract<CsiTask, { do: 'publish' }>, context: Ca
     if ('decision' in facts) isRepeat = facts.decision === 'ready'
     context.log.note(facts)
   }
-  const session = createSession({ ...context, log: { ...context.log, note } }, task.options)
-  const request = readAsInvalid(() => readMountRequest(session, task, context))
-  refuseGivenUp(session, request.directory)
-  const publication = { volumeId: task.volumeId, isSingleWriter: task.isSingleWriter === true }
-  await publish(session, { ...request, lifecycle: task.lifecycle, publication })
+  const { directory, options, secrets, volumeId, lifecycle, isSingleWriter = false } = task
+  const secretKeys = Object.keys(secrets)
+  if (secretKeys.length > 0) context.forbidCoreDumps()
+  const session = createSession(
+    { ...context, log: { ...context.log, note } },
+    () => new Map(Object.entries(secrets).map(([key, value]) => [key, Buffer.from(value)])),
+  )
+  const request = readAsInvalid(() =>
+    createMountRequest(directory, { entries: Object.entries(options), secretKeys }, session.config, kinds),
+  )
+  session.note({ pod: request.pod, source: formatSource(request.source) })
+  refuseGivenUp(session, directory)
+  await publish(session, { ...request, lifecycle, publication: { volumeId, isSingleWriter } })
   // Kubelet repeats each call about once a minute. Logging each repetition would rotate all other lines out of the log.
   if (!isRepeat) context.log.end('Success')
 }
@@ -77,4 +103,42 @@ function formatMessage(error: unknown): string {
   if (error instanceof Refusal) return truncateMessage(translateToCsi(error.message))
   if (error instanceof CallFailure) return truncateMessage(error.message)
   return `modekeep failed: ${truncateMessage(formatError(error))}; see its log on the node`
+}
+
+/** States in which the volume, or a former version of it, is mounted. */
+const MOUNTED_STATES: ReadonlySet<MountState> = new Set(['healthy', 'changed', 'partial', 'stale', 'in progress'])
+
+/**
+ * Reads the state of a published volume, as status, heal and doctor do, and its usage. This process
+ * never queries a file system that may be unresponsive.
+ * @throws {CallFailure} NOT_FOUND if modekeep has published nothing at the path
+ */
+export async function readStats(session: Session, directory: string): Promise<VolumeStats> {
+  using point = openMountPoint(session.host, directory)
+  const found = point && (await findState(session, point.path))
+  const { record } = point ? mountRecords.find(session, point.path) : {}
+  if (!point || !found || (record && isOver(record, found))) throw createNotPublished(directory)
+  const { state, reason } = found
+  const space = MOUNTED_STATES.has(state) && record ? await readSpace(session, point, record) : undefined
+  return { space, trouble: isUnwell(state) ? `${state}: ${reason}` : '' }
+}
+
+/** @returns undefined if the file system does not respond */
+async function readSpace(session: Session, point: MountPoint, record: MountRecord): Promise<VolumeStats['space']> {
+  const { inodes, daemons } = session.host
+  const { stat, healthUnknownReason } = await statServed(session, point, record)
+  if (healthUnknownReason !== undefined || stat === undefined || stat === 'broken') return undefined
+  // `askServed` does not query a running daemon, but statfs(2) does, so its response is checked first.
+  const isResponsive =
+    isLocalMount(session.host, stat.mountId, point.path) ||
+    (await daemons.answers(point.parent, point.name, RESPONSE_TIMEOUT_MS, `mount ${stat.mountId}`))
+  if (!isResponsive) return undefined
+  const root = inodes.openEntry(point.parent, point.name)
+  using _ = deferClose(inodes, root)
+  const { bytes, inodes: files } = inodes.space(root)
+  return { bytes: formatSpace(bytes), inodes: formatSpace(files) }
+}
+
+function formatSpace({ total, used, available }: SpaceUsage): Record<keyof SpaceUsage, string> {
+  return { total: String(total), used: String(used), available: String(available) }
 }

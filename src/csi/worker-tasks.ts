@@ -10,9 +10,21 @@ import { formatLeft, type Supervision } from '../worker/supervision.ts'
 /** Internal verb of the executable as a worker, which reads tasks from its stdin. */
 export const CSI_WORKER_VERB = 'csi-worker'
 
+/** A volume to publish. Keys are sorted, so that a repeated call is recognized. */
+export interface Publication {
+  volumeId: string
+  directory: string
+  /** Options by the keys of the pod's author and of kubelet (`optionsSchema`). */
+  options: Readonly<Record<string, string>>
+  secrets: Readonly<Record<string, string>>
+  lifecycle: Lifecycle
+  /** The access mode allows only one target. */
+  isSingleWriter?: true
+}
+
 /** A task of a worker process, sent as a line of JSON. */
 export type CsiTask = (
-  | { do: 'publish'; volumeId: string; directory: string; options: string; lifecycle: Lifecycle; isSingleWriter?: true }
+  | ({ do: 'publish' } & Publication)
   | { do: 'unpublish'; volumeId: string; directory: string; driver?: string }
   | { do: 'stats'; volumeId: string; directory: string }
 ) & {

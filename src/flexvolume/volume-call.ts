@@ -5,7 +5,7 @@ import type { CallLog } from '../log/call-log.ts'
 import { mountIsolated } from '../mount/isolated-mount.ts'
 import type { MountResult } from '../mount/mount.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
-import { readSecrets, SECRET_PREFIX } from '../request/json-options.ts'
+import { parseOptionsText, readSecrets, SECRET_PREFIX, type Secrets } from '../request/json-options.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { findPodName, readRequest } from '../request/request.ts'
 import { formatSource } from '../request/source.ts'
@@ -31,8 +31,8 @@ export interface CallContext
   forbidCoreDumps(): void
 }
 
-/** Creates the session of a call. @param options mount's options argument, whose secrets are decoded when they are used */
-export function createSession(context: CallContext, options = '{}'): Session {
+/** Creates the session of a call. @param decodeSecrets is called when the secrets are used */
+export function createSession(context: CallContext, decodeSecrets: () => Secrets = () => new Map()): Session {
   const { host, config, mayHang, isAlive, limitSilence, givenUp, log, progress, waits } = context
   return {
     ...(waits && { waits }),
@@ -43,7 +43,7 @@ export function createSession(context: CallContext, options = '{}'): Session {
     ...(limitSilence && { limitSilence }),
     givenUp,
     get secrets() {
-      return readSecrets(options)
+      return decodeSecrets()
     },
     progress(counts) {
       log.progress({ ...counts })
@@ -54,21 +54,14 @@ export function createSession(context: CallContext, options = '{}'): Session {
   }
 }
 
-/** Reads mount's options argument, and notes pod and source for the call's log line. @throws {Refusal} with every fault */
-export function readMountRequest(
-  session: Session,
-  { directory, options }: MountArguments,
-  context: CallContext,
-): MountRequest {
-  if (options.includes(SECRET_PREFIX)) context.forbidCoreDumps()
-  const request = readRequest(directory, options, session.config, kinds)
-  session.note({ pod: request.pod, source: formatSource(request.source) })
-  return request
-}
-
 /** Notes the pod for the log line, so that it is named even if the options or the node's configuration are invalid. */
-export function notePod(log: CallLog, options: string): void {
-  log.note({ pod: findPodName(options) })
+function notePod(log: CallLog, options: string): void {
+  try {
+    log.note({ pod: findPodName(parseOptionsText(options).entries) })
+  } catch {
+    // The mount is refused for it.
+    log.note({ pod: undefined })
+  }
 }
 
 /** Runs `mount` or `unmount`. Logs one line for the call and one for each warning. Never throws. */
@@ -76,12 +69,11 @@ export async function answerVolumeCall(call: VolumeCall, context: CallContext): 
   const { log, configFaults } = context
   if (call.verb === 'mount') notePod(log, call.options)
   for (const fault of configFaults) log.warn(fault)
-  const session = createSession(context, call.verb === 'mount' ? call.options : undefined)
   try {
     const message =
       call.verb === 'mount'
-        ? await runMount(session, call, context)
-        : await (await import('../mount/unmount.ts')).unmount(session, call.directory)
+        ? await runMount(call, context)
+        : await (await import('../mount/unmount.ts')).unmount(createSession(context), call.directory)
     log.end('Success')
     return message ? { status: 'Success', message: escapeUnprintable(message) } : { status: 'Success' }
   } catch (error) {
@@ -100,9 +92,12 @@ function formatMountMessage({ ownership }: MountRequest, result: MountResult): s
 }
 
 /** @returns the message of the reply */
-async function runMount(session: Session, call: MountArguments, context: CallContext): Promise<string | undefined> {
+async function runMount({ directory, options }: MountArguments, context: CallContext): Promise<string | undefined> {
   if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
-  const request = readMountRequest(session, call, context)
-  refuseGivenUp(session, request.directory)
+  if (options.includes(SECRET_PREFIX)) context.forbidCoreDumps()
+  const session = createSession(context, () => readSecrets(options))
+  const request = readRequest(directory, options, session.config, kinds)
+  session.note({ pod: request.pod, source: formatSource(request.source) })
+  refuseGivenUp(session, directory)
   return formatMountMessage(request, await mountIsolated(session, request))
 }

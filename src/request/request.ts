@@ -4,7 +4,7 @@ import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../path/input-si
 import { findContradictions, findSubmountFaults } from './contradictions.ts'
 import type { NodeConfig } from './defaults.ts'
 import { parseFsGroup } from './fs-group.ts'
-import { findSecretFaults, parseOptionsText } from './json-options.ts'
+import { findSecretFaults, parseOptionsText, SECRET_PREFIX } from './json-options.ts'
 import { type MountRequest, SUBMOUNT_POLICIES } from './mount-request.ts'
 import { type AcceptedSecretKeys, findSecretKeyFaults } from './secret-keys.ts'
 import { parseSource } from './source.ts'
@@ -96,21 +96,27 @@ export interface KindRules {
   faults(request: KindRequest, config: NodeConfig): string[]
 }
 
-export interface VolumeKinds {
+interface VolumeKinds {
   find(fsType: string): KindRules | undefined
   names: readonly string[]
 }
 
-/**
- * Returns the pod that kubelet names in `mount`'s options argument, even if it has faults; undefined: it names none.
- */
-export function findPodName(text: string): string | undefined {
-  try {
-    const named = new Map(parseOptionsText(text).entries)
-    return formatPodName(named.get('kubernetes.io/pod.namespace'), named.get('kubernetes.io/pod.name'))
-  } catch {
-    return undefined
-  }
+/** Options of a mount as kubelet's call has them, unchecked. */
+interface CallOptions {
+  /** By the keys of `optionsSchema`; other keys are faults, except new ones of kubelet's. */
+  readonly entries: readonly [string, unknown][]
+  /** Keys of the Secret. */
+  readonly secretKeys: readonly string[]
+  /** Faults in the form of the call. */
+  readonly faults?: readonly string[]
+  /** Faults in the sizes of its secrets. */
+  readonly sizeFaults?: readonly string[]
+}
+
+/** Returns the pod that kubelet names, even if the options have faults; undefined: it names none. */
+export function findPodName(entries: CallOptions['entries']): string | undefined {
+  const named = new Map(entries)
+  return formatPodName(named.get('kubernetes.io/pod.namespace'), named.get('kubernetes.io/pod.name'))
 }
 
 function formatPodName(...parts: unknown[]): string | undefined {
@@ -118,19 +124,37 @@ function formatPodName(...parts: unknown[]): string | undefined {
   return named.slice(0, MAX_POD_NAME_LENGTH) || undefined
 }
 
+/** Reads the options argument of FlexVolume's `mount`. @throws {Refusal} as `createMountRequest` */
+export function readRequest(directory: string, text: string, config: NodeConfig, kinds: VolumeKinds): MountRequest {
+  const { entries, faults } = parseOptionsText(text)
+  const secretKeys = entries.flatMap(([key]) =>
+    key.startsWith(SECRET_PREFIX) ? [key.slice(SECRET_PREFIX.length)] : [],
+  )
+  return createMountRequest(
+    directory,
+    { entries, secretKeys, faults, sizeFaults: findSecretFaults(entries) },
+    config,
+    kinds,
+  )
+}
+
 /**
- * Reads `mount`'s options argument.
+ * Checks and completes the options of a mount, for every protocol of kubelet's.
  * @param kinds the existing kinds of volume
  * @throws {Refusal} with every fault of the call
  */
-export function readRequest(directory: string, text: string, config: NodeConfig, kinds: VolumeKinds): MountRequest {
-  const parsed = parseOptionsText(text)
+export function createMountRequest(
+  directory: string,
+  { entries, secretKeys, faults: formFaults = [], sizeFaults = [] }: CallOptions,
+  config: NodeConfig,
+  kinds: VolumeKinds,
+): MountRequest {
   // Lengths are checked first, because each of the checks below may be fast for short texts only.
-  const lengthFaults = [...findLengthFaults(parsed.entries), ...findSecretFaults(parsed.entries)]
+  const lengthFaults = [...findLengthFaults(entries), ...sizeFaults]
   if (lengthFaults.length > 0) throw new Refusal(lengthFaults)
-  const { options, faults, uncertainKeys } = checkOptions(parsed.entries)
+  const { options, faults, uncertainKeys } = checkOptions(entries)
   const group = parseFsGroup(
-    new Map(parsed.entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
+    new Map(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
   )
   const fsType = options['kubernetes.io/fsType'] || 'bind'
   const mountOptions = (options.mountOptions ?? '').split(',').filter((option) => option !== '')
@@ -153,13 +177,13 @@ export function readRequest(directory: string, text: string, config: NodeConfig,
     namespace: options['kubernetes.io/pod.namespace'] || undefined,
   }
   const all = [
-    ...parsed.faults,
+    ...formFaults,
     ...faults,
     ...group.faults,
     ...findContradictions(options, request, uncertainKeys),
     ...findSubmountFaults(request, uncertainKeys),
     ...findUidFaults(directory, options),
-    ...(uncertainKeys.has('kubernetes.io/fsType') ? [] : findSecretKeyFaults(parsed.entries, kinds.find(fsType))),
+    ...(uncertainKeys.has('kubernetes.io/fsType') ? [] : findSecretKeyFaults(secretKeys, kinds.find(fsType))),
     ...(uncertainKeys.has('kubernetes.io/fsType')
       ? []
       : dropUncertainFaults(findKindFaults(request, config, kinds), uncertainKeys)),

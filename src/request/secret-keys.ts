@@ -1,6 +1,5 @@
 import * as z from 'zod/mini'
 import { quoted } from '../errors/refusal.ts'
-import { SECRET_PREFIX } from './json-options.ts'
 import { formatSchemaError } from './schema-error.ts'
 
 /** The keys that Kubernetes allows in a Secret. */
@@ -56,12 +55,11 @@ export type AcceptedSecretKeys = readonly string[] | 'by rule'
 
 /** Refuses keys that a kind would ignore, because its server or program would not get the value. */
 export function findSecretKeyFaults(
-  entries: readonly [string, unknown][],
+  keys: readonly string[],
   kind: { name: string; secretKeys?: AcceptedSecretKeys } | undefined,
 ): string[] {
   if (kind === undefined || kind.secretKeys === 'by rule') return []
   const { name, secretKeys: taken = [] } = kind
-  const keys = entries.flatMap(([key]) => (key.startsWith(SECRET_PREFIX) ? [key.slice(SECRET_PREFIX.length)] : []))
   const unknown = keys.filter((key) => !taken.includes(key))
   if (unknown.length === 0) return []
   const takes =

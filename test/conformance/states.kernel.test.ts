@@ -56,8 +56,9 @@ class StateNode {
     const { host, config } = this.stage
     const log = createCallLog({ verb: 'stats', directory: this.target }, 'info', () => {})
     const process = { host, config, log, configFaults: [], forbidCoreDumps() {} }
-    const request = { volumeId: 'v', directory: this.target, options: JSON.stringify(options) }
-    return runCsiTask({ do: job, lifecycle: 'inline', ...request }, process)
+    const target = { volumeId: 'v', directory: this.target }
+    if (job !== 'publish') return runCsiTask({ do: job, ...target }, process)
+    return runCsiTask({ do: job, ...target, options, secrets: {}, lifecycle: 'inline' }, process)
   }
 
   async publish(more: Record<string, string> = {}) {

@@ -62,7 +62,7 @@ onEveryStage('a job of the CSI server', (open) => {
   }
 
   const run = (job: Partial<CsiTask> & Pick<CsiTask, 'do'>, configFaults: string[] = []) => {
-    const whole = { volumeId: 'v', directory: target, options: '{}', lifecycle: 'inline', ...job } as CsiTask
+    const whole = { volumeId: 'v', directory: target, options: {}, secrets: {}, lifecycle: 'inline', ...job } as CsiTask
     const log = createCallLog({ verb: VERBS[job.do], directory: target }, 'info', (line) =>
       lines.push(JSON.parse(line)),
     )
@@ -74,7 +74,7 @@ onEveryStage('a job of the CSI server', (open) => {
   }
   const publish = (more: Record<string, string> = {}, over: Partial<CsiTask> = {}) => {
     const pod = { 'kubernetes.io/pod.uid': UID, 'kubernetes.io/pod.namespace': 'shop' }
-    return run({ do: 'publish', options: JSON.stringify({ source, ...pod, ...more }), ...over })
+    return run({ do: 'publish', options: { source, ...pod, ...more }, ...over })
   }
   const isThere = () => stage.fs.existsSync(target)
 
@@ -158,7 +158,7 @@ onEveryStage('a job of the CSI server', (open) => {
   it('forbids core dumps before a secret is decoded, and only then', async () => {
     await publish()
     expect(forbidden).toBe(0)
-    await publish({ 'kubernetes.io/secret/key': 'eA==' })
+    await publish({}, { secrets: { key: 'x' } })
     expect(forbidden).toBe(1)
   })
 

@@ -6,7 +6,7 @@ import { parsePublishRequest } from '../../src/csi/publish-request.ts'
 import { CSI_WORKER_LIMITS } from '../../src/csi/worker-tasks.ts'
 import { decideRequest } from '../../src/request/allow.ts'
 import { parseConfig } from '../../src/request/config.ts'
-import { readRequest } from '../../src/request/request.ts'
+import { createMountRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { blocksOf } from './example.ts'
 
@@ -25,7 +25,7 @@ const UID = '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11'
 
 /** As kubelet calls for it. */
 function asked({ fsType = '', volumeAttributes }: Source, ephemeral: boolean, mountFlags: string[], group: string) {
-  const { directory, options, lifecycle } = parsePublishRequest({
+  const { directory, options, secrets, lifecycle } = parsePublishRequest({
     volumeId: 'v',
     targetPath: `/var/lib/kubelet/pods/${UID}/volumes/kubernetes.io~csi/data/mount`,
     volumeCapability: {
@@ -44,7 +44,8 @@ function asked({ fsType = '', volumeAttributes }: Source, ephemeral: boolean, mo
       'csi.storage.k8s.io/ephemeral': String(ephemeral),
     },
   })
-  return { ...readRequest(directory, options, config, kinds), lifecycle }
+  const given = { entries: Object.entries(options), secretKeys: Object.keys(secrets) }
+  return { ...createMountRequest(directory, given, config, kinds), lifecycle }
 }
 
 describe('the page of CSI', () => {

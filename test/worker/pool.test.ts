@@ -34,11 +34,12 @@ beforeEach(() => {
 })
 afterEach(() => void vi.useRealTimers())
 
-const publish = (directory: string, options = '{}'): CsiTask => ({
+const publish = (directory: string, options: Record<string, string> = {}): CsiTask => ({
   do: 'publish',
   volumeId: 'v',
   directory,
   options,
+  secrets: {},
   lifecycle: 'inline',
 })
 const unpublish = (directory: string): CsiTask => ({ do: 'unpublish', volumeId: 'v', directory })
@@ -191,7 +192,7 @@ describe('the running CSI task of a target', () => {
   })
 
   it.each([
-    ['to a call with other options', publish('/a', '{"x":"y"}'), 0],
+    ['to a call with other options', publish('/a', { x: 'y' }), 0],
     ['a long time later', publish('/a'), 5 * 60_000],
   ])('that failed is not told %s', async (_what, job, later) => {
     const first = answer(publish('/a'), 1000)
@@ -215,7 +216,7 @@ describe('the running CSI task of a target', () => {
 
   it('is not joined by a different call, which gets ABORTED', async () => {
     void answer(publish('/a'))
-    expect(await answer(publish('/a', '{"x":"y"}'))).toMatchObject({ failure: { code: 'ABORTED' } })
+    expect(await answer(publish('/a', { x: 'y' }))).toMatchObject({ failure: { code: 'ABORTED' } })
     expect(directories()).toEqual([['/a']])
   })
 

@@ -21,7 +21,9 @@ const optionsOf = ([, , options = '']: readonly string[]) => options
 function order(on: FaultNode, what: 'publish' | 'unpublish', options = ''): string {
   const about = { volumeId: 'csi-1', directory: target(on) }
   const job: CsiTask =
-    what === 'publish' ? { do: what, ...about, options, lifecycle: 'inline' } : { do: what, ...about }
+    what === 'publish'
+      ? { do: what, ...about, options: JSON.parse(options), secrets: {}, lifecycle: 'inline' }
+      : { do: what, ...about }
   return `${JSON.stringify(job)}\n`
 }
 

@@ -37,7 +37,7 @@ async function everything(): Promise<number> {
   check('types', `${bin}/tsc`, '--noEmit')
   const parts: [string, string[]][] = [
     ['unit', vitest('run', UNISOLATED, ...unitTests())],
-    ['vitest', vitest('run', UNISOLATED, ...otherTests())],
+    ['vitest', vitest('run', ...otherTests())],
   ]
   return withAll(parts, [['kubelet', kubelet('--small')]], 'test/kubelet/provide.ts')
 }

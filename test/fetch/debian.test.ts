@@ -10,18 +10,21 @@ import { GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
 import { orSkip } from '../helpers/unavailable.ts'
 
 /** A cache of this file's own, with the archive that the user's cache has already. */
-const users = vi.hoisted(() => {
+const { users, own } = vi.hoisted(() => {
   const { HOME, XDG_CACHE_HOME = `${HOME}/.cache` } = process.env
-  process.env.XDG_CACHE_HOME = `${process.env.TMPDIR ?? '/tmp'}/modekeep-debian-${process.pid}`
-  return XDG_CACHE_HOME
+  const own = `${process.env.TMPDIR ?? '/tmp'}/modekeep-debian-${process.pid}`
+  process.env.XDG_CACHE_HOME = own
+  return { users: XDG_CACHE_HOME, own }
 })
+// Another test of the process may have loaded the module before: CACHE would be the user's, and be written to and removed.
+if (dirname(CACHE) !== own) throw new Error('this file needs a process of its own: run it without --no-isolate')
 beforeAll(() => {
   const archive = basename(GCC_LICENCES.COPYRIGHT.archive.address)
   const known = join(users, 'modekeep', archive)
   fs.mkdirSync(CACHE, { recursive: true })
   if (fs.existsSync(known)) fs.copyFileSync(known, join(CACHE, archive))
 })
-afterAll(() => fs.rmSync(dirname(CACHE), { recursive: true, force: true }))
+afterAll(() => fs.rmSync(own, { recursive: true, force: true }))
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const file = orSkip(debianFile)

@@ -5,6 +5,7 @@ import { readPodInfoOnMount } from '../src/csi/driver-object.ts'
 import { PodInfoGuard } from '../src/csi/pod-info.ts'
 import { probeServer, serveCsi } from '../src/csi/server.ts'
 import { CSI_WORKER_VERB, type CsiTask, type CsiTaskOutcome, type CsiTaskProgress } from '../src/csi/worker-tasks.ts'
+import { renderFault } from '../src/errors/fault.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { startWorkers } from '../src/host/linux/worker-process.ts'
@@ -29,7 +30,7 @@ async function serve(
   keepHeapSmall()
   try {
     const { config, faults } = await readConfig(env)
-    for (const message of faults) logEvent('warn', 'configuration', { message })
+    for (const fault of faults) logEvent('warn', 'configuration', { message: renderFault(fault) })
     const store = { host: linuxHost, config }
     refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
     logEvent('info', 'start', { directory, name, version: VERSION })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ServeHealth } from '../src/cli/commands/heal.ts'
+import { createFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 
 export const HEALTH_SERVER_LIMITS = {
@@ -61,9 +62,16 @@ export async function serveHealth(
   try {
     await once(server, 'listening')
   } catch (error) {
-    throw new Refusal(`--listen ${address ?? ''}:${port} cannot be had (${formatError(error)}): name another port`, {
-      cause: error,
-    })
+    throw new Refusal(
+      createFault(
+        'file-access',
+        `--listen ${address ?? ''}:${port} cannot be had (${formatError(error)})`,
+        'name another port',
+      ),
+      {
+        cause: error,
+      },
+    )
   }
   // A connection that cannot be accepted must not end the process.
   server.on('error', () => {})

@@ -1,3 +1,4 @@
+import { renderFault } from '../src/errors/fault.ts'
 import type { FlexVolumeReply } from '../src/flexvolume/reply.ts'
 import { readConfig } from './config.ts'
 
@@ -11,6 +12,6 @@ export async function init(env: NodeJS.ProcessEnv): Promise<FlexVolumeReply> {
     status: 'Success',
     capabilities: { attach: false, fsGroup: false, requiresFSResize: false, ...config.capabilities },
     // Kubelet ignores the message; `install --config` reads it.
-    ...(faults.length > 0 ? { message: faults.join('; ') } : {}),
+    ...(faults.length > 0 ? { message: faults.map((fault) => renderFault(fault)).join('; ') } : {}),
   }
 }

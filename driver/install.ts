@@ -2,9 +2,11 @@ import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 import type { InstallCommand, UninstallCommand } from '../src/cli/commands/install.ts'
 import { install, uninstall } from '../src/cli/install/index.ts'
+import { createInstallRefusal } from '../src/cli/install/install-refusal.ts'
 import type { InstallerRun } from '../src/cli/install/site.ts'
 import { formatJsonDocument } from '../src/cli/output/output.ts'
 import { escapeUnprintable } from '../src/errors/escape.ts'
+import { renderFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxAdministration } from '../src/host/linux/administration.ts'
 import { print, writeAll } from './streams.ts'
@@ -50,7 +52,7 @@ export async function runInstaller(
   } satisfies Omit<InstallerRun, 'command'>
   try {
     if (!command.isDry && process.geteuid?.() !== 0) {
-      throw new Refusal(['this needs root', 'run it with sudo, or look first with --dry-run'])
+      throw createInstallRefusal(['this needs root', 'run it with sudo, or look first with --dry-run'])
     }
     if (command.verb === 'install') await install({ ...job, command })
     else await uninstall({ ...job, command })
@@ -59,7 +61,11 @@ export async function runInstaller(
     return OK
   } catch (error) {
     if (stopping.signal.aborted) return 128 + constants.signals[stopping.signal.reason as NodeJS.Signals]
-    printFault(error instanceof Refusal ? error.faults : [formatUnexpectedError(error)], json, env)
+    printFault(
+      error instanceof Refusal ? error.faults.map((fault) => renderFault(fault)) : [formatUnexpectedError(error)],
+      json,
+      env,
+    )
     return FAILED
   }
 }

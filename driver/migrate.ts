@@ -34,7 +34,7 @@ async function readManifest(file: string): Promise<string> {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    throw new Refusal(`file ${quoted(file)} is not UTF-8: write it so`)
+    throw Refusal.of('command', `file ${quoted(file)} is not UTF-8`, 'write it so')
   }
 }
 
@@ -45,15 +45,15 @@ function readRegularFile(file: string): Buffer {
     const code = errorCode(error)
     if (code === undefined) throw error
     if (code === 'EINVAL') {
-      throw new Refusal(`file ${quoted(file)} is not a regular file: name one, or "-" for stdin`)
+      throw Refusal.of('file-access', `file ${quoted(file)} is not a regular file`, `name one, or "-" for stdin`)
     }
-    throw new Refusal(`file ${quoted(file)} cannot be read (${code}): name another`)
+    throw Refusal.of('file-access', `file ${quoted(file)} cannot be read (${code})`, 'name another')
   }
 }
 
 function assertManifestSize(bytes: Buffer, file: string): Buffer {
   if (bytes.length <= MAX_MANIFEST_BYTES) return bytes
-  throw new Refusal(`file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB: split it`)
+  throw Refusal.of('command', `file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB`, 'split it')
 }
 
 /** @throws {Refusal} if the stream is longer than a manifest may be */

@@ -1,4 +1,5 @@
 import type { Worker } from 'node:worker_threads'
+import type { Fault } from '../src/errors/fault.ts'
 import { Refusal } from '../src/errors/refusal.ts'
 import type { ProcessGroups } from '../src/nri/cri.ts'
 import type { PodVolumes } from '../src/nri/pod-volumes.ts'
@@ -19,12 +20,12 @@ export type ReadRequest =
   | { read: 'pod'; kubeletDir: string; uid: string }
   | { read: 'groups'; sandbox: string }
 
-export type ReadAnswer = { value: unknown } | { refusal: readonly string[] } | { error: string }
+export type ReadAnswer = { value: unknown } | { refusal: readonly Fault[] } | { error: string }
 
 /** Rules for volumes of other drivers, and the faults of the node's configuration. */
 interface ReadMap {
   config: Pick<NodeConfig, 'map'>
-  faults: readonly string[]
+  faults: readonly Fault[]
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   type ContainerTaskResult,
   runContainerTask,
 } from '../src/container-mount/container-task.ts'
+import { createFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeFs } from '../src/host/read-file.ts'
@@ -34,14 +35,19 @@ async function runTask(
 ): Promise<ContainerTaskResult> {
   const { config, faults, isUnreadable } = await readConfig(env)
   // A faulty rule does not prevent removals. An unreadable configuration does, because the state directory is unknown.
-  if (isUnreadable || (job.do === 'attach' && faults.length > 0)) return { failure: new Refusal(faults).message }
+  if (isUnreadable || (job.do === 'attach' && faults.length > 0))
+    return { failure: new Refusal(faults).message, faults }
   const log = createCallLog(createLogFacts(job), config.logLevel, (line) => appendLogLine(nodeFs, config.logFile, line))
   const { note, warn } = log
   const result = await runContainerTask({ host: linuxHost, config, mayHang: true, isAlive, note, warn }, job, report)
   const { failure } = result
   if (failure === undefined) {
     if (!QUIET_TASKS.has(job.do)) log.end('Success')
-  } else log.end('Failure', result.isUnexpected ? new Error(failure) : new Refusal(failure))
+  } else
+    log.end(
+      'Failure',
+      result.isUnexpected ? new Error(failure) : new Refusal(result.faults ?? createFault('map-failed', failure)),
+    )
   return result
 }
 

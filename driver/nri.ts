@@ -3,6 +3,7 @@ import { FAILED, OK } from '../src/cli/operate.ts'
 import type { AttachStep } from '../src/container-mount/clone-request.ts'
 import { removeEmptyStaging } from '../src/container-mount/clone-staging.ts'
 import type { ContainerTask, ContainerTaskResult } from '../src/container-mount/container-task.ts'
+import { type Fault, renderFault } from '../src/errors/fault.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { startWorkers } from '../src/host/linux/worker-process.ts'
@@ -42,13 +43,13 @@ export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Pr
 async function serve(
   { directory, socket, criSocket, index }: CommandOf<'nri'>,
   store: Pick<Session, 'host' | 'config'>,
-  faults: readonly string[],
+  faults: readonly Fault[],
   env: NodeJS.ProcessEnv,
 ): Promise<number> {
   const stop = createEndSignal()
   keepHeapSmall()
   try {
-    for (const message of faults) logEvent('warn', 'configuration', { message })
+    for (const fault of faults) logEvent('warn', 'configuration', { message: renderFault(fault) })
     refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
     logEvent('info', 'start', { directory, socket, version: VERSION })
     using lock = await waitForNodeLock(store, 'nri', 'another plugin', stop)

@@ -31,7 +31,11 @@ export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
 export function print(text: string, to: 1 | 2 = STDOUT): boolean {
   const error = writeUntilError(text, to)
   if (error && to === STDOUT && error.code !== 'EPIPE') {
-    throw new Refusal(`not all of the answer was written: stdout: ${formatError(error)}: write it to another place`)
+    throw Refusal.of(
+      'command',
+      `not all of the answer was written: stdout: ${formatError(error)}`,
+      'write it to another place',
+    )
   }
   return error === undefined
 }

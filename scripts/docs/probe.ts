@@ -1,3 +1,4 @@
+import { renderFault } from '../../src/errors/fault.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { KindRequest } from '../../src/request/request.ts'
 import { parseSource } from '../../src/request/source.ts'
@@ -15,7 +16,9 @@ export function kindNamed(fsType: string): VolumeKind {
 export function faultsOf(fsType: string, text: string, asked: Partial<KindRequest>): string[] {
   const source = parseSource(text, kindNamed(fsType).isDisk)
   const plain = { source, fsType, mountOptions: [], readOnly: false, ownership: 'none' } as const
-  return kindNamed(fsType).faults({ ...plain, ...asked }, DEFAULT_CONFIG)
+  return kindNamed(fsType)
+    .faults({ ...plain, ...asked }, DEFAULT_CONFIG)
+    .map((fault) => renderFault(fault))
 }
 
 export interface OptionAnswer {

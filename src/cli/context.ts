@@ -1,4 +1,5 @@
 import type * as NodeFs from 'node:fs'
+import type { Fault } from '../errors/fault.ts'
 import type { Host } from '../host/host.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Session } from '../store/session.ts'
@@ -30,7 +31,7 @@ export interface OperatorContext extends Omit<DoctorContext, 'configuration'> {
   rows(stream: Stream): number | undefined
   workingDirectory(): string
   /** Reads the node's current configuration and every fault in its file. @param file read in place of the node's */
-  readConfig(file?: string): Promise<{ file: string; config: NodeConfig; faults: string[] }>
+  readConfig(file?: string): Promise<{ file: string; config: NodeConfig; faults: Fault[] }>
   /** Calls `report` before Ctrl-C or SIGTERM ends the process, until it is disposed of. */
   onInterrupt(report: () => void): Disposable
   watch: WatchNode

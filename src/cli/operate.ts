@@ -1,4 +1,5 @@
 import { escapeJson, escapeUnprintable } from '../errors/escape.ts'
+import { renderCodes } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { succeeds } from '../host/file-error.ts'
 import { createCallLog } from '../log/call-log.ts'
@@ -39,7 +40,8 @@ export async function operate(context: OperatorContext): Promise<number> {
     failure = FAILED
     return await runCommand(context, command, isJson)
   } catch (error) {
-    const message = error instanceof Refusal ? error.message : `failed: ${formatError(error)}`
+    const codes = error instanceof Refusal ? renderCodes(error.faults.filter(({ code }) => code !== 'usage')) : ''
+    const message = error instanceof Refusal ? `${error.message}${codes}` : `failed: ${formatError(error)}`
     if (!isJson || !tryWrite(context, formatJsonDocument({ verb: 'error', error: message }))) {
       context.write(`modekeep: ${escapeUnprintable(message)}\n`, STDERR)
     }
@@ -91,7 +93,7 @@ async function runCommand(context: OperatorContext, command: OperatorCommand, is
     case 'device-plugin':
       return context.runPlugin(command)
   }
-  if (!context.isRoot) throw new Refusal(`${verb} needs root: run it with sudo`)
+  if (!context.isRoot) throw Refusal.of('command', `${verb} needs root`, 'run it with sudo')
   if (command.verb === 'csi') return context.runCsi(command)
   if (command.verb === 'nri') return context.runNri(command)
   return command.verb === 'logs' ? showLogs(context, command, isJson) : runNodeCommand(context, command, isJson)

@@ -1,3 +1,4 @@
+import { type Fault, renderFaults } from '../errors/fault.ts'
 import { formatError, quoted, Refusal } from '../errors/refusal.ts'
 import { findConflictingCalls } from '../fs-group/conflicts.ts'
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fs-group/map-group.ts'
@@ -16,11 +17,9 @@ import {
   type CloneRequest,
   type ContainerCloneRequest,
   type ContainerOutcome,
-  findCloneRemedy,
-  formatRefusal,
+  createCloneFault,
 } from './clone-request.ts'
-import type { CloneSource } from './clone-source.ts'
-import { openCloneSource, type SourceContext } from './clone-source.ts'
+import { type CloneSource, openCloneSource, type SourceContext } from './clone-source.ts'
 import {
   attachClone,
   createContainerDirectory,
@@ -30,7 +29,13 @@ import {
 } from './clone-staging.ts'
 import { createContainerRecord } from './container-state.ts'
 import { cloneOwnVolume } from './own-volume.ts'
-import { createRequestPerPath, refuseMountsBelow, refusePropagation, refuseType } from './refused-sources.ts'
+import {
+  createFailureFaults,
+  createRequestPerPath,
+  refuseMountsBelow,
+  refusePropagation,
+  refuseType,
+} from './refused-sources.ts'
 import { checkRules, findRootFacts, restoreVolumeRootBits, setRootBits, type VolumeRootFacts } from './root-bits.ts'
 
 /** State of one requested clone. */
@@ -43,8 +48,8 @@ interface PlannedClone {
   /** Mount options of the clone, once it is attached. */
   restrictions?: readonly string[] | undefined
   root?: VolumeRootFacts
-  /** The reason if the clone cannot be made. */
-  failure?: string | undefined
+  /** The reasons if the clone cannot be made. */
+  failures?: readonly Fault[] | undefined
 }
 
 /**
@@ -58,7 +63,8 @@ export async function attachClones(
   report: (step: AttachStep) => void = () => {},
 ): Promise<ContainerOutcome> {
   const { container } = request
-  if (!isContainerId(container)) throw new Refusal(`the runtime named a container ${quoted(container)}: report this`)
+  if (!isContainerId(container))
+    throw Refusal.of('map-failed', `the runtime named a container ${quoted(container)}`, 'report this')
   report({ step: 'lock' })
   using _lock = await lockContainer(session, container)
   removeClones(session, container)
@@ -72,7 +78,7 @@ export async function attachClones(
   }
   refuseUnlessOptional(request, planned)
   if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
-  const failedBefore = planned.filter(({ failure }) => failure !== undefined).length
+  const failedBefore = planned.filter(({ failures }) => failures !== undefined).length
   report({ step: 'records' })
   try {
     containerRecords.write(session, createRecord(session, request, planned))
@@ -86,7 +92,7 @@ export async function attachClones(
     }
     await readCloneRestrictions(session.host, planned)
     refuseUnlessOptional(request, planned)
-    const failed = planned.filter(({ failure }) => failure !== undefined).length
+    const failed = planned.filter(({ failures }) => failures !== undefined).length
     if (failed > failedBefore) containerRecords.write(session, createRecord(session, request, planned))
   } catch (error) {
     removeAll(session, container)
@@ -135,22 +141,14 @@ async function attempt(
   try {
     await run(planned)
   } catch (error) {
-    planned.failure = formatFailure(planned.request, error)
+    planned.failures = createFailureFaults(planned.request, error)
   }
   return planned
 }
 
-function formatFailure(request: CloneRequest, error: unknown): string {
-  const { group } = request
-  const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
-  if (error instanceof Unmappable) return `${what}: ${error.why}: ${findCloneRemedy(request)}`
-  if (error instanceof Refusal) return error.message
-  return `could not be mapped (${formatError(error)}): look at the node's log, or ${findCloneRemedy(request)}`
-}
-
 function refuseUnlessOptional({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {
-  const faults = planned.flatMap(({ request, failure }) =>
-    failure === undefined ? [] : formatRefusal(request, failure),
+  const faults = planned.flatMap(({ request, failures = [] }) =>
+    failures.map((fault) => createCloneFault(request, fault)),
   )
   if (!isOptional && faults.length > 0) throw new Refusal(faults)
 }
@@ -171,14 +169,18 @@ async function refuseGroupChanges(session: Session, planned: readonly PlannedClo
     await attempt(clone, () => {
       if (source.identity !== undefined && !hasOneGroup(session, source.identity)) throw new Unmappable(SEVERAL_GROUPS)
       if (changes[index] === undefined && source.readGroup() === source.from) return
-      throw new Refusal('is being given another group by another call: kubelet tries again, wait until that is done')
+      throw Refusal.of(
+        'map-sub-path',
+        'is being given another group by another call',
+        'kubelet tries again, wait until that is done',
+      )
     })
   }
 }
 
 /** Returns the source, unless the mount stays as it is or the clone has failed. */
-function listSources({ source, failure }: PlannedClone): CloneSource[] {
-  return failure !== undefined || source === undefined || source === 'keep' ? [] : [source]
+function listSources({ source, failures }: PlannedClone): CloneSource[] {
+  return failures !== undefined || source === undefined || source === 'keep' ? [] : [source]
 }
 
 /** Finishes a clone before it attaches it. */
@@ -219,18 +221,19 @@ function createRecord(
   planned: readonly PlannedClone[],
 ): ContainerRecord {
   const volumes = planned.flatMap(
-    ({ request: { volume, destination, source: requested, isOwn, group }, source, root, failure }) => {
+    ({ request: { volume, destination, source: requested, isOwn, group }, source, root, failures }) => {
       if (source === 'keep') return []
       const { path = requested, identity, from, to = group } = source ?? {}
-      return [{ volume, destination, source: path, isOwn, identity, from, to, ...root, why: failure }]
+      const why = failures && renderFaults(failures)
+      return [{ volume, destination, source: path, isOwn, identity, from, to, ...root, why }]
     },
   )
   return createContainerRecord(host, request, 'created', volumes)
 }
 
 function createOutcome(session: Session, container: string, planned: PlannedClone, index: number): CloneOutcome {
-  const { failure, source, restrictions = [] } = planned
-  if (failure !== undefined) return { do: 'without', why: failure }
+  const { failures, source, restrictions = [] } = planned
+  if (failures !== undefined) return { do: 'without', why: renderFaults(failures) }
   if (source === 'keep') return { do: 'keep' }
   return { do: 'replace', source: resolveClonePath(session, container, index), restrictions }
 }

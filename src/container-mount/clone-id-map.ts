@@ -25,8 +25,10 @@ export function createCloneIdMap(from: number, to: number | undefined, pod: IdMa
   if (pod === undefined) return groups
   if (to !== undefined && mapToShownId(pod.gids, to) === undefined) {
     const ranges = pod.gids.map(({ disk, count }) => `${disk} to ${disk + count - 1}`).join(', ')
-    throw new Refusal(
-      `cannot show its group as ${to}: the pod's user namespace has groups ${ranges}: write one of these, or leave "hostUsers" out`,
+    throw Refusal.of(
+      'map-user-namespace',
+      `cannot show its group as ${to}: the pod's user namespace has groups ${ranges}`,
+      `write one of these, or leave "hostUsers" out`,
     )
   }
   return groups === undefined ? pod : composeMaps(groups, pod)
@@ -63,8 +65,10 @@ export function readPodIdMap(
 }
 
 function createUserNamespaceRefusal(path: string, reason: string): Refusal {
-  return new Refusal(
-    `cannot be mapped for the pod's user namespace: kubelet's file ${path} ${reason}: leave "hostUsers" out, or report this with the version of kubelet`,
+  return Refusal.of(
+    'map-user-namespace',
+    `cannot be mapped for the pod's user namespace: kubelet's file ${path} ${reason}`,
+    `leave "hostUsers" out, or report this with the version of kubelet`,
   )
 }
 

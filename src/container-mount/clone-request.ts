@@ -1,3 +1,4 @@
+import type { Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { MapRuleGrant } from '../request/map-rule.ts'
 
@@ -92,10 +93,11 @@ export function findPropagation(options: readonly string[]): string | undefined 
   return options.find((option) => /^r?(shared|slave)$/.test(option))
 }
 
-/** Formats the refusal of a clone. @param reason may end with a colon and the remedy */
-export function formatRefusal({ asked, volume, destination }: CloneRequest, reason: string): string {
+/** Names the clone, and the pod's request for it, in a fault. */
+export function createCloneFault({ asked, volume, destination }: CloneRequest, fault: Fault): Fault {
   const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`
-  return asked === '' ? `volume ${name} ${reason}` : `${asked}, but volume ${name} ${reason}`
+  const reason = `volume ${name} ${fault.reason}`
+  return asked === '' ? { ...fault, reason } : { ...fault, subject: 'annotation', reason: `${asked}, but ${reason}` }
 }
 
 /** Remedy for a volume of another driver that cannot be mapped. */

@@ -119,7 +119,11 @@ export function openVolume(
   const roots = [...openVolumeRoots(host, context, volume)].map(closeLater)
   const part = context.locationOf(shown)
   if (part === undefined) {
-    throw new Refusal('has a subPath that is not in the volume any more: the container is created again by kubelet')
+    throw Refusal.of(
+      'map-sub-path',
+      'has a subPath that is not in the volume any more',
+      'the container is created again by kubelet',
+    )
   }
   let reason = roots.length === 0 ? VOLUME_UNMOUNTED : NOT_IN_VOLUME
   for (const root of roots) {
@@ -129,7 +133,7 @@ export function openVolume(
     if (isAsRestricted(whole, part)) return { shown, root, path: host.inodes.pathOf(root), within }
     reason = LESS_RESTRICTED
   }
-  throw new Refusal(reason)
+  throw Refusal.of('map-sub-path', reason)
 }
 
 const VOLUME_UNMOUNTED =
@@ -148,8 +152,10 @@ function isAsRestricted(whole: MountedLocation, part: MountedLocation): boolean 
 
 /** Only the mount record shows that a volume is modekeep's own if its CSI driver has another name than the default. */
 function createOwnVolumeRefusal(group: number | undefined): Refusal {
-  return new Refusal(
-    `is modekeep's own, so "allow" of the node's configuration decides: set the pod's fsGroup to ${group} and the volume's option ownership instead, and leave it out of the annotation`,
+  return Refusal.of(
+    'map-other-driver',
+    `is modekeep's own, so "allow" of the node's configuration decides`,
+    `set the pod's fsGroup to ${group} and the volume's option ownership instead, and leave it out of the annotation`,
   )
 }
 
@@ -183,13 +189,19 @@ function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Ha
     return useOrClose(inodes, inodes.openEntry(parent, Buffer.from(name)), (entry) => {
       // statMountPoint does not query a network file system's server.
       if ((inodes.statMountPoint(entry).mode & FILE_TYPE) !== SYMLINK) return entry
-      throw new Refusal(
-        `has a symbolic link in its path (${quoted(name)}), which could lead anywhere: mount a directory`,
+      throw Refusal.of(
+        'map-source',
+        `has a symbolic link in its path (${quoted(name)}), which could lead anywhere`,
+        'mount a directory',
       )
     })
   } catch (error) {
     if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR') throw error
-    throw new Refusal(`has no source any more (${quoted(name)} is missing): the container is created again by kubelet`)
+    throw Refusal.of(
+      'map-sub-path',
+      `has no source any more (${quoted(name)} is missing)`,
+      'the container is created again by kubelet',
+    )
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Fault } from '../errors/fault.ts'
 import { findFirstError, formatError, Refusal } from '../errors/refusal.ts'
 import { restoreRootBits } from '../fs-group/root-bit.ts'
 import { type PluginRecord, pluginRecord } from '../store/server-records.ts'
@@ -37,7 +38,7 @@ export type ContainerTaskResult =
       /** Mount options of each mount of the request. Mounts of other drivers have none. */
       restrictions?: readonly (readonly string[])[]
     }
-  | { failure: string; isUnexpected?: boolean }
+  | { failure: string; faults?: readonly Fault[]; isUnexpected?: boolean }
 
 /** Runs a task. Never throws. */
 export async function runContainerTask(
@@ -70,7 +71,7 @@ export async function runContainerTask(
     }
   } catch (error) {
     const first = findFirstError(error)
-    if (first instanceof Refusal) return { failure: first.message }
+    if (first instanceof Refusal) return { failure: first.message, faults: first.faults }
     return { failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }
   }
 }

@@ -1,3 +1,4 @@
+import { createFault } from '../errors/fault.ts'
 import { formatError, quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Handle, type Host, refuseOnErrno, tolerateErrno } from '../host/host.ts'
 import { createMountRestrictionsReader, parseMountFlags } from '../mount-table/mount-flags.ts'
@@ -40,8 +41,10 @@ export async function cloneOwnVolume(
   const mountRequest = rebuildRequest(record)
   const kind = findKind(request.fsType)
   if (kind === undefined || !mountsAgain(kind)) {
-    throw new Refusal(
-      `is ${quoted(request.fsType)} and mapped, and cannot be mounted once more for the pod's user namespace: use ownership "auto" or "walk", or leave "hostUsers" out`,
+    throw Refusal.of(
+      'map-own-volume',
+      `is ${quoted(request.fsType)} and mapped, and cannot be mounted once more for the pod's user namespace`,
+      `use ownership "auto" or "walk", or leave "hostUsers" out`,
     )
   }
   const source = kind.openSource?.(host, mountRequest)
@@ -50,7 +53,11 @@ export async function cloneOwnVolume(
   handles.defer(() => made.close())
   await made.make(undefined)
   if (made.volume !== record.volume) {
-    throw new Refusal('has another source by now than the one that is mounted: delete the pod to mount that one')
+    throw Refusal.of(
+      'map-own-volume',
+      'has another source by now than the one that is mounted',
+      'delete the pod to mount that one',
+    )
   }
   const tree = clonePart(host, made, { shown, within }, handles)
   const { set, clear } = parseMountFlags(request.mountOptions, request.readOnly)
@@ -74,8 +81,10 @@ function readMatchingRecord(session: Session, root: Handle, path: string): Mount
   const { mountId } = session.host.inodes.statMountPoint(root)
   const isMatching = record?.boot === session.host.bootId() && record.mounted?.mountId === String(mountId)
   if (record !== undefined && isMatching) return record
-  throw new Refusal(
-    `is mounted at ${quoted(path)} without a record of modekeep's that says how: delete the pod, then it is mounted anew`,
+  throw Refusal.of(
+    'map-own-volume',
+    `is mounted at ${quoted(path)} without a record of modekeep's that says how`,
+    'delete the pod, then it is mounted anew',
   )
 }
 
@@ -90,12 +99,20 @@ function clonePart(
   const part = openLinkFreePath(inodes, made.clonedFrom ?? made.handle, within, handles)
   const [found, bound] = [part && inodes.stat(part), inodes.stat(shown)]
   if (part === undefined || found?.inode !== bound.inode || found.device !== bound.device) {
-    throw new Refusal('has a subPath that leads elsewhere by now: the container is created again by kubelet')
+    throw Refusal.of(
+      'map-sub-path',
+      'has a subPath that leads elsewhere by now',
+      'the container is created again by kubelet',
+    )
   }
   const tree = refuseOnErrno(
     () => mounts.cloneTree(part),
     () => ({
-      EINVAL: 'has a subPath of a disk or an image, which needs Linux 6.15 or newer on the node: leave subPath out',
+      EINVAL: createFault(
+        'map-own-volume',
+        'has a subPath of a disk or an image, which needs Linux 6.15 or newer on the node',
+        'leave subPath out',
+      ),
     }),
   )
   handles.use(deferClose(inodes, tree))

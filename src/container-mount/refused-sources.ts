@@ -1,4 +1,6 @@
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { createFault, type Fault } from '../errors/fault.ts'
+import { formatError, quoted, Refusal } from '../errors/refusal.ts'
+import { Unmappable } from '../fs-group/map-group.ts'
 import { deferClose, type Handle, type Host } from '../host/host.ts'
 import {
   findDeviceRows,
@@ -14,7 +16,13 @@ import type { Session } from '../store/session.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
 import { holdsOwnRecords } from '../volume/kind/source-path.ts'
 import { findOtherPaths } from '../volume/other-paths.ts'
-import { type CloneRequest, type ContainerCloneRequest, findPropagation, LEAVE_OUT } from './clone-request.ts'
+import {
+  type CloneRequest,
+  type ContainerCloneRequest,
+  findCloneRemedy,
+  findPropagation,
+  LEAVE_OUT,
+} from './clone-request.ts'
 
 export type PodIdentity = Pick<ContainerCloneRequest, 'kubeletDir' | 'pod'>
 
@@ -38,12 +46,18 @@ export function refuseOwnFiles(
   const path = host.inodes.pathOf(handle)
   const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, handle, place, isOfKubelet)
   if (holdsOwnRecords(path, config) || leadsTo(listRecordPlaces(config))) {
-    throw new Refusal(`is of ${quoted(path)}, which holds modekeep's own records: name another directory`)
+    throw Refusal.of(
+      'map-source',
+      `is of ${quoted(path)}, which holds modekeep's own records`,
+      'name another directory',
+    )
   }
   const file = listFilePlaces(config).find(({ place }) => leadsTo(place))
   if (file === undefined) return
-  throw new Refusal(
-    `is of ${quoted(path)}, which holds modekeep's ${file.what} ${quoted(file.file)}: name another directory`,
+  throw Refusal.of(
+    'map-source',
+    `is of ${quoted(path)}, which holds modekeep's ${file.what} ${quoted(file.file)}`,
+    'name another directory',
   )
 }
 
@@ -53,12 +67,18 @@ export function refuseOtherPods(session: Session, context: PodContext, handle: H
   const { kubeletDir, table } = context
   const path = host.inodes.pathOf(handle)
   if (leadsToPlace(host, table, handle, { directory: kubeletDir, isTree: true })) {
-    throw new Refusal(`lies at ${quoted(path)}, in kubelet's own directory or around it: use a volume of the pod`)
+    throw Refusal.of(
+      'map-source',
+      `lies at ${quoted(path)}, in kubelet's own directory or around it`,
+      'use a volume of the pod',
+    )
   }
   const volume = findShownVolume(session, context, handle, path)
   if (volume === undefined) return
-  throw new Refusal(
-    `lies at ${quoted(path)}, where the volume of a pod is mounted too (${quoted(volume)}): use a volume of the pod`,
+  throw Refusal.of(
+    'map-source',
+    `lies at ${quoted(path)}, where the volume of a pod is mounted too (${quoted(volume)})`,
+    'use a volume of the pod',
   )
 }
 
@@ -97,14 +117,20 @@ export function splitPodPath({ kubeletDir, pod }: PodIdentity, source: string): 
   const parts = source.slice(kubeletDir.length + 1).split('/')
   const isWhole = parts.length > 2 && parts.every((part) => !['', '.', '..'].includes(part))
   if (isWhole && parts[0] === 'pods' && parts[1] === pod.uid) return parts
-  throw new Refusal(`lies at ${quoted(source)}, which is not in this pod's directory: use a volume of the pod`)
+  throw Refusal.of(
+    'map-source',
+    `lies at ${quoted(source)}, which is not in this pod's directory`,
+    `use a volume of the pod`,
+  )
 }
 
 export function refusePropagation({ options }: CloneRequest): void {
   const option = findPropagation(options)
   if (option === undefined) return
-  throw new Refusal(
-    `has mount propagation (${option}), which a mapped clone does not take part in: leave "mountPropagation" out, or the volume out of the annotation`,
+  throw Refusal.of(
+    'map-propagation',
+    `has mount propagation (${option}), which a mapped clone does not take part in`,
+    `leave "mountPropagation" out, or the volume out of the annotation`,
   )
 }
 
@@ -112,8 +138,10 @@ export function refuseType(host: Host, { fsTypes }: CloneRequest, handle: Handle
   if (fsTypes === undefined) return
   const type = readFileSystemType(host, handle) ?? 'an unknown file system'
   if (fsTypes.includes(type)) return
-  throw new Refusal(
-    `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here: have a rule name it, or ${LEAVE_OUT}`,
+  throw Refusal.of(
+    'map-not-allowed',
+    `is on ${type}, and this node's configuration ("map") allows ${fsTypes.join(', ')} here`,
+    `have a rule name it, or ${LEAVE_OUT}`,
   )
 }
 
@@ -128,8 +156,10 @@ export function refuseMountsBelow({ inodes, mounts }: Host, table: TableSnapshot
   if (!text.includes(` ${shown === '/' ? '' : shown}/`)) return
   const below = parseMountinfo(text).find(({ mountPoint }) => mountPoint.startsWith(path === '/' ? '/' : `${path}/`))
   if (below === undefined) return
-  throw new Refusal(
-    `has another mount inside (${quoted(below.mountPoint)}), and only a volume without one can be mapped: mount a directory that has none`,
+  throw Refusal.of(
+    'map-propagation',
+    `has another mount inside (${quoted(below.mountPoint)}), and only a volume without one can be mapped`,
+    `mount a directory that has none`,
   )
 }
 
@@ -154,11 +184,25 @@ export function createRequestPerPath(
   const requests = otherPaths.map(({ path }): CloneRequest => {
     const grant = findMapGrant(map, { namespace, kind: HOST_PATH, volume: path, group })
     if ('refusal' in grant) {
-      throw new Refusal(
-        `shows the content of ${quoted(path)} by another mount, which a rule of "map" names, and the pod must be allowed both: ${grant.refusal}`,
+      throw Refusal.of(
+        'source-second-path',
+        `shows the content of ${quoted(path)} by another mount, which a rule of "map" names, and the pod must be allowed both`,
+        `${grant.refusal}`,
       )
     }
     return { ...request, fsTypes: grant.fsTypes, grants: grant.grants }
   })
   return [request, ...requests]
+}
+
+/** Returns why a clone could not be made. */
+export function createFailureFaults(request: CloneRequest, error: unknown): readonly Fault[] {
+  const { group } = request
+  const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`
+  const remedy = findCloneRemedy(request)
+  if (error instanceof Unmappable) return [createFault('idmap-impossible', `${what}: ${error.why}`, remedy)]
+  if (error instanceof Refusal) return error.faults
+  return [
+    createFault('map-failed', `could not be mapped (${formatError(error)})`, `look at the node's log, or ${remedy}`),
+  ]
 }

@@ -22,8 +22,10 @@ export function checkRules(session: Session, request: CloneRequest, source: Clon
   const rules = request.grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type))
   refuseSystemGroup(session, { tree, clonedFrom }, from, rules ?? [{}], table)
   if (request.setGid !== 'requested' || rules?.some(({ setGid }) => setGid === 'root')) return
-  throw new Refusal(
-    'may not have the set-gid bit on its root (annotation modekeep/set-gid): leave the annotation out, or have "setGid": "root" written in the rule of "map" for it',
+  throw Refusal.of(
+    'set-gid',
+    'may not have the set-gid bit on its root (annotation modekeep/set-gid)',
+    'leave the annotation out, or have "setGid": "root" written in the rule of "map" for it',
   )
 }
 

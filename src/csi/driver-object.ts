@@ -44,7 +44,8 @@ export function parsePodInfoOnMount(text: string, name: string): boolean {
 
 function readAccessFile(path: string): Buffer {
   const bytes = readOwned(path)
-  if (bytes === undefined) throw new Refusal(`${path} does not exist: name the directory of a service account's files`)
+  if (bytes === undefined)
+    throw Refusal.of('csi-pod-info', `${path} does not exist`, `name the directory of a service account's files`)
   return bytes
 }
 

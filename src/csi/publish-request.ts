@@ -1,11 +1,13 @@
 import { stat } from 'node:fs/promises'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { parseMountDirectory } from '../flexvolume/call.ts'
-import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
+import { parsePodUid } from '../request/contradictions.ts'
 import { parseGroup } from '../request/fs-group.ts'
-import { AUTHOR_KEYS, parsePodUid } from '../request/request.ts'
+import { AUTHOR_KEYS } from '../request/request.ts'
 import type { Lifecycle } from '../request/rule.ts'
 import type { CsiMessage } from './messages.ts'
+import { findCapabilityFaults, findRequestSizeFaults, findVolumeIdFaults } from './request-faults.ts'
 import { createNotPublished, type Publication } from './worker-tasks.ts'
 
 /** Parsed NodePublishVolume request. */
@@ -15,7 +17,6 @@ interface PublishRequest extends Publication {
 }
 
 // csi.proto: VolumeCapability.AccessMode.Mode
-const ACCESS_MODES = [1, 2, 3, 4, 5, 6, 7]
 const READ_ONLY_MODES = [2, 3]
 const SINGLE_NODE_SINGLE_WRITER = 6
 
@@ -28,6 +29,9 @@ const POD_KEYS: Readonly<Record<string, string>> = {
   [`${POD_PREFIX}pod.uid`]: 'kubernetes.io/pod.uid',
 }
 const ACCOUNT_KEY = `${POD_PREFIX}serviceAccount.name`
+
+/** Returns whether modekeep reads the key of volume_context. */
+const isReadKey = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT_KEY
 /** Attribute that a provisioner adds to its volumes. */
 const PROVISIONER_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
 const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
@@ -45,7 +49,7 @@ export function parsePublishRequest(
   isGroupPassed = true,
 ): PublishRequest {
   const { volumeId, volumeCapability: capability, volumeContext: context } = request
-  const tooLong = findRequestSizeFaults(request)
+  const tooLong = findRequestSizeFaults(request, isReadKey)
   if (tooLong.length > 0) throw new Refusal(tooLong)
   const faults = findMissingFields({ volume_id: volumeId, target_path: request.targetPath })
   const directory = parseDirectory('target_path', request.targetPath, faults)
@@ -53,13 +57,23 @@ export function parsePublishRequest(
   const pod = parsePod(context, directory, faults)
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = capability?.mount ?? {}
   if (volumeMountGroup !== '' && typeof parseGroup(volumeMountGroup) !== 'number') {
-    faults.push(`volume_mount_group is ${quoted(volumeMountGroup)}: kubelet gives a group's number there`)
+    faults.push(
+      createFault(
+        'csi-request',
+        `volume_mount_group is ${quoted(volumeMountGroup)}`,
+        `kubelet gives a group's number there`,
+      ),
+    )
   }
   const { ownership = 'none' } = context
   // The pod would otherwise run without access to its volume.
   if (!isGroupPassed && volumeMountGroup === '' && ownership !== 'none') {
     faults.push(
-      `ownership is ${quoted(ownership)}, but this kubelet is older than 1.23 and hands no fsGroup over to CSI drivers: leave ownership out, or use the FlexVolume driver`,
+      createFault(
+        'csi-fs-group',
+        `ownership is ${quoted(ownership)}, but this kubelet is older than 1.23 and hands no fsGroup over to CSI drivers`,
+        'leave ownership out, or use the FlexVolume driver',
+      ),
     )
   }
   if (faults.length > 0) throw new Refusal(faults)
@@ -88,8 +102,10 @@ export function parsePublishRequest(
 /** @throws {Refusal} if a target is not below kubelet's pods directory */
 export async function refuseOutsidePods(kubeletDirectory: string, directory: string): Promise<void> {
   if (await isBelowPods(kubeletDirectory, directory)) return
-  throw new Refusal(
-    `target_path ${quoted(directory)} is not below ${kubeletDirectory}/pods: give kubelet's --root-dir as --kubelet-dir`,
+  throw Refusal.of(
+    'csi-target',
+    `target_path ${quoted(directory)} is not below ${kubeletDirectory}/pods`,
+    `give kubelet's --root-dir as --kubelet-dir`,
   )
 }
 
@@ -113,86 +129,60 @@ export function parseStatsTarget(volumeId: string, path: string): string {
   return directory
 }
 
-/** Checks the lengths of all fields first, because the request is parsed in the thread that answers all calls. */
-function findRequestSizeFaults({
-  volumeId,
-  volumeCapability,
-  volumeContext,
-  secrets,
-}: CsiMessage<'NodePublishVolumeRequest'>): string[] {
-  const { fsType = '', mountFlags = [], volumeMountGroup = '' } = volumeCapability?.mount ?? {}
-  const isKnown = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT_KEY
-  const fields = Object.entries(volumeContext).filter(([key]) => isKnown(key))
-  const flagBytes = mountFlags.reduce((sum, flag) => sum + flag.length + 1, 0)
-  const secretBytes = Object.values(secrets).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
-  return [
-    ...findVolumeIdFaults(volumeId),
-    ...checkFieldSize('fs_type', fsType),
-    ...checkFieldSize('volume_mount_group', volumeMountGroup),
-    ...(flagBytes > MAX_FIELD_BYTES
-      ? [`mount_flags have ${flagBytes} bytes: at most ${MAX_FIELD_BYTES} are accepted, shorten them`]
-      : []),
-    ...fields.flatMap(([key, value]) =>
-      (key === 'subPath' ? checkPathSize : checkFieldSize)(`volumeAttributes "${key}"`, value),
-    ),
-    ...Object.keys(secrets).flatMap((key) => checkFieldSize(`the name of Secret key ${quoted(key)}`, key)),
-    ...checkSecretsSize(secretBytes),
-  ]
+function findMissingFields(fields: Readonly<Record<string, string>>): Fault[] {
+  return Object.entries(fields).flatMap(([name, value]) =>
+    value === '' ? [createFault('csi-request', `${name} is missing`, 'name it')] : [],
+  )
 }
 
-const findVolumeIdFaults = (volumeId: string) => checkFieldSize('volume_id', volumeId)
-
-function findMissingFields(fields: Readonly<Record<string, string>>): string[] {
-  return Object.entries(fields).flatMap(([name, value]) => (value === '' ? [`${name} is missing: name it`] : []))
-}
-
-function parseDirectory(field: string, path: string, faults: string[]): string {
+function parseDirectory(field: string, path: string, faults: Fault[]): string {
   if (path === '') return ''
   try {
     return parseMountDirectory(path)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    faults.push(`${field}: ${error.message}`)
+    faults.push(...error.faults.map((fault) => ({ ...fault, reason: `${field}: ${fault.reason}` })))
     return ''
   }
 }
 
-function findCapabilityFaults(capability: CsiMessage<'VolumeCapability'> | undefined): string[] {
-  if (capability === undefined) return ['volume_capability is missing: name it']
-  const { block, mount, accessMode } = capability
-  const faults: string[] = []
-  if (block !== undefined) {
-    faults.push('volume_capability asks for a block device: modekeep mounts; leave out volumeMode: Block')
-  } else if (mount === undefined) faults.push('volume_capability has no access type: name mount')
-  if (accessMode === undefined || !ACCESS_MODES.includes(accessMode.mode)) {
-    faults.push(
-      `volume_capability has access_mode ${quoted(accessMode?.mode ?? 0)}: use one of ${ACCESS_MODES.join(', ')}`,
-    )
-  }
-  return faults
-}
-
 /** Refuses unknown attributes. The author may write any key here, even those that only kubelet writes for a FlexVolume. */
-function findKeyFaults(context: Readonly<Record<string, string>>): string[] {
+function findKeyFaults(context: Readonly<Record<string, string>>): Fault[] {
   const foreign = Object.keys(context).filter(
     (key) => !AUTHOR_KEYS.includes(key) && !key.startsWith(POD_PREFIX) && key !== PROVISIONER_KEY,
   )
   if (foreign.length === 0) return []
-  return [`volumeAttributes have unknown ${quoted(foreign)}: the attributes are ${AUTHOR_KEYS.join(', ')}`]
+  return [
+    createFault(
+      'csi-attribute',
+      `volumeAttributes have unknown ${quoted(foreign)}`,
+      `the attributes are ${AUTHOR_KEYS.join(', ')}`,
+    ),
+  ]
 }
 
 /** Parses the pod's attributes that kubelet adds. A missing one is a fault. */
-function parsePod(context: Readonly<Record<string, string>>, directory: string, faults: string[]) {
+function parsePod(context: Readonly<Record<string, string>>, directory: string, faults: Fault[]) {
   const lifecycle = LIFECYCLES.get(context[EPHEMERAL_KEY])
   const names = Object.keys(POD_KEYS).filter((key) => !context[key])
   if (names.length > 0 || lifecycle === undefined) {
-    faults.push('kubelet does not say which pod the volume is for: the CSIDriver object must say podInfoOnMount: true')
+    faults.push(
+      createFault(
+        'csi-pod-info',
+        'kubelet does not say which pod the volume is for',
+        'the CSIDriver object must say podInfoOnMount: true',
+      ),
+    )
   }
   const uid = context[`${POD_PREFIX}pod.uid`]
   const expected = parsePodUid(directory)
   if (names.length === 0 && expected !== undefined && uid !== expected) {
     faults.push(
-      `volumeAttributes name pod ${quoted(uid)}, but target_path is that of pod ${expected}: the CSIDriver object must say podInfoOnMount: true`,
+      createFault(
+        'csi-pod-info',
+        `volumeAttributes name pod ${quoted(uid)}, but target_path is that of pod ${expected}`,
+        'the CSIDriver object must say podInfoOnMount: true',
+      ),
     )
   }
   const account = context[ACCOUNT_KEY]

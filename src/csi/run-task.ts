@@ -1,5 +1,6 @@
-import { formatError, Refusal } from '../errors/refusal.ts'
-import { truncateMessage } from '../flexvolume/reply.ts'
+import { type FaultWords, renderFault } from '../errors/fault.ts'
+import { Refusal } from '../errors/refusal.ts'
+import { createFailureMessage, truncateMessage } from '../flexvolume/reply.ts'
 import { type CallContext, createSession } from '../flexvolume/volume-call.ts'
 import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import { findState, isOver } from '../heal/find-state.ts'
@@ -33,7 +34,7 @@ export async function runCsiTask(task: CsiTask, context: CallContext): Promise<C
   try {
     if (task.do === 'stats') return { stats: await readStats(createSession(context), task.directory) }
     if (task.do === 'publish') log.note({ pod: findPodName(Object.entries(task.options)) })
-    for (const fault of context.configFaults) log.warn(fault)
+    for (const fault of context.configFaults) log.warn(renderFault(fault))
     if (task.do === 'publish') await runPublish(task, context)
     else {
       await unpublish(createSession(context), task.directory, task.driver)
@@ -92,17 +93,11 @@ function findFailureCode(error: unknown): FailureCode {
   return error instanceof Refusal && !(error instanceof DamagedRecord) ? 'FAILED_PRECONDITION' : 'INTERNAL'
 }
 
-/** Replaces FlexVolume's terms in a message: CSI calls options volumeAttributes, and names the secret by another field. */
-function translateToCsi(message: string): string {
-  return message
-    .replaceAll(/\boption "(?!kubernetes\.io\/)/g, 'volumeAttributes "')
-    .replaceAll(/(?<![\w.])"?secretRef"?(?![\w.])/g, 'nodePublishSecretRef')
-}
+/** CSI calls options volumeAttributes, and names the secret by another field. */
+const CSI_WORDS: FaultWords = { option: 'volumeAttributes', secretRef: 'nodePublishSecretRef' }
 
 function formatMessage(error: unknown): string {
-  if (error instanceof Refusal) return truncateMessage(translateToCsi(error.message))
-  if (error instanceof CallFailure) return truncateMessage(error.message)
-  return `modekeep failed: ${truncateMessage(formatError(error))}; see its log on the node`
+  return error instanceof CallFailure ? truncateMessage(error.message) : createFailureMessage(error, CSI_WORDS)
 }
 
 /** States in which the volume, or a former version of it, is mounted. */

@@ -103,7 +103,11 @@ function createRegistrationHandlers({ name, podInfo, log }: CsiServerSettings, e
 /** @throws {Refusal} if kubelet's directory is missing, or users other than root could replace a socket */
 function makeSocketDirectories(root: string, directories: readonly string[]): void {
   if (!fs.existsSync(root)) {
-    throw new Refusal(`kubelet has no directory ${quoted(root)} here: give its --root-dir as --kubelet-dir`)
+    throw Refusal.of(
+      'server-directory',
+      `kubelet has no directory ${quoted(root)} here`,
+      'give its --root-dir as --kubelet-dir',
+    )
   }
   for (const directory of directories) {
     let reason = ''
@@ -115,8 +119,10 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
       if (!isRefusedPath(error)) throw error
       reason = ` (${formatError(error)})`
     }
-    throw new Refusal(
-      `others than root may write to ${quoted(directory)} or a directory above it, or it is a link${reason}: make it a directory, chown root and chmod go-w the directories of its path`,
+    throw Refusal.of(
+      'server-directory',
+      `others than root may write to ${quoted(directory)} or a directory above it, or it is a link${reason}`,
+      'make it a directory, chown root and chmod go-w the directories of its path',
     )
   }
 }
@@ -125,7 +131,11 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
 async function removeStaleSocketAt(path: string): Promise<void> {
   using parent = openGuardedParent(nodeFs, dirname(path))
   if (await removeStaleSocket(parent, basename(path))) return
-  throw new Refusal(`something else is at ${quoted(path)}, or another server listens there: end it, or remove it`)
+  throw Refusal.of(
+    'server-directory',
+    `something else is at ${quoted(path)}, or another server listens there`,
+    'end it, or remove it',
+  )
 }
 
 /** @throws {Refusal} if a socket was removed, because kubelet cannot call the server any more */
@@ -134,7 +144,13 @@ async function waitForStop(servers: readonly SocketServer[], stop: AbortSignal):
   const timer = setInterval(() => {
     const lost = servers.find(({ path, inode }) => statSocketPath(path)?.ino !== inode)
     if (lost)
-      reject(new Refusal(`the socket ${basename(lost.path)} was removed by somebody else: start the server again`))
+      reject(
+        Refusal.of(
+          'server-directory',
+          `the socket ${basename(lost.path)} was removed by somebody else`,
+          'start the server again',
+        ),
+      )
   }, SOCKET_CHECK_MS)
   stop.addEventListener('abort', () => resolve(), { once: true })
   if (stop.aborted) resolve()

@@ -93,7 +93,9 @@ function refuseFilled(host: Host, point: MountPoint): void {
 }
 
 function createFilledRefusal({ path }: MountPoint): Refusal {
-  return new Refusal(
-    `target_path ${quoted(path)} is unmounted, but is no empty directory: look at what is there, and remove it`,
+  return Refusal.of(
+    'target-filled',
+    `target_path ${quoted(path)} is unmounted, but is no empty directory`,
+    'look at what is there, and remove it',
   )
 }

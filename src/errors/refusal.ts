@@ -1,49 +1,29 @@
-import { escapeJson, escapeUnprintable } from './escape.ts'
+import type { FaultCode } from './codes.ts'
+import { escapeJson } from './escape.ts'
+import { createFault, type Fault, renderFaults } from './fault.ts'
 
 /**
- * An error whose message is written for people: it names the fault, the key, the value and the remedy.
- * `faults` lists every fault of a call, so that a pod's author can correct all of them at once. Each has about 2,000
- * characters at most.
+ * An error that is written for people. `faults` lists every fault of a call, so that a pod's author can correct all of them at once.
+ * The message has FlexVolume's words; each door renders the faults in its own.
  */
 export class Refusal extends Error {
-  readonly faults: readonly string[]
+  readonly faults: readonly Fault[]
 
-  constructor(faults: string | readonly string[], options?: ErrorOptions) {
-    const list = (typeof faults === 'string' ? [faults] : faults).map((fault) => shortenFault(escapeUnprintable(fault)))
-    super(joinFaults(list), options)
+  constructor(faults: Fault | readonly Fault[], options?: ErrorOptions) {
+    const list = 'code' in faults ? [faults] : faults
+    super(renderFaults(list), options)
     this.name = 'Refusal'
     this.faults = list
   }
-}
 
-// The subject of a fault is at its start and the remedy at its end, so the middle is left out.
-const MAX_FAULT_CHARACTERS = 2000
-const KEPT_CHARACTERS = { start: 1300, end: 600 }
-
-/** Bounds the length of a fault, which may quote text of a pod's author, a helper or another process. */
-function shortenFault(fault: string): string {
-  if (fault.length <= MAX_FAULT_CHARACTERS) return fault
-  const left = fault.length - KEPT_CHARACTERS.start - KEPT_CHARACTERS.end
-  return `${fault.slice(0, KEPT_CHARACTERS.start)}… (${left} characters left out) …${fault.slice(-KEPT_CHARACTERS.end)}`
+  /** Creates a refusal with one fault. */
+  static of(code: FaultCode, reason: string, remedy?: string): Refusal {
+    return new Refusal(createFault(code, reason, remedy))
+  }
 }
 
 /** Reports a file in the format of another version of modekeep. The file is not changed: that version can still read it. */
 export class UnknownFormat extends Refusal {}
-
-// An event holds 1,024 bytes of a message; a pod's status holds the complete message.
-const MAX_FAULTS = 8
-const MAX_MESSAGE_CHARACTERS = 4000
-
-/** Joins as many faults as fit into a message, but at least the first, and counts the others. */
-function joinFaults(faults: readonly string[]): string {
-  let length = 0
-  const tooMany = faults.findIndex((fault, at) => {
-    length += fault.length
-    return at === MAX_FAULTS || (at > 0 && length > MAX_MESSAGE_CHARACTERS)
-  })
-  if (tooMany < 0) return faults.join('; ')
-  return `${faults.slice(0, tooMany).join('; ')}; and ${faults.length - tooMany} more`
-}
 
 const MAX_VALUE_CHARACTERS = 120
 

@@ -32,7 +32,11 @@ export function parseCall([verb = '', ...values]: readonly string[]): FlexVolume
   if (names === undefined) return { verb: 'other', name: verb }
   if (values.length !== names.length) {
     const usage = [verb, ...names].join(' ')
-    throw new Refusal(`${verb} takes ${names.length} argument(s), got ${values.length}: call it as "${usage}"`)
+    throw Refusal.of(
+      'call-arguments',
+      `${verb} takes ${names.length} argument(s), got ${values.length}`,
+      `call it as "${usage}"`,
+    )
   }
   if (verb === 'init') return { verb }
   const [path = '', options = ''] = values
@@ -53,6 +57,10 @@ export function parseMountDirectory(path: string): string {
   ]
   const reason = reasons.find((text) => text !== true)
   if (reason)
-    throw new Refusal(`mount directory ${quoted(path)}: ${reason}; kubelet passes <its root>/pods/<uid>/volumes/…`)
+    throw Refusal.of(
+      'mount-directory',
+      `mount directory ${quoted(path)}`,
+      `${reason}; kubelet passes <its root>/pods/<uid>/volumes/…`,
+    )
   return `/${parts.filter((part) => part !== '' && part !== '.').join('/')}`
 }

@@ -1,4 +1,5 @@
 import { escapeUnprintable } from '../errors/escape.ts'
+import { type Fault, renderFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import type { CallLog } from '../log/call-log.ts'
@@ -22,7 +23,7 @@ export interface CallContext
   extends Pick<Session, 'host' | 'config' | 'mayHang' | 'isAlive' | 'limitSilence' | 'givenUp'> {
   log: CallLog
   /** Faults of the node's configuration. A mount is refused for them, an unmount is not. */
-  configFaults: readonly string[]
+  configFaults: readonly Fault[]
   /** Gets a walk's progress, in addition to the log. */
   progress?(counts: WalkCounts): void
   /** Gets the progress of another call's walk that this call waits for. */
@@ -68,7 +69,7 @@ function notePod(log: CallLog, options: string): void {
 export async function answerVolumeCall(call: VolumeCall, context: CallContext): Promise<FlexVolumeReply> {
   const { log, configFaults } = context
   if (call.verb === 'mount') notePod(log, call.options)
-  for (const fault of configFaults) log.warn(fault)
+  for (const fault of configFaults) log.warn(renderFault(fault))
   try {
     const message =
       call.verb === 'mount'

@@ -68,7 +68,7 @@ export async function applyGroupToVolume(session: Session, tree: Handle, order: 
     }
     return { lock: held.move(), report: undefined, skipped: record?.skipped }
   }
-  if (session.host.inodes.isReadOnly(tree)) throw new Refusal(formatReadOnly(source, group))
+  if (session.host.inodes.isReadOnly(tree)) throw Refusal.of('source-read-only', formatReadOnly(source, group))
   // The same walk would skip the root again, if it is the same root.
   const isSame = record?.group === group && record.groupAccess === access && !isTextVolume(volume)
   if (isSame && record.changedSince?.hasRoot) refuseUnusable(session, tree, order, record.skipped)
@@ -144,17 +144,20 @@ function refuseConflict(
     (other) => other.volume === volume && other.mounted !== undefined && other.mounted.device !== device,
   )
   if (copy) {
-    throw new Refusal(
-      `${source} and ${copy.source} are two file systems with the same identity (a copied disk or image?), so their records cannot be distinguished: give one a new UUID, or use ownership "idmap" or "none" for it`,
+    throw Refusal.of(
+      'identity-twice',
+      `${source} and ${copy.source} are two file systems with the same identity (a copied disk or image?), so their records cannot be distinguished`,
+      `give one a new UUID, or use ownership "idmap" or "none" for it`,
     )
   }
   refuseLostMount(session, others, group)
   const other = listHolders(others).find((holder) => ![undefined, group].includes(readGroupOnDisk(holder)))
   if (other === undefined) return
   session.note({ heldBy: { pod: other.pod, source: other.source, directory: other.directory } })
-  throw new Refusal(
-    `the volume belongs to group ${readGroupOnDisk(other)} while ${describeHolder(pod, other)}, so group ${group} cannot have it: ` +
-      'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
+  throw Refusal.of(
+    'group-conflict',
+    `the volume belongs to group ${readGroupOnDisk(other)} while ${describeHolder(pod, other)}, so group ${group} cannot have it`,
+    'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
   )
 }
 
@@ -163,9 +166,10 @@ function refuseLostMount(session: Session, { lost }: OtherUsers, group: number):
   const other = lost.find((mount) => mount.group !== group)
   if (other === undefined) return
   session.note({ heldBy: other })
-  throw new Refusal(
-    'another pod uses the volume or a part of it, and the record of its mount is lost, so nobody can tell which group it relies on: ' +
-      'delete that pod ("modekeep status" on the node names its directory), then this one is mounted',
+  throw Refusal.of(
+    'mount-unrecorded',
+    'another pod uses the volume or a part of it, and the record of its mount is lost, so nobody can tell which group it relies on',
+    'delete that pod ("modekeep status" on the node names its directory), then this one is mounted',
   )
 }
 

@@ -1,3 +1,4 @@
+import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { mayHaveUuid } from '../host/btrfs.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
@@ -134,8 +135,10 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
     .filter(({ volume }) => hasAbandonedWalker(session, volume))
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.map(({ volume }) => findWalker(session, volume) ?? '(unknown)')
-  throw new Refusal(
-    `the walks of ${abandoned.length} volumes of namespace ${namespace} were given up, and their processes still wait in the kernel (${processes.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`,
+  throw Refusal.of(
+    'walk-given-up',
+    `the walks of ${abandoned.length} volumes of namespace ${namespace} were given up, and their processes still wait in the kernel (${processes.join(', ')})`,
+    `end the processes that keep directories of these volumes locked, or repair their disks or servers`,
   )
 }
 
@@ -151,7 +154,7 @@ export function refuseManyAbandonedRoots(session: Session, pod: string | undefin
     .filter((volume) => parseNamespace(rootBits.find(session, volume).record?.pod) === namespace)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])
-  throw new Refusal(formatTooManyLeft(`namespace ${namespace}`, processes))
+  throw new Refusal(createFault('walk-given-up', formatTooManyLeft(`namespace ${namespace}`, processes)))
 }
 
 function parseNamespace(pod: string | undefined): string | undefined {

@@ -124,8 +124,10 @@ async function runAlternative(
   held: DisposableStack,
 ): Promise<AppliedGroup> {
   if (otherwise === 'refuse') {
-    throw new Refusal(
-      `the group of this volume can only be given by mapping, but ${why}: leave "ownership" out, or mount a directory that can be walked`,
+    throw Refusal.of(
+      'idmap-impossible',
+      `the group of this volume can only be given by mapping, but ${why}`,
+      `leave "ownership" out, or mount a directory that can be walked`,
     )
   }
   // Some volumes turn out to be unmappable only after the tree was mapped.

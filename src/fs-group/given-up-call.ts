@@ -14,7 +14,7 @@ export function refuseGivenUp(session: Session, directory: string): void {
   if (givenUp === undefined) return
   const { volume } = mountRecords.find(session, directory).record ?? {}
   if (volume !== undefined && hasJournal(session, volume)) recordGivenUp(session, volume, givenUp)
-  throw new Refusal(formatGivenUp(givenUp))
+  throw Refusal.of('walk-given-up', formatGivenUp(givenUp))
 }
 
 /**
@@ -25,5 +25,5 @@ export function refuseGivenUpRestore(session: Session, volume: string): void {
   const { givenUp } = session
   if (givenUp === undefined) return
   recordGivenUp(session, volume, givenUp)
-  throw new Refusal(formatGivenUp(givenUp))
+  throw Refusal.of('walk-given-up', formatGivenUp(givenUp))
 }

@@ -1,3 +1,4 @@
+import { createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import type { SourceView } from '../volume/detached-tree.ts'
@@ -38,7 +39,7 @@ export interface GroupPlan {
   byOption?: number
   /** Reason why the requested group is not applied. */
   withheld?: string
-  refusal?: string
+  refusal?: Fault
 }
 
 /**
@@ -71,8 +72,12 @@ export function planGroup(
 const formatMissingGroup = (ownership: string) =>
   `option "ownership" is "${ownership}", but the pod has no fsGroup, so no group is applied: set securityContext.fsGroup of the pod`
 
-const MAPPED_TWICE =
-  'option "ownership" is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount: use "walk", or "auto", which walks for such pods, or have "modekeep nri" run on the node, which maps for them'
+const MAPPED_TWICE = createOptionFault(
+  'user-namespace',
+  'ownership',
+  'is "idmap", but the pod has a user namespace (hostUsers: false), and no container of it can start with a mapped mount',
+  'use "walk", or "auto", which walks for such pods, or have "modekeep nri" run on the node, which maps for them',
+)
 
 type WalkPlan = Pick<GroupPlan, 'withheld' | 'refusal'> & { steps: WalkStep[] }
 
@@ -87,13 +92,23 @@ function planWalk(request: MountRequest, source: SourceView | undefined, group: 
     const alternative = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
     return {
       steps: [],
-      refusal: `option "ownership" is "walk", but on ${quoted(fsType)} ${kind.walk}: use ${alternative}`,
+      refusal: createOptionFault(
+        'option-contradiction',
+        'ownership',
+        `is "walk", but on ${quoted(fsType)} ${kind.walk}`,
+        `use ${alternative}`,
+      ),
     }
   }
   if (source === undefined) return { steps: [{ do: 'own-root', group, access, setGid }] }
   if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, setGid, volume: source.volume, policy }] }
   return {
     steps: [],
-    refusal: `option "ownership" is "walk", but what "subPath" names is not a directory, so it cannot be walked: use ownership "idmap", or mount the directory it is in`,
+    refusal: createOptionFault(
+      'option-contradiction',
+      'ownership',
+      `is "walk", but what "subPath" names is not a directory, so it cannot be walked`,
+      `use ownership "idmap", or mount the directory it is in`,
+    ),
   }
 }

@@ -1,3 +1,4 @@
+import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { errorCode, type Handle, type Host, SystemError } from '../host/host.ts'
 import { createSwapMap, describeIdMapFault, type IdMap, type IdRange, mapToShownId } from '../host/id-map.ts'
@@ -11,8 +12,11 @@ export class Unmappable extends Refusal {
 
   constructor(why: string, options?: ErrorOptions) {
     super(
-      `ownership "idmap" is not possible for this volume: ${why}; ` +
-        'write ownership "auto", which takes what is possible',
+      createFault(
+        'idmap-impossible',
+        `ownership "idmap" is not possible for this volume`,
+        `${why}; write ownership "auto", which takes what is possible`,
+      ),
       options,
     )
     this.name = 'Unmappable'

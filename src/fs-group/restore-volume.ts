@@ -36,7 +36,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   await assertResponsive(session, mount.request)
   // Links in the requested source may have led to another server.
   if (await isUnresponsivePath(session, source))
-    throw new Refusal(formatUnresponsive(`source ${quoted(source)}`, 'it is put back'))
+    throw Refusal.of('unresponsive', formatUnresponsive(`source ${quoted(source)}`, 'it is put back'))
   if (needsIsolation(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
     const givenUp = (seconds: number, waiting: string) =>
       `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s: repair the server or the daemon of its file system${waiting}`
@@ -95,8 +95,10 @@ async function mountDiskAgain(session: Session, volume: string, mount: MountReco
   await made.make(undefined)
   return useOrClose(host.inodes, made.handle, (tree) => {
     if (made.volume === volume) return tree
-    throw new Refusal(
-      `source ${quoted(formatSource(recorded.source))} is another disk than the one that was mounted: put that one back`,
+    throw Refusal.of(
+      'source-exchanged',
+      `source ${quoted(formatSource(recorded.source))} is another disk than the one that was mounted`,
+      'put that one back',
     )
   })
 }
@@ -108,7 +110,11 @@ async function openTree(session: Session, volume: string, source: string): Promi
   const { handle, stat } = await opened
   using _ = deferClose(host.inodes, handle)
   if (resolveVolumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)
-  throw new Refusal(`source ${quoted(source)} is another directory than the one that was mounted: put that one back`)
+  throw Refusal.of(
+    'source-exchanged',
+    `source ${quoted(source)} is another directory than the one that was mounted`,
+    'put that one back',
+  )
 }
 
 /**

@@ -28,14 +28,14 @@ const isNewMount = ({ directory, isForced, isMounted }: RootOrder): boolean =>
 export function refuseImmutable({ host: { inodes } }: Session, tree: Handle, order: RootOrder): void {
   const root = inodes.stat(tree)
   if (!isNewMount(order) || !root.immutable || matchesPolicy(root, order)) return
-  throw new Refusal(formatRejection(order, root, 'it is immutable or append-only'))
+  throw Refusal.of('group-not-applied', formatRejection(order, root, 'it is immutable or append-only'))
 }
 
 /** Called after a walk. @throws {Refusal} for a new mount whose root does not have the group */
 export function refuseOtherGroup(session: Session, tree: Handle, order: RootOrder, { root: reason }: WalkReport): void {
   const root = session.host.inodes.stat(tree)
   if (!isNewMount(order) || (root.gid === order.group && reason === undefined)) return
-  throw new Refusal(formatRejection(order, root, reason ?? 'its file system ignores the change'))
+  throw Refusal.of('group-not-applied', formatRejection(order, root, reason ?? 'its file system ignores the change'))
 }
 
 function formatRejection({ group, source }: RootOrder, { gid }: Stat, reason: string): string {
@@ -61,9 +61,11 @@ export function refuseUnusable(
   if ((bits & READ_WRITE_SEARCH) === READ_WRITE_SEARCH) return
   const counts = skipped === undefined ? '' : ` (${formatSkipped(group, skipped)})`
   const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')
-  throw new Refusal(
+  throw Refusal.of(
+    'group-changed',
     `the root of ${source} was changed since modekeep applied the pod's group: it is ${root.uid}:${root.gid} ${mode} now, ` +
-      `so group ${group} cannot read, write and search it${counts}: ${formatApplyCommand({ ...order, groupAccess: access })} applies the group to the whole volume again`,
+      `so group ${group} cannot read, write and search it${counts}`,
+    `${formatApplyCommand({ ...order, groupAccess: access })} applies the group to the whole volume again`,
   )
 }
 

@@ -150,7 +150,7 @@ function openRoot(session: Session, record: RootBitRecord): Disposable & { handl
   const root = { handle, [Symbol.dispose]: () => inodes.close(handle) }
   if (isRoot(session, record, handle)) return root
   root[Symbol.dispose]()
-  throw new Refusal(`its source ${record.source} is another directory now: put the volume back there`)
+  throw Refusal.of('set-gid', `its source ${record.source} is another directory now`, 'put the volume back there')
 }
 
 /** Milliseconds that a call waits for the root of a volume. */

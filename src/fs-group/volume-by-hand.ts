@@ -58,7 +58,11 @@ export async function openByHand(
   // The root of a server's volume does not identify it.
   const volume = known !== undefined && isTextVolume(known) ? known : resolveVolumeIdentity(session, handle, stat)
   if (known !== undefined && volume !== known) {
-    throw new Refusal(`directory ${quoted(directory)} was exchanged while it was opened: call this again`)
+    throw Refusal.of(
+      'volume-unknown',
+      `directory ${quoted(directory)} was exchanged while it was opened`,
+      'call this again',
+    )
   }
   // The mount table has no row for the detached mount, so the type is read from the directory.
   const tree = createDetachedMount(host, handle, flags)
@@ -66,8 +70,10 @@ export async function openByHand(
 }
 
 function createOwnRecordsRefusal(directory: string, { stateDir }: Session['config']): Refusal {
-  return new Refusal(
-    `directory ${quoted(directory)} holds modekeep's own records (below ${stateDir}): name another directory`,
+  return Refusal.of(
+    'source-protected',
+    `directory ${quoted(directory)} holds modekeep's own records (below ${stateDir})`,
+    'name another directory',
   )
 }
 
@@ -77,8 +83,10 @@ function createDetachedMount({ inodes, mounts }: Host, directory: Handle, flags:
     tree = mounts.cloneTree(directory)
   } catch (error) {
     if (errorCode(error) !== 'EPERM') throw error
-    throw new Refusal(
-      'it needs a mount of its own to look at a volume, and this process may not make one: run it on the node',
+    throw Refusal.of(
+      'mount-namespace',
+      'it needs a mount of its own to look at a volume, and this process may not make one',
+      'run it on the node',
     )
   }
   return useOrClose(inodes, tree, () => {
@@ -154,15 +162,19 @@ export function refuseRestore(session: Session, { directory, volume, tree }: Vol
 function refuseHolders(others: OtherUsers): void {
   const [lost] = others.lost
   if (lost) {
-    throw new Refusal(
-      `a pod uses it (${lost.directory}), and the record of that mount is lost, so nobody can tell whether a restore would take its group from it: delete that pod first`,
+    throw Refusal.of(
+      'mount-unrecorded',
+      `a pod uses it (${lost.directory}), and the record of that mount is lost, so nobody can tell whether a restore would take its group from it`,
+      'delete that pod first',
     )
   }
   const holder = listHolders(others).find((other) => readGroupOnDisk(other) !== undefined)
   if (holder === undefined) return
-  throw new Refusal(
+  throw Refusal.of(
+    'restore-in-use',
     `pod ${holder.pod ?? '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${readGroupOnDisk(holder)} on disk, ` +
-      'which a restore would take from it: delete that pod first',
+      'which a restore would take from it',
+    'delete that pod first',
   )
 }
 
@@ -189,8 +201,10 @@ export function refuseSystemDirectory({ mounts }: Pick<Host, 'mounts'>, director
   const found = paths.find(isSystemDirectory)
   if (found === undefined) return
   const asOther = found === directory ? '' : ` (${quoted(found)} by another mount)`
-  throw new Refusal(
-    `directory ${quoted(directory)} is one of the system${asOther}: look at it with "modekeep plan" first, and if all of it is to be given to the group, add --yes`,
+  throw Refusal.of(
+    'directory-system',
+    `directory ${quoted(directory)} is one of the system${asOther}`,
+    `look at it with "modekeep plan" first, and if all of it is to be given to the group, add --yes`,
   )
 }
 
@@ -201,15 +215,19 @@ export function refuseSystemDirectory({ mounts }: Pick<Host, 'mounts'>, director
  */
 export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = false): void {
   if (isSure || ownFile === undefined) return
-  throw new Refusal(
-    `directory ${quoted(directory)} holds modekeep's ${ownFile.what} ${quoted(ownFile.file)}: name another directory, or add --yes if all of it is to be given to the group`,
+  throw Refusal.of(
+    'directory-system',
+    `directory ${quoted(directory)} holds modekeep's ${ownFile.what} ${quoted(ownFile.file)}`,
+    `name another directory, or add --yes if all of it is to be given to the group`,
   )
 }
 
 /** Refuses a kernel interface, even with --yes: its owners decide who may use the kernel. @throws {Refusal} */
 export function refuseKernelFileSystem({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
   if (!isKernelInterface(fsType)) return
-  throw new Refusal(
-    `directory ${quoted(directory)} is on ${fsType}, a file system of the kernel that holds no data: name a directory of a volume`,
+  throw Refusal.of(
+    'directory-system',
+    `directory ${quoted(directory)} is on ${fsType}, a file system of the kernel that holds no data`,
+    `name a directory of a volume`,
   )
 }

@@ -14,8 +14,9 @@ export function refuseOtherNamespace(session: Session): void {
     ({ mounted, boot: of }) => of === boot && mounted !== undefined && mounted.namespace !== here,
   )
   if (other === undefined) return
-  throw new Refusal(
-    `modekeep's mounts are in another mount namespace than this process (${other.directory} was made in ${other.mounted?.namespace}, this is ${here}): ` +
-      "run it in kubelet's, on most nodes by nsenter --target 1 --mount",
+  throw Refusal.of(
+    'mount-namespace',
+    `modekeep's mounts are in another mount namespace than this process (${other.directory} was made in ${other.mounted?.namespace}, this is ${here})`,
+    "run it in kubelet's, on most nodes by nsenter --target 1 --mount",
   )
 }

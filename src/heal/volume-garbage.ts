@@ -223,5 +223,9 @@ export async function refuseToForget(session: Session, volume: string): Promise<
   const place = await locateVolume(session, volume, createPathLookups(session))
   if (place === undefined) return
   if (place.isSilent) throw createUnresponsiveRefusal(place.path)
-  throw new Refusal(`volume ${volume} is at ${place.path}: put it back with "modekeep restore ${volume}"`)
+  throw Refusal.of(
+    'volume-unknown',
+    `volume ${volume} is at ${place.path}`,
+    `put it back with "modekeep restore ${volume}"`,
+  )
 }

@@ -1,4 +1,5 @@
 import type { Stats } from 'node:fs'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { type Fs, nodeFs } from './node-fs.ts'
 import { closeQuietly, hasPathHandles, openPathHandle } from './path-handle.ts'
@@ -114,22 +115,33 @@ export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
     const fault = describeOwnerFault(path, file.stat)
     if (fault !== undefined) throw new Refusal(fault)
     const bytes = readUpTo(fs, file.fd, MAX_BYTES + 1)
-    if (bytes.length > MAX_BYTES) throw new Refusal(`${path} is larger than 1 MiB: write a configuration there`)
+    if (bytes.length > MAX_BYTES)
+      throw Refusal.of('config-owner', `${path} is larger than 1 MiB`, 'write a configuration there')
     return bytes
   } catch (error) {
     const code = errorCode(error)
     if (code === undefined) throw error
     if (code === 'ENOENT') return undefined
-    throw new Refusal(`${path} ${REASONS[code] ?? `cannot be read (${code})`}`, { cause: error })
+    throw new Refusal(createFault('file-access', `${path} ${REASONS[code] ?? `cannot be read (${code})`}`), {
+      cause: error,
+    })
   }
 }
 
-function describeOwnerFault(path: string, { uid, mode }: { uid: number; mode: number }): string | undefined {
+function describeOwnerFault(path: string, { uid, mode }: { uid: number; mode: number }): Fault | undefined {
   const permissions = (mode & 0o7777).toString(8).padStart(4, '0')
   const remedySubject = `${path}, after a look at what is in it`
   if (uid !== 0 && uid !== process.geteuid?.()) {
-    return `${path} belongs to uid ${uid} (mode ${permissions}), so it is not used: chown root ${remedySubject}`
+    return createFault(
+      'config-owner',
+      `${path} belongs to uid ${uid} (mode ${permissions}), so it is not used`,
+      `chown root ${remedySubject}`,
+    )
   }
   if ((mode & OTHERS_WRITE) === 0) return undefined
-  return `${path} can be written by others than its owner (mode ${permissions}, uid ${uid}), so it is not used: chmod go-w ${remedySubject}`
+  return createFault(
+    'config-owner',
+    `${path} can be written by others than its owner (mode ${permissions}, uid ${uid}), so it is not used`,
+    `chmod go-w ${remedySubject}`,
+  )
 }

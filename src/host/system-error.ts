@@ -1,3 +1,4 @@
+import type { Fault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 
 /** A failed system call. Code decides by `syscall` and `code` (ENOENT, …), and the message is for users. */
@@ -29,7 +30,7 @@ export function errorCode(error: unknown): string | undefined {
  */
 export function refuseOnErrno<T>(
   call: () => T,
-  sentences: (message: string, code: string) => Readonly<Record<string, string>>,
+  sentences: (message: string, code: string) => Readonly<Record<string, Fault>>,
 ): T {
   try {
     return call()

@@ -179,8 +179,10 @@ function writeNewFile(
 export function assertOwnFiles(fs: Fs, directory: string, names: readonly string[]): void {
   using parent = tolerateErrno('EPERM', () => openGuardedParent(fs, directory))
   if (parent === undefined) {
-    throw new Refusal(
-      `users other than root can replace files in ${directory}: chown root and chmod go-w the directories of its path`,
+    throw Refusal.of(
+      'journal-exposed',
+      `users other than root can replace files in ${directory}`,
+      'chown root and chmod go-w the directories of its path',
     )
   }
   for (const name of names) {

@@ -23,7 +23,8 @@ import {
 export function updateCounters(fs: typeof NodeFs, session: Session, onUpdated: (counters: Samples) => void): void {
   const { logFile } = session.config
   using lock = tryLockNode(session, 'metrics')
-  if (lock === undefined) throw new Refusal('another "modekeep status --prometheus" is at work: run it again')
+  if (lock === undefined)
+    throw Refusal.of('command', 'another "modekeep status --prometheus" is at work', 'run it again')
   const record = metricsRecord.readUnlessDamaged(session, undefined)
   const counters: Samples = new Map([...createZeroSamples('counters'), ...Object.entries(record?.totals ?? {})])
   // Events before the first count are no increase.

@@ -1,5 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { status } from '../cli/commands/status.ts'
+import { createFault } from '../errors/fault.ts'
 import { formatError, quoted, Refusal } from '../errors/refusal.ts'
 import { refuseOtherNamespace } from '../heal/namespace.ts'
 import type { MountState } from '../heal/state.ts'
@@ -74,6 +75,6 @@ export function writeTextfile({ files }: Host, path: string, text: string): void
   } catch (error) {
     const reason = formatError((error as Error).cause ?? error)
     const message = `--output ${quoted(path)} cannot be written (${reason}): name a file in a directory that is there`
-    throw new Refusal(message, { cause: error })
+    throw new Refusal(createFault('command', message), { cause: error })
   }
 }

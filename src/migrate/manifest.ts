@@ -72,8 +72,10 @@ export function readManifest(text: string, file: string): Manifest {
 
   function refuseSyntax(position: number, fault: string): never {
     const { line, col } = counter.linePos(position)
-    throw new Refusal(
-      `${file}, line ${line}, column ${col}, is not YAML (${fault}): mend it, or render a template first ("helm template")`,
+    throw Refusal.of(
+      'command',
+      `${file}, line ${line}, column ${col}, is not YAML (${fault})`,
+      `mend it, or render a template first ("helm template")`,
     )
   }
 
@@ -150,10 +152,14 @@ export const MAX_DEPTH = 200
 export function assertParsable(text: string, file: string): void {
   const documents = (text.match(/^---(?=\s|$)/gm)?.length ?? 0) + 1
   if (documents > MAX_DOCUMENTS + 1) {
-    throw new Refusal(`${file} has more than ${MAX_DOCUMENTS} documents: split it`)
+    throw Refusal.of('command', `${file} has more than ${MAX_DOCUMENTS} documents`, `split it`)
   }
   if (exceedsDepth(text)) {
-    throw new Refusal(`${file} nests values more than ${MAX_DEPTH} deep: it is no manifest, name another file`)
+    throw Refusal.of(
+      'command',
+      `${file} nests values more than ${MAX_DEPTH} deep`,
+      `it is no manifest, name another file`,
+    )
   }
 }
 

@@ -73,8 +73,10 @@ function assertRewritten(text: string, file: string, requests: readonly (MountRe
         readScalar(findEntry(volume.map, 'fsType')) === request.fsType &&
         isRewritten(readForeignVolume(volume.map, false).options, request))
     if (isSame) continue
-    throw new Refusal(
-      `${file}, volume ${index + 1}, is written in a way that cannot be changed in place: write its flexVolume as "key: value" lines`,
+    throw Refusal.of(
+      'command',
+      `${file}, volume ${index + 1}, is written in a way that cannot be changed in place: write its flexVolume as "key`,
+      `value" lines`,
     )
   }
 }

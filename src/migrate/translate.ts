@@ -1,3 +1,4 @@
+import { renderFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { DEFAULT_CONFIG } from '../request/defaults.ts'
 import type { MountRequest } from '../request/mount-request.ts'
@@ -168,6 +169,6 @@ function verifyTranslation(translation: Translation, { readOnly }: ForeignVolume
     return { ...translation, request: readRequest('/', JSON.stringify(options), DEFAULT_CONFIG, kinds) }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    return { ...translation, left: [...translation.left, ...error.faults] }
+    return { ...translation, left: [...translation.left, ...error.faults.map((fault) => renderFault(fault))] }
   }
 }

@@ -54,7 +54,11 @@ export function isMounted(stat: Stat | 'broken' | undefined): boolean {
 }
 
 export function createMissingMountPointRefusal(path: string): Refusal {
-  return new Refusal(`mount directory ${quoted(path)} does not exist: kubelet creates it before it calls mount`)
+  return Refusal.of(
+    'mount-directory',
+    `mount directory ${quoted(path)} does not exist`,
+    'kubelet creates it before it calls mount',
+  )
 }
 
 /** The mount at a mount point, and the type of the mount point. */
@@ -84,8 +88,10 @@ export function classifyTarget(point: MountPoint, stat: Stat | undefined): Mount
   if (stat === undefined) return 'missing'
   if (isDirectory(stat)) return 'directory'
   if (isEmptyFile(stat)) return 'file'
-  throw new Refusal(
-    `mount directory ${quoted(point.path)} is a link or a file: remove it, kubelet makes a new directory`,
+  throw Refusal.of(
+    'mount-directory',
+    `mount directory ${quoted(point.path)} is a link or a file`,
+    'remove it, kubelet makes a new directory',
   )
 }
 

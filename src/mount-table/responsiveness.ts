@@ -96,7 +96,7 @@ export function formatUnresponsive(what: string, then: string): string {
 
 /** Creates the refusal of an operator's call that names an unresponsive directory, or a volume in it. */
 export function createUnresponsiveRefusal(path: string): Refusal {
-  return new Refusal(formatUnresponsive(`directory ${quoted(path)}`, 'call this again'))
+  return Refusal.of('unresponsive', formatUnresponsive(`directory ${quoted(path)}`, 'call this again'))
 }
 
 /** Checks whether a mount depends on no server or daemon. @param path the path of the mount */

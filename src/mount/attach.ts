@@ -63,7 +63,11 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
     if (there === 'directory') inodes.removeDirectory(parent, name)
   } catch (error) {
     if (errorCode(error) !== 'ENOTEMPTY') throw error
-    throw new Refusal(`mount directory ${quoted(path)} is not empty, so no file can take its place: empty it`)
+    throw Refusal.of(
+      'mount-directory',
+      `mount directory ${quoted(path)} is not empty, so no file can take its place`,
+      'empty it',
+    )
   }
   try {
     inodes.createFile(parent, name, FILE_MODE)

@@ -131,5 +131,5 @@ export function refuseBusy(
   const now = host.monotonicMs()
   const leftMs = busySince + config.busyUnmountSeconds * 1000 - now
   if (leftMs <= 0 || busySince > now) return
-  throw new Refusal(`${reason}; the unmount succeeds without that in ${Math.ceil(leftMs / 1000)} s`)
+  throw Refusal.of('unmount-busy', `${reason}; the unmount succeeds without that in ${Math.ceil(leftMs / 1000)} s`)
 }

@@ -94,8 +94,10 @@ export async function mountLocked(
       if (!isDeleted) throw error
     }
   }
-  throw new Refusal(
-    `source ${quoted(formatSource(request.source))} was deleted repeatedly while it was being mounted: stop what replaces it`,
+  throw Refusal.of(
+    'source-changed',
+    `source ${quoted(formatSource(request.source))} was deleted repeatedly while it was being mounted`,
+    'stop what replaces it',
   )
 }
 
@@ -121,7 +123,7 @@ async function mountOnce(
   const view = await observe(session, request, kind, point, source, record)
   const plan = planMount(request, view, (fsType) => findKind(fsType) ?? UNKNOWN_KIND, mode.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
-  if (plan.decision === 'refuse') throw new Refusal(plan.reason)
+  if (plan.decision === 'refuse') throw new Refusal(plan.fault ?? [])
   const { healthUnknownReason, walked, shownGroup } = view
   const { given: recorded = { by: 'none' } as const, hiddenSubmounts } = view.record ?? {}
   const before = { plan, given: recorded, hiddenSubmounts, healthUnknownReason, walked, shownGroup }

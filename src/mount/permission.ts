@@ -87,8 +87,10 @@ function permitOtherPaths(
   for (const { path, source } of findOtherPaths(session, table, named)) {
     const verdict = judgeRequest(session, { ...request, source: parseSource(source) }, kind)
     if ('refusal' in verdict) {
-      throw new Refusal(
-        `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both: ${verdict.refusal}`,
+      throw Refusal.of(
+        'source-second-path',
+        `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both`,
+        `${verdict.refusal}`,
       )
     }
     permitted = { ...permitted, ...combineStrictest(permitted, readRuleFacts(verdict.rule)) }
@@ -141,8 +143,10 @@ export function refuseWritable(
   for (const path of places) {
     const rule = findWritableRule(config.allow, path, DEFAULT_FS_TYPES)
     if (rule !== undefined) {
-      throw new Refusal(
-        `source ${shown} may be written by pods, and ${danger}: rule ${quoted(rule)} lets a pod mount a directory that holds it; ` +
+      throw Refusal.of(
+        'image-writable',
+        `source ${shown} may be written by pods, and ${danger}`,
+        `rule ${quoted(rule)} lets a pod mount a directory that holds it; ` +
           'move it to where no rule lets a pod write, or have the administrator of the node narrow that rule',
       )
     }
@@ -151,15 +155,19 @@ export function refuseWritable(
         !request.readOnly && request.source.type === 'local' && mounted !== undefined && path.startsWith(`${mounted}/`),
     )
     if (writer !== undefined) {
-      throw new Refusal(
-        `source ${shown} may be written by pod ${writer.pod ?? '(unnamed)'}, which has ${quoted(writer.source)} mounted for writing: move the image elsewhere, or delete that pod`,
+      throw Refusal.of(
+        'image-writable',
+        `source ${shown} may be written by pod ${writer.pod ?? '(unnamed)'}, which has ${quoted(writer.source)} mounted for writing`,
+        'move the image elsewhere, or delete that pod',
       )
     }
   }
   const { links } = source.stat
   if (!isDirectory(source.stat) && links > 1) {
-    throw new Refusal(
-      `source ${shown} has ${links} names (hard links), and a pod may write to it by another one: copy it to a file of its own`,
+    throw Refusal.of(
+      'image-writable',
+      `source ${shown} has ${links} names (hard links), and a pod may write to it by another one`,
+      'copy it to a file of its own',
     )
   }
 }
@@ -179,21 +187,27 @@ function refuseProtected(
   const shown = quoted(formatSource(source))
   const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, opened.handle, place)
   if (leadsTo(listRecordPlaces(config))) {
-    throw new Refusal(
-      `source ${shown} leads to another path of the state directory: it holds modekeep's own records, which no pod may see; name another directory`,
+    throw Refusal.of(
+      'source-protected',
+      `source ${shown} leads to another path of the state directory`,
+      `it holds modekeep's own records, which no pod may see; name another directory`,
     )
   }
   const { root } = parseVolumePod(directory) ?? {}
   if (root !== undefined && leadsTo({ directory: `${root}/pods`, isTree: true })) {
-    throw new Refusal(
-      `source ${shown} leads to the volumes of pods in kubelet's directory ${quoted(root)}: name a directory outside of it`,
+    throw Refusal.of(
+      'source-protected',
+      `source ${shown} leads to the volumes of pods in kubelet's directory ${quoted(root)}`,
+      'name a directory outside of it',
     )
   }
   if (readOnly) return
   for (const { what, file, place } of listFilePlaces(config)) {
     if (!leadsTo(place)) continue
-    throw new Refusal(
-      `source ${shown} holds modekeep's ${what} ${quoted(file)}, which no pod may write: set readOnly on the volume, or name another directory`,
+    throw Refusal.of(
+      'source-protected',
+      `source ${shown} holds modekeep's ${what} ${quoted(file)}, which no pod may write`,
+      'set readOnly on the volume, or name another directory',
     )
   }
 }

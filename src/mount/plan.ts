@@ -1,3 +1,4 @@
+import { createFault, type Fault, renderFault } from '../errors/fault.ts'
 import { type GroupPlan, type KindFacts, type MapStep, planGroup, type WalkStep } from '../fs-group/group-plan.ts'
 import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
 import { parseMountFlags } from '../mount-table/mount-flags.ts'
@@ -31,8 +32,10 @@ export type Step =
 
 export interface MountPlan {
   decision: 'ready' | 'fresh' | 'replace' | 'refuse'
-  /** The reason of the decision, for the log and for a refusal. */
+  /** The reason of the decision, for the log. */
   reason: string
+  /** The fault of a refusal. */
+  fault?: Fault
   steps: Step[]
 }
 
@@ -63,7 +66,7 @@ export function planMount(
   }
   if (mounted === undefined) {
     if (view.target === 'file' && record === undefined && !isKubeletVolume(directory)) {
-      return planRefusal(`mount directory ${directory} is a file: name a directory`)
+      return planRefusal(createFault('mount-directory', `mount directory ${directory} is a file`, 'name a directory'))
     }
     const isInterrupted = record !== undefined && record.mounted === undefined
     return make('fresh', isInterrupted ? 'an earlier call was interrupted' : 'nothing is mounted')
@@ -79,18 +82,32 @@ export function planMount(
     }
     const { fsType } = record.request
     if (kindOf(fsType).persistent) return make('replace', change)
-    return planRefusal(`${change}, and replacing this ${fsType} would lose its files: delete the pod to apply it`)
+    return planRefusal(
+      createFault(
+        'options-changed',
+        `${change}, and replacing this ${fsType} would lose its files`,
+        'delete the pod to apply it',
+      ),
+    )
   }
   const isUnfinished = isBeingReplaced(record, view)
   if (!isKubeletVolume(directory) && !isUnfinished) {
     return planRefusal(
-      `something else is mounted at ${directory}, which is no volume directory of kubelet's: unmount it first`,
+      createFault(
+        'mount-directory',
+        `something else is mounted at ${directory}, which is no volume directory of kubelet's`,
+        'unmount it first',
+      ),
     )
   }
   if (mounted === 'broken') return make('replace', 'what is mounted does not respond')
   if (kind.persistent || isUnfinished) return make('replace', 'something else is mounted')
   return planRefusal(
-    `a mount without a record is there, and if it is this ${fsType}, replacing it would lose its files: delete the pod to mount a new one`,
+    createFault(
+      'options-changed',
+      `a mount without a record is there, and if it is this ${fsType}, replacing it would lose its files`,
+      'delete the pod to mount a new one',
+    ),
   )
 }
 
@@ -101,8 +118,8 @@ function keepMounted<S extends WalkStep | MapStep>(step: S): S {
   return { ...step, otherwise: keepMounted(step.otherwise) }
 }
 
-function planRefusal(reason: string): MountPlan {
-  return { decision: 'refuse', reason, steps: [] }
+function planRefusal(fault: Fault): MountPlan {
+  return { decision: 'refuse', reason: renderFault(fault), fault, steps: [] }
 }
 
 function includeIf(condition: boolean, step: Step): Step[] {

@@ -30,8 +30,10 @@ export async function lockSingleWriter(
   )
   if (holder === undefined) return held
   held[Symbol.dispose]()
-  throw new Refusal(
-    `volume ${quoted(publication.volumeId)} is published at ${holder.directory} (pod ${holder.pod ?? 'unknown'}), and its access mode SINGLE_NODE_SINGLE_WRITER (ReadWriteOncePod) allows one target: delete that pod, or use another access mode`,
+  throw Refusal.of(
+    'csi-single-writer',
+    `volume ${quoted(publication.volumeId)} is published at ${holder.directory} (pod ${holder.pod ?? 'unknown'}), and its access mode SINGLE_NODE_SINGLE_WRITER (ReadWriteOncePod) allows one target`,
+    'delete that pod, or use another access mode',
   )
 }
 

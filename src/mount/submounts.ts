@@ -1,3 +1,4 @@
+import { createOptionFault, renderFault, renderFaults } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, isDirectory } from '../host/host.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
@@ -39,9 +40,10 @@ export async function planSubmounts(
   if (others.length === 0) return {}
   const isRefused = request.submounts === 'refuse' || (request.submounts === undefined && !request.readOnly)
   if (isNew && isRefused) {
-    throw new Refusal(
-      `source ${quoted(source.path)} has mounts inside that the pod would not see: ${formatMounts(others)}: ` +
-        'set option "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source',
+    throw Refusal.of(
+      'submounts-hidden',
+      `source ${quoted(source.path)} has mounts inside that the pod would not see: ${formatMounts(others)}`,
+      'set option "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source',
     )
   }
   const hidden = `mounts inside of source ${quoted(source.path)} are hidden from the pod: ${formatMounts(others)}`
@@ -57,7 +59,8 @@ async function assertIncludable(
   { path }: OpenedSource,
   { internal, others }: { internal: readonly MountRow[]; others: readonly MountRow[] },
 ): Promise<void> {
-  const refuse = (why: string) => new Refusal(`option "submounts" is "include", but ${why}`)
+  const refuse = (why: string) =>
+    new Refusal(createOptionFault('option-contradiction', 'submounts', `is "include", but ${why}`))
   if (internal.length > 0) {
     throw refuse(
       `source ${quoted(path)} has mounts of kubelet or modekeep inside, which no pod may see: ${formatMounts(internal)}: name a source without them`,
@@ -70,9 +73,9 @@ async function assertIncludable(
   for (const { mountPoint } of others) {
     const submountRequest = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
     const faults = kind.faults(submountRequest, session.config)
-    if (faults.length > 0) throw refuse(`${quoted(mountPoint)} cannot be a source: ${faults.join('; ')}`)
+    if (faults.length > 0) throw refuse(`${quoted(mountPoint)} cannot be a source: ${renderFaults(faults)}`)
     const verdict = judgeRequest(session, submountRequest, kind)
-    if ('refusal' in verdict) throw refuse(verdict.refusal)
+    if ('refusal' in verdict) throw refuse(renderFault(verdict.refusal))
     if (await isUnresponsivePath(session, mountPoint))
       throw refuse(formatUnresponsive(quoted(mountPoint), 'mount it again'))
     const handle = openWithoutLinks(session.host, mountPoint, {})

@@ -223,7 +223,8 @@ async function ignoreRecordFailure<T>(session: Session, work: () => T | Promise<
 function refuseForeign(host: Host, point: MountPoint | undefined): void {
   if (point === undefined || isKubeletVolume(point.path)) return
   if (!isMounted(statPoint(host, point))) return
-  throw new Refusal(
+  throw Refusal.of(
+    'mount-directory',
     `what is mounted at ${quoted(point.path)} is not modekeep's, and it is no volume directory of kubelet's: use umount(8)`,
   )
 }

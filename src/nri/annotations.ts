@@ -1,4 +1,5 @@
 import { OPTIONAL_ANNOTATION } from '../container-mount/clone-request.ts'
+import { createAnnotationFault, createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-volume.ts'
 import { parseGroup } from '../request/fs-group.ts'
@@ -52,14 +53,26 @@ export function hasGroupAnnotation(annotations: Annotations): boolean {
 export function isGroupOptional(annotations: Annotations): boolean {
   const text = findAnnotation(annotations, OPTIONAL_ANNOTATION) ?? 'false'
   if (text === 'true' || text === 'false') return text === 'true'
-  throw new Refusal(`annotation ${OPTIONAL_ANNOTATION} is ${quoted(text)}: write "true" or "false"`)
+  throw new Refusal(
+    createAnnotationFault(
+      'annotation-invalid',
+      `annotation ${OPTIONAL_ANNOTATION} is ${quoted(text)}`,
+      `write "true" or "false"`,
+    ),
+  )
 }
 
 /** Returns whether the roots of the pod's volumes get the set-gid bit. @throws {Refusal} for a value other than "root" */
 export function hasSetGid(annotations: Annotations): boolean {
   const text = findAnnotation(annotations, SET_GID_ANNOTATION)
   if (text === undefined || text === 'root') return text !== undefined
-  throw new Refusal(`annotation ${SET_GID_ANNOTATION} is ${quoted(text)}: write "root", or leave it out`)
+  throw new Refusal(
+    createAnnotationFault(
+      'annotation-invalid',
+      `annotation ${SET_GID_ANNOTATION} is ${quoted(text)}`,
+      `write "root", or leave it out`,
+    ),
+  )
 }
 
 /** @returns undefined if the pod has no such annotation @throws {Refusal} with one fault for each invalid entry */
@@ -68,28 +81,30 @@ export function parseGroupAnnotation(annotations: Annotations): AnnotationReques
   if (text === undefined) return undefined
   const entries = text.split(',', MAX_ENTRIES + 1)
   const messagePrefix = formatGroupAnnotation(text)
-  const faults: string[] = []
-  const addFault = (reason: string) => void faults.push(`${messagePrefix}: ${reason}`)
+  const faults: Fault[] = []
+  const addFault = (reason: string, remedy: string) =>
+    void faults.push(createAnnotationFault('annotation-invalid', `${messagePrefix}: ${reason}`, remedy))
   let defaultGroup: number | undefined
   const groupsByName = new Map<string, number>()
-  if (entries.length > MAX_ENTRIES) addFault(`it has more than ${MAX_ENTRIES} entries: write ${EXAMPLES}`)
+  if (entries.length > MAX_ENTRIES) addFault(`it has more than ${MAX_ENTRIES} entries`, `write ${EXAMPLES}`)
   for (const entry of entries.slice(0, MAX_ENTRIES)) {
     const at = entry.lastIndexOf('=')
     const key = entry.slice(0, Math.max(0, at)).trim()
     const name = key.startsWith('/') ? trimTrailingSlashes(key) : key
     const group = parseGroup(entry.slice(at + 1).trim())
     if (typeof group !== 'number' || (at >= 0 && name === '')) {
-      addFault(`${quoted(entry)} names no group from 0 to 4294967294: write ${EXAMPLES}`)
+      addFault(`${quoted(entry)} names no group from 0 to 4294967294`, `write ${EXAMPLES}`)
     } else if (name.length > MAX_NAME_LENGTH) {
       addFault(
-        `${quoted(name)} is no name of a volume, and a path has at most ${MAX_NAME_LENGTH} characters: write ${EXAMPLES}`,
+        `${quoted(name)} is no name of a volume, and a path has at most ${MAX_NAME_LENGTH} characters`,
+        `write ${EXAMPLES}`,
       )
     } else if (at < 0) {
       if (defaultGroup !== undefined)
-        addFault(`it has two groups for all volumes, ${defaultGroup} and ${group}: keep one`)
+        addFault(`it has two groups for all volumes, ${defaultGroup} and ${group}`, 'keep one')
       defaultGroup = group
     } else {
-      if (groupsByName.has(name)) addFault(`it names volume ${quoted(name)} twice: keep one`)
+      if (groupsByName.has(name)) addFault(`it names volume ${quoted(name)} twice`, 'keep one')
       groupsByName.set(name, group)
     }
   }
@@ -101,9 +116,12 @@ export function parseGroupAnnotation(annotations: Annotations): AnnotationReques
 export function prefixWithAnnotation(annotations: Annotations, { faults, cause }: Refusal): Refusal {
   const text = findAnnotation(annotations, GROUP_ANNOTATION)
   const messagePrefix = text === undefined ? USER_NAMESPACE_REASON : formatGroupAnnotation(text)
-  const hasPrefix = (fault: string) => fault.startsWith('annotation ') || fault.startsWith(USER_NAMESPACE_REASON)
   return new Refusal(
-    faults.map((fault) => (hasPrefix(fault) ? fault : `${messagePrefix}, but ${fault}`)),
+    faults.map((fault) =>
+      fault.subject === 'annotation'
+        ? fault
+        : { ...fault, subject: 'annotation', reason: `${messagePrefix}, but ${fault.reason}` },
+    ),
     { cause },
   )
 }
@@ -133,7 +151,7 @@ export function findUnknownNames(
   request: AnnotationRequest,
   mounted: readonly MountedVolume[],
   volumes: PodVolumes,
-): string[] {
+): Fault[] {
   const { plugins } = volumes
   const mountedNames = new Set(mounted.map(({ name }) => name))
   const unknown = [...request.groupsByName.keys()].filter(
@@ -147,9 +165,12 @@ export function findUnknownNames(
     isKubelets || isOwn !== false || RUNTIME_PATHS.includes(destination) ? [] : [destination],
   )
   return [
-    `${request.messagePrefix}, but the pod has no volume ${formatList(unknown, ', ')} that kubelet knows by this name: ` +
+    createFault(
+      'annotation-volume',
+      `${request.messagePrefix}, but the pod has no volume ${formatList(unknown, ', ')} that kubelet knows by this name`,
       `write ${formatList(names, ' or ')} or the path where the container has it, ${formatList(paths, ' or ')} ` +
-      "(a claim's volume has the PersistentVolume's name, a hostPath only a path)",
+        "(a claim's volume has the PersistentVolume's name, a hostPath only a path)",
+    ),
   ]
 }
 

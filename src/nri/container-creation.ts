@@ -1,4 +1,9 @@
-import { type ContainerCloneRequest, type ContainerOutcome, formatRefusal } from '../container-mount/clone-request.ts'
+import {
+  type ContainerCloneRequest,
+  type ContainerOutcome,
+  createCloneFault,
+} from '../container-mount/clone-request.ts'
+import { createFault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-flags.ts'
@@ -70,7 +75,7 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       const refusal =
         error instanceof Refusal
           ? error
-          : new Refusal(`modekeep failed: ${formatError(error)}; see its log on the node`)
+          : Refusal.of('internal', 'modekeep failed', `${formatError(error)}; see its log on the node`)
       throw prefixWithAnnotation(pod.annotations, refusal)
     }
   }
@@ -105,7 +110,11 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       if (request === undefined) return undefined
       unresponsive.refuseIfUnresponsive(request)
       if (refused.isStalled(pod, container, request)) {
-        throw remember(new Refusal(request.clones.map((clone) => formatRefusal(clone, POD_STALLED))))
+        throw remember(
+          new Refusal(
+            request.clones.map((clone) => createCloneFault(clone, createFault('map-unresponsive', POD_STALLED))),
+          ),
+        )
       }
       deadline.throwIfAborted()
       hasBegun = true
@@ -141,7 +150,7 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       if (!disconnected.aborted) return remember(refusal)
       // On a node without free processor time the runtime may close the connection before this thread's own deadline.
       if (performance.now() - startedAt >= deadlineMs) remember(refusal)
-      return new Refusal(CONNECTION_CLOSED)
+      return Refusal.of('map-late', CONNECTION_CLOSED)
     })
     const answered = answer(made, ended, pod, container)
     const stopTimer = () => timer[Symbol.dispose]()

@@ -2,9 +2,10 @@ import {
   type AttachStep,
   type CloneRequest,
   type ContainerCloneRequest,
+  createCloneFault,
   findCloneRemedy,
-  formatRefusal,
 } from '../container-mount/clone-request.ts'
+import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { prefixWithAnnotation } from './annotations.ts'
 import type { PodSandbox } from './messages.ts'
@@ -47,12 +48,17 @@ export function createDeadlineRefusal(
 ): Refusal {
   if (request === undefined) {
     const text = `modekeep had no time to read what the volumes need (${reading}): kubelet tries again; see its log on the node`
-    return prefixWithAnnotation(annotations, new Refusal(text))
+    return prefixWithAnnotation(annotations, Refusal.of('map-late', text))
   }
   const { clones } = request
-  const refuseAll = (text: string) => new Refusal(clones.map((clone) => formatRefusal(clone, text)))
+  const refuseAll = (text: string) =>
+    new Refusal(clones.map((clone) => createCloneFault(clone, createFault('map-late', text))))
   const refuseWithRemedy = (refused: readonly CloneRequest[], text: string) =>
-    new Refusal(refused.map((clone) => formatRefusal(clone, `${text} ${findCloneRemedy(clone)}`)))
+    new Refusal(
+      refused.map((clone) =>
+        createCloneFault(clone, createFault('map-unresponsive', `${text} ${findCloneRemedy(clone)}`)),
+      ),
+    )
   if (task?.isBlocked) return refuseWithRemedy(clones, WORKERS_BLOCKED)
   if (task !== undefined && task.progress === undefined) return refuseAll(WORKER_NOT_STARTED)
   const { step = 'open', volume } = task?.progress ?? {}

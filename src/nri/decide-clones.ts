@@ -1,4 +1,5 @@
 import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../container-mount/clone-request.ts'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkPathSize } from '../path/input-sizes.ts'
 import { findMapGrant, HOST_PATH, type MapRule } from '../request/map-rule.ts'
@@ -6,7 +7,6 @@ import {
   type AnnotationRequest,
   findGroup,
   findUnknownNames,
-  formatList,
   formatUnmatchedPaths,
   hasGroupAnnotation,
   hasSetGid,
@@ -15,6 +15,7 @@ import {
   parseGroupAnnotation,
   USER_NAMESPACE_REASON,
 } from './annotations.ts'
+import { createTooManyFault, findMembershipFaults, MAX_MOUNTS } from './clone-faults.ts'
 import type { ProcessGroups } from './cri.ts'
 import type { Container, PodSandbox } from './messages.ts'
 import {
@@ -32,9 +33,6 @@ interface NodeRules {
   readonly kubeletDir: string
   readonly map: readonly MapRule[]
 }
-
-/** Limit for one container. More clones could not be made before its deadline, and no pod needs them. */
-const MAX_MOUNTS = 200
 
 /** Returns whether a container may need a clone. The plugin answers all other containers at once. */
 export function mayNeedClone(pod: PodSandbox, container: Container): boolean {
@@ -71,10 +69,10 @@ export function decideClones(
   const mounted = container.mounts.flatMap((mount) => findMountedVolume(mount, podDir, volumes) ?? [])
   const wanted = mounted.flatMap((volume) => findCandidate(volume, annotation, isInUserNamespace(container)))
   if (annotation === undefined && wanted.length === 0) return {}
-  if (wanted.length > MAX_MOUNTS) throw new Refusal(formatTooManyMounts(annotation, wanted.length, containerName))
+  if (wanted.length > MAX_MOUNTS) throw new Refusal(createTooManyFault(annotation, wanted.length, containerName))
   const mayStartWithout = isGroupOptional(pod.annotations)
   const hasSetGidRequest = hasSetGid(pod.annotations)
-  const faults: string[] = []
+  const faults: Fault[] = []
   const clones = wanted.flatMap(({ volume, groupId, reason }): CloneRequest[] => {
     const setGid =
       volume.kind === 'emptyDir' ? ('emptyDir' as const) : hasSetGidRequest ? ('requested' as const) : undefined
@@ -91,7 +89,11 @@ export function decideClones(
         : findMapGrant(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
     if ('fsTypes' in allowed) return [{ ...clone, ...allowed }]
     if (allowed.refusal === undefined) return [clone]
-    faults.push([reason, allowed.refusal].join(', but '))
+    faults.push({
+      ...allowed.refusal,
+      subject: 'annotation',
+      reason: `${reason}, but ${allowed.refusal.reason}`,
+    })
     return []
   })
   if (annotation !== undefined) {
@@ -181,37 +183,42 @@ function createContainerRequest(
   }
 }
 
-function formatTooManyMounts(annotation: AnnotationRequest | undefined, count: number, name: string): string {
-  return (
-    `${annotation?.messagePrefix ?? USER_NAMESPACE_REASON}, but ${count} volumeMounts of container ${quoted(name)} would have to be mapped, and more than ${MAX_MOUNTS} ` +
-    'of one container are not: mount fewer, or name those that need it in the annotation'
-  )
-}
-
 /**
  * Finds the reason why a volume cannot be mapped, apart from the node's rules.
  * @param group undefined if no group is requested
  */
-function findFault(volume: MountedVolume, group: number | undefined, kubeletDir: string): string | undefined {
+function findFault(volume: MountedVolume, group: number | undefined, kubeletDir: string): Fault | undefined {
   const { mount, kind, name, isKubelets, isOwn, isElsewhere } = volume
   const [tooLong] = checkPathSize(`the source of the volume at ${quoted(mount.destination)}`, mount.source)
   if (tooLong !== undefined) return tooLong
   const shown = `volume ${quoted(name)} (at ${quoted(mount.destination)})`
   if (isElsewhere) {
-    return (
-      `${shown} lies at ${quoted(mount.source)}, in another directory of kubelet's than ${quoted(kubeletDir)}: ` +
-      'give kubelet\'s --root-dir as --kubelet-dir to "modekeep nri"'
+    return createFault(
+      'map-kubelet-dir',
+      `${shown} lies at ${quoted(mount.source)}, in another directory of kubelet's than ${quoted(kubeletDir)}`,
+      'give kubelet\'s --root-dir as --kubelet-dir to "modekeep nri"',
     )
   }
   if (group === undefined) return undefined
   if (kind === HOST_PATH && mount.source === ROOT_DIRECTORY) {
-    return `${shown} shows the node's root directory, which is never mapped: mount the directory that the pod needs as a hostPath`
+    return createFault(
+      'map-source',
+      `${shown} shows the node's root directory, which is never mapped`,
+      'mount the directory that the pod needs as a hostPath',
+    )
   }
-  if (isKubelets) return `kubelet writes the files of ${shown} itself, for the pod's fsGroup: leave the volume out`
+  if (isKubelets)
+    return createFault(
+      'map-other-driver',
+      `kubelet writes the files of ${shown} itself, for the pod's fsGroup`,
+      'leave the volume out',
+    )
   if (isOwn) {
-    return (
-      `${shown} is modekeep's own: set the pod's fsGroup to ${group} and the volume's option ownership instead, ` +
-      'as far as "allow" of the node\'s configuration lets it'
+    return createFault(
+      'map-other-driver',
+      `${shown} is modekeep's own`,
+      `set the pod's fsGroup to ${group} and the volume's option ownership instead, ` +
+        'as far as "allow" of the node\'s configuration lets it',
     )
   }
   if (isOwn === undefined) {
@@ -219,32 +226,22 @@ function findFault(volume: MountedVolume, group: number | undefined, kubeletDir:
       kind === 'csi'
         ? "kubelet's note of its driver (vol_data.json) cannot be read"
         : 'it is a part (subPath) of a hostPath volume, or of one whose name another volume of the pod has too'
-    return `${shown} cannot be told whose volume it is, as ${why}: name the volumes that need the group, without this one`
+    return createFault(
+      'map-owner-unknown',
+      `${shown} cannot be told whose volume it is, as ${why}`,
+      'name the volumes that need the group, without this one',
+    )
   }
   const propagation = findPropagation(mount.options)
   if (propagation === undefined) return undefined
-  return `${shown} has a mountPropagation (${propagation}), which a mapped mount cannot have: leave mountPropagation out, or the volume`
+  return createFault(
+    'map-propagation',
+    `${shown} has a mountPropagation (${propagation}), which a mapped mount cannot have`,
+    'leave mountPropagation out, or the volume',
+  )
 }
 
 function createCloneRequest({ mount, name, isOwn = false }: MountedVolume, group: number | undefined): CloneRequest {
   const { destination, source, options } = mount
   return { volume: name, destination, source, options, group, asked: '', isOwn }
-}
-
-/** @param processGroups undefined if no runtime reported them */
-function findMembershipFaults(
-  annotation: AnnotationRequest,
-  clones: readonly CloneRequest[],
-  name: string,
-  processGroups?: ProcessGroups,
-): string[] {
-  if (processGroups === undefined) return []
-  const { certain, possible } = processGroups
-  const groups = new Set(clones.flatMap(({ group }) => group ?? []))
-  const missing = [...groups].filter((group) => !certain.includes(group) && !possible.includes(group))
-  if (missing.length === 0) return []
-  return [
-    `${annotation.messagePrefix}, but the processes of container ${quoted(name)} are not in group ${formatList(missing, ', ')}: ` +
-      `write it in supplementalGroups of the pod's securityContext (or in fsGroup, where the volume's CSIDriver has fsGroupPolicy None)`,
-  ]
 }

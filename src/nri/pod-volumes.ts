@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs'
+import { createFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { nodeFs, readBounded } from '../host/read-file.ts'
 import { listNames } from '../host/write-file.ts'
@@ -56,7 +57,11 @@ const VOLUME = /^\/volumes\/([^/]+~[^/]+)\/([^/]+)(\/mount)?$/
 /** Resolves kubelet's directory of a pod. @throws {Refusal} for an invalid uid, which could lead out of the directory */
 export function resolvePodDirectory(kubeletDir: string, uid: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)) return `${kubeletDir}/pods/${uid}`
-  throw new Refusal(`the runtime tells the pod's uid as ${quoted(uid)}, which is no uid of kubelet's: report this`)
+  throw Refusal.of(
+    'map-kubelet-dir',
+    `the runtime tells the pod's uid as ${quoted(uid)}, which is no uid of kubelet's`,
+    `report this`,
+  )
 }
 
 function parseVolumeKind(plugin: string): string {
@@ -159,7 +164,11 @@ function listPlugins(podDir: string): { directory: string; names: string[] } {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     throw new Refusal(
-      `kubelet has no directory ${quoted(podDir)} here: give its --root-dir as --kubelet-dir to "modekeep nri"`,
+      createFault(
+        'map-kubelet-dir',
+        `kubelet has no directory ${quoted(podDir)} here`,
+        `give its --root-dir as --kubelet-dir to "modekeep nri"`,
+      ),
       { cause: error },
     )
   }

@@ -1,4 +1,5 @@
-import { type ContainerCloneRequest, findCloneRemedy, formatRefusal } from '../container-mount/clone-request.ts'
+import { type ContainerCloneRequest, createCloneFault, findCloneRemedy } from '../container-mount/clone-request.ts'
+import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { Container, PodSandbox } from './messages.ts'
 
@@ -84,7 +85,7 @@ function findSharedVolumes({ clones, pod }: ContainerCloneRequest): Set<string> 
   return new Set(names)
 }
 
-const STILL_UNRESPONSIVE = 'has not answered since an earlier attempt: look at its disk or server, or'
+const STILL_UNRESPONSIVE = 'has not answered since an earlier attempt'
 
 /**
  * Volumes of tasks that still run after their deadline. The runtime creates no other container meanwhile, so further
@@ -114,7 +115,18 @@ export class UnresponsiveVolumes {
     const unresponsive = new Set(late.flatMap((volumes) => [...volumes]))
     const faults = request.clones.filter(({ volume }) => unresponsive.has(formatVolumeKey(request, volume)))
     if (faults.length > 0)
-      throw new Refusal(faults.map((clone) => formatRefusal(clone, `${STILL_UNRESPONSIVE} ${findCloneRemedy(clone)}`)))
+      throw new Refusal(
+        faults.map((clone) =>
+          createCloneFault(
+            clone,
+            createFault(
+              'map-unresponsive',
+              STILL_UNRESPONSIVE,
+              `look at its disk or server, or ${findCloneRemedy(clone)}`,
+            ),
+          ),
+        ),
+      )
   }
 }
 

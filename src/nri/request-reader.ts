@@ -1,4 +1,5 @@
 import type { ContainerCloneRequest } from '../container-mount/clone-request.ts'
+import type { Fault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import type { NodeConfig } from '../request/defaults.ts'
@@ -12,7 +13,7 @@ import { isOwnFlexVolume, type PodVolumes } from './pod-volumes.ts'
 export interface DecisionSources {
   /** Kubelet's root directory, as kubelet writes it in the sources of mounts. */
   readonly kubeletDir: string
-  readonly readConfig: () => Promise<{ config: Pick<NodeConfig, 'map'>; faults: readonly string[] }>
+  readonly readConfig: () => Promise<{ config: Pick<NodeConfig, 'map'>; faults: readonly Fault[] }>
   readonly readPodVolumes: (kubeletDir: string, uid: string) => Promise<PodVolumes>
   /** Resolves to undefined if no runtime reports the groups. Never rejects. */
   readonly readProcessGroups: (sandbox: string) => Promise<ProcessGroups | undefined>

@@ -5,6 +5,7 @@ import type {
   RuntimeSnapshot,
 } from '../container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { PluginRecord } from '../store/server-records.ts'
 import type { Workers } from '../worker/pool.ts'
@@ -71,6 +72,11 @@ async function runUnawaitedTask(
   if (failure !== undefined) reportFailure(task.do, failure)
 }
 
+/** A worker that was lost reports no faults. */
+function createTaskRefusal({ failure, faults }: { failure: string; faults?: readonly Fault[] }): Refusal {
+  return new Refusal(faults ?? createFault('map-late', failure))
+}
+
 /** Implements the clone service with tasks of worker processes. */
 export function createCloneService(workers: Pick<NriWorkers, 'run'>, reportFailure: ReportFailure): CloneService {
   const runUnawaited = (task: ContainerTask, namespace?: string) =>
@@ -84,7 +90,7 @@ export function createCloneService(workers: Pick<NriWorkers, 'run'>, reportFailu
       try {
         const result = await running.outcome
         // The failure is a message for the user. The worker has logged the details.
-        if (result.failure !== undefined) throw new Refusal(result.failure)
+        if (result.failure !== undefined) throw createTaskRefusal(result)
         return { mounts: result.mounts ?? [] }
       } finally {
         deadline.removeEventListener('abort', cancel)
@@ -116,7 +122,7 @@ export function createRestrictionsReader(workers: Pick<NriWorkers, 'run'>): Read
     const running = workers.run({ do: 'restrictions', request }, `restrictions ${request.pod.namespace}`)
     giveUp.addEventListener('abort', () => running.cancel(), { once: true })
     const result = await running.outcome
-    if (result.failure !== undefined) throw new Refusal(result.failure)
+    if (result.failure !== undefined) throw createTaskRefusal(result)
     return result.restrictions ?? []
   }
 }

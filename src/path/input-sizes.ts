@@ -1,3 +1,4 @@
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 
 // PATH_MAX of the kernel without the terminating zero, and NAME_MAX.
@@ -15,36 +16,54 @@ export const MAX_SECRETS_BYTES = 2 ** 20
  * @param subject the beginning of the message: `option "source"`
  * @returns one fault for the path, or one for each name
  */
-export function checkPathSize(subject: string, path: string): string[] {
+export function checkPathSize(subject: string, path: string): Fault[] {
   const size = Buffer.byteLength(path)
   if (size > MAX_PATH_BYTES) {
     return [
-      `${subject} is ${quoted(path)}, which has ${size} bytes: a path has at most ${MAX_PATH_BYTES} bytes, shorten it`,
+      createFault(
+        'input-too-large',
+        `${subject} is ${quoted(path)}, which has ${size} bytes`,
+        `a path has at most ${MAX_PATH_BYTES} bytes, shorten it`,
+      ),
     ]
   }
   const names = path.split('/').filter((name) => Buffer.byteLength(name) > MAX_NAME_BYTES)
-  return names.map(
-    (name) => `${subject} has the name ${quoted(name)}: a name has at most ${MAX_NAME_BYTES} bytes, shorten it`,
+  return names.map((name) =>
+    createFault(
+      'input-too-large',
+      `${subject} has the name ${quoted(name)}`,
+      `a name has at most ${MAX_NAME_BYTES} bytes, shorten it`,
+    ),
   )
 }
 
 /** Checks the length of a text that is not a path. */
-export function checkFieldSize(subject: string, text: string, longest = MAX_FIELD_BYTES): string[] {
+export function checkFieldSize(subject: string, text: string, longest = MAX_FIELD_BYTES): Fault[] {
   const size = Buffer.byteLength(text)
-  return size > longest ? [`${subject} has ${size} bytes: at most ${longest} are accepted, shorten it`] : []
+  return size > longest
+    ? [createFault('input-too-large', `${subject} has ${size} bytes`, `at most ${longest} are accepted, shorten it`)]
+    : []
 }
 
 /** @throws {Refusal} if the options are too long to be parsed */
 export function assertOptionsSize(text: string): void {
   const size = Buffer.byteLength(text)
   if (size <= MAX_OPTIONS_BYTES) return
-  throw new Refusal(`the options have ${size} bytes: at most ${MAX_OPTIONS_BYTES} are accepted, shorten them`)
+  throw Refusal.of(
+    'input-too-large',
+    `the options have ${size} bytes`,
+    `at most ${MAX_OPTIONS_BYTES} are accepted, shorten them`,
+  )
 }
 
 /** @param sizeBytes the sum of all values' sizes */
-export function checkSecretsSize(sizeBytes: number): string[] {
+export function checkSecretsSize(sizeBytes: number): Fault[] {
   if (sizeBytes <= MAX_SECRETS_BYTES) return []
   return [
-    `the Secret's values have ${sizeBytes} bytes: at most ${MAX_SECRETS_BYTES} are accepted, keep only the keys that the volume needs`,
+    createFault(
+      'input-too-large',
+      `the Secret's values have ${sizeBytes} bytes`,
+      `at most ${MAX_SECRETS_BYTES} are accepted, keep only the keys that the volume needs`,
+    ),
   ]
 }

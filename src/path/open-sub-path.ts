@@ -1,3 +1,4 @@
+import { createFault, createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import {
   BLOCK_DEVICE,
@@ -19,14 +20,20 @@ import { checkPathSize } from './input-sizes.ts'
 const MOUNTABLE: ReadonlySet<number> = new Set([DIRECTORY, REGULAR, SOCKET, FIFO])
 
 /** Checks the text of a subPath, before the source is opened. @returns the faults */
-export function checkSubPath(subPath: string): string[] {
-  if (subPath === '') return ['option "subPath" is empty: name a part of the source, or leave subPath out']
+export function checkSubPath(subPath: string): Fault[] {
+  if (subPath === '')
+    return [createOptionFault('sub-path', 'subPath', 'is empty', 'name a part of the source, or leave subPath out')]
   const tooLong = checkPathSize('option "subPath"', subPath)
   if (tooLong.length > 0) return tooLong
   const parts = subPath.split('/')
   if (subPath.includes('\0') || parts.some((part) => part === '' || part === '.' || part === '..')) {
     return [
-      `option "subPath" is ${quoted(subPath)}: write a path inside the source, without a leading slash, "..", ".", "//" or a trailing slash`,
+      createOptionFault(
+        'sub-path',
+        'subPath',
+        `is ${quoted(subPath)}`,
+        `write a path inside the source, without a leading slash, "..", ".", "//" or a trailing slash`,
+      ),
     ]
   }
   return []
@@ -185,21 +192,40 @@ export function createSubPathMessages(subPath: string) {
   const subject = `subPath ${quoted(subPath)}`
   return {
     leaves: (link: FollowedLink | undefined) =>
-      `${subject} leads out of the source${link ? ` through the link ${formatLink(link)}` : ''}: ` +
-      'name something whose links stay inside the source, or mount what lies outside as a source of its own',
+      createFault(
+        'sub-path-outside',
+        `${subject} leads out of the source${link ? ` through the link ${formatLink(link)}` : ''}`,
+        'name something whose links stay inside the source, or mount what lies outside as a source of its own',
+      ),
     loops: (link: FollowedLink, most: number) =>
-      `${subject} goes through more than ${most} links, in a circle it seems, the last being ${formatLink(link)}: ` +
-      'correct the links, or name what they should lead to',
+      createFault(
+        'sub-path-outside',
+        `${subject} goes through more than ${most} links, in a circle it seems, the last being ${formatLink(link)}`,
+        'correct the links, or name what they should lead to',
+      ),
     missing: (path: string, link: FollowedLink | undefined) =>
-      `${subject} is not in the source: ${quoted(path)} does not exist${formatLeadingLink(link)}; create it there, or correct the name`,
+      createFault(
+        'sub-path',
+        `${subject} is not in the source: ${quoted(path)} does not exist${formatLeadingLink(link)}; create it there, or correct the name`,
+      ),
     notDirectory: (path: string, mode: number, link: FollowedLink | undefined) =>
-      `${subject} is not in the source: ${quoted(path)} is ${formatFileType(mode)}, not a directory${formatLeadingLink(link)}; correct the name`,
+      createFault(
+        'sub-path',
+        `${subject} is not in the source: ${quoted(path)} is ${formatFileType(mode)}, not a directory${formatLeadingLink(link)}; correct the name`,
+      ),
     notFollowed: (path: string) =>
-      `${subject} meets the link ${quoted(path)} where links are not followed (a mount with nosymfollow, or /proc): ` +
-      'name what it leads to',
+      createFault(
+        'sub-path-outside',
+        `${subject} meets the link ${quoted(path)} where links are not followed (a mount with nosymfollow, or /proc)`,
+        'name what it leads to',
+      ),
     notTrusted: (path: string, uid: number) =>
-      `${subject} meets the link ${quoted(path)}, which user ${uid} has made in a directory open to all users: ` +
-      'name what it leads to, or let the owner of the directory make the link',
-    wrongKind: (mode: number) => `${subject} is ${formatFileType(mode)}: name a directory, a file, a socket or a FIFO`,
+      createFault(
+        'sub-path-outside',
+        `${subject} meets the link ${quoted(path)}, which user ${uid} has made in a directory open to all users`,
+        'name what it leads to, or let the owner of the directory make the link',
+      ),
+    wrongKind: (mode: number) =>
+      createFault('sub-path', `${subject} is ${formatFileType(mode)}`, 'name a directory, a file, a socket or a FIFO'),
   }
 }

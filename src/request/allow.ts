@@ -1,3 +1,4 @@
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { MountRequest } from './mount-request.ts'
 import { DEFAULT_FS_TYPES, isInRanges, matchesGlob, type Rule } from './rule.ts'
@@ -34,7 +35,7 @@ export interface KindTraits {
   naming(option: string): OptionNaming
 }
 
-export type AllowVerdict = { rule: Rule } | { refusal: string }
+export type AllowVerdict = { rule: Rule } | { refusal: Fault }
 
 /** Returns why a key of the rule does not match the request; undefined: it matches. */
 type Objection = (rule: Rule, request: AllowRequest, kind: KindTraits) => string | undefined
@@ -125,9 +126,11 @@ function createRefusal(request: AllowRequest, reason: string, remedy: string): A
   const text = formatSource(source)
   const volume = `${fsType}${text === undefined ? '' : ` ${quoted(text)}`}`
   return {
-    refusal:
-      `${requester} may not have ${volume} (${readOnly ? 'read-only' : 'writable'}, ownership ${ownership}) on this node: ${reason}; ` +
-      `its administrator can ${remedy} in "allow" of the node's modekeep configuration`,
+    refusal: createFault(
+      'not-allowed',
+      `${requester} may not have ${volume} (${readOnly ? 'read-only' : 'writable'}, ownership ${ownership}) on this node`,
+      `${reason}; ` + `its administrator can ${remedy} in "allow" of the node's modekeep configuration`,
+    ),
   }
 }
 

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import { LOG_LEVELS } from '../log/call-log.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
@@ -62,8 +63,8 @@ export const CONFIG_KEYS = {
  * Parses the configuration. An invalid key falls back to its default and is named in `faults`.
  * Mounts are then refused. Init and unmount go on, because they must work on a node with an invalid configuration.
  */
-export function parseConfig(text: string, file: string): { config: NodeConfig; faults: string[] } {
-  const invalid = (fault: string) => ({ config: DEFAULT_CONFIG, faults: [fault] })
+export function parseConfig(text: string, file: string): { config: NodeConfig; faults: Fault[] } {
+  const invalid = (reason: string) => ({ config: DEFAULT_CONFIG, faults: [createFault('config-invalid', reason)] })
   let parsed: unknown
   try {
     parsed = JSON.parse(text)
@@ -75,12 +76,16 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     return invalid(`node configuration ${file} is not a JSON object`)
   const config: Record<string, unknown> = { ...DEFAULT_CONFIG }
-  const faults: string[] = []
+  const faults: Fault[] = []
   const replacedKeys = Object.keys(parsed).filter(isReplacedKey)
   if (replacedKeys.length > 0) {
     faults.push(
-      `node configuration ${file}: ${replacedKeys.join(', ')} ${replacedKeys.length === 1 ? 'has' : 'have'} been replaced by "allow": write ${formatReplacementRules(parsed as Record<string, unknown>)} instead, ` +
-        'with {namespace} in sources where each namespace is to have its own',
+      createFault(
+        'config-invalid',
+        `node configuration ${file}: ${replacedKeys.join(', ')} ${replacedKeys.length === 1 ? 'has' : 'have'} been replaced by "allow"`,
+        `write ${formatReplacementRules(parsed as Record<string, unknown>)} instead, ` +
+          'with {namespace} in sources where each namespace is to have its own',
+      ),
     )
   }
   for (const [key, value] of Object.entries(parsed)) {
@@ -88,7 +93,11 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     const schema = Object.hasOwn(CONFIG_KEYS, key) ? CONFIG_KEYS[key as keyof typeof CONFIG_KEYS] : undefined
     if (!schema) {
       faults.push(
-        `node configuration ${file}: key ${quoted(key)} is unknown: the keys are ${Object.keys(CONFIG_KEYS).join(', ')}`,
+        createFault(
+          'config-invalid',
+          `node configuration ${file}: key ${quoted(key)} is unknown`,
+          `the keys are ${Object.keys(CONFIG_KEYS).join(', ')}`,
+        ),
       )
       continue
     }
@@ -96,7 +105,13 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     if (result.success)
       config[key] = key === 'capabilities' ? { ...DEFAULT_CONFIG.capabilities, ...(value as object) } : value
     for (const issue of result.error?.issues ?? []) {
-      faults.push(`node configuration ${file}: key "${[key, ...issue.path].join('.')}" ${issue.message}`)
+      faults.push(
+        createFault(
+          'config-invalid',
+          `node configuration ${file}`,
+          `key "${[key, ...issue.path].join('.')}" ${issue.message}`,
+        ),
+      )
     }
   }
   return { config: config as unknown as NodeConfig, faults }

@@ -1,3 +1,4 @@
+import { createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import { parseGroup } from './fs-group.ts'
 import type { MountRequest } from './mount-request.ts'
@@ -21,12 +22,17 @@ export function findContradictions(
   options: OptionTexts,
   { ownership, mountOptions }: MountRequest,
   uncertainKeys: ReadonlySet<string>,
-): string[] {
+): Fault[] {
   const { idmapFrom } = options
-  const faults: string[] = []
+  const faults: Fault[] = []
   if (idmapFrom !== undefined && typeof parseGroup(idmapFrom) !== 'number') {
     faults.push(
-      `option "idmapFrom" is ${quoted(idmapFrom)}: write the group that the files have on disk, a decimal number from 0 to 4294967294`,
+      createOptionFault(
+        'option-contradiction',
+        'idmapFrom',
+        `is ${quoted(idmapFrom)}`,
+        'write the group that the files have on disk, a decimal number from 0 to 4294967294',
+      ),
     )
   }
   for (const [key, required] of Object.entries(REQUIRED_OWNERSHIP)) {
@@ -40,11 +46,18 @@ export function findContradictions(
     )
       continue
     faults.push(
-      `option "${key}" is ${quoted(value)} but ownership is ${quoted(ownership)}: set ownership to "${required}" or "auto", or leave ${key} out`,
+      createOptionFault(
+        'option-contradiction',
+        key,
+        `is ${quoted(value)} but ownership is ${quoted(ownership)}`,
+        `set ownership to "${required}" or "auto", or leave ${key} out`,
+      ),
     )
   }
   if (options['kubernetes.io/readwrite'] === 'ro' && mountOptions.includes('rw')) {
-    faults.push('option "mountOptions" has rw but the volume is readOnly: leave one of them out')
+    faults.push(
+      createOptionFault('mount-options', 'mountOptions', 'has rw but the volume is readOnly', 'leave one of them out'),
+    )
   }
   return faults
 }
@@ -53,15 +66,53 @@ export function findContradictions(
 export function findSubmountFaults(
   { submounts, fsType, ownership }: MountRequest,
   uncertainKeys: ReadonlySet<string>,
-): string[] {
+): Fault[] {
   if (submounts === undefined) return []
   if (fsType !== 'bind' && !uncertainKeys.has('kubernetes.io/fsType')) {
     return [
-      `option "submounts" is ${quoted(submounts)} but fsType is ${quoted(fsType)}: leave submounts out, it is for directories of the node (bind)`,
+      createOptionFault(
+        'option-contradiction',
+        'submounts',
+        `is ${quoted(submounts)} but fsType is ${quoted(fsType)}`,
+        'leave submounts out, it is for directories of the node (bind)',
+      ),
     ]
   }
   if (submounts !== 'include' || ownership === 'none' || uncertainKeys.has('ownership')) return []
   return [
-    `option "submounts" is "include" but ownership is ${quoted(ownership)}, which concerns the source's own file system alone: leave ownership out`,
+    createOptionFault(
+      'option-contradiction',
+      'submounts',
+      `is "include" but ownership is ${quoted(ownership)}, which concerns the source's own file system alone`,
+      'leave ownership out',
+    ),
+  ]
+}
+
+// <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>, and /mount below that of a CSI volume. A static pod's uid is
+// a hash without hyphens.
+const POD_UID =
+  /\/pods\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\/volumes\/(?:kubernetes\.io~csi\/[^/]+\/mount|[^/]+~[^/]+\/[^/]+)$/
+
+/** Returns the pod uid in a mount directory of kubelet; undefined for other directories. */
+export function parsePodUid(directory: string): string | undefined {
+  return POD_UID.exec(directory)?.[1]
+}
+
+/**
+ * A pod may have written the options itself, but the directory is kubelet's. If it names a pod, the options must name
+ * the same one: only the API server prevents pods from setting kubelet's keys (validateFlexVolumeSource).
+ */
+export function findUidFaults(directory: string, options: OptionTexts): Fault[] {
+  const uid = options['kubernetes.io/pod.uid']
+  const expected = parsePodUid(directory)
+  if (expected === undefined || uid === expected) return []
+  return [
+    createOptionFault(
+      'pod-uid',
+      'kubernetes.io/pod.uid',
+      `is ${quoted(uid)}, but the mount directory is that of pod ${expected}`,
+      `leave the keys of kubelet's out of the volume's options`,
+    ),
   ]
 }

@@ -1,3 +1,4 @@
+import { createFault, createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 
 /** Kubelet's keys of the pod's fsGroup: up to 1.14, and since (flexvolume/util.go, driver-call.go). */
@@ -15,22 +16,29 @@ export function parseGroup(text: string): number | 'none' | undefined {
 }
 
 /** Reads the pod's group from both keys; undefined: no group is requested. */
-export function parseFsGroup(options: ReadonlyMap<string, string>): { group: number | undefined; faults: string[] } {
+export function parseFsGroup(options: ReadonlyMap<string, string>): { group: number | undefined; faults: Fault[] } {
   const values = FS_GROUP_KEYS.flatMap((key) => {
     const text = options.get(key)
     return text === undefined ? [] : [{ key, text, value: parseGroup(text) }]
   })
   const faults = values
     .filter(({ value }) => value === undefined)
-    .map(
-      ({ key, text }) =>
-        `option "${key}" is ${quoted(text)}: a group is a decimal number from 0 to ${MAX_GROUP} without sign, leading zeros or exponent; ` +
-        "set the pod's securityContext.fsGroup to one, or leave it out",
+    .map(({ key, text }) =>
+      createOptionFault(
+        'group-invalid',
+        key,
+        `is ${quoted(text)}`,
+        `a group is a decimal number from 0 to ${MAX_GROUP} without sign, leading zeros or exponent; set the pod's securityContext.fsGroup to one, or leave it out`,
+      ),
     )
   const [first, second] = values
   if (first && second && first.value !== second.value) {
     faults.push(
-      `options "${first.key}" (${quoted(first.text)}) and "${second.key}" (${quoted(second.text)}) differ: keep one`,
+      createFault(
+        'group-invalid',
+        `options "${first.key}" (${quoted(first.text)}) and "${second.key}" (${quoted(second.text)}) differ`,
+        'keep one',
+      ),
     )
   }
   return { group: typeof first?.value === 'number' ? first.value : undefined, faults }

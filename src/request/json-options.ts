@@ -1,3 +1,4 @@
+import { createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { assertOptionsSize, checkFieldSize, checkSecretsSize } from '../path/input-sizes.ts'
 
@@ -6,24 +7,32 @@ import { assertOptionsSize, checkFieldSize, checkSecretsSize } from '../path/inp
  * Values are not checked here, so that one message can name everything that is wrong.
  * @throws {Refusal} if the text is not a JSON object
  */
-export function parseOptionsText(text: string): { entries: [string, unknown][]; faults: string[] } {
+export function parseOptionsText(text: string): { entries: [string, unknown][]; faults: Fault[] } {
   assertOptionsSize(text)
   let parsed: unknown
   try {
     parsed = JSON.parse(text)
   } catch {
     // The parser's own message quotes the input, which may contain a secret.
-    throw new Refusal('the options are not JSON: kubelet passes one JSON object of strings as the last argument')
+    throw Refusal.of(
+      'option-format',
+      'the options are not JSON',
+      'kubelet passes one JSON object of strings as the last argument',
+    )
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) {
     const kind = parsed === null ? 'null' : Array.isArray(parsed) ? 'an array' : `a ${typeof parsed}`
-    throw new Refusal(`the options are ${kind}: kubelet passes one JSON object of strings as the last argument`)
+    throw Refusal.of(
+      'option-format',
+      `the options are ${kind}`,
+      'kubelet passes one JSON object of strings as the last argument',
+    )
   }
   const entries = Object.entries(parsed)
   // A nested value is refused by itself, and its keys are no options.
   const isFlat = entries.every(([, value]) => typeof value !== 'object')
   const repeated = isFlat ? findRepeatedKeys(text, entries.length) : []
-  const faults = repeated.map((key) => `option ${quoted(key)} is given twice: keep one`)
+  const faults = repeated.map((key) => createOptionFault('option-format', key, 'is given twice', 'keep one'))
   return { entries, faults }
 }
 
@@ -60,13 +69,13 @@ export function readSecrets(text: string): Secrets {
       if (typeof value === 'string' && BASE64.test(value)) {
         return [key.slice(SECRET_PREFIX.length), Buffer.from(value, 'base64')]
       }
-      throw new Refusal(`option ${quoted(key)} is not base64: kubelet sends secrets so`)
+      throw new Refusal(createOptionFault('option-format', key, 'is not base64', 'kubelet sends secrets so'))
     }),
   )
 }
 
 /** Returns faults in the sizes of secrets, without decoding them. */
-export function findSecretFaults(entries: readonly [string, unknown][]): string[] {
+export function findSecretFaults(entries: readonly [string, unknown][]): Fault[] {
   let sizeBytes = 0
   const faults = entries.flatMap(([key, value]) => {
     if (!key.startsWith(SECRET_PREFIX)) return []

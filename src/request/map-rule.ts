@@ -1,3 +1,4 @@
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import { isInRanges, matchesGlob } from './rule.ts'
 import { matchesSource } from './rule-source.ts'
@@ -70,7 +71,7 @@ const createGrant = ({
  * Returns whether a rule lets the pod map the volume. Pure.
  * @returns the types of file systems of all matching rules and what each permits, or a sentence with the remedy
  */
-export function findMapGrant(rules: readonly MapRule[], request: MapRequest): MapGrant | { refusal: string } {
+export function findMapGrant(rules: readonly MapRule[], request: MapRequest): MapGrant | { refusal: Fault } {
   const { namespace, kind, volume, group } = request
   const matching = rules.filter((rule) => findObjection(rule, request) === undefined)
   if (matching.length > 0) {
@@ -83,7 +84,11 @@ export function findMapGrant(rules: readonly MapRule[], request: MapRequest): Ma
   }
   const [reason, remedy] = rules === DEFAULT_MAP_RULES ? explainDefaultRules(request) : explainRules(rules, request)
   return {
-    refusal: `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node: ${reason}; its administrator can ${remedy}`,
+    refusal: createFault(
+      'map-not-allowed',
+      `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node`,
+      `${reason}; its administrator can ${remedy}`,
+    ),
   }
 }
 

@@ -1,12 +1,13 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { readOwned } from '../host/read-file.ts'
 import { DEFAULT_CONFIG, type LoadedConfig, type NodeConfig } from './defaults.ts'
 
 export interface ConfigFile {
   config: LoadedConfig
-  faults: string[]
+  faults: Fault[]
   /** The file exists and cannot be read, so the state directory may also differ from the default. */
   isUnreadable?: true
 }
@@ -23,11 +24,19 @@ export async function readConfigFile(file: string, isExplicit: boolean): Promise
     bytes = readOwned(file)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    return { config: defaults, faults: [`node configuration ${error.message}`], isUnreadable: true }
+    return {
+      config: defaults,
+      faults: error.faults.map((fault) => ({ ...fault, reason: `node configuration ${fault.reason}` })),
+      isUnreadable: true,
+    }
   }
   if (bytes === undefined) {
     if (!isExplicit) return { config: defaults, faults: [] }
-    return { config: defaults, faults: [`node configuration ${file} cannot be read (ENOENT)`], isUnreadable: true }
+    return {
+      config: defaults,
+      faults: [createFault('config-invalid', `node configuration ${file} cannot be read (ENOENT)`)],
+      isUnreadable: true,
+    }
   }
   const parsed = await parseOnce(file, bytes.toString())
   // Sources are compared with stateDir, and their paths are resolved, too.
@@ -37,7 +46,7 @@ export async function readConfigFile(file: string, isExplicit: boolean): Promise
   }
 }
 
-type ParsedConfig = { config: NodeConfig; faults: string[] }
+type ParsedConfig = { config: NodeConfig; faults: Fault[] }
 
 /** A process that reads the configuration for each of its tasks mostly finds the same text. */
 let cached: { file: string; text: string; parsed: ParsedConfig } | undefined

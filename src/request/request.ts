@@ -1,7 +1,8 @@
 import * as z from 'zod/mini'
+import { createFault, createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
-import { findContradictions, findSubmountFaults } from './contradictions.ts'
+import { findContradictions, findSubmountFaults, findUidFaults } from './contradictions.ts'
 import type { NodeConfig } from './defaults.ts'
 import { parseFsGroup } from './fs-group.ts'
 import { findSecretFaults, parseOptionsText, SECRET_PREFIX } from './json-options.ts'
@@ -51,7 +52,7 @@ export const AUTHOR_KEYS = Object.keys(optionsSchema.shape).filter((key) => !key
  */
 export function checkOptions(entries: readonly [string, unknown][]): {
   options: Options
-  faults: string[]
+  faults: Fault[]
   uncertainKeys: ReadonlySet<string>
 } {
   // Only kubelet may write below kubernetes.io/ (API validation), and a key added by a newer kubelet must not break
@@ -63,10 +64,18 @@ export function checkOptions(entries: readonly [string, unknown][]): {
   // Some of these values are secrets, so no value is shown.
   const faults = (kubeletOptions ?? [])
     .filter(([, value]) => typeof value !== 'string')
-    .map(([key]) => `option ${quoted(key)} must be a JSON string`)
-  if (unknown) faults.push(`unknown ${quoted(unknown.map(([key]) => key))}: the options are ${AUTHOR_KEYS.join(', ')}`)
+    .map(([key]) => createOptionFault('option-format', key, 'must be a JSON string'))
+  if (unknown)
+    faults.push(
+      createFault(
+        'option-unknown',
+        `unknown ${quoted(unknown.map(([key]) => key))}`,
+        `the options are ${AUTHOR_KEYS.join(', ')}`,
+      ),
+    )
   const { data, error } = z.safeParse(optionsSchema, Object.fromEntries(known ?? []))
-  for (const issue of error?.issues ?? []) faults.push(`option "${issue.path.join('.')}" ${issue.message}`)
+  for (const issue of error?.issues ?? [])
+    faults.push(createOptionFault('option-format', issue.path.join('.'), issue.message))
   const invalidKeys = new Set(error?.issues.map(({ path }) => String(path[0])))
   const readable = Object.fromEntries((known ?? []).filter(([key]) => !invalidKeys.has(key)))
   // An unknown key may be a misspelt missing one.
@@ -93,7 +102,7 @@ export interface KindRules {
   readonly isRemote?: true
   /** Keys that it accepts in a Secret; undefined: none. */
   readonly secretKeys?: AcceptedSecretKeys
-  faults(request: KindRequest, config: NodeConfig): string[]
+  faults(request: KindRequest, config: NodeConfig): Fault[]
 }
 
 interface VolumeKinds {
@@ -108,9 +117,9 @@ interface CallOptions {
   /** Keys of the Secret. */
   readonly secretKeys: readonly string[]
   /** Faults in the form of the call. */
-  readonly faults?: readonly string[]
+  readonly faults?: readonly Fault[]
   /** Faults in the sizes of its secrets. */
-  readonly sizeFaults?: readonly string[]
+  readonly sizeFaults?: readonly Fault[]
 }
 
 /** Returns the pod that kubelet names, even if the options have faults; undefined: it names none. */
@@ -193,7 +202,7 @@ export function createMountRequest(
 }
 
 /** Returns faults in the lengths of the options that modekeep reads. */
-function findLengthFaults(entries: readonly [string, unknown][]): string[] {
+function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
     const subject = `option "${key}"`
@@ -203,41 +212,24 @@ function findLengthFaults(entries: readonly [string, unknown][]): string[] {
 }
 
 /** Drops faults about values that the author did not write. */
-function dropUncertainFaults(faults: readonly string[], uncertainKeys: ReadonlySet<string>): string[] {
-  return faults.filter((fault) => !uncertainKeys.has(/^option "([^"]*)"/.exec(fault)?.[1] ?? ''))
+function dropUncertainFaults(faults: readonly Fault[], uncertainKeys: ReadonlySet<string>): Fault[] {
+  return faults.filter(({ key = '' }) => !uncertainKeys.has(key))
 }
 
 // Namespace (63), slash, name (253). A longer text names no pod, and would fill the log.
 const MAX_POD_NAME_LENGTH = 317
 
-// <root-dir>/pods/<uid>/volumes/<vendor>~<driver>/<name>, and /mount below that of a CSI volume. A static pod's uid is
-// a hash without hyphens.
-const POD_UID =
-  /\/pods\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32})\/volumes\/(?:kubernetes\.io~csi\/[^/]+\/mount|[^/]+~[^/]+\/[^/]+)$/
-
-/** Returns the pod uid in a mount directory of kubelet; undefined for other directories. */
-export function parsePodUid(directory: string): string | undefined {
-  return POD_UID.exec(directory)?.[1]
-}
-
-/**
- * A pod may have written the options itself, but the directory is kubelet's. If it names a pod, the options must name
- * the same one: only the API server prevents pods from setting kubelet's keys (validateFlexVolumeSource).
- */
-function findUidFaults(directory: string, options: Options): string[] {
-  const uid = options['kubernetes.io/pod.uid']
-  const expected = parsePodUid(directory)
-  if (expected === undefined || uid === expected) return []
-  return [
-    `option "kubernetes.io/pod.uid" is ${quoted(uid)}, but the mount directory is that of pod ${expected}: leave the keys of kubelet's out of the volume's options`,
-  ]
-}
-
 /** Returns the faults that the request's kind of volume finds. */
-export function findKindFaults(request: MountRequest, config: NodeConfig, kinds: VolumeKinds): string[] {
+export function findKindFaults(request: MountRequest, config: NodeConfig, kinds: VolumeKinds): Fault[] {
   const kind = kinds.find(request.fsType)
   if (!kind) {
-    return [`fsType is ${quoted(request.fsType)}: this version mounts ${kinds.names.join(', ')} (empty means bind)`]
+    return [
+      createFault(
+        'fs-type',
+        `fsType is ${quoted(request.fsType)}`,
+        `this version mounts ${kinds.names.join(', ')} (empty means bind)`,
+      ),
+    ]
   }
   return kind.faults(request, config)
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import { formatSchemaError } from './schema-error.ts'
 
@@ -57,12 +58,14 @@ export type AcceptedSecretKeys = readonly string[] | 'by rule'
 export function findSecretKeyFaults(
   keys: readonly string[],
   kind: { name: string; secretKeys?: AcceptedSecretKeys } | undefined,
-): string[] {
+): Fault[] {
   if (kind === undefined || kind.secretKeys === 'by rule') return []
   const { name, secretKeys: taken = [] } = kind
   const unknown = keys.filter((key) => !taken.includes(key))
   if (unknown.length === 0) return []
   const takes =
-    taken.length === 0 ? 'it takes none, leave out secretRef' : `it takes ${taken.join(', ')}, remove the others`
-  return [`the Secret has ${quoted(unknown.join(', '))}, which ${name} does not take: ${takes}`]
+    taken.length === 0 ? 'it takes none, leave out {secretRef}' : `it takes ${taken.join(', ')}, remove the others`
+  return [
+    createFault('secret', `the Secret has ${quoted(unknown.join(', '))}, which ${name} does not take`, `${takes}`),
+  ]
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { createFault } from '../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import type { ForeignFile } from '../host/large-file.ts'
 import { type JournalRow, RowChecker } from '../ownership/journal/copy.ts'
@@ -87,8 +88,11 @@ export function readExportedJournal(file: ForeignFile, path: string): ExportedJo
   const [theirs, ours] = [text.formats, FORMATS].map((formats) => Object.values(formats ?? {}).join('.'))
   if (text.format === 'modekeep-journal' && theirs !== ours) {
     throw new UnknownFormat(
-      `the file ${path} cannot be used (its format is ${theirs}, this version reads ${ours}): ` +
+      createFault(
+        'export-damaged',
+        `the file ${path} cannot be used (its format is ${theirs}, this version reads ${ours})`,
         'import it with the version of modekeep that made it',
+      ),
     )
   }
   const { success, data: header } = z.safeParse(headerSchema, text)
@@ -149,8 +153,10 @@ function* readRows(file: ForeignFile, path: string, line: Uint8Array, header: Jo
 const NEWLINE = 10
 
 function createDamageRefusal(path: string, reason: string): Refusal {
-  return new Refusal(
-    `the file ${path} is damaged, or none that "modekeep journal export" has written (${reason}): export the journal again`,
+  return Refusal.of(
+    'export-damaged',
+    `the file ${path} is damaged, or none that "modekeep journal export" has written (${reason})`,
+    'export the journal again',
   )
 }
 

@@ -1,3 +1,4 @@
+import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, formatDeviceId, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
@@ -34,14 +35,26 @@ export async function findVolume(session: Session, volume: string): Promise<stri
   const [source] = listRecordedSources(session, volume)
   if (source !== undefined) {
     const notice = await findNameNotice(session, { volume, source }, lookups)
-    if (notice !== undefined && notice.state !== 'used') throw new Refusal(notice.text)
+    if (notice !== undefined && notice.state !== 'used') throw Refusal.of('records-former', notice.text)
     const { text, alternative } = await explainAbsence(session, volume, source, lookups)
-    throw new Refusal(`volume ${volume} cannot be found: ${text}, then call this again; ${alternative}`)
+    throw Refusal.of(
+      'volume-unknown',
+      `volume ${volume} cannot be found`,
+      `${text}, then call this again; ${alternative}`,
+    )
   }
   throw new Refusal(
     hasJournal(session, volume) || volumeRecords.has(session, volume)
-      ? `the path of volume ${volume} is not recorded or cannot be read: give its directory instead, "modekeep restore DIR"`
-      : `nothing is recorded of volume ${volume}: "modekeep status" names those that are`,
+      ? createFault(
+          'volume-unknown',
+          `the path of volume ${volume} is not recorded or cannot be read`,
+          `give its directory instead, "modekeep restore DIR"`,
+        )
+      : createFault(
+          'volume-unknown',
+          `nothing is recorded of volume ${volume}`,
+          `"modekeep status" names those that are`,
+        ),
   )
 }
 

@@ -99,15 +99,19 @@ export function createStuckHolderCheck(store: Store, directory: RecordDirectory)
     if (isRecordDirectoryBusy(store, directory)) {
       const pid = findBlocked(now)
       if (pid === undefined) return
-      throw new Refusal(
-        `process ${pid} works on the volume for another call and makes no progress: the kernel makes it wait for the disk or the server of the volume, or for a directory that another process keeps locked: end that process, or repair the disk or the server, then the next call goes on`,
+      throw Refusal.of(
+        'walk-given-up',
+        `process ${pid} works on the volume for another call and makes no progress: the kernel makes it wait for the disk or the server of the volume, or for a directory that another process keeps locked`,
+        'end that process, or repair the disk or the server, then the next call goes on',
       )
     }
     if (!isWalked) return
     since ??= now
     if (now - since < WALKER_END_MS) return
-    throw new Refusal(
-      `process ${findWalker(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond, or for a directory that another process keeps locked: repair that on the node, then the next call goes on`,
+    throw Refusal.of(
+      'unresponsive-call',
+      `process ${findWalker(store, volume) ?? '(unknown)'} still walks the volume for a call that is over, as it waits for the server or the daemon of the volume's file system, which does not respond, or for a directory that another process keeps locked`,
+      'repair that on the node, then the next call goes on',
     )
   }
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { createFault } from '../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { computeChecksum } from '../host/checksum.ts'
 import { retryWhileRemoved } from '../host/make-directory.ts'
@@ -77,8 +78,11 @@ export class RecordKind<T extends object, Owner = string> {
     if (Number.isInteger(record.format) && record.format !== format) {
       return {
         problem: new UnknownFormat(
-          `the record ${path} cannot be used (its format is ${record.format}, this version reads ${format}): ` +
+          createFault(
+            'format-unknown',
+            `the record ${path} cannot be used (its format is ${record.format}, this version reads ${format})`,
             `install the version of modekeep that made it, or ${remedy}`,
+          ),
         ),
       }
     }
@@ -88,7 +92,7 @@ export class RecordKind<T extends object, Owner = string> {
       record.format === format && success && sum === computeRecordChecksum(record) && ownerOf(data) === owner
     if (isIntact) return { record: data }
     const message = `the record ${path} is damaged or is of something else: repair the disk, and ${remedy}`
-    return { problem: new DamagedRecord(message) }
+    return { problem: new DamagedRecord(createFault('record-damaged', message)) }
   }
 
   /** Returns whether a record exists, readable or not. */

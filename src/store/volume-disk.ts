@@ -134,7 +134,9 @@ function refuseOther(volume: string, other: string | undefined): void {
   const remedy = isNamedByDevice(volume)
     ? 'put the other one back'
     : 'put the other one back, or give this one a new UUID'
-  throw new Refusal(
-    `${other}: ${remedy}; "modekeep restore DIR --force" takes the records for this one's, "modekeep gc --forget ${volume}" gives them up`,
+  throw Refusal.of(
+    'identity-twice',
+    `${other}`,
+    `${remedy}; "modekeep restore DIR --force" takes the records for this one's, "modekeep gc --forget ${volume}" gives them up`,
   )
 }

@@ -145,7 +145,11 @@ export function refuseRenamed(store: Store, volume: string, root: Handle, source
   // The tree of a volume may show another root than the volume's.
   if (!isSameRoot(id, stat)) return
   if (resolveVolumeIdentity(store, root, stat) === volume) return
-  throw new Refusal(`another call has put ${source} back meanwhile, so it has another name on record: call this again`)
+  throw Refusal.of(
+    'volume-unknown',
+    `another call has put ${source} back meanwhile, so it has another name on record`,
+    'call this again',
+  )
 }
 
 /** Returns the identity of a server's or daemon's volume, whose root does not identify it: a hash of the request. */

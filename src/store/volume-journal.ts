@@ -45,7 +45,7 @@ function hasRequiredJournal(store: Store, volume: string, known: boolean): boole
   if (hasJournal(store, volume)) return true
   if (!known) return false
   const path = locateJournal(store, volume)
-  throw new Refusal(`the ownership journal ${path} is missing, although the volume was walked before`)
+  throw Refusal.of('journal', `the ownership journal ${path} is missing, although the volume was walked before`)
 }
 
 /** Returns whether the volume has a journal, which shows that it was walked even without a readable record. */
@@ -168,9 +168,10 @@ function createSpaceRefusal(store: Store, { bytes, largest }: RecordUsage, limit
   const volume = largest?.volume ?? ''
   const { record } = volumeRecords.find(store, volume)
   const where = record ? ` (${quoted(record.source)})` : ''
-  return new Refusal(
-    `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(limit)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed: ` +
-      `call "modekeep gc", which forgets what is gone, or "modekeep restore ${volume}", which puts back the volume that takes most${where}, ${toMib(largest?.bytes ?? 0)} MiB; or mount without ownership "walk"`,
+  return Refusal.of(
+    'journal-full',
+    `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(limit)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed`,
+    `call "modekeep gc", which forgets what is gone, or "modekeep restore ${volume}", which puts back the volume that takes most${where}, ${toMib(largest?.bytes ?? 0)} MiB; or mount without ownership "walk"`,
   )
 }
 

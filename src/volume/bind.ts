@@ -1,3 +1,4 @@
+import { createOptionFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, useOrClose } from '../host/host.ts'
 import { readSubmounts } from '../mount-table/submounts.ts'
@@ -41,8 +42,10 @@ export const bind: VolumeKind = {
     return useOrClose(host.inodes, host.mounts.cloneTree(source.handle, true), (tree) => {
       const now = readSubmounts(host, source.handle, source.path)
       if (now.length === includedMounts.size && now.every(({ id }) => includedMounts.has(id))) return tree
-      throw new Refusal(
-        `what is mounted inside of source ${quoted(source.path)} changed while it was mounted: kubelet tries again`,
+      throw Refusal.of(
+        'option-contradiction',
+        `what is mounted inside of source ${quoted(source.path)} changed while it was mounted`,
+        'kubelet tries again',
       )
     })
   },
@@ -52,6 +55,11 @@ export const bind: VolumeKind = {
 function assertUtf8Path(path: string, subPath: string): string {
   if (!path.includes('\ufffd')) return path
   throw new Refusal(
-    `option "subPath" is ${quoted(subPath)}: it leads to ${quoted(path)}, whose name is not valid UTF-8: rename it`,
+    createOptionFault(
+      'sub-path',
+      'subPath',
+      `is ${quoted(subPath)}: it leads to ${quoted(path)}, whose name is not valid UTF-8`,
+      'rename it',
+    ),
   )
 }

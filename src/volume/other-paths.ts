@@ -49,7 +49,11 @@ export function findOtherPaths(
   if (shown === undefined) {
     // The table of a chroot lists the mounts below its root, and not the one that the root lies on.
     if (!parseMountinfo(table.text()).some(({ mountPoint }) => mountPoint === '/')) return []
-    throw new Refusal(`source ${quoted(requested)} was unmounted or removed meanwhile: it is tried again`)
+    throw Refusal.of(
+      'source-changed',
+      `source ${quoted(requested)} was unmounted or removed meanwhile`,
+      'it is tried again',
+    )
   }
   const { stateDir } = session.config
   const isOfPod = (row: MountRow) =>

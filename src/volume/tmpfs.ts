@@ -1,3 +1,4 @@
+import { createFault, createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { SystemError } from '../host/host.ts'
 import type { NodeConfig } from '../request/defaults.ts'
@@ -31,7 +32,7 @@ function computeLimits(tmpfsMaxSize: string): { size: number; nr_inodes: number 
   return { size, nr_inodes: Math.floor(size / BYTES_PER_INODE) }
 }
 
-function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig): string[] {
+function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig): Fault[] {
   const limits = computeLimits(tmpfsMaxSize)
   const remedy = `have tmpfsMaxSize ("${tmpfsMaxSize}") raised in the node's modekeep configuration`
   return options.flatMap((option) => {
@@ -41,7 +42,12 @@ function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig
     if (requestedValue <= limits[name]) return []
     const most = name === 'size' ? tmpfsMaxSize : `${limits.nr_inodes}, one for each KiB of tmpfsMaxSize,`
     return [
-      `option "mountOptions" has ${quoted(option)}, but a tmpfs may have ${most} on this node: use less, or ${remedy}`,
+      createOptionFault(
+        'mount-options',
+        'mountOptions',
+        `has ${quoted(option)}, but a tmpfs may have ${most} on this node`,
+        `use less, or ${remedy}`,
+      ),
     ]
   })
 }
@@ -76,7 +82,11 @@ export const tmpfs: VolumeKind = {
         error instanceof SystemError && error.syscall === 'fsconfig' && /^(EINVAL|EBUSY)$/.test(error.code)
       if (!refused) throw error
       throw new Refusal(
-        `the kernel refuses mountOptions ${quoted(mountOptions.join(','))}: ${(error as Error).message}`,
+        createFault(
+          'mount-options',
+          `the kernel refuses mountOptions ${quoted(mountOptions.join(','))}`,
+          `${(error as Error).message}`,
+        ),
         { cause: error },
       )
     }

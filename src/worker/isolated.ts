@@ -1,3 +1,4 @@
+import { createFault, type Fault } from '../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { deferClose, type Handle } from '../host/host.ts'
 import { FairSemaphore } from '../host/semaphore.ts'
@@ -24,7 +25,7 @@ export type IsolatedProgress = { note: Record<string, unknown> } | { warn: strin
 
 export type IsolatedOutcome =
   | { done: unknown }
-  | { refused: readonly string[]; isUnknownFormat: boolean; isUnresponsive: boolean }
+  | { refused: readonly Fault[]; isUnknownFormat: boolean; isUnresponsive: boolean }
   | { failed: string }
 
 export interface IsolatedWork {
@@ -60,7 +61,8 @@ export async function runIsolated<T>(
   const { host, config } = session
   const { work, about, lock, secrets = new Map(), owner, givenUp } = isolated
   const earlier = owner === undefined ? [] : unkillable.of(owner)
-  if (owner !== undefined && earlier.length >= MAX_LEFT) throw new Unresponsive(formatTooManyLeft(owner, earlier))
+  if (owner !== undefined && earlier.length >= MAX_LEFT)
+    throw new Unresponsive(createFault('walk-given-up', formatTooManyLeft(owner, earlier)))
   using _turn = await turns.take()
   const patienceMs = isolated.patienceMs ?? computePatienceMs(config)
   const request: WorkerRequest = { work, about, config, secrets: [...secrets].map(encodeSecret) }
@@ -84,7 +86,7 @@ export async function runIsolated<T>(
   if (leftBehind !== undefined && owner !== undefined) unkillable.add(leftBehind, owner, ended)
   if (isSilent) {
     const waiting = leftBehind === undefined ? '' : `; until then process ${leftBehind} waits for it`
-    throw new Unresponsive(givenUp(patienceMs / 1000, waiting, pid))
+    throw new Unresponsive(createFault('unresponsive-call', givenUp(patienceMs / 1000, waiting, pid)))
   }
   return readOutcome(outcome) as T
 }

@@ -26,7 +26,7 @@ describe('what the executable asks of a host', () => {
     expect(isAtMost(newestGlibc([library?.bytes ?? Buffer.alloc(0)]))).toBe(true)
   })
 
-  it(`nor does Node`, async () => {
+  it('nor does Node', async () => {
     expect(isAtMost(newestGlibc([await fs.readFile(node)]))).toBe(true)
   })
 

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { OperatorContext } from '../../src/cli/context.ts'
 import { operate } from '../../src/cli/operate.ts'
+import { createFault } from '../../src/errors/fault.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
 
@@ -107,16 +108,20 @@ describe('an operator’s verb', () => {
 
   it('needs root, except for help, version, the device plugin and migrate', async () => {
     for (const verb of ['status', 'logs', 'doctor']) expect(await call([verb], { isRoot: false })).toBe(1)
-    expect(streams[2]).toContain('modekeep: status needs root: run it with sudo\n')
+    expect(streams[2]).toContain('modekeep: status needs root: run it with sudo [command]\n')
     expect(await call(['migrate', 'pods.yaml'], { isRoot: false })).toBe(7)
     for (const verb of ['help', 'version']) expect(await call([verb], { isRoot: false })).toBe(0)
     expect(await call(['device-plugin'], { isRoot: false })).toBe(7)
   })
 
   it('is refused with an invalid configuration, and the message names every fault', async () => {
-    const readConfig = async () => ({ file: '/f', config: stage.config, faults: ['one is wrong', 'two is wrong'] })
+    const readConfig = async () => ({
+      file: '/f',
+      config: stage.config,
+      faults: [createFault('config-invalid', 'one is wrong'), createFault('config-invalid', 'two is wrong')],
+    })
     expect(await call(['status'], { readConfig })).toBe(1)
-    expect(streams[2]).toBe('modekeep: one is wrong; two is wrong\n')
+    expect(streams[2]).toBe('modekeep: one is wrong; two is wrong [config-invalid]\n')
   })
 
   it('prints what remains recorded when it is interrupted, and nothing if it changes nothing', async () => {

@@ -4,6 +4,7 @@ import { status } from '../../src/cli/commands/status.ts'
 import { checkMounts } from '../../src/cli/doctor/records.ts'
 import { runCsiTask } from '../../src/csi/run-task.ts'
 import type { CsiTask, VolumeStats } from '../../src/csi/worker-tasks.ts'
+import { createFault, type Fault } from '../../src/errors/fault.ts'
 import type { CallContext } from '../../src/flexvolume/volume-call.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { isUnwell, type MountState } from '../../src/heal/state.ts'
@@ -61,7 +62,7 @@ onEveryStage('a job of the CSI server', (open) => {
     forgetMountId()
   }
 
-  const run = (job: Partial<CsiTask> & Pick<CsiTask, 'do'>, configFaults: string[] = []) => {
+  const run = (job: Partial<CsiTask> & Pick<CsiTask, 'do'>, configFaults: Fault[] = []) => {
     const whole = { volumeId: 'v', directory: target, options: {}, secrets: {}, lifecycle: 'inline', ...job } as CsiTask
     const log = createCallLog({ verb: VERBS[job.do], directory: target }, 'info', (line) =>
       lines.push(JSON.parse(line)),
@@ -149,10 +150,10 @@ onEveryStage('a job of the CSI server', (open) => {
   })
 
   it('is refused with an invalid configuration, and unpublishes nevertheless', async () => {
-    expect(await run({ do: 'publish' }, ['key "x" is unknown'])).toMatchObject({
-      failure: { code: 'FAILED_PRECONDITION', message: 'key "x" is unknown' },
+    expect(await run({ do: 'publish' }, [createFault('config-invalid', 'key "x" is unknown')])).toMatchObject({
+      failure: { code: 'FAILED_PRECONDITION', message: 'key "x" is unknown [config-invalid]' },
     })
-    expect(await run({ do: 'unpublish' }, ['key "x" is unknown'])).toEqual({})
+    expect(await run({ do: 'unpublish' }, [createFault('config-invalid', 'key "x" is unknown')])).toEqual({})
   })
 
   it('forbids core dumps before a secret is decoded, and only then', async () => {

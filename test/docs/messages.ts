@@ -60,6 +60,18 @@ export function textsIn(source: string): Text[] {
       for (const child of holesOf(node)) visit(child, false)
       return
     }
+    if (node.type === 'CallExpression' && FAULT_MAKERS.test(nameOf(node.callee))) {
+      // `addFault` of the annotations has its code already.
+      const parts = (node.arguments as unknown[]).slice(nameOf(node.callee) === 'addFault' ? 0 : 1)
+      const texts = parts.map((part) => (isNode(part) ? (textOf(part) ?? HOLE) : HOLE))
+      const [key = HOLE, ...words] = nameOf(node.callee) === 'createOptionFault' ? texts : ['', ...texts]
+      const text = `${key === '' ? '' : `option "${key}" `}${words.join(': ')}`
+      if (text !== '') found.push({ text, isMessage: true })
+      for (const part of parts.filter(isNode)) {
+        for (const child of textOf(part) === undefined ? [part] : holesOf(part)) visit(child, false)
+      }
+      return
+    }
     // Its words and those of the error are one message.
     if (node.type === 'CallExpression' && nameOf(node.callee) === 'warnOnFailure') {
       const [, what] = node.arguments as unknown[]
@@ -72,6 +84,9 @@ export function textsIn(source: string): Text[] {
     for (const child of Object.values(node).flat()) visit(child, isGiver && child === first)
   }
 }
+
+/** Functions that make a fault of a code, the key of an option, the reason and the remedy. */
+const FAULT_MAKERS = /^(create(Option|Annotation)?Fault|addFault|of:Refusal)$/
 
 const GIVERS = /^(Refusal|UnknownFormat|DamagedRecord|HelperError|Unmappable|refuse|planRefusal|refused|push:faults)$/
 

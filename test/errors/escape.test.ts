@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { escapeUnprintable } from '../../src/errors/escape.ts'
+import { createFault } from '../../src/errors/fault.ts'
 import { quoted, Refusal } from '../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
 import { formatLogLine } from '../../src/log/call-log.ts'
@@ -16,8 +17,11 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
     ['in a quoted value', () => quoted(written)],
     ['in a quoted long value', () => quoted(written.repeat(100))],
     ['in a quoted list', () => quoted([written])],
-    ['in a refusal', () => new Refusal(`source ${written} is missing`).message],
-    ['in the reply of a refusal', () => JSON.parse(formatReplyLine(createFailureReply(new Refusal(written)))).message],
+    ['in a refusal', () => new Refusal(createFault('internal', `source ${written} is missing`)).message],
+    [
+      'in the reply of a refusal',
+      () => JSON.parse(formatReplyLine(createFailureReply(new Refusal(createFault('internal', written))))).message,
+    ],
     [
       'in the reply of another error',
       () => JSON.parse(formatReplyLine(createFailureReply(new Error(written)))).message,

@@ -1,20 +1,32 @@
 import { describe, expect, it, vi } from 'vitest'
+import { createFault, renderFault } from '../../src/errors/fault.ts'
 import { catchRefusalMessage, findFirstError, formatError, quoted, Refusal } from '../../src/errors/refusal.ts'
 
 describe('a refusal', () => {
   it('of one fault has that fault as its message', () => {
-    const refusal = new Refusal('it is wrong')
+    const refusal = new Refusal(createFault('internal', 'it is wrong'))
     expect(refusal.message).toBe('it is wrong')
-    expect(refusal.faults).toEqual(['it is wrong'])
+    expect(refusal.faults).toEqual([createFault('internal', 'it is wrong')])
     expect(refusal.name).toBe('Refusal')
   })
 
   it('of up to eight faults has all of them in its message', () => {
-    expect(new Refusal(['1', '2', '3', '4', '5', '6', '7', '8']).message).toBe('1; 2; 3; 4; 5; 6; 7; 8')
+    expect(
+      new Refusal([
+        createFault('internal', '1'),
+        createFault('internal', '2'),
+        createFault('internal', '3'),
+        createFault('internal', '4'),
+        createFault('internal', '5'),
+        createFault('internal', '6'),
+        createFault('internal', '7'),
+        createFault('internal', '8'),
+      ]).message,
+    ).toBe('1; 2; 3; 4; 5; 6; 7; 8')
   })
 
   it('of more than eight faults has eight in its message, counts the others, and keeps all in faults', () => {
-    const faults = Array.from({ length: 1000 }, (_, n) => `fault ${n}`)
+    const faults = Array.from({ length: 1000 }, (_, n) => createFault('internal', `fault ${n}`))
     const refusal = new Refusal(faults)
     expect(refusal.message).toBe('fault 0; fault 1; fault 2; fault 3; fault 4; fault 5; fault 6; fault 7; and 992 more')
     expect(refusal.faults).toEqual(faults)
@@ -22,26 +34,28 @@ describe('a refusal', () => {
 
   it("has a message that fits into a pod's status: always the first fault, and the others counted", () => {
     const long = Array.from({ length: 8 }, (_, n) => `${n} ${'x'.repeat(1500)}`)
-    const { message, faults } = new Refusal(long)
+    const { message, faults } = new Refusal(long.map((text) => createFault('internal', text)))
     expect(message).toBe(`${long[0]}; ${long[1]}; and 6 more`)
-    expect(faults).toEqual(long)
+    expect(faults).toHaveLength(8)
   })
 
   it('keeps the beginning and the remedy of a fault that quotes a long text', () => {
-    const { message, faults } = new Refusal(`source ${'x'.repeat(100_000)} is wrong: correct it`)
+    const { message, faults } = new Refusal(
+      createFault('internal', `source ${'x'.repeat(100_000)} is wrong`, 'correct it'),
+    )
     expect(message).toMatch(/^source x+… \(98128 characters left out\) …x+ is wrong: correct it$/)
     expect(message.length).toBeLessThan(2000)
-    expect(faults).toEqual([message])
+    expect(faults.map((fault) => renderFault(fault))).toEqual([message])
   })
 
   it('keeps its cause', () => {
     const cause = new Error('ENOENT')
-    expect(new Refusal('it is missing', { cause }).cause).toBe(cause)
+    expect(new Refusal(createFault('internal', 'it is missing'), { cause }).cause).toBe(cause)
   })
 })
 
 it('the first error is reported if the cleanup after it failed too', () => {
-  const first = new Refusal('it is missing')
+  const first = new Refusal(createFault('internal', 'it is missing'))
   const thrown = (() => {
     try {
       using _later = { [Symbol.dispose]: () => expect.fail('a lock') }
@@ -88,7 +102,7 @@ describe('a value in a message', () => {
 describe('the refusal message of a check', () => {
   it('is returned if the check refuses, and undefined if it passes', () => {
     const check = () => {
-      throw new Refusal(['one', 'two'])
+      throw new Refusal([createFault('internal', 'one'), createFault('internal', 'two')])
     }
     expect(catchRefusalMessage(check)).toBe('one; two')
     expect(catchRefusalMessage(() => {})).toBeUndefined()

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
 import { SystemError } from '../../src/host/host.ts'
@@ -17,17 +18,22 @@ function errorOf(call: () => unknown): unknown {
 
 describe('the reply to a failure', () => {
   it('is the message of a refusal', () => {
-    expect(createFailureReply(new Refusal(['a is wrong', 'b is wrong']))).toEqual({
+    expect(
+      createFailureReply(new Refusal([createFault('internal', 'a is wrong'), createFault('internal', 'b is wrong')])),
+    ).toEqual({
       status: 'Failure',
-      message: 'a is wrong; b is wrong',
+      message: 'a is wrong; b is wrong [internal]',
     })
   })
 
   it.each([
-    [new SystemError('openat', 'EMFILE', '"a"'), 'modekeep failed: openat "a": EMFILE; see its log on the node'],
-    [new TypeError('x is undefined'), 'modekeep failed: x is undefined; see its log on the node'],
-    ['a string', 'modekeep failed: a string; see its log on the node'],
-    [undefined, 'modekeep failed: undefined; see its log on the node'],
+    [
+      new SystemError('openat', 'EMFILE', '"a"'),
+      'modekeep failed: openat "a": EMFILE; see its log on the node [internal]',
+    ],
+    [new TypeError('x is undefined'), 'modekeep failed: x is undefined; see its log on the node [internal]'],
+    ['a string', 'modekeep failed: a string; see its log on the node [internal]'],
+    [undefined, 'modekeep failed: undefined; see its log on the node [internal]'],
   ])('of any other kind points to the log: %s', (error, message) => {
     expect(createFailureReply(error)).toEqual({ status: 'Failure', message })
   })
@@ -35,8 +41,8 @@ describe('the reply to a failure', () => {
   const HINT = "… (the node's modekeep log has more of it)"
 
   it.each([
-    ['a refusal', (text: string) => new Refusal(text), '', ''],
-    ['an error', (text: string) => new Error(text), 'modekeep failed: ', '; see its log on the node'],
+    ['a refusal', (text: string) => new Refusal(createFault('group-conflict', text)), '', ' [group-conflict]'],
+    ['an error', (text: string) => new Error(text), 'modekeep failed: ', '; see its log on the node [internal]'],
   ])('says 850 bytes of %s and where the others are', (_what, make, before, after) => {
     expect(createFailureReply(make('x'.repeat(850)))).toEqual({
       status: 'Failure',
@@ -85,7 +91,7 @@ describe('the reply to a failure', () => {
     const shown = `"${'x'.repeat(199)}…`
     expect(createFailureReply(error)).toEqual({
       status: 'Failure',
-      message: `modekeep failed: openat ${shown}: ENAMETOOLONG; see its log on the node`,
+      message: `modekeep failed: openat ${shown}: ENAMETOOLONG; see its log on the node [internal]`,
     })
   })
 
@@ -93,7 +99,7 @@ describe('the reply to a failure', () => {
     const path = '/name'.repeat(1000)
     const line = formatReplyLine(createFailureReply(new SystemError('openat', 'ENAMETOOLONG', JSON.stringify(path))))
     expect(JSON.parse(line).message).toMatch(
-      /^modekeep failed: openat "\/name\/name.*: ENAMETOOLONG; see its log on the node$/,
+      /^modekeep failed: openat "\/name\/name.*: ENAMETOOLONG; see its log on the node \[internal\]$/,
     )
     expect(Buffer.byteLength(line)).toBeLessThan(1024)
   })

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { createFault, type Fault } from '../../src/errors/fault.ts'
 import { answerVolumeCall, type CallContext, type VolumeCall } from '../../src/flexvolume/volume-call.ts'
 import { createCallLog } from '../../src/log/call-log.ts'
+import { rendered } from '../helpers/rendered.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, makeTree } from '../helpers/tree.ts'
 
-function arrange(configFaults: string[] = []) {
+function arrange(configFaults: Fault[] = []) {
   const stage = memoryStage()
   makeTree(stage.fs, `${stage.top}/volumes/data`, ['file test 0640 7'])
   const lines: Record<string, unknown>[] = []
@@ -45,7 +47,7 @@ describe("the reply to kubelet's FlexVolume call", () => {
     expect(groups(stage.shown('a')).test).toBe(7)
     expect(lines).toMatchObject([{ verb: 'mount', outcome: 'Success', decision: 'fresh', pod: 'p', source }])
     expect(await answer({ verb: 'unmount', directory: stage.podDirectory('a') })).toEqual({ status: 'Success' })
-    expect(stage.layers('a')).toEqual([])
+    expect(rendered(stage.layers('a'))).toEqual([])
   })
 
   it('is Failure with the refusal, and nothing is mounted', async () => {
@@ -60,13 +62,15 @@ describe("the reply to kubelet's FlexVolume call", () => {
   })
 
   it('refuses a mount with an invalid configuration, and unmounts nevertheless', async () => {
-    const { stage, lines, answer } = arrange(['node configuration c: key "x" is unknown'])
-    expect(await answer(mountCall(stage, { source: `${stage.top}/volumes/data` }))).toEqual({
+    const { stage, lines, answer } = arrange([
+      createFault('config-invalid', 'node configuration c: key "x" is unknown'),
+    ])
+    expect(rendered(await answer(mountCall(stage, { source: `${stage.top}/volumes/data` })))).toEqual({
       status: 'Failure',
-      message: 'node configuration c: key "x" is unknown',
+      message: 'node configuration c: key "x" is unknown [config-invalid]',
     })
     expect(await answer({ verb: 'unmount', directory: stage.podDirectory('a') })).toEqual({ status: 'Success' })
-    expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(2)
+    expect(rendered(lines.filter(({ level }) => level === 'warn'))).toHaveLength(2)
   })
 
   it("comes with a log line that names the pod, also if options or the node's configuration are refused", async () => {
@@ -75,7 +79,7 @@ describe("the reply to kubelet's FlexVolume call", () => {
     await answer(mountCall(stage, { ...pod, ownership: 'wlak' }))
     await answer(mountCall(stage, { ...pod, source: `${stage.top}/volumes/data` }))
     await answer({ verb: 'unmount', directory: stage.podDirectory('a') })
-    const broken = arrange(['node configuration c: key "x" is unknown'])
+    const broken = arrange([createFault('config-invalid', 'node configuration c: key "x" is unknown')])
     await broken.answer(mountCall(broken.stage, pod))
     expect([...lines, ...broken.lines].map(({ verb, level, pod: named }) => [verb, level, named])).toEqual([
       ['mount', 'error', 'shop/cart'],
@@ -90,7 +94,7 @@ describe("the reply to kubelet's FlexVolume call", () => {
     const { stage, answer, forbidden } = arrange()
     const source = `${stage.top}/volumes/data`
     await answer(mountCall(stage, { source }))
-    expect(forbidden()).toBe(0)
+    expect(rendered(forbidden())).toBe(0)
     await answer(mountCall(stage, { source, 'kubernetes.io/secret/key': 'eA==' }))
     expect(forbidden()).toBe(1)
   })

@@ -6,6 +6,7 @@ import type { MountRequest } from '../../src/request/mount-request.ts'
 import { createMountRecord, type MountRecord } from '../../src/store/mount-record.ts'
 import type { SourceView } from '../../src/volume/detached-tree.ts'
 import { BIND_REQUEST, MOUNTED } from '../helpers/mount-records.ts'
+import { rendered } from '../helpers/rendered.ts'
 
 const ROOT = { device: 5, inode: 2n, group: 7 }
 const DIRECTORY: SourceView = { root: ROOT, volume: 'v', path: '/srv/a', isDirectory: true }
@@ -50,7 +51,7 @@ describe('the group of a pod', () => {
   it('is walked for with auto where the pod has a user namespace, and not mapped with idmap', () => {
     const { source } = view()
     expect(planGroup(ASKED, source, BIND, true)).toEqual({ steps: [walk] })
-    expect(planGroup({ ...ASKED, ownership: 'idmap' }, source, BIND, true)).toEqual({
+    expect(rendered(planGroup({ ...ASKED, ownership: 'idmap' }, source, BIND, true))).toEqual({
       steps: [],
       refusal: expect.stringMatching(/hostUsers: false.*use "walk", or "auto"/),
     })
@@ -67,7 +68,7 @@ describe('the group of a pod', () => {
   it('of a file is mapped, and a walk is refused', () => {
     const file = view({ source: FILE })
     expect(planGroup(ASKED, file.source, BIND)).toEqual({ steps: [{ ...map, otherwise: 'refuse' }] })
-    expect(planGroup({ ...ASKED, ownership: 'walk' }, file.source, BIND).refusal).toMatch(
+    expect(rendered(planGroup({ ...ASKED, ownership: 'walk' }, file.source, BIND).refusal)).toMatch(
       /"subPath" names is not a directory.*"idmap"/,
     )
     const plan = planMount({ ...ASKED, ownership: 'walk' }, file, () => BIND)
@@ -93,11 +94,11 @@ describe('the group of a volume whose server or daemon decides', () => {
 
   it('is never given by a walk', () => {
     const asked: MountRequest = { ...ASKED, fsType: 'cifs', ownership: 'walk' }
-    expect(planGroup(asked, view({ source }).source, remote).refusal).toBe(
+    expect(rendered(planGroup(asked, view({ source }).source, remote).refusal)).toBe(
       'option "ownership" is "walk", but on "cifs" its server decides about groups: use "auto", which gives the group by mount options',
     )
     const none: KindFacts = { persistent: true, walk: remote.walk }
-    expect(planGroup(asked, view({ source }).source, none).refusal).toMatch(/use "none", or "idmap"$/)
+    expect(rendered(planGroup(asked, view({ source }).source, none).refusal)).toMatch(/use "none", or "idmap"$/)
   })
 })
 

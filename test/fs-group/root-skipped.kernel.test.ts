@@ -126,7 +126,7 @@ describe.skipIf(!isRoot)(title, () => {
     for (let call = 0; call < 2; call++) {
       const reply = await answer('mount', 'b')
       expect(reply).toMatchObject({ status: expected, message: expect.stringContaining('0 of 21, changed since') })
-      const command = `modekeep apply DIR --fsgroup 2000 --force`
+      const command = 'modekeep apply DIR --fsgroup 2000 --force'
       if (expected === 'Failure') expect(reply).toMatchObject({ message: expect.stringContaining(command) })
     }
     expect((await statusOf()).text).toContain('0 of 21, changed since')

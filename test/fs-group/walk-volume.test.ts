@@ -68,7 +68,10 @@ describe('a volume that a server or a daemon tells of', () => {
   })
 
   it.each([
-    [[{ outcome: { refused: ['the disk is full'], isUnknownFormat: false } }], /^the disk is full$/],
+    [
+      [{ outcome: { refused: [{ code: 'journal-full', reason: 'the disk is full' }], isUnknownFormat: false } }],
+      /^the disk is full$/,
+    ],
     [[{ outcome: { failed: 'fchownat: EIO' } }], /^fchownat: EIO$/],
     [
       [{ progress: { counts: { visited: 1, changed: 1 } } }],

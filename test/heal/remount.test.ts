@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { judge } from '../../src/heal/heal-plan.ts'
 import { remount, toFailure } from '../../src/heal/heal-record.ts'
@@ -8,9 +9,9 @@ import { memoryStage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
 it.each([
-  ['healthy', new Refusal('its source is gone'), 'stale'],
+  ['healthy', new Refusal(createFault('internal', 'its source is gone')), 'stale'],
   ['healthy', new Error('EIO'), 'unknown'],
-  ['missing', new Refusal('its source is gone'), 'missing'],
+  ['missing', new Refusal(createFault('internal', 'its source is gone')), 'missing'],
   ['interrupted', 'a text', 'interrupted'],
 ] as const)('of a mount that is %s a failure (%s) says that it is %s', (state, error, told) => {
   const reason = error instanceof Error ? error.message : error

@@ -64,7 +64,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
     fs.chmodSync(`${top}/store`, 0o1775)
     make(`${top}/store/1-etc/etc/modekeep/config.json`, '{"logLevel": "debug"}')
     fs.symlinkSync(`${top}/store/1-etc/etc`, `${top}/etc/static`)
-    fs.symlinkSync(`static/modekeep`, `${top}/etc/modekeep`)
+    fs.symlinkSync('static/modekeep', `${top}/etc/modekeep`)
     const { config, faults } = await readConfigFile(`${top}/etc/modekeep/config.json`, true)
     expect([config.logLevel, faults]).toEqual(['debug', []])
   })

@@ -25,7 +25,7 @@ it('a container has something of its pod outside of kubelet’s directory', () =
       '/pods/22222222-9abc-4def-8123-456789abcdef/volumes/x/y',
       '/k/pods/22222222-9abc-4def-8123-456789abcdef/volume-subpaths/y/c/0',
     ),
-    row('/srv/volumes', `/var/lib/kubelet/pods/33333333-9abc-4def-8123-456789abcdef/volumes/modekeep~fs/v`),
+    row('/srv/volumes', '/var/lib/kubelet/pods/33333333-9abc-4def-8123-456789abcdef/volumes/modekeep~fs/v'),
     '',
   ].join('\n')
   expect(parseMountPodUids(table)).toEqual([UID])

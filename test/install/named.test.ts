@@ -56,7 +56,7 @@ describe('a plugin directory that is named', () => {
       expect(readdirSync(world.root)).toEqual(Object.keys(files).length > 0 ? ['var'] : [])
       const forced = await look(world, flatcar, '--any-kubelet')
       expect(forced).toMatchObject({ exitCode: 0, stderr: expect.stringMatching(/^warning: .* looks for drivers in/) })
-      expect((await look(world, its)).stdout).toContain(`named by --plugin-dir, as it is the directory of`)
+      expect((await look(world, its)).stdout).toContain('named by --plugin-dir, as it is the directory of')
     },
   )
 

@@ -17,7 +17,7 @@ function twoPods(fsType: string) {
     'file theirs 0640 7',
     `file red 0660 ${RED}`,
     `dir sub 2770 ${DISK}`,
-    `dir plain 0777 7`,
+    'dir plain 0777 7',
     `file sub/suid 6755 ${DISK}`,
     'link link shared',
   ])

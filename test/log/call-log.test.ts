@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { type CallLog, createCallLog, type LogLevel } from '../../src/log/call-log.ts'
 
@@ -39,7 +40,7 @@ it('the line of a failed call contains the error and its stack', () => {
 })
 
 it('the line of a refused call differs from that of a failed call by isRefused', () => {
-  const refused = logged('info', (log) => log.end('Failure', new Refusal('no')))
+  const refused = logged('info', (log) => log.end('Failure', new Refusal(createFault('internal', 'no'))))
   const failed = logged('info', (log) => log.end('Failure', new Error('no')))
   expect([refused, failed].map(([line]) => [line?.error, line?.isRefused])).toEqual([
     ['no', true],

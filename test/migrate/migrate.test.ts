@@ -163,7 +163,7 @@ spec:
     ],
     [
       'an alias',
-      `x: &o {networkPath: //a/b}\nflexVolume:\n  driver: fstab/cifs\n  options: *o\n`,
+      'x: &o {networkPath: //a/b}\nflexVolume:\n  driver: fstab/cifs\n  options: *o\n',
       'is written by an alias',
     ],
   ])('a volume with %s is not changed', (_what, text, why) => {

@@ -7,6 +7,7 @@ import type { MountedView } from '../../src/mount-table/mount-point.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { type AppliedGroup, createMountRecord, type MountRecord } from '../../src/store/mount-record.ts'
 import { BIND_REQUEST, MOUNTED as RECORDED } from '../helpers/mount-records.ts'
+import { rendered } from '../helpers/rendered.ts'
 
 const BOOT = 'boot-2'
 const VOLUME = 'fs1-2-3'
@@ -171,8 +172,9 @@ describe('a mount call', () => {
     ['not answering', { mounted: 'broken' }],
     ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
   ])("clears nothing that is %s where kubelet has no FlexVolume's directory", (_what, over) => {
-    expect(planMount({ ...bind, directory: '/home' }, view(over), kindOf)).toEqual({
+    expect(rendered(planMount({ ...bind, directory: '/home' }, view(over), kindOf))).toEqual({
       decision: 'refuse',
+      fault: expect.any(String),
       reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
       steps: [],
     })
@@ -215,8 +217,9 @@ describe('a mount call for a tmpfs', () => {
   it('that is there with other options is refused, as its files would be lost', () => {
     const changed = { ...tmpfs, mountOptions: ['size=1m'] }
     const plan = planMount(changed, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), kindOf)
-    expect(plan).toEqual({
+    expect(rendered(plan)).toEqual({
       decision: 'refuse',
+      fault: expect.any(String),
       reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply it',
       steps: [],
     })
@@ -228,8 +231,9 @@ describe('a mount call for a tmpfs', () => {
     ['one for another group', { ownership: 'walk', fsGroup: 3000 }],
   ])('that is there is not given up for %s', (_what, over) => {
     const plan = planMount({ ...tmpfs, ...over }, view({ mounted: MOUNTED, record: ready(tmpfs) }), kindOf)
-    expect(plan).toEqual({
+    expect(rendered(plan)).toEqual({
       decision: 'refuse',
+      fault: expect.any(String),
       reason: 'the options changed, and replacing this tmpfs would lose its files: delete the pod to apply it',
       steps: [],
     })
@@ -249,8 +253,9 @@ describe('a mount call for a tmpfs', () => {
     ['the record of another boot', { record: ready(tmpfs, { boot: 'boot-1' }) }],
     ['the record of another bind', { record: ready(bind, { mounted: { ...RECORDED, mountId: '78' } }) }],
   ])('is refused where a mount is there with %s, as it might be this tmpfs', (_what, over) => {
-    expect(planMount(tmpfs, view({ mounted: MOUNTED, source: undefined, ...over }), kindOf)).toEqual({
+    expect(rendered(planMount(tmpfs, view({ mounted: MOUNTED, source: undefined, ...over }), kindOf))).toEqual({
       decision: 'refuse',
+      fault: expect.any(String),
       reason:
         'a mount without a record is there, and if it is this tmpfs, replacing it would lose its files: delete the pod to mount a new one',
       steps: [],
@@ -271,8 +276,9 @@ describe('a mount call for a tmpfs', () => {
     ['not answering', { mounted: 'broken' }],
   ])("is told of the directory first where what is %s lies in no FlexVolume's", (_what, over) => {
     const plan = planMount({ ...tmpfs, directory: '/home' }, view({ source: undefined, ...over }), kindOf)
-    expect(plan).toEqual({
+    expect(rendered(plan)).toEqual({
       decision: 'refuse',
+      fault: expect.any(String),
       reason: "something else is mounted at /home, which is no volume directory of kubelet's: unmount it first",
       steps: [],
     })

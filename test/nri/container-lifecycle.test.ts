@@ -4,6 +4,7 @@ import type {
   ContainerOutcome,
   RuntimeSnapshot,
 } from '../../src/container-mount/clone-request.ts'
+import { createFault, type Fault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import type { ProcessGroups } from '../../src/nri/cri.ts'
@@ -20,7 +21,7 @@ let check: () => Promise<void>
 let reconcile: () => Promise<void>
 let known: RuntimeSnapshot[]
 let events: [string, string, Record<string, unknown> | undefined][]
-let faults: string[]
+let faults: Fault[]
 let groupsOfPod: (sandbox: string) => Promise<ProcessGroups | undefined>
 let lookAtPod: () => Promise<PodVolumes>
 let containers: ContainerHandler
@@ -154,7 +155,7 @@ describe('the NRI plugin, for a container,', () => {
 
   it('refuses it with the reason and removes its clones if they cannot be made', async () => {
     attach = async () => {
-      throw new Refusal('annotation modekeep/group is "2000", but volume "pvc-1" cannot')
+      throw new Refusal(createFault('internal', 'annotation modekeep/group is "2000", but volume "pvc-1" cannot'))
     }
     await expect(create(asking, withData)).rejects.toThrow('but volume "pvc-1" cannot')
     await settled()
@@ -175,7 +176,7 @@ describe('the NRI plugin, for a container,', () => {
 
   it('lets it start after any failure if the group is optional', async () => {
     attach = async () => {
-      throw new Refusal('no')
+      throw new Refusal(createFault('internal', 'no'))
     }
     expect(await create(optional, withData)).toBeUndefined()
     expect(events[0]).toMatchObject(['warn', 'without', { message: 'no' }])
@@ -213,13 +214,13 @@ describe('the NRI plugin, for a container,', () => {
     await expect(create(asking, withData)).rejects.toThrow('in time')
     attach = async () => ({ mounts: [{ do: 'replace', source: '/clones/0' }] })
     const again = create(asking, withData)
-    first.reject(new Refusal('the worker was ended'))
+    first.reject(new Refusal(createFault('internal', 'the worker was ended')))
     expect(await again).toHaveLength(1)
     expect(jobs).toEqual(['attach c0ffee', 'forget c0ffee', 'attach c0ffee'])
   })
 
   it('refuses it while the configuration has a fault, if the pod has the annotation', async () => {
-    faults = ['node configuration /etc/modekeep/config.json: key "x" is unknown']
+    faults = [createFault('config-invalid', 'node configuration /etc/modekeep/config.json: key "x" is unknown')]
     await expect(create(asking, withData)).rejects.toThrow(
       'annotation modekeep/group is "2000", but node configuration /etc/modekeep/config.json: key "x" is unknown',
     )
@@ -249,7 +250,7 @@ describe('the NRI plugin, for a container,', () => {
     }
     await refused('modekeep failed: EIO')
     lookAtPod = async () => {
-      throw new Refusal('kubelet has no directory "/x" here')
+      throw new Refusal(createFault('internal', 'kubelet has no directory "/x" here'))
     }
     await refused('kubelet has no directory "/x" here')
     lookAtPod = () => new Promise(() => {})
@@ -264,10 +265,10 @@ describe('a container with a user namespace and without the annotation', () => {
   it.each([SOURCES.claim, subPath])(
     "with another driver's volume starts despite any fault of the node: %s",
     async (source) => {
-      faults = ['key "x" is unknown']
+      faults = [createFault('config-invalid', 'key "x" is unknown')]
       expect(await create(podOf(), inNamespace(source))).toBeUndefined()
       lookAtPod = async () => {
-        throw new Refusal('kubelet has no directory "/x" here')
+        throw new Refusal(createFault('internal', 'kubelet has no directory "/x" here'))
       }
       expect(await create(podOf(), inNamespace(source))).toBeUndefined()
       lookAtPod = async () => ({ ...VOLUMES, drivers: new Map() })
@@ -280,7 +281,7 @@ describe('a container with a user namespace and without the annotation', () => {
     expect(await create(podOf(), inNamespace(SOURCES.ownClaim))).toHaveLength(1)
     expect(await create(podOf(), inNamespace(SOURCES.own))).toHaveLength(1)
     lookAtPod = async () => {
-      throw new Refusal('kubelet has no directory "/x" here')
+      throw new Refusal(createFault('internal', 'kubelet has no directory "/x" here'))
     }
     await expect(create(podOf(), inNamespace(SOURCES.own))).rejects.toThrow(
       'the pod has a user namespace of its own, but kubelet has no directory "/x" here',
@@ -419,7 +420,7 @@ describe('an unresponsive volume', () => {
     const other = containerOf([...withData.mounts, mountOf('/scratch', SOURCES.scratch, ['rbind'])])
     expect(await create({ ...asking, uid: 'another' }, { ...withData, id: 'others' })).toHaveLength(1)
     await expect(create(asking, { ...other, id: 'both' })).rejects.toThrow('has not answered since')
-    hanging.reject(new Refusal('the worker was ended'))
+    hanging.reject(new Refusal(createFault('internal', 'the worker was ended')))
     await settled()
     attach = async () => ({ mounts: [{ do: 'replace', source: '/clones/0' }] })
     expect(await create(asking, { ...withData, id: 'again' })).toHaveLength(1)

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { renderFault } from '../../src/errors/fault.ts'
 import { catchRefusalMessage, Refusal } from '../../src/errors/refusal.ts'
 import { decideClones, mayNeedClone } from '../../src/nri/decide-clones.ts'
 import { parseConfig } from '../../src/request/config.ts'
@@ -11,7 +12,7 @@ const faults = (decide: () => unknown): readonly string[] => {
   try {
     decide()
   } catch (error) {
-    if (error instanceof Refusal) return error.faults
+    if (error instanceof Refusal) return error.faults.map((fault) => renderFault(fault))
     throw error
   }
   return expect.unreachable()

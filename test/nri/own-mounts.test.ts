@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { OwnMountsRequest } from '../../src/container-mount/clone-request.ts'
+import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
 import { type ReadRestrictions, restrictOwnMounts } from '../../src/nri/own-mounts.ts'
@@ -77,7 +78,7 @@ describe("the mount options of modekeep's own volumes", () => {
     const mounts = [mountOf('/own', SOURCES.own), mountOf('/claim', SOURCES.claim)]
     answer = async () => [clone]
     expect(await create(mounts)).toMatchObject([clone, { destination: '/own' }])
-    answer = () => Promise.reject(new Refusal('no'))
+    answer = () => Promise.reject(new Refusal(createFault('internal', 'no')))
     await expect(create(mounts)).rejects.toThrow('no')
   })
 
@@ -99,7 +100,7 @@ describe("the mount options of modekeep's own volumes", () => {
 
   it('are left out with the reason in the log if they cannot be read', async () => {
     read = async () => {
-      throw new Refusal('the configuration cannot be read')
+      throw new Refusal(createFault('internal', 'the configuration cannot be read'))
     }
     expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
     expect(events).toMatchObject([['warn', 'unrestricted', { message: expect.stringContaining('cannot be read') }]])

@@ -2,6 +2,7 @@ import { lstatSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import type { Mount } from '../../src/nri/messages.ts'
 import { CONNECTION_TIMING, runNriPlugin } from '../../src/nri/plugin.ts'
@@ -110,7 +111,7 @@ describe('the NRI plugin on a socket', () => {
   it('answers refusals and unexpected errors with their message, and stays connected', async () => {
     const thrown: (() => Promise<undefined>)[] = [
       async () => {
-        throw new Refusal('annotation modekeep/group is "x": write a group')
+        throw new Refusal(createFault('annotation-invalid', 'annotation modekeep/group is "x"', 'write a group'))
       },
       () => {
         throw new Error('at once')

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ContainerCloneRequest, ContainerOutcome } from '../../src/container-mount/clone-request.ts'
+import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import type { AttachProgress } from '../../src/nri/deadline.ts'
@@ -99,7 +100,7 @@ describe('a container that was refused because its volume took too long', () => 
   })
 
   it('is retried after at most 60 s', async () => {
-    attach = () => Promise.reject(new Refusal('never'))
+    attach = () => Promise.reject(new Refusal(createFault('internal', 'never')))
     read = () => new Promise(() => {})
     expect(await refusedLate(withClaim('a'))).toContain(
       'no time to read what the volumes need (the configuration of the node)',

@@ -1,5 +1,6 @@
 import fc, { type Arbitrary } from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { renderFault } from '../../src/errors/fault.ts'
 import { quoted } from '../../src/errors/refusal.ts'
 import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
@@ -98,9 +99,10 @@ function expectPromises(text: string): void {
     expect(config).toEqual(DEFAULT_CONFIG)
   } else {
     for (const key of Object.keys(given)) {
-      if (isKey(key) && faults.every((fault) => !fault.includes(`key "${key}`)))
+      if (isKey(key) && faults.every((fault) => !renderFault(fault).includes(`key "${key}`)))
         expect(isInForce(config, given, key)).toBe(true)
-      if (!isKey(key)) expect(faults.join('\n')).toContain(`key ${shortened(quoted(key))}`)
+      if (!isKey(key))
+        expect(faults.map((fault) => renderFault(fault)).join('\n')).toContain(`key ${shortened(quoted(key))}`)
     }
     for (const key of KEYS) if (!Object.hasOwn(given, key)) expect(config[key]).toEqual(DEFAULT_CONFIG[key])
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod/mini'
+import { renderFault } from '../../src/errors/fault.ts'
 import { quoted, Refusal } from '../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
@@ -44,7 +45,7 @@ function expectPromises(text: string): void {
     return
   }
   expect(result.faults.length).toBeGreaterThan(0)
-  for (const fault of result.faults) expect(fault.length).toBeGreaterThan(20)
+  for (const fault of result.faults) expect(renderFault(fault).length).toBeGreaterThan(20)
   const line = formatReplyLine(createFailureReply(result))
   expect(line.indexOf('\n')).toBe(line.length - 1)
   // An event holds 1,024 bytes.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../src/request/config.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { rendered } from '../helpers/rendered.ts'
 
 const SECONDS = 'write seconds as a number from 0.1 to 86400'
 const BYTES = 'write bytes as a number from 1048576 to 1099511627776'
@@ -153,7 +154,7 @@ describe("the node's configuration", () => {
   ])('the configuration refuses %s: %j and uses the default', (key, value, fault) => {
     // Written by hand: in an object literal __proto__ would be no key.
     const { config, faults } = parseConfig(`{${JSON.stringify(key)}:${JSON.stringify(value)}}`, FILE)
-    expect(faults).toEqual([typeof fault === 'string' ? `node configuration ${FILE}: ${fault}` : fault])
+    expect(rendered(faults)).toEqual([typeof fault === 'string' ? `node configuration ${FILE}: ${fault}` : fault])
     expect(config).toEqual(DEFAULT_CONFIG)
   })
 
@@ -183,7 +184,7 @@ describe("the node's configuration", () => {
     ],
   ])('a rule with the source %s, which no kind of volume has, is refused', (source) => {
     const { config, faults } = parse({ allow: [{ sources: [source] }] })
-    expect(faults).toEqual([
+    expect(rendered(faults)).toEqual([
       expect.stringContaining(`key "allow.0.sources.0" is "${source}": write "/srv/volumes/*" for`),
     ])
     expect(config).toEqual(DEFAULT_CONFIG)
@@ -203,7 +204,9 @@ describe("the node's configuration", () => {
     ['nonsense', { allowedMountOptions: 5, allowedSources: { a: 1 } }, '[{"sources":[],"fsTypes":["bind","tmpfs"]}]'],
   ])('a configuration of an earlier version is refused with the rules to write instead: %s', (_what, old, rules) => {
     const { config, faults } = parse(old)
-    expect(faults).toEqual([expect.stringContaining(`been replaced by "allow": write "allow": ${rules} instead`)])
+    expect(rendered(faults)).toEqual([
+      expect.stringContaining(`been replaced by "allow": write "allow": ${rules} instead`),
+    ])
     expect(config).toEqual(DEFAULT_CONFIG)
     expect(parse({ allow: JSON.parse(rules) }).faults).toEqual([])
   })
@@ -211,7 +214,7 @@ describe("the node's configuration", () => {
   it.each(['2000-', '-1', '3-2', '01', '4294967295', '1-2-3', ' 1', '1e3'])('%j is refused as a group', (text) => {
     const fault = `${JSON.stringify(text)}: write a group like "2000" or a range like "2000-2999"`
     for (const key of ['fsGroups', 'idmapFrom']) {
-      expect(parse({ allow: [{ [key]: [text] }] }).faults).toEqual([
+      expect(rendered(parse({ allow: [{ [key]: [text] }] }).faults)).toEqual([
         `node configuration ${FILE}: key "allow.0.${key}.0" is ${fault}`,
       ])
     }
@@ -220,7 +223,7 @@ describe("the node's configuration", () => {
   it('only invalid keys lose their value', () => {
     const { config, faults } = parse({ stateDir: '/srv/state', logLevel: 'loud', typo: 1, allow: [] })
     expect(config).toEqual({ ...DEFAULT_CONFIG, stateDir: '/srv/state', allow: [] })
-    expect(faults).toEqual([
+    expect(rendered(faults)).toEqual([
       `node configuration ${FILE}: key "logLevel" is "loud": use one of error, warn, info, debug`,
       `node configuration ${FILE}: key "typo" is unknown: the keys are ${KEYS}`,
     ])
@@ -232,7 +235,7 @@ describe("the node's configuration", () => {
     ['a string', '"x"'],
     ['a number', '5'],
   ])('a configuration that is %s is refused as no object', (_what, text) => {
-    expect(parseConfig(text, FILE)).toEqual({
+    expect(rendered(parseConfig(text, FILE))).toEqual({
       config: DEFAULT_CONFIG,
       faults: [`node configuration ${FILE} is not a JSON object`],
     })
@@ -243,7 +246,7 @@ describe("the node's configuration", () => {
     (text) => {
       const { config, faults } = parseConfig(text, FILE)
       expect(config).toEqual(DEFAULT_CONFIG)
-      expect(faults).toEqual([
+      expect(rendered(faults)).toEqual([
         expect.stringMatching(/^node configuration \/etc\/modekeep\/config\.json is not JSON: \S/),
       ])
     },

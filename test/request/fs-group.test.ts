@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseFsGroup, parseGroup } from '../../src/request/fs-group.ts'
+import { rendered } from '../helpers/rendered.ts'
 
 const OLD = 'kubernetes.io/fsGroup'
 const NEW = 'kubernetes.io/mounterArgs.FsGroup'
@@ -70,7 +71,7 @@ describe("the pod's group", () => {
     '%j is a fault that names the key, the value and the way out',
     (text) => {
       for (const key of [OLD, NEW]) {
-        expect(parseFsGroup(new Map([[key, text]]))).toEqual({
+        expect(rendered(parseFsGroup(new Map([[key, text]])))).toEqual({
           group: undefined,
           faults: [`option "${key}" is ${JSON.stringify(text)}: ${HOW}`],
         })
@@ -89,7 +90,7 @@ describe("the pod's group", () => {
         [NEW, recent],
       ]),
     )
-    expect(faults).toEqual([`options "${OLD}" ("${old}") and "${NEW}" ("${recent}") differ: keep one`])
+    expect(rendered(faults)).toEqual([`options "${OLD}" ("${old}") and "${NEW}" ("${recent}") differ: keep one`])
   })
 
   it('an invalid group under both keys is reported for both', () => {
@@ -100,6 +101,6 @@ describe("the pod's group", () => {
       ]),
     )
     expect(group).toBeUndefined()
-    expect(faults).toEqual([`option "${OLD}" is "02000": ${HOW}`, `option "${NEW}" is "+5": ${HOW}`])
+    expect(rendered(faults)).toEqual([`option "${OLD}" is "02000": ${HOW}`, `option "${NEW}" is "+5": ${HOW}`])
   })
 })

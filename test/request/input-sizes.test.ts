@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CsiMessage } from '../../src/csi/messages.ts'
 import { parsePublishRequest, parseTarget } from '../../src/csi/publish-request.ts'
+import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { parseMountDirectory } from '../../src/flexvolume/call.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
@@ -18,7 +19,7 @@ function faultsOf(run: () => void): readonly string[] {
   try {
     run()
   } catch (error) {
-    if (error instanceof Refusal) return error.faults
+    if (error instanceof Refusal) return error.faults.map((fault) => renderFault(fault))
     throw error
   }
   return []

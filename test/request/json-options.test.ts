@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { parseOptionsText } from '../../src/request/json-options.ts'
+import { rendered } from '../helpers/rendered.ts'
 
 function refusalOf(text: string): string {
   try {
@@ -84,7 +85,7 @@ describe('a duplicate key', () => {
       ['option "b" is given twice: keep one', 'option "a" is given twice: keep one'],
     ],
   ])('a duplicate key is a fault that names it: %s', (_how, text, faults) => {
-    expect(parseOptionsText(text).faults).toEqual(faults)
+    expect(rendered(parseOptionsText(text).faults)).toEqual(faults)
   })
 
   it.each([

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { AUTHOR_KEYS, checkOptions } from '../../src/request/request.ts'
+import { rendered } from '../helpers/rendered.ts'
 
 const KEYS =
   'source, subPath, mountOptions, ownership, idmapFrom, groupAccess, fsGroupChangePolicy, restoreOnUnmount, setGid, submounts'
@@ -40,11 +41,13 @@ describe('the options', () => {
       ['fsType', 'value-2'],
       ['sources', 'value-3'],
     ] as [string, unknown][]
-    expect(checkOptions(given).faults).toEqual([`unknown ["Source","fsType","sources"]: the options are ${KEYS}`])
+    expect(rendered(checkOptions(given).faults)).toEqual([
+      `unknown ["Source","fsType","sources"]: the options are ${KEYS}`,
+    ])
   })
 
   it.each([['__proto__'], ['constructor'], ['toString'], ['']])('%j is unknown like any other key', (key) => {
-    expect(checkOptions([[key, 'x']])).toMatchObject({
+    expect(rendered(checkOptions([[key, 'x']]))).toMatchObject({
       options: {},
       faults: [`unknown ${JSON.stringify([key])}: the options are ${KEYS}`],
     })
@@ -53,11 +56,13 @@ describe('the options', () => {
 
   it('unknown keys of kubelet are ignored if they are strings', () => {
     expect(
-      checkOptions([
-        ['kubernetes.io/new', 'x'],
-        ['kubernetes.io/newer', 7],
-        ['kubernetes.io/', null],
-      ]),
+      rendered(
+        checkOptions([
+          ['kubernetes.io/new', 'x'],
+          ['kubernetes.io/newer', 7],
+          ['kubernetes.io/', null],
+        ]),
+      ),
     ).toMatchObject({
       options: {},
       faults: ['option "kubernetes.io/newer" must be a JSON string', 'option "kubernetes.io/" must be a JSON string'],
@@ -88,7 +93,7 @@ describe('the options', () => {
     ],
     ['kubernetes.io/pod.name', {}, 'option "kubernetes.io/pod.name" is {}: write it as a JSON string'],
   ])('the fault of %s: %j names key, value and remedy', (key, value, fault) => {
-    expect(checkOptions([[key, value]])).toMatchObject({ options: {}, faults: [fault] })
+    expect(rendered(checkOptions([[key, value]]))).toMatchObject({ options: {}, faults: [fault] })
   })
 })
 
@@ -103,7 +108,7 @@ describe("a secret's value", () => {
   it.each([[12345678], [['hunter2-12345678']], [{ a: 'hunter2-12345678' }], [null]])(
     'that is no string is refused without being shown: %j',
     (value) => {
-      expect(checkOptions([['kubernetes.io/secret/password', value]]).faults).toEqual([
+      expect(rendered(checkOptions([['kubernetes.io/secret/password', value]]).faults)).toEqual([
         'option "kubernetes.io/secret/password" must be a JSON string',
       ])
     },

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readConfigFile } from '../../src/request/read-config.ts'
+import { rendered } from '../helpers/rendered.ts'
 
 let top: string
 let file: string
@@ -15,14 +16,14 @@ afterEach(() => fs.rmSync(top, { recursive: true }))
 it('a missing configuration is no fault, unless it was named explicitly', async () => {
   expect((await readConfigFile(file, false)).faults).toEqual([])
   const named = await readConfigFile(file, true)
-  expect(named.faults).toEqual([`node configuration ${file} cannot be read (ENOENT)`])
+  expect(rendered(named.faults)).toEqual([`node configuration ${file} cannot be read (ENOENT)`])
   expect(named.config.allow).toEqual(DEFAULT_CONFIG.allow)
   expect(named.isUnreadable).toBe(true)
 })
 
 it('an unreadable configuration is always a fault', async () => {
   fs.mkdirSync(file)
-  expect((await readConfigFile(file, false)).faults).toEqual([
+  expect(rendered((await readConfigFile(file, false)).faults)).toEqual([
     `node configuration ${file} is no regular file: write one there`,
   ])
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
@@ -15,7 +16,7 @@ function faultsOf(options: Record<string, unknown> | string, config = CONFIG): r
   try {
     read(options, config)
   } catch (error) {
-    if (error instanceof Refusal) return error.faults
+    if (error instanceof Refusal) return error.faults.map((fault) => renderFault(fault))
     throw error
   }
   throw new Error('not refused')

@@ -178,7 +178,7 @@ export class PodLife {
       if (reply?.status === 'Success') break
       if (reply) throw new Odd(`unmount ${this.#directory} failed: ${reply.message}`)
     }
-    same(`mounts after the unmount`, mountsBelow(this.#directory), [])
+    same('mounts after the unmount', mountsBelow(this.#directory), [])
     fs.rmdirSync(this.#directory)
     fs.rmSync(`${this.#node.top}/pods/${this.#plan.name}`, { recursive: true })
   }

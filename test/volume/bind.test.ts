@@ -5,6 +5,7 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { bind } from '../../src/volume/bind.ts'
 import { openNode } from '../../src/volume/kind/source-path.ts'
+import { rendered } from '../helpers/rendered.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -32,7 +33,7 @@ describe('the source of a bind mount', () => {
     ['/a\0/b'],
     ['nfs:/a'],
   ])('%j is refused for its form, wherever sources may lie', (source) => {
-    expect(faults(source)).toEqual([
+    expect(rendered(faults(source))).toEqual([
       `option "source" is ${JSON.stringify(source)}: write an absolute path without "..", ".", "//" or a trailing slash`,
     ])
   })
@@ -49,7 +50,7 @@ describe('the source of a bind mount', () => {
     ['/var/lib/modekeep/mounts', '/var/lib/modekeep'],
     ['/var/lib/modekeep/ownership', '/var/lib/modekeep'],
   ])('%j is refused beside the records of %j', (source, stateDir) => {
-    expect(faults(source, [], stateDir)).toEqual([
+    expect(rendered(faults(source, [], stateDir))).toEqual([
       `option "source" is ${JSON.stringify(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
     ])
   })
@@ -82,13 +83,13 @@ describe('the source of a bind mount', () => {
   })
 
   it('is never the root, which holds everything', () => {
-    expect(faults('/')).toEqual([
+    expect(rendered(faults('/'))).toEqual([
       'option "source" is "/": write an absolute path without "..", ".", "//" or a trailing slash',
     ])
   })
 
   it('that is missing is named', () => {
-    expect(faults('')).toEqual(['option "source" is missing: name the directory of the node to mount'])
+    expect(rendered(faults(''))).toEqual(['option "source" is missing: name the directory of the node to mount'])
   })
 
   it('is told together with what is wrong with the mount options', () => {

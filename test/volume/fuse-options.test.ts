@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { renderFault } from '../../src/errors/fault.ts'
 import type { OptionNaming } from '../../src/request/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
@@ -22,7 +23,7 @@ function faults(program: string, options: string): string[] {
   }
   const kind = findKind(request.fsType)
   if (!kind) throw new Error('no kind')
-  return kind.faults(request, DEFAULT_CONFIG)
+  return kind.faults(request, DEFAULT_CONFIG).map((fault) => renderFault(fault))
 }
 
 function naming(program: string, option: string): OptionNaming {
@@ -83,7 +84,8 @@ describe('a FUSE fsType', () => {
 describe('a source that only its program understands', () => {
   function faultsOf(source: string): string[] {
     const request = { source: parseSource(source), fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
-    return findKind('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, DEFAULT_CONFIG) ?? ['no kind']
+    const faults = findKind('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, DEFAULT_CONFIG)
+    return faults?.map((fault) => renderFault(fault)) ?? ['no kind']
   }
 
   it.each(['bucket/../other', 'bucket/..', 'remote:..', 'remote:../x', 'a/./b', '-o', 'a\nb'])(

@@ -5,6 +5,7 @@ import {
   findRequiredNaming,
   type OptionRule,
 } from '../../src/volume/kind/options.ts'
+import { rendered } from '../helpers/rendered.ts'
 
 const OWN: ReadonlyMap<string, OptionRule> = new Map([
   ['size', { matches: (option) => /^size=\d+$/.test(option), example: 'size=64' }],
@@ -46,25 +47,27 @@ describe('mount options', () => {
 
   it('that are unknown are passed on to a program that may know them, control characters aside', () => {
     expect(faults(['passwd_file=/x', 'allow-root'], true)).toEqual([])
-    expect(faults(['a\nb'], true)).toEqual([unknown('a\nb')])
-    expect(faults(['size=x'], true)).toEqual(['option "mountOptions" has "size=x": write it like size=64'])
+    expect(rendered(faults(['a\nb'], true))).toEqual([unknown('a\nb')])
+    expect(rendered(faults(['size=x'], true))).toEqual(['option "mountOptions" has "size=x": write it like size=64'])
   })
 
   it.each([['bogus'], ['bind'], ['remount'], ['X'], ['=5'], ['__proto__'], ['context=x'], ['RO'], ['SIZE=5']])(
     '%j is unknown',
     (option) => {
-      expect(faults([option])).toEqual([unknown(option)])
+      expect(rendered(faults([option]))).toEqual([unknown(option)])
     },
   )
 
   it('that are unknown are one fault', () => {
-    expect(faults(['bogus', 'suid', 'ro', 'other=1', 'dev', 'bogus'])).toEqual([unknown('bogus', 'other=1', 'bogus')])
+    expect(rendered(faults(['bogus', 'suid', 'ro', 'other=1', 'dev', 'bogus']))).toEqual([
+      unknown('bogus', 'other=1', 'bogus'),
+    ])
   })
 
   it('that are unknown and many are cut where they are shown', () => {
     const many = Array.from({ length: 30 }, (_, n) => `bogus${n}`)
     const shown = JSON.stringify(many)
-    expect(faults(many)).toEqual([
+    expect(rendered(faults(many))).toEqual([
       `option "mountOptions" has ${shown.slice(0, 120)}… (${shown.length} characters): disk takes ${EVERY}`,
     ])
   })
@@ -72,12 +75,12 @@ describe('mount options', () => {
   it.each([[['size=5', 'size=6']], [['size=5', 'size=5']], [['size=5', 'ro', 'size=6']]])(
     "%j gives one of the file system's own twice",
     (options) => {
-      expect(faults(options)).toEqual(['option "mountOptions" has size twice: keep one'])
+      expect(rendered(faults(options))).toEqual(['option "mountOptions" has size twice: keep one'])
     },
   )
 
   it('given twice with a bad value are told both', () => {
-    expect(faults(['size=5', 'size=x'])).toEqual([
+    expect(rendered(faults(['size=5', 'size=x']))).toEqual([
       'option "mountOptions" has "size=x": write it like size=64',
       'option "mountOptions" has size twice: keep one',
     ])
@@ -94,11 +97,11 @@ describe('mount options', () => {
     ['ro=1', 'option "mountOptions" has "ro=1": write ro without a value'],
     ['noatime=', 'option "mountOptions" has "noatime=": write noatime without a value'],
   ])('%j is a bad value, shown with a good one', (option, fault) => {
-    expect(faults([option])).toEqual([fault])
+    expect(rendered(faults([option]))).toEqual([fault])
   })
 
   it('that contradict each other are told in pairs, besides every other fault', () => {
-    expect(faults(['size=x', 'suid', 'ro', 'rw', 'bogus'])).toEqual([
+    expect(rendered(faults(['size=x', 'suid', 'ro', 'rw', 'bogus']))).toEqual([
       'option "mountOptions" has both ro and rw: keep one',
       unknown('bogus'),
       'option "mountOptions" has "size=x": write it like size=64',

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { renderFault } from '../../src/errors/fault.ts'
 import { quoted } from '../../src/errors/refusal.ts'
 import { findRemoteFaults } from '../../src/volume/remote/remote.ts'
 import { requestFor } from './remote.ts'
@@ -6,7 +7,7 @@ import { requestFor } from './remote.ts'
 function faults(source: string, subPath?: string): string[] {
   const form = source.startsWith('/') ? 'share' : 'export'
   const fsType = form === 'share' ? 'cifs' : 'nfs'
-  return findRemoteFaults(requestFor({ source, fsType, subPath }), form)
+  return findRemoteFaults(requestFor({ source, fsType, subPath }), form).map((fault) => renderFault(fault))
 }
 
 describe('a source on a server', () => {

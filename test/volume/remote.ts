@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
+import { renderFault } from '../../src/errors/fault.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import type { OptionNaming } from '../../src/request/allow.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
@@ -101,7 +102,9 @@ export class RemoteStage {
   }
 
   faults(request: Asked): string[] {
-    return this.#kind.faults(requestFor({ fsType: this.#kind.name, ...request }), DEFAULT_CONFIG)
+    return this.#kind
+      .faults(requestFor({ fsType: this.#kind.name, ...request }), DEFAULT_CONFIG)
+      .map((fault) => renderFault(fault))
   }
 
   /** How far a rule has to name an option. */

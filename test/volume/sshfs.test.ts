@@ -53,7 +53,7 @@ describe('the login of sshfs', () => {
   })
 
   it.each([
-    [{}, [], 'needs a secret with the key "ssh-privatekey" or "password": name it in "secretRef"'],
+    [{}, [], 'needs a secret with the key "ssh-privatekey" or "password": name it in secretRef'],
     [{ key: 'y' }, [], 'or "password", and this one has ["key"]: give it one of them'],
     [{ password: 'x', 'ssh-privatekey': 'y' }, [], 'has both "ssh-privatekey" and "password"'],
     [{ 'ssh-privatekey': 'y' }, ['reconnect'], 'mountOptions has reconnect'],

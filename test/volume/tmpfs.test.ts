@@ -6,6 +6,7 @@ import type { MountRequest } from '../../src/request/mount-request.ts'
 import { parseSource } from '../../src/request/source.ts'
 import type { MountContext } from '../../src/volume/kind/kind.ts'
 import { tmpfs } from '../../src/volume/tmpfs.ts'
+import { rendered } from '../helpers/rendered.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -81,7 +82,7 @@ describe('a tmpfs', () => {
     ['nr_inodes=65537', 'may have 65536, one for each KiB of tmpfsMaxSize, on'],
     ['nr_inodes=65k', 'may have 65536, one for each KiB of tmpfsMaxSize, on'],
   ])('is refused %s, with what the node allows and the key to change', (option, most) => {
-    expect(faults([option])).toEqual([
+    expect(rendered(faults([option]))).toEqual([
       `option "mountOptions" has "${option}", but a tmpfs ${most} this node: use less, or have tmpfsMaxSize ("64m") raised in the node's modekeep configuration`,
     ])
   })
@@ -107,17 +108,19 @@ describe('a tmpfs', () => {
     ['gid=01', 'gid=1000'],
     ['gid=', 'gid=1000'],
   ])('refuses %s and shows a good value', (option, example) => {
-    expect(faults([option])).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
+    expect(rendered(faults([option]))).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
   })
 
   it.each([['SIZE=64m'], ['huge=always'], ['mpol=bind'], ['swap'], ['context=x']])('does not know %s', (option) => {
-    expect(faults([option])).toEqual([
+    expect(rendered(faults([option]))).toEqual([
       `option "mountOptions" has ["${option}"]: tmpfs takes ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid`,
     ])
   })
 
   it('refuses two sizes, of which the kernel would take the last', () => {
-    expect(faults(['size=64m', 'mode=0770', 'size=1m'])).toEqual(['option "mountOptions" has size twice: keep one'])
+    expect(rendered(faults(['size=64m', 'mode=0770', 'size=1m']))).toEqual([
+      'option "mountOptions" has size twice: keep one',
+    ])
   })
 
   it.each([[''], ['tmpfs']])('needs no source: %j', (source) => {
@@ -125,7 +128,7 @@ describe('a tmpfs', () => {
   })
 
   it('refuses a source, as it would show none of it', () => {
-    expect(faults([], '/srv/a')).toEqual(['option "source" is "/srv/a": a tmpfs has none, leave it out'])
+    expect(rendered(faults([], '/srv/a'))).toEqual(['option "source" is "/srv/a": a tmpfs has none, leave it out'])
   })
 
   it('gives the kernel its own options and leaves flags to the mount', () => {

@@ -1,3 +1,4 @@
+import { createFault, type Fault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import { isUnwell } from '../../heal/state.ts'
 import type { Host } from '../../host/host.ts'
@@ -31,9 +32,10 @@ export const helpVerb = {
   ],
   read({ words: [topic, second], given, faults }: VerbArguments): HelpCommand {
     const isManual = given.has('man')
-    if (second !== undefined) faults.push(`help is about one verb, got also ${quoted(second)}: leave it out`)
+    if (second !== undefined)
+      faults.push(createFault('usage', `help is about one verb, got also ${quoted(second)}`, 'leave it out'))
     if (isManual && topic !== undefined) {
-      faults.push(`--man is a page about all verbs, got ${quoted(topic)}: leave one out`)
+      faults.push(createFault('usage', `--man is a page about all verbs, got ${quoted(topic)}`, 'leave one out'))
     }
     return { verb: 'help', topic, isManual }
   },
@@ -77,10 +79,11 @@ export const completionVerb = {
     const offer = given.get('offer') as RecordedNameKind | undefined
     const shell = SHELLS.find((name) => name === word)
     if (given.has('offer')) {
-      if (word !== undefined) faults.push(`--offer is for no shell alone, got ${quoted(words)}: leave one out`)
+      if (word !== undefined)
+        faults.push(createFault('usage', `--offer is for no shell alone, got ${quoted(words)}`, 'leave one out'))
     } else if (shell === undefined || more.length > 0) {
       const got = word === undefined ? 'none' : quoted(more.length > 0 ? words : word)
-      faults.push(`completion takes the name of a shell, got ${got}: write bash, zsh or fish`)
+      faults.push(createFault('usage', `completion takes the name of a shell, got ${got}`, 'write bash, zsh or fish'))
     }
     return { verb: 'completion', shell: shell ?? 'bash', offer }
   },
@@ -90,7 +93,7 @@ interface SummaryContext {
   isRoot: boolean
   host: Host
   isolatesWalks?: true | undefined
-  readConfig(): Promise<{ config: NodeConfig; faults: readonly string[] }>
+  readConfig(): Promise<{ config: NodeConfig; faults: readonly Fault[] }>
 }
 
 /** Summarizes the mounts of this node in one line for the overview. Commands report the details of problems. */

@@ -1,3 +1,4 @@
+import { createFault } from '../../errors/fault.ts'
 import { needsWalk } from '../../fs-group/apply-to-volume.ts'
 import {
   applyByHand,
@@ -79,7 +80,8 @@ export const APPLY_OPTIONS = {
 export function readGroupOperands(verb: string, args: VerbArguments): Omit<ApplyGroupCommand<string>, 'verb'> {
   const { given, faults } = args
   const directory = readDirectoryOperand(verb, args)
-  if (!given.has('fsgroup')) faults.push('--fsgroup is missing: name the group, as in --fsgroup 2000')
+  if (!given.has('fsgroup'))
+    faults.push(createFault('usage', '--fsgroup is missing', 'name the group, as in --fsgroup 2000'))
   const order: ByHandOrder = {
     group: Number(given.get('fsgroup')),
     access: given.get('group-access') === 'grant' ? 'grant' : 'keep',

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { createFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { getVerbForm, isVerb, type OperatorCommand, VERB_NAMES, type Verb } from './index.ts'
 import { checkOptionValue, OPTIONS, type OptionName } from './options.ts'
@@ -16,17 +17,17 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
   if (word === undefined) return { ...HELP, isIntroduction: true }
   if (word === '--help' || word === '-h') return HELP
   const verb = word === '--version' ? 'version' : word
-  if (!isVerb(verb)) throw new Refusal(formatUnknownVerb(verb))
+  if (!isVerb(verb)) throw Refusal.of('usage', formatUnknownVerb(verb))
   const args = { ...readArguments(verb, words), workingDirectory }
   if (args.given.has('help') && args.faults.length === 0) return { ...HELP, topic: verb }
   const { operands, read } = getVerbForm(verb)
   if (operands === undefined && args.words.length > 0) {
     const why = verb === 'version' ? 'takes no argument' : 'is about the whole node'
-    args.faults.push(`${verb} ${why}, got ${quoted(args.words[0])}: leave it out`)
+    args.faults.push(createFault('usage', `${verb} ${why}, got ${quoted(args.words[0])}`, 'leave it out'))
   }
   const command = read(args)
   if (command.verb === 'help' && command.topic !== undefined && !isVerb(command.topic)) {
-    args.faults.push(formatUnknownVerb(command.topic))
+    args.faults.push(createFault('usage', formatUnknownVerb(command.topic)))
   }
   if (args.faults.length > 0) throw new Refusal(args.faults)
   return command
@@ -49,14 +50,15 @@ function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'working
   })
   const given = new Map<string, string | undefined>()
   const words: string[] = []
-  const faults: string[] = []
+  const faults: Fault[] = []
   for (const token of tokens) {
     if (token.kind === 'positional') words.push(token.value)
     if (token.kind !== 'option') continue
     const { name, rawName, value } = token
-    if (!Object.hasOwn(options, name)) faults.push(formatUnknownOption(verb, rawName, Object.keys(options)))
-    else if (given.has(name)) faults.push(`${rawName} is given twice: keep one`)
-    else faults.push(...checkOptionValue(name as OptionName, value))
+    if (!Object.hasOwn(options, name))
+      faults.push(createFault('usage', formatUnknownOption(verb, rawName, Object.keys(options))))
+    else if (given.has(name)) faults.push(createFault('usage', `${rawName} is given twice`, 'keep one'))
+    else faults.push(...checkOptionValue(name as OptionName, value).map((text) => createFault('usage', text)))
     given.set(name, value)
   }
   return { given, words, faults }

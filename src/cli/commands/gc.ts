@@ -84,7 +84,11 @@ export interface GcDocument {
 export async function gc(session: Session, { isDry, forget: word }: GcCommand): Promise<GcDocument> {
   const forget = word === undefined ? undefined : resolveVolumeName(session, word, listVolumes(session))
   if (word !== undefined && forget === undefined) {
-    throw new Refusal(`nothing is recorded of volume ${word}: "modekeep status" names those that are`)
+    throw Refusal.of(
+      'volume-unknown',
+      `nothing is recorded of volume ${word}`,
+      `"modekeep status" names those that are`,
+    )
   }
   if (forget !== undefined) await refuseToForget(session, forget)
   const items = [...(await collectGarbage(session, { isDry, forget })), ...collectContainerGarbage(session, isDry)]

@@ -1,4 +1,5 @@
 import type * as NodeFs from 'node:fs'
+import { createFault } from '../../errors/fault.ts'
 import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
 import { UNRECORDED_MOUNT } from '../../heal/find-state.ts'
 import { healMounts, listSourceDirectories } from '../../heal/heal.ts'
@@ -48,13 +49,13 @@ export const healVerb: SessionVerb<HealCommand, HealDocument> = {
     const isDry = given.has('dry-run')
     const isWatching = given.has('watch')
     const isForKubelet = given.has('kubelet-subpaths')
-    if (given.has('kubelet-dir') && !isForKubelet) {
-      faults.push('--kubelet-dir is for --kubelet-subpaths: give both, or leave it out')
-    }
-    if (isWatching && isDry) faults.push('--watch repairs and --dry-run does not: keep one')
-    if (given.has('listen') && !isWatching) faults.push('--listen is for --watch: give both, or leave it out')
+    if (given.has('kubelet-dir') && !isForKubelet)
+      faults.push(createFault('usage', '--kubelet-dir is for --kubelet-subpaths', 'give both, or leave it out'))
+    if (isWatching && isDry) faults.push(createFault('usage', '--watch repairs and --dry-run does not', 'keep one'))
+    if (given.has('listen') && !isWatching)
+      faults.push(createFault('usage', '--listen is for --watch', 'give both, or leave it out'))
     if (given.has('metrics') && !given.has('listen'))
-      faults.push('--metrics is for --listen: give both, or leave it out')
+      faults.push(createFault('usage', '--metrics is for --listen', 'give both, or leave it out'))
     const where = parseListenAddress(given.get('listen') ?? '')
     const listen = where && { ...where, hasMetrics: given.has('metrics') }
     return { verb: 'heal', listen, isDry, isWatching, kubelet: isForKubelet ? readKubeletDirectory(args) : undefined }
@@ -139,7 +140,7 @@ async function healOnce(
   const isThere = (path: string) => succeeds(() => inodes.close(inodes.openTrusted(path)))
   // A watch may begin before kubelet.
   if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
-    throw new Refusal(`kubelet's directory ${quoted(kubelet)} does not exist: name it with --kubelet-dir`)
+    throw Refusal.of('command', `kubelet's directory ${quoted(kubelet)} does not exist`, 'name it with --kubelet-dir')
   }
   const mounts = await healMounts(session, isDry, isWatching ? REPAIR_PATIENCE_MS : undefined, kubelets)
   const subPaths = await healSubPathsIsolated(session, kubelet, { dryRun: isDry })

@@ -81,7 +81,7 @@ export function getDocumentVerb({ verb }: { verb: DocumentVerbName }): DocumentV
 const NO_CALLER: Caller = {
   version: '',
   isTerminal: false,
-  write: () => Promise.reject(new Refusal('there is no stdout: name a file')),
+  write: () => Promise.reject(Refusal.of('usage', 'there is no stdout', 'name a file')),
   interrupted: new AbortController().signal,
 }
 

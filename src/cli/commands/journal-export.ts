@@ -71,14 +71,16 @@ export async function exportJournal(
 
 function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTerminal }: Caller): void {
   if (file === '-') {
-    if (isTerminal) throw new Refusal('stdout is a terminal: name a file, as in --output FILE, or write to a pipe')
+    if (isTerminal)
+      throw Refusal.of('command', 'stdout is a terminal', 'name a file, as in --output FILE, or write to a pipe')
     return
   }
   const existing = host.files.stat(file)
   if (existing === undefined) return
   if ((existing.mode & FILE_TYPE) !== REGULAR)
-    throw new Refusal(`${quoted(file)} is no regular file: name another, or write to stdout`)
-  if (!isForced) throw new Refusal(`${quoted(file)} is there already: name another file, or replace it with --force`)
+    throw Refusal.of('command', `${quoted(file)} is no regular file`, 'name another, or write to stdout')
+  if (!isForced)
+    throw Refusal.of('command', `${quoted(file)} is there already`, 'name another file, or replace it with --force')
 }
 
 /** Returns the volume name that has a record, among the names that a directory may have as a volume. */
@@ -89,8 +91,10 @@ async function findRecordedVolume(session: Session, directory: string): Promise<
   const volumes = listIdentitiesAt(session, directory, handle)
   const volume = volumes.find((name) => volumeRecords.has(session, name) || hasJournal(session, name))
   if (volume !== undefined) return volume
-  throw new Refusal(
-    `nothing is recorded of ${quoted(directory)} (volume ${volumes[0]}): "modekeep status" names the volumes that are`,
+  throw Refusal.of(
+    'command',
+    `nothing is recorded of ${quoted(directory)} (volume ${volumes[0]})`,
+    `"modekeep status" names the volumes that are`,
   )
 }
 
@@ -106,7 +110,11 @@ function openVolumeSnapshot(session: Session, volume: string): VolumeSnapshot {
   const busy = idle === 'busy'
   const { record, journal } = busy ? readBoth() : idle
   if (journal === undefined) {
-    throw new Refusal(`nothing is recorded of volume ${volume}: "modekeep status" names those that are`)
+    throw Refusal.of(
+      'volume-unknown',
+      `nothing is recorded of volume ${volume}`,
+      `"modekeep status" names those that are`,
+    )
   }
   // A walk may have begun or ended between the two reads, so the record is exported as incomplete and walked again.
   return { record: record && busy ? { ...record, complete: false } : record, journal, busy }

@@ -35,8 +35,10 @@ export async function importJournal(
   session.note({ action: 'import', file: path })
   using file = session.host.files.openForeign(path)
   if (file.isOthers && !isForced) {
-    throw new Refusal(
-      `file ${quoted(path)} can be written by users other than root, and it decides which owners a restore gives: chown root and chmod go-w it after a check of where it comes from, or import it with --force`,
+    throw Refusal.of(
+      'command',
+      `file ${quoted(path)} can be written by users other than root, and it decides which owners a restore gives`,
+      'chown root and chmod go-w it after a check of where it comes from, or import it with --force',
     )
   }
   const exported = readExportedJournal(file, path)
@@ -50,8 +52,10 @@ export async function importJournal(
   const about = { verb: 'journal', action: 'import', file: path, volume, source, isDry, busy: false } as const
   const document = { ...about, recorded: header.record && extractLastWalk(header.record), bytes: file.size }
   if (header.bytes > session.config.stateQuota) {
-    throw new Refusal(
-      `the journal of volume ${volume} has ${header.bytes} bytes, and "stateQuota" of the configuration is ${session.config.stateQuota}: raise that`,
+    throw Refusal.of(
+      'command',
+      `the journal of volume ${volume} has ${header.bytes} bytes, and "stateQuota" of the configuration is ${session.config.stateQuota}`,
+      'raise that',
     )
   }
   const comparison = compareWithRecords(session, exported)
@@ -62,10 +66,14 @@ export async function importJournal(
       outcome: 'would import',
       refusal: comparison === 'nothing' ? null : formatImportRefusal(comparison, volume),
     }
-  if (comparison === 'other') throw new Refusal(formatImportRefusal(comparison, volume))
+  if (comparison === 'other') throw Refusal.of('command', formatImportRefusal(comparison, volume))
   using stage = ImportStage.tryOpen(session, volume)
   if (stage === undefined) {
-    throw new Refusal(`another import of volume ${volume} is under way: call this again when that has ended`)
+    throw Refusal.of(
+      'command',
+      `another import of volume ${volume} is under way`,
+      'call this again when that has ended',
+    )
   }
   // The state directory exists only from here on, and its disk may be the volume's.
   const disk = toRecordedDisk(await identifyDiskAt(session, exported, source))
@@ -75,7 +83,8 @@ export async function importJournal(
     disk: disk && formatDisk(disk),
   })
   const outcome = await stage.publish()
-  if (outcome !== 'published') throw new Refusal(formatImportRefusal(outcome === 'busy' ? 'busy' : 'other', volume))
+  if (outcome !== 'published')
+    throw Refusal.of('command', formatImportRefusal(outcome === 'busy' ? 'busy' : 'other', volume))
   return { ...document, outcome: 'imported', refusal: null }
 }
 
@@ -94,7 +103,7 @@ async function resolveVolumeDirectory(
   const other =
     at === undefined ? explainDifference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
   if (other === undefined) return source
-  throw new Refusal(`${other}: if ${quoted(source)} is the one that is meant, name it with --at`)
+  throw Refusal.of('command', `${other}`, `if ${quoted(source)} is the one that is meant, name it with --at`)
 }
 
 /**
@@ -112,9 +121,10 @@ async function identifyDiskAt(
   using _ = deferClose(host.inodes, handle)
   const volumes = listIdentitiesAt(session, directory, handle)
   if (volumes.includes(header.volume)) return readDisk(session, handle)
-  throw new Refusal(
-    `directory ${quoted(directory)} is volume ${volumes.join(' or ')}, and the file is of volume ${header.volume}: ` +
-      'name the directory where that is (a file system that was made anew, or copied file by file, is another one)',
+  throw Refusal.of(
+    'command',
+    `directory ${quoted(directory)} is volume ${volumes.join(' or ')}, and the file is of volume ${header.volume}`,
+    'name the directory where that is (a file system that was made anew, or copied file by file, is another one)',
   )
 }
 
@@ -130,9 +140,10 @@ async function findVolumeDirectory(session: Session, { header }: ExportedJournal
   const found = await locateVolume(session, volume, lookups, true, was)
   if (found?.isSilent) throw createUnresponsiveRefusal(found.path)
   if (found !== undefined) return found.path
-  throw new Refusal(
-    `the file is of volume ${volume}, which is not found on this node${await describeFormerPath(session, record, lookups)}: ` +
-      'mount it, and name its directory with --at DIR',
+  throw Refusal.of(
+    'command',
+    `the file is of volume ${volume}, which is not found on this node${await describeFormerPath(session, record, lookups)}`,
+    'mount it, and name its directory with --at DIR',
   )
 }
 

@@ -1,3 +1,4 @@
+import { createFault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { isTextVolume } from '../../store/volume-id.ts'
@@ -39,7 +40,13 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
     const isImport = action === 'import'
     if (!isImport) {
       const got = action === undefined ? 'none' : quoted(action)
-      faults.push(`journal takes export or import, got ${got}: write "journal export VOLUME" or "journal import FILE"`)
+      faults.push(
+        createFault(
+          'usage',
+          `journal takes export or import, got ${got}`,
+          `write "journal export VOLUME" or "journal import FILE"`,
+        ),
+      )
     }
     if (isImport) refuseActionOptions(operands, 'export', ['output'])
     const at = given.get('at')
@@ -84,8 +91,10 @@ function readExport(args: VerbArguments): JournalCommand {
   const { given, faults } = args
   refuseActionOptions(args, 'import', ['at', 'dry-run'])
   const isStdout = (given.get('output') ?? STDOUT) === STDOUT
-  if (given.has('force') && isStdout) faults.push('--force is for --output FILE: give both, or leave it out')
-  if (given.has('json') && isStdout) faults.push('--json needs stdout for its document: export with --output FILE')
+  if (given.has('force') && isStdout)
+    faults.push(createFault('usage', '--force is for --output FILE', 'give both, or leave it out'))
+  if (given.has('json') && isStdout)
+    faults.push(createFault('usage', '--json needs stdout for its document', 'export with --output FILE'))
   return {
     verb: 'journal',
     action: 'export',
@@ -97,7 +106,7 @@ function readExport(args: VerbArguments): JournalCommand {
 
 function refuseActionOptions({ given, faults }: VerbArguments, action: string, names: readonly OptionName[]): void {
   for (const name of names) {
-    if (given.has(name)) faults.push(`--${name} is for journal ${action}: leave it out`)
+    if (given.has(name)) faults.push(createFault('usage', `--${name} is for journal ${action}`, 'leave it out'))
   }
 }
 

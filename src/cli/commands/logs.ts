@@ -114,7 +114,7 @@ export async function readLog(
   show: (raw: string) => boolean,
 ): Promise<void> {
   if (!isFollowing && !listLogFiles(file).some((name) => fs.existsSync(name))) {
-    throw new Refusal(`there is no log ${file} yet: kubelet has made no call that is logged`)
+    throw Refusal.of('command', `there is no log ${file} yet`, 'kubelet has made no call that is logged')
   }
   refuseForeignLog(fs, file)
   const isAbout = createPodFilter(pod)
@@ -136,8 +136,10 @@ function refuseForeignLog(fs: typeof NodeFs, file: string): void {
     openToRead(fs, file)[Symbol.dispose]()
   } catch (error) {
     if (!isRefusedPath(error)) return
-    throw new Refusal(
-      `${formatError(error)}: this is not modekeep's log: make it a regular file of root's, or remove it`,
+    throw Refusal.of(
+      'command',
+      `${formatError(error)}: this is not modekeep's log`,
+      `make it a regular file of root's, or remove it`,
     )
   }
 }

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { createFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups } from '../../mount-table/path-lookups.ts'
@@ -33,8 +34,10 @@ export function resolveVolumeName(session: Session, word: string, volumes: reado
   if (volumes.includes(word)) return word
   const candidates = volumes.filter((volume) => volume.startsWith(word))
   if (candidates.length <= 1) return candidates[0]
-  throw new Refusal(
-    `${quoted(word)} is the beginning of ${candidates.length} volumes: write more of the name of ${formatCandidates(session, candidates)}`,
+  throw Refusal.of(
+    'usage',
+    `${quoted(word)} is the beginning of ${candidates.length} volumes`,
+    `write more of the name of ${formatCandidates(session, candidates)}`,
   )
 }
 
@@ -62,8 +65,10 @@ export async function resolveTarget(session: Session, target: TargetOperand): Pr
   const hasCandidates = volumes.some((volume) => volume.startsWith(beginning))
   if (!hasCandidates) return directory === undefined ? { volume: beginning } : { directory }
   if (directory !== undefined && (await isExistingPath(session, directory))) {
-    throw new Refusal(
-      `${quoted(beginning)} is a directory here, and the beginning of a volume's name: write "./${beginning}", or the whole name`,
+    throw Refusal.of(
+      'usage',
+      `${quoted(beginning)} is a directory here, and the beginning of a volume's name`,
+      `write "./${beginning}", or the whole name`,
     )
   }
   return { volume: resolveVolumeName(session, beginning, volumes) ?? beginning }
@@ -84,7 +89,7 @@ async function isExistingPath(session: Session, path: string): Promise<boolean> 
 /** Reads the one directory that a verb takes, as an absolute, normalized path. */
 export function readDirectoryOperand(verb: string, { words, workingDirectory, faults }: VerbArguments): string {
   const wrong = findDirectoryFault(verb, words)
-  if (wrong !== undefined) faults.push(wrong)
+  if (wrong !== undefined) faults.push(createFault('usage', wrong))
   return faults.length > 0 ? '' : resolve(makeAbsolute(words[0] ?? '', workingDirectory))
 }
 
@@ -102,9 +107,9 @@ export function readTargetOperand(verb: string, args: VerbArguments): TargetOper
 export function readFileOperand(verb: string, { words, workingDirectory, faults }: VerbArguments): string {
   const [file = '', ...more] = words
   if (file === '' || more.length > 0) {
-    faults.push(`${verb} takes one file, got ${file === '' ? 'none' : quoted(words)}: name one`)
+    faults.push(createFault('usage', `${verb} takes one file, got ${file === '' ? 'none' : quoted(words)}`, `name one`))
   } else if (/[\0\ufffd]/.test(file)) {
-    faults.push(`file ${quoted(file)} is not valid UTF-8: give it another name`)
+    faults.push(createFault('usage', `file ${quoted(file)} is not valid UTF-8`, `give it another name`))
   }
   return faults.length > 0 ? '' : makeAbsolute(file, workingDirectory)
 }

@@ -1,3 +1,4 @@
+import { createFault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import { MAX_SOCKET_NAME } from '../../fuse-device/sockets.ts'
 import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
@@ -13,7 +14,7 @@ const measureLongestSocket = (name: string) =>
 function refuseLongDirectory({ given, faults }: VerbArguments, directory: string, socketBytes: number): void {
   if (faults.length > 0 || Buffer.byteLength(directory) + socketBytes <= MAX_SOCKET_PATH) return
   const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
-  faults.push(`${named} is too long for a socket in it: use a path of less bytes`)
+  faults.push(createFault('usage', `${named} is too long for a socket in it`, `use a path of less bytes`))
 }
 
 export const csiVerb = {
@@ -42,7 +43,7 @@ export const csiVerb = {
     refuseLongDirectory(args, directory, measureLongestSocket(name))
     const [server, access] = [given.get('api-server'), given.get('api-access')]
     if ((server === undefined) !== (access === undefined)) {
-      faults.push('--api-server and --api-access belong together: give both or none')
+      faults.push(createFault('usage', '--api-server and --api-access belong together', 'give both or none'))
     }
     const api = server === undefined || access === undefined ? undefined : { server, directory: access }
     return { verb: 'csi' as const, api, directory, name, nodeId: given.get('node-id'), isProbe: given.has('probe') }
@@ -78,7 +79,13 @@ export const nriVerb = {
       ['--cri-socket', criSocket ?? ''],
     ] as const) {
       if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) continue
-      faults.push(`${option} ${quoted(path)} is too long for a socket: use a path of at most ${MAX_SOCKET_PATH} bytes`)
+      faults.push(
+        createFault(
+          'usage',
+          `${option} ${quoted(path)} is too long for a socket`,
+          `use a path of at most ${MAX_SOCKET_PATH} bytes`,
+        ),
+      )
     }
     const index = given.get('plugin-index') ?? '10'
     return { verb: 'nri' as const, directory, socket, criSocket, index, isProbe: given.has('probe') }

@@ -1,3 +1,4 @@
+import type { Fault } from '../../errors/fault.ts'
 import type { Session } from '../../store/session.ts'
 import type { Line } from '../output/output.ts'
 import type { OptionName } from './options.ts'
@@ -8,7 +9,7 @@ export interface VerbArguments {
   given: ReadonlyMap<string, string | undefined>
   words: readonly string[]
   /** Faults of the arguments; `read` adds its own. */
-  faults: string[]
+  faults: Fault[]
   /** Returns the base of a relative path; called only for one. */
   workingDirectory: () => string
 }

@@ -1,4 +1,5 @@
 import { dirname } from 'node:path'
+import { type Fault, renderFault } from '../../errors/fault.ts'
 import { deferClose } from '../../host/handle.ts'
 import { errorCode, type Handle, type Host } from '../../host/host.ts'
 import { createSwapMap } from '../../host/id-map.ts'
@@ -17,7 +18,7 @@ import { checkRules, checkSystemGroups } from './rules.ts'
 
 export interface ConfigurationFile {
   file: string
-  faults: readonly string[]
+  faults: readonly Fault[]
 }
 
 export async function* checkConfiguration(
@@ -25,7 +26,7 @@ export async function* checkConfiguration(
   { file, faults }: ConfigurationFile,
 ): AsyncGenerator<CheckResult> {
   const { host, config } = session
-  for (const text of faults) yield fault(text, `correct ${file}: until then mounts are refused`)
+  for (const one of faults) yield fault(renderFault(one), `correct ${file}: until then mounts are refused`)
   if (faults.length === 0) {
     yield ok(statPath(host, file) ? `${file} is valid` : `${file} does not exist: the defaults apply`)
   }

@@ -102,7 +102,7 @@ export function* checkFreeSpace(host: Host, { space }: Diagnosis, stateDir: stri
   const { bytes, inodes } = space(place)
   const left = `${Math.floor(bytes / 2 ** 20)} MiB${inodes === undefined ? '' : ` and ${inodes} inodes`}`
   const text = `the file system of ${stateDir} has ${left} left`
-  const remedy = `make room there, or move stateDir to another disk`
+  const remedy = 'make room there, or move stateDir to another disk'
   const hasLess = (leastBytes: number, leastInodes: number) =>
     bytes < leastBytes || (inodes ?? leastInodes) < leastInodes
   if (hasLess(LEAST_BYTES, LEAST_INODES)) yield fault(text, remedy)

@@ -1,8 +1,9 @@
 import { dirname } from 'node:path'
-import { Refusal } from '../../errors/refusal.ts'
+import type { Refusal } from '../../errors/refusal.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { findWritablePaths } from '../doctor/paths.ts'
+import { createInstallRefusal } from './install-refusal.ts'
 import { WRITABLE_DIR } from './plugin-directory.ts'
 import { type InstallSite, takeStep, VOLUMES_DIR } from './site.ts'
 
@@ -14,7 +15,7 @@ export function refuseOutsideRoot({ files, root, plugins, state, logFile, config
     while (existing !== '/' && !files.hasDirectory(existing)) existing = dirname(existing)
     if (`${files.realPath(existing)}/`.startsWith(`${root}/`)) continue
     const remedy = 'make the link or path in it relative, or run this in that system with chroot'
-    throw new Refusal([`${place} leads out of ${root}`, remedy])
+    throw createInstallRefusal([`${place} leads out of ${root}`, remedy])
   }
 }
 
@@ -33,7 +34,7 @@ export function makePluginDirectory(site: InstallSite): boolean {
 }
 
 function cannotWrite(directory: string, why: string): Refusal {
-  return new Refusal([
+  return createInstallRefusal([
     `cannot write to ${directory}: ${why}`,
     `where /usr is read-only, set the kubelet's flag --volume-plugin-dir=${WRITABLE_DIR}`,
     `(or volumePluginDir: ${WRITABLE_DIR} in its configuration), restart it, and run this again`,
@@ -65,7 +66,7 @@ export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
   const refused = places.filter((one) => !isWarned(one))
   if (refused.length === 0) return
   const remedy = refused.map(({ place }) => `chown root ${place}; chmod go-w ${place}`).join('; ')
-  throw new Refusal([...refused.map(({ message }) => message), `${remedy}; then run this again`])
+  throw createInstallRefusal([...refused.map(({ message }) => message), `${remedy}; then run this again`])
 }
 
 const comparePlaces = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)

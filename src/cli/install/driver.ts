@@ -1,18 +1,18 @@
 import { dirname } from 'node:path'
-import { Refusal } from '../../errors/refusal.ts'
 import { succeeds } from '../../host/file-error.ts'
 import { DIRECTORY, REGULAR } from '../../host/host.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
+import { createInstallRefusal } from './install-refusal.ts'
 import { createStagedName, type InstallSite, renameIntoPlace, takeStep } from './site.ts'
 
 /** @throws {Refusal} if the path of the driver's directory is a link or no directory */
 export function checkDriverDirectory({ files, driverDirectory }: InstallSite): void {
   if (files.target(driverDirectory) !== undefined) {
-    throw new Refusal(`${driverDirectory} is a symbolic link, which the kubelet skips: remove it first`)
+    throw createInstallRefusal(`${driverDirectory} is a symbolic link, which the kubelet skips: remove it first`)
   }
   if (files.stat(driverDirectory) && !files.hasDirectory(driverDirectory)) {
-    throw new Refusal(`${driverDirectory} is not a directory: remove it first`)
+    throw createInstallRefusal(`${driverDirectory} is not a directory: remove it first`)
   }
 }
 
@@ -57,7 +57,7 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
   else {
     files.secure(stage, 0o755)
     files.sync(stage)
-    if (files.stat(driverDirectory)) throw new Refusal(`${driverDirectory} appeared meanwhile, run this again`)
+    if (files.stat(driverDirectory)) throw createInstallRefusal(`${driverDirectory} appeared meanwhile, run this again`)
     files.rename(stage, shown)
   }
   files.sync(dirname(shown))
@@ -101,9 +101,10 @@ export async function installConfiguration(
   const { fault, text, shown } = await callInit(site, driver, candidate)
   const inForce = 'the configuration that was there, if any, is in force'
   const faults = parseInitFaults(text)
-  if (faults !== '') throw new Refusal([`${config} is refused; ${inForce}`, faults])
+  if (faults !== '') throw createInstallRefusal([`${config} is refused; ${inForce}`, faults])
   // A failed init is no proof of a valid configuration.
-  if (fault !== undefined) throw new Refusal([`${config} was not tried; ${inForce}`, `init gave ${fault}`, shown])
+  if (fault !== undefined)
+    throw createInstallRefusal([`${config} was not tried; ${inForce}`, `init gave ${fault}`, shown])
   if (!files.hasDirectory(installed) && files.stat(installed) && files.isSame(candidate, installed)) {
     return report('unchanged', `${installed} has these bytes already`)
   }

@@ -2,6 +2,7 @@ import { basename, dirname } from 'node:path'
 import { Refusal } from '../../errors/refusal.ts'
 import type { NodeFiles, SourceFile } from '../../host/node-files.ts'
 import type { InstallCommand } from '../commands/install.ts'
+import { createInstallRefusal } from './install-refusal.ts'
 import type { InstallerRun, InstallSite } from './site.ts'
 
 const INIT_TIMEOUT_SECONDS = 30
@@ -30,9 +31,9 @@ export function findExecutable({
 }: InstallerRun<InstallCommand>): Executable & Disposable {
   const { binary: path = executable, sha256 } = command
   if (path === undefined) {
-    throw new Refusal(['this runs from its sources: there is no executable', 'name one with --binary FILE'])
+    throw createInstallRefusal(['this runs from its sources: there is no executable', 'name one with --binary FILE'])
   }
-  if (!files.head(path, 1)?.length) throw new Refusal(`${path} is not a readable, non-empty file`)
+  if (!files.head(path, 1)?.length) throw createInstallRefusal(`${path} is not a readable, non-empty file`)
   const file = files.open(path)
   try {
     const found = file.sum()
@@ -59,10 +60,10 @@ export function findConfiguration({
     const bytes = files.readOwned(config)
     if (bytes !== undefined) return bytes
   } catch (error) {
-    if (error instanceof Refusal) throw new Refusal(`--config: ${error.message}`, { cause: error })
+    if (error instanceof Refusal) throw createInstallRefusal(`--config: ${error.message}`, { cause: error })
     throw error
   }
-  throw new Refusal(`--config: ${config} is not a readable file`)
+  throw createInstallRefusal(`--config: ${config} is not a readable file`)
 }
 
 /** Reads the sum from a release's SHA256SUMS, in the format of sha256sum: the sum, a blank, a blank or a star, the name. */
@@ -74,7 +75,7 @@ function readReleaseSum(files: NodeFiles, path: string): Pick<Executable, 'sum' 
   const line = text.split('\n').find((line) => /^[0-9a-fA-F]{64} [ *]/.test(line) && line.slice(66) === name)
   if (line !== undefined) return { sum: line.slice(0, 64).toLowerCase(), by: sums }
   const remedy = 'name the sum with --sha256 SUM, or take SHA256SUMS away if it is about other files'
-  throw new Refusal([`${sums} has no sum of ${name}`, remedy])
+  throw createInstallRefusal([`${sums} has no sum of ${name}`, remedy])
 }
 
 /** @param found the sum of the bytes that were read, or that were written to the staged copy */
@@ -84,7 +85,7 @@ export function assertSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | '
     by === undefined
       ? `${path} was written to while it was copied: run this again`
       : `${path} is not the file that ${by} asks for: fetch it again`
-  throw new Refusal([fault, `expected ${sum}`, `found    ${found}`])
+  throw createInstallRefusal([fault, `expected ${sum}`, `found    ${found}`])
 }
 
 /**
@@ -95,10 +96,11 @@ export function assertSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | '
 export function assertProgram(files: NodeFiles, path: string, copy: string): void {
   const head = files.head(copy, MACHINE.end)?.toString('latin1') ?? ''
   if (head.startsWith('#!')) return
-  if (!head.startsWith('\x7fELF')) throw new Refusal(`${path} is no executable: it has neither an ELF header nor #!`)
+  if (!head.startsWith('\x7fELF'))
+    throw createInstallRefusal(`${path} is no executable: it has neither an ELF header nor #!`)
   const own = files.head('/proc/self/exe', MACHINE.end)?.toString('latin1').slice(MACHINE.offset)
   if (own !== undefined && own !== head.slice(MACHINE.offset)) {
-    throw new Refusal(`${path} is built for another processor than this one`)
+    throw createInstallRefusal(`${path} is built for another processor than this one`)
   }
 }
 
@@ -149,5 +151,5 @@ export async function assertInitSucceeds(
     : /Permission denied|EACCES/.test(text)
       ? `is the file system of ${plugins} mounted noexec?`
       : 'the driver that was installed before, if any, is untouched'
-  throw new Refusal([`${path} does not work here: init gave ${fault}`, shown, remedy])
+  throw createInstallRefusal([`${path} does not work here: init gave ${fault}`, shown, remedy])
 }

@@ -1,9 +1,9 @@
-import { Refusal } from '../../errors/refusal.ts'
 import { tolerateSystemErrors } from '../../host/file-error.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
 import { makePluginDirectory, makeSiteDirectories, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
 import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'
 import { findConfiguration, findExecutable } from './executable.ts'
+import { createInstallRefusal } from './install-refusal.ts'
 import { choosePluginDirectory } from './plugin-directory.ts'
 import { type InstallerRun, type InstallSite, removeInstallLeftovers, resolveSitePaths, runLocked } from './site.ts'
 import { uninstallFrom } from './uninstall.ts'
@@ -49,7 +49,7 @@ function resolveSite<Command extends InstallCommand | UninstallCommand>(
   const { files } = job.admin
   const { root: named } = job.command
   const real = named === undefined ? '' : tolerateSystemErrors(() => files.realPath(named))
-  if (real === undefined) throw new Refusal(`--root: there is no directory ${named}`)
+  if (real === undefined) throw createInstallRefusal(`--root: there is no directory ${named}`)
   // Canonical like paths of mountinfo, and '' for the running system, because every path is `root/...`.
   const root = real === '/' ? '' : real
   const { directory, reason } = choosePluginDirectory(job, root)

@@ -1,8 +1,8 @@
 import { dirname, normalize } from 'node:path'
-import { Refusal } from '../../errors/refusal.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { DEFAULT_PLUGIN_DIR, findKubelets, type Kubelet } from '../node-state/kubelets.ts'
+import { createInstallRefusal } from './install-refusal.ts'
 import type { InstallerRun } from './site.ts'
 
 /** The plugin directory to configure in kubelet on a node whose /usr is read-only. */
@@ -48,7 +48,7 @@ const formatKubelet = ({ kind, pid, why }: Kubelet) => `${kind}, pid ${pid}, ${w
 function chooseFromKubelets(found: readonly Kubelet[]) {
   const untold = found.filter(({ directory }) => directory === undefined)
   if (untold.length > 0) {
-    throw new Refusal([
+    throw createInstallRefusal([
       'a running kubelet cannot be asked for its volume plugin directory',
       ...untold.map(({ kind, pid, why }) => `${kind}, pid ${pid}: ${why}`),
       `run this as root, or name the directory with ${PLUGIN_DIR_OPTION}`,
@@ -58,11 +58,11 @@ function chooseFromKubelets(found: readonly Kubelet[]) {
   const list = found.map((kubelet) => `${kubelet.directory}  (${formatKubelet(kubelet)})`)
   if (others.length > 0) {
     const fault = 'the kubelets here use different volume plugin directories:'
-    throw new Refusal([fault, ...list, `run this once for each, with ${PLUGIN_DIR_OPTION}`])
+    throw createInstallRefusal([fault, ...list, `run this once for each, with ${PLUGIN_DIR_OPTION}`])
   }
   if (!first?.startsWith('/')) {
     const fault = `the kubelet's volume plugin directory is not an absolute path: ${list[0]}`
-    throw new Refusal([fault, `name it with ${PLUGIN_DIR_OPTION}`])
+    throw createInstallRefusal([fault, `name it with ${PLUGIN_DIR_OPTION}`])
   }
   return { directory: first, reason: formatKubelet(found[0] as Kubelet) }
 }
@@ -73,14 +73,14 @@ function chooseKnownDirectory(files: NodeFiles, root: string) {
   const used = there.filter((directory) => files.stat(`${root}${directory}/modekeep~fs/fs`))
   const [directory, ...others] = used.length > 0 ? used : there
   if (directory === undefined) {
-    throw new Refusal([
+    throw createInstallRefusal([
       'no kubelet was found, and none of the known volume plugin directories exists',
       `name the directory with ${PLUGIN_DIR_OPTION} (the kubelet's default is ${DEFAULT_PLUGIN_DIR})`,
     ])
   }
   if (others.length > 0) {
     const fault = 'no kubelet was found, and several volume plugin directories exist:'
-    throw new Refusal([fault, directory, ...others, `name the right one with ${PLUGIN_DIR_OPTION}`])
+    throw createInstallRefusal([fault, directory, ...others, `name the right one with ${PLUGIN_DIR_OPTION}`])
   }
   const why = used.length > 0 ? 'the driver is there already' : 'the only known directory that exists'
   return { directory, reason: `no kubelet was found; ${why}` }
@@ -154,7 +154,7 @@ export function checkNamedDirectory(
     return 'named by --plugin-dir, for any kubelet'
   }
   const overlay = OVERLAYS[other]
-  throw new Refusal([
+  throw createInstallRefusal([
     fault,
     `on this node: --plugin-dir ${other}`,
     overlay === undefined

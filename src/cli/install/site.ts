@@ -1,9 +1,9 @@
-import { Refusal } from '../../errors/refusal.ts'
 import type { Administration } from '../../host/administration.ts'
 import type { Lock } from '../../host/host.ts'
 import type { NodeFiles } from '../../host/node-files.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
+import { createInstallRefusal } from './install-refusal.ts'
 
 /** One run of the installer. It throws a Refusal with the fault first, then the remedies. */
 export interface InstallerRun<Command = InstallCommand | UninstallCommand> {
@@ -80,7 +80,7 @@ export function takeStep(
 
 /** Renames a complete, synced file or directory to its final name. A file may replace another. */
 export function renameIntoPlace(files: NodeFiles, from: string, to: string): void {
-  if (files.hasDirectory(to)) throw new Refusal(`${to} is a directory: remove it, then run this again`)
+  if (files.hasDirectory(to)) throw createInstallRefusal(`${to} is a directory: remove it, then run this again`)
   files.rename(from, to)
 }
 
@@ -107,10 +107,11 @@ async function takeLock({ admin, plugins, report, stop }: InstallSite): Promise<
       const lock = admin.tryLockDirectory(plugins)
       if (lock !== undefined) return lock
     } catch (error) {
-      throw new Refusal(`cannot lock ${plugins}: ${(error as Error).message}`, { cause: error })
+      throw createInstallRefusal(`cannot lock ${plugins}: ${(error as Error).message}`, { cause: error })
     }
     if (isFirst) report('waiting', 'another install is running')
-    if (performance.now() > until) throw new Refusal(`another install has been running for ${LOCK_SECONDS} seconds`)
+    if (performance.now() > until)
+      throw createInstallRefusal(`another install has been running for ${LOCK_SECONDS} seconds`)
     await new Promise((done) => setTimeout(done, PAUSE_MS))
     stop.throwIfAborted()
   }

@@ -1,11 +1,11 @@
 import { dirname } from 'node:path'
 import { removeEmptyStaging, resolveStagingPath } from '../../container-mount/clone-staging.ts'
-import { Refusal } from '../../errors/refusal.ts'
 import { tolerateSystemErrors } from '../../host/file-error.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { warnOnFailure } from '../../store/session.ts'
 import type { UninstallCommand } from '../commands/install.ts'
 import { checkDriverDirectory } from './driver.ts'
+import { createInstallRefusal } from './install-refusal.ts'
 import { createStagedName, type InstallSite, removeStaged, takeStep, VOLUMES_DIR } from './site.ts'
 
 const MAX_SHOWN_MOUNTS = 5
@@ -82,7 +82,7 @@ function refuseWhileMounted(site: InstallSite<UninstallCommand>, continueForced:
     ? 'volumes of modekeep/fs are mounted:'
     : `cannot read the mount tables in ${proc}, so volumes of modekeep/fs may be mounted`
   if (isForced && !isPurging) return continueForced(problem)
-  throw new Refusal([
+  throw createInstallRefusal([
     problem,
     ...(mounted ?? []).slice(0, MAX_SHOWN_MOUNTS),
     'without the driver the kubelet cannot unmount them and their pods hang in Terminating:',

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { execa } from 'execa'
+import { createFault } from '../../errors/fault.ts'
 import { HELPER_MARK, HelperError, type HelperInvocation, type Helpers } from '../helpers.ts'
 import { CHILD_OPTIONS, type ExitStatus, resolveWithin, waitUntilExit } from './child-process.ts'
 import { HelperOutput } from './helper-output.ts'
@@ -118,7 +119,11 @@ async function runProgram(
   await output.finish()
   const suffix = isEnded ? '' : ', and the kernel does not let it end'
   throw new HelperError(
-    `${invocation.program} ${describeFailure(invocation, exitStatus)}${suffix}: ${output.text || 'it said nothing'}`,
+    createFault(
+      'program-failed',
+      `${invocation.program} ${describeFailure(invocation, exitStatus)}${suffix}`,
+      `${output.text || 'it said nothing'}`,
+    ),
   )
 }
 
@@ -151,7 +156,11 @@ async function startHelper(
   if (child.pid === undefined) {
     const { code } = await child
     throw new HelperError(
-      `${program} could not be started (${code ?? 'no reason is known'}): install its package again`,
+      createFault(
+        'program-missing',
+        `${program} could not be started (${code ?? 'no reason is known'})`,
+        'install its package again',
+      ),
     )
   }
   return { leader: readLeader(child.pid), exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }

@@ -1,4 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs'
+import { createFault } from '../../errors/fault.ts'
 import { succeeds, tolerateSystemErrors } from '../file-error.ts'
 import { HelperError } from '../helpers.ts'
 
@@ -58,10 +59,17 @@ export function findProgram(program: string, path: readonly string[]): string {
   const files = path.map((directory) => `${directory}/${program}`).filter(isFile)
   const executable = files.find(isExecutable)
   if (executable !== undefined) return executable
-  if (files[0] !== undefined) throw new HelperError(`${files[0]} is not executable: install its package again`)
+  if (files[0] !== undefined)
+    throw new HelperError(createFault('program-missing', `${files[0]} is not executable`, 'install its package again'))
   const packageName = formatPackage(program)
   const remedy = packageName === undefined ? 'install it' : `install the package ${packageName}`
-  throw new HelperError(`${program} is not on this node: ${remedy}; it is looked for in ${path.join(', ')}`)
+  throw new HelperError(
+    createFault(
+      'program-missing',
+      `${program} is not on this node`,
+      `${remedy}; it is looked for in ${path.join(', ')}`,
+    ),
+  )
 }
 
 function isFile(path: string): boolean {

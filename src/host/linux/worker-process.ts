@@ -142,7 +142,9 @@ function startHolder(
 }
 
 function createStartRefusal(code: string | undefined): Refusal {
-  return new Refusal(
-    `the process that works where a server or a daemon may hang could not be started (${code ?? 'no reason is known'}): free memory or process numbers of the node`,
+  return Refusal.of(
+    'worker-failed',
+    `the process that works where a server or a daemon may hang could not be started (${code ?? 'no reason is known'})`,
+    `free memory or process numbers of the node`,
   )
 }

@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
+import { createFault } from '../../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../../errors/refusal.ts'
 import { errorCode } from '../../host/host.ts'
 import { FORMAT, formatSchema, limitFileSize, PRAGMAS, readFileSize, runTransaction } from './tables.ts'
@@ -73,11 +74,12 @@ const GIVE_UP_REMEDY = 'or give up what could be restored by moving its director
  * @param cause SQLite's error; undefined: the content is invalid
  */
 export function createJournalRefusal(path: string, reason: string, cause?: unknown): Refusal {
-  if (getPrimaryCode(cause) === SQLITE_FULL) return new Refusal(formatUnusable(path, reason, FULL_REMEDY), { cause })
+  if (getPrimaryCode(cause) === SQLITE_FULL)
+    return new Refusal(createFault('journal-full', formatUnusable(path, reason, FULL_REMEDY)), { cause })
   const remedy = isCorruptError(cause)
     ? `repair the disk, ${GIVE_UP_REMEDY}`
     : 'remove the cause, and the call is repeated'
-  return new Refusal(formatUnusable(path, reason, remedy), { cause })
+  return new Refusal(createFault('journal', formatUnusable(path, reason, remedy)), { cause })
 }
 
 const FULL_REMEDY =
@@ -106,7 +108,10 @@ export function explainErrors<T>(path: string, operation: () => T): T {
 export function createFormatRefusal(path: string, format: unknown): Refusal {
   const reason = `its format is ${format}, this version reads ${FORMAT}`
   return new UnknownFormat(
-    formatUnusable(path, reason, `install the version of modekeep that made it, ${GIVE_UP_REMEDY}`),
+    createFault(
+      'format-unknown',
+      formatUnusable(path, reason, `install the version of modekeep that made it, ${GIVE_UP_REMEDY}`),
+    ),
   )
 }
 

@@ -90,8 +90,10 @@ export class DirectoryStack {
     // A server can return entries in an endless cycle. Any cycle reaches the mark, which moves on after ever more
     // blocks (Brent).
     if (frame.position === frame.mark && frame.rereadCount === 0) {
-      throw new Refusal(
-        `directory ${quotePath(frame.path)} lists the same entries again and again: repair its file system`,
+      throw Refusal.of(
+        'tree-invalid',
+        `directory ${quotePath(frame.path)} lists the same entries again and again`,
+        'repair its file system',
       )
     }
     // The first block is read right after the directory was inspected.
@@ -112,8 +114,10 @@ export class DirectoryStack {
     const frame = createFrame(handle, stat, Uint8Array.from(name), path, isMoved)
     if (this.#open.has(frame.number) || (isMoved && this.#isFinished(frame))) return false
     if (this.#stack.length > MAX_DEPTH) {
-      throw new Refusal(
-        `directory ${quotePath(path)} is nested more than ${MAX_DEPTH} deep, too deep for a walk: remove it`,
+      throw Refusal.of(
+        'tree-invalid',
+        `directory ${quotePath(path)} is nested more than ${MAX_DEPTH} deep, too deep for a walk`,
+        'remove it',
       )
     }
     this.#add(frame)

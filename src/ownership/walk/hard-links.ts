@@ -175,9 +175,11 @@ export class HardLinks {
   #assertMemory({ links, path }: LinkSighting): void {
     const [names, inodes] = [this.#names.size - this.#droppedNames, this.#counts.size]
     if (NAME_BYTES * names + INODE_BYTES * inodes <= this.#most) return
-    throw new Refusal(
+    throw Refusal.of(
+      'hard-links',
       `the volume has more hard links than a walk can remember: ${names} names were met whose inodes (${inodes}) have others, ` +
-        `the last one is ${quoted(Buffer.from(path).toString())}, of an inode with ${links} names: remove hard links, or have the group given without a walk ("ownership": "idmap")`,
+        `the last one is ${quoted(Buffer.from(path).toString())}, of an inode with ${links} names`,
+      `remove hard links, or have the group given without a walk ("ownership": "idmap")`,
     )
   }
 

@@ -92,9 +92,11 @@ export class LivelockGuard {
   check(): void {
     if (this.#moved <= MAX_MOVED_RATIO * this.#inPlace + MIN_MOVED) return
     if (performance.now() - this.#startedAtMs < this.#graceMs) return
-    throw new Refusal(
+    throw Refusal.of(
+      'volume-busy',
       `the volume changes faster than it can be walked: ${this.#moved} entries were made or moved since the walk began, and ${this.#inPlace} were in their places; ` +
-        `the last ones were in directory ${quotePath(this.#lastPath)}: stop the programs that do this, then try again (what was changed is recorded, and the next call goes on from there)`,
+        `the last ones were in directory ${quotePath(this.#lastPath)}`,
+      'stop the programs that do this, then try again (what was changed is recorded, and the next call goes on from there)',
     )
   }
 }

@@ -18,9 +18,10 @@ export type Boundary = Pick<Stat, 'mountId' | 'device'>
 export function isOutsideBoundary(stat: Boundary & Pick<Stat, 'mode'>, boundary: Boundary): boolean {
   if (stat.mountId !== boundary.mountId) return true
   if (stat.device === boundary.device || isDirectory(stat)) return stat.device !== boundary.device
-  throw new Refusal(
-    'the volume lies on an overlay of several file systems whose inodes have no numbers of their own, so what a walk changes could not be put back: ' +
-      'mount the overlay with xino=on, or have all of its layers on one file system',
+  throw Refusal.of(
+    'overlay-inodes',
+    'the volume lies on an overlay of several file systems whose inodes have no numbers of their own, so what a walk changes could not be put back',
+    'mount the overlay with xino=on, or have all of its layers on one file system',
   )
 }
 

@@ -1,3 +1,4 @@
+import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { retryUntilDefined } from '../../host/back-off.ts'
 import { deferClose, errorCode, type Handle, type Host, isDirectory, refuseOnErrno } from '../../host/host.ts'
@@ -100,13 +101,20 @@ function createDiskKind(rules: DiskRules): VolumeKind {
   }
 }
 
-function findWriteFaults(rules: DiskRules, { mountOptions, readOnly }: KindRequest): string[] {
+function findWriteFaults(rules: DiskRules, { mountOptions, readOnly }: KindRequest): Fault[] {
   if (rules.isReadOnly && mountOptions.includes('rw')) {
-    return [`option "mountOptions" has rw: ${rules.name} is always read-only, leave it out`]
+    return [
+      createOptionFault('mount-options', 'mountOptions', 'has rw', `${rules.name} is always read-only, leave it out`),
+    ]
   }
   if (readOnly || rules.withoutLog === undefined || !mountOptions.includes(rules.withoutLog)) return []
   return [
-    `option "mountOptions" has ${rules.withoutLog}, which is for read-only volumes: set readOnly, or leave it out`,
+    createOptionFault(
+      'mount-options',
+      'mountOptions',
+      `has ${rules.withoutLog}, which is for read-only volumes`,
+      'set readOnly, or leave it out',
+    ),
   ]
 }
 
@@ -151,12 +159,20 @@ function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): 
   const part = openSubPath(inodes, tree, subPath)
   using _ = deferClose(inodes, part)
   if (!isDirectory(inodes.stat(part))) {
-    throw new Refusal(`subPath ${quoted(subPath)} is not a directory: of a disk or an image, name one`)
+    throw Refusal.of(
+      'sub-path-unsupported',
+      `subPath ${quoted(subPath)} is not a directory`,
+      'of a disk or an image, name one',
+    )
   }
   return refuseOnErrno(
     () => mounts.cloneTree(part),
     () => ({
-      EINVAL: `subPath ${quoted(subPath)} of a disk or an image needs Linux 6.15 or newer on the node: leave subPath out, and use the container's own subPath`,
+      EINVAL: createFault(
+        'sub-path-unsupported',
+        `subPath ${quoted(subPath)} of a disk or an image needs Linux 6.15 or newer on the node`,
+        `leave subPath out, and use the container's own subPath`,
+      ),
     }),
   )
 }

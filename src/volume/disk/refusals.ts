@@ -1,3 +1,4 @@
+import { createFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { mayHaveUuid } from '../../host/btrfs.ts'
 import { type Handle, type Host, refuseOnErrno } from '../../host/host.ts'
@@ -31,8 +32,12 @@ export function refuseOtherContent({ host, device, fsType, shown }: MountableDis
   if (found.includes(fsType)) return
   throw new Refusal(
     found[0] === undefined
-      ? `source ${shown} holds no ${fsType}: make one there (mkfs), or correct the name; modekeep never formats a disk`
-      : `source ${shown} holds ${found[0]}, not ${fsType}: correct fsType or the name`,
+      ? createFault(
+          'disk-content',
+          `source ${shown} holds no ${fsType}`,
+          'make one there (mkfs), or correct the name; modekeep never formats a disk',
+        )
+      : createFault('disk-content', `source ${shown} holds ${found[0]}, not ${fsType}`, 'correct fsType or the name'),
   )
 }
 
@@ -48,8 +53,10 @@ export function refuseMountedByNode(disk: MountableDisk, isVolume: (path: string
   const there = listDiskMounts(disk)
   const [first] = there
   if (first === undefined || there.some(({ mountPoint }) => isVolume(mountPoint))) return
-  throw new Refusal(
-    `source ${disk.shown} is mounted by the node itself at ${quoted(first.mountPoint)}: unmount that, or have the pod ` +
+  throw Refusal.of(
+    'disk-busy',
+    `source ${disk.shown} is mounted by the node itself at ${quoted(first.mountPoint)}`,
+    'unmount that, or have the pod ' +
       `take a directory of it (fsType bind, a source below ${quoted(first.mountPoint)})`,
   )
 }
@@ -66,7 +73,7 @@ export function refuseTwin({ host, device, fsType, shown }: MountableDisk, tree:
   if (fsType !== 'btrfs') return
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES))
   const uuid = start.subarray(BTRFS_UUID, BTRFS_UUID + UUID_SIZE)
-  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(formatTwin(shown))
+  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw Refusal.of('identity-twice', formatTwin(shown))
 }
 
 /** Both remedies for a copy of an xfs: only a UUID of its own gives it records of its own. */
@@ -95,13 +102,33 @@ export function explainMount(disk: MountableDisk, create: () => Handle): Handle 
   return refuseOnErrno(create, (message) => {
     const words = `(the kernel: ${message})`
     return {
-      ENODEV: `this node's kernel cannot mount ${fsType}: load the kernel module ${fsType}`,
-      EACCES: `source ${shown} is a read-only device: set readOnly on the volume ${words}`,
-      EROFS: `source ${shown} must have its log replayed, but cannot be written: mount it once for writing, or see docs/volumes.md for mounting it without ${words}`,
-      'EUCLEAN EIO': `source ${shown} is damaged: check it with fsck.${fsType} while it is not mounted ${words}`,
-      EEXIST: `${formatTwin(shown)} ${words}`,
-      EBUSY: `${formatBusy(disk)} ${words}`,
-      'EINVAL ENOENT': `the kernel does not mount source ${shown}: check the mountOptions${fsType === 'xfs' ? COPY_OF_XFS : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
+      ENODEV: createFault(
+        'kernel-module',
+        `this node's kernel cannot mount ${fsType}`,
+        `load the kernel module ${fsType}`,
+      ),
+      EACCES: createFault(
+        'disk-read-only',
+        `source ${shown} is a read-only device`,
+        `set readOnly on the volume ${words}`,
+      ),
+      EROFS: createFault(
+        'disk-content',
+        `source ${shown} must have its log replayed, but cannot be written`,
+        `mount it once for writing, or see docs/volumes.md for mounting it without ${words}`,
+      ),
+      'EUCLEAN EIO': createFault(
+        'disk-content',
+        `source ${shown} is damaged`,
+        `check it with fsck.${fsType} while it is not mounted ${words}`,
+      ),
+      EEXIST: createFault('identity-twice', `${formatTwin(shown)} ${words}`),
+      EBUSY: createFault('disk-busy', `${formatBusy(disk)} ${words}`),
+      'EINVAL ENOENT': createFault(
+        'disk-content',
+        `the kernel does not mount source ${shown}`,
+        `check the mountOptions${fsType === 'xfs' ? COPY_OF_XFS : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
+      ),
     }
   })
 }

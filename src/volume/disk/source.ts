@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { createFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import {
   BLOCK_DEVICE,
@@ -61,7 +62,11 @@ function resolveDeviceName(host: Host, source: string): string {
   const target = resolve(above, Buffer.from(inodes.readLink(link)).toString())
   const isDevice = target.startsWith('/dev/') && !target.startsWith('/dev/shm/')
   if (isDevice && uid === 0 && holder.uid === 0 && (holder.mode & WRITABLE_BY_OTHERS) === 0) return target
-  throw new Refusal(`source ${quoted(source)} is a link that is not udev's, or leads out of /dev: write the real path`)
+  throw Refusal.of(
+    'disk-type',
+    `source ${quoted(source)} is a link that is not udev's, or leads out of /dev`,
+    'write the real path',
+  )
 }
 
 /**
@@ -80,7 +85,11 @@ export async function openDevice(
     return refuseOnErrno(
       () => host.blocks.open(handle),
       (_, code) => ({
-        'ENXIO ENODEV': `source ${quoted(source)} is a device that does not exist (${code}): attach the disk`,
+        'ENXIO ENODEV': createFault(
+          'disk-type',
+          `source ${quoted(source)} is a device that does not exist (${code})`,
+          `attach the disk`,
+        ),
       }),
     )
   }
@@ -97,8 +106,16 @@ function findSharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, 
     const name = blocks.nameOf(device)
     throw new Refusal(
       loop.isWhole
-        ? `image ${shown} is in use read-only (${name}), so it cannot be mounted for writing: set readOnly, or wait until that use ends`
-        : `a part of image ${shown} is in use (${name}), and a second device would destroy it: detach that one first`,
+        ? createFault(
+            'disk-busy',
+            `image ${shown} is in use read-only (${name}), so it cannot be mounted for writing`,
+            'set readOnly, or wait until that use ends',
+          )
+        : createFault(
+            'disk-busy',
+            `a part of image ${shown} is in use (${name}), and a second device would destroy it`,
+            'detach that one first',
+          ),
     )
   })
 }
@@ -107,10 +124,22 @@ function attachImage({ blocks }: Host, shown: string, image: Handle, readOnly: b
   return refuseOnErrno(
     () => blocks.attachLoop(image, readOnly),
     (words, code) => ({
-      'EROFS EACCES EPERM': `image ${shown} cannot be written (${code}): set readOnly on the volume`,
-      ETXTBSY: `image ${shown} is in use as a program or as swap: name another one`,
-      'ENOENT ENXIO': `image ${shown} needs a loop device, and this node has none (${words}): load the kernel module loop`,
-      EBUSY: `image ${shown} got no loop device, as other processes took each free one first: it is tried again`,
+      'EROFS EACCES EPERM': createFault(
+        'disk-read-only',
+        `image ${shown} cannot be written (${code})`,
+        `set readOnly on the volume`,
+      ),
+      ETXTBSY: createFault('disk-busy', `image ${shown} is in use as a program or as swap`, `name another one`),
+      'ENOENT ENXIO': createFault(
+        'kernel-module',
+        `image ${shown} needs a loop device, and this node has none (${words})`,
+        `load the kernel module loop`,
+      ),
+      EBUSY: createFault(
+        'kernel-module',
+        `image ${shown} got no loop device, as other processes took each free one first`,
+        `it is tried again`,
+      ),
     }),
   )
 }

@@ -1,3 +1,4 @@
+import { createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import { DIRECTORY, FILE_TYPE, REGULAR } from '../../host/host.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
@@ -40,7 +41,14 @@ export function findFuseKind(name: string): VolumeKind | undefined {
     faults({ source, subPath, mountOptions }, config) {
       const faults = known?.sourceFaults?.(source) ?? findFuseSourceFaults(source, known !== undefined, config)
       if (subPath !== undefined) {
-        faults.push(`option "subPath" is ${quoted(subPath)}: ${name} has none, name the directory in "source"`)
+        faults.push(
+          createOptionFault(
+            'sub-path-unsupported',
+            'subPath',
+            `is ${quoted(subPath)}`,
+            `${name} has none, name the directory in "source"`,
+          ),
+        )
       }
       return [...faults, ...findOptionFaults(name, mountOptions, readFuseRules(program), known === undefined)]
     },
@@ -55,16 +63,25 @@ export function findFuseKind(name: string): VolumeKind | undefined {
 }
 
 /** @param isLocal the program takes only a path of the node; otherwise also a text of its own, such as `bucket` */
-function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConfig): string[] {
+function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConfig): Fault[] {
   const text = formatSource(source)
   // Other kinds take two leading slashes as a share; a program of the node does not.
   if (text?.startsWith('/')) return findPathFaults(text, config)
-  if (isLocal) return ['option "source" names no path of this node: write what the program is to show']
-  if (text === undefined) return ['option "source" is missing: write what the program is to show']
+  if (isLocal)
+    return [
+      createOptionFault('source-invalid', 'source', 'names no path of this node', 'write what the program is to show'),
+    ]
+  if (text === undefined)
+    return [createOptionFault('source-invalid', 'source', 'is missing', 'write what the program is to show')]
   // The program would take a leading "-" as an option, and ".." could lead out of the permitted source.
   if (/^[A-Za-z0-9_]\P{Cc}*$/u.test(text) && !/(^|[/:])\.\.?(\/|$)/.test(text)) return []
   return [
-    `option "source" is ${quoted(text)}: begin it with a letter or a digit, and write no "..", "." or control character`,
+    createOptionFault(
+      'source-invalid',
+      'source',
+      `is ${quoted(text)}`,
+      `begin it with a letter or a digit, and write no "..", "." or control character`,
+    ),
   ]
 }
 

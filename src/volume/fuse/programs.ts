@@ -1,3 +1,4 @@
+import type { Fault } from '../../errors/fault.ts'
 import type { Source } from '../../request/source.ts'
 import { createRulesOnce, NUMBER, type OptionRule, type OptionRules, rule, words } from '../kind/options.ts'
 import { createSshLogin, findSshSourceFaults } from './sshfs.ts'
@@ -29,7 +30,7 @@ interface FuseProgram {
    */
   options: () => OptionRules
   /** Checks the source of a program whose source is no path of the node. */
-  sourceFaults?(source: Source): string[]
+  sourceFaults?(source: Source): Fault[]
   /** Creates the program's login from secrets. */
   login?: typeof createSshLogin
 }

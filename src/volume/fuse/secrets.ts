@@ -1,3 +1,4 @@
+import { createOptionFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { SECRET_FILE } from '../../host/helpers.ts'
 import type { Secrets } from '../../request/json-options.ts'
@@ -28,7 +29,8 @@ export function deliverSecrets(
   const delivered: DeliveredSecrets = { options: [], environment: {} }
   for (const [index, [key, value]] of [...secrets].entries()) {
     const delivery = Object.hasOwn(secretKeys, key) ? secretKeys[key] : undefined
-    if (delivery === undefined) throw new Refusal(`the Secret has ${quoted(key)}, which no rule names: remove the key`)
+    if (delivery === undefined)
+      throw Refusal.of('secret', `the Secret has ${quoted(key)}, which no rule names`, 'remove the key')
     if ('variable' in delivery) {
       delivered.environment[delivery.variable] = decodeVariable(key, value)
       continue
@@ -36,7 +38,12 @@ export function deliverSecrets(
     const { option, keep } = delivery
     if (written.has(option)) {
       throw new Refusal(
-        `option "mountOptions" has ${option}, which the node's configuration sets from the Secret: leave it out`,
+        createOptionFault(
+          'secret',
+          'mountOptions',
+          `has ${option}, which the node's configuration sets from the Secret`,
+          'leave it out',
+        ),
       )
     }
     if (keep === 'daemon') delivered.secretFile = value
@@ -53,7 +60,9 @@ function decodeVariable(key: string, value: Uint8Array): string {
   } catch {
     // The refusal below omits the value.
   }
-  throw new Refusal(
-    `key ${quoted(key)} of the Secret has a NUL or is not UTF-8, so no environment variable can carry it: correct the value`,
+  throw Refusal.of(
+    'secret',
+    `key ${quoted(key)} of the Secret has a NUL or is not UTF-8, so no environment variable can carry it`,
+    'correct the value',
   )
 }

@@ -1,3 +1,4 @@
+import { createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import { formatSource, type Source } from '../../request/source.ts'
@@ -8,12 +9,18 @@ import type { Stage } from '../kind/staged.ts'
 const SOURCE =
   /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
 
-export function findSshSourceFaults(requestedSource: Source): string[] {
+export function findSshSourceFaults(requestedSource: Source): Fault[] {
   const source = formatSource(requestedSource)
-  if (source === undefined) return ['option "source" is missing: write it like user@host:/directory']
+  if (source === undefined)
+    return [createOptionFault('source-invalid', 'source', 'is missing', 'write it like user@host:/directory')]
   if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
   return [
-    `option "source" is ${quoted(source)}: write it like user@host:/directory, without "..", ".", "//", a comma or a trailing slash`,
+    createOptionFault(
+      'source-invalid',
+      'source',
+      `is ${quoted(source)}`,
+      `write it like user@host:/directory, without "..", ".", "//", a comma or a trailing slash`,
+    ),
   ]
 }
 
@@ -53,19 +60,25 @@ export function createSshLogin(
   const key = secrets.get('ssh-privatekey')
   const password = secrets.get('password')
   const hosts = secrets.get('known_hosts')
-  if (key && password) throw new Refusal('the secret has both "ssh-privatekey" and "password": keep one')
+  if (key && password) throw Refusal.of('secret', 'the secret has both "ssh-privatekey" and "password"', 'keep one')
   if (!key && !password) {
     const found = secrets.size === 0 ? '' : `, and this one has ${quoted([...secrets.keys()])}`
-    const remedy = secrets.size === 0 ? 'name it in "secretRef" of the volume' : 'give it one of them'
-    throw new Refusal(`fuse.sshfs needs a secret with the key "ssh-privatekey" or "password"${found}: ${remedy}`)
+    const remedy = secrets.size === 0 ? 'name it in {secretRef} of the volume' : 'give it one of them'
+    throw Refusal.of(
+      'secret',
+      `fuse.sshfs needs a secret with the key "ssh-privatekey" or "password"${found}`,
+      `${remedy}`,
+    )
   }
   if (key && mountOptions.includes('reconnect')) {
-    throw new Refusal(
-      'mountOptions has reconnect, for which sshfs would need the key again, which is not stored: leave it out, or use a password',
+    throw Refusal.of(
+      'secret',
+      'mountOptions has reconnect, for which sshfs would need the key again, which is not stored',
+      'leave it out, or use a password',
     )
   }
   if (password && /[\0\r\n]/.test(Buffer.from(password).toString('latin1'))) {
-    throw new Refusal('the secret "password" has a line break or a NUL, which sshfs cannot read: remove it')
+    throw Refusal.of('secret', 'the secret "password" has a line break or a NUL, which sshfs cannot read', 'remove it')
   }
   if (hosts) options.push(`UserKnownHostsFile=${put('known_hosts', hosts)}`, 'GlobalKnownHostsFile=/dev/null')
   if (key) options.push(`IdentityFile=${put('key', endWithNewline(key))}`, 'BatchMode=yes')

@@ -1,3 +1,4 @@
+import { createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import { FLAGS, findContradictingFlags, ORDINARY_FLAGS } from '../../mount-table/mount-flags.ts'
 import type { OptionNaming } from '../../request/allow.ts'
@@ -119,20 +120,27 @@ export function findOptionFaults(
   own: OptionRules,
   takesAny = false,
   remedies: OptionRemedies = NO_REMEDIES,
-): string[] {
+): Fault[] {
   const remediesFor = (some: readonly string[]) => [...new Set(some.flatMap((option) => findRemedy(remedies, option)))]
   const { unknown, known } = Object.groupBy(options, (option) => {
     const name = parseOptionName(option)
     if (own.has(name) || FLAGS.has(name)) return 'known'
     return takesAny && /^\P{Cc}+$/u.test(option) ? 'passed' : 'unknown'
   })
-  const faults = findContradictingFlags(options).map(
-    ([one, other]) => `option "mountOptions" has both ${one} and ${other}: keep one`,
+  const faults = findContradictingFlags(options).map(([one, other]) =>
+    createOptionFault('mount-options', 'mountOptions', `has both ${one} and ${other}`, 'keep one'),
   )
   if (unknown) {
     const taken = [...FLAGS.keys(), ...own.keys()].join(', ')
     const more = remediesFor(unknown).map((remedy) => `; ${remedy}`)
-    faults.push(`option "mountOptions" has ${quoted(unknown)}: ${kind} takes ${taken}${more.join('')}`)
+    faults.push(
+      createOptionFault(
+        'mount-options',
+        'mountOptions',
+        `has ${quoted(unknown)}`,
+        `${kind} takes ${taken}${more.join('')}`,
+      ),
+    )
   }
   const seen = new Set<string>()
   for (const option of known ?? []) {
@@ -140,24 +148,37 @@ export function findOptionFaults(
     const { matches, example } = own.get(name) ?? {}
     if (matches ? !matches(option) : option !== name) {
       faults.push(
-        `option "mountOptions" has ${quoted(option)}: write ${example ? `it like ${example}` : `${name} without a value`}${remediesFor([option]).map((remedy) => `; ${remedy}`)}`,
+        createOptionFault(
+          'mount-options',
+          'mountOptions',
+          `has ${quoted(option)}`,
+          `write ${example ? `it like ${example}` : `${name} without a value`}${remediesFor([option]).map((remedy) => `; ${remedy}`)}`,
+        ),
       )
     }
-    if (matches && seen.has(name)) faults.push(`option "mountOptions" has ${name} twice: keep one`)
+    if (matches && seen.has(name))
+      faults.push(createOptionFault('mount-options', 'mountOptions', `has ${name} twice`, 'keep one'))
     seen.add(name)
   }
   return faults
 }
 
 /** Finds the faults of a request for a kind whose volumes are new and empty with each mount. */
-export function findFreshFaults(kind: string, { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): string[] {
-  const faults: string[] = []
+export function findFreshFaults(kind: string, { source, subPath }: Pick<MountRequest, 'source' | 'subPath'>): Fault[] {
+  const faults: Fault[] = []
   const text = formatSource(source)
   if (text !== undefined && text !== kind) {
-    faults.push(`option "source" is ${quoted(text)}: a ${kind} has none, leave it out`)
+    faults.push(createOptionFault('source-invalid', 'source', `is ${quoted(text)}`, `a ${kind} has none, leave it out`))
   }
   if (subPath !== undefined) {
-    faults.push(`option "subPath" is ${quoted(subPath)}: a ${kind} is new and empty, leave it out`)
+    faults.push(
+      createOptionFault(
+        'sub-path-unsupported',
+        'subPath',
+        `is ${quoted(subPath)}`,
+        `a ${kind} is new and empty, leave it out`,
+      ),
+    )
   }
   return faults
 }

@@ -1,3 +1,4 @@
+import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { type Handle, type Host, isDirectory, refuseOnErrno, type Stat, useOrClose } from '../../host/host.ts'
 import type { PathLookups } from '../../mount-table/path-lookups.ts'
@@ -10,23 +11,39 @@ import { formatSource, getSourcePath, type Source } from '../../request/source.t
 import type { OpenedSource } from './kind.ts'
 
 /** Finds the faults of a source of the node and of its subPath. @param what the permitted kinds of source, for messages */
-export function findSourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): string[] {
+export function findSourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): Fault[] {
   const ofPart = subPath === undefined ? [] : checkSubPath(subPath)
   const path = formatSource(source)
-  if (path === undefined) return [`option "source" is missing: name the ${what} of the node to mount`, ...ofPart]
+  if (path === undefined)
+    return [
+      createOptionFault('source-invalid', 'source', 'is missing', `name the ${what} of the node to mount`),
+      ...ofPart,
+    ]
   return [...findPathFaults(path, config), ...ofPart]
 }
 
 /** Finds the faults of a path that do not depend on the node's rules. */
-export function findPathFaults(source: string, config: NodeConfig): string[] {
+export function findPathFaults(source: string, config: NodeConfig): Fault[] {
   const parts = source.split('/').slice(1)
   const isNormal = source.startsWith('/') && !source.includes('\0')
   if (!isNormal || parts.some((part) => ['', '.', '..'].includes(part))) {
-    return [`option "source" is ${quoted(source)}: write an absolute path without "..", ".", "//" or a trailing slash`]
+    return [
+      createOptionFault(
+        'source-invalid',
+        'source',
+        `is ${quoted(source)}`,
+        `write an absolute path without "..", ".", "//" or a trailing slash`,
+      ),
+    ]
   }
   if (!holdsOwnRecords(source, config)) return []
   return [
-    `option "source" is ${quoted(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
+    createOptionFault(
+      'source-protected',
+      'source',
+      `is ${quoted(source)}`,
+      `it holds modekeep's own records, which no pod may see; name another directory`,
+    ),
   ]
 }
 
@@ -84,7 +101,8 @@ function toOpened(host: Host, path: string, requirement: SourceRequirement, open
   return useOrClose(host.inodes, opened, (handle) => {
     const stat = host.inodes.stat(handle)
     const fault = requirement.fault(stat)
-    if (fault !== undefined) throw new Refusal(`${requirement.what ?? 'source'} ${quoted(path)} ${fault}`)
+    if (fault !== undefined)
+      throw Refusal.of('source-missing', `${requirement.what ?? 'source'} ${quoted(path)} ${fault}`)
     return { handle, stat, path }
   })
 }
@@ -99,9 +117,13 @@ function createExplanation(
 ) {
   const it = `${what} ${quoted(path)}`
   return () => ({
-    ENOENT: `${it} does not exist on this node: ${remedy}, or correct the name`,
-    ELOOP: `${it} has a symbolic link in its path, which could lead anywhere: write the real path`,
-    ENOTDIR: `${it} leads through something that is not a directory: correct the name`,
+    ENOENT: createFault('source-missing', `${it} does not exist on this node`, `${remedy}, or correct the name`),
+    ELOOP: createFault(
+      'source-link',
+      `${it} has a symbolic link in its path, which could lead anywhere`,
+      `write the real path`,
+    ),
+    ENOTDIR: createFault('source-missing', `${it} leads through something that is not a directory`, `correct the name`),
   })
 }
 

@@ -134,7 +134,7 @@ function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string
 
 function takeMount({ inodes, mounts }: Host, stage: Handle): Handle {
   if (!inodes.statMountPoint(stage, MOUNT).mountRoot) {
-    throw new Refusal('the helper program ended without an error, but has mounted nothing')
+    throw Refusal.of('program-failed', 'the helper program ended without an error, but has mounted nothing')
   }
   const mounted = inodes.openEntry(stage, MOUNT)
   using _ = deferClose(inodes, mounted)

@@ -1,3 +1,4 @@
+import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { SECRET_FILE } from '../../host/helpers.ts'
 import type { Secrets } from '../../request/json-options.ts'
@@ -67,9 +68,13 @@ export const cifs: VolumeKind = {
     const others = mountOptions.filter((option) => !isCredential(option))
     return [
       ...findRemoteFaults(request, 'share'),
-      ...credentials.map(
-        (name) =>
-          `option "mountOptions" has ${name}: put username, password and domain into a secret and name it in secretRef`,
+      ...credentials.map((name) =>
+        createOptionFault(
+          'secret',
+          'mountOptions',
+          `has ${name}`,
+          'put username, password and domain into a secret and name it in {secretRef}',
+        ),
       ),
       ...findOptionFaults('cifs', others, OPTIONS(), false, REMEDIES),
     ]
@@ -92,7 +97,12 @@ function listCifsGroupOptions({ group, request: { mountOptions } }: MountContext
   const own = mountOptions.find((option) => ['gid', 'noforcegid'].includes(parseOptionName(option)))
   if (own !== undefined && own !== `gid=${group}`) {
     throw new Refusal(
-      `option "mountOptions" has ${quoted(own)}, but ownership "auto" shows all files as group ${group}: leave one of them out`,
+      createOptionFault(
+        'secret',
+        'mountOptions',
+        `has ${quoted(own)}, but ownership "auto" shows all files as group ${group}`,
+        'leave one of them out',
+      ),
     )
   }
   const written = new Set(mountOptions.map(parseOptionName))
@@ -105,15 +115,24 @@ function chooseCredentials(secrets: Secrets, mountOptions: readonly string[]): U
   const without = mountOptions.find((option) => WITHOUT_CREDENTIALS.test(option))
   const credentials = formatCredentials(secrets)
   if (credentials && (without === 'guest' || without === 'sec=none')) {
-    throw new Refusal(`option "mountOptions" has ${without}, but a secret has a username: leave one of them out`)
+    throw new Refusal(
+      createOptionFault(
+        'secret',
+        'mountOptions',
+        `has ${without}, but a secret has a username`,
+        'leave one of them out',
+      ),
+    )
   }
   if (credentials || without) return credentials
   const [found, remedy] =
     secrets.size === 0
-      ? ['', 'name a secret with the keys username and password in secretRef']
+      ? ['', 'name a secret with the keys username and password in {secretRef}']
       : [`, and the secret has only ${quoted([...secrets.keys()])}`, 'give it the keys username and password']
-  throw new Refusal(
-    `a share needs a user${found}: ${remedy}, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions`,
+  throw Refusal.of(
+    'secret',
+    `a share needs a user${found}`,
+    `${remedy}, or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions`,
   )
 }
 
@@ -138,18 +157,38 @@ export function formatCredentials(secrets: Secrets): Uint8Array | undefined {
   )
 }
 
-function findCredentialFault(key: Key, value: Uint8Array | undefined): string | undefined {
-  if (value === undefined) return key === 'domain' ? undefined : `the secret has no key "${key}": add it`
+function findCredentialFault(key: Key, value: Uint8Array | undefined): Fault | undefined {
+  if (value === undefined)
+    return key === 'domain' ? undefined : createFault('secret', `the secret has no key "${key}"`, 'add it')
   const has = (character: string) => value.includes(character.charCodeAt(0))
   if (has('\n'))
-    return `the secret's "${key}" has a newline, which no CIFS credential can: write it without (printf instead of echo)`
-  if (has('\0')) return `the secret's "${key}" has a NUL byte, which no CIFS credential can: write it without`
+    return createFault(
+      'secret',
+      `the secret's "${key}" has a newline, which no CIFS credential can`,
+      'write it without (printf instead of echo)',
+    )
+  if (has('\0'))
+    return createFault(
+      'secret',
+      `the secret's "${key}" has a NUL byte, which no CIFS credential can`,
+      'write it without',
+    )
   // mount.cifs doubles the commas of a password for the kernel; in another value a comma would begin a mount option.
   if (has(',') && key !== 'password')
-    return `the secret's "${key}" has a comma, which mount.cifs cannot pass on: write it without`
+    return createFault(
+      'secret',
+      `the secret's "${key}" has a comma, which mount.cifs cannot pass on`,
+      'write it without',
+    )
   const length = value.length + value.filter((byte) => byte === COMMA).length
   if (length >= MAX_BYTES[key]) {
-    return `the secret's "${key}" is too long: mount.cifs takes ${MAX_BYTES[key] - 1} bytes${key === 'password' ? ', a comma counted twice' : ''}`
+    return createFault(
+      'secret',
+      `the secret's "${key}" is too long`,
+      `mount.cifs takes ${MAX_BYTES[key] - 1} bytes${key === 'password' ? ', a comma counted twice' : ''}`,
+    )
   }
-  return length === 0 && key === 'username' ? `the secret's "${key}" is empty: write the name of a user` : undefined
+  return length === 0 && key === 'username'
+    ? createFault('secret', `the secret's "${key}" is empty`, 'write the name of a user')
+    : undefined
 }

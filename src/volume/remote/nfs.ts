@@ -1,3 +1,4 @@
+import { createFault } from '../../errors/fault.ts'
 import { type Handle, refuseOnErrno, useOrClose } from '../../host/host.ts'
 import { formatSource } from '../../request/source.ts'
 import type { MountContext, VolumeKind } from '../kind/kind.ts'
@@ -91,9 +92,11 @@ function refuseSquashed({ host: { inodes }, request }: MountContext, tree: Handl
   refuseOnErrno(
     () => inodes.chown(tree, gid),
     () => ({
-      'EPERM EACCES':
-        `the server of ${formatSource(source)} squashes root, so this node cannot give group ${fsGroup} to its files: ` +
+      'EPERM EACCES': createFault(
+        'root-squash',
+        `the server of ${formatSource(source)} squashes root, so this node cannot give group ${fsGroup} to its files`,
         'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
+      ),
     }),
   )
 }

@@ -1,3 +1,4 @@
+import { createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import type { HelperInvocation } from '../../host/helpers.ts'
 import type { Handle } from '../../host/host.ts'
@@ -8,14 +9,29 @@ import { filterOwnOptions } from '../kind/options.ts'
 import { mountStaged } from '../kind/staged.ts'
 
 /** Finds the faults of a source on a server. */
-export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): string[] {
-  const faults: string[] = []
+export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): Fault[] {
+  const faults: Fault[] = []
   if (subPath !== undefined) {
-    faults.push(`option "subPath" is ${quoted(subPath)}: of ${fsType} the source names the directory, add it there`)
+    faults.push(
+      createOptionFault(
+        'sub-path-unsupported',
+        'subPath',
+        `is ${quoted(subPath)}`,
+        `of ${fsType} the source names the directory, add it there`,
+      ),
+    )
   }
   if (source.type === form) return faults
   const what = source.type === 'none' ? 'is missing' : `is ${quoted(formatSource(source))}`
-  return [...faults, `option "source" ${what}: write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`]
+  return [
+    ...faults,
+    createOptionFault(
+      'source-invalid',
+      'source',
+      `${what}`,
+      `write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`,
+    ),
+  ]
 }
 
 /** A server decides about its files, but must not grant privileges on this node. */

@@ -4,6 +4,7 @@ import { runDoctor } from '../../../src/cli/doctor/index.ts'
 import { checkHelpers, checkKernel, checkSystemCalls } from '../../../src/cli/doctor/node.ts'
 import { checkFreeSpace } from '../../../src/cli/doctor/paths.ts'
 import { checkVolumes } from '../../../src/cli/doctor/records.ts'
+import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import type { Diagnosis, Feature } from '../../../src/host/diagnosis.ts'
 import { memoryStage } from '../../helpers/stage.ts'
@@ -15,7 +16,8 @@ const diagnosis: Diagnosis = {
   release: () => '6.12.0',
   selfTest: () => [],
   findProgram: (program) => {
-    if (program === 'mount.nfs') throw new Refusal('mount.nfs is not there: install nfs-common; then call again')
+    if (program === 'mount.nfs')
+      throw new Refusal(createFault('internal', 'mount.nfs is not there', 'install nfs-common; then call again'))
     return `/usr/bin/${program}`
   },
   space: () => ({ bytes: 1024 * MIB, inodes: 1_000_000 }),
@@ -96,7 +98,10 @@ describe('doctor, for the node,', () => {
         },
       ],
     }
-    const configuration = { file: '/none.json', faults: ['one', 'two'] }
+    const configuration = {
+      file: '/none.json',
+      faults: [createFault('config-invalid', 'one'), createFault('config-invalid', 'two')],
+    }
     const found = await Array.fromAsync(checkConfiguration({ ...stage.session(), config: asked }, configuration))
     expect(found.map(({ level }) => level)).toEqual([
       ...['fault', 'fault', 'ok', 'ok'],

@@ -157,7 +157,7 @@ const refused: Case = {
     ]
     await cluster.apply(
       asking('typing-error', 'scrath=2000', volumes, [2000]),
-      asking('no-rule', `/data/of-node=2000`, volumes, [2000]),
+      asking('no-rule', '/data/of-node=2000', volumes, [2000]),
     )
     await event(cluster, 'typing-error', 'scrath')
     await event(cluster, 'no-rule', '"map"')

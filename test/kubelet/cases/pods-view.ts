@@ -4,7 +4,7 @@ import { control, FSGROUP, makeFiles } from './tree.ts'
 
 export const USER = 1000
 export const FILES = { shared: 0o660, readable: 0o644, private: 0o600 }
-const TRY = `for f in shared readable private; do (echo x >>/data/$f) 2>/dev/null && echo $f; done; true`
+const TRY = 'for f in shared readable private; do (echo x >>/data/$f) 2>/dev/null && echo $f; done; true'
 
 /** The names in FILES that the container's user can write to. */
 export async function tried(pod: { exec(script: string): Promise<{ text: string }> }): Promise<string> {

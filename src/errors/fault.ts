@@ -1,0 +1,93 @@
+import type { FaultCode } from './codes.ts'
+import { escapeUnprintable } from './escape.ts'
+
+/** What a fault is about. Each door has its own word for it. */
+export type FaultSubject = 'option' | 'annotation'
+
+/**
+ * A fault as data. `reason` is a predicate of an option, or else a complete clause. Texts may contain the
+ * placeholder `{secretRef}`, because each door names that field differently.
+ */
+export interface Fault {
+  readonly code: FaultCode
+  readonly subject?: FaultSubject
+  /** Name of the option or the annotation. */
+  readonly key?: string
+  /** The value that was given, as the message shows it. */
+  readonly value?: string
+  readonly reason: string
+  readonly remedy?: string
+}
+
+/** The words of a door: of kubelet's FlexVolume calls, of CSI. */
+export interface FaultWords {
+  readonly option: string
+  readonly secretRef: string
+}
+
+export const FLEXVOLUME_WORDS: FaultWords = { option: 'option', secretRef: 'secretRef' }
+
+export function createFault(code: FaultCode, reason: string, remedy?: string): Fault {
+  return { code, reason, ...(remedy !== undefined && { remedy }) }
+}
+
+/** @param reason the predicate: `is "a": use one of …` without the remedy */
+export function createOptionFault(code: FaultCode, key: string, reason: string, remedy?: string): Fault {
+  return { ...createFault(code, reason, remedy), subject: 'option', key }
+}
+
+/** @param reason the complete clause, which begins with the annotation or with what the pod has in its place */
+export function createAnnotationFault(code: FaultCode, reason: string, remedy?: string): Fault {
+  return { ...createFault(code, reason, remedy), subject: 'annotation' }
+}
+
+/** Renders a fault as one sentence in the words of a door: `option "a" is "b": use one of c, d`. */
+export function renderFault(fault: Fault, words: FaultWords = FLEXVOLUME_WORDS): string {
+  const { reason, remedy } = fault
+  const sentence = [renderSubject(fault, words), remedy === undefined ? reason : `${reason}: ${remedy}`].join('')
+  return shortenFault(escapeUnprintable(sentence.replaceAll('{secretRef}', words.secretRef)))
+}
+
+function renderSubject({ subject, key = '' }: Fault, words: FaultWords): string {
+  if (subject === 'option') {
+    // Kubelet's own keys are options of a FlexVolume call at each door.
+    const word = key.startsWith('kubernetes.io/') ? FLEXVOLUME_WORDS.option : words.option
+    return `${word} ${JSON.stringify(key)} `
+  }
+  return ''
+}
+
+// The subject of a fault is at its start and the remedy at its end, so the middle is left out.
+const MAX_FAULT_CHARACTERS = 2000
+const KEPT_CHARACTERS = { start: 1300, end: 600 }
+
+/** Bounds the length of a fault, which may quote text of a pod's author, a helper or another process. */
+function shortenFault(text: string): string {
+  if (text.length <= MAX_FAULT_CHARACTERS) return text
+  const left = text.length - KEPT_CHARACTERS.start - KEPT_CHARACTERS.end
+  return `${text.substring(0, KEPT_CHARACTERS.start)}… (${left} characters left out) …${text.substring(text.length - KEPT_CHARACTERS.end)}`
+}
+
+// An event holds 1,024 bytes of a message; a pod's status holds the complete message.
+const MAX_FAULTS = 8
+const MAX_MESSAGE_CHARACTERS = 4000
+
+/** Renders as many faults as fit into a message, but at least the first, and counts the others. */
+export function renderFaults(faults: readonly Fault[], words: FaultWords = FLEXVOLUME_WORDS): string {
+  const texts = faults.map((fault) => renderFault(fault, words))
+  let length = 0
+  const tooMany = texts.findIndex((text, at) => {
+    length += text.length
+    return at === MAX_FAULTS || (at > 0 && length > MAX_MESSAGE_CHARACTERS)
+  })
+  if (tooMany < 0) return texts.join('; ')
+  return `${texts.slice(0, tooMany).join('; ')}; and ${texts.length - tooMany} more`
+}
+
+const MAX_CODES = 4
+
+/** Renders the codes of faults as the end of a message: ` [option-unknown]`. `modekeep explain` describes each. */
+export function renderCodes(faults: readonly Fault[]): string {
+  const codes = [...new Set(faults.map(({ code }) => code))]
+  return codes.length === 0 ? '' : ` [${codes.slice(0, MAX_CODES).join(', ')}]`
+}

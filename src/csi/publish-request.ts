@@ -61,6 +61,7 @@ export function parsePublishRequest(
       createFault(
         'csi-request',
         `volume_mount_group is ${quoted(volumeMountGroup)}`,
+        undefined,
         `kubelet gives a group's number there`,
       ),
     )

@@ -44,7 +44,8 @@ export function findCapabilityFaults(capability: CsiMessage<'VolumeCapability'> 
       createFault(
         'csi-request',
         'volume_capability asks for a block device',
-        'modekeep mounts; leave out volumeMode: Block',
+        'leave out volumeMode: Block',
+        'modekeep mounts',
       ),
     )
   } else if (mount === undefined)

@@ -6,7 +6,7 @@ export type FaultSubject = 'option' | 'annotation'
 
 /**
  * A fault as data. `reason` is a predicate of an option, or else a complete clause. Texts may contain the
- * placeholder `{secretRef}`, because each door names that field differently.
+ * placeholders `{option}` and `{secretRef}`, because each door has its own words for them.
  */
 export interface Fault {
   readonly code: FaultCode
@@ -16,6 +16,8 @@ export interface Fault {
   /** The value that was given, as the message shows it. */
   readonly value?: string
   readonly reason: string
+  /** Explains the reason, or quotes the program or the kernel that reported it. */
+  readonly cause?: string
   readonly remedy?: string
 }
 
@@ -27,13 +29,19 @@ export interface FaultWords {
 
 export const FLEXVOLUME_WORDS: FaultWords = { option: 'option', secretRef: 'secretRef' }
 
-export function createFault(code: FaultCode, reason: string, remedy?: string): Fault {
-  return { code, reason, ...(remedy !== undefined && { remedy }) }
+export function createFault(code: FaultCode, reason: string, remedy?: string, cause?: string): Fault {
+  return { code, reason, ...(cause !== undefined && { cause }), ...(remedy !== undefined && { remedy }) }
 }
 
 /** @param reason the predicate: `is "a": use one of …` without the remedy */
-export function createOptionFault(code: FaultCode, key: string, reason: string, remedy?: string): Fault {
-  return { ...createFault(code, reason, remedy), subject: 'option', key }
+export function createOptionFault(
+  code: FaultCode,
+  key: string,
+  reason: string,
+  remedy?: string,
+  cause?: string,
+): Fault {
+  return { ...createFault(code, reason, remedy, cause), subject: 'option', key }
 }
 
 /** @param reason the complete clause, which begins with the annotation or with what the pod has in its place */
@@ -43,9 +51,11 @@ export function createAnnotationFault(code: FaultCode, reason: string, remedy?: 
 
 /** Renders a fault as one sentence in the words of a door: `option "a" is "b": use one of c, d`. */
 export function renderFault(fault: Fault, words: FaultWords = FLEXVOLUME_WORDS): string {
-  const { reason, remedy } = fault
-  const sentence = [renderSubject(fault, words), remedy === undefined ? reason : `${reason}: ${remedy}`].join('')
-  return shortenFault(escapeUnprintable(sentence.replaceAll('{secretRef}', words.secretRef)))
+  const { reason, cause, remedy } = fault
+  const rest = [cause, remedy].filter((text) => text !== undefined).join('; ')
+  const sentence = `${renderSubject(fault, words)}${rest === '' ? reason : `${reason}: ${rest}`}`
+  const translated = sentence.replaceAll('{option}', words.option).replaceAll('{secretRef}', words.secretRef)
+  return shortenFault(escapeUnprintable(translated))
 }
 
 function renderSubject({ subject, key = '' }: Fault, words: FaultWords): string {

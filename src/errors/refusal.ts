@@ -17,8 +17,8 @@ export class Refusal extends Error {
   }
 
   /** Creates a refusal with one fault. */
-  static of(code: FaultCode, reason: string, remedy?: string): Refusal {
-    return new Refusal(createFault(code, reason, remedy))
+  static of(code: FaultCode, reason: string, remedy?: string, cause?: string): Refusal {
+    return new Refusal(createFault(code, reason, remedy, cause))
   }
 }
 

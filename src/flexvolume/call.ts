@@ -60,6 +60,7 @@ export function parseMountDirectory(path: string): string {
     throw Refusal.of(
       'mount-directory',
       `mount directory ${quoted(path)}`,
+      undefined,
       `${reason}; kubelet passes <its root>/pods/<uid>/volumes/…`,
     )
   return `/${parts.filter((part) => part !== '' && part !== '.').join('/')}`

@@ -15,7 +15,8 @@ export class Unmappable extends Refusal {
       createFault(
         'idmap-impossible',
         `ownership "idmap" is not possible for this volume`,
-        `${why}; write ownership "auto", which takes what is possible`,
+        'write ownership "auto", which takes what is possible',
+        why,
       ),
       options,
     )

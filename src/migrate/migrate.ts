@@ -75,8 +75,8 @@ function assertRewritten(text: string, file: string, requests: readonly (MountRe
     if (isSame) continue
     throw Refusal.of(
       'command',
-      `${file}, volume ${index + 1}, is written in a way that cannot be changed in place: write its flexVolume as "key`,
-      `value" lines`,
+      `${file}, volume ${index + 1}, is written in a way that cannot be changed in place`,
+      'write its flexVolume as "key: value" lines',
     )
   }
 }

@@ -57,6 +57,7 @@ export function createMissingMountPointRefusal(path: string): Refusal {
   return Refusal.of(
     'mount-directory',
     `mount directory ${quoted(path)} does not exist`,
+    undefined,
     'kubelet creates it before it calls mount',
   )
 }

@@ -13,7 +13,7 @@ import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { findRequiredNaming } from '../volume/kind/options.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
-import { findOtherPaths } from '../volume/other-paths.ts'
+import { createSecondPathFault, findOtherPaths } from '../volume/other-paths.ts'
 
 /**
  * Checks a request against the node's rules before its source is opened. For an existing mount the facts of its rule come
@@ -87,11 +87,8 @@ function permitOtherPaths(
   for (const { path, source } of findOtherPaths(session, table, named)) {
     const verdict = judgeRequest(session, { ...request, source: parseSource(source) }, kind)
     if ('refusal' in verdict) {
-      throw Refusal.of(
-        'source-second-path',
-        `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both`,
-        `${verdict.refusal}`,
-      )
+      const shown = `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both`
+      throw new Refusal(createSecondPathFault(shown, verdict.refusal))
     }
     permitted = { ...permitted, ...combineStrictest(permitted, readRuleFacts(verdict.rule)) }
   }
@@ -146,8 +143,8 @@ export function refuseWritable(
       throw Refusal.of(
         'image-writable',
         `source ${shown} may be written by pods, and ${danger}`,
-        `rule ${quoted(rule)} lets a pod mount a directory that holds it; ` +
-          'move it to where no rule lets a pod write, or have the administrator of the node narrow that rule',
+        'move it to where no rule lets a pod write, or have the administrator of the node narrow that rule',
+        `rule ${quoted(rule)} lets a pod mount a directory that holds it`,
       )
     }
     const writer = mounts.find(
@@ -190,7 +187,8 @@ function refuseProtected(
     throw Refusal.of(
       'source-protected',
       `source ${shown} leads to another path of the state directory`,
-      `it holds modekeep's own records, which no pod may see; name another directory`,
+      'name another directory',
+      "it holds modekeep's own records, which no pod may see",
     )
   }
   const { root } = parseVolumePod(directory) ?? {}

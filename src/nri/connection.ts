@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { escapeUnprintable } from '../errors/escape.ts'
+import { renderCodes } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { SERVICE } from './messages.ts'
 import {
@@ -157,7 +158,8 @@ export class Connection {
   }
 
   #fail(stream: number, error: unknown): void {
-    const message = escapeUnprintable(error instanceof Error ? error.message : String(error))
+    const codes = error instanceof Refusal ? renderCodes(error.faults) : ''
+    const message = `${escapeUnprintable(error instanceof Error ? error.message : String(error))}${codes}`
     const payload = response.encode({ status: { code: resolveStatusCode(error), message }, payload: new Uint8Array() })
     this.#send(CONNECTION.plugin, { stream, type: TYPE.response, payload })
   }

@@ -75,7 +75,7 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       const refusal =
         error instanceof Refusal
           ? error
-          : Refusal.of('internal', 'modekeep failed', `${formatError(error)}; see its log on the node`)
+          : Refusal.of('internal', 'modekeep failed', 'see its log on the node', formatError(error))
       throw prefixWithAnnotation(pod.annotations, refusal)
     }
   }

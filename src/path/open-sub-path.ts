@@ -23,7 +23,7 @@ const MOUNTABLE: ReadonlySet<number> = new Set([DIRECTORY, REGULAR, SOCKET, FIFO
 export function checkSubPath(subPath: string): Fault[] {
   if (subPath === '')
     return [createOptionFault('sub-path', 'subPath', 'is empty', 'name a part of the source, or leave subPath out')]
-  const tooLong = checkPathSize('option "subPath"', subPath)
+  const tooLong = checkPathSize('{option} "subPath"', subPath)
   if (tooLong.length > 0) return tooLong
   const parts = subPath.split('/')
   if (subPath.includes('\0') || parts.some((part) => part === '' || part === '.' || part === '..')) {

@@ -129,7 +129,8 @@ function createRefusal(request: AllowRequest, reason: string, remedy: string): A
     refusal: createFault(
       'not-allowed',
       `${requester} may not have ${volume} (${readOnly ? 'read-only' : 'writable'}, ownership ${ownership}) on this node`,
-      `${reason}; ` + `its administrator can ${remedy} in "allow" of the node's modekeep configuration`,
+      `its administrator can ${remedy} in "allow" of the node's modekeep configuration`,
+      reason,
     ),
   }
 }

@@ -108,8 +108,7 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
       faults.push(
         createFault(
           'config-invalid',
-          `node configuration ${file}`,
-          `key "${[key, ...issue.path].join('.')}" ${issue.message}`,
+          `node configuration ${file}: key "${[key, ...issue.path].join('.')}" ${issue.message}`,
         ),
       )
     }

@@ -17,6 +17,7 @@ export function parseOptionsText(text: string): { entries: [string, unknown][]; 
     throw Refusal.of(
       'option-format',
       'the options are not JSON',
+      undefined,
       'kubelet passes one JSON object of strings as the last argument',
     )
   }
@@ -25,6 +26,7 @@ export function parseOptionsText(text: string): { entries: [string, unknown][]; 
     throw Refusal.of(
       'option-format',
       `the options are ${kind}`,
+      undefined,
       'kubelet passes one JSON object of strings as the last argument',
     )
   }
@@ -69,7 +71,7 @@ export function readSecrets(text: string): Secrets {
       if (typeof value === 'string' && BASE64.test(value)) {
         return [key.slice(SECRET_PREFIX.length), Buffer.from(value, 'base64')]
       }
-      throw new Refusal(createOptionFault('option-format', key, 'is not base64', 'kubelet sends secrets so'))
+      throw new Refusal(createOptionFault('option-format', key, 'is not base64', undefined, 'kubelet sends secrets so'))
     }),
   )
 }

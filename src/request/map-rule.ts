@@ -87,7 +87,8 @@ export function findMapGrant(rules: readonly MapRule[], request: MapRequest): Ma
     refusal: createFault(
       'map-not-allowed',
       `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node`,
-      `${reason}; its administrator can ${remedy}`,
+      `its administrator can ${remedy}`,
+      reason,
     ),
   }
 }

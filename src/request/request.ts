@@ -205,7 +205,7 @@ export function createMountRequest(
 function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
-    const subject = `option "${key}"`
+    const subject = `${key.startsWith(KUBELET_PREFIX) ? 'option' : '{option}'} "${key}"`
     const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, MAX_FIELD_BYTES)))
     return isPath ? checkPathSize(subject, value) : checkFieldSize(subject, value)
   })

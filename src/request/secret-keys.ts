@@ -65,7 +65,5 @@ export function findSecretKeyFaults(
   if (unknown.length === 0) return []
   const takes =
     taken.length === 0 ? 'it takes none, leave out {secretRef}' : `it takes ${taken.join(', ')}, remove the others`
-  return [
-    createFault('secret', `the Secret has ${quoted(unknown.join(', '))}, which ${name} does not take`, `${takes}`),
-  ]
+  return [createFault('secret', `the Secret has ${quoted(unknown.join(', '))}, which ${name} does not take`, takes)]
 }

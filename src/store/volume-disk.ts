@@ -136,7 +136,7 @@ function refuseOther(volume: string, other: string | undefined): void {
     : 'put the other one back, or give this one a new UUID'
   throw Refusal.of(
     'identity-twice',
-    `${other}`,
+    other,
     `${remedy}; "modekeep restore DIR --force" takes the records for this one's, "modekeep gc --forget ${volume}" gives them up`,
   )
 }

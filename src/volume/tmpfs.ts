@@ -85,7 +85,8 @@ export const tmpfs: VolumeKind = {
         createFault(
           'mount-options',
           `the kernel refuses mountOptions ${quoted(mountOptions.join(','))}`,
-          `${(error as Error).message}`,
+          undefined,
+          (error as Error).message,
         ),
         { cause: error },
       )

@@ -64,8 +64,13 @@ export function textsIn(source: string): Text[] {
       // `addFault` of the annotations has its code already.
       const parts = (node.arguments as unknown[]).slice(nameOf(node.callee) === 'addFault' ? 0 : 1)
       const texts = parts.map((part) => (isNode(part) ? (textOf(part) ?? HOLE) : HOLE))
-      const [key = HOLE, ...words] = nameOf(node.callee) === 'createOptionFault' ? texts : ['', ...texts]
-      const text = `${key === '' ? '' : `option "${key}" `}${words.join(': ')}`
+      const [key = HOLE, reason = HOLE, ...rest] = nameOf(node.callee) === 'createOptionFault' ? texts : ['', ...texts]
+      const isGiven = (at: number) => parts.length > at && nameOf(parts[at]) !== 'undefined'
+      const reasonAt = parts.length - rest.length
+      const [remedy, cause] = rest.map((word, at) => (isGiven(reasonAt + at) ? word : undefined))
+      const words = [cause, remedy].filter((word) => word !== undefined).join('; ')
+      const sentence = `${key === '' ? '' : `option "${key}" `}${reason}${words === '' ? '' : `: ${words}`}`
+      const text = sentence.replaceAll('{option}', 'option')
       if (text !== '') found.push({ text, isMessage: true })
       for (const part of parts.filter(isNode)) {
         for (const child of textOf(part) === undefined ? [part] : holesOf(part)) visit(child, false)

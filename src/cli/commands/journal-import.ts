@@ -103,7 +103,7 @@ async function resolveVolumeDirectory(
   const other =
     at === undefined ? explainDifference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
   if (other === undefined) return source
-  throw Refusal.of('command', `${other}`, `if ${quoted(source)} is the one that is meant, name it with --at`)
+  throw Refusal.of('command', other, `if ${quoted(source)} is the one that is meant, name it with --at`)
 }
 
 /**

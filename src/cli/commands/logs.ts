@@ -114,7 +114,7 @@ export async function readLog(
   show: (raw: string) => boolean,
 ): Promise<void> {
   if (!isFollowing && !listLogFiles(file).some((name) => fs.existsSync(name))) {
-    throw Refusal.of('command', `there is no log ${file} yet`, 'kubelet has made no call that is logged')
+    throw Refusal.of('command', `there is no log ${file} yet`, undefined, 'kubelet has made no call that is logged')
   }
   refuseForeignLog(fs, file)
   const isAbout = createPodFilter(pod)

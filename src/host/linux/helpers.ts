@@ -122,7 +122,8 @@ async function runProgram(
     createFault(
       'program-failed',
       `${invocation.program} ${describeFailure(invocation, exitStatus)}${suffix}`,
-      `${output.text || 'it said nothing'}`,
+      undefined,
+      output.text || 'it said nothing',
     ),
   )
 }

@@ -64,11 +64,7 @@ export function createSshLogin(
   if (!key && !password) {
     const found = secrets.size === 0 ? '' : `, and this one has ${quoted([...secrets.keys()])}`
     const remedy = secrets.size === 0 ? 'name it in {secretRef} of the volume' : 'give it one of them'
-    throw Refusal.of(
-      'secret',
-      `fuse.sshfs needs a secret with the key "ssh-privatekey" or "password"${found}`,
-      `${remedy}`,
-    )
+    throw Refusal.of('secret', `fuse.sshfs needs a secret with the key "ssh-privatekey" or "password"${found}`, remedy)
   }
   if (key && mountOptions.includes('reconnect')) {
     throw Refusal.of(

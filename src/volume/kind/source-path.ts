@@ -42,7 +42,8 @@ export function findPathFaults(source: string, config: NodeConfig): Fault[] {
       'source-protected',
       'source',
       `is ${quoted(source)}`,
-      `it holds modekeep's own records, which no pod may see; name another directory`,
+      'name another directory',
+      "it holds modekeep's own records, which no pod may see",
     ),
   ]
 }

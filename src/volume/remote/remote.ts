@@ -28,7 +28,7 @@ export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form:
     createOptionFault(
       'source-invalid',
       'source',
-      `${what}`,
+      what,
       `write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`,
     ),
   ]

@@ -15,7 +15,7 @@ import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
 import { holdsOwnRecords } from '../volume/kind/source-path.ts'
-import { createSecondPathFault, findOtherPaths } from '../volume/other-paths.ts'
+import { findOtherPaths } from '../volume/other-paths.ts'
 import {
   type CloneRequest,
   type ContainerCloneRequest,
@@ -184,8 +184,13 @@ export function createRequestPerPath(
   const requests = otherPaths.map(({ path }): CloneRequest => {
     const grant = findMapGrant(map, { namespace, kind: HOST_PATH, volume: path, group })
     if ('refusal' in grant) {
-      const shown = `shows the content of ${quoted(path)} by another mount, which a rule of "map" names, and the pod must be allowed both`
-      throw new Refusal(createSecondPathFault(shown, grant.refusal))
+      const { reason, remedy, cause } = grant.refusal
+      throw Refusal.of(
+        'source-second-path',
+        `shows the content of ${quoted(path)} by another mount, which a rule of "map" names, and the pod must be allowed both: ${reason}`,
+        remedy,
+        cause,
+      )
     }
     return { ...request, fsTypes: grant.fsTypes, grants: grant.grants }
   })

@@ -1,6 +1,7 @@
 import * as grpc from '@grpc/grpc-js'
+import { CSI_WORDS } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
-import { truncateMessage } from '../flexvolume/reply.ts'
+import { createFailureMessage, truncateMessage } from '../flexvolume/reply.ts'
 import type { SpaceUsage } from '../host/inodes.ts'
 import type { CsiMessage, Identity, Node } from './messages.ts'
 import type { PodInfoGuard } from './pod-info.ts'
@@ -156,6 +157,6 @@ function createHandlers<S extends grpc.ServiceDefinition>(
 
 function convertError(error: unknown) {
   if (error instanceof CallFailure) return error
-  const code = error instanceof Refusal ? ('INVALID_ARGUMENT' as const) : ('INTERNAL' as const)
-  return { code, message: truncateMessage(formatError(error)) }
+  if (!(error instanceof Refusal)) return { code: 'INTERNAL' as const, message: truncateMessage(formatError(error)) }
+  return { code: 'INVALID_ARGUMENT' as const, message: createFailureMessage(error, CSI_WORDS) }
 }

@@ -26,8 +26,11 @@ export function findRequestSizeFaults(
 }
 
 function createFlagsFault(size: number): Fault {
-  const reason = `mount_flags have ${size} bytes`
-  return createFault('input-too-large', reason, `at most ${MAX_FIELD_BYTES} are accepted, shorten them`)
+  return createFault(
+    'input-too-large',
+    `mount_flags have ${size} bytes`,
+    `at most ${MAX_FIELD_BYTES} are accepted, shorten them`,
+  )
 }
 
 export const findVolumeIdFaults = (volumeId: string) => checkFieldSize('volume_id', volumeId)

@@ -1,4 +1,4 @@
-import { type FaultWords, renderFault } from '../errors/fault.ts'
+import { CSI_WORDS, renderFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { createFailureMessage, truncateMessage } from '../flexvolume/reply.ts'
 import { type CallContext, createSession } from '../flexvolume/volume-call.ts'
@@ -92,9 +92,6 @@ function findFailureCode(error: unknown): FailureCode {
   if (error instanceof InvalidRequest) return 'INVALID_ARGUMENT'
   return error instanceof Refusal && !(error instanceof DamagedRecord) ? 'FAILED_PRECONDITION' : 'INTERNAL'
 }
-
-/** CSI calls options volumeAttributes, and names the secret by another field. */
-const CSI_WORDS: FaultWords = { option: 'volumeAttributes', secretRef: 'nodePublishSecretRef' }
 
 function formatMessage(error: unknown): string {
   return error instanceof CallFailure ? truncateMessage(error.message) : createFailureMessage(error, CSI_WORDS)

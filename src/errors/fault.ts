@@ -28,6 +28,7 @@ export interface FaultWords {
 }
 
 export const FLEXVOLUME_WORDS: FaultWords = { option: 'option', secretRef: 'secretRef' }
+export const CSI_WORDS: FaultWords = { option: 'volumeAttributes', secretRef: 'nodePublishSecretRef' }
 
 export function createFault(code: FaultCode, reason: string, remedy?: string, cause?: string): Fault {
   return { code, reason, ...(cause !== undefined && { cause }), ...(remedy !== undefined && { remedy }) }

@@ -13,7 +13,7 @@ import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { findRequiredNaming } from '../volume/kind/options.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
-import { createSecondPathFault, findOtherPaths } from '../volume/other-paths.ts'
+import { findOtherPaths } from '../volume/other-paths.ts'
 
 /**
  * Checks a request against the node's rules before its source is opened. For an existing mount the facts of its rule come
@@ -87,8 +87,13 @@ function permitOtherPaths(
   for (const { path, source } of findOtherPaths(session, table, named)) {
     const verdict = judgeRequest(session, { ...request, source: parseSource(source) }, kind)
     if ('refusal' in verdict) {
-      const shown = `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both`
-      throw new Refusal(createSecondPathFault(shown, verdict.refusal))
+      const { reason, remedy, cause } = verdict.refusal
+      throw Refusal.of(
+        'source-second-path',
+        `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both: ${reason}`,
+        remedy,
+        cause,
+      )
     }
     permitted = { ...permitted, ...combineStrictest(permitted, readRuleFacts(verdict.rule)) }
   }

@@ -221,10 +221,12 @@ async function ignoreRecordFailure<T>(session: Session, work: () => T | Promise<
 }
 
 function refuseForeign(host: Host, point: MountPoint | undefined): void {
-  if (point === undefined || isKubeletVolume(point.path)) return
-  if (!isMounted(statPoint(host, point))) return
-  const reason = `what is mounted at ${quoted(point.path)} is not modekeep's, and it is no volume directory of kubelet's`
-  throw Refusal.of('mount-directory', reason, 'use umount(8)')
+  if (point === undefined || isKubeletVolume(point.path) || !isMounted(statPoint(host, point))) return
+  throw Refusal.of(
+    'mount-directory',
+    `what is mounted at ${quoted(point.path)} is not modekeep's, and it is no volume directory of kubelet's`,
+    'use umount(8)',
+  )
 }
 
 /** Replaces an empty file, on which a volume was mounted, by a directory. Any other entry is not modekeep's and stays. */

@@ -85,8 +85,6 @@ function findSharedVolumes({ clones, pod }: ContainerCloneRequest): Set<string> 
   return new Set(names)
 }
 
-const STILL_UNRESPONSIVE = 'has not answered since an earlier attempt'
-
 /**
  * Volumes of tasks that still run after their deadline. The runtime creates no other container meanwhile, so further
  * containers do not wait for them. Which volume of a task hangs is unknown, so only containers that need all of them are refused.
@@ -121,7 +119,7 @@ export class UnresponsiveVolumes {
             clone,
             createFault(
               'map-unresponsive',
-              STILL_UNRESPONSIVE,
+              'has not answered since an earlier attempt',
               `look at its disk or server, or ${findCloneRemedy(clone)}`,
             ),
           ),

@@ -1,4 +1,3 @@
-import type { Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
 import { type MountRow, parseMountinfo, type TableSnapshot } from '../mount-table/mountinfo.ts'
@@ -76,9 +75,4 @@ function resolvePodSource(
   const within = whole && resolveRelativePath(whole, shown)
   const source = within && whole && resolvePathInMount(row, whole)
   return source && path === `${source}/${within}` ? source : path
-}
-
-/** Returns the fault of a source whose content has another path too, for which the rules refuse it. */
-export function createSecondPathFault(shown: string, refusal: Fault): Fault {
-  return { ...refusal, code: 'source-second-path', reason: `${shown}: ${refusal.reason}` }
 }

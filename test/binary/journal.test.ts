@@ -176,7 +176,9 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
       encoding: 'utf8',
       timeout: 600_000,
     })
-    expect(stdout.trim()).toBe('modekeep: stdout is a terminal: name a file, as in --output FILE, or write to a pipe')
+    expect(stdout.trim()).toBe(
+      'modekeep: stdout is a terminal: name a file, as in --output FILE, or write to a pipe [command]',
+    )
     expect(status).toBe(1)
   })
 

@@ -106,7 +106,9 @@ describe.skipIf(!isRoot)(title, () => {
     const failed = async (output: string) => node.start(['status', '--prometheus', '--output', output]).ended
     expect(await failed(`${node.top}/none/x.prom`)).toMatchObject({
       code: 1,
-      text: expect.stringMatching(/^modekeep: --output .*ENOENT.*name a file in a directory that is there\n$/),
+      text: expect.stringMatching(
+        /^modekeep: --output .*ENOENT.*name a file in a directory that is there \[command\]\n$/,
+      ),
     })
     fs.mkdirSync(`${node.top}/taken`)
     expect(await failed(`${node.top}/taken`)).toMatchObject({ code: 1, text: expect.stringContaining('EISDIR') })
@@ -119,7 +121,8 @@ describe.skipIf(!isRoot)(title, () => {
     for (const pod of ['a', 'b']) await node.call('unmount', node.podDirectory(pod))
     const asked = await Promise.all([1, 2, 3, 4].map(() => node.start(['status', '--prometheus']).ended))
     for (const { text, code } of asked) {
-      if (code === 1) expect(text).toBe('modekeep: another "modekeep status --prometheus" is at work: run it again\n')
+      if (code === 1)
+        expect(text).toBe('modekeep: another "modekeep status --prometheus" is at work: run it again [command]\n')
       else expect(values(parseExposition(text).samples, 'modekeep_calls_total')).toEqual({ 'unmount success': 2 })
     }
     expect(asked.some(({ code }) => code === 0)).toBe(true)

@@ -84,7 +84,7 @@ describe.skipIf(!isBuilt)(built('an operator’s words'), () => {
         ['apply', '/srv', '--fsgroup', '1'],
         ['restore', '/srv'],
       ]) {
-        const stderr = `modekeep: ${args[0]} needs root: run it with sudo\n`
+        const stderr = `modekeep: ${args[0]} needs root: run it with sudo [command]\n`
         expect(run(args, nobody)).toEqual({ stdout: '', stderr, status: 1 })
       }
     } finally {

@@ -104,12 +104,24 @@ describe.skipIf(!isBuilt)(built('the executable answers'), () => {
   )
 
   it.each([
-    ['init with one too many', ['init', 'x'], 'init takes 0 argument(s), got 1: call it as "init"'],
-    ['mount alone', ['mount'], 'mount takes 2 argument(s), got 0: call it as "mount DIR JSON"'],
-    ['mount without options', ['mount', '/a'], 'mount takes 2 argument(s), got 1: call it as "mount DIR JSON"'],
-    ['mount with too many', ['mount', '/a', '{}', ''], 'mount takes 2 argument(s), got 3: call it as "mount DIR JSON"'],
-    ['unmount alone', ['unmount'], 'unmount takes 1 argument(s), got 0: call it as "unmount DIR"'],
-    ['unmount with too many', ['unmount', '/a', '/b'], 'unmount takes 1 argument(s), got 2: call it as "unmount DIR"'],
+    ['init with one too many', ['init', 'x'], 'init takes 0 argument(s), got 1: call it as "init" [call-arguments]'],
+    ['mount alone', ['mount'], 'mount takes 2 argument(s), got 0: call it as "mount DIR JSON" [call-arguments]'],
+    [
+      'mount without options',
+      ['mount', '/a'],
+      'mount takes 2 argument(s), got 1: call it as "mount DIR JSON" [call-arguments]',
+    ],
+    [
+      'mount with too many',
+      ['mount', '/a', '{}', ''],
+      'mount takes 2 argument(s), got 3: call it as "mount DIR JSON" [call-arguments]',
+    ],
+    ['unmount alone', ['unmount'], 'unmount takes 1 argument(s), got 0: call it as "unmount DIR" [call-arguments]'],
+    [
+      'unmount with too many',
+      ['unmount', '/a', '/b'],
+      'unmount takes 1 argument(s), got 2: call it as "unmount DIR" [call-arguments]',
+    ],
   ])('%s with a failure that says how to call it', (_what, args, message) => {
     expect(reply(args, { env })).toEqual({ status: 'Failure', message })
     expectNothingLeft()
@@ -204,7 +216,7 @@ describe.skipIf(!isBuilt)(built('a mount is refused, nothing being left of it'),
     const script = `exec "$0" mount "$(printf '${top}/a\\377b')" '{}' 2>&1`
     expect(reply([], { env, script })).toEqual({
       status: 'Failure',
-      message: `mount directory "${top}/a\ufffdb": it is not valid UTF-8; kubelet passes <its root>/pods/<uid>/volumes/…`,
+      message: `mount directory "${top}/a\ufffdb": it is not valid UTF-8; kubelet passes <its root>/pods/<uid>/volumes/… [mount-directory]`,
     })
     expectNothingLeft()
   })

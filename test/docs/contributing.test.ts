@@ -5,6 +5,7 @@ import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
+import { rendered } from '../helpers/rendered.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -68,9 +69,11 @@ describe('the kind of volume that the page adds', () => {
   it('takes what the page says, and names what it does not', async () => {
     const ramfs = await ramfsOfPage()
     expect(ramfs.faults(REQUEST, DEFAULT_CONFIG)).toEqual([])
-    expect(
-      ramfs.faults({ ...REQUEST, source: { type: 'local', path: '/a' }, mountOptions: ['size=1m'] }, DEFAULT_CONFIG),
-    ).toEqual([expect.stringContaining('ramfs takes'), expect.stringContaining('a ramfs has none')])
+    const request = { ...REQUEST, source: { type: 'local', path: '/a' } as const, mountOptions: ['size=1m'] }
+    expect(rendered(ramfs.faults(request, DEFAULT_CONFIG))).toEqual([
+      expect.stringContaining('ramfs takes'),
+      expect.stringContaining('a ramfs has none'),
+    ])
     const host = memoryHost(new MemoryWorld())
     expect(await ramfs.openTree({ ...MAKING, host })).toBeDefined()
   })

@@ -14,7 +14,7 @@ const quoted = [...own.matchAll(/^### (.*)\n(?:\nAlso ((?:.+\n)+))?/gm)].flatMap
 /** Faults of modekeep's own that nobody can bring about by what he writes. */
 const NOT_FOR_PEOPLE = [/^no such kind: /, /^no bare name of a program: /, /^no two groups to swap: /]
 /** All their words come from elsewhere. */
-const WITHOUT_WORDS = /^(option "…")?[… :]+$/
+const WITHOUT_WORDS = /^(option "…")?[… :;]+$/
 
 const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createFault, createOptionFault, type FaultWords, renderCodes, renderFault } from '../../src/errors/fault.ts'
-
-const CSI: FaultWords = { option: 'volumeAttributes', secretRef: 'nodePublishSecretRef' }
+import { CSI_WORDS, createFault, createOptionFault, renderCodes, renderFault } from '../../src/errors/fault.ts'
 
 describe('a fault as a sentence', () => {
   it.each([
@@ -21,20 +19,20 @@ describe('a fault as a sentence', () => {
       'set {option} "submounts" to "hide"',
     )
     expect(renderFault(fault)).toBe('option "source" has mounts inside: set option "submounts" to "hide"')
-    expect(renderFault(fault, CSI)).toBe(
+    expect(renderFault(fault, CSI_WORDS)).toBe(
       'volumeAttributes "source" has mounts inside: set volumeAttributes "submounts" to "hide"',
     )
   })
 
   it("keeps FlexVolume's word for a key that only kubelet writes", () => {
     const fault = createOptionFault('pod-uid', 'kubernetes.io/pod.uid', 'is "a"')
-    expect(renderFault(fault, CSI)).toBe('option "kubernetes.io/pod.uid" is "a"')
+    expect(renderFault(fault, CSI_WORDS)).toBe('option "kubernetes.io/pod.uid" is "a"')
   })
 
   it('has the name of the field for the secret of each protocol', () => {
     const fault = createFault('secret', 'a share needs a user', 'name it in {secretRef}')
     expect(renderFault(fault)).toBe('a share needs a user: name it in secretRef')
-    expect(renderFault(fault, CSI)).toBe('a share needs a user: name it in nodePublishSecretRef')
+    expect(renderFault(fault, CSI_WORDS)).toBe('a share needs a user: name it in nodePublishSecretRef')
   })
 
   it('the codes of several faults are listed once each', () => {

@@ -123,7 +123,10 @@ describe('the NRI plugin on a socket', () => {
     await end.start()
     const call = () => end.call('CreateContainer', 'ContainerRequest', container('c'))
     expect(await call()).toEqual({
-      status: { code: FAILED_PRECONDITION, message: 'annotation modekeep/group is "x": write a group' },
+      status: {
+        code: FAILED_PRECONDITION,
+        message: 'annotation modekeep/group is "x": write a group [annotation-invalid]',
+      },
     })
     expect(await call()).toMatchObject({ status: { message: 'at once' } })
     expect(await call()).toEqual({ payload: Buffer.alloc(0) })

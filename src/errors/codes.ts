@@ -1,4 +1,4 @@
-/** Every code of a fault. `entries.ts` describes each; kubelet's calls load the names alone. */
+/** Every code of a fault. docs/troubleshooting.md describes each. */
 export const FAULT_CODES = [
   'annotation-invalid',
   'annotation-volume',

@@ -97,7 +97,7 @@ export function renderFaults(faults: readonly Fault[], words: FaultWords = FLEXV
 
 const MAX_CODES = 4
 
-/** Renders the codes of faults as the end of a message: ` [option-unknown]`. `modekeep explain` describes each. */
+/** Renders the codes of faults as the end of a message: ` [option-unknown]`. docs/troubleshooting.md describes each. */
 export function renderCodes(faults: readonly Fault[]): string {
   const codes = [...new Set(faults.map(({ code }) => code))]
   return codes.length === 0 ? '' : ` [${codes.slice(0, MAX_CODES).join(', ')}]`

@@ -103,7 +103,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
       expect(took, args.join(' ')).toBeLessThan(MOST)
       return JSON.parse(result.stdout)
     }
-    const error = `directory "${served}" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`
+    const error = `directory "${served}" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again [unresponsive]`
     const refused = await Promise.all([
       byHand('plan', served, '--fsgroup', '2000'),
       byHand('apply', served, '--fsgroup', '2000'),

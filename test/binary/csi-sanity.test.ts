@@ -33,8 +33,12 @@ async function published(over: object) {
 }
 
 /** A call is answered with this alone; a message that names the field tells the call's author. */
-async function refused(answer: Promise<{ code: string; message: string }>, words: string): Promise<void> {
-  expect(await answer).toEqual({ code: 'INVALID_ARGUMENT', message: words, reply: {} })
+async function refused(
+  answer: Promise<{ code: string; message: string }>,
+  words: string,
+  code = 'csi-request',
+): Promise<void> {
+  expect(await answer).toEqual({ code: 'INVALID_ARGUMENT', message: `${words} [${code}]`, reply: {} })
   expect(fs.existsSync(node.target(1))).toBe(false)
 }
 
@@ -109,6 +113,7 @@ const CHECKS: Readonly<Record<SanityCase, () => Promise<void>>> = {
     refused(
       published({ volume_context: { source } }),
       'kubelet does not say which pod the volume is for: the CSIDriver object must say podInfoOnMount: true',
+      'csi-pod-info',
     ),
   async 'NodePublishVolume twice with the same arguments should change nothing'() {
     expect((await node.publish(1, source)).code).toBe('OK')

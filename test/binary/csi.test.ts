@@ -102,7 +102,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     ]) {
       expect(await call({ socket: node.socket }, `Node/${method}`, {})).toMatchObject({
         code: 'INVALID_ARGUMENT',
-        message: `volume_id is missing: name it; ${path} is missing: name it`,
+        message: `volume_id is missing: name it; ${path} is missing: name it [csi-request]`,
       })
     }
   })

@@ -6,6 +6,7 @@ import { parseSource } from '../../src/request/source.ts'
 import { disks } from '../../src/volume/disk/disk.ts'
 import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage, udevName } from '../helpers/disks.ts'
 import { needed } from '../helpers/needs.ts'
+import { rendered } from '../helpers/rendered.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -19,7 +20,7 @@ function faults(fsType: DiskType, mountOptions: string[], readOnly = false) {
     mountOptions,
     readOnly,
   } as const
-  return kind?.faults(request, DEFAULT_CONFIG)
+  return rendered(kind?.faults(request, DEFAULT_CONFIG))
 }
 
 describe('the mount options of a disk', () => {

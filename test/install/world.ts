@@ -20,6 +20,7 @@ import { execa } from 'execa'
 import { describe, it, onTestFinished } from 'vitest'
 import { parseCommand } from '../../src/cli/commands/arguments.ts'
 import { install as installOn, uninstall as uninstallFrom } from '../../src/cli/install/index.ts'
+import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
 import { titled } from '../helpers/needs.ts'
@@ -156,7 +157,7 @@ export async function runHere(argv: string[], admin = linuxAdministration) {
     return { exitCode: 0, ...said }
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    said.stderr += `error: ${error.faults.join('\n       ')}\n`
+    said.stderr += `error: ${error.faults.map((fault) => renderFault(fault)).join('\n       ')}\n`
     return { exitCode: 1, ...said }
   }
 }

@@ -92,7 +92,8 @@ function expectPromises(text: string): void {
   const printed = parseConfig(JSON.stringify(config), FILE)
   expect(printed.faults).toEqual([])
   expect(printed.config).toEqual(config)
-  for (const fault of faults) expect(fault).toMatch(/^node configuration \/etc\/modekeep\/config\.json.{10}/s)
+  for (const fault of faults)
+    expect(renderFault(fault)).toMatch(/^node configuration \/etc\/modekeep\/config\.json.{10}/s)
   const given = membersOf(text)
   if (given === undefined) {
     expect(faults).toHaveLength(1)

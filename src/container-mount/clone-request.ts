@@ -1,4 +1,4 @@
-import type { Fault } from '../errors/fault.ts'
+import { attributeToAnnotation, type Fault, prefixFault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { MapRuleGrant } from '../request/map-rule.ts'
 
@@ -96,8 +96,8 @@ export function findPropagation(options: readonly string[]): string | undefined 
 /** Names the clone, and the pod's request for it, in a fault. */
 export function createCloneFault({ asked, volume, destination }: CloneRequest, fault: Fault): Fault {
   const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`
-  const reason = `volume ${name} ${fault.reason}`
-  return asked === '' ? { ...fault, reason } : { ...fault, subject: 'annotation', reason: `${asked}, but ${reason}` }
+  const named = prefixFault(fault, `volume ${name} `)
+  return asked === '' ? named : attributeToAnnotation(named, asked)
 }
 
 /** Remedy for a volume of another driver that cannot be mapped. */

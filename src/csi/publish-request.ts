@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { createFault, type Fault } from '../errors/fault.ts'
+import { createFault, type Fault, prefixFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { parseMountDirectory } from '../flexvolume/call.ts'
 import { parsePodUid } from '../request/contradictions.ts'
@@ -142,7 +142,7 @@ function parseDirectory(field: string, path: string, faults: Fault[]): string {
     return parseMountDirectory(path)
   } catch (error) {
     if (!(error instanceof Refusal)) throw error
-    faults.push(...error.faults.map((fault) => ({ ...fault, reason: `${field}: ${fault.reason}` })))
+    faults.push(...error.faults.map((fault) => prefixFault(fault, `${field}: `)))
     return ''
   }
 }

@@ -5,8 +5,8 @@ import { escapeUnprintable } from './escape.ts'
 export type FaultSubject = 'option' | 'annotation'
 
 /**
- * A fault as data. `reason` is a predicate of an option, or else a complete clause. Texts may contain the
- * placeholders `{option}` and `{secretRef}`, because each door has its own words for them.
+ * A fault as data. `reason` is a predicate of an option, or else a complete clause. Texts may contain `OPTION_WORD` and
+ * `SECRET_REF_WORD`, because each protocol has its own words for them.
  */
 export interface Fault {
   readonly code: FaultCode
@@ -20,6 +20,13 @@ export interface Fault {
   readonly cause?: string
   readonly remedy?: string
 }
+
+/**
+ * Placeholders of a protocol's words, in private use characters. `quoted` escapes these, so a quoted value of a user is
+ * never replaced.
+ */
+export const OPTION_WORD = '\u{e000}'
+export const SECRET_REF_WORD = '\u{e001}'
 
 /** The words of a door: of kubelet's FlexVolume calls, of CSI. */
 export interface FaultWords {
@@ -50,19 +57,31 @@ export function createAnnotationFault(code: FaultCode, reason: string, remedy?: 
   return { ...createFault(code, reason, remedy), subject: 'annotation' }
 }
 
+/** Puts text before a fault. The fault's own subject becomes a part of the reason. */
+export function prefixFault({ subject, key, ...fault }: Fault, prefix: string): Fault {
+  const own = renderSubject({ ...fault, ...(subject && { subject }), ...(key !== undefined && { key }) }, OPTION_WORD)
+  return { ...fault, reason: `${prefix}${own}${fault.reason}` }
+}
+
+/** @param annotation text of the annotation, with which the fault begins unless it is about an annotation already */
+export function attributeToAnnotation(fault: Fault, annotation: string): Fault {
+  if (fault.subject === 'annotation') return fault
+  return { ...prefixFault(fault, `${annotation}, but `), subject: 'annotation' }
+}
+
 /** Renders a fault as one sentence in the words of a door: `option "a" is "b": use one of c, d`. */
 export function renderFault(fault: Fault, words: FaultWords = FLEXVOLUME_WORDS): string {
   const { reason, cause, remedy } = fault
   const rest = [cause, remedy].filter((text) => text !== undefined).join('; ')
-  const sentence = `${renderSubject(fault, words)}${rest === '' ? reason : `${reason}: ${rest}`}`
-  const translated = sentence.replaceAll('{option}', words.option).replaceAll('{secretRef}', words.secretRef)
+  const sentence = `${renderSubject(fault, words.option)}${rest === '' ? reason : `${reason}: ${rest}`}`
+  const translated = sentence.replaceAll(OPTION_WORD, words.option).replaceAll(SECRET_REF_WORD, words.secretRef)
   return shortenFault(escapeUnprintable(translated))
 }
 
-function renderSubject({ subject, key = '' }: Fault, words: FaultWords): string {
+function renderSubject({ subject, key = '' }: Fault, optionWord: string): string {
   if (subject === 'option') {
     // Kubelet's own keys are options of a FlexVolume call at each door.
-    const word = key.startsWith('kubernetes.io/') ? FLEXVOLUME_WORDS.option : words.option
+    const word = key.startsWith('kubernetes.io/') ? FLEXVOLUME_WORDS.option : optionWord
     return `${word} ${JSON.stringify(key)} `
   }
   return ''

@@ -1,4 +1,4 @@
-import { createOptionFault, renderFault, renderFaults } from '../errors/fault.ts'
+import { createOptionFault, OPTION_WORD, renderFault, renderFaults } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, isDirectory } from '../host/host.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
@@ -43,7 +43,7 @@ export async function planSubmounts(
     throw Refusal.of(
       'submounts-hidden',
       `source ${quoted(source.path)} has mounts inside that the pod would not see: ${formatMounts(others)}`,
-      'set {option} "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source',
+      `set ${OPTION_WORD} "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source`,
     )
   }
   const hidden = `mounts inside of source ${quoted(source.path)} are hidden from the pod: ${formatMounts(others)}`

@@ -1,5 +1,5 @@
 import { OPTIONAL_ANNOTATION } from '../container-mount/clone-request.ts'
-import { createAnnotationFault, createFault, type Fault } from '../errors/fault.ts'
+import { attributeToAnnotation, createAnnotationFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-volume.ts'
 import { parseGroup } from '../request/fs-group.ts'
@@ -117,11 +117,7 @@ export function prefixWithAnnotation(annotations: Annotations, { faults, cause }
   const text = findAnnotation(annotations, GROUP_ANNOTATION)
   const messagePrefix = text === undefined ? USER_NAMESPACE_REASON : formatGroupAnnotation(text)
   return new Refusal(
-    faults.map((fault) =>
-      fault.subject === 'annotation'
-        ? fault
-        : { ...fault, subject: 'annotation', reason: `${messagePrefix}, but ${fault.reason}` },
-    ),
+    faults.map((fault) => attributeToAnnotation(fault, messagePrefix)),
     { cause },
   )
 }
@@ -165,7 +161,7 @@ export function findUnknownNames(
     isKubelets || isOwn !== false || RUNTIME_PATHS.includes(destination) ? [] : [destination],
   )
   return [
-    createFault(
+    createAnnotationFault(
       'annotation-volume',
       `${request.messagePrefix}, but the pod has no volume ${formatList(unknown, ', ')} that kubelet knows by this name`,
       `write ${formatList(names, ' or ')} or the path where the container has it, ${formatList(paths, ' or ')} ` +

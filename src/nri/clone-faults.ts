@@ -1,5 +1,5 @@
 import type { CloneRequest } from '../container-mount/clone-request.ts'
-import { createAnnotationFault, createFault, type Fault } from '../errors/fault.ts'
+import { createAnnotationFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import { type AnnotationRequest, formatList, USER_NAMESPACE_REASON } from './annotations.ts'
 import type { ProcessGroups } from './cri.ts'
@@ -28,7 +28,7 @@ export function findMembershipFaults(
   const missing = [...groups].filter((group) => !certain.includes(group) && !possible.includes(group))
   if (missing.length === 0) return []
   return [
-    createFault(
+    createAnnotationFault(
       'map-membership',
       `${annotation.messagePrefix}, but the processes of container ${quoted(name)} are not in group ${formatList(missing, ', ')}`,
       `write it in supplementalGroups of the pod's securityContext (or in fsGroup, where the volume's CSIDriver has fsGroupPolicy None)`,

@@ -1,5 +1,5 @@
 import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../container-mount/clone-request.ts'
-import { createFault, type Fault } from '../errors/fault.ts'
+import { attributeToAnnotation, createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkPathSize } from '../path/input-sizes.ts'
 import { findMapGrant, HOST_PATH, type MapRule } from '../request/map-rule.ts'
@@ -89,11 +89,7 @@ export function decideClones(
         : findMapGrant(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
     if ('fsTypes' in allowed) return [{ ...clone, ...allowed }]
     if (allowed.refusal === undefined) return [clone]
-    faults.push({
-      ...allowed.refusal,
-      subject: 'annotation',
-      reason: `${reason}, but ${allowed.refusal.reason}`,
-    })
+    faults.push(attributeToAnnotation(allowed.refusal, reason))
     return []
   })
   if (annotation !== undefined) {
@@ -131,7 +127,7 @@ function findCandidate(
 }
 
 /**
- * Finds the volumes that an annotated container has without its group, because it was refused or no plugin was annotation. Pure.
+ * Finds the volumes that an annotated container has without its group, because it was refused or no plugin was queried. Pure.
  * @returns undefined if it has none
  */
 export function findMissingClones(

@@ -13,7 +13,7 @@ export const MAX_SECRETS_BYTES = 2 ** 20
 
 /**
  * Checks the length of a path and of its names, before anything else is done with it.
- * @param subject the beginning of the message: `{option} "source"`
+ * @param subject the beginning of the message: `option "source"`
  * @returns one fault for the path, or one for each name
  */
 export function checkPathSize(subject: string, path: string): Fault[] {

@@ -1,4 +1,4 @@
-import { createFault, createOptionFault, type Fault } from '../errors/fault.ts'
+import { createFault, createOptionFault, type Fault, OPTION_WORD } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import {
   BLOCK_DEVICE,
@@ -23,7 +23,7 @@ const MOUNTABLE: ReadonlySet<number> = new Set([DIRECTORY, REGULAR, SOCKET, FIFO
 export function checkSubPath(subPath: string): Fault[] {
   if (subPath === '')
     return [createOptionFault('sub-path', 'subPath', 'is empty', 'name a part of the source, or leave subPath out')]
-  const tooLong = checkPathSize('{option} "subPath"', subPath)
+  const tooLong = checkPathSize(`${OPTION_WORD} "subPath"`, subPath)
   if (tooLong.length > 0) return tooLong
   const parts = subPath.split('/')
   if (subPath.includes('\0') || parts.some((part) => part === '' || part === '.' || part === '..')) {

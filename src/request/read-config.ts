@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { createFault, type Fault } from '../errors/fault.ts'
+import { createFault, type Fault, prefixFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { readOwned } from '../host/read-file.ts'
 import { DEFAULT_CONFIG, type LoadedConfig, type NodeConfig } from './defaults.ts'
@@ -26,7 +26,7 @@ export async function readConfigFile(file: string, isExplicit: boolean): Promise
     if (!(error instanceof Refusal)) throw error
     return {
       config: defaults,
-      faults: error.faults.map((fault) => ({ ...fault, reason: `node configuration ${fault.reason}` })),
+      faults: error.faults.map((fault) => prefixFault(fault, 'node configuration ')),
       isUnreadable: true,
     }
   }

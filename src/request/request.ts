@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { createFault, createOptionFault, type Fault } from '../errors/fault.ts'
+import { createFault, createOptionFault, type Fault, OPTION_WORD } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
 import { findContradictions, findSubmountFaults, findUidFaults } from './contradictions.ts'
@@ -205,7 +205,7 @@ export function createMountRequest(
 function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
-    const subject = `${key.startsWith(KUBELET_PREFIX) ? 'option' : '{option}'} "${key}"`
+    const subject = `${key.startsWith(KUBELET_PREFIX) ? 'option' : OPTION_WORD} "${key}"`
     const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, MAX_FIELD_BYTES)))
     return isPath ? checkPathSize(subject, value) : checkFieldSize(subject, value)
   })

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { createFault, type Fault } from '../errors/fault.ts'
+import { createFault, type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import { formatSchemaError } from './schema-error.ts'
 
@@ -64,6 +64,8 @@ export function findSecretKeyFaults(
   const unknown = keys.filter((key) => !taken.includes(key))
   if (unknown.length === 0) return []
   const takes =
-    taken.length === 0 ? 'it takes none, leave out {secretRef}' : `it takes ${taken.join(', ')}, remove the others`
+    taken.length === 0
+      ? `it takes none, leave out ${SECRET_REF_WORD}`
+      : `it takes ${taken.join(', ')}, remove the others`
   return [createFault('secret', `the Secret has ${quoted(unknown.join(', '))}, which ${name} does not take`, takes)]
 }

@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { CSI_WORDS, createFault, createOptionFault, renderCodes, renderFault } from '../../src/errors/fault.ts'
+import {
+  attributeToAnnotation,
+  CSI_WORDS,
+  createFault,
+  createOptionFault,
+  OPTION_WORD,
+  prefixFault,
+  renderCodes,
+  renderFault,
+  SECRET_REF_WORD,
+} from '../../src/errors/fault.ts'
+import { quoted } from '../../src/errors/refusal.ts'
 
 describe('a fault as a sentence', () => {
   it.each([
@@ -16,12 +27,28 @@ describe('a fault as a sentence', () => {
       'submounts-hidden',
       'source',
       'has mounts inside',
-      'set {option} "submounts" to "hide"',
+      `set ${OPTION_WORD} "submounts" to "hide"`,
     )
     expect(renderFault(fault)).toBe('option "source" has mounts inside: set option "submounts" to "hide"')
     expect(renderFault(fault, CSI_WORDS)).toBe(
       'volumeAttributes "source" has mounts inside: set volumeAttributes "submounts" to "hide"',
     )
+  })
+
+  it('does not replace what a quoted value of a user has in common with a placeholder', () => {
+    for (const value of ['{option}', '{secretRef}', OPTION_WORD]) {
+      const fault = createOptionFault('option-format', 'ownership', `is ${quoted(value)}`)
+      expect(renderFault(fault, CSI_WORDS)).toBe(`volumeAttributes "ownership" is ${quoted(value)}`)
+    }
+  })
+
+  it('keeps the option that it is about behind another beginning, and begins with the annotation once', () => {
+    const fault = prefixFault(createOptionFault('sub-path', 'subPath', 'is "a"', 'rename it'), 'volume "v" ')
+    expect(renderFault(fault, CSI_WORDS)).toBe('volume "v" volumeAttributes "subPath" is "a": rename it')
+    const annotation = 'annotation modekeep/group is "2"'
+    const attributed = attributeToAnnotation(fault, annotation)
+    expect(renderFault(attributed)).toBe(`${annotation}, but volume "v" option "subPath" is "a": rename it`)
+    expect(attributeToAnnotation(attributed, annotation)).toBe(attributed)
   })
 
   it("keeps FlexVolume's word for a key that only kubelet writes", () => {
@@ -30,7 +57,7 @@ describe('a fault as a sentence', () => {
   })
 
   it('has the name of the field for the secret of each protocol', () => {
-    const fault = createFault('secret', 'a share needs a user', 'name it in {secretRef}')
+    const fault = createFault('secret', 'a share needs a user', `name it in ${SECRET_REF_WORD}`)
     expect(renderFault(fault)).toBe('a share needs a user: name it in secretRef')
     expect(renderFault(fault, CSI_WORDS)).toBe('a share needs a user: name it in nodePublishSecretRef')
   })

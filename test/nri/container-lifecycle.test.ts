@@ -119,7 +119,9 @@ describe('the NRI plugin, for a container,', () => {
 
   it('refuses it if the runtime reports that its processes are not in the group, and creates it if they are', async () => {
     groupsOfPod = async () => ({ certain: [3000], possible: [1000] })
-    await expect(create(asking, withData)).rejects.toThrow('are not in group 2000: write it in')
+    await expect(create(asking, withData)).rejects.toThrow(
+      /^annotation modekeep\/group is "2000", but the processes of container "app" are not in group 2000: write it in/,
+    )
     expect(jobs).toEqual([])
     containers.onSandboxStopped(asking.id)
     groupsOfPod = async () => ({ certain: [2000], possible: [] })

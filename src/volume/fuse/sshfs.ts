@@ -1,4 +1,4 @@
-import { createOptionFault, type Fault } from '../../errors/fault.ts'
+import { createOptionFault, type Fault, SECRET_REF_WORD } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import { formatSource, type Source } from '../../request/source.ts'
@@ -63,7 +63,7 @@ export function createSshLogin(
   if (key && password) throw Refusal.of('secret', 'the secret has both "ssh-privatekey" and "password"', 'keep one')
   if (!key && !password) {
     const found = secrets.size === 0 ? '' : `, and this one has ${quoted([...secrets.keys()])}`
-    const remedy = secrets.size === 0 ? 'name it in {secretRef} of the volume' : 'give it one of them'
+    const remedy = secrets.size === 0 ? `name it in ${SECRET_REF_WORD} of the volume` : 'give it one of them'
     throw Refusal.of('secret', `fuse.sshfs needs a secret with the key "ssh-privatekey" or "password"${found}`, remedy)
   }
   if (key && mountOptions.includes('reconnect')) {

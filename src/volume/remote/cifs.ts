@@ -1,4 +1,4 @@
-import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
+import { createFault, createOptionFault, type Fault, SECRET_REF_WORD } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { SECRET_FILE } from '../../host/helpers.ts'
 import type { Secrets } from '../../request/json-options.ts'
@@ -73,7 +73,7 @@ export const cifs: VolumeKind = {
           'secret',
           'mountOptions',
           `has ${name}`,
-          'put username, password and domain into a secret and name it in {secretRef}',
+          `put username, password and domain into a secret and name it in ${SECRET_REF_WORD}`,
         ),
       ),
       ...findOptionFaults('cifs', others, OPTIONS(), false, REMEDIES),
@@ -127,7 +127,7 @@ function chooseCredentials(secrets: Secrets, mountOptions: readonly string[]): U
   if (credentials || without) return credentials
   const [found, remedy] =
     secrets.size === 0
-      ? ['', 'name a secret with the keys username and password in {secretRef}']
+      ? ['', `name a secret with the keys username and password in ${SECRET_REF_WORD}`]
       : [`, and the secret has only ${quoted([...secrets.keys()])}`, 'give it the keys username and password']
   throw Refusal.of(
     'secret',

@@ -1,6 +1,6 @@
 import type * as z from 'zod/mini'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import type { MountRequest } from '../../src/request/mount-request.ts'
+import { type RecordedRequest, toRecordedRequest } from '../../src/request/mount-request.ts'
 import { optionsSchema, readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { type AuthorKey, type AuthorOption, KUBELET_TEXTS, OPTION_TEXTS } from './request-descriptions.ts'
@@ -10,10 +10,10 @@ import { code, table } from './table.ts'
 const HEAD = ['key', 'allowed', 'default', 'meaning', 'example']
 
 /** What a request is made of where a pod leaves a key out: asked of the code that reads requests. */
-const LEFT_OUT: MountRequest = readRequest('/unused', '{"kubernetes.io/fsType":"tmpfs"}', DEFAULT_CONFIG, kinds)
+const LEFT_OUT = toRecordedRequest(readRequest('/unused', '{"kubernetes.io/fsType":"tmpfs"}', DEFAULT_CONFIG, kinds))
 
 function defaultOf(key: AuthorKey, { member, leftOut }: AuthorOption): string {
-  const value = LEFT_OUT[member ?? (key as keyof MountRequest)]
+  const value = LEFT_OUT[member ?? (key as keyof RecordedRequest)]
   const isNothing = value === undefined || typeof value === 'object'
   if (isNothing !== (leftOut !== undefined)) {
     throw new Error(`what ${key} is where it is left out: see scripts/docs/request-descriptions.ts`)

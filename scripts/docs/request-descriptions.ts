@@ -1,6 +1,6 @@
 import type { CONFIG_KEYS } from '../../src/request/config.ts'
 import type { MapRule } from '../../src/request/map-rule.ts'
-import type { MountRequest } from '../../src/request/mount-request.ts'
+import type { RecordedRequest } from '../../src/request/mount-request.ts'
 import type { Options } from '../../src/request/request.ts'
 import type { Rule } from '../../src/request/rule.ts'
 
@@ -17,8 +17,8 @@ export interface Described {
 
 /** An option that a pod's author writes. */
 export interface AuthorOption extends Described {
-  /** Its member of a request, where that has another name: what this is where the option is left out is asked of the code. */
-  member?: keyof MountRequest
+  /** Its member of a recorded request, where that has another name: what this is where the option is left out is asked of the code. */
+  member?: keyof RecordedRequest
   /** What that is in words, where it is no value. */
   leftOut?: string
 }

@@ -2,6 +2,7 @@ import { Refusal } from '../errors/refusal.ts'
 import { computeOwnership, extractOwnership, findUnchangeableType } from '../ownership/inode/policy.ts'
 import { createInodeRecord } from '../ownership/inode/record.ts'
 import { changeInode } from '../ownership/walk/change.ts'
+import type { FsGroupRequest } from '../request/mount-request.ts'
 import type { AppliedGroup } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
@@ -26,7 +27,7 @@ export async function applyGroupStep(
   held: DisposableStack,
 ): Promise<AppliedGroup> {
   if (step.do !== 'map-group') return applyByWalk(session, tree, step, 'asked for', held)
-  const isRequested = tree.where.ownership === 'idmap'
+  const isRequested = tree.request.ownership === 'idmap'
   try {
     const from = await mapVolume(session, tree, step, held)
     const why = `${isRequested ? 'asked for' : 'the file system maps groups'}${explainNewFiles(session, tree, from, step.to)}`
@@ -44,27 +45,32 @@ async function applyByWalk(
   why: string,
   held: DisposableStack,
 ): Promise<AppliedGroup> {
-  if (step.do === 'own-root') applyGroupToRoot(session, tree, step)
-  else {
-    const { source, pod, directory, restoreOnUnmount, asked } = tree.where
-    const volume = step.volume ?? tree.volume
-    if (volume === undefined || source === undefined)
-      throw new Error('a volume that goes with its mount is walked by its root alone')
-    const order = { ...step, volume, source, asked, location: tree.location, pod, directory, restoreOnUnmount }
-    const { lock, skipped } = await applyGroupToVolume(session, tree.handle, order)
-    held.use(lock)
-    const text = skipped && formatSkipped(step.group, skipped)
-    if (text !== undefined) session.note({ skipped: text })
-    return { by: 'walk', group: step.group, why, ...(text !== undefined && { skipped: text }) }
+  const { fsGroup } = step
+  const applied: AppliedGroup = { by: 'walk', group: fsGroup.groupId, why }
+  if (step.do === 'own-root') {
+    applyGroupToRoot(session, tree, fsGroup)
+    return applied
   }
-  return { by: 'walk', group: step.group, why }
+  const { source, requestedPath, location, request } = tree
+  const { pod, directory, restoreOnUnmount } = request
+  const volume = step.volume ?? tree.volume
+  if (volume === undefined || source === undefined)
+    throw new Error('a volume that goes with its mount is walked by its root alone')
+  const mount = { pod, directory, restoreOnUnmount, isMounted: step.isMounted }
+  const target = { volume, source, requestedPath, location, ...mount }
+  const { lock, skipped } = await applyGroupToVolume(session, tree.handle, fsGroup, target)
+  held.use(lock)
+  const text = skipped && formatSkipped(fsGroup.groupId, skipped)
+  if (text === undefined) return applied
+  session.note({ skipped: text })
+  return { ...applied, skipped: text }
 }
 
 /** Changes the root of a volume that ends with its mount: it has no other inodes yet, and is never restored. */
-function applyGroupToRoot({ host: { inodes } }: Session, { handle }: DetachedTree, step: WalkStep): void {
+function applyGroupToRoot({ host: { inodes } }: Session, { handle }: DetachedTree, fsGroup: FsGroupRequest): void {
   const root = { handle, stat: inodes.stat(handle), inspectedAtMs: 0, capability: undefined, acl: undefined }
   if (findUnchangeableType(root.stat)) return
-  const wanted = computeOwnership(root.stat, step)
+  const wanted = computeOwnership(root.stat, fsGroup)
   changeInode(
     inodes,
     root,
@@ -80,7 +86,8 @@ function applyGroupToRoot({ host: { inodes } }: Session, { handle }: DetachedTre
  */
 async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, held: DisposableStack): Promise<number> {
   const { inodes } = session.host
-  const { source, pod, directory, fsType } = tree.where
+  const { source, request } = tree
+  const { pod, directory } = request
   // Undefined if the volume ends with its mount, so that no other call can use it.
   const volume = step.volume ?? tree.volume
   for (;;) {
@@ -99,11 +106,11 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
     if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
     if (group !== step.to) {
       const { handle, clonedFrom } = tree
-      mapGroup(session, handle, clonedFrom, group, step.to, fsType)
+      mapGroup(session, handle, clonedFrom, group, step.to, request.fsType)
       // Checked after the map, because a rule that permits the group is useless where the kernel cannot map.
-      refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [tree.where])
+      refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [request])
       if (volume === undefined) setBit(session, handle)
-      else if (tree.where.rootSetGid) await setRootBit(session, { volume, source: source ?? '', pod }, handle)
+      else if (request.rootSetGid) await setRootBit(session, { volume, source: source ?? '', pod }, handle)
     }
     held.use(reserved.move())
     return group

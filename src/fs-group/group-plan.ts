@@ -1,10 +1,8 @@
 import { createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
-import type { MountRequest } from '../request/mount-request.ts'
+import type { FsGroupRequest, MountRequest } from '../request/mount-request.ts'
 import type { SourceView } from '../volume/detached-tree.ts'
 import type { VolumeKind } from '../volume/kind/kind.ts'
-
-type GroupAccess = MountRequest['groupAccess']
 
 /** Shows the group on disk (undefined: the root's) as another. `otherwise` replaces a map that is not possible. */
 export interface MapStep {
@@ -18,17 +16,9 @@ export interface MapStep {
 
 /** Applies a group by changing inodes: only the root if the volume ends with its mount. */
 export type WalkStep =
-  | { do: 'own-root'; group: number; access: GroupAccess; setGid?: boolean | undefined }
-  | {
-      do: 'own-volume'
-      /** A mount of the pod exists already, and stays where the group cannot be applied to the root. */
-      isMounted?: boolean
-      group: number
-      access: GroupAccess
-      setGid?: boolean | undefined
-      volume: string | undefined
-      policy: 'OnRootMismatch' | 'Always'
-    }
+  | { do: 'own-root'; fsGroup: FsGroupRequest }
+  /** @property isMounted a mount of the pod exists already, and stays where the group cannot be applied to the root */
+  | { do: 'own-volume'; fsGroup: FsGroupRequest; volume: string | undefined; isMounted?: boolean }
 
 /** Properties of a kind of volume that a plan depends on. */
 export type KindFacts = Pick<VolumeKind, 'persistent' | 'walk' | 'groupOptions' | 'hasDaemon'>
@@ -54,19 +44,21 @@ export function planGroup(
 ): GroupPlan {
   const { ownership, fsGroup } = request
   if (ownership === 'none') return { steps: [] }
-  if (fsGroup === undefined)
+  if (fsGroup.groupId === undefined)
     return ownership === 'auto' ? { steps: [] } : { steps: [], withheld: formatMissingGroup(ownership) }
-  if (ownership === 'auto' && kind.groupOptions) return { steps: [], byOption: fsGroup }
+  if (ownership === 'auto' && kind.groupOptions) return { steps: [], byOption: fsGroup.groupId }
   const walk = planWalk(request, source, fsGroup, kind)
   // Permission bits are on disk, and a map adds none.
-  const needsBits = ownership === 'auto' && request.groupAccess === 'grant' && walk.steps.length > 0
+  const needsBits = ownership === 'auto' && fsGroup.access === 'grant' && walk.steps.length > 0
   if (ownership === 'walk' || needsBits) return walk
   // Processes that run as root have group 0, with all the access that it gives.
-  if (fsGroup === 0) return { steps: [] }
+  if (fsGroup.groupId === 0) return { steps: [] }
   if (isMappedByRuntime) return ownership === 'auto' ? walk : { steps: [], refusal: MAPPED_TWICE }
   const instead = walk.steps[0] ?? (request.readOnly ? 'nothing' : 'refuse')
   const otherwise = ownership === 'auto' ? instead : 'refuse'
-  return { steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup, volume: source?.volume, otherwise }] }
+  return {
+    steps: [{ do: 'map-group', from: request.idmapFrom, to: fsGroup.groupId, volume: source?.volume, otherwise }],
+  }
 }
 
 const formatMissingGroup = (ownership: string) =>
@@ -84,8 +76,12 @@ type WalkPlan = Pick<GroupPlan, 'withheld' | 'refusal'> & { steps: WalkStep[] }
 const READ_ONLY =
   'the volume is read-only, so no inode of it is changed, and its files have the groups that they had: ownership "idmap" shows them with the group of the pod'
 
-function planWalk(request: MountRequest, source: SourceView | undefined, group: number, kind: KindFacts): WalkPlan {
-  const { readOnly, fsType, groupAccess: access, changePolicy: policy, setGid } = request
+function planWalk(
+  { readOnly, fsType }: MountRequest,
+  source: SourceView | undefined,
+  fsGroup: FsGroupRequest,
+  kind: KindFacts,
+): WalkPlan {
   // No process changes a read-only volume.
   if (readOnly) return { steps: [], withheld: READ_ONLY }
   if (kind.walk !== true) {
@@ -100,8 +96,8 @@ function planWalk(request: MountRequest, source: SourceView | undefined, group: 
       ),
     }
   }
-  if (source === undefined) return { steps: [{ do: 'own-root', group, access, setGid }] }
-  if (source.isDirectory) return { steps: [{ do: 'own-volume', group, access, setGid, volume: source.volume, policy }] }
+  if (source === undefined) return { steps: [{ do: 'own-root', fsGroup }] }
+  if (source.isDirectory) return { steps: [{ do: 'own-volume', fsGroup, volume: source.volume }] }
   return {
     steps: [],
     refusal: createOptionFault(

@@ -4,6 +4,7 @@ import { isKernelInterface, readFileSystemType, snapshotTable } from '../mount-t
 import { createPathLookups } from '../mount-table/path-lookups.ts'
 import { findPathsToSame } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
+import type { FsGroupRequest } from '../request/mount-request.ts'
 import type { Session } from '../store/session.ts'
 import { explainOtherDisk, refuseOtherDisk } from '../store/volume-disk.ts'
 import { isTextVolume } from '../store/volume-id.ts'
@@ -12,12 +13,9 @@ import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { volumeRecords } from '../store/volume-record.ts'
 import { leadsToPlace, listFilePlaces, listRecordPlaces } from '../volume/kind/protected-places.ts'
 import { DIRECTORY_REQUIREMENT, holdsOwnRecords, openNodeBy } from '../volume/kind/source-path.ts'
-import { applyGroupToVolume, readGroupOnDisk, type VolumeOrder } from './apply-to-volume.ts'
+import { applyGroupToVolume, type GroupTarget, readGroupOnDisk } from './apply-to-volume.ts'
 import { findOtherUsers, listHolders, type OtherUsers, reserveVolume } from './holders.ts'
 import { restoreTree } from './restore-volume.ts'
-
-/** Request of an operator for a directory. It involves no mount directory and no pod. */
-export type ByHandOrder = Pick<VolumeOrder, 'group' | 'access' | 'policy' | 'isForced'>
 
 /** A directory of the node as a volume, with a detached mount that shows the same inodes as a pod's mount. */
 export interface VolumeByHand {
@@ -95,10 +93,13 @@ function createDetachedMount({ inodes, mounts }: Host, directory: Handle, flags:
   })
 }
 
-/** Creates the order for the walk. It excludes no mount directory from the search for other users. */
-export function createVolumeOrder({ directory, volume }: VolumeByHand, order: ByHandOrder): VolumeOrder {
-  return { ...order, volume, source: directory, restoreOnUnmount: false, setsBaseline: true }
-}
+/** Describes the volume without a mount directory, so that no mount is excluded from the search for other users. */
+export const createGroupTarget = ({ directory, volume }: VolumeByHand): GroupTarget => ({
+  volume,
+  source: directory,
+  restoreOnUnmount: false,
+  setsBaseline: true,
+})
 
 /**
  * Walks a directory as a mount does, without the mount: with the same lock, records, journal and conflicts.
@@ -108,9 +109,9 @@ export function createVolumeOrder({ directory, volume }: VolumeByHand, order: By
 export async function applyByHand(
   session: Session,
   opened: VolumeByHand,
-  order: ByHandOrder,
+  fsGroup: FsGroupRequest,
 ): Promise<WalkReport | undefined> {
-  const { lock, report } = await applyGroupToVolume(session, opened.tree, createVolumeOrder(opened, order))
+  const { lock, report } = await applyGroupToVolume(session, opened.tree, fsGroup, createGroupTarget(opened))
   lock.dispose()
   return report
 }

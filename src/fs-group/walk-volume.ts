@@ -34,12 +34,12 @@ export async function walkVolume(
   session: Session,
   tree: Handle,
   about: WalkTarget,
-  order: WalkTask,
+  task: WalkTask,
   begin: () => void,
 ): Promise<WalkResult> {
   const { volume, source, known, isDisk, disk } = about
   const { host } = session
-  const quota = createWalkQuota(order, session, volume)
+  const quota = createWalkQuota(task, session, volume)
   const isLocal = isDisk || isLocalTree(host, tree, source)
   const patienceMs = isLocal ? computeWalkPatienceMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
@@ -50,7 +50,7 @@ export async function walkVolume(
     session.limitSilence?.(patienceMs)
     const options = { quota, pulse: session.isAlive, largestBatch: session.largestBatch }
     const walked = await runReportedWalk(session, volume, (progress) =>
-      runWalkTask(order, host.inodes, tree, journal, { progress, ...options }),
+      runWalkTask(task, host.inodes, tree, journal, { progress, ...options }),
     )
     session.limitSilence?.(undefined)
     if (patienceMs !== undefined) givenUpWalks.remove(session, volume)
@@ -59,19 +59,19 @@ export async function walkVolume(
   openJournal(session, volume, known, disk).close()
   begin()
   return runReportedWalk(session, volume, (progress) =>
-    walkIsolated(session, tree, about, { volume, order, isLocal }, patienceMs, progress),
+    walkIsolated(session, tree, about, { volume, task, isLocal }, patienceMs, progress),
   )
 }
 
 /** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
-function createWalkQuota(order: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
-  return order.do === 'own' ? createJournalQuota(store, !hasJournal(store, volume)) : undefined
+function createWalkQuota(task: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
+  return task.do === 'apply' ? createJournalQuota(store, !hasJournal(store, volume)) : undefined
 }
 
 /** Argument of the worker process. */
 interface WalkRequest {
   volume: string
-  order: WalkTask
+  task: WalkTask
   /** The volume is on a local file system, which responds at once. */
   isLocal: boolean
 }
@@ -112,11 +112,11 @@ async function walkIsolated(
 
 /** Walks in the worker process. The journal is closed when it returns. */
 export async function walkForCaller(session: Session, tree: Handle, request: WalkRequest): Promise<WalkResult> {
-  const { volume, order, isLocal } = request
+  const { volume, task, isLocal } = request
   using journal = openJournal(session, volume, true)
-  const quota = createWalkQuota(order, session, volume)
+  const quota = createWalkQuota(task, session, volume)
   const progress = (counts: WalkCounts) => session.progress?.(counts)
-  return await runWalkTask(order, session.host.inodes, tree, journal, {
+  return await runWalkTask(task, session.host.inodes, tree, journal, {
     progress,
     quota,
     pulse: session.isAlive,

@@ -91,9 +91,9 @@ function useCachedOpens(session: Session): Session {
 /** Whether a repair looks up names in a volume, or changes its root: a process of a pod can block both. */
 function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean {
   if (!mustNotWait(session)) return false
-  const { subPath, setGid, ...request } = rebuildRequest(record)
-  if (subPath !== undefined || setGid) return true
-  const source = getSourcePath(request.source)
+  const { subPath, fsGroup, source: requested } = rebuildRequest(record)
+  if (subPath !== undefined || fsGroup.setGid) return true
+  const source = getSourcePath(requested)
   return source !== undefined && !session.host.inodes.isCached(source)
 }
 

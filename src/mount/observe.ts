@@ -86,7 +86,7 @@ function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isM
 }
 
 function mayMap({ ownership, fsGroup }: MountRequest): boolean {
-  return fsGroup !== undefined && (ownership === 'idmap' || ownership === 'auto')
+  return fsGroup.groupId !== undefined && (ownership === 'idmap' || ownership === 'auto')
 }
 
 /** The kernel returns a mount's id without a request to its daemon, so a mount whose daemon died has one too. */

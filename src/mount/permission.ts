@@ -8,7 +8,7 @@ import { isSameMount, type MountRequest } from '../request/mount-request.ts'
 import { DEFAULT_FS_TYPES, type Rule } from '../request/rule.ts'
 import { findWritableRule } from '../request/rule-source.ts'
 import { formatSource, getSourcePath, parseSource } from '../request/source.ts'
-import { listMountRecords, type MountRecord, pickRuleFacts, type RuleFacts } from '../store/mount-record.ts'
+import { applyRuleFacts, listMountRecords, type MountRecord, type RuleFacts } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { findRequiredNaming } from '../volume/kind/options.ts'
@@ -29,15 +29,13 @@ export function permitRequest(
 ): { request: MountRequest; isNew: boolean } {
   const isMountedNow = record?.mounted !== undefined && record.boot === session.host.bootId()
   if (isMountedNow && isSameMount(record.request, requested)) {
-    return { request: { ...requested, ...pickRuleFacts(record) }, isNew: false }
+    return { request: applyRuleFacts(requested, record), isNew: false }
   }
   const verdict = judgeRequest(session, requested, kind)
   if ('refusal' in verdict) throw new Refusal(verdict.refusal)
   const facts = readRuleFacts(verdict.rule)
-  return {
-    request: { ...requested, ...facts, secretKeys: kind.secretKeys === 'by rule' ? facts.secretKeys : undefined },
-    isNew: true,
-  }
+  const secretKeys = kind.secretKeys === 'by rule' ? facts.secretKeys : undefined
+  return { request: applyRuleFacts(requested, { ...facts, secretKeys }), isNew: true }
 }
 
 /** Applies the node's rules to a request, by the path that it names. */
@@ -49,8 +47,10 @@ export function judgeRequest({ config, secrets }: Session, requested: MountReque
   return decideRequest(config.allow, { ...requested, secretNames }, { walksServer, naming })
 }
 
-const readRuleFacts = (rule: Rule) =>
-  pickRuleFacts({ ...rule, setGid: rule.setGid === 'root' ? undefined : rule.setGid })
+const readRuleFacts = (rule: Rule): RuleFacts => ({
+  ...rule,
+  setGid: rule.setGid === 'root' ? undefined : rule.setGid,
+})
 
 /**
  * Checks an opened source where its path is not enough: for protected directories, and for rules that name it by other
@@ -95,22 +95,23 @@ function permitOtherPaths(
         cause,
       )
     }
-    permitted = { ...permitted, ...combineStrictest(permitted, readRuleFacts(verdict.rule)) }
+    permitted = restrict(permitted, readRuleFacts(verdict.rule))
   }
   return permitted
 }
 
-/** Intersects the permissions of two rules for one source. `secretKeys` come from the rule for the requested path. */
-function combineStrictest(one: RuleFacts, other: RuleFacts): RuleFacts {
-  const isProtecting = one.protectedGroups !== undefined || other.protectedGroups !== undefined
-  return {
-    setGid: one.setGid === false || other.setGid === false ? false : one.setGid,
-    systemGroups: one.systemGroups && other.systemGroups,
+/** Restricts a request to what another rule for the same source permits. `secretKeys` come from the rule of its path. */
+function restrict(request: MountRequest, other: RuleFacts): MountRequest {
+  const { fsGroup, systemGroups, protectedGroups, secretKeys } = request
+  const isProtecting = protectedGroups !== undefined || other.protectedGroups !== undefined
+  return applyRuleFacts(request, {
+    setGid: fsGroup.setGid === false || other.setGid === false ? false : fsGroup.setGid,
+    systemGroups: systemGroups && other.systemGroups,
     protectedGroups: isProtecting
-      ? [...new Set([...(one.protectedGroups ?? []), ...(other.protectedGroups ?? [])])]
+      ? [...new Set([...(protectedGroups ?? []), ...(other.protectedGroups ?? [])])]
       : undefined,
-    secretKeys: one.secretKeys,
-  }
+    secretKeys,
+  })
 }
 
 /** Describes the privilege that write access to a source gives in addition; undefined if it gives none. */

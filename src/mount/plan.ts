@@ -141,7 +141,7 @@ function findChange(record: MountRecord, request: MountRequest, view: MountView)
   const { walked, source, mounted } = view
   const { given } = record
   // An idmapped mount cannot be mapped again (mount_setattr(2)), so the container would not start.
-  if (view.isMappedByRuntime && given.by === 'idmap' && given.from !== request.fsGroup) {
+  if (view.isMappedByRuntime && given.by === 'idmap' && given.from !== request.fsGroup.groupId) {
     return 'the pod has a user namespace, for which the runtime cannot map what is mapped for its group'
   }
   const isInterrupted = walked && !walked.complete && !walked.hasEnded

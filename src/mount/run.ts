@@ -76,7 +76,7 @@ export async function runPlan(
         return endReplaced(session, point.path)
       case 'replace':
         await endHanging(session, point, written)
-        return replaceAt(host, point, tree.handle, tree.where.source)
+        return replaceAt(host, point, tree.handle, tree.source)
       default:
         step satisfies never
     }

@@ -1,5 +1,5 @@
 import { deferClose, type Handle, type Inodes, isDirectory, type Stat } from '../host/host.ts'
-import type { GroupPolicy } from './inode/policy.ts'
+import type { FsGroupRequest } from '../request/mount-request.ts'
 import { formatInodeKey } from './inode/record.ts'
 import type { Quota } from './journal/database.ts'
 import type { Journal } from './journal/journal.ts'
@@ -39,7 +39,7 @@ const CLOCK_SLACK_MS = 100
 export async function applyGroup(
   inodes: Inodes,
   root: Handle,
-  policy: GroupPolicy,
+  fsGroup: FsGroupRequest,
   journal: Journal,
   options: WalkOptions = {},
 ): Promise<WalkReport> {
@@ -48,7 +48,7 @@ export async function applyGroup(
   if (quota !== undefined && journal.isLargerThan(quota.maxBytes / 2))
     await pruneJournal(inodes, root, journal, { pulse })
   journal.setQuota(quota)
-  const report = await walkTree(inodes, root, createGroupSpec(policy, journal), journal, options)
+  const report = await walkTree(inodes, root, createGroupSpec(fsGroup, journal), journal, options)
   journal.setQuota(undefined)
   return finishWalk(inodes, root, journal, report, options)
 }
@@ -134,9 +134,6 @@ function hasVisitedAll(report: WalkReport): boolean {
   )
 }
 
-/** The walk that a survey simulates. */
-export type SurveyIntent = { do: 'own'; policy: GroupPolicy } | { do: 'restore'; isForced: boolean }
-
 /**
  * Walks without recording or changing anything: `changed` counts what would be changed.
  * @param journal records of earlier walks; undefined: none
@@ -144,19 +141,19 @@ export type SurveyIntent = { do: 'own'; policy: GroupPolicy } | { do: 'restore';
 export async function surveyTree(
   inodes: Inodes,
   root: Handle,
-  intent: SurveyIntent,
+  task: SurveyTask,
   journal: Journal | undefined,
   options: { observer?: WalkObserver; progress?: ProgressListener | undefined },
 ): Promise<WalkReport> {
-  const spec = intent.do === 'own' ? createGroupSpec(intent.policy, journal) : intent
+  const spec = task.do === 'apply' ? createGroupSpec(task.fsGroup, journal) : task
   return walkTree(inodes, root, spec, journal, options, true)
 }
 
 /** @param journal the volume's journal; undefined: it has none */
-function createGroupSpec(policy: GroupPolicy, journal: Journal | undefined): StrategySpec {
+function createGroupSpec(fsGroup: FsGroupRequest, journal: Journal | undefined): StrategySpec {
   return {
-    do: 'own',
-    policy,
+    do: 'apply',
+    fsGroup,
     isFirstWalk: journal?.isNew() ?? true,
     startedAtMs: Date.now() - CLOCK_SLACK_MS,
     unfinished: new Set(journal?.readUnfinished().map(formatInodeKey)),
@@ -179,7 +176,7 @@ async function walkTree(
     largestBatch,
     observer,
     // A group is applied under the last name, when all were seen within the volume. A restore uses the first.
-    names = spec.do === 'own' ? new HardLinks() : new FirstLinks(),
+    names = spec.do === 'apply' ? new HardLinks() : new FirstLinks(),
   }: WalkOptions & { observer?: WalkObserver },
   isSurvey = false,
 ): Promise<WalkReport> {
@@ -199,7 +196,7 @@ async function walkTree(
     boundary: { mountId: stat.mountId, device: stat.device },
     observer,
     // The decision needs the ACL with `grant`, and later changes if there is a record.
-    isStatOnly: isSurvey && spec.do === 'own' && spec.isFirstWalk && spec.policy.access === 'keep',
+    isStatOnly: isSurvey && spec.do === 'apply' && spec.isFirstWalk && spec.fsGroup.access === 'keep',
     batchSize: computeBatchSize(inodes.handleLimit(), largestBatch),
     onStep: reportProgress,
   })
@@ -221,9 +218,12 @@ async function walkTree(
 
 /** A walk of a volume. It can be written as JSON, for a worker process. */
 export type WalkTask =
-  | { do: 'own'; order: GroupPolicy }
+  | { do: 'apply'; fsGroup: FsGroupRequest }
   | { do: 'restore'; isForced: boolean; toBaseline?: boolean }
   | { do: 'prune' }
+
+/** A walk that a survey simulates. */
+export type SurveyTask = Exclude<WalkTask, { do: 'prune' }>
 
 export interface WalkResult {
   report: WalkReport
@@ -241,8 +241,8 @@ export async function runWalkTask(
   journal: Journal,
   options: WalkOptions,
 ): Promise<WalkResult> {
-  if (task.do === 'own')
-    return { report: await applyGroup(inodes, root, task.order, journal, options), isStillRecorded: true }
+  if (task.do === 'apply')
+    return { report: await applyGroup(inodes, root, task.fsGroup, journal, options), isStillRecorded: true }
   if (task.do === 'prune') return { ...(await pruneJournal(inodes, root, journal, options)), isStillRecorded: true }
   const report = await restoreOwnership(inodes, root, journal, options, task.isForced, task.toBaseline)
   return { report, isStillRecorded: !journal.isEmpty() }

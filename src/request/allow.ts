@@ -6,21 +6,7 @@ import { matchesSource } from './rule-source.ts'
 import { formatSource } from './source.ts'
 
 /** The parts of a request that the rules compare. */
-export type AllowRequest = Pick<
-  MountRequest,
-  | 'namespace'
-  | 'lifecycle'
-  | 'source'
-  | 'fsType'
-  | 'mountOptions'
-  | 'readOnly'
-  | 'ownership'
-  | 'groupAccess'
-  | 'fsGroup'
-  | 'idmapFrom'
-  | 'rootSetGid'
-  | 'submounts'
-> & {
+export type AllowRequest = Omit<MountRequest, 'directory' | 'restoreOnUnmount'> & {
   /** Keys of the pod's Secret that a rule must name. */
   secretNames?: readonly string[]
 }
@@ -59,12 +45,12 @@ const OBJECTIONS: readonly Objection[] = [
   ({ fsTypes = DEFAULT_FS_TYPES }, { fsType }) => objectUnless(fsTypes.includes(fsType), `fsType ${fsType}`),
   ({ ownership: allowed }, { ownership }) =>
     objectUnless(allowed?.includes(ownership) ?? true, `ownership ${ownership}`),
-  ({ groupAccess: allowed }, { groupAccess, ownership }) =>
-    objectUnless(!mayWalk(ownership) || (allowed?.includes(groupAccess) ?? true), `groupAccess ${groupAccess}`),
-  ({ fsGroups }, { fsGroup }) =>
+  ({ groupAccess: allowed }, { fsGroup: { access }, ownership }) =>
+    objectUnless(!mayWalk(ownership) || (allowed?.includes(access) ?? true), `groupAccess ${access}`),
+  ({ fsGroups }, { fsGroup: { groupId } }) =>
     objectUnless(
-      fsGroup === undefined || fsGroups === undefined || isInRanges(fsGroups, fsGroup),
-      `fsGroup ${fsGroup}`,
+      groupId === undefined || fsGroups === undefined || isInRanges(fsGroups, groupId),
+      `fsGroup ${groupId}`,
     ),
   ({ idmapFrom: allowed = [] }, { idmapFrom }) =>
     objectUnless(idmapFrom === undefined || isInRanges(allowed, idmapFrom), `idmapFrom ${idmapFrom}`),
@@ -108,7 +94,7 @@ export function decideRequest(rules: readonly Rule[], request: AllowRequest, kin
   if (
     kind.walksServer &&
     mayWalk(request.ownership) &&
-    request.fsGroup !== undefined &&
+    request.fsGroup.groupId !== undefined &&
     !request.readOnly &&
     !rule.singleNode
   ) {

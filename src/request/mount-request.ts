@@ -1,36 +1,51 @@
 import * as z from 'zod/mini'
 import type { Lifecycle } from './rule.ts'
 import type { SecretKeys } from './secret-keys.ts'
-import { sourceSchema } from './source.ts'
+import { type Source, sourceSchema } from './source.ts'
 import type { SystemGroupRule } from './system-group-rule.ts'
 
 export const SUBMOUNT_POLICIES = ['refuse', 'hide', 'include'] as const
 
-/**
- * The recorded part of a mount request: all that distinguishes a repeated call from a changed one. It has no secret.
- */
-export const createRequestedMountSchema = () =>
+/** The form in which records store a request: all that distinguishes a repeated call from a changed one. It has no secret. */
+export const createRecordedRequestSchema = () =>
   z.object({
     source: sourceSchema(),
-    /** Part of the source that is mounted; undefined: all of it. */
     subPath: z.optional(z.string()),
     fsType: z.string(),
     mountOptions: z.readonly(z.array(z.string())),
     readOnly: z.boolean(),
     fsGroup: z.optional(z.number()),
     ownership: z.enum(['none', 'walk', 'idmap', 'auto']),
-    /** Group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
     idmapFrom: z.optional(z.number()),
     groupAccess: z.enum(['keep', 'grant']),
     changePolicy: z.enum(['OnRootMismatch', 'Always']),
     restoreOnUnmount: z.boolean(),
-    /** The root of a mapped volume gets the set-gid bit. Records of earlier versions have no such field. */
     rootSetGid: z.optional(z.boolean()),
-    /** Handling of mounts inside of the source; undefined: a new writable mount is refused. */
     submounts: z.optional(z.enum(SUBMOUNT_POLICIES)),
   })
 
-type RequestedMount = z.infer<ReturnType<typeof createRequestedMountSchema>>
+export type RecordedRequest = z.infer<ReturnType<typeof createRecordedRequestSchema>>
+
+/** How a group is applied to a volume. A call creates it, and the walk gets it unchanged. */
+export interface FsGroupRequest {
+  groupId: number
+  /** `keep` adds no permission bit; `grant` adds the bits that kubelet adds for fsGroup. */
+  access: RecordedRequest['groupAccess']
+  /** `OnRootMismatch`: a volume is walked only if its root or its record does not show a complete walk. */
+  changePolicy: RecordedRequest['changePolicy']
+  /** False: set-gid is not added to directories. The rule that allowed the request decides. */
+  setGid?: boolean | undefined
+  /**
+   * Also applies the group to inodes that a user changed since an earlier walk, if they are certainly the recorded
+   * inodes. Only an operator requests it.
+   */
+  isForced?: boolean | undefined
+}
+
+/** The same for a pod that has no fsGroup. */
+interface NoFsGroupRequest extends Omit<FsGroupRequest, 'groupId'> {
+  groupId?: undefined
+}
 
 /** Parameters of a volume published through CSI. */
 export interface CsiPublication {
@@ -39,9 +54,24 @@ export interface CsiPublication {
   isSingleWriter: boolean
 }
 
-/** A request for a mount directory, checked and complete. Groups are numeric, paths absolute. */
-export interface MountRequest extends RequestedMount, SystemGroupRule {
+/** A request for a mount directory, checked and complete. Paths are absolute. */
+export interface MountRequest extends SystemGroupRule {
   directory: string
+  source: Source
+  /** Part of the source that is mounted; undefined: all of it. */
+  subPath?: string | undefined
+  fsType: string
+  mountOptions: readonly string[]
+  readOnly: boolean
+  ownership: RecordedRequest['ownership']
+  fsGroup: FsGroupRequest | NoFsGroupRequest
+  /** Group on disk that an idmapped mount shows as fsGroup; undefined: the root's. */
+  idmapFrom?: number | undefined
+  restoreOnUnmount: boolean
+  /** The root of a mapped volume gets the set-gid bit. */
+  rootSetGid?: boolean | undefined
+  /** Handling of mounts inside of the source; undefined: a new writable mount is refused. */
+  submounts?: RecordedRequest['submounts']
   /** Namespace and name; undefined if kubelet reported none. */
   pod?: string | undefined
   /** Namespace of the pod; undefined if kubelet reported none. */
@@ -50,39 +80,37 @@ export interface MountRequest extends RequestedMount, SystemGroupRule {
   lifecycle?: Lifecycle | undefined
   /** Undefined for a FlexVolume. */
   publication?: CsiPublication | undefined
-  /** `setGid` of the rule that allowed the request. */
-  setGid?: boolean | undefined
-  /** `secretKeys` of that rule. */
+  /** `secretKeys` of the rule that allowed the request. */
   secretKeys?: SecretKeys | undefined
 }
 
+/** Every field, so that the type check fails if one is missing. */
+type EveryField<T> = { [K in keyof Required<T>]: T[K] }
+
+export function toRecordedRequest(request: MountRequest): EveryField<RecordedRequest> {
+  const { source, subPath, fsType, mountOptions, readOnly, ownership, idmapFrom } = request
+  const { restoreOnUnmount, rootSetGid, submounts, fsGroup } = request
+  return {
+    ...{ source, subPath, fsType, mountOptions, readOnly, fsGroup: fsGroup.groupId, ownership, idmapFrom },
+    ...{ groupAccess: fsGroup.access, changePolicy: fsGroup.changePolicy, restoreOnUnmount, rootSetGid, submounts },
+  }
+}
+
+/** Returns the fields of a request that a record has in that form. The record has the rule's `setGid`, too. */
+export function fromRecordedRequest(
+  { fsGroup: groupId, groupAccess: access, changePolicy, ...request }: RecordedRequest,
+  setGid: boolean | undefined,
+): Pick<MountRequest, keyof typeof request | 'fsGroup'> {
+  const how: EveryField<Omit<FsGroupRequest, 'groupId' | 'isForced'>> = { access, changePolicy, setGid }
+  return { ...request, fsGroup: { groupId, ...how } }
+}
+
 /** Returns whether both requests are for the same mount. The order of mount options does not matter. */
-export function isSameMount(one: RequestedMount, other: RequestedMount): boolean {
-  return serializeMount(one) === serializeMount(other)
-}
-
-/** Every key once: the type check fails if one is missing. */
-const REQUEST_KEYS = Object.keys({
-  source: true,
-  subPath: true,
-  fsType: true,
-  mountOptions: true,
-  readOnly: true,
-  fsGroup: true,
-  ownership: true,
-  idmapFrom: true,
-  groupAccess: true,
-  changePolicy: true,
-  restoreOnUnmount: true,
-  rootSetGid: true,
-  submounts: true,
-} satisfies Record<keyof RequestedMount, true>) as (keyof RequestedMount)[]
-
-function serializeMount(mount: RequestedMount): string {
-  return JSON.stringify(REQUEST_KEYS.map((key) => (key === 'mountOptions' ? [...mount[key]].sort() : mount[key])))
-}
-
-/** Picks the recorded part of a request. */
-export function pickRequestedMount(request: RequestedMount): RequestedMount {
-  return Object.fromEntries(REQUEST_KEYS.map((key) => [key, request[key]])) as RequestedMount
+export function isSameMount(recorded: RecordedRequest, request: MountRequest): boolean {
+  const current = toRecordedRequest(request)
+  const serialize = (value: unknown) => JSON.stringify(Array.isArray(value) ? value.toSorted() : value)
+  return Object.keys(current).every((key) => {
+    const field = key as keyof RecordedRequest
+    return serialize(recorded[field]) === serialize(current[field])
+  })
 }

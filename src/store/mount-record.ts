@@ -3,7 +3,12 @@ import { type ProcessId, tolerateErrno } from '../host/host.ts'
 import { isOwnVolume, parsePodVolume } from '../mount-table/kubelet-volume.ts'
 import type { MountedView } from '../mount-table/mount-point.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { createRequestedMountSchema, type MountRequest, pickRequestedMount } from '../request/mount-request.ts'
+import {
+  createRecordedRequestSchema,
+  fromRecordedRequest,
+  type MountRequest,
+  toRecordedRequest,
+} from '../request/mount-request.ts'
 import { LIFECYCLES } from '../request/rule.ts'
 import { createSecretKeysSchema } from '../request/secret-keys.ts'
 import { formatSource } from '../request/source.ts'
@@ -42,7 +47,7 @@ function schema() {
     protectedGroups: z.optional(z.array(text)),
     /** Form in which that rule passes the keys of the Secret to a FUSE program. */
     secretKeys: z.optional(createSecretKeysSchema()),
-    request: createRequestedMountSchema(),
+    request: createRecordedRequestSchema(),
     /** Source path at mount time; with a subPath, below the request's source. Undefined: it has none. */
     source: optional,
     /** Distinguishes the source from others of its name; undefined if the inode of its root does. */
@@ -110,7 +115,9 @@ export const mountRecords = new RecordKind<MountRecord>({
 export type AppliedGroup = MountRecord['given']
 
 /** Properties of a request that the rules permitting it determine. */
-export type RuleFacts = Pick<MountRequest, 'setGid' | 'systemGroups' | 'protectedGroups' | 'secretKeys'>
+export type RuleFacts = Pick<MountRequest, 'systemGroups' | 'protectedGroups' | 'secretKeys'> & {
+  setGid?: boolean | undefined
+}
 
 /** The source as a record keeps it. An identity that only the mount shows is added when the mount is made. */
 export interface SourceFacts {
@@ -128,11 +135,11 @@ export function createMountRecord(request: MountRequest, boot: string, source: S
     namespace: request.namespace,
     lifecycle: request.lifecycle,
     publication: request.publication,
-    setGid: request.setGid,
+    setGid: request.fsGroup.setGid,
     systemGroups: request.systemGroups,
     protectedGroups: request.protectedGroups && [...request.protectedGroups],
     secretKeys: request.secretKeys,
-    request: pickRequestedMount(request),
+    request: toRecordedRequest(request),
     source: source?.path ?? formatSource(request.source),
     identity: source?.identity,
     volume: source?.volume,
@@ -145,12 +152,17 @@ export function createMountRecord(request: MountRequest, boot: string, source: S
 /** Rebuilds the request that a record was made for. */
 export function rebuildRequest(record: MountRecord): MountRequest {
   const { request, directory, pod, namespace, lifecycle, publication } = record
-  return { ...request, directory, pod, namespace, lifecycle, publication, ...pickRuleFacts(record) }
+  const { setGid, systemGroups, protectedGroups, secretKeys } = record
+  const facts = { systemGroups, protectedGroups, secretKeys }
+  return { ...fromRecordedRequest(request, setGid), directory, pod, namespace, lifecycle, publication, ...facts }
 }
 
-/** Picks the properties that rules determine, from a request or from a record. */
-export function pickRuleFacts({ setGid, systemGroups, protectedGroups, secretKeys }: RuleFacts): RuleFacts {
-  return { setGid, systemGroups, protectedGroups, secretKeys }
+/** Adds the properties that rules determine, from a rule or from a record. */
+export function applyRuleFacts(
+  request: MountRequest,
+  { setGid, systemGroups, protectedGroups, secretKeys }: RuleFacts,
+): MountRequest {
+  return { ...request, fsGroup: { ...request.fsGroup, setGid }, systemGroups, protectedGroups, secretKeys }
 }
 
 /**

@@ -44,13 +44,6 @@ export interface PlannedSubmounts {
   hidden?: string | undefined
 }
 
-/** A request whose source is a real path or a text; undefined if it has no source. */
-export interface ResolvedRequest extends Omit<MountRequest, 'source'> {
-  source: string | undefined
-  /** The path that the pod requested, if it is a part of a source. */
-  asked: string | undefined
-}
-
 export type DetachedTree = ReturnType<typeof createDetachedTree>
 
 /** Creates the mount of a call, to which no path leads until it is attached. */
@@ -68,7 +61,14 @@ export function createDetachedTree(
   let flags: MountFlags = { set: 0, clear: 0 }
   let volume: string | undefined
 
+  const requestedSource = formatSource(request.source)
+
   return {
+    request,
+    /** The source's real path, or the text that is its source; undefined if it has none. */
+    source: source?.path ?? requestedSource,
+    /** The path that the pod requested, if it is a part of a source. */
+    requestedPath: request.subPath === undefined ? undefined : `${requestedSource}/${request.subPath}`,
     /** The staging directory of the mount's daemon. */
     staging: undefined as string | undefined,
     hiddenSubmounts: submounts.hidden,
@@ -141,17 +141,6 @@ export function createDetachedTree(
       if (kind.root === 'text') return computeTextVolume(request)
       volume ??= resolveVolumeIdentity(session, this.handle, host.inodes.stat(this.handle))
       return volume
-    },
-
-    /** The request with the real path of its subPath, with which other requests are compared. */
-    get where(): ResolvedRequest {
-      const { subPath } = request
-      const text = formatSource(request.source)
-      return {
-        ...request,
-        source: source?.path ?? text,
-        asked: subPath === undefined ? undefined : `${text}/${subPath}`,
-      }
     },
 
     close(): void {

@@ -12,16 +12,16 @@ import { openJournal } from '../../src/store/volume-journal.ts'
 import { memoryStage, onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../helpers/tree.ts'
 
-const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
+const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
 
 async function exported(stage: Stage): Promise<{ file: string; directory: string }> {
   const directory = `${stage.top}/volumes/data`
   const file = `${stage.top}/data.journal`
   makeTree(stage.fs, directory, SIX_FILES)
-  const order = { verb: 'apply', directory, order: ORDER } as const
-  await runVerb(stage.session(), order)
+  const command = { verb: 'apply', directory, fsGroup: FS_GROUP } as const
+  await runVerb(stage.session(), command)
   // A second walk, for a second batch.
-  await runVerb(stage.session(), { ...order, order: { ...ORDER, group: 3000 } })
+  await runVerb(stage.session(), { ...command, fsGroup: { ...FS_GROUP, groupId: 3000 } })
   recordAcls(stage)
   await runVerb(stage.session(), { verb: 'journal', action: 'export', target: { directory }, file, isForced: false })
   return { file, directory }

@@ -43,10 +43,10 @@ onEveryStage('what others change of a volume between two pods', (open) => {
       expect(new Set(Object.values(now()))).toEqual(new Set([0]))
       expect(stage.layers('b')).toEqual([])
     }
-    const order = { group: 2000, access: 'keep', policy: 'OnRootMismatch' } as const
-    const unforced = await stage.byHand(source, (session, opened) => applyByHand(session, opened, order))
+    const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' } as const
+    const unforced = await stage.byHand(source, (session, opened) => applyByHand(session, opened, fsGroup))
     expect(unforced?.left['changed since by its user']?.count).toBeGreaterThan(1)
-    const forced = { ...order, isForced: true }
+    const forced = { ...fsGroup, isForced: true }
     const report = await stage.byHand(source, (session, opened) => applyByHand(session, opened, forced))
     expect(report?.left['changed since by its user']).toBeUndefined()
     await mount('b')

@@ -115,14 +115,16 @@ onEveryStage('a call at work on a volume', (open) => {
   })
 
   it('for a mount refuses what is asked by hand, with its name', async () => {
-    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
-    await runVerb(session(), { verb: 'apply', directory: source, order })
+    const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
+    await runVerb(session(), { verb: 'apply', directory: source, fsGroup })
     workOnSub({})
-    await expect(runVerb(session(), { verb: 'apply', directory: source, order })).rejects.toThrow(/pod shop\/web uses/)
+    await expect(runVerb(session(), { verb: 'apply', directory: source, fsGroup })).rejects.toThrow(
+      /pod shop\/web uses/,
+    )
     await expect(
       runVerb(session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: false }),
     ).rejects.toThrow(/pod shop\/web uses/)
-    expect(await runVerb(session(), { verb: 'plan', directory: source, order })).toMatchObject({
+    expect(await runVerb(session(), { verb: 'plan', directory: source, fsGroup })).toMatchObject({
       refusal: expect.stringContaining('pod shop/web uses'),
     })
   })
@@ -155,7 +157,7 @@ onEveryStage('a call at work on a volume', (open) => {
     const { volume } = (await runVerb(session(), {
       verb: 'apply',
       directory: source,
-      order: { group: 2000, access: 'keep', policy: 'Always' },
+      fsGroup: { groupId: 2000, access: 'keep', changePolicy: 'Always' },
     })) as ApplyDocument
     const place = `${stage.config.stateDir}/ownership/${volume}`
     expect(stage.fs.readdirSync(place)).toContain('journal.db')

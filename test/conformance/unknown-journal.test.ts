@@ -58,11 +58,11 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
   it('fails every call that needs it, and nothing of the volume is changed', async () => {
     await stage.unmount('a')
     const [before, tree] = [held(), now()]
-    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
+    const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
     const failing = [
       () => stage.mount('a', { ...asked(), fsGroupChangePolicy: 'Always' }),
-      () => runVerb(stage.session(), { verb: 'plan', directory: source, order }),
-      () => runVerb(stage.session(), { verb: 'apply', directory: source, order }),
+      () => runVerb(stage.session(), { verb: 'plan', directory: source, fsGroup }),
+      () => runVerb(stage.session(), { verb: 'apply', directory: source, fsGroup }),
       () => runVerb(stage.session(), { verb: 'restore', target: { directory: source }, isDry: false, isForced: true }),
       () => runVerb(stage.session(), { verb: 'restore', target: { directory: source }, isDry: true, isForced: false }),
     ]

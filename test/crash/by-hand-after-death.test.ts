@@ -25,7 +25,7 @@ function found({ fs, host }: Stage, directory: string) {
   return { modes: modes(listed), groups: groups(listed), power: power && Buffer.from(power).toString() }
 }
 
-const order = { group: 2000, access: 'keep', policy: 'OnRootMismatch' } as const
+const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' } as const
 
 /** Lets the command die in place of each of its effects in turn, and then looks; returns in how many places. */
 async function killEverywhere(
@@ -34,13 +34,15 @@ async function killEverywhere(
 ): Promise<number> {
   for (let n = 0; ; n++) {
     const { stage, session, directory } = arrange()
-    if (verb === 'restore') await runVerb(session, { verb: 'apply', directory, order })
+    if (verb === 'restore') await runVerb(session, { verb: 'apply', directory, fsGroup })
     if (stage.world) stage.world.killAt = n
     let died = false
     try {
       await runVerb(
         session,
-        verb === 'apply' ? { verb, directory, order } : { verb, target: { directory }, isDry: false, isForced: false },
+        verb === 'apply'
+          ? { verb, directory, fsGroup }
+          : { verb, target: { directory }, isDry: false, isForced: false },
       )
     } catch (error) {
       if (!(error instanceof Killed)) throw error
@@ -56,8 +58,8 @@ it.each(['apply', 'restore'] as const)(
   'after a death anywhere in %s, a plan says what the next apply does',
   async (verb) => {
     const points = await killEverywhere(verb, async (session, directory) => {
-      const planned = (await runVerb(session, { verb: 'plan', directory, order })) as PlanDocument
-      const done = (await runVerb(session, { verb: 'apply', directory, order })) as ApplyDocument
+      const planned = (await runVerb(session, { verb: 'plan', directory, fsGroup })) as PlanDocument
+      const done = (await runVerb(session, { verb: 'apply', directory, fsGroup })) as ApplyDocument
       expect({ walks: planned.walks, report: planned.report }).toEqual({ walks: done.walked, report: done.report })
     })
     expect(points).toBeGreaterThan(15)
@@ -67,7 +69,7 @@ it.each(['apply', 'restore'] as const)(
 it.each(['apply', 'restore'] as const)('after a death anywhere in %s, a plan has no effect', async (verb) => {
   await killEverywhere(verb, async (session, directory, stage) => {
     const before = stage.world?.actions.length
-    await runVerb(session, { verb: 'plan', directory, order })
+    await runVerb(session, { verb: 'plan', directory, fsGroup })
     // What makes its own mount.
     expect(stage.world?.actions.slice(before).map((action) => action.split(' ')[0])).toEqual([
       'clone-tree',

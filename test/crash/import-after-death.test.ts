@@ -9,7 +9,7 @@ import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts
 import { Killed } from '../memory-host/world.ts'
 
 const TREE = [...SIX_FILES, 'dir sub 0750 7', 'file sub/suid 4755', 'file sub/right 0600 2000']
-const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
+const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
 
 interface Arranged {
   stage: Stage
@@ -27,7 +27,7 @@ async function arrange(): Promise<Arranged> {
   makeTree(stage.fs, directory, TREE)
   const original = found(stage, directory)
   const here = stage.session()
-  await runVerb(here, { verb: 'apply', directory, order: ORDER })
+  await runVerb(here, { verb: 'apply', directory, fsGroup: FS_GROUP })
   const [volume = ''] = listVolumes(here)
   const record = volumeRecords.read(here, volume)
   if (record) volumeRecords.write(here, { ...record, restorePending: true })
@@ -110,7 +110,7 @@ it('after a death anywhere in an import, gc removes what is half, and a mount go
     await runVerb(there, { verb: 'gc', isDry: false, forget: undefined })
     expect(listImports(there)).toEqual([])
     expect(listVolumes(there)).toHaveLength(isThere ? 1 : 0)
-    await runVerb(there, { verb: 'apply', directory, order: ORDER })
+    await runVerb(there, { verb: 'apply', directory, fsGroup: FS_GROUP })
     expect(new Set(Object.values(groups(listTree(stage.fs, directory))))).toEqual(new Set([2000]))
   })
 })

@@ -57,7 +57,7 @@ describe('a NodePublishVolume', () => {
       directory: TARGET,
       source: { type: 'local', path: '/var/lib/modekeep/volumes/shop/a' },
       fsType: 'bind',
-      fsGroup: 2000,
+      fsGroup: { groupId: 2000 },
       ownership: 'walk',
       readOnly: false,
       pod: 'shop/inl',

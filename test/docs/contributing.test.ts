@@ -5,6 +5,7 @@ import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
+import { NO_FS_GROUP } from '../helpers/mount-records.ts'
 import { rendered } from '../helpers/rendered.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -34,10 +35,8 @@ const REQUEST: MountRequest = {
   fsType: 'ramfs',
   mountOptions: ['mode=0710', 'noexec'],
   readOnly: false,
-  fsGroup: undefined,
   ownership: 'none',
-  groupAccess: 'keep',
-  changePolicy: 'OnRootMismatch',
+  fsGroup: NO_FS_GROUP,
   restoreOnUnmount: false,
 }
 const MAKING = {

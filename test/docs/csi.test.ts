@@ -78,7 +78,7 @@ describe('the page of CSI', () => {
       asked(csi, false, mountOptions, '2000'),
     ]
     expect(requests).toMatchObject([
-      { lifecycle: 'inline', ownership: 'walk', fsGroup: 2000 },
+      { lifecycle: 'inline', ownership: 'walk', fsGroup: { groupId: 2000 } },
       { lifecycle: 'persistent', ownership: 'auto', mountOptions: ['noatime'] },
     ])
     for (const request of requests) {

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { applyGroupToVolume, needsWalk } from '../../src/fs-group/apply-to-volume.ts'
-import { createVolumeOrder, restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
+import { createGroupTarget, restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
+import type { FsGroupRequest } from '../../src/request/mount-request.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
+import { FS_GROUP } from '../helpers/mount-records.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -12,20 +14,16 @@ function arrange(): { stage: Stage; source: string } {
   return { stage, source }
 }
 
-type Order = { group: number; access: 'keep' | 'grant'; policy: 'OnRootMismatch' | 'Always' }
-
-const ORDER: Order = { group: 2000, access: 'keep', policy: 'OnRootMismatch' }
-
-async function walk(stage: Stage, source: string, order: Order = ORDER) {
+async function walk(stage: Stage, source: string, fsGroup: FsGroupRequest = FS_GROUP) {
   return stage.byHand(source, async (session, opened) => {
-    const { lock, report } = await applyGroupToVolume(session, opened.tree, createVolumeOrder(opened, order))
+    const { lock, report } = await applyGroupToVolume(session, opened.tree, fsGroup, createGroupTarget(opened))
     lock.dispose()
     return report
   })
 }
 
-const needs = (stage: Stage, source: string, order: Order = ORDER) =>
-  stage.byHand(source, async (session, opened) => needsWalk(session, opened.tree, createVolumeOrder(opened, order)))
+const needs = (stage: Stage, source: string, fsGroup: FsGroupRequest = FS_GROUP) =>
+  stage.byHand(source, async (session, opened) => needsWalk(session, opened.tree, fsGroup, opened.volume))
 
 describe('whether a volume needs a walk', () => {
   it('is told by its root: another group, or no set-gid', async () => {
@@ -41,14 +39,14 @@ describe('whether a volume needs a walk', () => {
     const { stage, source } = arrange()
     await walk(stage, source)
     expect(await needs(stage, source)).toBe(false)
-    expect(await needs(stage, source, { ...ORDER, policy: 'Always' })).toBe(true)
+    expect(await needs(stage, source, { ...FS_GROUP, changePolicy: 'Always' })).toBe(true)
   })
 
   it('is told by the record where a walk that kept is now to grant; one that granted has kept too', async () => {
     const { stage, source } = arrange()
     await walk(stage, source)
-    expect(await needs(stage, source, { ...ORDER, access: 'grant' })).toBe(true)
-    await walk(stage, source, { ...ORDER, access: 'grant' })
+    expect(await needs(stage, source, { ...FS_GROUP, access: 'grant' })).toBe(true)
+    await walk(stage, source, { ...FS_GROUP, access: 'grant' })
     expect(await needs(stage, source)).toBe(false)
   })
 
@@ -80,7 +78,10 @@ describe('giving a volume to a group', () => {
     expect(await walk(stage, source)).toMatchObject({ visited: 2, changed: 2 })
     expect(groups(listTree(stage.fs, source))).toEqual({ '.': 2000, test: 2000 })
     expect(await walk(stage, source)).toBeUndefined()
-    expect(await walk(stage, source, { ...ORDER, policy: 'Always' })).toMatchObject({ changed: 0, alreadyRight: 2 })
+    expect(await walk(stage, source, { ...FS_GROUP, changePolicy: 'Always' })).toMatchObject({
+      changed: 0,
+      alreadyRight: 2,
+    })
   })
 })
 
@@ -96,7 +97,7 @@ it('a mount that was never finished, and cannot be looked at, is no copy of the 
     throw Object.assign(new Error('ENOMEM'), { code: 'ENOMEM' })
   }
   stage.host = { ...stage.host, inodes: { ...stage.host.inodes, statMountPoint: noMemory } }
-  expect(await walk(stage, source, { ...ORDER, policy: 'Always' })).toMatchObject({ alreadyRight: 2 })
+  expect(await walk(stage, source, { ...FS_GROUP, changePolicy: 'Always' })).toMatchObject({ alreadyRight: 2 })
 })
 
 describe('a volume whose record is damaged', () => {
@@ -127,7 +128,7 @@ describe('a volume whose record is damaged', () => {
     stage.fs.rmSync(fileOf(stage, 'journal.db'))
     expect(await needs(stage, source)).toBe(true)
     const refusal = 'it is empty, although the volume was walked before'
-    await expect(walk(stage, source, { ...ORDER, group: 3000 })).rejects.toThrow(refusal)
+    await expect(walk(stage, source, { ...FS_GROUP, groupId: 3000 })).rejects.toThrow(refusal)
     await expect(stage.byHand(source, restoreByHand)).rejects.toThrow(refusal)
     expect(groups(listTree(stage.fs, source)).test).toBe(2000)
     expect(stage.fs.existsSync(fileOf(stage, 'record.json'))).toBe(true)

@@ -5,7 +5,7 @@ import { planMount } from '../../src/mount/plan.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { createMountRecord, type MountRecord } from '../../src/store/mount-record.ts'
 import type { SourceView } from '../../src/volume/detached-tree.ts'
-import { BIND_REQUEST, MOUNTED } from '../helpers/mount-records.ts'
+import { BIND_REQUEST, FS_GROUP, MOUNTED, NO_FS_GROUP } from '../helpers/mount-records.ts'
 import { rendered } from '../helpers/rendered.ts'
 
 const ROOT = { device: 5, inode: 2n, group: 7 }
@@ -24,13 +24,14 @@ const view = (over: Partial<MountView> = {}): MountView => ({
   walked: undefined,
   ...over,
 })
-const walk = { do: 'own-volume', group: 2000, access: 'keep', volume: 'v', policy: 'OnRootMismatch' }
+const walk = { do: 'own-volume', fsGroup: FS_GROUP, volume: 'v' }
+const GROUP_0 = { ...FS_GROUP, groupId: 0 }
 const map = { do: 'map-group', from: undefined, to: 2000, volume: 'v' }
 
 describe('the group of a pod', () => {
   it.each<[string, Partial<MountRequest>, object[]]>([
     ['is not given without ownership', { ownership: 'none' }, []],
-    ['is not given where none is asked for', { fsGroup: undefined }, []],
+    ['is not given where none is asked for', { fsGroup: NO_FS_GROUP }, []],
     ['is given by a walk', { ownership: 'walk' }, [walk]],
     ['is not given by a walk of a read-only volume', { ownership: 'walk', readOnly: true }, []],
     ['is mapped or not at all with idmap', { ownership: 'idmap' }, [{ ...map, otherwise: 'refuse' }]],
@@ -42,8 +43,8 @@ describe('the group of a pod', () => {
     ['is mapped for a read-only volume too', { ownership: 'idmap', readOnly: true }, [{ ...map, otherwise: 'refuse' }]],
     ['is mapped, else walked for, with auto', {}, [{ ...map, otherwise: walk }]],
     ['is mapped, else not given, with auto and read-only', { readOnly: true }, [{ ...map, otherwise: 'nothing' }]],
-    ['needs no mapping for group 0', { fsGroup: 0 }, []],
-    ['is walked for where that is group 0', { ownership: 'walk', fsGroup: 0 }, [{ ...walk, group: 0 }]],
+    ['needs no mapping for group 0', { fsGroup: GROUP_0 }, []],
+    ['is walked for where that is group 0', { ownership: 'walk', fsGroup: GROUP_0 }, [{ ...walk, fsGroup: GROUP_0 }]],
   ])('%s', (_what, over, steps) => {
     expect(planGroup({ ...ASKED, ...over }, view().source, BIND)).toMatchObject({ steps })
   })
@@ -55,11 +56,11 @@ describe('the group of a pod', () => {
       steps: [],
       refusal: expect.stringMatching(/hostUsers: false.*use "walk", or "auto"/),
     })
-    expect(planGroup({ ...ASKED, ownership: 'idmap', fsGroup: 0 }, source, BIND, true)).toEqual({ steps: [] })
+    expect(planGroup({ ...ASKED, ownership: 'idmap', fsGroup: GROUP_0 }, source, BIND, true)).toEqual({ steps: [] })
   })
 
   it('is given to the root of a tmpfs alone', () => {
-    const own = { do: 'own-root', group: 2000, access: 'keep' }
+    const own = { do: 'own-root', fsGroup: FS_GROUP }
     const none = view({ source: undefined })
     expect(planGroup({ ...ASKED, ownership: 'walk' }, none.source, BIND).steps).toEqual([own])
     expect(planGroup(ASKED, none.source, BIND).steps).toEqual([{ ...map, volume: undefined, otherwise: own }])

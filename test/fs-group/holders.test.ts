@@ -101,15 +101,9 @@ describe('the holders of a volume', () => {
     it('refuse another group', async () => {
       const stage = await exported('srv:/exp')
       const source = 'srv:/exp/sub'
-      const order = {
-        volume: textOf(source),
-        source,
-        access: 'keep',
-        policy: 'Always',
-        restoreOnUnmount: false,
-      } as const
-      expect(() => refuseOtherUsers(stage.session(), { ...order, group: 3000 }, 7)).toThrow(/belongs to group 2000/)
-      expect(() => refuseOtherUsers(stage.session(), { ...order, group: 2000 }, 7)).not.toThrow()
+      const target = { volume: textOf(source), source, restoreOnUnmount: false }
+      expect(() => refuseOtherUsers(stage.session(), 3000, target, 7)).toThrow(/belongs to group 2000/)
+      expect(() => refuseOtherUsers(stage.session(), 2000, target, 7)).not.toThrow()
     })
 
     it('are those of a directory of the node that lies on it', async () => {

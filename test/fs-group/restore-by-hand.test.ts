@@ -10,12 +10,12 @@ function arrange(): { stage: Stage; source: string } {
   return { stage, source }
 }
 
-const ORDER = { group: 2000, access: 'keep', policy: 'OnRootMismatch' } as const
+const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' } as const
 
 describe('a walk by hand', () => {
   it('returns what it did, and nothing where the root has the group already', async () => {
     const { stage, source } = arrange()
-    const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, ORDER))
+    const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })
     expect(groups(listTree(stage.fs, source))).toEqual({ '.': 2000, test: 2000, sub: 2000, 'sub/deep': 2000 })
     expect(await apply()).toBeUndefined()
@@ -24,7 +24,7 @@ describe('a walk by hand', () => {
   it('is refused while a pod has the volume for another group', async () => {
     const { stage, source } = arrange()
     await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '3000' })
-    const apply = stage.byHand(source, (session, opened) => applyByHand(session, opened, ORDER))
+    const apply = stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
     await expect(apply).rejects.toThrow(/belongs to group 3000 .* so group 2000 cannot have it/)
     expect(groups(listTree(stage.fs, source)).test).toBe(3000)
   })
@@ -40,7 +40,7 @@ describe('a restore by hand', () => {
   it('puts everything back and returns what it did', async () => {
     const { stage, source } = arrange()
     const before = listTree(stage.fs, source)
-    await stage.byHand(source, (session, opened) => applyByHand(session, opened, ORDER))
+    await stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
     expect(await stage.byHand(source, restoreByHand)).toMatchObject({ outcome: 'restored', report: { changed: 4 } })
     const after = listTree(stage.fs, source)
     expect([groups(after), modes(after)]).toEqual([groups(before), modes(before)])
@@ -49,7 +49,7 @@ describe('a restore by hand', () => {
 
   it('leaves what its users changed since, unless it is forced', async () => {
     const { stage, source } = arrange()
-    await stage.byHand(source, (session, opened) => applyByHand(session, opened, ORDER))
+    await stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
     stage.fs.chmodSync(`${source}/test`, 0o604)
     const { report } = await stage.byHand(source, restoreByHand)
     expect(report?.left['changed since by its user']).toMatchObject({ count: 1 })

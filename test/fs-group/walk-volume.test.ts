@@ -7,7 +7,7 @@ import { runWorkerRequest } from '../../src/worker/serve.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
+const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
 const ENDED: WorkerCallEnd = { isSilent: false, leftBehind: undefined, pid: 4711, ended: Promise.resolve() }
 
 let stage: Stage
@@ -31,7 +31,7 @@ function served(run: (call: WorkerCall) => Promise<WorkerCallEnd>): void {
   stage.host = { ...host, mounts: { ...host.mounts, table }, callWorker }
 }
 
-const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, ORDER))
+const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
 const restore = () => stage.byHand(source, (session, opened) => restoreByHand(session, opened))
 const groupsIn = () => Object.values(groups(listTree(stage.fs, source))).sort()
 const volume = () => stage.byHand(source, async (_, opened) => opened.volume)
@@ -108,7 +108,7 @@ describe('a volume that a server or a daemon tells of', () => {
       ),
     )
     const work = stage.byHand(source, (session, opened) =>
-      applyByHand({ ...session, progress: ({ visited }) => told.push(visited) }, opened, ORDER),
+      applyByHand({ ...session, progress: ({ visited }) => told.push(visited) }, opened, FS_GROUP),
     )
     await expect(work).rejects.toThrow('over')
     expect(told).toEqual([1, 5])

@@ -10,7 +10,7 @@ import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
 
-const ORDER = { group: 2000, access: 'keep', policy: 'OnRootMismatch' } as const
+const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' } as const
 
 describe('a server that does not respond', () => {
   let stage: Stage
@@ -54,7 +54,8 @@ describe('a server that does not respond', () => {
   }
 
   const only = () => listVolumes(stage)[0] ?? expect.unreachable()
-  const walk = (directory: string) => stage.byHand(directory, (session, volume) => applyByHand(session, volume, ORDER))
+  const walk = (directory: string) =>
+    stage.byHand(directory, (session, volume) => applyByHand(session, volume, FS_GROUP))
   const garbage = async (isDry: boolean) =>
     (await collectGarbage(stage.session(), { isDry, forget: undefined })).map(({ action, reason }) => [action, reason])
 

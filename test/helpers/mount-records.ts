@@ -1,5 +1,9 @@
-import type { MountRequest } from '../../src/request/mount-request.ts'
+import { type FsGroupRequest, type MountRequest, toRecordedRequest } from '../../src/request/mount-request.ts'
 import type { MountRecord } from '../../src/store/mount-record.ts'
+
+/** A pod's fsGroup, with the defaults of its options. */
+export const FS_GROUP: FsGroupRequest = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' }
+export const NO_FS_GROUP: MountRequest['fsGroup'] = { ...FS_GROUP, groupId: undefined }
 
 /** A request for a bind mount. */
 export const BIND_REQUEST: MountRequest = {
@@ -8,24 +12,22 @@ export const BIND_REQUEST: MountRequest = {
   fsType: 'bind',
   mountOptions: [],
   readOnly: false,
-  fsGroup: 2000,
   ownership: 'none',
-  groupAccess: 'keep',
-  changePolicy: 'OnRootMismatch',
+  fsGroup: FS_GROUP,
   restoreOnUnmount: false,
   pod: 'n/p',
 }
 
 export const MOUNTED = { mountId: '77', device: 5, namespace: 'mnt:[1]', since: 1 }
 
-const { directory, pod, ...request } = BIND_REQUEST
+const { directory, pod } = BIND_REQUEST
 
 /** The record of that mount, finished. */
 export const READY: MountRecord = {
   boot: 'boot-1',
   directory,
   pod,
-  request,
+  request: toRecordedRequest(BIND_REQUEST),
   source: '/srv/a',
   volume: 'fs1-2-3',
   given: { by: 'none' },

@@ -1,11 +1,11 @@
 import { surveyOwnership } from '../../src/cli/node-state/survey.ts'
 import type { Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import type { GroupPolicy } from '../../src/ownership/inode/policy.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { WalkOptions } from '../../src/ownership/walks.ts'
 import { applyGroup, restoreOwnership } from '../../src/ownership/walks.ts'
+import type { FsGroupRequest } from '../../src/request/mount-request.ts'
 
 /** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */
 export interface Walked {
@@ -21,9 +21,11 @@ export function ownDirectory(
   walked: Walked,
   group: number,
   options?: WalkOptions,
-  access: GroupPolicy['access'] = 'keep',
+  access: FsGroupRequest['access'] = 'keep',
 ): Promise<WalkReport> {
-  return onTree(walked, (tree, journal) => applyGroup(linuxHost.inodes, tree, { group, access }, journal, options))
+  return onTree(walked, (tree, journal) =>
+    applyGroup(linuxHost.inodes, tree, { groupId: group, access, changePolicy: 'Always' }, journal, options),
+  )
 }
 
 /** Puts back what `ownDirectory` changed. */
@@ -33,11 +35,10 @@ export function restoreDirectory(walked: Walked, options?: WalkOptions): Promise
 
 /** What an operator's plan counts. */
 export function planDirectory(walked: Walked, group: number): Promise<WalkReport> {
-  const order = { group, access: 'grant' } as const
+  const fsGroup = { groupId: group, access: 'grant', changePolicy: 'Always' } as const
   return onTree(
     walked,
-    async (tree, journal) =>
-      (await surveyOwnership(linuxHost.inodes, tree, { do: 'own', policy: order }, journal)).report,
+    async (tree, journal) => (await surveyOwnership(linuxHost.inodes, tree, { do: 'apply', fsGroup }, journal)).report,
   )
 }
 

@@ -44,7 +44,10 @@ describe.skipIf(!isRoot)(title, () => {
     work: 'walk',
     config: { ...DEFAULT_CONFIG, stateDir: top },
     secrets: [],
-    about: { volume: VOLUME, order: { do: 'own', order: { group: 2000, access: 'keep' } } },
+    about: {
+      volume: VOLUME,
+      task: { do: 'apply', fsGroup: { groupId: 2000, access: 'keep', changePolicy: 'Always' } },
+    },
   })
 
   it('is run by a process that the lock tells of, and says what it did', async () => {

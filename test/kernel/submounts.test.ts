@@ -98,8 +98,8 @@ onKernelStages('a mount inside of the source', (open) => {
     expect([...checkHiddenMounts(stage.session())]).toMatchObject([
       { level: 'warning', text: expect.stringContaining(path) },
     ])
-    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
-    const plan = (await runVerb(stage.session(), { verb: 'plan', directory: source, order })) as PlanDocument
+    const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
+    const plan = (await runVerb(stage.session(), { verb: 'plan', directory: source, fsGroup })) as PlanDocument
     expect(plan.submounts).toEqual(hidden)
     await stage.unmount('a')
     await call('a', { submounts: 'hide' })

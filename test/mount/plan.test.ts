@@ -6,7 +6,7 @@ import { isKubeletVolume } from '../../src/mount-table/kubelet-volume.ts'
 import type { MountedView } from '../../src/mount-table/mount-point.ts'
 import type { MountRequest } from '../../src/request/mount-request.ts'
 import { type AppliedGroup, createMountRecord, type MountRecord } from '../../src/store/mount-record.ts'
-import { BIND_REQUEST, MOUNTED as RECORDED } from '../helpers/mount-records.ts'
+import { BIND_REQUEST, FS_GROUP, NO_FS_GROUP, MOUNTED as RECORDED } from '../helpers/mount-records.ts'
 import { rendered } from '../helpers/rendered.ts'
 
 const BOOT = 'boot-2'
@@ -136,10 +136,10 @@ describe('a mount call', () => {
   it.each<[string, Partial<MountRequest>]>([
     ['mount options', { mountOptions: ['noexec'] }],
     ['readOnly', { readOnly: true }],
-    ['fsGroup', { fsGroup: 3000 }],
-    ['no fsGroup any more', { fsGroup: undefined }],
+    ['fsGroup', { fsGroup: { ...FS_GROUP, groupId: 3000 } }],
+    ['no fsGroup any more', { fsGroup: NO_FS_GROUP }],
     ['ownership', { ownership: 'walk' }],
-    ['change policy', { changePolicy: 'Always' }],
+    ['change policy', { fsGroup: { ...FS_GROUP, changePolicy: 'Always' } }],
     ['restoreOnUnmount', { restoreOnUnmount: true }],
     ['fsType', { fsType: 'tmpfs' }],
   ])('with another %s replaces the mount', (_what, over) => {
@@ -228,7 +228,7 @@ describe('a mount call for a tmpfs', () => {
   it.each<[string, Partial<MountRequest>]>([
     ['a bind', { fsType: 'bind', source: { type: 'local', path: '/srv/a' } }],
     ['a read-only one', { readOnly: true }],
-    ['one for another group', { ownership: 'walk', fsGroup: 3000 }],
+    ['one for another group', { ownership: 'walk', fsGroup: { ...FS_GROUP, groupId: 3000 } }],
   ])('that is there is not given up for %s', (_what, over) => {
     const plan = planMount({ ...tmpfs, ...over }, view({ mounted: MOUNTED, record: ready(tmpfs) }), kindOf)
     expect(rendered(plan)).toEqual({
@@ -296,21 +296,16 @@ describe('ownership in a plan', () => {
   const OWN_ROOT = ['record', 'make-tree', 'set-flags', 'own-root', 'record-ready', 'attach']
   it.each<[string, MountRequest, string[], Step | undefined]>([
     ['none is asked for', bind, FRESH, undefined],
-    ['walk and no fsGroup', { ...walk, fsGroup: undefined }, FRESH, undefined],
+    ['walk and no fsGroup', { ...walk, fsGroup: NO_FS_GROUP }, FRESH, undefined],
     ['walk and readOnly', { ...walk, readOnly: true }, FRESH, undefined],
-    [
-      'walk',
-      walk,
-      OWN_VOLUME,
-      { do: 'own-volume', group: 2000, access: 'keep', volume: VOLUME, policy: 'OnRootMismatch' },
-    ],
+    ['walk', walk, OWN_VOLUME, { do: 'own-volume', fsGroup: FS_GROUP, volume: VOLUME }],
     [
       'walk with group 0 and policy Always',
-      { ...walk, fsGroup: 0, changePolicy: 'Always' },
+      { ...walk, fsGroup: { ...FS_GROUP, groupId: 0, changePolicy: 'Always' } },
       OWN_VOLUME,
-      { do: 'own-volume', group: 0, access: 'keep', volume: VOLUME, policy: 'Always' },
+      { do: 'own-volume', fsGroup: { ...FS_GROUP, groupId: 0, changePolicy: 'Always' }, volume: VOLUME },
     ],
-    ['walk on a tmpfs', { ...tmpfs, ownership: 'walk' }, OWN_ROOT, { do: 'own-root', group: 2000, access: 'keep' }],
+    ['walk on a tmpfs', { ...tmpfs, ownership: 'walk' }, OWN_ROOT, { do: 'own-root', fsGroup: FS_GROUP }],
   ])('%s', (_what, request, steps, own) => {
     const source = request.fsType === 'tmpfs' ? undefined : SOURCE
     const plan = planMount(request, view({ source }), kindOf)
@@ -339,7 +334,7 @@ describe('the steps of a mount', () => {
       { do: 'record', record, undo: { restore: undefined } },
       { do: 'make-tree', group: undefined, undo: 'close-tree' },
       { do: 'set-flags', set: 0x6, clear: 0 },
-      { do: 'own-volume', group: 2000, access: 'keep', volume: VOLUME, policy: 'OnRootMismatch' },
+      { do: 'own-volume', fsGroup: FS_GROUP, volume: VOLUME },
       { do: 'record-ready', record, undo: { restore: undefined } },
       { do: 'attach', undo: 'detach' },
     ])

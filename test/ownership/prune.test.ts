@@ -6,7 +6,7 @@ import { letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
 import { MemoryVolume } from './volume.ts'
 
-const order = { group: 2000, access: 'keep' } as const
+const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
 const GONE = 1500
 
 /** A volume of which most inodes that were recorded are gone. */
@@ -21,7 +21,7 @@ async function arrange(): Promise<MemoryVolume> {
 }
 
 const walk = (volume: MemoryVolume) =>
-  volume.call((root, journal) => applyGroup(volume.host.inodes, root, order, journal))
+  volume.call((root, journal) => applyGroup(volume.host.inodes, root, fsGroup, journal))
 const putBack = (volume: MemoryVolume) =>
   volume.call((root, journal) => restoreOwnership(volume.host.inodes, root, journal))
 const pruned = (volume: MemoryVolume) =>

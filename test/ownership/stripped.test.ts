@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { applyGroup, restoreOwnership } from '../../src/ownership/walks.ts'
+import { FS_GROUP } from '../helpers/mount-records.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -35,11 +36,9 @@ it.each<[string, boolean, string, number]>([
       throw new Error('died')
     },
   }
-  await expect(
-    walk((inodes, journal) => applyGroup(inodes, root, { group: 2000, access: 'keep' }, journal), dying),
-  ).rejects.toThrow('died')
+  await expect(walk((inodes, journal) => applyGroup(inodes, root, FS_GROUP, journal), dying)).rejects.toThrow('died')
   expect(look()).toEqual(['100775', 2000])
-  await walk((inodes, journal) => applyGroup(inodes, root, { group: 2000, access: 'keep' }, journal))
+  await walk((inodes, journal) => applyGroup(inodes, root, FS_GROUP, journal))
   expect(look()).toEqual(['104775', 2000])
   if (writes) {
     world.fs.writeFileSync('/vol/suid', 'other content')

@@ -2,13 +2,15 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { Dirents } from '../../src/host/dirents.ts'
 import type { Stat } from '../../src/host/host.ts'
 import { FirstLinks, HardLinks } from '../../src/ownership/walk/hard-links.ts'
-import { applyGroup, restoreOwnership, type SurveyIntent, surveyTree } from '../../src/ownership/walks.ts'
+import { applyGroup, restoreOwnership, type SurveyTask, surveyTree } from '../../src/ownership/walks.ts'
+import type { FsGroupRequest } from '../../src/request/mount-request.ts'
+import { FS_GROUP } from '../helpers/mount-records.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
 import { MemoryVolume } from './volume.ts'
 
-const keep = { group: 2000, access: 'keep' } as const
-const grant = { group: 2000, access: 'grant' } as const
+const keep = FS_GROUP
+const grant: FsGroupRequest = { ...FS_GROUP, access: 'grant' }
 
 let volume: MemoryVolume
 beforeEach(async () => {
@@ -32,8 +34,8 @@ beforeEach(async () => {
 
 const here = () => ({ groups: groups(now()), modes: modes(now()) })
 const now = () => listTree(volume.fs, volume.directory)
-const walk = (order: typeof keep | typeof grant = keep) =>
-  volume.call((root, journal) => applyGroup(volume.host.inodes, root, order, journal))
+const walk = (fsGroup: FsGroupRequest = keep) =>
+  volume.call((root, journal) => applyGroup(volume.host.inodes, root, fsGroup, journal))
 const putBack = (isForced = false) =>
   volume.call((root, journal) => restoreOwnership(volume.host.inodes, root, journal, {}, isForced))
 
@@ -74,9 +76,7 @@ describe('a walk', () => {
   it('a restore returns to the first state after any number of groups', async () => {
     const before = here()
     await walk()
-    await volume.call((root, journal) =>
-      applyGroup(volume.host.inodes, root, { group: 3000, access: 'grant' }, journal),
-    )
+    await volume.call((root, journal) => applyGroup(volume.host.inodes, root, { ...grant, groupId: 3000 }, journal))
     await putBack()
     expect(here()).toEqual(before)
     await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))
@@ -132,7 +132,7 @@ describe('an entry that vanished between its listing and its inspection', () => 
 })
 
 describe('a survey', () => {
-  const look = async (intent: SurveyIntent) => {
+  const look = async (task: SurveyTask) => {
     const visited: Stat[] = []
     const changes: string[] = []
     const observer = {
@@ -142,7 +142,7 @@ describe('a survey', () => {
     const actions = volume.world.actions.length
     const isReading = true
     const report = await volume.call(
-      (root, journal) => surveyTree(volume.host.inodes, root, intent, journal, { observer }),
+      (root, journal) => surveyTree(volume.host.inodes, root, task, journal, { observer }),
       isReading,
     )
     expect(volume.world.actions.slice(actions)).toEqual([])
@@ -151,14 +151,14 @@ describe('a survey', () => {
 
   it.each([keep, grant])(
     'a survey counts what a walk then does, and changes and records nothing: %o',
-    async (order) => {
+    async (fsGroup) => {
       const before = here()
-      const { report, visited, changes } = await look({ do: 'own', policy: order })
+      const { report, visited, changes } = await look({ do: 'apply', fsGroup })
       expect(here()).toEqual(before)
       expect(visited).toHaveLength(report.visited)
       expect(changes).toHaveLength(report.changed)
-      expect(await walk(order)).toEqual(report)
-      expect(await look({ do: 'own', policy: order })).toMatchObject({ changes: [], report: { changed: 0 } })
+      expect(await walk(fsGroup)).toEqual(report)
+      expect(await look({ do: 'apply', fsGroup })).toMatchObject({ changes: [], report: { changed: 0 } })
     },
   )
 
@@ -174,7 +174,7 @@ describe('a survey', () => {
   it('a survey of a volume without a journal treats every inode as new', async () => {
     const root = volume.host.inodes.openLinkFree(volume.directory)
     const observer = { onVisit() {}, onWouldChange() {} }
-    const seen = await surveyTree(volume.host.inodes, root, { do: 'own', policy: keep }, undefined, { observer })
+    const seen = await surveyTree(volume.host.inodes, root, { do: 'apply', fsGroup: keep }, undefined, { observer })
     expect(await walk()).toEqual(seen)
   })
 })

@@ -46,8 +46,8 @@ function expectOperators(argv: readonly string[]): void {
   if (command instanceof Refusal) expect(command.message.length).toBeGreaterThan(20)
   else if ('directory' in command) {
     expect(command.directory).toMatch(/^\//)
-    const order = 'order' in command ? ['--fsgroup', String(command.order.group)] : []
-    expect(parseCommand([command.verb, command.directory, ...order], () => '/')).toMatchObject({
+    const group = 'fsGroup' in command ? ['--fsgroup', String(command.fsGroup.groupId)] : []
+    expect(parseCommand([command.verb, command.directory, ...group], () => '/')).toMatchObject({
       directory: command.directory,
     })
   }

@@ -7,10 +7,11 @@ import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
 import {
-  createRequestedMountSchema,
+  createRecordedRequestSchema,
+  fromRecordedRequest,
   isSameMount,
   type MountRequest,
-  pickRequestedMount,
+  toRecordedRequest,
 } from '../../src/request/mount-request.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { formatSource } from '../../src/request/source.ts'
@@ -55,10 +56,12 @@ function expectPromises(text: string): void {
 
 /** Read again from what it prints as, it is the same. */
 function expectStable(request: MountRequest): void {
-  const { directory, pod, namespace, ...asked } = request
+  const { directory, pod, namespace } = request
+  const recorded = toRecordedRequest(request)
   expect(directory).toBe(DIRECTORY)
-  expect(z.parse(createRequestedMountSchema(), JSON.parse(JSON.stringify(pickRequestedMount(request))))).toEqual(asked)
-  expect(isSameMount(asked, read(printed(request)) as MountRequest)).toBe(true)
+  expect(z.parse(createRecordedRequestSchema(), JSON.parse(JSON.stringify(recorded)))).toEqual(recorded)
+  expect({ ...fromRecordedRequest(recorded, undefined), directory, pod, namespace }).toEqual(request)
+  expect(isSameMount(recorded, read(printed(request)) as MountRequest)).toBe(true)
   expect(read(printed(request))).toEqual({ ...request, pod: undefined, namespace: undefined })
   expect((pod ?? '').length).toBeLessThan(320)
   expect(pod ?? '').toContain((namespace ?? '').slice(0, 63))
@@ -75,13 +78,13 @@ function printed(request: MountRequest): string {
     ownership,
     idmapFrom: idmapFrom === undefined ? undefined : String(idmapFrom),
     setGid: request.rootSetGid ? 'root' : undefined,
-    groupAccess: walks ? request.groupAccess : undefined,
-    fsGroupChangePolicy: walks ? request.changePolicy : undefined,
+    groupAccess: walks ? fsGroup.access : undefined,
+    fsGroupChangePolicy: walks ? fsGroup.changePolicy : undefined,
     restoreOnUnmount: walks ? String(request.restoreOnUnmount) : undefined,
     submounts: request.submounts,
     'kubernetes.io/fsType': request.fsType,
     'kubernetes.io/readwrite': readOnly && !request.mountOptions.includes('rw') ? 'ro' : undefined,
-    'kubernetes.io/mounterArgs.FsGroup': fsGroup === undefined ? '-1' : String(fsGroup),
+    'kubernetes.io/mounterArgs.FsGroup': String(fsGroup.groupId ?? -1),
   }
   return textOf(Object.entries(options).filter(([, value]) => value !== undefined))
 }

@@ -3,6 +3,7 @@ import { renderFault } from '../../src/errors/fault.ts'
 import { type AllowRequest, decideRequest, type KindTraits } from '../../src/request/allow.ts'
 import { DEFAULT_RULES, type Rule } from '../../src/request/rule.ts'
 import { parseSource } from '../../src/request/source.ts'
+import { FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
 import { rendered } from '../helpers/rendered.ts'
 
 const KIND: KindTraits = {
@@ -19,9 +20,8 @@ function decide(rules: readonly Rule[], { source = '/srv/a', ...over }: Asked, k
     fsType: 'bind',
     mountOptions: [],
     readOnly: false,
-    fsGroup: undefined,
     ownership: 'none',
-    groupAccess: 'keep',
+    fsGroup: NO_FS_GROUP,
     ...over,
   }
   return decideRequest(rules, wish, kind)
@@ -57,11 +57,11 @@ describe('a rule', () => {
     ['sources: none', { sources: [] }, {}, false],
     ['ownership', { ownership: ['walk', 'idmap'] }, { ownership: 'auto' }, false],
     ['ownership: listed', { ownership: ['auto'] }, { ownership: 'auto' }, true],
-    ['groupAccess', { groupAccess: ['keep'] }, { ownership: 'walk', groupAccess: 'grant' }, false],
+    ['groupAccess', { groupAccess: ['keep'] }, { ownership: 'walk', fsGroup: { ...FS_GROUP, access: 'grant' } }, false],
     ['groupAccess: of no meaning without a walk', { groupAccess: ['grant'] }, {}, true],
-    ['fsGroups: in a range', { fsGroups: ['7', '2000-2999'] }, { fsGroup: 2999 }, true],
-    ['fsGroups: beyond it', { fsGroups: ['7', '2000-2999'] }, { fsGroup: 3000 }, false],
-    ['fsGroups: the root group is one', { fsGroups: ['1-9'] }, { fsGroup: 0 }, false],
+    ['fsGroups: in a range', { fsGroups: ['7', '2000-2999'] }, { fsGroup: { ...FS_GROUP, groupId: 2999 } }, true],
+    ['fsGroups: beyond it', { fsGroups: ['7', '2000-2999'] }, { fsGroup: { ...FS_GROUP, groupId: 3000 } }, false],
+    ['fsGroups: the root group is one', { fsGroups: ['1-9'] }, { fsGroup: { ...FS_GROUP, groupId: 0 } }, false],
     ['fsGroups: a pod without one', { fsGroups: [] }, {}, true],
     ['idmapFrom: listed', { idmapFrom: ['100'] }, { idmapFrom: 100, ownership: 'idmap' }, true],
     ['idmapFrom: another', { idmapFrom: ['100'] }, { idmapFrom: 10, ownership: 'idmap' }, false],
@@ -168,12 +168,17 @@ describe('the list of rules', () => {
   })
 
   it.each<[string, Asked, Rule, boolean]>([
-    ['a walk', { ownership: 'walk', fsGroup: 7 }, {}, false],
-    ['what may walk', { ownership: 'auto', fsGroup: 7 }, {}, false],
-    ['a walk of a node that is alone', { ownership: 'walk', fsGroup: 7 }, { singleNode: true }, true],
+    ['a walk', { ownership: 'walk', fsGroup: { ...FS_GROUP, groupId: 7 } }, {}, false],
+    ['what may walk', { ownership: 'auto', fsGroup: { ...FS_GROUP, groupId: 7 } }, {}, false],
+    [
+      'a walk of a node that is alone',
+      { ownership: 'walk', fsGroup: { ...FS_GROUP, groupId: 7 } },
+      { singleNode: true },
+      true,
+    ],
     ['a walk without a group', { ownership: 'walk' }, {}, true],
-    ['a read-only volume', { ownership: 'walk', fsGroup: 7, readOnly: true }, {}, true],
-    ['no ownership', { fsGroup: 7 }, {}, true],
+    ['a read-only volume', { ownership: 'walk', fsGroup: { ...FS_GROUP, groupId: 7 }, readOnly: true }, {}, true],
+    ['no ownership', { fsGroup: { ...FS_GROUP, groupId: 7 } }, {}, true],
   ])('rules for a volume on a server allow %s: %j %j', (_what, asked, rule, expected) => {
     const verdict = decide([{ ...rule, fsTypes: ['nfs'] }], { ...asked, fsType: 'nfs' }, { ...KIND, walksServer: true })
     if (expected) expect(verdict).toHaveProperty('rule')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { isSameMount, type MountRequest } from '../../src/request/mount-request.ts'
-import { BIND_REQUEST } from '../helpers/mount-records.ts'
+import { isSameMount, type MountRequest, toRecordedRequest } from '../../src/request/mount-request.ts'
+import { BIND_REQUEST, FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
 
 const REQUEST: MountRequest = {
   ...BIND_REQUEST,
@@ -9,13 +9,15 @@ const REQUEST: MountRequest = {
   restoreOnUnmount: true,
 }
 
+const RECORDED = toRecordedRequest(REQUEST)
+
 describe('isSameMount', () => {
   it.each<[string, Partial<MountRequest>]>([
     ['the order of mount options', { mountOptions: ['noatime', 'noexec'] }],
     ['the pod', { pod: 'n/q' }],
     ['the spelling of the directory', { directory: '/other' }],
   ])('isSameMount does not depend on %s', (_what, over) => {
-    expect(isSameMount(REQUEST, { ...REQUEST, ...over })).toBe(true)
+    expect(isSameMount(RECORDED, { ...REQUEST, ...over })).toBe(true)
   })
 
   it.each<[Partial<MountRequest>]>([
@@ -26,18 +28,20 @@ describe('isSameMount', () => {
     [{ mountOptions: ['noexec'] }],
     [{ mountOptions: ['noexec,noatime'] }],
     [{ readOnly: true }],
-    [{ fsGroup: 2001 }],
-    [{ fsGroup: undefined }],
+    [{ fsGroup: { ...FS_GROUP, groupId: 2001 } }],
+    [{ fsGroup: NO_FS_GROUP }],
     [{ ownership: 'none' }],
-    [{ changePolicy: 'Always' }],
+    [{ fsGroup: { ...FS_GROUP, access: 'grant' } }],
+    [{ fsGroup: { ...FS_GROUP, changePolicy: 'Always' } }],
     [{ restoreOnUnmount: false }],
     [{ submounts: 'hide' }],
   ])('isSameMount depends on %j', (over) => {
-    expect(isSameMount(REQUEST, { ...REQUEST, ...over })).toBe(false)
+    expect(isSameMount(RECORDED, { ...REQUEST, ...over })).toBe(false)
   })
 
   it('isSameMount does not change the order of mount options in the request', () => {
-    isSameMount(REQUEST, REQUEST)
+    isSameMount(RECORDED, REQUEST)
+    expect(RECORDED.mountOptions).toEqual(['noexec', 'noatime'])
     expect(REQUEST.mountOptions).toEqual(['noexec', 'noatime'])
   })
 })

@@ -4,6 +4,7 @@ import { Refusal } from '../../src/errors/refusal.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
+import { FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
 
 const DIR = '/pods/p/volumes/modekeep~fs/v'
 const CONFIG = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'] }] }
@@ -28,10 +29,8 @@ const FRESH = {
   fsType: 'bind',
   mountOptions: [],
   readOnly: false,
-  fsGroup: undefined,
   ownership: 'none',
-  groupAccess: 'keep',
-  changePolicy: 'OnRootMismatch',
+  fsGroup: NO_FS_GROUP,
   restoreOnUnmount: false,
 }
 
@@ -45,7 +44,7 @@ describe('a request', () => {
       '{"kubernetes.io/fsType":"","kubernetes.io/mounterArgs.FsGroup":"2000","kubernetes.io/pod.name":"p-node",' +
       '"kubernetes.io/pod.namespace":"default","kubernetes.io/pod.uid":"8c03","kubernetes.io/pvOrVolumeName":"v",' +
       '"kubernetes.io/readwrite":"rw","kubernetes.io/serviceAccount.name":"","source":"/srv/volumes/data"}'
-    expect(read(recorded)).toEqual({ ...FRESH, fsGroup: 2000, pod: 'default/p-node', namespace: 'default' })
+    expect(read(recorded)).toEqual({ ...FRESH, fsGroup: FS_GROUP, pod: 'default/p-node', namespace: 'default' })
   })
 
   it("a request has the pod's options, and no secret", () => {
@@ -61,10 +60,9 @@ describe('a request', () => {
     })
     expect(request).toEqual({
       ...FRESH,
-      fsGroup: 7,
+      fsGroup: { groupId: 7, access: 'keep', changePolicy: 'Always' },
       mountOptions: ['noatime', 'noexec'],
       ownership: 'walk',
-      changePolicy: 'Always',
       restoreOnUnmount: true,
     })
     const share = read({

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Refusal, UnknownFormat } from '../../src/errors/refusal.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
-import { type MountRequest, pickRequestedMount } from '../../src/request/mount-request.ts'
+import { type MountRequest, toRecordedRequest } from '../../src/request/mount-request.ts'
 import {
   createMountRecord,
   listMountRecords,
@@ -13,7 +13,7 @@ import {
 } from '../../src/store/mount-record.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
 import { locateMountRecords, type Store } from '../../src/store/record-directories.ts'
-import { MOUNTED } from '../helpers/mount-records.ts'
+import { FS_GROUP, MOUNTED } from '../helpers/mount-records.ts'
 import { sealed } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -24,10 +24,8 @@ const REQUEST: MountRequest = {
   fsType: 'bind',
   mountOptions: ['noexec', 'noatime'],
   readOnly: false,
-  fsGroup: 2000,
   ownership: 'walk',
-  groupAccess: 'keep',
-  changePolicy: 'OnRootMismatch',
+  fsGroup: FS_GROUP,
   restoreOnUnmount: true,
   pod: 'n/p',
 }
@@ -58,7 +56,7 @@ describe('a mount record', () => {
       boot: 'boot-1',
       directory: '/pods/p/v',
       pod: 'n/p',
-      request: pickRequestedMount(REQUEST),
+      request: toRecordedRequest(REQUEST),
       source: '/srv/a',
       volume: 'fs-2-3',
       given: { by: 'none' },

@@ -9,7 +9,7 @@ import type { Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import type { MemoryFileSystem } from '../memory-host/world.ts'
 
-const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
+const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
 
 let stage: Stage
 let disk: MemoryFileSystem
@@ -17,7 +17,7 @@ beforeEach(() => {
   ;({ stage, disk } = diskStage(['serial A', 'wwid A']))
 })
 
-const walk = (place = PLACE) => stage.byHand(place, (session, opened) => applyByHand(session, opened, ORDER))
+const walk = (place = PLACE) => stage.byHand(place, (session, opened) => applyByHand(session, opened, FS_GROUP))
 const restore = (isForced = false) => stage.byHand(PLACE, (session, opened) => restoreByHand(session, opened, isForced))
 const volume = () => listVolumes(stage)[0] ?? ''
 const recorded = () => volumeRecords.read(stage, volume())?.disk

@@ -4,6 +4,7 @@ import { SystemError } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { nfs, nfs4 } from '../../src/volume/remote/nfs.ts'
 import { messageOf } from '../helper/stand-in.ts'
+import { FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { MOUNTING, RemoteStage, runsAgainst } from './remote.ts'
@@ -130,7 +131,7 @@ describe.skipIf(!isRoot)(titled(`an export that is mounted, ${runsAgainst('nfs')
     }
 
     it.each(['walk', 'auto'] as const)('is refused before a walk begins: %s', async (ownership) => {
-      const work = open(new RemoteStage(nfs), { fsGroup: 2000, ownership })
+      const work = open(new RemoteStage(nfs), { fsGroup: FS_GROUP, ownership })
       await expect(work).rejects.toThrow(Refusal)
       expect(await messageOf(work)).toBe(
         'the server of server:/exports/a squashes root, so this node cannot give group 2000 to its files: ' +
@@ -139,10 +140,10 @@ describe.skipIf(!isRoot)(titled(`an export that is mounted, ${runsAgainst('nfs')
     })
 
     it.each([
-      ['without a group', { fsGroup: undefined, ownership: 'walk' }],
-      ['without a walk', { fsGroup: 2000, ownership: 'none' }],
-      ['read-only', { fsGroup: 2000, ownership: 'walk', readOnly: true }],
-      ['with the group already', { fsGroup: 0, ownership: 'walk' }],
+      ['without a group', { fsGroup: NO_FS_GROUP, ownership: 'walk' }],
+      ['without a walk', { fsGroup: FS_GROUP, ownership: 'none' }],
+      ['read-only', { fsGroup: FS_GROUP, ownership: 'walk', readOnly: true }],
+      ['with the group already', { fsGroup: { ...FS_GROUP, groupId: 0 }, ownership: 'walk' }],
     ] as const)('is mounted %s', async (_how, request) => {
       await open(new RemoteStage(nfs), request)
     })

@@ -5,6 +5,7 @@ import { SECRET_FILE } from '../../src/host/helpers.ts'
 import { cifs, formatCredentials } from '../../src/volume/remote/cifs.ts'
 import { nfs4 } from '../../src/volume/remote/nfs.ts'
 import { messageOf, Programs } from '../helper/stand-in.ts'
+import { FS_GROUP } from '../helpers/mount-records.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { kernelHas, RemoteStage, secretsOf } from './remote.ts'
 import { startGanesha, startSamba } from './servers.ts'
@@ -86,13 +87,13 @@ describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4
     const { port, shared } = await startGanesha('no_root_squash')
     execFileSync('chgrp', ['1234', shared])
     const stage = new RemoteStage(nfs4)
-    const request = { source, mountOptions: [`port=${port}`], fsGroup: 2000, ownership: 'walk' } as const
+    const request = { source, mountOptions: [`port=${port}`], fsGroup: FS_GROUP, ownership: 'walk' } as const
     expect((await stage.open(request)).gid).toBe(1234)
   })
 
   onKernel('nfs4')('that squashes root is refused before a walk begins', async () => {
     const { port } = await startGanesha('root_squash')
-    const request = { source, mountOptions: [`port=${port}`], fsGroup: 2000, ownership: 'walk' } as const
+    const request = { source, mountOptions: [`port=${port}`], fsGroup: FS_GROUP, ownership: 'walk' } as const
     expect(await messageOf(new RemoteStage(nfs4).open(request))).toContain('squashes root')
   })
 })

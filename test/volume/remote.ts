@@ -12,6 +12,7 @@ import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
 import { findRequiredNaming } from '../../src/volume/kind/options.ts'
 import { createStagingName } from '../../src/volume/kind/staged.ts'
 import { Programs, RECORDING } from '../helper/stand-in.ts'
+import { NO_FS_GROUP } from '../helpers/mount-records.ts'
 
 /** A stand-in for mount.nfs or mount.cifs: it writes down what it was given, and mounts a tmpfs. */
 export const MOUNTING = RECORDING.replace('exit 0', 'mount -t tmpfs -o mode=0750 stand-in "$2"')
@@ -41,10 +42,8 @@ export function requestFor({ source, ...over }: Asked): MountRequest {
     fsType: '',
     mountOptions: [],
     readOnly: false,
-    fsGroup: undefined,
     ownership: 'none',
-    groupAccess: 'keep',
-    changePolicy: 'OnRootMismatch',
+    fsGroup: NO_FS_GROUP,
     restoreOnUnmount: false,
     ...over,
   }

@@ -6,6 +6,7 @@ import type { MountRequest } from '../../src/request/mount-request.ts'
 import { parseSource } from '../../src/request/source.ts'
 import type { MountContext } from '../../src/volume/kind/kind.ts'
 import { tmpfs } from '../../src/volume/tmpfs.ts'
+import { NO_FS_GROUP } from '../helpers/mount-records.ts'
 import { rendered } from '../helpers/rendered.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -23,10 +24,8 @@ const REQUEST: MountRequest = {
   fsType: 'tmpfs',
   mountOptions: ['size=64m', 'noexec', 'mode=0770'],
   readOnly: false,
-  fsGroup: undefined,
   ownership: 'none',
-  groupAccess: 'keep',
-  changePolicy: 'OnRootMismatch',
+  fsGroup: NO_FS_GROUP,
   restoreOnUnmount: false,
 }
 

@@ -2,8 +2,6 @@ import { createFault } from '../../errors/fault.ts'
 import { needsWalk } from '../../fs-group/apply-to-volume.ts'
 import {
   applyByHand,
-  type ByHandOrder,
-  createVolumeOrder,
   openByHand,
   refuseKernelFileSystem,
   refuseOwnFile,
@@ -12,6 +10,7 @@ import {
 import { deferClose } from '../../host/host.ts'
 import { parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
+import type { FsGroupRequest } from '../../request/mount-request.ts'
 import type { Session } from '../../store/session.ts'
 import { announceInodeCount } from '../node-state/recorded-walk.ts'
 import { quoteForShell } from '../output/output.ts'
@@ -19,11 +18,11 @@ import { countSkippedInodes, formatSkippedInodes } from '../output/report.ts'
 import { readDirectoryOperand } from './operands.ts'
 import type { SessionVerb, VerbArguments } from './verb.ts'
 
-/** Group, access and policy to apply to a directory. */
+/** A group to apply to a directory. */
 export interface ApplyGroupCommand<Verb> {
   verb: Verb
   directory: string
-  order: ByHandOrder
+  fsGroup: FsGroupRequest
   /** Also applies to a directory of the system. */
   isSure?: boolean
 }
@@ -47,17 +46,17 @@ export interface ApplyDocument extends ApplyGroupDocument<'apply'> {
 
 /** Applies a group to a directory, as a pod's mount does. */
 export async function apply(session: Session, command: ApplyGroupCommand<'apply'>): Promise<ApplyDocument> {
-  const { verb, directory, order } = command
+  const { verb, directory, fsGroup } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags([], false))
   using _ = deferClose(inodes, opened.tree)
   refuseKernelFileSystem(opened)
   refuseSystemDirectory(session.host, directory, command.isSure)
   refuseOwnFile(opened, command.isSure)
-  if (session.expect && needsWalk(session, opened.tree, createVolumeOrder(opened, order)))
+  if (session.expect && needsWalk(session, opened.tree, fsGroup, opened.volume))
     await announceInodeCount(session, opened)
-  const report = await applyByHand(session, opened, order)
-  const { group, access: groupAccess, policy } = order
+  const report = await applyByHand(session, opened, fsGroup)
+  const { groupId: group, access: groupAccess, changePolicy: policy } = fsGroup
   const request = { verb, directory, volume: opened.volume, group, groupAccess, policy }
   return { ...request, walked: report !== undefined, report: report ?? createReport() }
 }
@@ -82,13 +81,13 @@ export function readGroupOperands(verb: string, args: VerbArguments): Omit<Apply
   const directory = readDirectoryOperand(verb, args)
   if (!given.has('fsgroup'))
     faults.push(createFault('usage', '--fsgroup is missing', 'name the group, as in --fsgroup 2000'))
-  const order: ByHandOrder = {
-    group: Number(given.get('fsgroup')),
+  const fsGroup: FsGroupRequest = {
+    groupId: Number(given.get('fsgroup')),
     access: given.get('group-access') === 'grant' ? 'grant' : 'keep',
-    policy: given.get('fs-group-change-policy') === 'Always' ? 'Always' : 'OnRootMismatch',
+    changePolicy: given.get('fs-group-change-policy') === 'Always' ? 'Always' : 'OnRootMismatch',
     ...(given.has('force') && { isForced: true }),
   }
-  return { directory, order, ...(given.has('yes') && { isSure: true }) }
+  return { directory, fsGroup, ...(given.has('yes') && { isSure: true }) }
 }
 
 export const applyVerb: SessionVerb<ApplyGroupCommand<'apply'>, ApplyDocument> = {

@@ -1,7 +1,7 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
 import { needsWalk, refuseOtherUsers } from '../../fs-group/apply-to-volume.ts'
 import {
-  createVolumeOrder,
+  createGroupTarget,
   openByHand,
   refuseKernelFileSystem,
   refuseOwnFile,
@@ -87,24 +87,24 @@ export interface PlanDocument extends ApplyGroupDocument<'plan'> {
  * is taken, and neither the volume nor its records are changed.
  */
 export async function plan(session: Session, command: ApplyGroupCommand<'plan'>): Promise<PlanDocument> {
-  const { verb, directory, order } = command
+  const { verb, directory, fsGroup } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags(['noatime'], true))
   using _ = deferClose(inodes, opened.tree)
   refuseKernelFileSystem(opened)
   const { volume, tree } = opened
-  const { group, access: groupAccess, policy } = order
+  const { groupId: group, access: groupAccess, changePolicy: policy } = fsGroup
   const root = inodes.stat(tree)
-  const walks = needsWalk(session, tree, createVolumeOrder(opened, order))
+  const walks = needsWalk(session, tree, fsGroup, volume)
   const walk = readRunningWalk(session, volume)
   const record = volumeRecords.readUnlessDamaged(session, volume)
   using journal = openReadableJournal(session, volume)
-  const seen = await surveyVolume(session, opened, { do: 'own', policy: order }, journal)
+  const seen = await surveyVolume(session, opened, { do: 'apply', fsGroup }, journal)
   const { report, widened, differences } = walks ? seen : { report: createReport(), widened: 0, differences: [] }
   const refuse = () => {
     refuseSystemDirectory(session.host, directory, command.isSure)
     refuseOwnFile(opened, command.isSure)
-    refuseOtherUsers(session, createVolumeOrder(opened, order), root.device)
+    refuseOtherUsers(session, group, createGroupTarget(opened), root.device)
     refuseOtherDisk(session, volume, tree)
   }
   const kubeletWalks = policy === 'Always' || !isSkippedByKubelet(root, group)

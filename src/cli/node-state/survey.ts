@@ -19,7 +19,7 @@ import type { Journal } from '../../ownership/journal/journal.ts'
 import { FirstLinks } from '../../ownership/walk/hard-links.ts'
 import type { WalkObserver } from '../../ownership/walk/ledger.ts'
 import type { ProgressListener } from '../../ownership/walk/report.ts'
-import { type SurveyIntent, surveyTree } from '../../ownership/walks.ts'
+import { type SurveyTask, surveyTree } from '../../ownership/walks.ts'
 import type { Session } from '../../store/session.ts'
 import { computeWalkPatienceMs, formatGivenUpWalk } from '../../worker/given-up.ts'
 import { runIsolated } from '../../worker/isolated.ts'
@@ -62,7 +62,7 @@ const MAX_DIFFERENCES = 10
 /** The request to the isolated process. */
 interface SurveyRequest {
   volume: string
-  intent: SurveyIntent
+  task: SurveyTask
 }
 
 export type Survey = Awaited<ReturnType<typeof surveyOwnership>>
@@ -75,12 +75,12 @@ export type Survey = Awaited<ReturnType<typeof surveyOwnership>>
 export async function surveyVolume(
   session: Session,
   { volume, tree, directory }: VolumeByHand,
-  intent: SurveyIntent,
+  task: SurveyTask,
   journal: Journal | undefined,
 ): Promise<Survey> {
   const { host, progress } = session
-  if (!session.isolatesWalks) return surveyOwnership(host.inodes, tree, intent, journal, progress)
-  const about: SurveyRequest = { volume, intent }
+  if (!session.isolatesWalks) return surveyOwnership(host.inodes, tree, task, journal, progress)
+  const about: SurveyRequest = { volume, task }
   return runIsolated(session, {
     work: 'survey',
     about,
@@ -94,10 +94,10 @@ export async function surveyVolume(
 export async function surveyForCaller(
   session: Session,
   tree: Handle,
-  { volume, intent }: SurveyRequest,
+  { volume, task }: SurveyRequest,
 ): Promise<Survey> {
   using journal = openReadableJournal(session, volume)
-  return await surveyOwnership(session.host.inodes, tree, intent, journal, session.progress)
+  return await surveyOwnership(session.host.inodes, tree, task, journal, session.progress)
 }
 
 /**
@@ -107,11 +107,11 @@ export async function surveyForCaller(
 export async function surveyOwnership(
   inodes: Inodes,
   root: Handle,
-  intent: SurveyIntent,
+  task: SurveyTask,
   journal: Journal | undefined,
   progress?: ProgressListener,
 ) {
-  const group = intent.do === 'own' ? intent.policy.group : undefined
+  const group = task.do === 'apply' ? task.fsGroup.groupId : undefined
   const kubelet: KubeletCounts = { touched: 0, changed: 0, widened: 0 }
   const differences: Difference[] = []
   let widened = 0
@@ -136,7 +136,7 @@ export async function surveyOwnership(
       differences.push({ ...about, before: seen, after, kubelet: kubelets })
     },
   }
-  const report = await surveyTree(inodes, root, intent, journal, { observer, progress })
+  const report = await surveyTree(inodes, root, task, journal, { observer, progress })
   return { report, widened, kubelet, differences }
 }
 

@@ -1,4 +1,5 @@
 import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FILE_TYPE, REGULAR, type Stat, SYMLINK } from '../../host/host.ts'
+import type { FsGroupRequest } from '../../request/mount-request.ts'
 
 /** The attributes of an inode that a walk may change. The owner and the times are never changed. */
 export interface Ownership {
@@ -11,22 +12,6 @@ export const PERMISSIONS = 0o7777
 export const SET_IDS = 0o6000
 const SET_UID = 0o4000
 export const SET_GID = 0o2000
-
-/**
- * The group that a walk applies. `access` is the option groupAccess: `keep` adds no permission bit, `grant` adds the
- * bits that kubelet adds for fsGroup.
- */
-export interface GroupPolicy {
-  group: number
-  access: 'keep' | 'grant'
-  /** False: set-gid is not added to directories. */
-  setGid?: boolean | undefined
-  /**
-   * Also applies the group to inodes that a user changed since an earlier walk, if they are certainly the recorded
-   * inodes.
-   */
-  isForced?: boolean | undefined
-}
 
 /** Kubelet's masks (SetVolumeOwnership, pkg/volume/volume_linux.go): rw for files, rwx and set-gid for directories. */
 const FILE_GRANT = 0o660
@@ -42,13 +27,13 @@ export function findUnchangeableType({ mode }: Pick<Stat, 'mode'>): 'symlink' | 
   return type === BLOCK_DEVICE || type === CHARACTER_DEVICE ? 'device' : undefined
 }
 
-/** Returns the policy's group, and the mode of `computeMode`. */
-export function computeOwnership(stat: Pick<Stat, 'mode'>, policy: GroupPolicy): Ownership {
-  return { gid: policy.group, mode: computeMode(stat, policy) }
+/** Returns the requested group, and the mode of `computeMode`. */
+export function computeOwnership(stat: Pick<Stat, 'mode'>, fsGroup: FsGroupRequest): Ownership {
+  return { gid: fsGroup.groupId, mode: computeMode(stat, fsGroup) }
 }
 
 /** Adds set-gid to directories, so that new files inherit the group, and with `grant` the group's permission bits. */
-export function computeMode({ mode }: Pick<Stat, 'mode'>, { access, setGid = true }: GroupPolicy): number {
+export function computeMode({ mode }: Pick<Stat, 'mode'>, { access, setGid = true }: FsGroupRequest): number {
   const bits = mode & PERMISSIONS
   if ((mode & FILE_TYPE) === DIRECTORY)
     return bits | (setGid ? SET_GID : 0) | (access === 'grant' ? DIRECTORY_GRANT : 0)
@@ -56,11 +41,11 @@ export function computeMode({ mode }: Pick<Stat, 'mode'>, { access, setGid = tru
 }
 
 /**
- * Returns whether the inode already has the policy's group and mode. It runs for every inode of a volume, so it
+ * Returns whether the inode already has the requested group and mode. It runs for every inode of a volume, so it
  * allocates no object.
  */
-export function matchesPolicy(stat: Pick<Stat, 'mode' | 'gid'>, policy: GroupPolicy): boolean {
-  return stat.gid === policy.group && (stat.mode & PERMISSIONS) === computeMode(stat, policy)
+export function matchesRequest(stat: Pick<Stat, 'mode' | 'gid'>, fsGroup: FsGroupRequest): boolean {
+  return stat.gid === fsGroup.groupId && (stat.mode & PERMISSIONS) === computeMode(stat, fsGroup)
 }
 
 export function extractOwnership(stat: Pick<Stat, 'gid' | 'mode'>): Ownership {
@@ -72,8 +57,8 @@ export function isSameOwnership(a: Ownership, b: Ownership): boolean {
 }
 
 /** Kubernetes' OnRootMismatch: a matching root means that a walk was completed, because the root is changed last. */
-export function isRootMatching(root: Stat, policy: GroupPolicy): boolean {
-  return findUnchangeableType(root) === undefined && matchesPolicy(root, policy)
+export function isRootMatching(root: Stat, fsGroup: FsGroupRequest): boolean {
+  return findUnchangeableType(root) === undefined && matchesRequest(root, fsGroup)
 }
 
 /**

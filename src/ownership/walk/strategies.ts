@@ -1,13 +1,13 @@
 import { FILE_TYPE, isDirectory, type Stat } from '../../host/host.ts'
+import type { FsGroupRequest } from '../../request/mount-request.ts'
 import { grantAcl } from '../inode/attributes.ts'
 import {
   computeMode,
   computeOwnership,
   extractOwnership,
   findUnchangeableType,
-  type GroupPolicy,
   isSameOwnership,
-  matchesPolicy,
+  matchesRequest,
   type Ownership,
   PERMISSIONS,
   SET_GID,
@@ -70,10 +70,10 @@ export interface RestoreOptions {
   toBaseline?: boolean | undefined
 }
 
-export type StrategySpec = { do: 'meet' } | ({ do: 'restore' } & RestoreOptions) | ({ do: 'own' } & GroupStrategySpec)
+export type StrategySpec = { do: 'meet' } | ({ do: 'restore' } & RestoreOptions) | ({ do: 'apply' } & GroupStrategySpec)
 
 export interface GroupStrategySpec {
-  policy: GroupPolicy
+  fsGroup: FsGroupRequest
   /** The journal was empty, so it has only records of this walk. */
   isFirstWalk: boolean
   /** ctime from which on this walk may have changed an inode, milliseconds. */
@@ -86,7 +86,7 @@ export interface GroupStrategySpec {
 
 export function createStrategy(spec: StrategySpec): WalkStrategy {
   if (spec.do === 'meet') return VISIT_ONLY
-  return spec.do === 'own' ? createGroupStrategy(spec) : createRestoreStrategy(spec)
+  return spec.do === 'apply' ? createGroupStrategy(spec) : createRestoreStrategy(spec)
 }
 
 /** Visits inodes only for the observer. */
@@ -100,22 +100,22 @@ const VISIT_ONLY: WalkStrategy = {
 
 /** Applies a group. */
 function createGroupStrategy({
-  policy,
+  fsGroup,
   isFirstWalk,
   startedAtMs,
   unfinished,
   hasRestoreBegun,
 }: GroupStrategySpec): WalkStrategy {
   const computeTarget = ({ stat }: InodeState, from: Ownership) =>
-    computeOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, policy)
+    computeOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, fsGroup)
   const computeTargetAcl = ({ stat, acl }: InodeState) =>
-    acl === undefined || policy.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
+    acl === undefined || fsGroup.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
   // The recorded change was confirmed, and the inode differs now: a user changed it, and that is kept.
   const isUserChange = ({ settled, before, after, seen, acl }: InodeRecord, state: InodeState) => {
     const current = extractOwnership(state.stat)
     const isAsApplied = isSameOwnership(after, current) && isSameBytes(acl.after, state.acl)
     const isAsRestored = hasRestoreBegun && isSameOwnership(before, current) && isSameBytes(acl.before, state.acl)
-    return settled && after.gid === policy.group && !isSameOwnership(after, seen) && !isAsApplied && !isAsRestored
+    return settled && after.gid === fsGroup.groupId && !isSameOwnership(after, seen) && !isAsApplied && !isAsRestored
   }
   return {
     forgetsRecords: false,
@@ -124,7 +124,7 @@ function createGroupStrategy({
       const skip = findUnchangeableType(stat)
       if (skip) return { skip }
       // An inode that matches by chance is recorded once more, because its record says that a walk left it otherwise.
-      if (!matchesPolicy(stat, policy) || hasRestoreBegun) return 'inspect'
+      if (!matchesRequest(stat, fsGroup) || hasRestoreBegun) return 'inspect'
       return unfinished.size > 0 && unfinished.has(formatInodeKey(stat)) ? 'inspect' : 'unchanged'
     },
 
@@ -133,15 +133,15 @@ function createGroupStrategy({
     plain: {
       accepts: (stat) => hasNoSetIds(stat) && (!isFirstWalk || stat.changed < startedAtMs),
       needsRecords: !isFirstWalk,
-      group: () => policy.group,
-      mode: (stat) => computeMode(stat, policy),
+      group: () => fsGroup.groupId,
+      mode: (stat) => computeMode(stat, fsGroup),
     },
 
     decide(state, path, record) {
       let intended: IntendedOwnership | undefined = extractOwnership(state.stat)
       if (record) {
         intended = isUserChange(record, state) ? undefined : resolveIntendedOwnership(record, state)
-        if (policy.isForced) intended ??= overrideUserChange(record, state)
+        if (fsGroup.isForced) intended ??= overrideUserChange(record, state)
         if (intended === undefined) return skipUserChange(record)
       }
       const change = createInodeRecord(

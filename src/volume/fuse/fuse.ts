@@ -91,7 +91,7 @@ async function startProgram(
   directory: string,
   stage: Stage,
 ): Promise<void> {
-  const { mountOptions, readOnly, groupAccess, secretKeys = {} } = request
+  const { mountOptions, readOnly, fsGroup, secretKeys = {} } = request
   const known = PROGRAMS.get(program)
   const login = known?.login?.(secrets, mountOptions, stage)
   const delivered = known === undefined ? deliverSecrets(secrets, secretKeys, mountOptions, stage) : undefined
@@ -99,7 +99,7 @@ async function startProgram(
   const own = filterOwnOptions(mountOptions)
   const taken = new Set(own.map(parseOptionName))
   // Permission bits are added only with "grant".
-  const isWanted = (name: string) => !taken.has(name) && (groupAccess === 'grant' || name !== 'umask')
+  const isWanted = (name: string) => !taken.has(name) && (fsGroup.access === 'grant' || name !== 'umask')
   const given =
     group === undefined ? [] : listFuseGroupOptions(group).filter((option) => isWanted(parseOptionName(option)))
   // The mount table shows fsname: without it, it would show the path in the staging directory.

@@ -85,16 +85,17 @@ function createNfsKind(name: 'nfs' | 'nfs4'): VolumeKind {
  * current group, which changes only its ctime, as the walk will. No call without an effect shows the squashed identity.
  */
 function refuseSquashed({ host: { inodes }, request }: MountContext, tree: Handle): void {
-  const { ownership, fsGroup, readOnly, source } = request
-  if (fsGroup === undefined || readOnly || (ownership !== 'walk' && ownership !== 'auto')) return
+  const { ownership, readOnly, source, fsGroup } = request
+  const { groupId } = fsGroup
+  if (groupId === undefined || readOnly || (ownership !== 'walk' && ownership !== 'auto')) return
   const { gid } = inodes.stat(tree)
-  if (gid === fsGroup) return
+  if (gid === groupId) return
   refuseOnErrno(
     () => inodes.chown(tree, gid),
     () => ({
       'EPERM EACCES': createFault(
         'root-squash',
-        `the server of ${formatSource(source)} squashes root, so this node cannot give group ${fsGroup} to its files`,
+        `the server of ${formatSource(source)} squashes root, so this node cannot give group ${groupId} to its files`,
         'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
       ),
     }),

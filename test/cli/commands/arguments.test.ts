@@ -19,7 +19,7 @@ describe('an operator’s arguments', () => {
     expect(parse('plan', '/srv/data', '--fsgroup', '2000')).toEqual({
       verb: 'plan',
       directory: '/srv/data',
-      order: { group: 2000, access: 'keep', policy: 'OnRootMismatch' },
+      fsGroup: { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' },
     })
   })
 
@@ -28,7 +28,7 @@ describe('an operator’s arguments', () => {
     expect(parse('apply', ...argv)).toEqual({
       verb: 'apply',
       directory: '/srv/data',
-      order: { group: 0, access: 'grant', policy: 'Always' },
+      fsGroup: { groupId: 0, access: 'grant', changePolicy: 'Always' },
     })
   })
 

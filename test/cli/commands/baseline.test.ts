@@ -19,8 +19,8 @@ class Volume {
   }
 
   apply(group: number, access: 'keep' | 'grant' = 'keep') {
-    const order = { group, access, policy: 'OnRootMismatch' } as const
-    return runVerb(this.stage.session(), { verb: 'apply', directory: this.source, order })
+    const fsGroup = { groupId: group, access, changePolicy: 'OnRootMismatch' } as const
+    return runVerb(this.stage.session(), { verb: 'apply', directory: this.source, fsGroup })
   }
 
   restore() {

@@ -3,8 +3,8 @@ import type { ApplyDocument } from '../../../src/cli/commands/apply.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
 import type { PlanDocument } from '../../../src/cli/commands/plan.ts'
 import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
-import type { ByHandOrder } from '../../../src/fs-group/volume-by-hand.ts'
 import { SystemError } from '../../../src/host/host.ts'
+import type { FsGroupRequest } from '../../../src/request/mount-request.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
@@ -26,12 +26,13 @@ onEveryStage('by hand', (open) => {
     note: (facts) => Object.assign(stage.noted, facts),
     warn: (message) => stage.warnings.push(message),
   })
-  type Order = Partial<ByHandOrder>
-  const order = (more: Order) => ({ group: 2000, access: 'keep', policy: 'OnRootMismatch', ...more }) as const
-  const plan = (more: Order = {}) =>
-    runVerb(session(), { verb: 'plan', directory, order: order(more) }) as Promise<PlanDocument>
-  const apply = (more: Order = {}) =>
-    runVerb(session(), { verb: 'apply', directory, order: order(more) }) as Promise<ApplyDocument>
+  type Changes = Partial<FsGroupRequest>
+  const fsGroup = (more: Changes) =>
+    ({ groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch', ...more }) as const
+  const plan = (more: Changes = {}) =>
+    runVerb(session(), { verb: 'plan', directory, fsGroup: fsGroup(more) }) as Promise<PlanDocument>
+  const apply = (more: Changes = {}) =>
+    runVerb(session(), { verb: 'apply', directory, fsGroup: fsGroup(more) }) as Promise<ApplyDocument>
   const restore = () =>
     runVerb(session(), {
       verb: 'restore',
@@ -55,13 +56,19 @@ onEveryStage('by hand', (open) => {
   it('a plan touches nothing and makes no state', async () => {
     const before = now()
     await plan()
-    await plan({ policy: 'Always', access: 'grant' })
+    await plan({ changePolicy: 'Always', access: 'grant' })
     expect(now()).toEqual(before)
     expect(stage.fs.existsSync(stage.config.stateDir)).toBe(false)
   })
 
   it('a plan says of a walk what the walk then says of itself', async () => {
-    for (const more of [{}, {}, { policy: 'Always' }, { group: 3000 }, { policy: 'Always', group: 3000 }] as const) {
+    for (const more of [
+      {},
+      {},
+      { changePolicy: 'Always' },
+      { groupId: 3000 },
+      { changePolicy: 'Always', groupId: 3000 },
+    ] as const) {
       const { walks, report } = await plan(more)
       const done = await apply(more)
       expect({ walks, report }).toEqual({ walks: done.walked, report: done.report })
@@ -105,7 +112,7 @@ onEveryStage('by hand', (open) => {
   it('a plan knows what users have changed since, and what is on record', async () => {
     await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
-    const again = await plan({ group: 3000 })
+    const again = await plan({ groupId: 3000 })
     expect(again.recorded).toEqual({
       group: 2000,
       groupAccess: 'keep',
@@ -114,7 +121,7 @@ onEveryStage('by hand', (open) => {
       restorePending: false,
     })
     expect(again.report.left['changed since by its user']).toEqual({ count: 1, examples: ['test1'] })
-    expect((await apply({ group: 3000 })).report).toEqual(again.report)
+    expect((await apply({ groupId: 3000 })).report).toEqual(again.report)
   })
 
   it('a plan counts hard links as the walk does', async () => {
@@ -123,7 +130,7 @@ onEveryStage('by hand', (open) => {
     const planned = await plan()
     expect(planned.report).toMatchObject({ visited: 12, left: { 'linked outside the volume': { count: 1 } } })
     expect((await apply()).report).toEqual(planned.report)
-    expect((await plan({ policy: 'Always' })).report).toEqual((await apply({ policy: 'Always' })).report)
+    expect((await plan({ changePolicy: 'Always' })).report).toEqual((await apply({ changePolicy: 'Always' })).report)
   })
 
   it('a plan does not wait for a walk that is under way, and says so', async () => {
@@ -137,15 +144,18 @@ onEveryStage('by hand', (open) => {
 
   it('a plan leaves the journal fit for writing', async () => {
     await apply()
-    await plan({ policy: 'Always' })
-    expect((await apply({ group: 3000 })).report.changed).toBe(9)
+    await plan({ changePolicy: 'Always' })
+    expect((await apply({ groupId: 3000 })).report.changed).toBe(9)
   })
 
   it('an apply changes nothing the second time', async () => {
     expect(await apply()).toMatchObject({ walked: true, report: { changed: 9, alreadyRight: 0 } })
     const before = now()
     expect(await apply()).toMatchObject({ walked: false, report: { visited: 0 } })
-    expect(await apply({ policy: 'Always' })).toMatchObject({ walked: true, report: { changed: 0, alreadyRight: 9 } })
+    expect(await apply({ changePolicy: 'Always' })).toMatchObject({
+      walked: true,
+      report: { changed: 0, alreadyRight: 9 },
+    })
     expect(now()).toEqual(before)
   })
 
@@ -218,12 +228,12 @@ onEveryStage('by hand', (open) => {
     const before = now()
     const named = /pod shop\/cart/
     await expect(restore()).rejects.toThrow(named)
-    await expect(apply({ group: 3000 })).rejects.toThrow(named)
-    expect((await plan({ group: 3000 })).refusal).toMatch(named)
+    await expect(apply({ groupId: 3000 })).rejects.toThrow(named)
+    expect((await plan({ groupId: 3000 })).refusal).toMatch(named)
     expect(now()).toEqual(before)
     // The same group is no conflict.
-    expect(await plan({ policy: 'Always' })).toMatchObject({ refusal: null })
-    expect(await apply({ policy: 'Always' })).toMatchObject({ report: { changed: 0 } })
+    expect(await plan({ changePolicy: 'Always' })).toMatchObject({ refusal: null })
+    expect(await apply({ changePolicy: 'Always' })).toMatchObject({ report: { changed: 0 } })
     await stage.unmount('a')
     expect(await restore()).toMatchObject({ outcome: 'restored' })
   })
@@ -232,7 +242,7 @@ onEveryStage('by hand', (open) => {
     await stage.mount('a', asked(`${directory}/sub`))
     await apply()
     await expect(restore()).rejects.toThrow('pod shop/cart')
-    await expect(apply({ group: 3000 })).rejects.toThrow('pod shop/cart')
+    await expect(apply({ groupId: 3000 })).rejects.toThrow('pod shop/cart')
   })
 
   it('a pod that mounts without a walk holds nothing', async () => {
@@ -253,7 +263,7 @@ onEveryStage('by hand', (open) => {
 
   it('a restore that a pod requested stays pending, and returns to what apply left', async () => {
     await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
-    await apply({ policy: 'Always' })
+    await apply({ changePolicy: 'Always' })
     expect((await plan()).recorded).toMatchObject({ restorePending: true })
     await stage.unmount('a')
     expect(groups(now()).test1).toBe(2000)
@@ -286,7 +296,7 @@ onEveryStage('by hand', (open) => {
     const whole = directory
     await apply()
     directory = `${whole}/sub`
-    await apply({ group: 3000 })
+    await apply({ groupId: 3000 })
     directory = whole
     expect((await restore()).report.left['changed since by its user']?.count).toBe(2)
     directory = `${whole}/sub`
@@ -309,8 +319,8 @@ onEveryStage('by hand', (open) => {
     const { volume } = await apply()
     stage.fs.rmSync(`${stage.config.stateDir}/ownership/${volume}/journal.db`)
     const before = now()
-    await expect(plan({ group: 3000 })).rejects.toThrow('although the volume was walked before')
-    await expect(apply({ group: 3000 })).rejects.toThrow('although the volume was walked before')
+    await expect(plan({ groupId: 3000 })).rejects.toThrow('although the volume was walked before')
+    await expect(apply({ groupId: 3000 })).rejects.toThrow('although the volume was walked before')
     expect(now()).toEqual(before)
   })
 })

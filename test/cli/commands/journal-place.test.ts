@@ -10,7 +10,7 @@ import { groups, listTree } from '../../helpers/tree.ts'
 import type { MemoryFileSystem } from '../../memory-host/world.ts'
 
 const FILE = '/node/data.journal'
-const ORDER = { group: 2000, access: 'keep', policy: 'Always' } as const
+const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
 
 let stage: Stage
 let disk: MemoryFileSystem
@@ -19,7 +19,7 @@ let volume: string
 let there: Session
 beforeEach(async () => {
   ;({ stage, disk } = diskStage(['serial A', 'image of here']))
-  await runVerb(stage.session(), { verb: 'apply', directory: PLACE, order: ORDER })
+  await runVerb(stage.session(), { verb: 'apply', directory: PLACE, fsGroup: FS_GROUP })
   volume = listVolumes(stage)[0] ?? ''
   there = { ...stage.session(), config: { ...stage.config, stateDir: '/node/state-b' } }
 })

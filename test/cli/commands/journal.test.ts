@@ -38,8 +38,8 @@ onEveryStage('a journal that is moved to another node', (open) => {
     return { modes: modes(listed), groups: groups(listed) }
   }
   const apply = async (session = stage.session(), group = 2000) => {
-    const order = { group, access: 'keep', policy: 'Always' } as const
-    return ((await runVerb(session, { verb: 'apply', directory, order })) as ApplyDocument).volume
+    const fsGroup = { groupId: group, access: 'keep', changePolicy: 'Always' } as const
+    return ((await runVerb(session, { verb: 'apply', directory, fsGroup })) as ApplyDocument).volume
   }
   const exported = (more: Partial<ExportCommand> = {}) =>
     runVerb(stage.session(), {

@@ -21,8 +21,8 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
   afterEach(() => stage.close())
 
   const apply = async () => {
-    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
-    return ((await runVerb(stage.session(), { verb: 'apply', directory, order })) as ApplyDocument).volume
+    const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
+    return ((await runVerb(stage.session(), { verb: 'apply', directory, fsGroup })) as ApplyDocument).volume
   }
   const restore = (isForced = false) =>
     runVerb(stage.session(), {
@@ -99,12 +99,12 @@ onKernelStages('a restore that the kernel rejects for one inode', (open) => {
     const stage = open()
     const directory = `${stage.top}/volumes/data`
     makeTree(stage.fs, directory, [...SIX_FILES])
-    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
+    const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
     const chattr = (sign: string) => execFileSync(needed('chattr'), [`${sign}i`, `${directory}/test1`])
     const restore = () =>
       runVerb(stage.session(), { verb: 'restore', target: { directory }, isDry: false, isForced: false })
     try {
-      await runVerb(stage.session(), { verb: 'apply', directory, order })
+      await runVerb(stage.session(), { verb: 'apply', directory, fsGroup })
       chattr('+')
       expect(await restore()).toMatchObject({
         outcome: 'unfinished',

@@ -26,8 +26,8 @@ onEveryStage('a restore by volume, dry or forced', (open) => {
       ...more,
     }) as Promise<RestoreDocument>
   const apply = async () => {
-    const order = { group: 2000, access: 'keep', policy: 'Always' } as const
-    return ((await runVerb(stage.session(), { verb: 'apply', directory, order })) as ApplyDocument).volume
+    const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
+    return ((await runVerb(stage.session(), { verb: 'apply', directory, fsGroup })) as ApplyDocument).volume
   }
   const now = () => listTree(stage.fs, directory)
   const same = () => ({ ...modes(now()), groups: groups(now()) })
@@ -132,7 +132,7 @@ onKernelStages('a forced restore', (open) => {
   })
   afterEach(() => stage.close())
 
-  const order = { group: 2000, access: 'keep', policy: 'Always' } as const
+  const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
   const force = () =>
     runVerb(stage.session(), {
       verb: 'restore',
@@ -143,7 +143,7 @@ onKernelStages('a forced restore', (open) => {
 
   it('puts ACLs back that were added, changed or removed since', async () => {
     const before = ['plain', 'listed'].map((name) => attributes(`${directory}/${name}`))
-    await runVerb(stage.session(), { verb: 'apply', directory, order })
+    await runVerb(stage.session(), { verb: 'apply', directory, fsGroup })
     setAttributes(directory, { plain: { 'system.posix_acl_access': acl('u::rw-,u:1000:rw-,g::r--,m::rw-,o::---') } })
     setAttributes(directory, {
       listed: { 'system.posix_acl_access': acl('u::rw-,u:1000:rw-,u:1001:r--,g::r--,m::rw-,o::---') },
@@ -155,7 +155,7 @@ onKernelStages('a forced restore', (open) => {
   })
 
   it('gives no capability to other content, and takes none that was given since', async () => {
-    await runVerb(stage.session(), { verb: 'apply', directory, order })
+    await runVerb(stage.session(), { verb: 'apply', directory, fsGroup })
     stage.fs.writeFileSync(`${directory}/able`, 'other content')
     setAttributes(directory, { given: { 'security.capability': NET_RAW } })
     const { report } = await force()

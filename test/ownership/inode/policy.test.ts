@@ -4,12 +4,13 @@ import {
   computeOwnership,
   extractOwnership,
   findUnchangeableType,
-  type GroupPolicy,
   isRegularFile,
   isRootMatching,
   isSameOwnership,
-  matchesPolicy,
+  matchesRequest,
 } from '../../../src/ownership/inode/policy.ts'
+import type { FsGroupRequest } from '../../../src/request/mount-request.ts'
+import { FS_GROUP } from '../../helpers/mount-records.ts'
 
 const FIFO = 0o010000
 const SOCKET = 0o140000
@@ -18,14 +19,14 @@ function stat(mode: number, gid = 5): Stat {
   return { mode, gid, uid: 0 } as Stat
 }
 
-const keep = (group: number): GroupPolicy => ({ group, access: 'keep' })
-const grant = (group: number): GroupPolicy => ({ group, access: 'grant' })
+const keep = (groupId: number): FsGroupRequest => ({ ...FS_GROUP, groupId })
+const grant = (groupId: number): FsGroupRequest => ({ ...FS_GROUP, groupId, access: 'grant' })
 
-function expectWanted(found: Stat, order: GroupPolicy, mode: number): void {
+function expectWanted(found: Stat, fsGroup: FsGroupRequest, mode: number): void {
   expect(findUnchangeableType(found)).toBeUndefined()
-  const wanted = computeOwnership(found, order)
-  expect(wanted).toEqual({ gid: order.group, mode })
-  expect(matchesPolicy(found, order)).toBe(isSameOwnership(extractOwnership(found), wanted))
+  const wanted = computeOwnership(found, fsGroup)
+  expect(wanted).toEqual({ gid: fsGroup.groupId, mode })
+  expect(matchesRequest(found, fsGroup)).toBe(isSameOwnership(extractOwnership(found), wanted))
 }
 
 describe('the target state of an inode', () => {

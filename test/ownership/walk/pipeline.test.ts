@@ -8,6 +8,7 @@ import { Pipeline } from '../../../src/ownership/walk/pipeline.ts'
 import { createReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
 import { createStrategy } from '../../../src/ownership/walk/strategies.ts'
 import { memoryAcls } from '../../helpers/acls.ts'
+import { FS_GROUP } from '../../helpers/mount-records.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
 
@@ -33,8 +34,8 @@ const acls = memoryAcls()
 const text = (path: Uint8Array) => Buffer.from(path).toString()
 const open = () => volume.world.handles.size - 1
 const OWN = {
-  do: 'own',
-  policy: { group: 2000, access: 'keep' },
+  do: 'apply',
+  fsGroup: FS_GROUP,
   isFirstWalk: true,
   startedAtMs: Date.now() + 60_000,
   unfinished: new Set<string>(),

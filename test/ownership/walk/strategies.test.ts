@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/host/host.ts'
 import { formatInodeKey, type InodeRecord, type InodeState, NO_ACL } from '../../../src/ownership/inode/record.ts'
 import { createStrategy, type GroupStrategySpec } from '../../../src/ownership/walk/strategies.ts'
+import { FS_GROUP } from '../../helpers/mount-records.ts'
 
 const CHARACTER = 0o020000
 const PATH = Buffer.from('a')
@@ -52,8 +53,8 @@ const record = (over: Partial<InodeRecord> = {}): InodeRecord => ({
 
 const own = (over: Partial<GroupStrategySpec> = {}) =>
   createStrategy({
-    do: 'own',
-    policy: { group: 2000, access: 'keep' },
+    do: 'apply',
+    fsGroup: FS_GROUP,
     isFirstWalk: false,
     startedAtMs: 100,
     unfinished: new Set(),
@@ -96,12 +97,12 @@ describe('the strategy that applies a group', () => {
       change: { before: { gid: 5, mode: 0o640 }, after: { gid: 2000, mode: 0o640 }, settled: false },
       forfeits: false,
     })
-    const granted = own({ policy: { group: 2000, access: 'grant' } }).decide(found(), PATH, undefined)
+    const granted = own({ fsGroup: { ...FS_GROUP, access: 'grant' } }).decide(found(), PATH, undefined)
     expect(granted.change?.after).toEqual({ gid: 2000, mode: 0o660 })
   })
 
   it('a second group keeps the recorded state before the first', () => {
-    const second = own({ policy: { group: 3000, access: 'keep' } })
+    const second = own({ fsGroup: { ...FS_GROUP, groupId: 3000 } })
     const { change } = second.decide(found({ gid: 2000 }), PATH, record())
     expect(change).toMatchObject({ before: { gid: 5, mode: 0o640 }, after: { gid: 3000, mode: 0o640 } })
   })

@@ -5,9 +5,11 @@ import { withDriverTables } from './docs/migration-tables.ts'
 import { optionsPage } from './docs/options-page.ts'
 import { PICTURE, sessionPicture } from './docs/picture.ts'
 import { readResults, triedTable, withTable } from './docs/results.ts'
+import { troubleshootingPage } from './docs/troubleshooting-page.ts'
 
 // Pages that are made out of the code, and of what runs have left. A test says when one is stale.
 writeFileSync(resolve(import.meta.dirname, '../docs/options.md'), optionsPage())
+writeFileSync(resolve(import.meta.dirname, '../docs/troubleshooting.md'), troubleshootingPage())
 const README = resolve(import.meta.dirname, '../README.md')
 writeFileSync(README, withTable(readFileSync(README, 'utf8'), triedTable(readResults())))
 const MIGRATION = resolve(import.meta.dirname, '../docs/migration.md')

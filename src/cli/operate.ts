@@ -1,11 +1,13 @@
+import { FAULT_ENTRIES } from '../errors/entries/index.ts'
 import { escapeJson, escapeUnprintable } from '../errors/escape.ts'
 import { renderCodes } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { succeeds } from '../host/file-error.ts'
 import { createCallLog } from '../log/call-log.ts'
 import { appendLogLine } from '../log/log-file.ts'
-import { listRecordedNames, type RecordedNameKind, summarizeMounts } from './commands/about.ts'
+import { listRecordedNames, type OfferedNameKind, summarizeMounts } from './commands/about.ts'
 import { isJsonRequested, parseCommand } from './commands/arguments.ts'
+import { listExplanations } from './commands/explain.ts'
 import { keepHealing } from './commands/heal.ts'
 import {
   type CommandOf,
@@ -22,7 +24,7 @@ import { runDoctor } from './doctor/index.ts'
 import { formatJsonDocument, render } from './output/output.ts'
 import { createProgressLine, formatScreen } from './output/progress.ts'
 import { formatCompletionScript } from './usage/completion.ts'
-import { formatHelp, formatIntroduction, formatManualPage } from './usage/help.ts'
+import { formatExplanations, formatHelp, formatIntroduction, formatManualPage } from './usage/help.ts'
 
 export const OK = 0
 export const FAILED = 1
@@ -76,10 +78,13 @@ async function runCommand(context: OperatorContext, command: OperatorCommand, is
     }
     case 'version':
       return say(`modekeep ${version}\n`, context.versions)
+    case 'explain': {
+      const codes = listExplanations(command)
+      return say(formatExplanations(codes, context.columns(STDOUT)), { codes })
+    }
     case 'completion': {
       if (command.offer !== undefined) {
-        // Completion shows no errors, and only root can read the records.
-        const names = context.isRoot ? await readOfferedNames(context, command.offer) : []
+        const names = await readOfferedNames(context, command.offer)
         return say(render(names, false), { shell: null, names })
       }
       const text = formatCompletionScript(command.shell)
@@ -99,7 +104,11 @@ async function runCommand(context: OperatorContext, command: OperatorCommand, is
   return command.verb === 'logs' ? showLogs(context, command, isJson) : runNodeCommand(context, command, isJson)
 }
 
-async function readOfferedNames({ host, readConfig }: OperatorContext, kind: RecordedNameKind): Promise<string[]> {
+/** Completion shows no errors, and only root can read the records. */
+async function readOfferedNames(context: OperatorContext, kind: OfferedNameKind): Promise<string[]> {
+  const { host, isRoot, readConfig } = context
+  if (kind === 'codes') return [...FAULT_ENTRIES.keys()].sort()
+  if (!isRoot) return []
   const { config, faults } = await readConfig()
   return faults.length > 0 ? [] : listRecordedNames({ host, config }, kind)
 }

@@ -1,4 +1,4 @@
-import type { FaultCode } from './codes.ts'
+import type { FaultCode } from './entries/index.ts'
 import { escapeUnprintable } from './escape.ts'
 
 /** What a fault is about. Each door has its own word for it. */

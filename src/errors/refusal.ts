@@ -1,4 +1,4 @@
-import type { FaultCode } from './codes.ts'
+import type { FaultCode } from './entries/index.ts'
 import { escapeJson } from './escape.ts'
 import { createFault, type Fault, renderFaults } from './fault.ts'
 

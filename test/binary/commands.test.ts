@@ -110,6 +110,8 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     })
     for (const verb of ['status', 'heal', 'doctor', 'gc', 'version', 'help']) json(verb)
     json('completion', 'zsh')
+    json('explain', 'secret')
+    json('explain', 'disk-busy')
     const manifest = `${node.top}/volume.yaml`
     const options = '{networkPath: //a/b, mountOptions: "sec=krb5,_netdev", colour: red}'
     fs.writeFileSync(manifest, `flexVolume: {driver: fstab/cifs, options: ${options}}\n`)
@@ -132,7 +134,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
       ).toEqual([])
     }
     expect([...found.keys()].sort()).toEqual(VERB_NAMES.filter((verb) => PAGE.includes(`\n### ${verb}\n`)).sort())
-    expect(found.size).toBe(14)
+    expect(found.size).toBe(15)
   })
 
   it('have no escape sequence in a pipe, colour on a terminal, and none there with NO_COLOR', () => {
@@ -157,10 +159,10 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     })
   })
 
-  it('without a verb show version, mounts and the ten commands', () => {
+  it('without a verb show version, mounts and the eleven commands of every day', () => {
     const { stdout, status } = call(new BinaryNode(), [])
     expect(stdout).toMatch(/^modekeep \d+\.\d+\.\d+ gives .*\n.*Mounts: none on this node\.\n/s)
-    expect(stdout.match(/^ {2}modekeep \w+/gm)).toHaveLength(10)
+    expect(stdout.match(/^ {2}modekeep \w+/gm)).toHaveLength(11)
     expect(status).toBe(0)
   })
 

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { OperatorContext } from '../../src/cli/context.ts'
 import { operate } from '../../src/cli/operate.ts'
+import { FAULT_ENTRIES } from '../../src/errors/entries/index.ts'
 import { createFault } from '../../src/errors/fault.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -104,6 +105,34 @@ describe('an operator’s verb', () => {
     expect(about).toEqual({ apiVersion: 'modekeep/v1', kind: 'Error' })
     expect(error).toContain('applly')
     expect(streams[2]).toBe('')
+  })
+
+  it('explain prints the meaning and the remedy of a code, without root, also of one in brackets', async () => {
+    for (const code of ['group-conflict', '[group-conflict]']) {
+      streams[1] = ''
+      expect(await call(['explain', code], { isRoot: false })).toBe(0)
+      expect(streams[1]).toMatch(/^group-conflict: Another pod .*\n\nRemedy: Use `ownership: idmap` in both/s)
+    }
+    streams[1] = ''
+    expect(await call(['explain', 'group-conflict', '--json'])).toBe(0)
+    const { codes, ...about } = JSON.parse(streams[1])
+    expect(about).toEqual({ apiVersion: 'modekeep/v1', kind: 'Explain' })
+    expect(codes).toMatchObject([{ code: 'group-conflict', section: 'The group', cause: null }])
+  })
+
+  it('explain without a code lists every code, and completion offers them without root', async () => {
+    expect(await call(['explain'])).toBe(0)
+    for (const code of FAULT_ENTRIES.keys()) expect(streams[1]).toContain(`\n  ${code} `)
+    streams[1] = ''
+    expect(await call(['completion', '--offer', 'codes'], { isRoot: false })).toBe(0)
+    expect(streams[1].trim().split('\n')).toEqual([...FAULT_ENTRIES.keys()].sort())
+  })
+
+  it('explain of an unknown code exits with status 2 and suggests the nearest code', async () => {
+    expect(await call(['explain', 'group-conflct'])).toBe(2)
+    expect(streams[2]).toContain('there is no code "group-conflct": did you mean group-conflict?')
+    expect(await call(['explain', 'group-conflict', 'secret'])).toBe(2)
+    expect(streams[2]).toContain('explain takes one code, got also ["secret"]: name one')
   })
 
   it('needs root, except for help, version, the device plugin and migrate', async () => {

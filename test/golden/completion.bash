@@ -5,7 +5,7 @@ _modekeep() {
   if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    words="plan apply restore journal status heal doctor logs gc migrate install uninstall csi nri device-plugin completion version help --help --version"
+    words="plan apply restore journal status heal doctor logs explain gc migrate install uninstall csi nri device-plugin completion version help --help --version"
   else
     case ${COMP_WORDS[1]} in
       plan)
@@ -63,6 +63,11 @@ _modekeep() {
           --since) words="" files= records="" ;;
           --pod) words="" files= records="pods" ;;
           *) options="-f --follow -n --lines --since --failed --pod --json -h --help"; words="" files= records="" ;;
+        esac
+        ;;
+      explain)
+        case $before in
+          *) options="--json -h --help"; words="" files= records="codes" ;;
         esac
         ;;
       gc)
@@ -124,7 +129,7 @@ _modekeep() {
         ;;
       completion)
         case $before in
-          --offer) words="namespaces pods mounts volumes" files= records="" ;;
+          --offer) words="namespaces pods mounts volumes codes" files= records="" ;;
           *) options="--offer --json -h --help"; words="bash zsh fish" files= records="" ;;
         esac
         ;;
@@ -135,7 +140,7 @@ _modekeep() {
         ;;
       help)
         case $before in
-          *) options="--man --json -h --help"; words="plan apply restore journal status heal doctor logs gc migrate install uninstall csi nri device-plugin completion version help" files= records="" ;;
+          *) options="--man --json -h --help"; words="plan apply restore journal status heal doctor logs explain gc migrate install uninstall csi nri device-plugin completion version help" files= records="" ;;
         esac
         ;;
     esac

@@ -28,6 +28,7 @@ _modekeep() {
     'heal:repair mounts whose source, daemon or layers changed'
     'doctor:check the node: kernel, helpers, kubelet, permissions, records'
     'logs:show what kubelet'\''s calls and these commands did'
+    'explain:explain the code at the end of a message'
     'gc:remove records that no mount, pod or restore needs'
     'migrate:rewrite manifests of other FlexVolume drivers to modekeep'\''s'
     'install:install or upgrade the driver on this node'
@@ -146,6 +147,14 @@ _modekeep() {
         '(-h --help)--help[this text]' \
         && return
       ;;
+    explain)
+      _arguments \
+        '(--json)--json[one JSON document on stdout]' \
+        '(-h --help)-h[this text]' \
+        '(-h --help)--help[this text]' \
+        '1:[CODE]: _modekeep_records codes' \
+        && return
+      ;;
     gc)
       _arguments \
         '(--dry-run)--dry-run[print what would be removed; change nothing]' \
@@ -228,7 +237,7 @@ _modekeep() {
       ;;
     completion)
       _arguments \
-        '(--offer)--offer=[in place of a script the names on record, one a line, as the scripts ask for them]:namespaces|pods|mounts|volumes:(namespaces pods mounts volumes)' \
+        '(--offer)--offer=[in place of a script the names on record, one a line, as the scripts ask for them]:namespaces|pods|mounts|volumes|codes:(namespaces pods mounts volumes codes)' \
         '(--json)--json[one JSON document on stdout]' \
         '(-h --help)-h[this text]' \
         '(-h --help)--help[this text]' \

@@ -33,6 +33,8 @@ describe.skipIf(cannot !== '')(titled('the golden file', cannot), () => {
       ['gc', '--forget'],
       ['migrate'],
       ['completion', 'ksh'],
+      ['explain', 'group-conflct'],
+      ['explain', 'zzz'],
       ['csi', '--kubelet-dir', 'relative'],
       ['nri', '--unknown'],
       ['device-plugin', '--devices', '0'],

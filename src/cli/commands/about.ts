@@ -53,11 +53,11 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const
 
 export type Shell = (typeof SHELLS)[number]
 
-/** @property offer kind of recorded names to print instead of a script */
+/** @property offer kind of names to print instead of a script */
 export interface CompletionCommand {
   verb: 'completion'
   shell: Shell
-  offer: RecordedNameKind | undefined
+  offer: OfferedNameKind | undefined
 }
 
 export const completionVerb = {
@@ -76,7 +76,7 @@ export const completionVerb = {
   ],
   read({ words, given, faults }: VerbArguments): CompletionCommand {
     const [word, ...more] = words
-    const offer = given.get('offer') as RecordedNameKind | undefined
+    const offer = given.get('offer') as OfferedNameKind | undefined
     const shell = SHELLS.find((name) => name === word)
     if (given.has('offer')) {
       if (word !== undefined)
@@ -115,8 +115,9 @@ function formatMountSummary({ mounts, unrecorded, unreadable }: StatusDocument):
   return `${total} on this node, ${problems.length === 0 ? 'all healthy' : `${counted.join(', ')}: see "modekeep status"`}`
 }
 
-/** Kinds of names that a shell can complete. */
-export type RecordedNameKind = 'namespaces' | 'pods' | 'mounts' | 'volumes'
+/** Kinds of names that a shell can complete: of records, and codes of faults. */
+export type OfferedNameKind = RecordedNameKind | 'codes'
+type RecordedNameKind = 'namespaces' | 'pods' | 'mounts' | 'volumes'
 
 /**
  * Lists recorded names for a shell's completion. Only records are read; no mount or volume is inspected. A name with a

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { createFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { getVerbForm, isVerb, type OperatorCommand, VERB_NAMES, type Verb } from './index.ts'
+import { findNearest } from './operands.ts'
 import { checkOptionValue, OPTIONS, type OptionName } from './options.ts'
 import type { VerbArguments } from './verb.ts'
 
@@ -78,35 +79,6 @@ function formatUnknownOption(verb: Verb, rawName: string, candidates: readonly s
   const takes = `takes ${candidates.map((option) => `--${option}`).join(', ')}`
   const remedy = suggestion === undefined ? `it ${takes}` : `did you mean --${suggestion}? It ${takes}`
   return `${verb} has no option ${quoted(rawName)}: ${remedy}`
-}
-
-/** Returns the member of `candidates` that was probably meant; undefined if none is close. */
-function findNearest(word: string, candidates: readonly string[]): string | undefined {
-  const most = Math.max(1, Math.floor(word.length / 3))
-  const close = candidates
-    .map((candidate) => ({ candidate, distance: computeEditDistance(word.toLowerCase(), candidate.toLowerCase()) }))
-    .filter(({ distance }) => distance <= most)
-    .sort((one, other) => one.distance - other.distance)
-  if (close[0]) return close[0].candidate
-  const longer = candidates.filter((candidate) => word.length >= 2 && candidate.startsWith(word))
-  return longer.length === 1 ? longer[0] : undefined
-}
-
-/** Counts insertions, deletions, replacements and swaps of adjacent letters (optimal string alignment). */
-function computeEditDistance(one: string, other: string): number {
-  // Distances between the first i letters of `one` and the first j of `other`; the first row and column count letters.
-  const table = Array.from({ length: one.length + 1 }, (_, i) =>
-    Array.from({ length: other.length + 1 }, (_, j) => i + j),
-  )
-  const at = (i: number, j: number) => table[i]?.[j] ?? Number.POSITIVE_INFINITY
-  for (const [i, row] of table.entries()) {
-    for (let j = 1; i > 0 && j < row.length; j++) {
-      const isSwapped = one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
-      const replaced = at(i - 1, j - 1) + (one[i - 1] === other[j - 1] ? 0 : 1)
-      row[j] = Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, replaced, isSwapped ? at(i - 2, j - 2) + 1 : replaced)
-    }
-  }
-  return at(one.length, other.length)
 }
 
 /** True if the output is JSON. Invalid arguments are searched too, because their error is printed in the same form. */

@@ -4,6 +4,7 @@ import type { Session } from '../../store/session.ts'
 import { completionVerb, helpVerb, versionVerb } from './about.ts'
 import { applyVerb } from './apply.ts'
 import { doctorVerb } from './doctor.ts'
+import { explainVerb } from './explain.ts'
 import { gcVerb } from './gc.ts'
 import { healVerb } from './heal.ts'
 import { installVerb, uninstallVerb } from './install.ts'
@@ -26,6 +27,7 @@ const VERBS = {
   heal: healVerb,
   doctor: doctorVerb,
   logs: logsVerb,
+  explain: explainVerb,
   gc: gcVerb,
   migrate: migrateVerb,
   install: installVerb,

@@ -107,7 +107,7 @@ const FORMS = {
   'any-kubelet': flag(),
   proc: directory(filled),
   man: flag(),
-  offer: { type: 'string', value: 'namespaces|pods|mounts|volumes' },
+  offer: { type: 'string', value: 'namespaces|pods|mounts|volumes|codes' },
   json: flag(),
   help: flag('h'),
 } as const satisfies Readonly<Record<string, OptionForm>>

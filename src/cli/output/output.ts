@@ -47,7 +47,7 @@ export function formatJsonDocument<T extends { verb: string }>({ verb, ...facts 
 
 /**
  * Breaks a text between words into lines of at most `width` characters. A longer word gets a line of its own. A command in
- * double quotes stays on one line if it fits, so that it can be copied.
+ * quotes or backticks stays on one line if it fits, so that it can be copied.
  */
 export function wrapText(text: string, width: number): string[] {
   const lines: string[] = []
@@ -61,7 +61,7 @@ export function wrapText(text: string, width: number): string[] {
 
 function splitWords(text: string, width: number): string[] {
   // Matches a quoted part with adjacent characters, or a word without blanks.
-  const pieces = text.match(/(?:[^\s"]*"[^"]*"[^\s"]*)|\S+/g) ?? []
+  const pieces = text.match(/[^\s"`]*(?:"[^"]*"|`[^`]*`)[^\s"`]*|\S+/g) ?? []
   return pieces.flatMap((piece) => (piece.length <= width ? [piece] : piece.split(' ')))
 }
 

@@ -13,12 +13,13 @@ export function formatCompletionScript(shell: Shell): string {
   return SCRIPTS[shell]()
 }
 
-/** Kinds of recorded names that `completion --offer` prints, by placeholder. */
+/** Kinds of names that `completion --offer` prints, by placeholder. */
 const RECORDS: Readonly<Record<string, string>> = {
   NAMESPACE: 'namespaces',
   POD: 'pods',
   MOUNT: 'mounts',
   VOLUME: 'volumes',
+  CODE: 'codes',
 }
 
 /** The candidates that a shell completes for a placeholder of the help. */

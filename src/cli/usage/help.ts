@@ -1,3 +1,4 @@
+import type { listExplanations } from '../commands/explain.ts'
 import { getVerbForm, isVerb, KUBELET_VERBS, VERB_NAMES, type Verb } from '../commands/index.ts'
 import { listSpellings, OPTIONS, type OptionName } from '../commands/options.ts'
 import { wrapText } from '../output/output.ts'
@@ -76,6 +77,7 @@ const EVERYDAY_VERBS = [
   'heal',
   'doctor',
   'logs',
+  'explain',
   'gc',
   'migrate',
 ] as const satisfies Verb[]
@@ -108,6 +110,27 @@ function formatVerbHelp(verb: Verb, width: number): string[] {
 function formatExample(command: string, width: number): string[] {
   const lines = wrapText(command, width - 8)
   return lines.map((line, index) => `${index === 0 ? '  ' : '      '}${line}${index < lines.length - 1 ? ' \\' : ''}`)
+}
+
+/** Formats one entry in full, or a list of all codes. */
+export function formatExplanations(entries: ReturnType<typeof listExplanations>, width = WIDTH): string {
+  const [entry] = entries
+  const lines =
+    entry !== undefined && entries.length === 1
+      ? formatExplanation(entry, width)
+      : [...Map.groupBy(entries, ({ section }) => section)].flatMap(([section, found]) => [
+          section,
+          ...found.flatMap(({ code, meaning }) => formatEntry(code, meaning, OPTION_COLUMN, width)),
+        ])
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+function formatExplanation(entry: ReturnType<typeof listExplanations>[number], width: number): string[] {
+  const { code, meaning, cause, remedy, page } = entry
+  const paragraphs = [`${code}: ${meaning}`, cause, `Remedy: ${remedy}`, page && `See ${page}`]
+  return paragraphs
+    .filter((text) => text !== null)
+    .flatMap((text, at) => [...(at > 0 ? [''] : []), ...wrapText(text, width)])
 }
 
 /** Formats a term and its meaning in two columns. */

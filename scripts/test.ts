@@ -37,21 +37,23 @@ async function everything(): Promise<number> {
   check('types', `${bin}/tsc`, '--noEmit')
   const parts: [string, string[]][] = [
     ['unit', vitest('run', UNISOLATED, ...unitTests())],
-    ['vitest', vitest('run', ...otherTests())],
+    // Without root no test makes a mount, so files can share a process.
+    ['vitest', vitest('run', ...(isRoot ? [] : [UNISOLATED]), ...otherTests())],
   ]
-  return withAll(parts, [['kubelet', kubelet('--small')]], 'test/kubelet/provide.ts')
+  return withAll(parts, [[['kubelet', kubelet('--small')]]], 'test/kubelet/provide.ts')
 }
 
 async function long(): Promise<number> {
   process.env.MODEKEEP_TEST_SIZE ??= 'long'
   const parts: [string, string[]][] = [['vitest', vitest('run', ...sizedTests())]]
-  const last: Part[] = [
+  const cluster: Part = ['cluster', [node, 'test/cluster/main.ts']]
+  const others: Part[] = [
     ['kubelet', kubelet()],
-    ['cluster', [node, 'test/cluster/main.ts']],
     ['nri', [node, 'test/runtimes/main.ts']],
     ['e2e', [node, 'test/e2e/main.ts', '--quick']],
   ]
-  return withAll(parts, last, 'test/e2e/provide.ts')
+  // Each node has its own namespaces, and the cluster takes longer than all others, mostly waiting for pods.
+  return withAll(parts, [[cluster], others], 'test/e2e/provide.ts')
 }
 
 /** What each part took, so that the end of a long output tells where the time of the run went. */
@@ -59,8 +61,11 @@ const durations: string[] = []
 
 type Part = [name: string, command: string[]]
 
-/** Runs vitest's parts, and beside them has a script fetch and build what the real kubelet's need, which come last. */
-async function withAll(parts: readonly Part[], last: readonly Part[], provide: string): Promise<number> {
+/**
+ * Runs vitest's parts while a script fetches and builds the programs of the nodes. Then runs the nodes' parts.
+ * @param lanes parts that run concurrently with those of the other lanes
+ */
+async function withAll(parts: readonly Part[], lanes: readonly Part[][], provide: string): Promise<number> {
   await installPackages(isRoot)
   if (!isRoot) console.log(NEEDS_ROOT)
   const prepared = isRoot ? new Preparation(node, `${root}/${provide}`) : undefined
@@ -68,8 +73,10 @@ async function withAll(parts: readonly Part[], last: readonly Part[], provide: s
     const tallies: Tally[] = []
     for (const [name, command] of parts) tallies.push(await part(name, command, 'SIGKILL'))
     await prepared?.done()
-    for (const [name, command] of last) {
-      tallies.push(isRoot ? await part(name, command, 'SIGTERM') : withoutKubelet(name))
+    const ended = await Promise.allSettled(lanes.map((lane, at) => runLane(lane, at > 0)))
+    for (const lane of ended) {
+      if (lane.status === 'rejected') throw lane.reason
+      tallies.push(...lane.value)
     }
     const total = sum(tallies)
     console.log(`\n${durations.join(', ')}`)
@@ -87,10 +94,25 @@ function check(what: string, command: string, ...rest: string[]): void {
   if (status !== 0) throw new Ended(status ?? 1)
 }
 
-async function part(name: string, command: string[], end: 'SIGKILL' | 'SIGTERM'): Promise<Tally> {
+/** Runs parts one after another. @param isQuiet prints the output of each when it has ended */
+async function runLane(lane: readonly Part[], isQuiet: boolean): Promise<Tally[]> {
+  const tallies: Tally[] = []
+  for (const [name, command] of lane) {
+    tallies.push(isRoot ? await part(name, command, 'SIGTERM', isQuiet) : withoutKubelet(name))
+  }
+  return tallies
+}
+
+async function part(name: string, command: string[], end: 'SIGKILL' | 'SIGTERM', isQuiet = false): Promise<Tally> {
   const file = `${place}/${name}`
+  const log = `${file}.log`
+  const output = isQuiet ? fs.openSync(log, 'w') : 'inherit'
   const startedMs = performance.now()
-  const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end)
+  const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end, output)
+  if (output !== 'inherit') {
+    fs.closeSync(output)
+    process.stdout.write(`\n${name}:\n${fs.readFileSync(log, 'utf8')}`)
+  }
   durations.push(`${name} ${Math.round((performance.now() - startedMs) / 1000)} s`)
   if (status === INTERRUPTED) throw new Ended(status)
   return readTally(name, file, status)

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type StdioOptions, spawn } from 'node:child_process'
 
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -6,14 +6,17 @@ const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * Runs a command that is ended when this process is told to end, and when it dies of whatever.
  * @param end what the command is told: one that holds namespaces of its own takes all in them along when it is killed,
  * one that has to tidy up first is asked to end
+ * @param output descriptor of a file for its output, which is otherwise this process's
  * @returns its exit status, 130 where it was ended
  */
 export function runConfined(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
   end: 'SIGKILL' | 'SIGTERM' = 'SIGKILL',
+  output: number | 'inherit' = 'inherit',
 ): Promise<number> {
-  const child = spawn('setpriv', ['--pdeathsig', end.slice('SIG'.length), ...args], { stdio: 'inherit', env })
+  const stdio: StdioOptions = ['inherit', output, output]
+  const child = spawn('setpriv', ['--pdeathsig', end.slice('SIG'.length), ...args], { stdio, env })
   let isEnding = false
   const stop = () => {
     if (!isEnding && end === 'SIGKILL') console.log('interrupted: everything of the run is ended and removed')

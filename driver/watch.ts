@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { WatchNode } from '../src/cli/commands/heal.ts'
 import { watch } from '../src/heal/watch.ts'
 import { createWatchStop, DirectoryWatches, ProcessWatch } from '../src/host/linux/watches.ts'
+import { errorCode } from '../src/host/system-error.ts'
 import { keepHeapSmall } from './process-settings.ts'
 import { createEndSignal } from './signals.ts'
 import { startThread } from './thread.ts'
@@ -41,9 +42,9 @@ export const watchNode: WatchNode = async (heal, { warn, failed }) => {
 }
 
 function formatWatchRemedy(error: Error): string {
-  const message = error.message
-  if (message.startsWith('ENOSPC')) return 'raise the sysctl fs.inotify.max_user_watches; '
-  return message.startsWith('EMFILE') ? 'raise the sysctl fs.inotify.max_user_instances; ' : ''
+  const code = errorCode(error)
+  if (code === 'ENOSPC') return 'raise the sysctl fs.inotify.max_user_watches; '
+  return code === 'EMFILE' ? 'raise the sysctl fs.inotify.max_user_instances; ' : ''
 }
 
 /** Watches the mount table in a thread. Resolves once no change can be missed. @returns a function that ends the thread */

@@ -30,8 +30,9 @@ export async function applyGroupStep(
   const isRequested = tree.request.ownership === 'idmap'
   try {
     const from = await mapVolume(session, tree, step, held)
-    const why = `${isRequested ? 'asked for' : 'the file system maps groups'}${explainNewFiles(session, tree, from, step.to)}`
-    return { by: 'idmap', from, why }
+    const isPlain = from !== step.to && hasPlainRoot(session, tree.handle)
+    const why = `${isRequested ? 'asked for' : 'the file system maps groups'}${isPlain ? NEW_FILES_REASON : ''}`
+    return { by: 'idmap', from, why, ...(isPlain && { hasPlainRoot: true }) }
   } catch (error) {
     if (!(error instanceof Unmappable) || isRequested) throw error
     return runAlternative(session, tree, step.otherwise, error.why, held)
@@ -117,11 +118,8 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
   }
 }
 
-/** Explains the group of new files: root has group 0, so its files get the volume's group only by set-gid bits. */
-function explainNewFiles(session: Session, { handle }: DetachedTree, from: number, to: number): string {
-  if (from === to || !hasPlainRoot(session, handle)) return ''
-  return `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_ROOT_BIT}`
-}
+/** Root has group 0, so its new files get the volume's group only by set-gid bits. */
+const NEW_FILES_REASON = `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_ROOT_BIT}`
 
 async function runAlternative(
   session: Session,

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import * as grpc from '@grpc/grpc-js'
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
 import { nodeFs } from '../host/node-fs.ts'
-import { type PathHandle, replaceHandlePath } from '../host/path-handle.ts'
+import type { PathHandle } from '../host/path-handle.ts'
 import { openOwnSocket } from './socket.ts'
 
 /** Calls methods over a unix socket. Connects at the first call, and reconnects after the connection has ended. */
@@ -48,11 +48,17 @@ export class GrpcClient implements Disposable {
       { deadline: Date.now() + deadlineMs },
       (error, reply) => {
         if (error === null && reply !== undefined) resolve(reply)
-        else reject(replaceHandlePath(error, this.#socket.link, this.#path))
+        else reject(error && this.#showPath(error))
       },
     )
     stop?.addEventListener('abort', () => call.cancel(), { once: true })
     return promise
+  }
+
+  /** gRPC's text has the path of the socket's handle, and gRPC has it in no field. */
+  #showPath(error: grpc.ServiceError): grpc.ServiceError {
+    const details = error.details.replaceAll(this.#socket.link, () => this.#path)
+    return Object.assign(error, { details, message: `${error.code} ${grpc.status[error.code]}: ${details}` })
   }
 
   [Symbol.dispose](): void {

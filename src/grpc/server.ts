@@ -5,7 +5,7 @@ import * as grpc from '@grpc/grpc-js'
 import { formatError } from '../errors/refusal.ts'
 import { readPeerUser } from '../host/linux/peer-credentials.ts'
 import { nodeFs } from '../host/node-fs.ts'
-import { replaceHandlePath } from '../host/path-handle.ts'
+import { showUserPaths } from '../host/path-handle.ts'
 import { openGuardedParent } from '../host/write-file.ts'
 import { acceptPathAsAuthority } from './authority.ts'
 import { statSocketPath } from './socket.ts'
@@ -55,7 +55,7 @@ export async function listenOnSocket(
     listener.close()
     server.forceShutdown()
     parent[Symbol.dispose]()
-    throw replaceHandlePath(error, bound, path)
+    throw showUserPaths(error, () => path)
   }
   listener.on('error', () => {})
   return {

@@ -4,6 +4,8 @@ export interface Feature {
   works: boolean
   /** The kernel's error if the feature does not work. */
   detail: string
+  /** Its errno name. */
+  errno?: string
 }
 
 export type FeatureName =

@@ -1,5 +1,6 @@
 import type { Stats } from 'node:fs'
 import { join } from 'node:path'
+import { getSystemErrorMessage } from 'node:util'
 import { type Fs, nodeFs } from './node-fs.ts'
 import { errorCode, SystemError } from './system-error.ts'
 
@@ -152,7 +153,10 @@ function isInsideDirectory(text: string): boolean {
 
 /** Opens one name without following a link. @param path the path for messages */
 export function openHandle(fs: Fs, openPath: string, flags: number, path: string): PathHandle {
-  const fd = reportPath(path, () => fs.openSync(openPath, flags))
+  const fd = reportPaths(
+    () => path,
+    () => fs.openSync(openPath, flags),
+  )
   return { fd, link: `/proc/self/fd/${fd}`, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
@@ -165,28 +169,30 @@ export function closeQuietly(fs: Fs, fd: number): void {
   }
 }
 
-const HANDLE_PATH = /\/proc\/self\/fd\/\d+[^']*/g
-const HANDLE_DIRECTORY = /\/proc\/self\/fd\/\d+/g
+const HANDLE_DIRECTORY = /^\/proc\/self\/fd\/\d+/
 
 /** Calls a function that uses the path of a directory's descriptor. Errors show the directory's own path. */
 export function reportDirectoryPath<T>(directory: string, call: () => T): T {
-  return rewriteErrorPath(HANDLE_DIRECTORY, directory, call)
+  return reportPaths((path) => path.replace(HANDLE_DIRECTORY, () => directory), call)
 }
 
-/** Returns the error with the handle's link replaced by the user's path in its message. */
-export function replaceHandlePath(error: unknown, link: string, path: string): unknown {
-  if (error instanceof Error) error.message = error.message.replaceAll(link, () => path)
-  return error
-}
-
-/** Like `reportDirectoryPath`, for a complete path. */
-const reportPath = <T>(path: string, call: () => T) => rewriteErrorPath(HANDLE_PATH, path, call)
-
-function rewriteErrorPath<T>(pattern: RegExp, path: string, call: () => T): T {
+/** Calls a function that uses paths of descriptors. Errors show the user's paths. */
+export function reportPaths<T>(toUserPath: (path: string) => string, call: () => T): T {
   try {
     return call()
   } catch (error) {
-    if (errorCode(error) !== undefined) (error as Error).message = (error as Error).message.replace(pattern, () => path)
-    throw error
+    throw showUserPaths(error, toUserPath)
   }
+}
+
+/** Writes the message of an error of node:fs or node:net again, with the user's paths. Returns the error. */
+export function showUserPaths(error: unknown, toUserPath: (path: string) => string): unknown {
+  if (errorCode(error) === undefined) return error
+  const failure = error as NodeJS.ErrnoException & { dest?: string; address?: string }
+  const { code, errno = 0, syscall, dest, path = failure.address } = failure
+  const paths = [path, dest].filter((used) => used !== undefined)
+  const shown = paths.map(toUserPath)
+  if (shown.every((user, at) => user === paths[at])) return error
+  failure.message = `${code}: ${getSystemErrorMessage(-Math.abs(errno))}, ${syscall} '${shown.join("' -> '")}'`
+  return error
 }

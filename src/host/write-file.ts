@@ -8,8 +8,8 @@ import {
   openGuardedDirectory,
   openPathHandle,
   type PathHandle,
-  replaceHandlePath,
   reportDirectoryPath,
+  reportPaths,
 } from './path-handle.ts'
 import { type OpenedFile, openFile, syncDirectory } from './read-file.ts'
 import { errorCode, SystemError, tolerateErrno } from './system-error.ts'
@@ -117,11 +117,8 @@ export function renamePath(fs: Fs, from: string, to: string): void {
   using source = openParent(fs, dirname(from))
   using target = openParent(fs, dirname(to))
   const [fromPath, toPath] = [source.at(basename(from)), target.at(basename(to))]
-  try {
-    fs.renameSync(fromPath, toPath)
-  } catch (error) {
-    throw replaceHandlePath(replaceHandlePath(error, fromPath, from), toPath, to)
-  }
+  const toUserPath = (path: string) => (path === fromPath ? from : path === toPath ? to : path)
+  reportPaths(toUserPath, () => fs.renameSync(fromPath, toPath))
 }
 
 /** Lists the names in a directory. @throws as `openParent` */

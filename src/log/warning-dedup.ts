@@ -1,11 +1,9 @@
 import { type Fs, openToRead } from '../host/read-file.ts'
+import { type LogEntry, parseLogEntry } from './log-entry.ts'
 
 /** The part at the end of the log that is read for warnings. A reader of the log's end does not see earlier ones. */
 const TAIL_BYTES = 1 << 16
 const DEDUP_PERIOD_MS = 60 * 60_000
-
-/** The beginning of a warning's line, which is not compared: its time and process id differ. */
-const WARNING_PREFIX = /^\{"time":"([^"]*)","level":"warn","pid":\d+,/
 
 /**
  * Creates a check whether the end of the log has the same warning from the last hour, because kubelet repeats a failing call
@@ -15,21 +13,22 @@ export function createDuplicateCheck(fs: Fs, file: string): (line: string) => bo
   let writtenAtMs: ReadonlyMap<string, number> | undefined
   return (line) => {
     writtenAtMs ??= indexWarnings(readTail(fs, file))
-    const [beginning = ''] = WARNING_PREFIX.exec(line) ?? []
-    const age = Date.now() - (writtenAtMs.get(line.slice(beginning.length)) ?? Number.NaN)
+    const entry = parseLogEntry(line)
+    const age = Date.now() - ((entry && writtenAtMs.get(identifyWarning(entry))) ?? Number.NaN)
     // After the clock was set back, a line from the future would count for longer.
     return age >= 0 && age < DEDUP_PERIOD_MS
   }
 }
 
-/** Maps the text of each warning to the time at which it was written last, in milliseconds. */
+/** Maps each warning to the time at which it was written last, in milliseconds. */
 function indexWarnings(lines: readonly string[]): Map<string, number> {
-  const writtenAtMs = new Map<string, number>()
-  for (const line of lines) {
-    const [beginning, time = ''] = WARNING_PREFIX.exec(line) ?? []
-    if (beginning !== undefined) writtenAtMs.set(line.slice(beginning.length), Date.parse(time))
-  }
-  return writtenAtMs
+  const entries = lines.map(parseLogEntry).filter((entry) => entry?.level === 'warn')
+  return new Map(entries.map((entry = {}) => [identifyWarning(entry), Date.parse(String(entry.time))]))
+}
+
+/** Returns what equal warnings have in common: everything except their time and process id. */
+function identifyWarning({ time: _time, pid: _pid, ...facts }: LogEntry): string {
+  return JSON.stringify(facts)
 }
 
 /** Returns the last lines of the log. The first one may be incomplete. */

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { formatError } from '../errors/refusal.ts'
 import { openOwnSocket } from '../grpc/socket.ts'
 import { type BackOff, computePauseMs } from '../host/back-off.ts'
-import { replaceHandlePath } from '../host/path-handle.ts'
+import { showUserPaths } from '../host/path-handle.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import type { PluginRecord } from '../store/server-records.ts'
 import { coalesceCalls } from './concurrency.ts'
@@ -75,7 +75,7 @@ async function connectToRuntime(path: string, stop: AbortSignal): Promise<net.So
     return socket
   } catch (error) {
     socket.destroy()
-    throw replaceHandlePath(error, held.link, path)
+    throw showUserPaths(error, () => path)
   }
 }
 

@@ -25,7 +25,7 @@ function schema() {
     /** `skipped`: which inodes the walk skipped, in words. */
     z.object({ by: z.literal('walk'), group: number, why: text, skipped: optional }),
     /** `from`: the group on disk, which the mount shows as another. */
-    z.object({ by: z.literal('idmap'), from: number, why: text }),
+    z.object({ by: z.literal('idmap'), from: number, why: text, hasPlainRoot: z.optional(z.boolean()) }),
     z.object({ by: z.literal('option'), why: text }),
   ])
 

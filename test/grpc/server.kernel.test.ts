@@ -101,7 +101,7 @@ describe('a gRPC server on a unix socket', () => {
 
   it('refuses with the path of the socket, not of a descriptor', async () => {
     fs.writeFileSync(path, '')
-    await expect(served()).rejects.toThrow(`EADDRINUSE: address already in use ${path}`)
+    await expect(served()).rejects.toThrow(`EADDRINUSE: address already in use, listen '${path}'`)
   })
 
   it('is bound and removed in the checked directory, even if its path was replaced', async () => {

@@ -105,7 +105,7 @@ describe('a helper program', () => {
   ])('that is missing is told with its package: %s', async (program, way) => {
     const programs = new Programs([])
     expect(await messageOf(programs.run(program))).toBe(
-      `${program} is not on this node: ${way}; it is looked for in ${programs.top}`,
+      `${program} is not on this node: it is looked for in ${programs.top}; ${way}`,
     )
   })
 

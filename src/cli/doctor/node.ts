@@ -28,11 +28,11 @@ const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; i
 export function* checkKernel(features: readonly Feature[], release: string): Generator<CheckResult> {
   const works = features.filter((feature) => feature.works).map(({ name }) => name)
   if (works.length > 0) yield ok(`tried and working: ${works.join(', ')}`)
-  for (const { name, detail } of features.filter((feature) => !feature.works)) {
+  for (const { name, detail, errno } of features.filter((feature) => !feature.works)) {
     const { since, without, isNeeded } = FEATURES[name]
     const text = `${name} does not work (${detail}): ${without}`
     // A seccomp filter may reject a call with ENOSYS, like a kernel that lacks it.
-    const isFiltered = /EPERM|EACCES/.test(detail) || (/ENOSYS/.test(detail) && isSince(release, since))
+    const isFiltered = errno === 'EPERM' || errno === 'EACCES' || (errno === 'ENOSYS' && isSince(release, since))
     const remedy = isFiltered
       ? 'run it as root on the node itself, not in a container with a filter of system calls'
       : name === 'user namespace'
@@ -73,11 +73,9 @@ export function* checkHelpers({ findProgram }: Diagnosis, { allow }: NodeConfig)
       yield ok(`${program} is ${findProgram(program)}`)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
-      const [text, remedy = 'install it'] = error.message.split(': ')
-      yield fault(
-        text ?? error.message,
-        `${remedy.split(';')[0]}, or take its type out of the fsTypes of the rules (allow)`,
-      )
+      for (const { reason, remedy = 'install it' } of error.faults) {
+        yield fault(reason, `${remedy}, or take its type out of the fsTypes of the rules (allow)`)
+      }
     }
   }
 }

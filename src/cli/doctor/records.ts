@@ -1,5 +1,4 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
-import { SET_ROOT_BIT } from '../../fs-group/root-bit.ts'
 import { isOver } from '../../heal/find-state.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { healMounts } from '../../heal/heal.ts'
@@ -54,7 +53,7 @@ export function* checkRootBits(session: Session): Generator<CheckResult> {
   const mounts = listMountRecords(session)
   const clones = listContainers(session).flatMap(({ record }) => record?.volumes ?? [])
   const plain = [
-    ...mounts.filter(({ given }) => given.by === 'idmap' && given.why.includes(SET_ROOT_BIT)),
+    ...mounts.filter(({ given }) => given.by === 'idmap' && given.hasPlainRoot),
     ...clones.filter(({ hasPlainRoot }) => hasPlainRoot),
   ]
   if (plain.length > 0) {

@@ -35,8 +35,9 @@ function probeFeature(name: FeatureName, attempt: () => void): Feature {
     attempt()
     return { name, works: true, detail: '' }
   } catch (error) {
-    if (errorCode(error) === undefined) throw error
-    return { name, works: false, detail: (error as Error).message }
+    const errno = errorCode(error)
+    if (errno === undefined) throw error
+    return { name, works: false, detail: (error as Error).message, errno }
   }
 }
 

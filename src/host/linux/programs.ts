@@ -62,12 +62,12 @@ export function findProgram(program: string, path: readonly string[]): string {
   if (files[0] !== undefined)
     throw new HelperError(createFault('program-missing', `${files[0]} is not executable`, 'install its package again'))
   const packageName = formatPackage(program)
-  const remedy = packageName === undefined ? 'install it' : `install the package ${packageName}`
   throw new HelperError(
     createFault(
       'program-missing',
       `${program} is not on this node`,
-      `${remedy}; it is looked for in ${path.join(', ')}`,
+      packageName === undefined ? 'install it' : `install the package ${packageName}`,
+      `it is looked for in ${path.join(', ')}`,
     ),
   )
 }

@@ -17,7 +17,9 @@ const diagnosis: Diagnosis = {
   selfTest: () => [],
   findProgram: (program) => {
     if (program === 'mount.nfs')
-      throw new Refusal(createFault('internal', 'mount.nfs is not there', 'install nfs-common; then call again'))
+      throw new Refusal(
+        createFault('internal', 'mount.nfs is not there', 'install nfs-common', 'it is looked for in /bin'),
+      )
     return `/usr/bin/${program}`
   },
   space: () => ({ bytes: 1024 * MIB, inodes: 1_000_000 }),
@@ -26,7 +28,12 @@ const diagnosis: Diagnosis = {
 }
 
 describe('doctor, for the kernel,', () => {
-  const missing = (name: Feature['name'], detail = 'ENOSYS'): Feature => ({ name, works: false, detail })
+  const missing = (name: Feature['name'], errno = 'ENOSYS'): Feature => ({
+    name,
+    works: false,
+    detail: `the kernel reports ${errno}`,
+    errno,
+  })
 
   it.each([
     [missing('open_tree'), 'fault', 'use Linux 5.2 or newer'],

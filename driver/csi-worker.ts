@@ -7,9 +7,9 @@ import { forbidCoreDumps } from '../src/host/linux/secrets.ts'
 import { nodeFs } from '../src/host/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
+import { readConfig } from '../src/request/read-config.ts'
 import { serveTasks, startReporting, type TaskReporting } from '../src/worker/serve.ts'
-import { readConfig } from './config.ts'
-import { keepHeapSmall } from './process-settings.ts'
+import { keepHeapSmall } from './process.ts'
 import { closeStderr, WORKER_OUTPUT } from './streams.ts'
 
 /** Verbs in the log: those of the FlexVolume calls that do the same. */

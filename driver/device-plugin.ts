@@ -3,9 +3,8 @@ import { FAILED, OK } from '../src/cli/operate.ts'
 import { formatError } from '../src/errors/refusal.ts'
 import { FUSE_DEVICE } from '../src/fuse-device/decide.ts'
 import { DEVICE_PLUGIN_TIMING, type DevicePluginSettings, runDevicePlugin } from '../src/fuse-device/plugin.ts'
-import { keepHeapSmall } from './process-settings.ts'
+import { createEndSignal, keepHeapSmall } from './process.ts'
 import { logEvent } from './server.ts'
-import { createEndSignal } from './signals.ts'
 
 /** Offers the node's /dev/fuse until SIGTERM or SIGINT. @returns the exit status */
 export async function devicePlugin({ directory, devices }: CommandOf<'device-plugin'>): Promise<number> {

@@ -1,17 +1,21 @@
-import { CSI_WORKER_VERB as CSI_WORKER } from '../src/csi/worker-tasks.ts'
 import { formatError } from '../src/errors/refusal.ts'
-import { isKubeletVerb, parseCall } from '../src/flexvolume/call.ts'
-import { createFailureReply, type FlexVolumeReply, formatReplyLine } from '../src/flexvolume/reply.ts'
-import { ISOLATED_PROCESS } from '../src/host/worker-process.ts'
-import { NRI_WORKER_VERB as NRI_WORKER } from '../src/nri/worker-tasks.ts'
+import {
+  createFailureReply,
+  createInitReply,
+  type FlexVolumeReply,
+  formatReplyLine,
+  isKubeletVerb,
+  parseCall,
+} from '../src/flexvolume/protocol.ts'
+import { CSI_WORKER_VERB, ISOLATED_PROCESS, NRI_WORKER_VERB } from '../src/host/worker-process.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 const STDIN = 0
 
 /** Entries of worker processes: a server starts this executable with the name as its first argument. */
 const WORKER_ENTRIES: ReadonlyMap<string | undefined, () => Promise<void>> = new Map([
-  [CSI_WORKER, async () => (await import('./csi-worker.ts').catch(exitUnloadable)).workForServer(process.env)],
-  [NRI_WORKER, async () => (await import('./nri-worker.ts').catch(exitUnloadable)).workForPlugin(process.env)],
+  [CSI_WORKER_VERB, async () => (await import('./csi-worker.ts').catch(exitUnloadable)).workForServer(process.env)],
+  [NRI_WORKER_VERB, async () => (await import('./nri-worker.ts').catch(exitUnloadable)).workForPlugin(process.env)],
 ])
 
 /** The only reader of argv, and the only writer of replies to kubelet. Kubelet logs argv after any exit status but 0. */
@@ -53,7 +57,8 @@ async function createReply(argv: string[]): Promise<FlexVolumeReply> {
   const call = parseCall(argv)
   if (call.verb === 'other')
     return { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(call.name).slice(0, 80)}` }
-  if (call.verb === 'init') return (await import('./init.ts')).init(process.env)
+  if (call.verb === 'init')
+    return createInitReply(await (await import('../src/request/read-config.ts')).readConfig(process.env))
   return (await import('./volume-call.ts')).volumeCall(call, process.env)
 }
 

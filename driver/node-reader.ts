@@ -2,12 +2,12 @@ import { existsSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { CRI_SOCKETS, ProcessGroupReader } from '../src/nri/cri.ts'
+import type { ReadAnswer, ReaderData, ReadRequest } from '../src/nri/node-reader.ts'
 import { readPodVolumes } from '../src/nri/pod-volumes.ts'
-import { readConfig } from './config.ts'
-import type { ReadAnswer, ReaderData, ReadRequest } from './node-reader-thread.ts'
-import { raisePriority } from './process-settings.ts'
+import { readConfig } from '../src/request/read-config.ts'
+import { raisePriority } from './process.ts'
 
-// Entry of the thread that reads for the one that answers the container runtime: see node-reader-thread.ts.
+// Entry of the thread that reads for the one that answers the container runtime: see src/nri/node-reader.ts.
 // Container creation waits for it, so its priority is raised.
 raisePriority()
 const { criSocket, env }: ReaderData = workerData

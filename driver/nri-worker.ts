@@ -10,9 +10,9 @@ import { linuxHost } from '../src/host/linux/index.ts'
 import { nodeFs } from '../src/host/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
+import { readConfig } from '../src/request/read-config.ts'
 import { serveTasks } from '../src/worker/serve.ts'
-import { readConfig } from './config.ts'
-import { keepHeapSmall, yieldToPlugin } from './process-settings.ts'
+import { keepHeapSmall, yieldToPlugin } from './process.ts'
 import { closeStderr, WORKER_OUTPUT } from './streams.ts'
 
 /** Runs the tasks of the container runtime's plugin. */

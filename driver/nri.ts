@@ -7,9 +7,11 @@ import { type Fault, renderFault } from '../src/errors/fault.ts'
 import { refuseOtherNamespace } from '../src/heal/namespace.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { startWorkers } from '../src/host/linux/worker-process.ts'
+import { NRI_WORKER_VERB } from '../src/host/worker-process.ts'
 import { createContainerHandler } from '../src/nri/container-lifecycle.ts'
+import { NodeReader, type ReaderData } from '../src/nri/node-reader.ts'
 import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/nri/own-mounts.ts'
-import { CONNECTION_TIMING, RegistrationRecorder, runNriPlugin } from '../src/nri/plugin.ts'
+import { CONNECTION_TIMING, runNriPlugin } from '../src/nri/plugin.ts'
 import {
   createCloneService,
   createRegistrationWriter,
@@ -17,19 +19,15 @@ import {
   DEADLINE_MS,
   LOST_CONTAINER_TASK,
   NRI_WORKER_LIMITS,
-  NRI_WORKER_VERB,
   superviseContainerTasks,
 } from '../src/nri/worker-tasks.ts'
+import { readConfig } from '../src/request/read-config.ts'
 import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/store/server-records.ts'
 import { type Session, warnOnFailure } from '../src/store/session.ts'
 import { computePatienceMs } from '../src/worker/given-up.ts'
 import { Workers } from '../src/worker/pool.ts'
-import { readConfig } from './config.ts'
-import { NodeReader } from './node-reader-thread.ts'
-import { keepHeapSmall, raisePriority } from './process-settings.ts'
+import { createEndSignal, keepHeapSmall, raisePriority, startThread, VERSION } from './process.ts'
 import { EventQueue, logEvent, logFailure, reportProbe, waitForNodeLock } from './server.ts'
-import { createEndSignal } from './signals.ts'
-import { VERSION } from './version.ts'
 
 /** Serves the container runtime until SIGTERM or SIGINT, or probes the plugin that runs. @returns the exit status */
 export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
@@ -65,14 +63,10 @@ async function serve(
       superviseContainerTasks(computePatienceMs(store.config)),
     )
     const failed = (job: string, message: string) => tell('warn', 'failed', { job, message })
-    const registration = new RegistrationRecorder(socket, createRegistrationWriter(workers, failed))
-    const log: typeof logEvent = (level, event, facts) => {
-      tell(level, event, facts)
-      registration.observe(event, facts)
-    }
     try {
       const clones = createCloneService(workers, failed)
-      using reader = new NodeReader({ criSocket, env })
+      const data: ReaderData = { criSocket, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } }
+      using reader = new NodeReader(() => startThread('node-reader', data))
       // The reader's code is loaded once it has replied, so that the first container does not wait for that.
       await reader.readMap()
       // Threads inherit the priority, so it is raised after they have been started.
@@ -93,8 +87,11 @@ async function serve(
         giveUpMs: RESTRICTIONS_GIVE_UP_MS,
         log: tell,
       })
-      await runNriPlugin({ socket, index, handler: containers, timing: CONNECTION_TIMING, log }, stop)
-      await registration.whenWritten
+      const writeRecord = createRegistrationWriter(workers, failed)
+      await runNriPlugin(
+        { socket, index, handler: containers, timing: CONNECTION_TIMING, writeRecord, log: tell },
+        stop,
+      )
     } finally {
       workers.close()
       await events.flush()

@@ -1,13 +1,12 @@
 import * as fs from 'node:fs'
 import { isatty } from 'node:tty'
 import { operate } from '../src/cli/operate.ts'
+import { watchNode } from '../src/heal/watch.ts'
 import { linuxDiagnosis } from '../src/host/linux/diagnosis.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
-import { readConfig } from './config.ts'
-import { onInterrupt } from './signals.ts'
+import { readConfig } from '../src/request/read-config.ts'
+import { createEndSignal, keepHeapSmall, onInterrupt, startThread, VERSION } from './process.ts'
 import { print, writeBytes } from './streams.ts'
-import { VERSION } from './version.ts'
-import { watchNode } from './watch.ts'
 
 const DEFAULT_COLUMNS = 80
 const DEFAULT_ROWS = 24
@@ -38,10 +37,21 @@ export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Pr
     workingDirectory: () => process.cwd(),
     readConfig: (file) => readConfig(env, file),
     onInterrupt,
-    watch: watchNode,
-    serveHealth: async (endpoint, sources) => (await import('./health-server.ts')).serveHealth(endpoint, sources),
-    metrics: async (session) => (await import('./metrics.ts')).formatMetrics(session),
-    exposeMetrics: async (session, output) => (await import('./metrics.ts')).exposeMetrics(session, output),
+    watch(heal, events) {
+      keepHeapSmall()
+      const startMountWatch = (stop: number) => startThread('mount-watch', stop)
+      return watchNode(heal, { ...events, signal: createEndSignal(), startMountWatch })
+    },
+    serveHealth: async (endpoint, sources) =>
+      (await import('../src/metrics/health-server.ts')).serveHealth(endpoint, sources),
+    metrics: async (session) => (await import('../src/metrics/expose.ts')).writeMetrics(fs, session, VERSION),
+    exposeMetrics: async (session, output) => {
+      const { writeMetrics, writeTextfile } = await import('../src/metrics/expose.ts')
+      await writeMetrics(fs, session, VERSION, (text) => {
+        if (output === undefined) print(text)
+        else writeTextfile(session.host, output, text)
+      })
+    },
     runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),
     runMigration: async (command, isJson) => (await import('./migrate.ts')).migrateFile(command, isJson),
     runCsi: async (command) => (await import('./csi.ts')).csi(command, env),

@@ -1,4 +1,4 @@
-import type { FlexVolumeReply } from '../src/flexvolume/reply.ts'
+import type { FlexVolumeReply } from '../src/flexvolume/protocol.ts'
 import { answerVolumeCall, type VolumeCall } from '../src/flexvolume/volume-call.ts'
 import { markSupervised } from '../src/host/linux/dying-lock-holder.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
@@ -8,8 +8,8 @@ import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
 import { createDuplicateCheck } from '../src/log/warning-dedup.ts'
 import type { NodeConfig } from '../src/request/defaults.ts'
+import { readConfig } from '../src/request/read-config.ts'
 import { reportToLoader } from '../src/worker/serve.ts'
-import { readConfig } from './config.ts'
 import { writeAll } from './streams.ts'
 
 /** Answers `mount` and `unmount` on this node. */

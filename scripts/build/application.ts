@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { build, type Metafile, type Plugin, transform } from 'esbuild'
 import { execa } from 'execa'
 import fs from 'fs-extra'
-import { formatAssetName, THREADS } from '../../driver/thread.ts'
+import { formatAssetName, THREADS } from '../../driver/process.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const START = 'start.cjs'
@@ -27,7 +27,7 @@ const OTHERS: ReadonlyMap<string, string> = new Map([
 ])
 
 /** What each call of kubelet imports dynamically; what only some calls need comes by other such imports. */
-const USUAL = ['driver/init.ts', 'driver/volume-call.ts', 'src/request/config.ts']
+const USUAL = ['src/request/read-config.ts', 'driver/volume-call.ts', 'src/request/config.ts']
 /** What they evaluate too, of which they call little. */
 const SELDOM = /^src\/(ownership|fs-group|volume\/(disk|remote|fuse))\//
 

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
-import { VERSION } from '../../driver/version.ts'
+import { VERSION } from '../../driver/process.ts'
 import type { Entry } from '../archive/tar.ts'
 import type { Architecture } from '../build/runtime.ts'
 import { dockerArchive, type Image } from './archive.ts'

@@ -1,7 +1,7 @@
 import * as grpc from '@grpc/grpc-js'
 import { CSI_WORDS } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
-import { createFailureMessage, truncateMessage } from '../flexvolume/reply.ts'
+import { createFailureMessage, truncateMessage } from '../flexvolume/protocol.ts'
 import type { SpaceUsage } from '../host/inodes.ts'
 import type { CsiMessage, Identity, Node } from './messages.ts'
 import type { PodInfoGuard } from './pod-info.ts'

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { createFault, type Fault, prefixFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { parseMountDirectory } from '../flexvolume/call.ts'
+import { parseMountDirectory } from '../flexvolume/protocol.ts'
 import { parsePodUid } from '../request/contradictions.ts'
 import { parseGroup } from '../request/fs-group.ts'
 import { AUTHOR_KEYS } from '../request/request.ts'

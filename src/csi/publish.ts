@@ -1,11 +1,25 @@
-import { quoted } from '../errors/refusal.ts'
+import { dirname } from 'node:path'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import { FileError, succeeds } from '../host/file-error.ts'
+import { errorCode, type Host } from '../host/host.ts'
+import { CSI_WORKER_VERB } from '../host/worker-process.ts'
 import { DIRECTORY_MODE } from '../mount/attach.ts'
 import { mount } from '../mount/mount.ts'
-import { type MountPoint, openMountPoint, resolveMountPointState, statPoint } from '../mount-table/mount-point.ts'
+import { findInVolumeDirectory } from '../mount/sub-path-binds.ts'
+import { unmount } from '../mount/unmount.ts'
+import { CSI_DRIVER, CSI_VOLUME_DATA, isCsiVolume, parseDriverName } from '../mount-table/kubelet-volume.ts'
+import {
+  isMounted,
+  type MountPoint,
+  openMountPoint,
+  resolveMountPointState,
+  statPoint,
+} from '../mount-table/mount-point.ts'
 import { isSameMount, type MountRequest } from '../request/mount-request.ts'
+import { endAbandonedLockHolder } from '../store/lock-holders.ts'
 import { tryAcquireRecordLock } from '../store/locks.ts'
 import { isRecordedMount, mountRecords } from '../store/mount-record.ts'
+import { isUnreadable } from '../store/record.ts'
 import { locateMountRecords, readTargetOrigin, writeTargetOrigin } from '../store/record-directories.ts'
 import { type Session, warnOnFailure } from '../store/session.ts'
 import { CallFailure } from './worker-tasks.ts'
@@ -14,13 +28,15 @@ import { CallFailure } from './worker-tasks.ts'
  * Mounts as FlexVolume's `mount` does, and creates the directory.
  * @throws {Refusal} with a message for the pod's author; {CallFailure} ALREADY_EXISTS if the target is published with other
  *   options; system errors
+ * @returns whether an earlier call had published it
  */
-export async function publish(session: Session, request: MountRequest): Promise<void> {
+export async function publish(session: Session, request: MountRequest): Promise<boolean> {
   let isCreated = false
   try {
-    await mount(session, request, (point) => {
+    const { wasReady = false } = await mount(session, request, (point) => {
       isCreated = prepareTarget(session, request, point)
     })
+    return wasReady
   } catch (error) {
     if (isCreated)
       warnOnFailure(session, 'could not remove the target', () => removeCreatedTarget(session, request.directory))
@@ -71,4 +87,91 @@ function tryLockTarget(session: Session, path: string): Disposable | undefined {
     if (!(error instanceof FileError)) throw error
     return new DisposableStack()
   }
+}
+
+interface TargetState {
+  /** If false, nothing was published there, and nothing is done. */
+  isPublished: boolean
+  /** Whether publish created the directory, which is removed then. */
+  isMade: boolean
+}
+
+/**
+ * Unmounts a target, and removes the directory if publish created it. Succeeds without a change if nothing was published.
+ * Ends a publication that a worker of an earlier server still runs, because the deletion of a pod waits for no walk.
+ * @param driver the name of the driver that kubelet calls
+ * @throws as `publish`
+ */
+export async function unpublish(session: Session, directory: string, driver = CSI_DRIVER): Promise<void> {
+  endPublication(session, directory)
+  const { isPublished, isMade } = findTargetState(session, directory, driver)
+  if (!isPublished) return session.note({ decision: 'nothing published' })
+  let failure: unknown
+  await unmount(session, directory, (point) => {
+    try {
+      if (isMade) removeTarget(session.host, point)
+      else refuseFilled(session.host, point)
+    } catch (error) {
+      // The record is removed in any case.
+      failure = error
+    }
+  })
+  if (failure !== undefined) throw failure
+}
+
+function endPublication(session: Session, directory: string): void {
+  using point = openMountPoint(session.host, directory)
+  const pid = endAbandonedLockHolder(session, locateMountRecords(session, point?.path ?? directory), CSI_WORKER_VERB)
+  if (pid !== undefined) session.note({ ended: pid })
+}
+
+function findTargetState(session: Session, directory: string, driver: string): TargetState {
+  const { host } = session
+  using point = openMountPoint(host, directory)
+  const path = point?.path ?? directory
+  const isOfKubelet = isCsiVolume(path)
+  try {
+    const { record, problem } = mountRecords.find(session, path)
+    const origin = readTargetOrigin(session, path)
+    if (record !== undefined || problem !== undefined || origin !== undefined) {
+      const isPublished = record?.lifecycle !== undefined || origin !== undefined || isOfKubelet
+      return { isPublished, isMade: isPublished && origin !== 'found' }
+    }
+  } catch (error) {
+    if (!(error instanceof FileError) && !isUnreadable(error)) throw error
+    // A pod can be deleted without the state directory too.
+    return { isPublished: isOfKubelet, isMade: isOfKubelet }
+  }
+  // The records may be lost. Kubelet's note contains the driver of the volume.
+  const isPublished = isOfKubelet && (readDriver(host, path) ?? driver) === driver
+  return { isPublished, isMade: point !== undefined && isMounted(statPoint(host, point)) }
+}
+
+/** Reads the driver from kubelet's note of a CSI volume. */
+function readDriver({ files }: Host, path: string): string | undefined {
+  return parseDriverName(files.readForeign(`${dirname(path)}/${CSI_VOLUME_DATA}`) ?? '')
+}
+
+function removeTarget({ inodes }: Host, point: MountPoint): void {
+  try {
+    inodes.removeDirectory(point.parent, point.name)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === 'ENOENT') return
+    if (code !== 'ENOTEMPTY' && code !== 'ENOTDIR') throw error
+    throw createFilledRefusal(point)
+  }
+}
+
+/** Kubelet removes an empty directory itself. @throws {Refusal} if the directory is not empty */
+function refuseFilled(host: Host, point: MountPoint): void {
+  if (findInVolumeDirectory(host, point.path).length > 0) throw createFilledRefusal(point)
+}
+
+function createFilledRefusal({ path }: MountPoint): Refusal {
+  return Refusal.of(
+    'target-filled',
+    `target_path ${quoted(path)} is unmounted, but is no empty directory`,
+    'look at what is there, and remove it',
+  )
 }

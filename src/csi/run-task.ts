@@ -1,13 +1,12 @@
 import { CSI_WORDS, renderFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { createFailureMessage, truncateMessage } from '../flexvolume/reply.ts'
+import { createFailureMessage, truncateMessage } from '../flexvolume/protocol.ts'
 import { type CallContext, createSession } from '../flexvolume/volume-call.ts'
 import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import { findState, isOver } from '../heal/find-state.ts'
 import { isUnwell, type MountState } from '../heal/state.ts'
 import { deferClose } from '../host/host.ts'
 import type { SpaceUsage } from '../host/inodes.ts'
-import type { CallLog } from '../log/call-log.ts'
 import { type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
 import { isLocalMount, RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
 import { createMountRequest, findPodName } from '../request/request.ts'
@@ -17,8 +16,7 @@ import { DamagedRecord } from '../store/record.ts'
 import type { Session } from '../store/session.ts'
 import { statServed } from '../volume/daemon.ts'
 import { kinds } from '../volume/index.ts'
-import { publish } from './publish.ts'
-import { unpublish } from './unpublish.ts'
+import { publish, unpublish } from './publish.ts'
 import {
   CallFailure,
   type CsiTask,
@@ -50,16 +48,11 @@ export async function runCsiTask(task: CsiTask, context: CallContext): Promise<C
 
 async function runPublish(task: Extract<CsiTask, { do: 'publish' }>, context: CallContext): Promise<void> {
   if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
-  let isRepeat = false
-  const note: CallLog['note'] = (facts) => {
-    if ('decision' in facts) isRepeat = facts.decision === 'ready'
-    context.log.note(facts)
-  }
   const { directory, options, secrets, volumeId, lifecycle, isSingleWriter = false } = task
   const secretKeys = Object.keys(secrets)
   if (secretKeys.length > 0) context.forbidCoreDumps()
   const session = createSession(
-    { ...context, log: { ...context.log, note } },
+    context,
     () => new Map(Object.entries(secrets).map(([key, value]) => [key, Buffer.from(value)])),
   )
   const request = readAsInvalid(() =>
@@ -67,7 +60,7 @@ async function runPublish(task: Extract<CsiTask, { do: 'publish' }>, context: Ca
   )
   session.note({ pod: request.pod, source: formatSource(request.source) })
   refuseGivenUp(session, directory)
-  await publish(session, { ...request, lifecycle, publication: { volumeId, isSingleWriter } })
+  const isRepeat = await publish(session, { ...request, lifecycle, publication: { volumeId, isSingleWriter } })
   // Kubelet repeats each call about once a minute. Logging each repetition would rotate all other lines out of the log.
   if (!isRepeat) context.log.end('Success')
 }

@@ -7,9 +7,6 @@ import { formatGivenUp, formatLeftProcess, MAX_LEFT } from '../worker/given-up.t
 import type { LostTaskOutcomes, WorkerLimits } from '../worker/schedule.ts'
 import { formatLeft, type Supervision } from '../worker/supervision.ts'
 
-/** Internal verb of the executable as a worker, which reads tasks from its stdin. */
-export const CSI_WORKER_VERB = 'csi-worker'
-
 /** A volume to publish. Keys are sorted, so that a repeated call is recognized. */
 export interface Publication {
   volumeId: string

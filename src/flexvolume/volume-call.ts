@@ -12,8 +12,7 @@ import { findPodName, readRequest } from '../request/request.ts'
 import { formatSource } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
-import type { FlexVolumeCall } from './call.ts'
-import { createFailureReply, type FlexVolumeReply } from './reply.ts'
+import { createFailureReply, type FlexVolumeCall, type FlexVolumeReply } from './protocol.ts'
 
 export type VolumeCall = Extract<FlexVolumeCall, { verb: 'mount' | 'unmount' }>
 type MountArguments = Pick<Extract<FlexVolumeCall, { verb: 'mount' }>, 'directory' | 'options'>

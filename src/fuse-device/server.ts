@@ -1,8 +1,126 @@
 import type * as grpc from '@grpc/grpc-js'
+import { quoted } from '../errors/refusal.ts'
 import { callOnce } from '../grpc/client.ts'
-import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../grpc/server.ts'
-import { DeviceIds, RESOURCE } from './device-ids.ts'
-import { DevicePlugin, type DevicePluginMessage, OPTIONS, Register } from './messages.ts'
+import { type Message, protobufPackage } from '../grpc/protobuf.ts'
+import { createUnaryHandlers, InvalidArgument, listenOnSocket, type SocketServer } from '../grpc/server.ts'
+
+/**
+ * Messages of kubelet's device plugin API v1beta1, with the field numbers of its api.proto. Fields that the plugin neither
+ * sends nor reads are left out (topology, environment, mounts, annotations).
+ */
+export const MESSAGES = {
+  Empty: {},
+  DevicePluginOptions: { preStartRequired: [1, 'bool'], getPreferredAllocationAvailable: [2, 'bool'] },
+  RegisterRequest: {
+    version: [1, 'string'],
+    endpoint: [2, 'string'],
+    resourceName: [3, 'string'],
+    options: [4, 'DevicePluginOptions'],
+  },
+  Device: { ID: [1, 'string'], health: [2, 'string'] },
+  ListAndWatchResponse: { devices: [1, 'Device', 'repeated'] },
+  ContainerAllocateRequest: { devicesIDs: [1, 'string', 'repeated'] },
+  AllocateRequest: { containerRequests: [1, 'ContainerAllocateRequest', 'repeated'] },
+  DeviceSpec: { containerPath: [1, 'string'], hostPath: [2, 'string'], permissions: [3, 'string'] },
+  ContainerAllocateResponse: { devices: [3, 'DeviceSpec', 'repeated'] },
+  AllocateResponse: { containerResponses: [1, 'ContainerAllocateResponse', 'repeated'] },
+  PreStartContainerRequest: { devicesIDs: [1, 'string', 'repeated'] },
+  PreStartContainerResponse: {},
+  ContainerPreferredAllocationRequest: {
+    availableDeviceIDs: [1, 'string', 'repeated'],
+    mustIncludeDeviceIDs: [2, 'string', 'repeated'],
+    allocationSize: [3, 'int32'],
+  },
+  PreferredAllocationRequest: { containerRequests: [1, 'ContainerPreferredAllocationRequest', 'repeated'] },
+  ContainerPreferredAllocationResponse: { deviceIDs: [1, 'string', 'repeated'] },
+  PreferredAllocationResponse: { containerResponses: [1, 'ContainerPreferredAllocationResponse', 'repeated'] },
+} as const
+
+export type DevicePluginMessage<N extends keyof typeof MESSAGES> = Message<typeof MESSAGES, N>
+
+export const { codec, method } = protobufPackage('v1beta1', MESSAGES)
+
+/** Service that kubelet calls on the plugin's socket. */
+export const DevicePlugin = {
+  GetDevicePluginOptions: method('DevicePlugin/GetDevicePluginOptions', 'Empty', 'DevicePluginOptions'),
+  ListAndWatch: method('DevicePlugin/ListAndWatch', 'Empty', 'ListAndWatchResponse', true),
+  GetPreferredAllocation: method(
+    'DevicePlugin/GetPreferredAllocation',
+    'PreferredAllocationRequest',
+    'PreferredAllocationResponse',
+  ),
+  Allocate: method('DevicePlugin/Allocate', 'AllocateRequest', 'AllocateResponse'),
+  PreStartContainer: method('DevicePlugin/PreStartContainer', 'PreStartContainerRequest', 'PreStartContainerResponse'),
+}
+
+/** Method that a plugin calls on kubelet.sock. */
+export const Register = method('Registration/Register', 'RegisterRequest', 'Empty')
+
+/** Kubelet need not call GetPreferredAllocation or PreStartContainer, because all devices are alike and need no preparation. */
+export const OPTIONS: DevicePluginMessage<'DevicePluginOptions'> = {
+  preStartRequired: false,
+  getPreferredAllocationAvailable: false,
+}
+
+/** Name of the resource in pods. */
+export const RESOURCE = 'modekeep/fuse'
+
+const MAX_NAMED = 5
+
+/**
+ * IDs of the offered devices, which are all alike. Checking a request takes time linear in its size, and one with more IDs
+ * than there are devices is refused by its length alone.
+ */
+export class DeviceIds {
+  readonly #ids: ReadonlySet<string>
+
+  constructor(count: number) {
+    this.#ids = new Set(Array.from({ length: count }, (_, index) => `fuse-${index}`))
+  }
+
+  get all(): Iterable<string> {
+    return this.#ids
+  }
+
+  /** @throws {InvalidArgument} if the request has more containers than there are devices */
+  assertContainers(containers: readonly unknown[]): void {
+    const count = this.#ids.size
+    if (containers.length <= count) return
+    throw new InvalidArgument(
+      `the request has ${containers.length} containers, and ${RESOURCE} has ${count} devices: send smaller requests`,
+    )
+  }
+
+  /** @throws {InvalidArgument} for devices that are not offered */
+  assertOffered(requested: readonly string[]): void {
+    const count = this.#ids.size
+    if (requested.length > count) {
+      throw new InvalidArgument(
+        `the request names ${requested.length} devices of ${RESOURCE}, which has ${count}: name each device once`,
+      )
+    }
+    const unknown: string[] = []
+    for (const id of requested) {
+      if (this.#ids.has(id)) continue
+      unknown.push(quoted(id))
+      if (unknown.length === MAX_NAMED) break
+    }
+    if (unknown.length > 0) throw new InvalidArgument(`${RESOURCE} has no device ${unknown.join(', ')}`)
+  }
+
+  /** Chooses the required devices, then the first available ones. */
+  prefer(request: DevicePluginMessage<'ContainerPreferredAllocationRequest'>): { deviceIDs: string[] } {
+    const { availableDeviceIDs, mustIncludeDeviceIDs, allocationSize: size } = request
+    this.assertOffered(mustIncludeDeviceIDs)
+    this.assertOffered(availableDeviceIDs)
+    const included = new Set(mustIncludeDeviceIDs)
+    const deviceIDs = [...included.union(new Set(availableDeviceIDs))]
+    if (size < included.size || size > deviceIDs.length) {
+      throw new InvalidArgument(`cannot choose ${size} of ${deviceIDs.length} devices, ${included.size} of them fixed`)
+    }
+    return { deviceIDs: deviceIDs.slice(0, size) }
+  }
+}
 
 /** Path of the device in containers, which FUSE libraries expect. */
 const CONTAINER_PATH = '/dev/fuse'

@@ -1,4 +1,8 @@
+import { once } from 'node:events'
+import type { Worker } from 'node:worker_threads'
 import { computeLongestPauseMs } from '../host/back-off.ts'
+import { errorCode } from '../host/host.ts'
+import { createWatchStop, DirectoryWatches, ProcessWatch } from '../host/linux/watches.ts'
 
 /**
  * Pause between a heal's end and the next one's start, so that one heal handles a burst of changes. It grows with
@@ -110,4 +114,81 @@ export async function watch(heal: Heal, { changes, signal, spent, failed }: Watc
     await sleep(Math.max(computeLongestPauseMs(HEAL_PAUSE, failures + 1), rest), () => signal.aborted)
     await sleep(patience, () => changed || signal.aborted)
   }
+}
+
+/** The mount table is watched in a thread, because poll(2) blocks it. @param stop handle that ends the thread */
+type StartMountWatch = (stop: number) => Worker
+
+const FALLBACK_NOTE = 'until then some changes are only found every five minutes'
+
+/** Remedies for the limits of inotify(7), by errno. */
+const WATCH_REMEDIES: Readonly<Record<string, string>> = {
+  ENOSPC: 'raise the sysctl fs.inotify.max_user_watches; ',
+  EMFILE: 'raise the sysctl fs.inotify.max_user_instances; ',
+}
+
+/** Heals after every change on this node, until at most a second after `signal` aborts. */
+export async function watchNode(
+  heal: Heal,
+  {
+    warn,
+    failed,
+    signal,
+    startMountWatch,
+  }: Pick<WatchOptions, 'failed' | 'signal'> & { warn(message: string): void; startMountWatch: StartMountWatch },
+): Promise<void> {
+  let changed = () => {}
+  const directories = new DirectoryWatches(
+    () => changed(),
+    (error) => {
+      const remedy = WATCH_REMEDIES[errorCode(error) ?? ''] ?? ''
+      warn(`cannot watch directories (${error.message}): ${remedy}${FALLBACK_NOTE}`)
+    },
+    false,
+  )
+  const daemons = new ProcessWatch(() => changed())
+  const endThread = await watchMounts(
+    startMountWatch,
+    () => changed(),
+    (error) => warn(`cannot watch the mount table (${error.message}): restart it; ${FALLBACK_NOTE}`),
+  )
+  try {
+    const listen = (callback: () => void) => {
+      changed = callback
+    }
+    await watch(heal, {
+      changes: { listen, follow: (paths) => directories.follow(paths), attend: (pids) => daemons.follow(pids) },
+      signal,
+      spent: readProcessorTimeMs,
+      failed,
+    })
+  } finally {
+    endThread()
+    directories.close()
+    daemons.close()
+  }
+}
+
+/** Watches the mount table. Resolves once no change can be missed. @returns a function that ends the thread */
+async function watchMounts(
+  start: StartMountWatch,
+  changed: () => void,
+  failed: (error: Error) => void,
+): Promise<() => void> {
+  const stop = createWatchStop()
+  const thread = start(stop.handle)
+  // A process waits for its threads at exit, and this thread is blocked in a system call.
+  process.once('exit', stop.now)
+  thread.once('error', failed)
+  thread.on('message', changed)
+  await once(thread, 'message').catch(() => {})
+  return () => {
+    process.off('exit', stop.now)
+    stop.now()
+  }
+}
+
+function readProcessorTimeMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }

@@ -24,6 +24,10 @@ export interface WorkerEvents<Outcome, Progress> {
 
 export type StartWorker<Job, Outcome, Progress = never> = (events: WorkerEvents<Outcome, Progress>) => Worker<Job>
 
+/** First arguments of workers that read one task after the other from their stdin. */
+export const CSI_WORKER_VERB = 'csi-worker'
+export const NRI_WORKER_VERB = 'nri-worker'
+
 /** The first argument of a worker that runs one task for its parent, and ends with it. The second is the parent's pid. */
 export const ISOLATED_PROCESS = 'errand'
 

@@ -47,14 +47,16 @@ export async function mount(
   // Kubelet never unmounts a mount that failed, so nothing of it may remain.
   using _lock = await acquireRecordLock(session, locateMountRecords(session, point.path))
   prepare(point)
-  const { given, hiddenSubmounts } = await mountLocked(session, { ...request, directory: point.path }, point)
-  return hiddenSubmounts === undefined ? given : { ...given, hiddenSubmounts }
+  const { plan, given, hiddenSubmounts } = await mountLocked(session, { ...request, directory: point.path }, point)
+  return { ...given, ...(hiddenSubmounts && { hiddenSubmounts }), ...(plan.decision === 'ready' && { wasReady: true }) }
 }
 
 /** How the group was applied. */
 export type MountResult = AppliedGroup & {
   /** Names the mounts inside of the source that the pod does not see; undefined: there are none. */
   hiddenSubmounts?: string | undefined
+  /** An earlier call had mounted the volume, and this one has changed nothing or has completed it. */
+  wasReady?: true
 }
 
 /** The plan of a call and its effects. */

@@ -2,20 +2,20 @@ import type { Duplex } from 'node:stream'
 import { escapeUnprintable } from '../errors/escape.ts'
 import { renderCodes } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { SERVICE } from './messages.ts'
 import {
-  CODE,
   CONNECTION,
   encodeFrames,
   encodeMessage,
+  MESSAGE_TYPE,
   MuxReader,
   ProtocolError,
-  request,
-  response,
+  SERVICE,
+  STATUS_CODE,
   type TtrpcMessage,
   TtrpcReader,
-  TYPE,
-} from './ttrpc.ts'
+  ttrpcRequest,
+  ttrpcResponse,
+} from './protocol.ts'
 
 /** The runtime gets the status UNIMPLEMENTED for it. */
 export class Unimplemented extends Error {}
@@ -78,8 +78,8 @@ export class Connection {
     }, timeoutMs)
     this.#calls.set(stream, { resolve, reject })
     const timeoutNano = BigInt(timeoutMs) * 1_000_000n
-    const message = request.encode({ service: SERVICE.runtime, method, payload, timeoutNano })
-    this.#send(CONNECTION.runtime, { stream, type: TYPE.request, payload: message })
+    const message = ttrpcRequest.encode({ service: SERVICE.runtime, method, payload, timeoutNano })
+    this.#send(CONNECTION.runtime, { stream, type: MESSAGE_TYPE.request, payload: message })
     return promise.finally(() => clearTimeout(timer))
   }
 
@@ -118,18 +118,18 @@ export class Connection {
 
   #settleCall({ stream, type, payload }: TtrpcMessage): void {
     const waiting = this.#calls.get(stream)
-    if (type !== TYPE.response || waiting === undefined) return
+    if (type !== MESSAGE_TYPE.response || waiting === undefined) return
     this.#calls.delete(stream)
-    const { status, payload: answer } = response.decode(payload)
-    if (status === undefined || status.code === CODE.ok) waiting.resolve(answer)
+    const { status, payload: answer } = ttrpcResponse.decode(payload)
+    if (status === undefined || status.code === STATUS_CODE.ok) waiting.resolve(answer)
     else waiting.reject(new Error(status.message))
   }
 
   #answerRequest({ stream, type, payload }: TtrpcMessage): void {
     // NRI uses no streams, so other types of message are ignored.
-    if (type !== TYPE.request) return
+    if (type !== MESSAGE_TYPE.request) return
     if (this.#runningRequests >= MAX_REQUESTS) throw new ProtocolError(`more than ${MAX_REQUESTS} requests at once`)
-    const { service, method, payload: input } = request.decode(payload)
+    const { service, method, payload: input } = ttrpcRequest.decode(payload)
     try {
       if (service !== SERVICE.plugin) throw new Unimplemented(`no service ${service}`)
       const output = this.#serve(method, input)
@@ -153,19 +153,22 @@ export class Connection {
   }
 
   #respond(stream: number, payload: Uint8Array): void {
-    const message = response.encode({ status: undefined, payload })
-    this.#send(CONNECTION.plugin, { stream, type: TYPE.response, payload: message })
+    const message = ttrpcResponse.encode({ status: undefined, payload })
+    this.#send(CONNECTION.plugin, { stream, type: MESSAGE_TYPE.response, payload: message })
   }
 
   #fail(stream: number, error: unknown): void {
     const codes = error instanceof Refusal ? renderCodes(error.faults) : ''
     const message = `${escapeUnprintable(error instanceof Error ? error.message : String(error))}${codes}`
-    const payload = response.encode({ status: { code: resolveStatusCode(error), message }, payload: new Uint8Array() })
-    this.#send(CONNECTION.plugin, { stream, type: TYPE.response, payload })
+    const payload = ttrpcResponse.encode({
+      status: { code: resolveStatusCode(error), message },
+      payload: new Uint8Array(),
+    })
+    this.#send(CONNECTION.plugin, { stream, type: MESSAGE_TYPE.response, payload })
   }
 }
 
 function resolveStatusCode(error: unknown): number {
-  if (error instanceof Unimplemented) return CODE.unimplemented
-  return error instanceof Refusal ? CODE.failedPrecondition : CODE.unknown
+  if (error instanceof Unimplemented) return STATUS_CODE.unimplemented
+  return error instanceof Refusal ? STATUS_CODE.failedPrecondition : STATUS_CODE.unknown
 }

@@ -17,7 +17,7 @@ import {
   rejectAtDeadline,
 } from './deadline.ts'
 import { mayNeedClone } from './decide-clones.ts'
-import type { Container, Mount, PodSandbox } from './messages.ts'
+import type { Container, Mount, PodSandbox } from './protocol.ts'
 import { RefusedContainers, UnresponsiveVolumes } from './refused-containers.ts'
 import { type createRequestReader, listContainerFields } from './request-reader.ts'
 import type { CloneService } from './worker-tasks.ts'

@@ -8,7 +8,7 @@ import {
 import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { prefixWithAnnotation } from './annotations.ts'
-import type { PodSandbox } from './messages.ts'
+import type { PodSandbox } from './protocol.ts'
 
 const UNRESPONSIVE = 'did not answer in time: kubelet tries again; look at its disk or server, or'
 const WORKERS_BLOCKED =

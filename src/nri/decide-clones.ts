@@ -17,7 +17,6 @@ import {
 } from './annotations.ts'
 import { createTooManyFault, findMembershipFaults, MAX_MOUNTS } from './clone-faults.ts'
 import type { ProcessGroups } from './cri.ts'
-import type { Container, PodSandbox } from './messages.ts'
 import {
   findMountedVolume,
   type MountedVolume,
@@ -26,6 +25,7 @@ import {
   ROOT_DIRECTORY,
   resolvePodDirectory,
 } from './pod-volumes.ts'
+import type { Container, PodSandbox } from './protocol.ts'
 
 /** Input of a decision that the node, not the runtime, provides. */
 interface NodeRules {

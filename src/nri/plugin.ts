@@ -9,8 +9,8 @@ import type { LogLevel } from '../log/call-log.ts'
 import type { PluginRecord } from '../store/server-records.ts'
 import { coalesceCalls } from './concurrency.ts'
 import { Connection } from './connection.ts'
-import { codec, NRI_VERSION } from './messages.ts'
-import { type ContainerHandler, createPluginService } from './service.ts'
+import { codec, NRI_VERSION } from './protocol.ts'
+import { type ConnectionEvents, type ContainerHandler, createPluginService } from './service.ts'
 
 interface ConnectionTiming extends BackOff {
   /** Time limit for the runtime to accept the registration, and again to send its pods and containers. */
@@ -28,6 +28,8 @@ interface PluginSettings {
   readonly index: string
   readonly handler: ContainerHandler
   readonly timing: ConnectionTiming
+  /** Writes the plugin's record. Must not reject. */
+  readonly writeRecord: (record: PluginRecord) => Promise<void>
   /** Must not throw. */
   readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 }
@@ -37,23 +39,37 @@ const PLUGIN_NAME = 'modekeep'
 
 const registerRequest = codec('RegisterPluginRequest')
 
-/** Serves the runtime until `stop` aborts, and reconnects after its restarts. */
-export async function runNriPlugin(
-  { socket, index, handler, timing, log }: PluginSettings,
-  stop: AbortSignal,
-): Promise<void> {
+/** Serves the runtime until `stop` aborts, and reconnects after its restarts. Records whether the runtime has it registered. */
+export async function runNriPlugin(settings: PluginSettings, stop: AbortSignal): Promise<void> {
+  const { socket, timing, log } = settings
+  // Only the newest of the waiting records is written.
+  const writeRecord = coalesceCalls(settings.writeRecord)
+  let record: PluginRecord = { isRegistered: false, runtime: '', since: Date.now(), socket }
+  let written = writeRecord(record)
+  const setRegistered = (isRegistered: boolean) => {
+    record = { ...record, isRegistered, since: Date.now() }
+    written = writeRecord(record)
+  }
   let failures = 0
   let lastMessage: string | undefined
   while (!stop.aborted) {
     let readyAt = Number.POSITIVE_INFINITY
     try {
       const trunk = await connectToRuntime(socket, stop)
-      await serveConnection(trunk, { index, handler: handler, timing, log }, stop, () => {
-        readyAt = performance.now()
-        lastMessage = undefined
-      })
+      const events = {
+        onConfigured: (runtime: string, nri: string | undefined) => {
+          record = { ...record, runtime, nri }
+        },
+        onSynchronized: () => {
+          readyAt = performance.now()
+          lastMessage = undefined
+          setRegistered(true)
+        },
+      }
+      await serveConnection(trunk, settings, stop, events)
     } catch (error) {
       if (stop.aborted) break
+      if (record.isRegistered) setRegistered(false)
       // The back-off continues if the runtime closes the connection soon after it sent its containers.
       if (performance.now() - readyAt > timing.mostMs) failures = 0
       failures++
@@ -65,6 +81,7 @@ export async function runNriPlugin(
     const waitMs = computePauseMs(timing, Math.max(1, failures), Math.random())
     await setTimeout(waitMs, undefined, { signal: stop }).catch(() => {})
   }
+  await written
 }
 
 async function connectToRuntime(path: string, stop: AbortSignal): Promise<net.Socket> {
@@ -82,17 +99,18 @@ async function connectToRuntime(path: string, stop: AbortSignal): Promise<net.So
 /** Serves one connection, from registration to its end. @throws Error unless `stop` ended it */
 async function serveConnection(
   trunk: net.Socket,
-  { index, handler, timing, log }: Omit<PluginSettings, 'socket'>,
+  { index, handler, timing, log }: PluginSettings,
   stop: AbortSignal,
-  onReady: () => void,
+  events: ConnectionEvents,
 ): Promise<void> {
   const ready = Promise.withResolvers<void>()
   const onSynchronized = () => {
-    onReady()
+    events.onSynchronized()
     ready.resolve()
   }
   const disconnected = new AbortController()
-  const connection = new Connection(trunk, createPluginService(handler, log, onSynchronized, disconnected.signal))
+  const service = createPluginService(handler, log, { ...events, onSynchronized }, disconnected.signal)
+  const connection = new Connection(trunk, service)
   const end = () => void connection.closeWhenAnswered(timing.answerMs)
   stop.addEventListener('abort', end, { once: true })
   const registration = new AbortController()
@@ -114,43 +132,5 @@ async function serveConnection(
     stop.removeEventListener('abort', end)
     connection.close()
     disconnected.abort()
-  }
-}
-
-/**
- * Records from the plugin's events whether the runtime has the plugin registered. Records are written one after the other,
- * and only the newest of the waiting ones is written.
- */
-export class RegistrationRecorder {
-  readonly #write: (record: PluginRecord) => Promise<void>
-  #record: PluginRecord
-  #written: Promise<void>
-
-  /** @param write writes a record in another process; must not reject */
-  constructor(socket: string, write: (record: PluginRecord) => Promise<void>) {
-    this.#write = coalesceCalls(write)
-    this.#record = { isRegistered: false, runtime: '', since: Date.now(), socket }
-    this.#written = this.#write(this.#record)
-  }
-
-  /** Settles once no record is being written. */
-  get whenWritten(): Promise<void> {
-    return this.#written
-  }
-
-  /** Updates the record for an event of the plugin's log. */
-  observe(event: string, facts: Record<string, unknown> = {}): void {
-    const { isRegistered } = this.#record
-    if (event === 'configured') {
-      const nri = typeof facts.nri === 'string' ? facts.nri : undefined
-      this.#record = { ...this.#record, runtime: `${facts.runtime} ${facts.version}`, nri }
-    }
-    if (event === 'synchronized') this.#change(true)
-    else if (event === 'away' && isRegistered) this.#change(false)
-  }
-
-  #change(isRegistered: boolean): void {
-    this.#record = { ...this.#record, isRegistered, since: Date.now() }
-    this.#written = this.#write(this.#record)
   }
 }

@@ -12,7 +12,7 @@ import {
   parseSubPathVolume,
 } from '../mount-table/kubelet-volume.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
-import type { Mount } from './messages.ts'
+import type { Mount } from './protocol.ts'
 
 /** A pod's volumes in kubelet's directory, keyed by kubelet's name. A claim's volume has its PersistentVolume's name. */
 export interface PodVolumes {

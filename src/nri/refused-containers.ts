@@ -1,7 +1,7 @@
 import { type ContainerCloneRequest, createCloneFault, findCloneRemedy } from '../container-mount/clone-request.ts'
 import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import type { Container, PodSandbox } from './messages.ts'
+import type { Container, PodSandbox } from './protocol.ts'
 
 /** Refusal of a container whose volumes took too long. */
 interface RememberedRefusal {

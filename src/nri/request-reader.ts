@@ -6,8 +6,8 @@ import type { NodeConfig } from '../request/defaults.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import type { ProcessGroups } from './cri.ts'
 import { decideClones } from './decide-clones.ts'
-import type { Container, PodSandbox } from './messages.ts'
 import { isOwnFlexVolume, type PodVolumes } from './pod-volumes.ts'
+import type { Container, PodSandbox } from './protocol.ts'
 
 /** Functions that read the input of a decision. */
 export interface DecisionSources {

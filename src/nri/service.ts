@@ -1,14 +1,6 @@
 import type { LogLevel } from '../log/call-log.ts'
 import { type ServeMethod, Unimplemented } from './connection.ts'
-import {
-  type Container,
-  codec,
-  EVENT,
-  EVENT_MASK,
-  type Mount,
-  type NriConfiguration,
-  type PodSandbox,
-} from './messages.ts'
+import { type Container, codec, EVENT, EVENT_MASK, type Mount, type PodSandbox } from './protocol.ts'
 
 /** Handles a runtime's calls and events about its containers. The methods other than `create` must not throw. */
 export interface ContainerHandler {
@@ -35,6 +27,14 @@ export interface ContainerHandler {
   synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): void
 }
 
+/** Events of a connection, which must not throw. */
+export interface ConnectionEvents {
+  /** @param runtime its name and version @param nri undefined: the runtime does not report its version of NRI */
+  onConfigured(runtime: string, nri: string | undefined): void
+  /** The runtime has sent all its pods and containers. */
+  onSynchronized(): void
+}
+
 /** Must not throw. */
 type Log = (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 
@@ -57,7 +57,7 @@ const stateChangeEvent = codec('StateChangeEvent')
 export function createPluginService(
   handler: ContainerHandler,
   log: Log,
-  onSynchronized: () => void,
+  { onConfigured, onSynchronized }: ConnectionEvents,
   disconnected: AbortSignal,
 ): ServeMethod {
   let pods: PodSandbox[] = []
@@ -75,7 +75,11 @@ export function createPluginService(
 
   const methods: Readonly<Record<string, (payload: Uint8Array) => Uint8Array | Promise<Uint8Array>>> = {
     Configure(payload) {
-      log('info', 'configured', listLogFields(configureRequest.decode(payload)))
+      const { runtimeName, runtimeVersion, requestTimeout, nriVersion } = configureRequest.decode(payload)
+      const nri = nriVersion === '' ? undefined : nriVersion
+      const requestTimeoutMs = requestTimeout > 0n ? Number(requestTimeout) : undefined
+      log('info', 'configured', { runtime: runtimeName, version: runtimeVersion, nri, requestTimeoutMs })
+      onConfigured(`${runtimeName} ${runtimeVersion}`, nri)
       return configureResponse.encode({ events: EVENT_MASK })
     },
 
@@ -133,18 +137,4 @@ function encodeAdjustment(mounts: readonly Mount[] | undefined): Uint8Array {
     mount,
   ])
   return createResponse.encode({ adjust: { mounts: entries } })
-}
-
-function listLogFields({
-  runtimeName,
-  runtimeVersion,
-  requestTimeout,
-  nriVersion,
-}: NriConfiguration): Record<string, unknown> {
-  return {
-    runtime: runtimeName,
-    version: runtimeVersion,
-    ...(nriVersion === '' ? {} : { nri: nriVersion }),
-    ...(requestTimeout > 0n ? { requestTimeoutMs: Number(requestTimeout) } : {}),
-  }
 }

@@ -15,9 +15,6 @@ import type { AttachProgress } from './deadline.ts'
 import type { ReadRestrictions } from './own-mounts.ts'
 import { REMEMBER_MS } from './refused-containers.ts'
 
-/** Internal verb of the executable as a worker, which reads tasks from its stdin. */
-export const NRI_WORKER_VERB = 'nri-worker'
-
 export const LOST_CONTAINER_TASK: LostTaskOutcomes<ContainerTaskResult> = {
   notStarted: { failure: 'modekeep had too much to do to map the volumes in time: kubelet tries again' },
   createExited: (how) => ({ failure: `the process that mapped the volumes ${how}: kubelet tries again` }),

@@ -12,6 +12,17 @@ export interface ConfigFile {
   isUnreadable?: true
 }
 
+const DEFAULT_CONFIG_FILE = '/etc/modekeep/config.json'
+
+/** Reads this node's configuration, and every fault in its file. @param named a file to read in its place */
+export async function readConfig(
+  { MODEKEEP_CONFIG }: Readonly<Record<string, string | undefined>>,
+  named = MODEKEEP_CONFIG,
+): Promise<ConfigFile & { file: string }> {
+  const file = named || DEFAULT_CONFIG_FILE
+  return { file, ...(await readConfigFile(file, Boolean(named))) }
+}
+
 /**
  * Reads the node's configuration, and every fault in its file.
  * @param isExplicit the file was named explicitly. Otherwise a missing file is no fault, because the defaults deny

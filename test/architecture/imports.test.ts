@@ -47,7 +47,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   ],
   // Kubelet's file of a pod's ids.
   'container-mount': ['zod/mini'],
-  heal: ['@grpc/grpc-js', 'node:path', 'node:timers/promises'],
+  // A type of the thread that waits for changes of the mount table.
+  heal: ['@grpc/grpc-js', 'node:events', 'node:path', 'node:timers/promises', 'node:worker_threads'],
   host: [
     // A type; execa starts children.
     'node:child_process',
@@ -62,11 +63,13 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:util',
   ],
   log: ['node:path'],
-  metrics: ['node:fs'],
+  // The health server.
+  metrics: ['node:events', 'node:fs', 'node:http', 'node:net'],
   migrate: ['yaml'],
   mount: ['node:path'],
   'mount-table': ['node:path'],
-  nri: ['node:events', 'node:fs', 'node:net', 'node:stream', 'node:timers/promises'],
+  // A type of the thread that reads the node's files.
+  nri: ['node:events', 'node:fs', 'node:net', 'node:stream', 'node:timers/promises', 'node:worker_threads'],
   cli: ['node:fs', 'node:path', 'node:timers/promises', 'node:util', 'yaml'],
   ownership: [
     // An ACL is found by a hash that pods cannot find others for.

@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type PodInfoAnswer, parsePodInfoOnMount } from '../../src/csi/driver-object.ts'
-import { CHECK_INTERVAL_MS, PodInfoGuard } from '../../src/csi/pod-info.ts'
+import { CHECK_INTERVAL_MS, type PodInfoAnswer, PodInfoGuard, parsePodInfoOnMount } from '../../src/csi/pod-info.ts'
 
 describe('the guard of podInfoOnMount', () => {
   let now: number

@@ -7,8 +7,7 @@ import {
   type ContainerTaskResult,
   runContainerTask,
 } from '../../src/container-mount/container-task.ts'
-import { publish } from '../../src/csi/publish.ts'
-import { unpublish } from '../../src/csi/unpublish.ts'
+import { publish, unpublish } from '../../src/csi/publish.ts'
 import { healMounts } from '../../src/heal/heal.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { mount } from '../../src/mount/mount.ts'

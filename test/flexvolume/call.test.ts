@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { parseCall } from '../../src/flexvolume/call.ts'
+import { parseCall } from '../../src/flexvolume/protocol.ts'
 
 const DIR = '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
+import { createFailureReply, formatReplyLine } from '../../src/flexvolume/protocol.ts'
 import { SystemError } from '../../src/host/host.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { RESOURCE } from '../../src/fuse-device/device-ids.ts'
+import { RESOURCE } from '../../src/fuse-device/server.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const MANIFESTS = join(ROOT, 'driver/kubernetes/device-plugin')

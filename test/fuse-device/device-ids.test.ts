@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DeviceIds } from '../../src/fuse-device/device-ids.ts'
+import { DeviceIds } from '../../src/fuse-device/server.ts'
 import { growth, LINEAR } from '../helpers/work.ts'
 
 const MOST = 10_000

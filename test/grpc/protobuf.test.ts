@@ -1,6 +1,6 @@
 import protobuf from 'protobufjs'
 import { describe, expect, it } from 'vitest'
-import { codec, MESSAGES } from '../../src/fuse-device/messages.ts'
+import { codec, MESSAGES } from '../../src/fuse-device/server.ts'
 import { type Messages, protobufPackage } from '../../src/grpc/protobuf.ts'
 import { bytesOf, messageNames, messageType, plain } from '../fuse-device/proto.ts'
 

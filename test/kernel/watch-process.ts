@@ -1,5 +1,6 @@
 import { readdirSync, statSync, writeSync } from 'node:fs'
-import { watchNode } from '../../driver/watch.ts'
+import { createEndSignal, startThread } from '../../driver/process.ts'
+import { watchNode } from '../../src/heal/watch.ts'
 
 // Watches the directories of its arguments; tells in a line of each heal what it finds there, and can be told to fail or to
 // exit in one.
@@ -14,7 +15,12 @@ await watchNode(
     if (what === 'fail' && heals === 1) throw new Error('no luck')
     return { watched, daemons: [], isUnsettled: false, isBlind: false }
   },
-  { warn: (message) => say(`warn ${message}`), failed: (error) => say(`failed ${error}`) },
+  {
+    warn: (message) => say(`warn ${message}`),
+    failed: (error) => say(`failed ${error}`),
+    signal: createEndSignal(),
+    startMountWatch: (stop) => startThread('mount-watch', stop),
+  },
 )
 say('ended')
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { appendLogLine } from '../../src/log/log-file.ts'
-import { updateCounters } from '../../src/metrics/counters.ts'
+import { updateCounters } from '../../src/metrics/expose.ts'
 import type { Samples } from '../../src/metrics/samples.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { text as textOf } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
-import { HEALTH_SERVER_LIMITS, serveHealth } from '../../driver/health-server.ts'
+import { HEALTH_SERVER_LIMITS, serveHealth } from '../../src/metrics/health-server.ts'
 
 // Each test shortens what it waits for.
 async function served(metrics: () => Promise<string>, bounds: Partial<typeof HEALTH_SERVER_LIMITS> = {}) {

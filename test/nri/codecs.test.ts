@@ -6,9 +6,9 @@ import {
   MAX_MESSAGE_LENGTH,
   MuxReader,
   ProtocolError,
-  request,
   TtrpcReader,
-} from '../../src/nri/ttrpc.ts'
+  ttrpcRequest,
+} from '../../src/nri/protocol.ts'
 import { encode } from './proto.ts'
 
 /** A call as ttrpc sends it, in one frame of connection 1. */
@@ -35,7 +35,7 @@ describe('NRI frames and messages', () => {
     expect(frame?.connection).toBe(1)
     const [message] = [...new TtrpcReader().push(frame?.bytes ?? Buffer.alloc(0))]
     expect(message).toMatchObject({ stream: 1, type: 1 })
-    expect(request.decode(message?.payload ?? Buffer.alloc(0))).toMatchObject({
+    expect(ttrpcRequest.decode(message?.payload ?? Buffer.alloc(0))).toMatchObject({
       service: 'nri.pkg.api.v1alpha1.Plugin',
       method: 'Shutdown',
       timeoutNano: 2_000_000_000n,

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import type { Mount } from '../../src/nri/messages.ts'
 import { CONNECTION_TIMING, runNriPlugin } from '../../src/nri/plugin.ts'
+import type { Mount } from '../../src/nri/protocol.ts'
 import type { ContainerHandler } from '../../src/nri/service.ts'
 import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
 import { decode } from './proto.ts'
@@ -47,7 +47,10 @@ function start(timing = CONNECTION_TIMING, socket = join(top, 'nri.sock')): void
     synchronize: (pods, all) => void told.push(`all ${pods.map(({ id }) => id)} ${all.map(({ id }) => id)}`),
   }
   const log = (level: string, event: string, facts?: Record<string, unknown>) => void events.push([level, event, facts])
-  running = runNriPlugin({ socket, index: '10', handler: containers, timing, log }, stop.signal)
+  running = runNriPlugin(
+    { socket, index: '10', handler: containers, timing, writeRecord: async () => {}, log },
+    stop.signal,
+  )
 }
 
 async function connected(timing = CONNECTION_TIMING): Promise<RuntimeEnd> {

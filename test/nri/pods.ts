@@ -1,8 +1,8 @@
 import type { ContainerCloneRequest } from '../../src/container-mount/clone-request.ts'
 import type { ProcessGroups } from '../../src/nri/cri.ts'
 import { type CloneDecision, decideClones } from '../../src/nri/decide-clones.ts'
-import type { Container, Mount, PodSandbox } from '../../src/nri/messages.ts'
 import type { PodVolumes } from '../../src/nri/pod-volumes.ts'
+import type { Container, Mount, PodSandbox } from '../../src/nri/protocol.ts'
 import { DEFAULT_MAP_RULES, type MapRule } from '../../src/request/map-rule.ts'
 
 export const KUBELET = '/var/lib/kubelet'

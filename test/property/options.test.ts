@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import * as z from 'zod/mini'
 import { renderFault } from '../../src/errors/fault.ts'
 import { quoted, Refusal } from '../../src/errors/refusal.ts'
-import { createFailureReply, formatReplyLine } from '../../src/flexvolume/reply.ts'
+import { createFailureReply, formatReplyLine } from '../../src/flexvolume/protocol.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
 import {

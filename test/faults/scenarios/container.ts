@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { expect } from 'vitest'
 import type { CloneRequest } from '../../../src/container-mount/clone-request.ts'
 import type { ContainerTask } from '../../../src/container-mount/container-task.ts'
-import { NRI_WORKER_VERB } from '../../../src/nri/worker-tasks.ts'
+import { NRI_WORKER_VERB } from '../../../src/host/worker-process.ts'
 
 import type { Situation } from '../call-scenario.ts'
 import type { FaultNode } from '../fault-node.ts'

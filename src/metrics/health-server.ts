@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ServeHealth } from '../src/cli/commands/heal.ts'
-import { createFault } from '../src/errors/fault.ts'
-import { formatError, Refusal } from '../src/errors/refusal.ts'
+import type { ServeHealth } from '../cli/commands/heal.ts'
+import { createFault } from '../errors/fault.ts'
+import { formatError, Refusal } from '../errors/refusal.ts'
 
 export const HEALTH_SERVER_LIMITS = {
   /** A scrape inspects every mount, so requests within this time share one result. */

@@ -1,10 +1,9 @@
 import type { Worker } from 'node:worker_threads'
-import type { Fault } from '../src/errors/fault.ts'
-import { Refusal } from '../src/errors/refusal.ts'
-import type { ProcessGroups } from '../src/nri/cri.ts'
-import type { PodVolumes } from '../src/nri/pod-volumes.ts'
-import type { NodeConfig } from '../src/request/defaults.ts'
-import { startThread } from './thread.ts'
+import type { Fault } from '../errors/fault.ts'
+import { Refusal } from '../errors/refusal.ts'
+import type { NodeConfig } from '../request/defaults.ts'
+import type { ProcessGroups } from './cri.ts'
+import type { PodVolumes } from './pod-volumes.ts'
 
 /** Somewhat longer than the thread waits for each runtime. */
 const MAX_GROUPS_WAIT_MS = 700
@@ -33,13 +32,14 @@ interface ReadMap {
  * the runtime replies with JSON of the whole pod, so the thread that answers the runtime must not wait for them.
  */
 export class NodeReader implements Disposable {
-  readonly #data: ReaderData
+  readonly #startThread: () => Worker
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>()
   #lastId = 0
   #thread: Worker | undefined
 
-  constructor(data: ReaderData) {
-    this.#data = data
+  /** @param startThread starts the thread, whose code is driver/node-reader.ts */
+  constructor(startThread: () => Worker) {
+    this.#startThread = startThread
     this.#thread = this.#start()
   }
 
@@ -74,8 +74,7 @@ export class NodeReader implements Disposable {
   }
 
   #start(): Worker {
-    const { criSocket, env } = this.#data
-    const thread = startThread('node-reader', { criSocket, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } })
+    const thread = this.#startThread()
     thread.unref()
     thread.on('message', ({ id, answer }: { id: number; answer: ReadAnswer }) => this.#settle(id, answer))
     const end = () => {

@@ -5,20 +5,20 @@ import {
 } from '../container-mount/clone-request.ts'
 import { createFault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
+import { FairSemaphore } from '../host/semaphore.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-flags.ts'
 import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
-import { ConcurrencyLimit } from './concurrency.ts'
+import { DeadlineTimer } from './deadline.ts'
+import { mayNeedClone } from './decide-clones.ts'
+import type { Container, Mount, PodSandbox } from './protocol.ts'
 import {
   type AttachProgress,
   CONNECTION_CLOSED,
   createDeadlineRefusal,
-  DeadlineTimer,
-  rejectAtDeadline,
-} from './deadline.ts'
-import { mayNeedClone } from './decide-clones.ts'
-import type { Container, Mount, PodSandbox } from './protocol.ts'
-import { RefusedContainers, UnresponsiveVolumes } from './refused-containers.ts'
+  RefusedContainers,
+  UnresponsiveVolumes,
+} from './refused-containers.ts'
 import { type createRequestReader, listContainerFields } from './request-reader.ts'
 import type { CloneService } from './worker-tasks.ts'
 
@@ -52,7 +52,7 @@ const MAX_CONCURRENT_READS = 4
 export function createCreationHandler({ clones, deadlineMs, readRequest, queue, log }: CreationSettings) {
   const unresponsive = new UnresponsiveVolumes()
   const refused = new RefusedContainers()
-  const readLimit = new ConcurrencyLimit(MAX_CONCURRENT_READS)
+  const readTurns = new FairSemaphore(MAX_CONCURRENT_READS)
 
   /** @param made continues after the deadline; the clones that it has made by then are removed */
   async function answer(
@@ -90,6 +90,10 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
     let hasBegun = false
     const timer = new DeadlineTimer(deadlineMs, () => isQueued || (task?.isWaiting === true && !task.isBlocked))
     const deadline = AbortSignal.any([timer.expired, disconnected])
+    // A combined signal keeps its listeners, and all that they use, until it aborts: here until the connection ends.
+    const settled = new AbortController()
+    const atDeadline = (run: () => void) =>
+      deadline.addEventListener('abort', run, { once: true, signal: settled.signal })
 
     const remember = (refusal: Refusal) => {
       const failed = request
@@ -98,15 +102,19 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       refused.remember(pod, container, { refusal, request }, retry)
       return refusal
     }
-    const read = () =>
-      readRequest(pod, container, (input) => {
+    const read = async () => {
+      isQueued = true
+      using turn = await readTurns.take()
+      isQueued = false
+      deadline.throwIfAborted()
+      // Another container may read from the deadline on, even if this one's input never comes.
+      atDeadline(() => turn[Symbol.dispose]())
+      return await readRequest(pod, container, (input) => {
         reading = input
       })
+    }
     const attach = async () => {
-      isQueued = true
-      request = await readLimit.run(read, deadline, () => {
-        isQueued = false
-      })
+      request = await read()
       if (request === undefined) return undefined
       unresponsive.refuseIfUnresponsive(request)
       if (refused.isStalled(pod, container, request)) {
@@ -145,16 +153,19 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       if (!mayStartWithout(pod)) queue.forgetAfter(container.id, done)
     })
     const startedAt = performance.now()
-    const ended = rejectAtDeadline(deadline, () => {
+    const late = Promise.withResolvers<never>()
+    atDeadline(() => {
       const refusal = createDeadlineRefusal(pod, { request, reading, task })
-      if (!disconnected.aborted) return remember(refusal)
       // On a node without free processor time the runtime may close the connection before this thread's own deadline.
-      if (performance.now() - startedAt >= deadlineMs) remember(refusal)
-      return Refusal.of('map-late', CONNECTION_CLOSED)
+      if (!disconnected.aborted || performance.now() - startedAt >= deadlineMs) remember(refusal)
+      late.reject(disconnected.aborted ? Refusal.of('map-late', CONNECTION_CLOSED) : refusal)
     })
-    const answered = answer(made, ended, pod, container)
-    const stopTimer = () => timer[Symbol.dispose]()
-    answered.then(stopTimer, stopTimer)
+    const answered = answer(made, late.promise, pod, container)
+    const settle = () => {
+      timer[Symbol.dispose]()
+      settled.abort()
+    }
+    answered.then(settle, settle)
     return answered
   }
 }

@@ -5,17 +5,19 @@ import { checkPathSize } from '../path/input-sizes.ts'
 import { findMapGrant, HOST_PATH, type MapRule } from '../request/map-rule.ts'
 import {
   type AnnotationRequest,
+  createTooManyFault,
   findGroup,
+  findMembershipFaults,
   findUnknownNames,
   formatUnmatchedPaths,
   hasGroupAnnotation,
   hasSetGid,
   isGroupOptional,
   isNodePath,
+  MAX_MOUNTS,
   parseGroupAnnotation,
   USER_NAMESPACE_REASON,
 } from './annotations.ts'
-import { createTooManyFault, findMembershipFaults, MAX_MOUNTS } from './clone-faults.ts'
 import type { ProcessGroups } from './cri.ts'
 import {
   findMountedVolume,

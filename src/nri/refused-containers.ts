@@ -1,6 +1,13 @@
-import { type ContainerCloneRequest, createCloneFault, findCloneRemedy } from '../container-mount/clone-request.ts'
+import {
+  type AttachStep,
+  type CloneRequest,
+  type ContainerCloneRequest,
+  createCloneFault,
+  findCloneRemedy,
+} from '../container-mount/clone-request.ts'
 import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
+import { prefixWithAnnotation } from './annotations.ts'
 import type { Container, PodSandbox } from './protocol.ts'
 
 /** Refusal of a container whose volumes took too long. */
@@ -132,3 +139,62 @@ const listVolumeKeys = (request: ContainerCloneRequest) =>
   new Set(request.clones.map(({ volume }) => formatVolumeKey(request, volume)))
 
 const formatVolumeKey = ({ pod }: ContainerCloneRequest, volume: string) => `${pod.uid}/${volume}`
+
+const UNRESPONSIVE = 'did not answer in time: kubelet tries again; look at its disk or server, or'
+const WORKERS_BLOCKED =
+  "could not be mapped, as modekeep's workers wait for other volumes that do not answer: see modekeep's log on the node, or"
+const WORKER_NOT_STARTED =
+  "could not be mapped in time, as modekeep's worker process did not begin: kubelet tries again; the node is short of processor time or memory"
+
+export const CONNECTION_CLOSED = 'the runtime closed the connection before it had an answer'
+
+const SLOW_STEPS: Readonly<Record<Exclude<AttachStep['step'], 'open'>, string>> = {
+  lock: 'another job of the same container',
+  records: "modekeep's records on the node's disk",
+  attach: 'the making of the mapped mount',
+}
+
+/** Progress of the worker task that makes a container's clones. */
+export interface AttachProgress {
+  readonly isWaiting: boolean
+  readonly isBlocked: boolean
+  readonly progress: AttachStep | undefined
+}
+
+/** State of a container's creation when its deadline passed. */
+interface DeadlineContext {
+  /** Undefined until all input of the decision was read. */
+  readonly request: ContainerCloneRequest | undefined
+  /** The input that was being read last. */
+  readonly reading: string
+  /** Undefined if no worker task was started. */
+  readonly task: AttachProgress | undefined
+}
+
+/** Names the slow step: reading input, a blocked worker, or the volume that did not respond. */
+export function createDeadlineRefusal(
+  { annotations }: PodSandbox,
+  { request, reading, task }: DeadlineContext,
+): Refusal {
+  if (request === undefined) {
+    const text = `modekeep had no time to read what the volumes need (${reading}): kubelet tries again; see its log on the node`
+    return prefixWithAnnotation(annotations, Refusal.of('map-late', text))
+  }
+  const { clones } = request
+  const refuseAll = (text: string) =>
+    new Refusal(clones.map((clone) => createCloneFault(clone, createFault('map-late', text))))
+  const refuseWithRemedy = (refused: readonly CloneRequest[], text: string) =>
+    new Refusal(
+      refused.map((clone) =>
+        createCloneFault(clone, createFault('map-unresponsive', `${text} ${findCloneRemedy(clone)}`)),
+      ),
+    )
+  if (task?.isBlocked) return refuseWithRemedy(clones, WORKERS_BLOCKED)
+  if (task !== undefined && task.progress === undefined) return refuseAll(WORKER_NOT_STARTED)
+  const { step = 'open', volume } = task?.progress ?? {}
+  if (step !== 'open') return refuseAll(`was not mapped in time, as ${SLOW_STEPS[step]} took long: kubelet tries again`)
+  return refuseWithRemedy(
+    clones.filter((_, index) => volume === undefined || index === volume),
+    UNRESPONSIVE,
+  )
+}

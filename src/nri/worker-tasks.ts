@@ -11,9 +11,8 @@ import type { PluginRecord } from '../store/server-records.ts'
 import type { Workers } from '../worker/pool.ts'
 import type { LostTaskOutcomes, WorkerLimits } from '../worker/schedule.ts'
 import { formatLeft, type Supervision } from '../worker/supervision.ts'
-import type { AttachProgress } from './deadline.ts'
 import type { ReadRestrictions } from './own-mounts.ts'
-import { REMEMBER_MS } from './refused-containers.ts'
+import { type AttachProgress, REMEMBER_MS } from './refused-containers.ts'
 
 export const LOST_CONTAINER_TASK: LostTaskOutcomes<ContainerTaskResult> = {
   notStarted: { failure: 'modekeep had too much to do to map the volumes in time: kubelet tries again' },

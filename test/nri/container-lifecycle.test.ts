@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type {
   ContainerCloneRequest,
@@ -110,6 +112,23 @@ describe('the NRI plugin, for a container,', () => {
     releasing.resolve()
     await settled()
     expect(jobs).toEqual(['attach c0ffee', 'release c0ffee', 'forget c0ffee'])
+  })
+
+  it('keeps nothing of an answered container in memory while the connection lasts', async () => {
+    const createPod = async (at: number) => {
+      const pod = podOf({ 'modekeep/group': '2000' })
+      await create(pod, { ...withData, id: `container ${at}` })
+      return new WeakRef(pod)
+    }
+    const pods: WeakRef<PodSandbox>[] = []
+    for (let at = 0; at < 10; at++) pods.push(await createPod(at))
+    setFlagsFromString('--expose-gc')
+    const collectGarbage = runInNewContext('gc')
+    await settled()
+    collectGarbage()
+    await settled()
+    collectGarbage()
+    expect(pods.filter((pod) => pod.deref() !== undefined)).toHaveLength(0)
   })
 
   it('leaves mounts unchanged that need no clone', async () => {

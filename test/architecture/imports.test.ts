@@ -87,8 +87,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 const sources = sourcesIn('src', true)
 const drivers = sourcesIn('driver', false)
 
-describe('the reader of imports', () => {
-  it('sees every form there is', () => {
+describe('the parser of imports', () => {
+  it('finds every form of import', () => {
     const text = [
       "import { a } from './a.ts'",
       "import type {\n  B,\n} from '../store/b.ts'",
@@ -107,13 +107,13 @@ describe('the reader of imports', () => {
     ])
   })
 
-  it('has found the sources', () => {
+  it('reads the sources of every directory', () => {
     expect(sources.length).toBeGreaterThan(50)
     expect(drivers.map(({ path }) => path)).toContain('driver/main.ts')
     expect(sources.find(({ path }) => path === 'src/mount/mount.ts')?.imports).toContain('src/mount/plan.ts')
   })
 
-  it('finds circles', () => {
+  it('finds import circles', () => {
     const edges = new Map([
       ['a', ['b']],
       ['b', ['c']],
@@ -124,37 +124,40 @@ describe('the reader of imports', () => {
   })
 })
 
-describe('imports go one way', () => {
-  it('in a list that names every room', () => {
+describe('imports of the rooms in src', () => {
+  it('the list of rooms has every folder of src', () => {
     expect([...new Set(sources.map(({ room }) => room))].sort()).toEqual([...ROOMS].sort())
   })
 
-  it('as docs/architecture.md lists them', () => {
+  it('the list of rooms equals the table in docs/architecture.md', () => {
     const page = readFileSync(join(ROOT, 'docs/architecture.md'), 'utf8')
     const table = page.slice(page.indexOf('| room | holds |'), page.indexOf('## Decisions'))
     expect([...table.matchAll(/^\| `([a-z-]+)` \|/gm)].map((row) => row[1])).toEqual(ROOMS)
   })
 
-  it.each(sources.map((source) => [source.path, source] as const))('%s', (_path, { room, imports }) => {
-    const below = ROOMS.slice(ROOMS.indexOf(room) + 1)
-    const isAllowed = (name: string) =>
-      name.startsWith('src/')
-        ? roomOf(name) === room || below.includes(roomOf(name))
-        : (PACKAGES[room] ?? []).includes(name)
-    expect(imports.filter((name) => !isAllowed(name))).toEqual([])
-  })
+  it.each(sources.map((source) => [source.path, source] as const))(
+    'room %s imports only rooms below it and its own packages',
+    (_path, { room, imports }) => {
+      const below = ROOMS.slice(ROOMS.indexOf(room) + 1)
+      const isAllowed = (name: string) =>
+        name.startsWith('src/')
+          ? roomOf(name) === room || below.includes(roomOf(name))
+          : (PACKAGES[room] ?? []).includes(name)
+      expect(imports.filter((name) => !isAllowed(name))).toEqual([])
+    },
+  )
 
-  it('and every package of the list is in use', () => {
+  it('every package in the list is imported', () => {
     const used = new Set(sources.flatMap(({ room, imports }) => imports.map((name) => `${room} -> ${name}`)))
     const listed = Object.entries(PACKAGES).flatMap(([room, names]) => names.map((name) => `${room} -> ${name}`))
     expect(listed.filter((edge) => !used.has(edge))).toEqual([])
   })
 
-  it('without a circle between files', () => {
+  it('no files import each other in a circle', () => {
     expect(circlesOf(new Map(sources.map(({ path, imports }) => [path, imports])))).toEqual([])
   })
 
-  it('without a circle between folders', () => {
+  it('no folders import each other in a circle', () => {
     const edges = new Map<string, string[]>()
     for (const { path, imports } of sources) {
       const folder = dirname(path)
@@ -165,32 +168,32 @@ describe('imports go one way', () => {
   })
 })
 
-describe('what only one place may do', () => {
+describe('the only place that may', () => {
   const all: Source[] = [...sources, ...drivers]
   const mentioning = (word: RegExp) => all.filter(({ text }) => word.test(text)).map(({ path }) => path)
 
-  it('calling C is for the one module of src/host/linux', () => {
+  it('load native code is the kernel module of src/host/linux', () => {
     expect(mentioning(/process\.dlopen|node:ffi/)).toEqual(['src/host/linux/kernel.ts'])
   })
 
-  it('reading the arguments is for driver/main.ts', () => {
+  it('read the arguments is driver/main.ts', () => {
     expect(mentioning(/process\.argv|\bargv0\b/)).toEqual(['driver/main.ts'])
   })
 
-  it('reading the environment is for the driver, but for the descriptor that the loader hands on', () => {
+  it('read the environment is driver/, except for the descriptor that the loader passes on', () => {
     const outside = all.filter(({ path, text }) => !path.startsWith('driver/') && /process\.env/.test(text))
     expect(outside.map(({ path }) => path)).toEqual(['src/host/linux/kernel.ts'])
     expect(outside.flatMap(({ text }) => text.match(/process\.env(\.\w+)?/g))).toEqual(['process.env.MODEKEEP_KERNEL'])
     expect(mentioning(/process\.env/)).toContain('driver/main.ts')
   })
 
-  it("writing to kubelet's streams or ending the process is for the driver", () => {
+  it("write to kubelet's streams or end the process is driver/", () => {
     expect(
       sources.filter(({ text }) => /process\.(stdout|stderr|exit)|console\./.test(text)).map((s) => s.path),
     ).toEqual([])
   })
 
-  it('nobody writes more than 250 lines in a file', () => {
+  it('no source file is longer than 250 lines', () => {
     expect(all.filter(({ text }) => text.split('\n').length - 1 > 250).map(({ path }) => path)).toEqual([])
   })
 })

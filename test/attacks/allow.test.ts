@@ -10,7 +10,7 @@ const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 const NAMESPACE = 'kubernetes.io/pod.namespace'
 const UID = '8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11'
 
-describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, () => {
+describe.skipIf(!isRoot)(`a pod's author who requests another namespace's data${title}`, () => {
   let stage: Stage
   let volumes: string
   beforeEach(() => {
@@ -30,7 +30,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     expect(stage.layers('a')).toEqual([])
   }
 
-  it('reads no volume of another namespace, and mounts no directory that holds several', async () => {
+  it("cannot mount another namespace's volume, or a directory that contains several volumes", async () => {
     for (const source of [`${volumes}/shop/data`, `${volumes}/shop`, volumes, '/etc', `${volumes}/evil`]) {
       await refused(source, {}, /^namespace "evil" may not have bind ".*does not have its source/)
     }
@@ -39,7 +39,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     await stage.unmount('a')
   })
 
-  it('gets no further by a path that goes up, by a link that it makes, or by a namespace that is a path', async () => {
+  it('is refused a path with "..", a link of the pod, and a namespace that is a path', async () => {
     const own = `${volumes}/evil/data`
     fs.symlinkSync('../../shop/data', `${own}/link`)
     await refused(`${own}/../../shop/data`, {}, 'write an absolute path without ".."')
@@ -51,7 +51,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     }
   })
 
-  it('learns nothing of what is on the node: what is there and what is not are refused alike', async () => {
+  it('gets the same refusal for existing and missing paths of the node', async () => {
     const said: string[] = []
     for (const source of ['/etc/shadow', '/etc/no-such-file', `${volumes}/shop/data`, `${volumes}/shop/none`]) {
       const error = await ask(source).catch((cause: Error) => cause)
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     expect(new Set(said).size).toBe(1)
   })
 
-  it('has no group of others shown as its own', async () => {
+  it('cannot map the group of another namespace', async () => {
     const options = { ownership: 'idmap', 'kubernetes.io/fsGroup': '2000' }
     await refused(`${volumes}/evil/data`, { ...options, idmapFrom: '4242' }, 'idmapFrom 4242')
     stage.allow({ idmapFrom: ['100-200'] })
@@ -69,7 +69,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     await stage.unmount('a')
   })
 
-  it('passes for no other pod by keys of kubelet that it writes itself', async () => {
+  it("cannot write kubelet's keys to pass for another pod", async () => {
     const directory = stage.podDirectory(UID)
     fs.mkdirSync(directory, { recursive: true })
     const options = { [NAMESPACE]: 'evil', source: `${volumes}/evil/data` }
@@ -80,7 +80,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     await stage.unmount(UID)
   })
 
-  it('has the kernel mount no image that it can write, by whatever name', async () => {
+  it('cannot mount an image that the pod can write, under any name', async () => {
     const ext4 = { 'kubernetes.io/fsType': 'ext4' }
     const own = `${volumes}/evil/data`
     makeImage(`${own}/image`, 'ext4')
@@ -104,7 +104,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     await refused(`${elsewhere}/image`, ext4, 'may be written by pods')
     execFileSync('umount', [elsewhere])
     fs.renameSync(`${own}/image`, `${volumes}/evil/image`)
-    // No rule lets it any more, but a mount that stands does.
+    // No rule lets it any more, but an existing mount does.
     fs.mkdirSync(`${volumes}/evil/data/deep`)
     fs.renameSync(`${volumes}/evil/image`, `${own}/deep/image`)
     await stage.mount('b', { [NAMESPACE]: 'evil', source: own })
@@ -118,7 +118,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     await stage.unmount('a')
   })
 
-  it('gets no set-gid directories by a walk where its rule says so, by heal neither', async () => {
+  it('gets no set-gid directories from a walk or from heal if the rule forbids them', async () => {
     const source = `${volumes}/evil/data`
     makeTree(fs, `${source}/sub`, [])
     const walk = { ownership: 'walk', groupAccess: 'grant', 'kubernetes.io/fsGroup': '2000' }
@@ -139,7 +139,7 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
     await stage.unmount('a')
   })
 
-  it('keeps what it has when its rule is withdrawn, and gets nothing new', async () => {
+  it('keeps the mount when its rule is withdrawn, and gets no new mount', async () => {
     const source = `${volumes}/evil/data`
     await ask(source)
     stage.config = { ...stage.config, allow: [] }
@@ -153,6 +153,6 @@ describe.skipIf(!isRoot)(`a pod's author who wants what is another's${title}`, (
   })
 })
 
-it('a node that nobody has configured gives a pod nothing but what is below the directory of its namespace', () => {
+it("a node without a configuration allows a pod only volumes below its namespace's directory", () => {
   expect(DEFAULT_CONFIG.allow).toEqual([{ sources: ['/var/lib/modekeep/volumes/{namespace}/*'] }])
 })

@@ -8,7 +8,7 @@ const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(B
 
 const USER = 1000
 
-/** A configuration as somebody else may have left it at the file that kubelet's environment names. */
+/** A configuration as another user may have written it at the path that kubelet's environment names. */
 const ATTACKS: Record<string, { prepare(file: string): void; says: (file: string) => string }> = {
   "another user's file": {
     prepare: (file) => fs.chownSync(file, USER, 0),
@@ -51,8 +51,8 @@ const ATTACKS: Record<string, { prepare(file: string): void; says: (file: string
   },
 }
 
-describe.skipIf(why !== '')(`a configuration that is not root's alone${why && ` (skipped: ${why})`}`, () => {
-  it.each(Object.keys(ATTACKS))('decides nothing: %s', (name) => {
+describe.skipIf(why !== '')(`a configuration that users other than root control${why && ` (skipped: ${why})`}`, () => {
+  it.each(Object.keys(ATTACKS))('is refused for mounts, and unmounts succeed: %s', (name) => {
     const { prepare, says } = ATTACKS[name] as (typeof ATTACKS)[string]
     const node = new BinaryNode()
     fs.mkdirSync(`${node.volumes}/data`)

@@ -19,7 +19,7 @@ describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
     return () => node.end()
   })
 
-  it("refuses another user of the node, even where the directories are everybody's", async () => {
+  it('refuses another user of the node, also if every user can reach the directories', async () => {
     await node.serve()
     for (const socket of [node.socket, node.registration]) {
       for (let at = socket; at !== node.top; at = at.slice(0, at.lastIndexOf('/')))
@@ -35,7 +35,7 @@ describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
     }
   })
 
-  it('is not started where others could exchange its socket', async () => {
+  it('does not start if other users could replace its socket', async () => {
     fs.mkdirSync(`${node.kubelet}/plugins/modekeep.csi`, { recursive: true })
     fs.chmodSync(`${node.kubelet}/plugins/modekeep.csi`, 0o777)
     const child = await node.serve()
@@ -47,7 +47,7 @@ describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
     expect(fs.existsSync(`${node.top}/csi.sock`)).toBe(false)
   })
 
-  it('refuses 16 publications with a subPath of 64 KB before a worker process is started for them', async () => {
+  it('refuses 16 publications with a subPath of 64 KB before a worker process starts', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     const subPath = 'a/'.repeat(32_768)
@@ -64,7 +64,7 @@ describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
     expect(await node.publish(17, source)).toMatchObject({ code: 'OK' })
   })
 
-  it('leaves a secret in no argument, environment, log, event or record', async () => {
+  it('writes a secret to no argument, environment, log, event or record', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     const secret = 'hunter2-of-the-test'
@@ -89,7 +89,7 @@ describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
     for (const text of [secret, Buffer.from(secret).toString('base64')]) expect(all).not.toContain(text)
   })
 
-  it('ends within a second of SIGTERM although clients say nothing, or something else', async () => {
+  it('ends within a second of SIGTERM despite clients that send nothing or no gRPC', async () => {
     const child = await node.serve()
     for (const words of ['', 'PRI * HTTP/2.0\r\n', 'GET / HTTP/1.1\r\n']) {
       for (const path of [node.socket, node.registration]) {
@@ -106,7 +106,7 @@ describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
     expect(performance.now() - start).toBeLessThan(1000)
   })
 
-  it('publishes no volume of another namespace, whatever the author writes', async () => {
+  it('publishes no volume of another namespace with any attributes', async () => {
     node.configure({ allow: [{ sources: [`${node.volumes}/{namespace}/*`] }] })
     await node.serve()
     for (const namespace of ['shop', 'other']) {
@@ -121,7 +121,7 @@ describe.skipIf(cannotMount !== '')(`the CSI server${cannotMount}`, () => {
     expect(fs.existsSync(node.target(2))).toBe(false)
   })
 
-  it('serves others while a server below a volume hangs, and says so where it is asked about that', async ({
+  it('serves other volumes while the server below one volume hangs, and reports that volume as abnormal', async ({
     skip,
   }) => {
     skip(cannotHang !== '', cannotHang)

@@ -79,7 +79,7 @@ describe.skipIf(why !== '')(`the device plugin${why}`, () => {
     expect(stage.sockets()).toEqual([])
   })
 
-  it.runIf(isRoot)("refuses another user of the node, even where the directory is everybody's", async () => {
+  it.runIf(isRoot)('refuses another user of the node, also if every user can reach the directory', async () => {
     await using stage = new Stage()
     const { path } = await plugin(stage)
     for (const directory of [stage.top, stage.directory]) fs.chmodSync(directory, 0o777)
@@ -90,21 +90,24 @@ describe.skipIf(why !== '')(`the device plugin${why}`, () => {
     expect(as('env')).toBe(7)
   })
 
-  it.runIf(isRoot)('hangs up on another user before a word where the mode of its socket was opened up', async () => {
-    await using stage = new Stage()
-    const { path } = await plugin(stage)
-    for (const directory of [stage.top, stage.directory]) fs.chmodSync(directory, 0o777)
-    fs.chmodSync(path, 0o666)
-    // A server of HTTP/2 speaks first.
-    const listen = `
+  it.runIf(isRoot)(
+    "closes another user's connection before it reads, also if the socket's mode was opened",
+    async () => {
+      await using stage = new Stage()
+      const { path } = await plugin(stage)
+      for (const directory of [stage.top, stage.directory]) fs.chmodSync(directory, 0o777)
+      fs.chmodSync(path, 0o666)
+      // A server of HTTP/2 speaks first.
+      const listen = `
       const socket = require('node:net').connect(process.argv[1]).on('data', () => process.exit(7))
       socket.on('error', () => process.exit(9)).on('end', () => process.exit(8))`
-    const as = (...user: string[]) =>
-      spawnSync(user[0] ?? '', [...user.slice(1), process.execPath, '-e', listen, path], { timeout: 60_000 }).status
-    expect(as('setpriv', '--reuid', '1000', '--regid', '0', '--clear-groups')).toBe(8)
-    // Whatever its other ids, and its capabilities.
-    expect(as('setpriv', '--euid', '1000')).toBe(8)
-    expect(as('env')).toBe(7)
-    expect(stage.kubelet.lists).toHaveLength(1)
-  })
+      const as = (...user: string[]) =>
+        spawnSync(user[0] ?? '', [...user.slice(1), process.execPath, '-e', listen, path], { timeout: 60_000 }).status
+      expect(as('setpriv', '--reuid', '1000', '--regid', '0', '--clear-groups')).toBe(8)
+      // With any other ids and capabilities.
+      expect(as('setpriv', '--euid', '1000')).toBe(8)
+      expect(as('env')).toBe(7)
+      expect(stage.kubelet.lists).toHaveLength(1)
+    },
+  )
 })

@@ -13,7 +13,7 @@ const WALKS = { walk: ownDirectory, survey: planDirectory }
 const MOST_SECONDS = 30
 const MEMORY = 160 * 2 ** 20
 
-describe.skipIf(cannot !== '')(titled('a server whose directories have no end', cannot), () => {
+describe.skipIf(cannot !== '')(titled('a server with endless directories', cannot), () => {
   it.each([
     ['walk', 'circle', /^directory "\." lists the same entries again and again/],
     ['survey', 'circle', /^directory "\." lists the same entries again and again/],
@@ -22,7 +22,7 @@ describe.skipIf(cannot !== '')(titled('a server whose directories have no end', 
     // It is seen to be where the walk is already.
     ['walk', 'mirror', undefined],
     ['survey', 'mirror', undefined],
-  ] as const)('lets a %s end (%s), and costs it little memory', async (what, mode, said) => {
+  ] as const)('does not keep a %s from ending (%s) with little memory', async (what, mode, said) => {
     const top = fs.mkdtempSync(`${tmpdir()}/modekeep-endless-`)
     const directory = `${top}/served`
     fs.mkdirSync(directory)

@@ -201,27 +201,30 @@ const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
   'one that names a batch twice': withHeader({ unsettled: [1, 1] }),
 }
 
-it.each(Object.entries(CASES))('is refused before anything is written: %s', async (_, change) => {
-  const stage = memoryStage()
-  const { file } = await exported(stage)
-  const whole = stage.fs.readFileSync(file) as Buffer
-  expect(parts(whole)).toMatchObject({ acls: { length: 3 }, header: { acls: 3 } })
-  expect(parts(whole).batches.length).toBeGreaterThan(1)
-  const changed = change(Buffer.from(whole))
-  expect(changed.equals(whole)).toBe(false)
-  stage.fs.writeFileSync(file, changed)
-  const there = { ...stage.session(), config: { ...stage.config, stateDir: `${stage.top}/state-b` } }
-  const command = { verb: 'journal', action: 'import', file, at: undefined, isDry: false } as const
-  await expect(runVerb(there, command)).rejects.toThrow(
-    /^the file .*: (export the journal again|import it with the version)/,
-  )
-  expect(stage.fs.existsSync(there.config.stateDir)).toBe(false)
-  // The one that it was made of is not.
-  stage.fs.writeFileSync(file, whole)
-  expect(await runVerb(there, command)).toMatchObject({ outcome: 'imported' })
-})
+it.each(Object.entries(CASES))(
+  'a damaged or forged export is refused before anything is written: %s',
+  async (_, change) => {
+    const stage = memoryStage()
+    const { file } = await exported(stage)
+    const whole = stage.fs.readFileSync(file) as Buffer
+    expect(parts(whole)).toMatchObject({ acls: { length: 3 }, header: { acls: 3 } })
+    expect(parts(whole).batches.length).toBeGreaterThan(1)
+    const changed = change(Buffer.from(whole))
+    expect(changed.equals(whole)).toBe(false)
+    stage.fs.writeFileSync(file, changed)
+    const there = { ...stage.session(), config: { ...stage.config, stateDir: `${stage.top}/state-b` } }
+    const command = { verb: 'journal', action: 'import', file, at: undefined, isDry: false } as const
+    await expect(runVerb(there, command)).rejects.toThrow(
+      /^the file .*: (export the journal again|import it with the version)/,
+    )
+    expect(stage.fs.existsSync(there.config.stateDir)).toBe(false)
+    // The one that it was made of is not.
+    stage.fs.writeFileSync(file, whole)
+    expect(await runVerb(there, command)).toMatchObject({ outcome: 'imported' })
+  },
+)
 
-it('is refused where its batches are as they have to be, and what they have is no record', async () => {
+it('an export whose batches are well-formed but contain no valid record is refused', async () => {
   const stage = memoryStage()
   const { file } = await exported(stage)
   const { header } = parts(stage.fs.readFileSync(file) as Buffer)
@@ -241,7 +244,7 @@ it('is refused where its batches are as they have to be, and what they have is n
 })
 
 onKernelStages('an exported journal', (open) => {
-  it("is a file of root's alone, and takes the place of no file, link or device", async () => {
+  it('has mode 0600 and belongs to root, and replaces no file, link or device', async () => {
     const stage = open()
     const umask = process.umask(0)
     try {
@@ -276,7 +279,7 @@ onKernelStages('an exported journal', (open) => {
     }
   })
 
-  it('that is no regular file hangs no import', async () => {
+  it('that is no regular file does not block the import', async () => {
     const stage = open()
     try {
       const fifo = `${stage.top}/fifo`

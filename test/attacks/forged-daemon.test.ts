@@ -47,7 +47,7 @@ describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why &&
     expect(isAlive(pid)).toBe(true)
   })
 
-  it('by a set-uid program of root, with all the arguments and variables of its caller, is neither', async () => {
+  it("as a set-uid program of root with its caller's arguments and variables is neither found nor killed", async () => {
     const place = fs.mkdtempSync(`${process.env.TMPDIR ?? '/tmp'}/set-uid-`)
     fs.chmodSync(place, 0o755)
     onTestFinished(() => fs.rmSync(place, { recursive: true }))
@@ -66,7 +66,7 @@ describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why &&
     expect(isAlive(pid)).toBe(true)
   })
 
-  it('but for its mark is neither; with it, it is the one that modekeep started', async () => {
+  it("is not found without modekeep's mark in its environment; with the mark it counts as started by modekeep", async () => {
     const unmarked = await forged(['bash', '-c', TAIL], {})
     expect(linuxDaemons.find(STAGED)).toBeUndefined()
     const marked = await forged(['bash', '-c', TAIL])
@@ -77,7 +77,7 @@ describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why &&
     expect(isAlive(unmarked)).toBe(true)
   })
 
-  it('of root, with its mark too, is neither once it is known which processes there were', async () => {
+  it('as root with the mark is neither found nor killed if the recorded daemons are known', async () => {
     const daemon = await forged(['bash', '-c', TAIL])
     const known = linuxDaemons.below(STAGES)
     const copy = await forged(['bash', '-c', TAIL])
@@ -99,7 +99,7 @@ describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why &&
 const cannot = cannotServe('bindfs')
 
 describe.skipIf(cannot !== '')(
-  titled("a process of root that copies a daemon's arguments and variables", cannot),
+  titled("a process of root with a copy of a daemon's arguments and variables", cannot),
   () => {
     let node: FuseNode
     let directory: string
@@ -119,7 +119,7 @@ describe.skipIf(cannot !== '')(
       copy = await forged(['bash', '-c', start], Object.fromEntries(variables))
     })
 
-    it('is not taken for it when that has died, by status or by heal, and goes on', async () => {
+    it('is not taken for the dead daemon by status or heal, and keeps running', async () => {
       await killDaemon(node, 'one')
       expect(node.status('one')).toMatchObject({ state: 'stale', daemon: { pid: null, state: 'dead' } })
       expect(node.heal()).toMatchObject([{ state: 'stale', action: 'replaced' }])
@@ -129,7 +129,7 @@ describe.skipIf(cannot !== '')(
       expect(isAlive(copy)).toBe(true)
     })
 
-    it('is not ended in its place: not with the mount, and not for having been stopped', async () => {
+    it('is not ended in place of the daemon, neither with the mount nor when it is stopped', async () => {
       process.kill(copy, 'SIGSTOP')
       process.kill(daemon, 'SIGSTOP')
       expect(node.status('one')).toMatchObject({ daemon: { pid: daemon, state: 'stopped' } })
@@ -138,7 +138,7 @@ describe.skipIf(cannot !== '')(
       expect(isAlive(copy)).toBe(true)
     })
 
-    it('is taken for it where the record was made by a version that did not know: as it was then', async () => {
+    it('is taken for the daemon if the record is of a version that recorded no process numbers', async () => {
       const store = { host: linuxHost, config: { stateDir: node.state } }
       const record = mountRecords.read(store, directory) ?? expect.unreachable()
       expect(record.daemons).toEqual([

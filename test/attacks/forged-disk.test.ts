@@ -11,7 +11,7 @@ import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 const TYPES: readonly DiskType[] = ['ext4', 'xfs', 'btrfs']
 
-/** A group that no rule of the node gives to anybody. */
+/** A group that no rule of the node allows. */
 const FORBIDDEN = 4242
 const GIVEN = 2000
 const SET_GID = 0o2755
@@ -97,7 +97,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
       `are of image "${image}" \\(inode ${inodeOf(image)},.*this is image "${forged}" \\(inode ${inodeOf(forged)},`,
     )
 
-  it('gets nothing of the records by a restore of its directory or of the volume, unless that is forced', async () => {
+  it('gets no recorded ownership by a restore of its directory or of the volume, unless forced', async () => {
     const volume = await walkAndForge()
     await inside(forged, async () => {
       for (const target of [{ directory: place }, { volume }]) {
@@ -117,7 +117,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
     })
   })
 
-  it('gets them by --force, which says what differs', async () => {
+  it('gets the recorded ownership with --force, and the output names the difference', async () => {
     await walkAndForge()
     const done = await inside(forged, () => put({ directory: place }, { isForced: true }))
     expect(done).toMatchObject({
@@ -127,7 +127,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
     expect(stage.warnings).toEqual([expect.stringMatching(differs())])
   })
 
-  it('is not walked, whatever is left of the records', async () => {
+  it('is not walked, even if only parts of the records remain', async () => {
     const volume = await walkAndForge()
     const { ino } = fs.statSync(forged)
     const refused = () =>
@@ -142,7 +142,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
     await refused()
     fs.writeFileSync(record, text)
     expect(within(forged, seen)).toEqual([GIVEN, SET_GID])
-    // What needs no record is for anybody, and so is the image itself.
+    // Requests that need no record succeed for the copy, and so do all for the image itself.
     await ask('b', forged)
     await stage.unmount('b')
     await ask('a', image, walk)
@@ -150,7 +150,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
     expect(fs.statSync(forged).ino).toBe(ino)
   })
 
-  it('that took the name of the image is not restored by the unmount that asked for it', async () => {
+  it('in place of the image is not restored by an unmount with a pending restore', async () => {
     await ask('a', image, { ...walk, restoreOnUnmount: 'true' })
     const real = `${image}.away`
     fs.copyFileSync(image, forged)
@@ -177,7 +177,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
     expect(within(image, seen)).toEqual([FORBIDDEN, SET_GID])
   })
 
-  it('with a UUID of its own is a volume of its own', async () => {
+  it('with a new UUID is another volume', async () => {
     await walkAndForge()
     // What was mounted since its last check gets no new UUID.
     if (fsType === 'ext4') expect(spawnSync('e2fsck', ['-f', '-p', forged]).status).toBeLessThan(2)

@@ -17,7 +17,7 @@ const TOGETHER = 7
 const LONGEST = 25_000
 const SILENT = /respond/
 
-describe.skipIf(cannot !== '')(titled('a FUSE server that answers so many requests, and no more', cannot), () => {
+describe.skipIf(cannot !== '')(titled('a FUSE server that hangs after a number of requests', cannot), () => {
   function newNode(): FuseNode {
     const node = new FuseNode([])
     const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
@@ -62,7 +62,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that answers so many reques
   it.each([
     ['without ownership', {}],
     ['with a walk', WALKED],
-  ])('a mount %s ends in its deadline, wherever that is, and so does the unmount', async (_, options) => {
+  ])('a mount %s ends within its deadline at every request, and so does its unmount', async (_, options) => {
     const seen = await each(async (node, source, server, count) => {
       server.hang(count)
       const answer = await ends(() => node.mount('a', { ...options, source }))
@@ -77,7 +77,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that answers so many reques
     expect(seen.done).toBeGreaterThan(0)
   })
 
-  it('an unmount that is to put the volume back ends in its deadline, wherever that is', async () => {
+  it('an unmount with a restore ends within its deadline at every request', async () => {
     const seen = await each(async (node, source, server, count) => {
       const options = { ...WALKED, source, restoreOnUnmount: 'true' }
       expect(await node.mount('a', options)).toEqual(SUCCESS)
@@ -93,7 +93,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that answers so many reques
     expect(seen.givenUp).toBeGreaterThan(3)
   })
 
-  it('a heal of a mount that is lost ends in its deadline, wherever that is, and repairs the others', async () => {
+  it('a heal of a missing mount ends within its deadline at every request, and repairs other mounts', async () => {
     const node = newNode()
     const local = `${node.volumes}/local`
     fs.mkdirSync(local)
@@ -115,7 +115,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that answers so many reques
     expect(await node.unmount('local')).toEqual(SUCCESS)
   })
 
-  it('a look at a healthy mount whose links lead there ends, and no other one waits', async () => {
+  it('a check of a healthy mount with links to the server ends, and delays no other mount', async () => {
     const node = newNode()
     const source = `${node.volumes}/outer`
     fs.mkdirSync(`${source}/below`, { recursive: true })

@@ -37,7 +37,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     return { result, took: performance.now() - began }
   }
 
-  it('below a source: heal --watch says so, repairs others within 2 s, and ends within 1 s', async () => {
+  it('below a source: heal --watch reports it, repairs other mounts within 2 s, and ends within 1 s', async () => {
     const served = `${node.volumes}/served`
     const local = `${node.volumes}/local`
     fs.mkdirSync(local)
@@ -69,7 +69,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     expect(took).toBeLessThan(1000)
   })
 
-  it('below a source: a mount fails in its deadline and says why, and the pod can go', async () => {
+  it('below a source: a mount fails within its deadline with the reason, and the pod can be deleted', async () => {
     const served = `${node.volumes}/served`
     const server = await serve(served)
     expect(await node.mount('a', { source: served })).toEqual(SUCCESS)
@@ -85,7 +85,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     expect(node.layers('a')).toEqual([])
   })
 
-  it('below directories that commands open: each ends in its deadline and says why, and does the rest', async () => {
+  it('below directories that commands open: each command ends within its deadline, reports it, and completes the rest', async () => {
     const served = `${node.volumes}/served`
     const server = await serve(served)
     const link = `${node.top}/link`
@@ -146,7 +146,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     }
   })
 
-  it('mounted in a pod by somebody else: calls for the pod end, and it is replaced', async () => {
+  it('mounted in a pod by another program: calls for the pod end, and the mount is replaced', async () => {
     const source = `${node.volumes}/local`
     fs.mkdirSync(source)
     const server = await serve(node.podDirectory('a'))
@@ -158,7 +158,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     expect(await node.unmount('a')).toEqual(SUCCESS)
   })
 
-  it('that holds a page: the unmount of its mount ends all the same', async () => {
+  it('that blocks a page of memory: the unmount of its mount still ends', async () => {
     const directory = node.podDirectory('a')
     const WRITE = 16
     const server = await startHangingServer(directory, `${node.top}/hangs`, String(WRITE))

@@ -14,7 +14,7 @@ const GROUP = 2000
 const WALKED = { ownership: 'walk', 'kubernetes.io/fsGroup': String(GROUP), fsGroupChangePolicy: 'Always' }
 /** Seconds, of helperTimeoutSeconds. */
 const DEADLINE = 5
-/** Seconds: no call takes as long, also on a busy machine; one that waits for the server takes for ever. */
+/** Seconds: no call takes as long, also on a busy machine; one that waits for the server never ends. */
 const SOON = 40
 const LEFT = /^process \d+ still walks the volume for a call that is over/
 const GIVEN_UP = /does not respond any more, so the walk of the volume was given up after 5 s/
@@ -72,7 +72,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of
     ['a look', GETATTR, 400],
     ['a directory', READDIR, 5],
   ])(
-    'at %s: every call ends in its deadline, no other volume waits, and it goes on when the server does',
+    'at %s: every call ends within its deadline, no other volume waits, and the walk continues when the server responds',
     async (_, opcode, after) => {
       const server = await serve(opcode)
       const local = `${node.volumes}/local`
@@ -95,7 +95,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of
     },
   )
 
-  it('at a restore: the pod goes, and what is left is put back when it responds', async () => {
+  it('at a restore: the pod can be deleted, and the rest is restored when the server responds', async () => {
     const server = await serve(SETATTR)
     expect(await node.mount('a', asked)).toEqual(SUCCESS)
     expect(countOf(GROUP)).toBe(FILES)
@@ -111,7 +111,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of
     await expectAllRight()
   })
 
-  it('at an apply or a restore by hand: it ends in its deadline and says so', async () => {
+  it('at an apply or a manual restore: the command ends within its deadline and reports it', async () => {
     const server = await serve(SETATTR)
     server.hang('150')
     const byHand = (...args: string[]) => node.byHand<{ error?: string; outcome?: string }>(...args)
@@ -130,7 +130,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of
     expect(countOf(0)).toBe(FILES)
   })
 
-  it('whose call is killed: the next one says what it waits for, and goes on when that has ended', async () => {
+  it('while the call is killed: the next call names the process that it waits for, and continues when that has ended', async () => {
     const server = await serve(SETATTR)
     server.hang('150')
     const { child, ended } = node.start(['mount', node.podDirectory('a'), JSON.stringify(asked)])
@@ -147,7 +147,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of
     await expectAllRight('a')
   })
 
-  it('and is only slow is waited for; a killed call leaves nobody who walks', async () => {
+  it('that is only slow is waited for, and a killed call leaves no walking process', async () => {
     const server = await serve(SETATTR)
     const [first] = fs.readdirSync(served)
     server.hang('slow')

@@ -16,7 +16,7 @@ const GROUP = 2000
 const WALKED = { ownership: 'walk', 'kubernetes.io/fsGroup': String(GROUP), fsGroupChangePolicy: 'Always' }
 /** Seconds, of helperTimeoutSeconds. */
 const PATIENCE = 8
-/** Seconds, on a busy machine too; a call that waits for the directory takes for ever. */
+/** Seconds, also on a busy machine; a call that waits for the directory never ends. */
 const IN_TIME = PATIENCE + 12
 /** Seconds: a call that knows of the locked directory does not wait for the full time. */
 const AT_ONCE = PATIENCE - 2
@@ -44,7 +44,7 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
 
   const groups = () => ['.', 'a', 'b', 'd', 'd/c'].map((name) => fs.statSync(`${volume}/${name}`).gid)
 
-  it('a mount fails in its deadline, another pod learns the process at once, and other volumes are not delayed', async () => {
+  it('a mount fails within its deadline, a second pod is refused at once with the process, and other volumes are not delayed', async () => {
     const other = `${node.volumes}/other`
     makeVolume(other)
     const release = await hold(holder, `${volume}/d`)
@@ -67,7 +67,7 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
     expect(fs.existsSync(`${node.state}/ownership`)).toBe(false)
   })
 
-  it('an unmount succeeds in its deadline, and the next one restores the volume', async () => {
+  it('an unmount succeeds within its deadline, and the next one restores the volume', async () => {
     expect(await node.mount('a', asked)).toEqual(SUCCESS)
     const release = await hold(holder, `${volume}/d`)
     expect(await within(IN_TIME, () => node.unmount('a'))).toEqual(SUCCESS)
@@ -79,7 +79,7 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
     expect(groups()).toEqual([0, 0, 0, 0, 0])
   })
 
-  it('apply, restore, plan and heal end in their deadline', async () => {
+  it('apply, restore, plan and heal end within their deadlines', async () => {
     expect(await node.mount('a', { ...asked, restoreOnUnmount: 'false' })).toEqual(SUCCESS)
     expect(await node.unmount('a')).toEqual(SUCCESS)
     const release = await hold(holder, `${volume}/d`)
@@ -88,7 +88,7 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
     expect((await within(IN_TIME, () => byHand('restore', volume))).error).toMatch(given)
     const apply = () => byHand('apply', volume, '--fsgroup', '3000', '--fs-group-change-policy', 'Always')
     expect((await within(AT_ONCE, apply)).error).toMatch(given)
-    // A survey reads: the kernel lets it, while nobody waits for the lock.
+    // A survey only reads, and the kernel permits that while no process waits for the lock.
     expect((await within(IN_TIME, () => byHand('plan', volume, '--fsgroup', '3000'))).error ?? '').toMatch(
       /^$|given up/,
     )
@@ -101,8 +101,8 @@ describe.skipIf(cannot !== '')(titled('a directory that a process of a pod keeps
   })
 })
 
-describe.skipIf(cannot !== '')(titled('a directory that is kept locked, through CSI', cannot), () => {
-  it('a publication fails in its deadline, names the process, and the pod can go', async (context) => {
+describe.skipIf(cannot !== '')(titled('a directory that is kept locked, for a CSI publication', cannot), () => {
+  it('the publication fails within its deadline and names the process, and the pod can be deleted', async (context) => {
     const holder = compileHolder(context)
     const node = new CsiNode()
     onTestFinished(() => node.end())
@@ -128,50 +128,47 @@ describe.skipIf(cannot !== '')(titled('a directory that is kept locked, through 
 
 const cannotMap = cannotServe('cc', 'mkfs.ext4', 'flock')
 
-describe.skipIf(cannotMap !== '')(
-  titled("a directory that is kept locked, through the runtime's plugin", cannotMap),
-  () => {
-    const SET_GID = 0o2000
-    const ASKS = { 'modekeep/group': String(GROUP), 'modekeep/set-gid': 'root' }
-    const hasBit = (directory: string) => (fs.statSync(directory).mode & SET_GID) !== 0
+describe.skipIf(cannotMap !== '')(titled('a directory that is kept locked, for the NRI plugin', cannotMap), () => {
+  const SET_GID = 0o2000
+  const ASKS = { 'modekeep/group': String(GROUP), 'modekeep/set-gid': 'root' }
+  const hasBit = (directory: string) => (fs.statSync(directory).mode & SET_GID) !== 0
 
-    it('a container is refused in its deadline, its worker keeps the lock of the volume until it has ended, and other volumes are mapped meanwhile', async (context) => {
-      const holder = compileHolder(context)
-      const node = new NriNode()
-      onTestFinished(() => node.end())
-      node.configure({ map: [{ setGid: 'root' }] })
-      const volume = makeVolume(node, 1)
-      const other = `${node.top}/fs/other`
-      fs.mkdirSync(other, { mode: 0o770 })
-      fs.chownSync(other, 0, 500)
-      const sources = [node.publish(1, volume), node.publish(2, other, undefined, 'pvc-2')]
-      const end = await node.serve()
-      const create = (pod: number, id: string) =>
-        end.call('CreateContainer', 'ContainerRequest', node.request(pod, ASKS, sources[pod - 1], id.repeat(64)))
-      const lockedVolumes = () => [...new Set(locked(`${node.state}/ownership`).map(dirname))]
-      const inKernel = () => memoryOfWorkers(node).filter(({ pid }) => stateOf(pid) === 'D')
+  it("a container is refused within its deadline, its worker keeps the volume's lock until it ends, and other volumes are mapped", async (context) => {
+    const holder = compileHolder(context)
+    const node = new NriNode()
+    onTestFinished(() => node.end())
+    node.configure({ map: [{ setGid: 'root' }] })
+    const volume = makeVolume(node, 1)
+    const other = `${node.top}/fs/other`
+    fs.mkdirSync(other, { mode: 0o770 })
+    fs.chownSync(other, 0, 500)
+    const sources = [node.publish(1, volume), node.publish(2, other, undefined, 'pvc-2')]
+    const end = await node.serve()
+    const create = (pod: number, id: string) =>
+      end.call('CreateContainer', 'ContainerRequest', node.request(pod, ASKS, sources[pod - 1], id.repeat(64)))
+    const lockedVolumes = () => [...new Set(locked(`${node.state}/ownership`).map(dirname))]
+    const inKernel = () => memoryOfWorkers(node).filter(({ pid }) => stateOf(pid) === 'D')
 
-      const release = await hold(holder, volume)
-      expect((await create(1, 'a')).status?.message).toContain('the making of the mapped mount took long')
-      // A call on another volume has its answer while that worker still waits.
-      expect(replaced(await create(2, 'b'))).toHaveLength(1)
-      expect(hasBit(other)).toBe(true)
-      // From Linux 6.18 on the kernel lets it end; before, it waits until the directory is free.
-      await expect.poll(() => lockedVolumes().length - inKernel().length, { timeout: 30_000 }).toBe(0)
-      expect(hasBit(volume)).toBe(false)
+    const release = await hold(holder, volume)
+    expect((await create(1, 'a')).status?.message).toContain('the making of the mapped mount took long')
+    // A call on another volume has its answer while that worker still waits.
+    expect(replaced(await create(2, 'b'))).toHaveLength(1)
+    expect(hasBit(other)).toBe(true)
+    // From Linux 6.18 on the kernel lets it end; before, it waits until the directory is free.
+    await expect.poll(() => lockedVolumes().length - inKernel().length, { timeout: 30_000 }).toBe(0)
+    expect(hasBit(volume)).toBe(false)
 
-      await release()
-      await expect.poll(inKernel, { timeout: 30_000 }).toEqual([])
-      // Its last change is undone by the job that comes next.
-      await expect.poll(lockedVolumes, { timeout: 30_000 }).toEqual([])
-      await expect.poll(() => hasBit(volume), { timeout: 30_000 }).toBe(false)
-      await expect
-        .poll(async () => (await create(1, 'c')).status?.message, { timeout: 30_000, interval: 1000 })
-        .toBeUndefined()
-      expect(hasBit(volume)).toBe(true)
-    })
-  },
-)
+    await release()
+    await expect.poll(inKernel, { timeout: 30_000 }).toEqual([])
+    // Its last change is undone by the job that comes next.
+    await expect.poll(lockedVolumes, { timeout: 30_000 }).toEqual([])
+    await expect.poll(() => hasBit(volume), { timeout: 30_000 }).toBe(false)
+    await expect
+      .poll(async () => (await create(1, 'c')).status?.message, { timeout: 30_000, interval: 1000 })
+      .toBeUndefined()
+    expect(hasBit(volume)).toBe(true)
+  })
+})
 
 /** The locks below a directory that a process has. */
 function locked(directory: string): string[] {

@@ -96,47 +96,44 @@ class VolumeNode {
   }
 }
 
-describe.skipIf(cannot !== '')(
-  titled("a worker of the runtime's plugin that waits for the root of a volume", cannot),
-  () => {
-    it('has other calls for the volume refused with its process, and no call for another volume', async (context) => {
-      const holder = compileHolder(context)
-      const volumes = new VolumeNode()
-      const { data } = volumes
-      const release = await hold(holder, data)
-      const pid = volumes.startWorker()
-      await expect.poll(() => isStuck(pid), { timeout: 10_000 }).toBe(true)
-      await volumes.isRefusedEverywhere(pid)
-      await release()
-      await expect
-        .poll(() => volumes.mount('a', { ...MAP, source: data }), { timeout: 10_000 })
-        .toEqual({ status: 'Success' })
-      expect(hasBit(data)).toBe(true)
-    })
+describe.skipIf(cannot !== '')(titled('an NRI worker that waits for the root of a volume', cannot), () => {
+  it('has other calls for its volume refused with its process id, and no call for another volume', async (context) => {
+    const holder = compileHolder(context)
+    const volumes = new VolumeNode()
+    const { data } = volumes
+    const release = await hold(holder, data)
+    const pid = volumes.startWorker()
+    await expect.poll(() => isStuck(pid), { timeout: 10_000 }).toBe(true)
+    await volumes.isRefusedEverywhere(pid)
+    await release()
+    await expect
+      .poll(() => volumes.mount('a', { ...MAP, source: data }), { timeout: 10_000 })
+      .toEqual({ status: 'Success' })
+    expect(hasBit(data)).toBe(true)
+  })
 
-    it('and that does not end although the plugin killed it, has them refused too', async () => {
-      const volumes = new VolumeNode()
-      const { node, data } = volumes
-      const end = await node.serve()
-      const source = node.publish(1, data)
-      const thaw = freeze(data)
-      const { status } = await end.call('CreateContainer', 'ContainerRequest', node.request(1, ASKS, source))
-      expect(status?.message).toContain('the making of the mapped mount took long')
-      const [pid = 0, ...others] = memoryOfEach(node.top, 'nri-worker')
-        .map(({ pid }) => pid)
-        .filter(isStuck)
-      expect(others).toEqual([])
-      await volumes.isRefusedEverywhere(pid)
-      thaw()
-      await expect.poll(() => hasBit(data), { timeout: 10_000 }).toBe(false)
-      expect(await volumes.mount('a', { ...WALK, source: data })).toEqual({ status: 'Success' })
-      expect(fs.statSync(data).gid).toBe(GROUP)
-    })
-  },
-)
+  it('has other calls refused also after the plugin killed it, until it ends', async () => {
+    const volumes = new VolumeNode()
+    const { node, data } = volumes
+    const end = await node.serve()
+    const source = node.publish(1, data)
+    const thaw = freeze(data)
+    const { status } = await end.call('CreateContainer', 'ContainerRequest', node.request(1, ASKS, source))
+    expect(status?.message).toContain('the making of the mapped mount took long')
+    const [pid = 0, ...others] = memoryOfEach(node.top, 'nri-worker')
+      .map(({ pid }) => pid)
+      .filter(isStuck)
+    expect(others).toEqual([])
+    await volumes.isRefusedEverywhere(pid)
+    thaw()
+    await expect.poll(() => hasBit(data), { timeout: 10_000 }).toBe(false)
+    expect(await volumes.mount('a', { ...WALK, source: data })).toEqual({ status: 'Success' })
+    expect(fs.statSync(data).gid).toBe(GROUP)
+  })
+})
 
 describe.skipIf(cannot !== '')(titled('a FlexVolume call that waits for the root of a volume', cannot), () => {
-  it('has the plugin refuse a container with its process, before and after it was given up', async () => {
+  it('makes the plugin refuse a container with its process id, before and after its deadline', async () => {
     const volumes = new VolumeNode()
     const { node, data, other } = volumes
     const end = await node.serve()
@@ -172,72 +169,69 @@ async function serveVolume(): Promise<{ node: CsiNode; data: string }> {
   return { node, data }
 }
 
-describe.skipIf(cannot !== '')(
-  titled('a process that was killed while it waited for the root of a volume', cannot),
-  () => {
-    it('has no other worker of CSI change the volume until it has ended', async () => {
-      const { node, data } = await serveVolume()
-      const thaw = freeze(data)
-      const publish = (pod: number) =>
-        node.publish(pod, data, { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP) })
-      const first = await within(IN_TIME, () => publish(1))
-      const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(JSON.stringify(first)) ?? []
-      expect(isStuck(Number(pid))).toBe(true)
-      for (const pod of [1, 2])
-        expect(JSON.stringify(await within(AT_ONCE, () => publish(pod)))).toMatch(`process ${pid} `)
-      expect(node.workers().filter(isStuck)).toEqual([Number(pid)])
-      thaw()
-      await expect.poll(() => node.workers().filter(isStuck), { timeout: 10_000 }).toEqual([])
-      expect(await publish(2)).toMatchObject({ code: 'OK' })
-      expect(hasBit(data)).toBe(true)
-      expect(await node.unpublish(2)).toMatchObject({ code: 'OK' })
-      expect(hasBit(data)).toBe(false)
-    })
+describe.skipIf(cannot !== '')(titled('a killed process that waits for the root of a volume', cannot), () => {
+  it('keeps other CSI workers from changing the volume until it has ended', async () => {
+    const { node, data } = await serveVolume()
+    const thaw = freeze(data)
+    const publish = (pod: number) =>
+      node.publish(pod, data, { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP) })
+    const first = await within(IN_TIME, () => publish(1))
+    const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(JSON.stringify(first)) ?? []
+    expect(isStuck(Number(pid))).toBe(true)
+    for (const pod of [1, 2])
+      expect(JSON.stringify(await within(AT_ONCE, () => publish(pod)))).toMatch(`process ${pid} `)
+    expect(node.workers().filter(isStuck)).toEqual([Number(pid)])
+    thaw()
+    await expect.poll(() => node.workers().filter(isStuck), { timeout: 10_000 }).toEqual([])
+    expect(await publish(2)).toMatchObject({ code: 'OK' })
+    expect(hasBit(data)).toBe(true)
+    expect(await node.unpublish(2)).toMatchObject({ code: 'OK' })
+    expect(hasBit(data)).toBe(false)
+  })
 
-    it('has another publication of a volume for one target refused while it waits', async () => {
-      const { node, data } = await serveVolume()
-      const thaw = freeze(data)
-      const wish = { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP), mode: SINGLE_WRITER }
-      const publish = (pod: number) => node.publish(pod, data, { ...wish, volumeId: 'pv' })
-      const first = publish(1)
-      await expect.poll(() => node.workers().filter(isStuck), { timeout: 5000 }).toHaveLength(1)
-      const [pid] = node.workers().filter(isStuck)
-      expect(JSON.stringify(await within(AT_ONCE, () => publish(2)))).toMatch(`process ${pid} `)
-      thaw()
-      expect(await first).toMatchObject({ code: 'OK' })
-    })
+  it('makes another publication of the volume fail while it waits', async () => {
+    const { node, data } = await serveVolume()
+    const thaw = freeze(data)
+    const wish = { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP), mode: SINGLE_WRITER }
+    const publish = (pod: number) => node.publish(pod, data, { ...wish, volumeId: 'pv' })
+    const first = publish(1)
+    await expect.poll(() => node.workers().filter(isStuck), { timeout: 5000 }).toHaveLength(1)
+    const [pid] = node.workers().filter(isStuck)
+    expect(JSON.stringify(await within(AT_ONCE, () => publish(2)))).toMatch(`process ${pid} `)
+    thaw()
+    expect(await first).toMatchObject({ code: 'OK' })
+  })
 
-    it('has no other FlexVolume call change the volume until it has ended', async () => {
-      const node = new FuseNode([])
-      const data = `${node.volumes}/data`
-      makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
-      node.configure({
-        helperTimeoutSeconds: PATIENCE,
-        allow: [{ sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }],
-      })
-      const thaw = freeze(data)
-      const first = await within(IN_TIME, () => node.mount('a', { ...MAP, source: data }))
-      const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(first.message ?? '') ?? []
-      expect(isStuck(Number(pid))).toBe(true)
-      for (const [pod, options] of [
-        ['a', MAP],
-        ['b', MAP],
-        ['c', WALK],
-      ] as const) {
-        const answer = await within(AT_ONCE, () => node.mount(pod, { ...options, source: data }))
-        expect(answer).toEqual({ status: 'Failure', message: expect.stringContaining(`process ${pid} `) })
-      }
-      thaw()
-      await expect.poll(() => isStuck(Number(pid)), { timeout: 10_000 }).toBe(false)
-      expect(await node.mount('b', { ...MAP, source: data })).toEqual({ status: 'Success' })
-      expect(await node.unmount('b')).toEqual({ status: 'Success' })
-      expect(hasBit(data)).toBe(false)
+  it('keeps other FlexVolume calls from changing the volume until it has ended', async () => {
+    const node = new FuseNode([])
+    const data = `${node.volumes}/data`
+    makeFileSystem(`${node.top}/image`, data, GROUP_ON_DISK)
+    node.configure({
+      helperTimeoutSeconds: PATIENCE,
+      allow: [{ sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }],
     })
-  },
-)
+    const thaw = freeze(data)
+    const first = await within(IN_TIME, () => node.mount('a', { ...MAP, source: data }))
+    const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(first.message ?? '') ?? []
+    expect(isStuck(Number(pid))).toBe(true)
+    for (const [pod, options] of [
+      ['a', MAP],
+      ['b', MAP],
+      ['c', WALK],
+    ] as const) {
+      const answer = await within(AT_ONCE, () => node.mount(pod, { ...options, source: data }))
+      expect(answer).toEqual({ status: 'Failure', message: expect.stringContaining(`process ${pid} `) })
+    }
+    thaw()
+    await expect.poll(() => isStuck(Number(pid)), { timeout: 10_000 }).toBe(false)
+    expect(await node.mount('b', { ...MAP, source: data })).toEqual({ status: 'Success' })
+    expect(await node.unmount('b')).toEqual({ status: 'Success' })
+    expect(hasBit(data)).toBe(false)
+  })
+})
 
-describe.skipIf(cannot !== '')(titled('roots of several volumes that calls would wait for', cannot), () => {
-  it('delay the unmount of another pod no longer than one of them, and four of a namespace at most are waited for', async () => {
+describe.skipIf(cannot !== '')(titled('roots of several volumes that block calls', cannot), () => {
+  it("delay another pod's unmount by one wait at most, and at most four of a namespace are waited for", async () => {
     const node = new FuseNode([])
     const rule = { sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }
     node.configure({ helperTimeoutSeconds: PATIENCE, allow: [rule] })

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { maskFolded, OutputEnds } from '../../src/host/mask-secrets.ts'
 
-/** As a helper's output is told: the ends of a stream, then one line. */
+/** A helper's output as it is reported: the ends of a stream, then one line. */
 function told(output: string | Buffer, secret: Buffer): string {
   const ends = new OutputEnds([secret], 4096)
   ends.add(Buffer.from(output))
@@ -34,7 +34,7 @@ const WAYS: readonly [how: string, write: (bytes: Buffer) => string][] = [
 const SECRET = Buffer.from('Tr0ub4dor&3 is-not_Much/better+than "this", É')
 
 describe('a piece of a secret that a helper prints', () => {
-  it.each(WAYS)('%s is masked, wherever it is cut out', (_how, write) => {
+  it.each(WAYS)('%s is masked at any cut', (_how, write) => {
     for (let from = 0; from + 8 <= 40; from++) {
       for (const size of [8, 9, 13, 20]) {
         const piece = write(SECRET.subarray(from, Math.min(40, from + size)))
@@ -44,7 +44,7 @@ describe('a piece of a secret that a helper prints', () => {
     }
   })
 
-  it('is masked in any secret and way, and what is none stays', () => {
+  it('is masked for any secret and encoding, and other text is unchanged', () => {
     const secrets = fc.uint8Array({ minLength: 8, maxLength: 40 }).map((bytes) => Buffer.from(bytes))
     const exact = WAYS.filter(([how]) => /hex|base64|each byte/.test(how))
     fc.assert(
@@ -61,7 +61,7 @@ describe('a piece of a secret that a helper prints', () => {
     )
   })
 
-  it('is found quickly in the largest secret, whatever repeats itself', () => {
+  it('is found quickly in the largest secret with any repetitions', () => {
     const secret = Buffer.alloc(96 << 10, 'ab')
     const start = performance.now()
     expect(told('ab'.repeat(50_000), secret)).toMatch(/^\*\*\*[ …]+\*\*\*$/)

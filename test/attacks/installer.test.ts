@@ -18,7 +18,7 @@ import {
 
 const USER = ['setpriv', '--reuid', '1000', '--regid', '1000', '--clear-groups'] as const
 
-/** A process that looks like a kubelet, whoever runs it, when it runs under that name. */
+/** Starts a process under the name of a kubelet, as any user. */
 async function pretender(prefix: readonly string[], pluginDirectory: string) {
   // tail(1) takes any name for a file's, and stays.
   const script = `exec -a kubelet tail -f /dev/null -- --volume-plugin-dir="$0" 2>/dev/null`
@@ -46,7 +46,7 @@ async function installs(world: World, ...more: string[]) {
 }
 
 needing(missing.root, missing.dist, missing.setpriv).describe('the installer', () => {
-  it('is told nothing by a process of another user that looks like a kubelet', async () => {
+  it('ignores a process of another user that looks like a kubelet', async () => {
     const world = makeWorld()
     procOf(world, await pretender(USER, '/evil'))
     const found = await installs(world, '--proc', world.proc)
@@ -55,14 +55,14 @@ needing(missing.root, missing.dist, missing.setpriv).describe('the installer', (
     expect(listing(world.root)).toHaveLength(1)
   })
 
-  it('believes the one that root runs beside it', async () => {
+  it("uses root's kubelet next to a process of another user that looks like one", async () => {
     const world = makeWorld()
     procOf(world, await pretender(USER, '/evil'), await pretender([], pluginDir))
     const found = await installs(world, '--proc', world.proc)
     expect(found).toMatchObject({ exitCode: 0, stdout: expect.stringContaining(`${world.root}${pluginDir} (kubelet`) })
   })
 
-  it("drives no terminal by a kubelet's arguments", async () => {
+  it("escapes control characters in a kubelet's arguments", async () => {
     const world = makeWorld()
     fakeProc(world, ['kubelet', '--volume-plugin-dir=plugins\x1b]0;owned\x07\x9b31m\u202e\r\n'])
     const { exitCode, stderr } = await installs(world, '--proc', world.proc, '--dry-run')

@@ -40,7 +40,7 @@ describe.skipIf(!isRoot)(title, () => {
   }
   const groupOf = (name: string) => fs.statSync(`${volume()}/${name}`).gid
 
-  it('fills no disk: what is gone is forgotten, and its room given back', async () => {
+  it('does not fill the disk: records of deleted files are removed and their space is freed', async () => {
     for (let at = 0; at < 5; at++) {
       make(4000)
       await round()
@@ -51,7 +51,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(groupOf('kept')).toBe(2000)
   })
 
-  it('is cleaned up after by gc, although nobody mounts the volume again', async () => {
+  it('leaves records that gc removes, although no pod mounts the volume again', async () => {
     make(8000)
     await round()
     remove()
@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(groupOf('kept')).toBe(0)
   })
 
-  it('beyond the quota gets no group, and keeps nobody from unmounting, restoring or mounting without one', async () => {
+  it('above the quota gets no group, and unmounts, restores and mounts without a group still succeed', async () => {
     stage.config = { ...stage.config, stateQuota: 2 ** 20 }
     make(8000)
     await expect(stage.mount('a', { ...options(), ...owned })).rejects.toThrow('"stateQuota"')
@@ -105,7 +105,7 @@ describe.skipIf(!isRoot)(title, () => {
       /the records of all volumes take \d+ MiB of the 26 MiB .*"modekeep gc".*"modekeep restore ab-5-6".*"\/srv\/gone"/
     const pods = () => ['a', 'b'].flatMap((pod) => stage.layers(pod))
 
-    it('gets no group where the records of all volumes take a tenth of it: nothing is begun, and all else goes on', async () => {
+    it("gets no group once all volumes' records take a tenth of the disk: no walk begins, and other calls succeed", async () => {
       await round()
       fs.mkdirSync(`${stage.top}/volumes/other`)
       leave(26 * MIB)
@@ -126,7 +126,7 @@ describe.skipIf(!isRoot)(title, () => {
       expect(groupOf('kept')).toBe(2000)
     })
 
-    it('gets no further than that in the middle of a walk, and goes on once there is room', async () => {
+    it('stops at a tenth of the disk during a walk, and the walk continues once there is space', async () => {
       leave(24.5 * MIB)
       make(8000)
       await expect(round()).rejects.toThrow(full)

@@ -61,7 +61,7 @@ describe.skipIf(cannot !== '')(titled('a pod that gives its inodes ACLs', cannot
     (['ext4', 'xfs'] as const).flatMap((fsType) =>
       (['keep', 'grant'] as const).map((access) => [fsType, access] as const),
     ),
-  )('has them back as they were, on %s after %s', async (fsType, access) => {
+  )('gets them back unchanged, on %s after %s', async (fsType, access) => {
     const walked = volumeOn(fsType)
     const { directory } = walked
     makeTree(fs, directory, ['file plain 0640 5', 'file odd 0600 7', 'dir own 2750 8', 'file own/one 4755 9'])
@@ -84,7 +84,7 @@ describe.skipIf(cannot !== '')(titled('a pod that gives its inodes ACLs', cannot
     expect(acls(walked)).toBe(0)
   })
 
-  it('fills no disk with one ACL that it gives to many', async () => {
+  it('does not fill the disk with one ACL on many inodes', async () => {
     const walked = volumeOn('xfs')
     inherit(walked.directory, 300, LARGEST)
     await ownDirectory(walked, 2000)
@@ -95,7 +95,7 @@ describe.skipIf(cannot !== '')(titled('a pod that gives its inodes ACLs', cannot
     expect(new Set(Object.values(tree(walked).groups))).toEqual(new Set([0]))
   })
 
-  it('fills neither the disk for good nor the memory with large ones of which each is another', async () => {
+  it('fills neither disk nor memory with many different large ACLs', async () => {
     const walked = volumeOn('xfs')
     const FILES = 150
     const names = Array.from({ length: FILES }, (_, at) => `large/${at}`)

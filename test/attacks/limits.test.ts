@@ -51,7 +51,7 @@ function usualAnswerTo(call: readonly string[]): unknown {
 
 describe.skipIf(why !== '')(`a small limit${why}`, () => {
   it.each(EACH)(
-    'RLIMIT_%s of %i is named in one document by every verb, where it must not be raised',
+    'RLIMIT_%s of %i that cannot be raised is named in one JSON reply by every verb',
     (name, value, needed) => {
       const limit = `RLIMIT_${name.toUpperCase()}`
       for (const call of CALLS) {
@@ -64,39 +64,36 @@ describe.skipIf(why !== '')(`a small limit${why}`, () => {
     },
   )
 
-  it.each(EACH)('RLIMIT_%s of %i is raised where it may be', (name, value) => {
+  it.each(EACH)('RLIMIT_%s of %i is raised if that is permitted', (name, value) => {
     for (const call of CALLS.slice(0, 3)) {
       expect(answerTo(call, ...UNPRIVILEGED, 'prlimit', `--${name}=${value}:`)).toEqual(usualAnswerTo(call))
     }
   })
 
-  it.each(isRoot ? [1, 5, 12, 16] : [])(
-    'RLIMIT_NPROC of %i: what threads need is tried before Node needs them',
-    (value) => {
-      const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-limits-`)
-      onTestFinished(() => fs.rmSync(directory, { recursive: true }))
-      fs.chmodSync(directory, 0o755)
-      fs.copyFileSync(MODEKEEP, `${directory}/modekeep`, fs.constants.COPYFILE_FICLONE)
-      const user = ['--reuid', '64322', '--regid', '64322', '--clear-groups']
-      const run = (limit: string, call: readonly string[]) => {
-        const { status, stdout } = spawnSync(
-          'setpriv',
-          [...user, 'prlimit', `--nproc=${limit}`, `${directory}/modekeep`, ...call],
-          { encoding: 'utf8', timeout: 60_000 },
-        )
-        return understood({ text: stdout, code: status })
-      }
-      for (const call of CALLS) {
-        expect(run(`${value}:${value}`, call)).toEqual({
-          status: 'Failure',
-          message: expect.stringContaining(
-            `the limit RLIMIT_NPROC is ${value}, and modekeep may not raise it: room for 16`,
-          ),
-        })
-      }
-      expect(run(`${value}:4096`, ['init'])).toMatchObject({ status: 'Success' })
-    },
-  )
+  it.each(isRoot ? [1, 5, 12, 16] : [])('RLIMIT_NPROC of %i is detected before Node starts its threads', (value) => {
+    const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-limits-`)
+    onTestFinished(() => fs.rmSync(directory, { recursive: true }))
+    fs.chmodSync(directory, 0o755)
+    fs.copyFileSync(MODEKEEP, `${directory}/modekeep`, fs.constants.COPYFILE_FICLONE)
+    const user = ['--reuid', '64322', '--regid', '64322', '--clear-groups']
+    const run = (limit: string, call: readonly string[]) => {
+      const { status, stdout } = spawnSync(
+        'setpriv',
+        [...user, 'prlimit', `--nproc=${limit}`, `${directory}/modekeep`, ...call],
+        { encoding: 'utf8', timeout: 60_000 },
+      )
+      return understood({ text: stdout, code: status })
+    }
+    for (const call of CALLS) {
+      expect(run(`${value}:${value}`, call)).toEqual({
+        status: 'Failure',
+        message: expect.stringContaining(
+          `the limit RLIMIT_NPROC is ${value}, and modekeep may not raise it: room for 16`,
+        ),
+      })
+    }
+    expect(run(`${value}:4096`, ['init'])).toMatchObject({ status: 'Success' })
+  })
 })
 
 describe.skipIf(why !== '')(`the environment${why}`, () => {

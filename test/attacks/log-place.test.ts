@@ -45,9 +45,9 @@ function attackedNode(attack: string) {
   return { node, log, files }
 }
 
-describe.skipIf(why !== '')(titled('a log that others than root can replace', why), () => {
+describe.skipIf(why !== '')(titled('a log that users other than root can replace', why), () => {
   it.each(Object.keys(ATTACKS))(
-    'is not written, not waited for, and fails no mount, unmount or heal: %s',
+    'is not written or waited for, and mounts, unmounts and heal succeed: %s',
     async (attack) => {
       const { node, files } = attackedNode(attack)
       const directory = node.podDirectory('a')
@@ -70,7 +70,7 @@ describe.skipIf(why !== '')(titled('a log that others than root can replace', wh
     },
   )
 
-  it('is written where others can write above its directory, which is of root', async () => {
+  it('is written if others can write only above its directory, which belongs to root', async () => {
     const { node, log } = attackedNode('none')
     await node.call('mount', node.podDirectory('a'), JSON.stringify({ source: `${node.volumes}/data` }))
     await node.call('unmount', node.podDirectory('a'))

@@ -8,8 +8,8 @@ import { titled } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs')
 
-describe.skipIf(cannot !== '')(titled('a FUSE mount that was made with secrets and has lost its guard', cannot), () => {
-  it('gets it back by heal, and stays what it was', async () => {
+describe.skipIf(cannot !== '')(titled('a FUSE mount with secrets that has lost its guard', cannot), () => {
+  it('gets the guard back from heal and is otherwise unchanged', async () => {
     const node = new FuseNode(['fuse.bindfs'])
     const source = `${node.volumes}/data`
     fs.mkdirSync(source)

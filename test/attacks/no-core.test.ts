@@ -17,11 +17,11 @@ const OPTIONS = JSON.stringify({
   'kubernetes.io/secret/password': Buffer.from(SECRET).toString('base64'),
 })
 
-/** Ends a program by SIGSEGV, so many seconds after it has begun; says whether the kernel dumped a core, wherever core_pattern sends it. */
+/** Ends a program by SIGSEGV, so many seconds after it has begun; returns whether the kernel dumped a core to any target of core_pattern. */
 const CRASH = `ulimit -S -c "$(ulimit -H -c)"
 delay=$1; shift
 "$@" > /dev/null &
-# Until execve it is bash, and until its loader has begun nobody has forbidden anything.
+# Until execve it is bash, and until its loader has begun no limit is set.
 while grep -qz secret "/proc/$!/cmdline" 2> /dev/null; do :; done
 sleep "$delay"; kill -s SEGV $!; wait $!`
 
@@ -110,7 +110,7 @@ async function processAt(path: string): Promise<number> {
 }
 
 describe('a crash', () => {
-  it('of modekeep leaves no core at any moment, in a file or for a program', ({ skip }) => {
+  it('of modekeep leaves no core file at any moment', ({ skip }) => {
     if (!fs.existsSync(MODEKEEP)) skip('there is no dist/modekeep: run "npm run build"')
     if (!crash(0.1, 'sleep', '10').hasDumped) skip('this machine lets no program dump core')
     const crashes = [0, 0.002, 0.004, 0.008, 0.012, 0.016, 0.02, 0.03].map((delay) =>
@@ -120,16 +120,14 @@ describe('a crash', () => {
     expect(crashes.filter(({ hasCrashed }) => hasCrashed).length).toBeGreaterThan(2)
   })
 
-  it('of a program that has secrets leaves no core', () => {
+  it('of a program that has secrets leaves no core file', () => {
     const said = helperLimits('prlimit', '--core=4096:1000000')
     expect(said).toMatch(/^Max core file size +1 +1 +bytes/m)
     expect(said).toContain('Segmentation fault')
     expect(said).not.toContain('core dumped')
   })
 
-  it('of modekeep runs no program that core_pattern names, at any moment from its first system call', async ({
-    skip,
-  }) => {
+  it('of modekeep starts no core_pattern program at any moment after its first system call', async ({ skip }) => {
     needed('strace')
     if (!fs.existsSync(MODEKEEP)) skip('there is no dist/modekeep: run "npm run build"')
     const cores = await pipeCores()
@@ -148,7 +146,7 @@ describe('a crash', () => {
     expect(crashed.length).toBeGreaterThan(MOMENTS.length / 2)
   })
 
-  it('of a program that has secrets runs none either, which would have got them', async ({ skip }) => {
+  it('of a program that has secrets starts no core_pattern program, which would receive them', async ({ skip }) => {
     const why = cannotMountWith()
     if (why !== '') skip(why)
     if (!fs.existsSync(MODEKEEP)) skip('there is no dist/modekeep: run "npm run build"')
@@ -176,7 +174,7 @@ describe('a crash', () => {
       expect((await ended).text).toContain(`mount.cifs was ended by ${signal}`)
       crashed.push(pid)
     }
-    // The same program, started by somebody else.
+    // The same program, started by another process.
     const secretFile = `${node.top}/secret`
     fs.writeFileSync(secretFile, SECRET)
     const fd = fs.openSync(secretFile, 'r')
@@ -189,7 +187,7 @@ describe('a crash', () => {
     expect(crashed.map((pid) => cores.of(pid))).toEqual([undefined, undefined])
   })
 
-  it('is no matter of a limit that the caller has set to 0 for good', () => {
+  it('leaves no core file either if the caller has set the hard limit to 0', () => {
     const wrapper = isRoot ? ['setpriv', '--bounding-set=-sys_resource'] : []
     expect(helperLimits(...wrapper, 'prlimit', '--core=0:0')).toMatch(/^Max core file size +0 +0 +bytes/m)
   })

@@ -32,7 +32,7 @@ describe.skipIf(!isRoot).each(NAMES)(`an image for fuse.%s that a pod can write$
     fs.rmSync(`${programs.top}/argv`, { force: true })
     return isThere
   }
-  /** The stand-in mounts nothing. */
+  /** The fake program mounts nothing. */
   const expectRun = async (source: string) => {
     await expect(ask(source)).rejects.toThrow('has mounted nothing')
     expect(wasRun()).toBe(true)
@@ -43,7 +43,7 @@ describe.skipIf(!isRoot).each(NAMES)(`an image for fuse.%s that a pod can write$
     expect(stage.layers('a')).toEqual([])
   }
 
-  it('is read by no program of the node, by whatever name', async () => {
+  it('is read by no program of the node under any name', async () => {
     await expectRefused(`${own}/image`, 'who writes to an image rules the program that reads it as root')
     // Beside the directories that pods may mount; then with a name in one.
     const beside = `${stage.top}/volumes/image`
@@ -64,7 +64,7 @@ describe.skipIf(!isRoot).each(NAMES)(`an image for fuse.%s that a pod can write$
     execFileSync('umount', [elsewhere])
   })
 
-  it('is read by none while a mount that stands lets the pod write, whatever the rules say now', async () => {
+  it('is read by no program while an existing mount lets the pod write it, despite changed rules', async () => {
     await stage.mount('b', { source: own })
     stage.config = { ...stage.config, allow: [{ sources: [`${own}/*`], fsTypes: [`fuse.${name}`] }] }
     await expectRefused(`${own}/image`, 'may be written by pod')

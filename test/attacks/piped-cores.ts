@@ -15,7 +15,7 @@ const LONGEST_MS = 60_000
 /** The kernel names a process by its number, and has begun with its core where there is a part. */
 const CATCH = 'cd "$(dirname "$0")" && head -c 8000000 > part.$1 && mv part.$1 core.$1\n'
 
-/** Puts back what was there, also where the test that holds its stdin is killed; what somebody else has set stays. */
+/** Restores the earlier value, also if the test that holds its stdin is killed. Keeps a value that another process has set. */
 const KEEPER = `cat > /dev/null; if [ "$(cat ${PATTERN})" = "$1" ]; then cat ${SAVED} > ${PATTERN}; fi`
 
 /** Until its end the kernel pipes the cores of all processes of the machine to a program. */

@@ -40,7 +40,7 @@ export interface Attacked {
 
 const EACH_MS = 50
 
-/** @throws whatever is no refusal */
+/** @throws every error except a refusal */
 export async function attacked(walk: () => Promise<unknown>): Promise<Attacked> {
   const most = { memory: 0, handles: 0 }
   const before = process.memoryUsage.rss()

@@ -10,7 +10,7 @@ const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(B
 
 const FILES = 3000
 
-/** A volume that two pods share; the second one's call stands still in the middle of its walk. */
+/** A volume that two pods share; the second one's call is paused in the middle of its walk. */
 class Shared {
   readonly node = new BinaryNode()
   readonly source = `${this.node.volumes}/data`
@@ -63,8 +63,8 @@ function read(path: string): string {
   return fs.existsSync(path) ? fs.readFileSync(path, 'utf8') : ''
 }
 
-describe.skipIf(why !== '')(`a call of a peer that is at work${why && ` (skipped: ${why})`}`, () => {
-  it('a healthy mount of the volume that it walks is healthy, and is not replaced', async () => {
+describe.skipIf(why !== '')(`a running call of a peer${why && ` (skipped: ${why})`}`, () => {
+  it('leaves a healthy mount of the volume that it walks healthy, and heal does not replace it', async () => {
     const shared = new Shared()
     const peer = await shared.walkingPeer()
     const { node } = shared

@@ -41,7 +41,7 @@ function answerTo(call: readonly string[], number: number, errno: number) {
 }
 
 describe.skipIf(why !== '')(`a seccomp filter${why}`, () => {
-  it.each(Object.entries(CALLS))('that refuses %s is named in one document by every verb', (name, numbers) => {
+  it.each(Object.entries(CALLS))('that refuses %s is named in one JSON reply by every verb', (name, numbers) => {
     for (const call of VERBS) {
       const { status, message } = answerTo(call, numbers[process.arch === 'arm64' ? 1 : 0], EPERM)
       expect(status).toBe('Failure')
@@ -52,7 +52,7 @@ describe.skipIf(why !== '')(`a seccomp filter${why}`, () => {
     }
   })
 
-  it.each(['clone3', 'getrandom'])('that answers ENOSYS for %s, as older kernels do, changes nothing', (name) => {
+  it.each(['clone3', 'getrandom'])('that returns ENOSYS for %s, as older kernels do, changes nothing', (name) => {
     const number = CALLS[name]?.[process.arch === 'arm64' ? 1 : 0] ?? 0
     expect(answerTo(['init'], number, ENOSYS)).toMatchObject({ status: 'Success' })
   })

@@ -20,8 +20,8 @@ function memoryLimit(): number {
   return Number(mebibytes) * 1024
 }
 
-describe.skipIf(cannot !== '')(titled("the runtime's plugin whose workers wait for volumes that hang", cannot), () => {
-  it('takes less memory than the limit of its container, also with as many workers as there may be', async () => {
+describe.skipIf(cannot !== '')(titled('an NRI plugin whose workers wait for hanging volumes', cannot), () => {
+  it("uses less memory than its container's limit with the maximum number of workers", async () => {
     const node = new NriNode()
     onTestFinished(() => node.end())
     const end = await node.serve()

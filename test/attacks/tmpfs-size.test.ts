@@ -16,8 +16,8 @@ function roomIn(directory: string) {
   return { size: blocks * bsize, inodes: ffree }
 }
 
-describe.skipIf(why !== '')(`a pod's volume in memory${why && ` (skipped: ${why})`}`, () => {
-  it('has a size and a number of inodes, though its author names none', async () => {
+describe.skipIf(why !== '')(`a pod's tmpfs${why && ` (skipped: ${why})`}`, () => {
+  it('has a size and an inode limit if its author names none', async () => {
     const node = new BinaryNode()
     const directory = node.podDirectory('a')
     expect(await node.call('mount', directory, JSON.stringify(TMPFS))).toEqual({ status: 'Success' })
@@ -39,7 +39,7 @@ describe.skipIf(why !== '')(`a pod's volume in memory${why && ` (skipped: ${why}
     expect(node.layers('a')).toEqual([])
   })
 
-  it('may be as large as the node allows, and is counted by doctor', async () => {
+  it('may have the maximum that the node allows, and doctor counts it', async () => {
     const node = new BinaryNode()
     const file = `${node.top}/config.json`
     const config = JSON.parse(fs.readFileSync(file, 'utf8'))

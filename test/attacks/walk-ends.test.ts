@@ -26,7 +26,7 @@ const WALKS = {
   restore: restoreDirectory,
 }
 
-/** A volume on a file system of its own, and the time a walk of it takes while nobody changes it. */
+/** A volume on a file system of its own, and the duration of a walk while no process changes it. */
 async function volumeOn(fsType: 'tmpfs' | 'xfs'): Promise<{ walked: Walked; quiet: number }> {
   const top = fs.mkdtempSync(`${tmpdir()}/modekeep-restless-`)
   const args =
@@ -58,9 +58,9 @@ const still = (walked: Walked) =>
 const all = (walked: Walked, group: number) =>
   Object.fromEntries(Object.keys(still(walked)).map((path) => [path, group]))
 
-describe.skipIf(cannot !== '')(titled('a pod that changes its volume without end', cannot), () => {
+describe.skipIf(cannot !== '')(titled('a pod that changes its volume endlessly', cannot), () => {
   it.each(Object.keys(WALKS) as (keyof typeof WALKS)[])(
-    'by directories in each other, ever deeper, cannot keep a %s from ending, and costs it nothing',
+    'by nesting directories ever deeper does not keep a %s from ending in normal time',
     async (what) => {
       const { walked, quiet } = await volumeOn('tmpfs')
       {
@@ -81,7 +81,7 @@ describe.skipIf(cannot !== '')(titled('a pod that changes its volume without end
     },
   )
 
-  it('by files, faster than they are walked, makes the walk say so; it goes on from there when the pod rests', async () => {
+  it('by creating files faster than they are walked makes the walk fail with that message; the next walk continues after it stops', async () => {
     const { walked, quiet } = await volumeOn('xfs')
     {
       await using pod = await startRestless('fill', walked.directory)
@@ -118,7 +118,7 @@ describe.skipIf(cannot !== '')(titled('a pod that changes its volume without end
     expect(still(walked)).toEqual(all(walked, 5))
   })
 
-  it('by moving directories into each other cannot have one entered again on the way down', async () => {
+  it('by moving directories into each other does not make a walk enter one twice on the way down', async () => {
     const { walked } = await volumeOn('tmpfs')
     const { directory } = walked
     makeTree(fs, directory, ['file c/a/in-a 0640', 'file c/b/in-b 0640'])
@@ -136,7 +136,7 @@ describe.skipIf(cannot !== '')(titled('a pod that changes its volume without end
     expect(met.sort()).toEqual(['a', 'b', 'in-a', 'in-b'])
   })
 
-  it('by moving a directory ahead of the walk cannot have it walked again and again', async () => {
+  it('by moving a directory ahead of the walk does not make the walk visit it repeatedly', async () => {
     const { walked } = await volumeOn('tmpfs')
     const { directory } = walked
     const names = Array.from({ length: 50 }, (_, n) => `p${n}`)

@@ -7,7 +7,7 @@ const measured = (call: NodeMeasurement['call'], few: number[], many: number[]):
   { call, mounts: 5000, milliseconds: many },
 ]
 
-it('a full node is compared with a small one by medians; only what is promised is met or not', () => {
+it('the table compares medians of a full and a small node, and only promised values are "met" or "not met"', () => {
   const lines = nodeTable([
     ...measured('repeated mount', [40, 50, 60], [1, 65, 9000]),
     ...measured('unmount', [40], [60]),

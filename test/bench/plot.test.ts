@@ -10,7 +10,7 @@ import { addCost, type Results } from '../../bench/results.ts'
 import { usual } from '../../bench/trees.ts'
 
 describe('a logarithmic scale', () => {
-  it('gives every decade the same room', () => {
+  it('has the same width for every decade', () => {
     const scale = logScale([20, 90_000], 0, 400)
     expect(scale.ticks).toEqual([10, 100, 1000, 10_000, 100_000])
     expect(scale.ticks.map((tick) => Math.round(scale(tick)))).toEqual([0, 100, 200, 300, 400])
@@ -28,7 +28,7 @@ describe('a chart', () => {
   ]
   const svg = chart({ title: 'times', x: 'files (number)', y: 'time (seconds)' }, lines)
 
-  it('has a line for each peer with a marker for each size, and time grows upwards', () => {
+  it('has a line for each peer with a marker for each size, and the time axis points upwards', () => {
     const points = [...svg.matchAll(/<polyline points="([^"]+)"/g)].map((match) => match[1]?.split(' ').map(pair))
     expect(points.map((line) => line?.length)).toEqual([2, 2])
     const [from, to] = points[0] ?? []
@@ -38,12 +38,12 @@ describe('a chart', () => {
     expect(svg.match(/class="marker"/g)).toHaveLength(4 + 2)
   })
 
-  it('has titles with units at its axes', () => {
+  it('has axis titles with units', () => {
     expect(svg).toContain('>files (number)</text>')
     expect(svg).toMatch(/rotate\(-90[^>]*><text[^>]*>time \(seconds\)<\/text>/)
   })
 
-  it('tells lines apart by colour and by marker, and refuses more than it can', () => {
+  it('distinguishes lines by colour and marker, and refuses more lines than it can distinguish', () => {
     const five = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, points: [[10, 10] as const] }))
     const drawn = chart({ title: '', x: '', y: '' }, five)
     const marks = [...drawn.matchAll(/class="marker" d="M[\d.,]+([^"]+)" fill="([^"]+)"/g)]
@@ -52,7 +52,7 @@ describe('a chart', () => {
     expect(() => chart({ title: '', x: '', y: '' }, [...five, ...five])).toThrow('more than 5 lines')
   })
 
-  it('names the lines in their order, the first with the widest line, and never one name over another', () => {
+  it('labels the lines in their order without overlaps, and the first line is the widest', () => {
     const names = [...svg.matchAll(/y="([\d.]+)" text-anchor="start">(slow|quick)/g)]
     expect(names.map((match) => match[2])).toEqual(['slow', 'quick'])
     expect(Number(names[1]?.[1]) - Number(names[0]?.[1])).toBeGreaterThanOrEqual(32)
@@ -60,7 +60,7 @@ describe('a chart', () => {
     expect(widths[0]).toBeGreaterThan(widths[1] ?? Number.NaN)
   })
 
-  it('is one well-formed document that dark pages can show', () => {
+  it('is one well-formed document that is readable on a dark page', () => {
     expect(svg).toContain('slow &amp; &lt;old&gt;')
     expect(svg).toContain('prefers-color-scheme:dark')
     const open = [...svg.matchAll(/<([a-z]+)(?:\s[^>]*[^/])?>/g)].map((match) => match[1])
@@ -69,7 +69,7 @@ describe('a chart', () => {
   })
 })
 
-it('the walks of ext4 are drawn, the mapping first, and what was not measured is left out', () => {
+it('the chart of walks on ext4 shows idmap first, and omits missing measurements', () => {
   const results: Results = { machine: {}, files: 1000, most: 1000, trees: [], measurements: [], absent: [], node: [] }
   expect(drawOwnership(results)).toBeUndefined()
   for (const peer of ['kubelet', 'C, one thread', 'modekeep keep', 'modekeep idmap']) {
@@ -83,7 +83,7 @@ it('the walks of ext4 are drawn, the mapping first, and what was not measured is
   expect(drawOwnership(results)).toContain('1.50 s at 1,000 files')
 })
 
-it("the chart of pods on other drivers' volumes is what was measured", () => {
+it("the committed chart of other drivers' volumes shows the committed measurements", () => {
   const docs = resolve(import.meta.dirname, '../../docs')
   const measured: AnyVolume = JSON.parse(fs.readFileSync(`${docs}/results/bench/any-volume.json`, 'utf8'))
   expect(fs.readFileSync(`${docs}/any-volume.svg`, 'utf8')).toBe(drawAnyVolume(measured))

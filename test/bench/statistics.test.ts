@@ -3,23 +3,23 @@ import { aligned, duration, markdownTable } from '../../bench/columns.ts'
 import { inOrder, median } from '../../bench/statistics.ts'
 
 describe('a median', () => {
-  it('is the middle value, whatever the order, and one outlier does not move it', () => {
+  it('is the middle value of any order, and one outlier does not move it', () => {
     expect(median([9, 1, 5])).toBe(5)
     expect(median([900, 1, 5])).toBe(5)
     expect(median([10, 9])).toBe(9.5)
     expect(median([100, 20, 3, 1000])).toBe(60)
   })
 
-  it('of nothing is an error, not a number', () => {
+  it('of no values is an error', () => {
     expect(() => median([])).toThrow('no values')
   })
 })
 
-it('every second round runs backwards', () => {
+it('the order of every second round is reversed', () => {
   expect([0, 1, 2].map((round) => inOrder(['a', 'b', 'c'], round).join(''))).toEqual(['abc', 'cba', 'abc'])
 })
 
-it('durations have a unit and about three digits', () => {
+it('a duration has a unit and about three digits', () => {
   expect([0.5, 42.14, 999, 1000, 12_340].map(duration)).toEqual(['0.50 ms', '42.1 ms', '999 ms', '1.00 s', '12.3 s'])
 })
 
@@ -28,10 +28,10 @@ const TABLE = [
   ['a name', '1.00 s', '2'],
 ]
 
-it('columns are aligned', () => {
+it('the columns of a table are aligned', () => {
   expect(aligned(TABLE)).toEqual(['files       10  1,000', 'a name  1.00 s      2'])
 })
 
-it('a table of a page has a header', () => {
+it('a Markdown table has a header', () => {
   expect(markdownTable(TABLE)).toEqual(['| files | 10 | 1,000 |', '| --- | --- | --- |', '| a name | 1.00 s | 2 |'])
 })

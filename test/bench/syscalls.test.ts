@@ -11,19 +11,19 @@ const TABLE = `% time     seconds  usecs/call     calls    errors syscall
 100.00    0.000260           2        96        14 total
 `
 
-it('counts are read with and without errors, and without what threads do by chance', () => {
+it('the counts of strace are read with and without errors, without the calls of threads', () => {
   expect(readCounts(TABLE)).toEqual({ openat: 12, statx: 6 })
   expect(total(readCounts(TABLE))).toBe(18)
 })
 
-it('every call that is made more or less often is named', () => {
+it('every call that is made more or less often is listed', () => {
   expect(differences({ openat: 12, statx: 6 }, { openat: 12, statx: 7, read: 1 })).toEqual([
     'read: 0, 1',
     'statx: 6, 7',
   ])
 })
 
-it('what few of the runs of a call made is not counted, nor what few did not make', () => {
+it('a call that only a minority of the runs made, or did not make, does not count', () => {
   const runs = [
     { openat: 3, munmap: 42, sched_getparam: 1 },
     { openat: 3, munmap: 43, mmap: 7 },

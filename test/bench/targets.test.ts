@@ -25,7 +25,7 @@ function row(results: Results, words: string): string[] {
   return found
 }
 
-it('a ratio is of medians, on the same tree', () => {
+it('a ratio compares medians of the same tree', () => {
   const { measurements } = measured([
     ['first walk', 'kubelet', [100, 300, 200]],
     ['first walk', 'modekeep keep', [90, 100, 5000]],
@@ -42,13 +42,13 @@ describe('a target', () => {
       ['first walk', 'modekeep keep', [keep]],
     ])
 
-  it('is met, met as it must be, or missed', () => {
+  it('is "goal met", "must met" or "missed"', () => {
     expect(row(walks(50), 'first walk `keep`')).toEqual(['0.50', 'goal met'])
     expect(row(walks(80), 'first walk `keep`')).toEqual(['0.80', 'must met'])
     expect(row(walks(81), 'first walk `keep`')).toEqual(['0.81', 'missed'])
   })
 
-  it('is not invented where one side is absent', () => {
+  it('is "not measured" if one side is missing', () => {
     expect(row(walks(50), 'grant')).toEqual(['not measured', ''])
     expect(row(measured([['first walk', 'modekeep keep', [1]]]), 'first walk `keep`')).toEqual(['not measured', ''])
   })
@@ -57,20 +57,20 @@ describe('a target', () => {
     expect(row(walks(600), 'user time')).toEqual(['3.00 µs', 'must met'])
   })
 
-  it('of memory says of how many files it is, if these are fewer than a million', () => {
+  it('of memory names the number of files if it is less than a million', () => {
     const results = walks(140)
     addCost(results.measurements, usual('ext4', 10_000), 'first walk', 'modekeep keep', cost(100))
     expect(row(results, 'memory of a first walk')).toEqual(['1.40', 'must met; 200,000 files'])
   })
 
-  it('of system calls names those that are not equal', () => {
+  it('of system calls names the calls that differ', () => {
     const results = walks(50)
     results.systemCalls = { few: { statx: 2 }, manyFiles: { statx: 2 }, manyMounts: { statx: 2, read: 1 } }
     expect(row(results, 'at 10 and')).toEqual(['equal', 'goal met; 2 calls, 200,000 files'])
     expect(row(results, '5,000 other')).toEqual(['not equal (read: 0, 1)', 'missed; 2 calls'])
   })
 
-  it('needs nobody else measured than those of --headline', () => {
+  it('needs no peer except those of --headline', () => {
     const needed: Results = measured([])
     for (const peer of TARGET_PEERS) {
       for (const files of [10_000, 200_000]) {
@@ -88,7 +88,7 @@ describe('a target', () => {
   })
 })
 
-it('the page has every target with its goal', () => {
+it('docs/performance.md has every target with its goal', () => {
   const page = fs.readFileSync(`${ROOT}/docs/performance.md`, 'utf8')
   for (const [name, goal, must] of targetRows(measured([]))) expect(page).toContain(`| ${name} | ${goal} | ${must} |`)
 })

@@ -5,7 +5,7 @@ import { checkTree, GROUP, makeTree, resetTree, UNTOUCHED } from '../../bench/tr
 import { SHAPES, type Shape } from '../../bench/trees.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const title = 'a walk that misses one inode, or a bit of one, is found out'
+const title = 'the check of a tree detects a walk that missed one inode or one mode bit'
 
 it.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: chown needs root; run "sudo npm test")`, () => {
   const root = fs.mkdtempSync(`${tmpdir()}/modekeep-bench-tree-`)

@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 afterAll(() => fs.remove(directory))
 
-describe.skipIf(notRoot)(`on a host with glibc and nothing else${notRoot && ` (${notRoot})`}`, () => {
+describe.skipIf(notRoot)(`the executable on a host with glibc only${notRoot && ` (${notRoot})`}`, () => {
   let root = ''
   const inside = () => run('/usr/sbin/chroot', [root, '/modekeep', 'init'])
 
@@ -46,7 +46,7 @@ describe.skipIf(notRoot)(`on a host with glibc and nothing else${notRoot && ` ($
     await fs.mkdir(join(root, 'proc'))
   })
 
-  it('answers', async () => {
+  it('replies to init', async () => {
     await execa('mount', ['-t', 'proc', 'proc', join(root, 'proc')])
     try {
       expect(inside()).toEqual({ status: 0, output: answer })
@@ -55,13 +55,13 @@ describe.skipIf(notRoot)(`on a host with glibc and nothing else${notRoot && ` ($
     }
   })
 
-  it('says so in a reply when /proc is missing', () => {
+  it('replies with a failure if /proc is missing', () => {
     const { status, output } = inside()
     expect(status).toBe(0)
     expect(JSON.parse(output)).toMatchObject({ status: 'Failure', message: expect.stringContaining('/proc') })
   })
 
-  it('says so in a reply when glibc is missing', async () => {
+  it('replies with a failure if glibc is missing', async () => {
     await execa('mount', ['-t', 'proc', 'proc', join(root, 'proc')])
     try {
       await fs.move(join(root, INTERPRETER), join(root, 'away'))
@@ -74,7 +74,7 @@ describe.skipIf(notRoot)(`on a host with glibc and nothing else${notRoot && ` ($
   })
 })
 
-describe('an environment that means harm', () => {
+describe('a hostile environment variable', () => {
   const at = (name: string) => join(directory, 'hostile', name)
   const hostile: Record<string, () => string> = {
     LD_PRELOAD: () => at('evil.so'),
@@ -135,10 +135,10 @@ describe('an environment that means harm', () => {
 
   it.each(Object.entries(hostile))('%s changes nothing', (name, value) => expectUnmoved({ [name]: value() }))
 
-  it('all of them together change nothing', () =>
+  it('together with all others changes nothing', () =>
     expectUnmoved(Object.fromEntries(Object.entries(hostile).map(([name, value]) => [name, value()]))))
 
-  it('works where it may work: the same library in front of another program leaves its mark', ({ skip }) => {
+  it('has an effect on another program: the same library is loaded there', ({ skip }) => {
     if (!fs.readFileSync(at('evil.so')).includes('ELF')) skip('gcc is not installed: install it for this control')
     run('/bin/true', [], { env: { LD_PRELOAD: at('evil.so') } })
     expect(fs.existsSync(at('marker'))).toBe(true)
@@ -165,7 +165,7 @@ describe('/proc/PID/cmdline', () => {
     return seen
   }
 
-  const keeps = 'keeps the verb and the directory, and loses the options before ld.so begins'
+  const keeps = 'has the verb and the directory, but no longer the options when ld.so begins'
   it.skipIf(!isRoot)(
     isRoot ? keeps : `${keeps} (skipped: only root may look into it; run "sudo npm test")`,
     async () => {
@@ -176,44 +176,45 @@ describe('/proc/PID/cmdline', () => {
     },
   )
 
-  it('shows it all for a program without the loader', async () => {
+  it('shows all arguments of a program without the loader', async () => {
     const seen = await readWhileRunning(process.execPath, ['-e', 'setTimeout(() => {}, 1000)', '/no/such/dir', SECRET])
     expect(seen.at(-1)).toContain('aHVudGVyMg')
   })
 })
 
-describe('a caller with odd habits', () => {
+describe('an unusual caller of the executable', () => {
   const expectAnswer = (result: { status: number | null; output: string }) =>
     expect(result).toEqual({ status: 0, output: answer })
 
   it('may close stdin', () => expectAnswer(shell('exec "$1" init <&-')))
   it('may close stderr', () => expectAnswer(shell('exec "$1" init 2>&-')))
   it('may close stdin and stderr', () => expectAnswer(shell('exec "$1" init <&- 2>&-')))
-  it('may close everything', () => expect(shell('exec "$1" init <&- >&- 2>&-')).toEqual({ status: 0, output: '' }))
+  it('may close all three streams', () =>
+    expect(shell('exec "$1" init <&- >&- 2>&-')).toEqual({ status: 0, output: '' }))
   it.each([64, 256])('may allow only %i open files', (files) =>
     expectAnswer(shell(`ulimit -Sn ${files}; exec "$1" init`)),
   )
-  it('may give no environment and a name that is empty', () =>
+  it('may pass no environment and an empty program name', () =>
     expectAnswer(run(MODEKEEP, ['init'], { argv0: '', env: {} })))
 
-  it('may give a megabyte of arguments', () => {
+  it('may pass a megabyte of arguments', () => {
     const { status, output } = run(MODEKEEP, ['init', ...Array.from({ length: 10 }, () => 'x'.repeat(100_000))])
     expect(status).toBe(0)
     expect(JSON.parse(output)).toHaveProperty('status')
   })
 
-  it('may give no arguments at all, not even a name', () => {
+  it('may pass no arguments, not even a program name', () => {
     const { status, output } = run(compile('binary/no-arguments.c'), [MODEKEEP])
     expect(status).toBe(0)
     expect(output).toMatch(/^modekeep \d/)
   })
 
-  it('may switch address randomisation off', ({ skip }) => {
+  it('may disable address randomisation', ({ skip }) => {
     if (!fs.existsSync('/usr/bin/setarch')) skip('setarch is not installed: install util-linux')
     expectAnswer(run('/usr/bin/setarch', ['-R', MODEKEEP, 'init']))
   })
 
-  it('may trace it', ({ skip }) => {
+  it('may trace it with strace', ({ skip }) => {
     if (!fs.existsSync('/usr/bin/strace')) skip('strace is not installed: install it for this test')
     expectAnswer(run('/usr/bin/strace', ['-f', '-o', '/dev/null', MODEKEEP, 'init']))
   })

@@ -18,7 +18,7 @@ const carried = orSkip(debianLibraries)
 const isAtMost = (version: string) =>
   /^\d/.test(version) && version.localeCompare(OLDEST_GLIBC, 'en', { numeric: true }) <= 0
 
-describe('what the executable asks of a host', () => {
+describe('the host libraries that the executable needs', () => {
   const files = ARCHITECTURES.flatMap((arch) => LIBRARIES.map((soname) => [arch, soname] as const))
 
   it.each(files)(`%s: %s needs no glibc newer than ${OLDEST_GLIBC}`, (arch, soname) => {
@@ -26,11 +26,11 @@ describe('what the executable asks of a host', () => {
     expect(isAtMost(newestGlibc([library?.bytes ?? Buffer.alloc(0)]))).toBe(true)
   })
 
-  it('nor does Node', async () => {
+  it('Node needs no glibc newer than the oldest supported one', async () => {
     expect(isAtMost(newestGlibc([await fs.readFile(node)]))).toBe(true)
   })
 
-  it('is no library but those of glibc: the others are carried', async () => {
+  it('Node needs only glibc from the host, as the executable carries its other libraries', async () => {
     const elf = await fs.readFile(node)
     const asked = versionNeeds(elf, readSegments(elf)).map((need) => need.soname)
     const glibc = /^(ld-linux-[a-z0-9-]+\.so\.\d|lib(c|dl|m|pthread|rt)\.so\.\d)$/
@@ -38,11 +38,11 @@ describe('what the executable asks of a host', () => {
   })
 })
 
-describe('assembling', () => {
+describe('the build of the executable', () => {
   it.each([
     ['a regular expression', 'const is = (text: string) => /^größe$/.test(text)'],
     ['a raw template', 'const is = (text: string) => String.raw`größe` === text'],
-  ])('refuses a letter beyond ASCII in %s, which would never match, and takes it in a string', async (_what, code) => {
+  ])('refuses a non-ASCII letter in %s, which would never match, and accepts it in a string', async (_what, code) => {
     const work = await fs.mkdtemp(join(tmpdir(), 'modekeep-build-'))
     try {
       const entry = join(work, 'main.ts')
@@ -59,7 +59,7 @@ describe('assembling', () => {
     }
   })
 
-  it('gives the same bytes twice, started by the kernel itself', async () => {
+  it('makes the same bytes twice, for a program without an ELF interpreter', async () => {
     const workDirectory = await fs.mkdtemp(join(tmpdir(), 'modekeep-build-'))
     try {
       const entry = join(workDirectory, 'main.ts')

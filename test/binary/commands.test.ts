@@ -72,7 +72,7 @@ function documentedKeys(verb: string): string[] {
 }
 
 describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
-  it('have help with an example, whatever else is given', () => {
+  it('print help with an example despite any other arguments', () => {
     const node = new BinaryNode()
     for (const verb of VERB_NAMES) {
       const said = call(node, [verb, '--help'])
@@ -83,7 +83,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     }
   })
 
-  it('print JSON of the form that is documented', async () => {
+  it('print JSON documents with the documented fields', async () => {
     const { node, source } = arranged()
     const found = new Map<string, Set<string>>()
     const json = (...args: string[]) => {
@@ -137,7 +137,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     expect(found.size).toBe(15)
   })
 
-  it('have no escape sequence in a pipe, colour on a terminal, and none there with NO_COLOR', () => {
+  it('print escape sequences neither in a pipe nor with NO_COLOR, and colour on a terminal', () => {
     const node = new BinaryNode()
     expect(call(node, ['doctor']).stdout).not.toContain('\x1b')
     expect(onTerminal(node, 'doctor').text).toContain('\x1b[1mkernel\x1b[0m')
@@ -145,7 +145,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     expect(onTerminal(node, 'doctor --json').text).not.toContain('\x1b')
   })
 
-  it('guess what was meant, at a terminal and off it', () => {
+  it('suggest the intended verb on a terminal and elsewhere', () => {
     const node = new BinaryNode()
     const { text, status } = onTerminal(node, 'statsu')
     expect({ text: text.trim(), status }).toEqual({
@@ -159,7 +159,7 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     })
   })
 
-  it('without a verb show version, mounts and the eleven commands of every day', () => {
+  it('without a verb print version, mounts and the eleven daily commands', () => {
     const { stdout, status } = call(new BinaryNode(), [])
     expect(stdout).toMatch(/^modekeep \d+\.\d+\.\d+ gives .*\n.*Mounts: none on this node\.\n/s)
     expect(stdout.match(/^ {2}modekeep \w+/gm)).toHaveLength(11)
@@ -174,13 +174,13 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     ['version'],
     ['doctor'],
     ['install', '--dry-run', '--plugin-dir', '/plugins'],
-  ])('fail with a sentence where their answer cannot be written: %j', (...args) => {
+  ])('fail with a sentence if their output cannot be written: %j', (...args) => {
     const { status, stderr } = call(new BinaryNode(), args, {}, ['sh', '-c', 'exec "$@" >/dev/full', 'sh'])
     expect(stderr).toMatch(/not all of the answer was written: stdout: .*ENOSPC.*: write it to another place/)
     expect(status).toBe(1)
   })
 
-  it('restore a volume by its name when its pod is gone', async () => {
+  it('restore a volume by its name after its pod was deleted', async () => {
     const { node, source } = arranged()
     const before = groups(listTree(fs, source))
     const directory = node.podDirectory('a')
@@ -208,7 +208,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
   }
   const bad = (node: BinaryNode) => findings(node).filter(({ level, area }) => level !== 'ok' && area !== 'kubelet')
 
-  it('checks a file in place of the configuration, and explains its rules', () => {
+  it('checks a given file instead of the configuration, and explains its rules', () => {
     const node = new BinaryNode()
     const file = `${node.top}/new.json`
     const allow = [{ sources: [`${node.volumes}/{namespace}/*`] }, { sources: ['/srv/*'] }, { sources: ['/srv/a/*'] }]
@@ -226,7 +226,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     expect(old.stdout).toContain('write "allow": [{"sources":["/srv/*"],"fsTypes":["bind","tmpfs"]}] instead')
   })
 
-  it('finds nothing on a node that is well, changes nothing, and succeeds', () => {
+  it('finds no fault on a healthy node, changes nothing, and exits with status 0', () => {
     const node = new BinaryNode()
     const config = JSON.parse(fs.readFileSync(`${node.top}/config.json`, 'utf8'))
     const allow = [{ ...config.allow[0], namespaces: ['shop'] }]
@@ -241,7 +241,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     expect(fs.readFileSync('/proc/self/mountinfo', 'utf8')).toBe(table)
   })
 
-  it.skipIf(!fs.existsSync('/dev/fuse'))('warns where a device plugin offers a device that root alone can open', () => {
+  it.skipIf(!fs.existsSync('/dev/fuse'))('warns if a device plugin offers a device that only root can open', () => {
     const node = new BinaryNode()
     const device = `${node.top}/fuse`
     execFileSync('mknod', ['-m', '0600', device, 'c', '10', '229'])
@@ -257,7 +257,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     expect(levels).toEqual([['kubelet: warning'], ['kubelet: ok']])
   })
 
-  it('fails with a remedy where the configuration is wrong, others can write, or a helper is missing', () => {
+  it('fails with a remedy if the configuration is wrong, others can write it, or a helper is missing', () => {
     const node = new BinaryNode()
     const config = { stateDir: node.state, allow: [{ sources: ['/*'], fsTypes: ['bind', 'fuse.nosuchprogram'] }], x: 1 }
     fs.writeFileSync(`${node.top}/config.json`, JSON.stringify(config))
@@ -286,7 +286,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     )
   })
 
-  it('sees records without mounts, mounts without records, and what interrupted calls left', async () => {
+  it('reports records without mounts, mounts without records, and leftovers of interrupted calls', async () => {
     const { node, source } = arranged()
     const [one, other] = [node.podDirectory('a'), node.podDirectory('b')]
     for (const directory of [one, other]) {
@@ -313,7 +313,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
     )
   })
 
-  it("knows a kubelet's plugin directory, and whether this version of the driver is in it", async () => {
+  it("finds a kubelet's plugin directory, and reports whether it has this version of the driver", async () => {
     const node = new BinaryNode()
     const plugins = `${node.top}/plugins`
     // What a process is called is all there is to see of it.
@@ -345,7 +345,7 @@ describe.skipIf(!isRoot)(title('doctor'), () => {
 })
 
 describe.skipIf(!isRoot)(title('logs'), () => {
-  it('tell what calls did, about one pod if asked, raw with --json', async () => {
+  it('print what calls did, for one pod if requested, and raw lines with --json', async () => {
     const { node, source } = arranged()
     expect(call(node, ['logs'])).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no log') })
     for (const pod of ['a', 'b']) {
@@ -363,7 +363,7 @@ describe.skipIf(!isRoot)(title('logs'), () => {
     expect(call(node, ['logs', '-n', '1', '--json']).stdout).toContain('"verb":"unmount"')
   })
 
-  it('follow on, over a rotation, and end with whoever reads', async () => {
+  it('follow new lines through a rotation, and end when their reader ends', async () => {
     const { node } = arranged()
     fs.mkdirSync(`${node.top}/log`)
     fs.writeFileSync(node.log, '{"n":1}\n')
@@ -413,7 +413,7 @@ describe.skipIf(!isRoot)(title('a long walk at a terminal'), () => {
     return { text: text.replaceAll(/strace: .*\r\n/g, ''), status }
   }
 
-  it('has a bar, and says on Ctrl-C how to go on or back, both of which work', async () => {
+  it('has a progress bar, and Ctrl-C prints how to continue or restore, and both commands work', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/large`
     fs.mkdirSync(source)

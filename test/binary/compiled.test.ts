@@ -34,8 +34,8 @@ describe.each([
 
 const DRIVER = join(import.meta.dirname, '../../driver')
 
-describe('the numbers of system calls', () => {
-  it.for(Object.keys(recorded))("for %s are those of the system's headers", async (arch, { skip }) => {
+describe('the system call numbers', () => {
+  it.for(Object.keys(recorded))("for %s equal those in the system's headers", async (arch, { skip }) => {
     if ((await compilerMajor(arch)) === undefined) skip(`found no gcc for ${arch}: install it to compare them`)
     const sources = [`loader/${arch}.h`, `kernel/${arch}.h`, 'kernel/calls.h'].map((name) =>
       fs.readFileSync(join(DRIVER, name), 'utf8'),

@@ -7,7 +7,7 @@ import { MODEKEEP } from './modekeep.ts'
 
 const cannot = fs.existsSync(MODEKEEP) ? cannotMountWith() : `there is no ${MODEKEEP}; run "npm run build"`
 
-describe.skipIf(cannot !== '')(titled('completion of what is on record', cannot), () => {
+describe.skipIf(cannot !== '')(titled('shell completion of recorded names', cannot), () => {
   let top: string
   let mountPoint: string
   let volume: string
@@ -40,7 +40,7 @@ describe.skipIf(cannot !== '')(titled('completion of what is on record', cannot)
     fs.rmSync(top, { recursive: true })
   })
 
-  it('names volumes, pods, namespaces and mounts, one a line', () => {
+  it('lists volumes, pods, namespaces and mounts, one on each line', () => {
     expect(volume).toMatch(/^[0-9a-f.]+-[0-9a-f]+-[0-9a-f]+$/)
     expect(['namespaces', 'pods', 'mounts'].map(offered)).toEqual(['shop\n', 'shop/cart-0\n', `${mountPoint}\n`])
   })

@@ -5,7 +5,7 @@ import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
 describe.skipIf(!isRoot)(`concurrent calls${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`, () => {
-  it('50 identical mounts are all a success, with one mount and one walk', async () => {
+  it('50 concurrent identical mounts succeed, with one mount and one walk', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
     makeTree(
@@ -28,7 +28,7 @@ describe.skipIf(!isRoot)(`concurrent calls${isRoot ? '' : ' (skipped: mounts nee
     expect(node.layers('a')).toEqual([])
   })
 
-  it('20 pods on one volume at once share one walk and have a mount each', async () => {
+  it('20 concurrent pods on one volume share one walk and have one mount each', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
     makeTree(
@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(`concurrent calls${isRoot ? '' : ' (skipped: mounts nee
     expect(node.mountState()).toEqual([])
   })
 
-  it('mounts and unmounts of one directory at once end in one of the two, whole', async () => {
+  it('concurrent mounts and unmounts of one directory end with it mounted or unmounted, nothing in between', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
     makeTree(fs, source, ['file a 0640'])

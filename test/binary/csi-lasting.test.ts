@@ -25,26 +25,29 @@ beforeEach(() => {
   return () => node.end()
 })
 
-describe.skipIf(cannotInject !== '')(titled('a CSI server that is called for long', cannotInject), () => {
-  it.each(['none', 'walk', 'idmap'])('starts no process for a repeat that finds all well: %s', async (ownership) => {
-    await node.serve()
-    const source = node.volume('data', 3)
-    const publish = (pod: number) => node.publish(pod, source, { group: '2000', attributes: { ownership } })
-    expect(await publish(1)).toMatchObject({ code: 'OK' })
-    using trace = traced(processes())
-    await until(() => trace.isWatching())
-    for (let times = 0; times < 20; times++) expect(await publish(1)).toMatchObject({ code: 'OK' })
-    expect(trace.started()).toEqual([])
-    // Who has ended is replaced, which the trace does see.
-    for (const worker of node.workers()) process.kill(worker, 'SIGKILL')
-    await until(() => node.workers().length === 0)
-    // A call that comes before the server knows is told to come again.
-    while ((await publish(1)).code === 'ABORTED') expect(trace.started()).toEqual([])
-    expect(trace.started()).toEqual([expect.stringContaining('csi-worker')])
-  })
+describe.skipIf(cannotInject !== '')(titled('a long-running CSI server', cannotInject), () => {
+  it.each(['none', 'walk', 'idmap'])(
+    'starts no process for repeated calls on a healthy volume: %s',
+    async (ownership) => {
+      await node.serve()
+      const source = node.volume('data', 3)
+      const publish = (pod: number) => node.publish(pod, source, { group: '2000', attributes: { ownership } })
+      expect(await publish(1)).toMatchObject({ code: 'OK' })
+      using trace = traced(processes())
+      await until(() => trace.isWatching())
+      for (let times = 0; times < 20; times++) expect(await publish(1)).toMatchObject({ code: 'OK' })
+      expect(trace.started()).toEqual([])
+      // Who has ended is replaced, which the trace does see.
+      for (const worker of node.workers()) process.kill(worker, 'SIGKILL')
+      await until(() => node.workers().length === 0)
+      // A call that comes before the server has the state gets ABORTED.
+      while ((await publish(1)).code === 'ABORTED') expect(trace.started()).toEqual([])
+      expect(trace.started()).toEqual([expect.stringContaining('csi-worker')])
+    },
+  )
 
   it(
-    `needs no more memory, descriptors or threads after ${ROUNDS * CALLS_PER_ROUND} calls`,
+    `uses no more memory, descriptors or threads after ${ROUNDS * CALLS_PER_ROUND} calls`,
     async () => {
       await node.serve()
       const source = node.volume('data', 3)

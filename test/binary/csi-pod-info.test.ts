@@ -50,14 +50,14 @@ const register = () =>
 /** As a PersistentVolume's author writes it where kubelet names no pod. */
 const publishForged = () => node.publish(1, source, { ephemeral: false })
 
-describe.skipIf(cannotMount !== '')(`a CSI server that does not know podInfoOnMount${cannotMount}`, () => {
+describe.skipIf(cannotMount !== '')(`a CSI server that cannot tell whether podInfoOnMount is set${cannotMount}`, () => {
   beforeEach(() => {
     node = new CsiNode({ isStated: false })
     source = node.volume('data', 1)
     return () => node.end()
   })
 
-  it('refuses every publication by default, and publishes once the configuration states it', async () => {
+  it('refuses every publication by default, and publishes once the configuration has csiPodInfoOnMount', async () => {
     await node.serve()
     expect(await publishForged()).toMatchObject({
       code: 'FAILED_PRECONDITION',
@@ -70,7 +70,7 @@ describe.skipIf(cannotMount !== '')(`a CSI server that does not know podInfoOnMo
     expect((await publishForged()).code).toBe('OK')
   })
 
-  it('reads its CSIDriver object at each registration, with the token of the moment', async () => {
+  it('reads its CSIDriver object at each registration with the current token', async () => {
     const api = new Api(`${node.top}/access`)
     await node.serve({ options: await api.options() })
     expect((await publishForged()).code).toBe('OK')
@@ -99,14 +99,14 @@ describe.skipIf(cannotMount !== '')(`a CSI server that does not know podInfoOnMo
   it.each([
     [404, 'there is no such object'],
     [403, 'HTTP status 403'],
-  ])('refuses where the API server answers %d', async (status, why) => {
+  ])('refuses to publish if the API server answers %d', async (status, why) => {
     const api = new Api(`${node.top}/access`)
     api.status = status
     await node.serve({ options: await api.options() })
     expect(await publishForged()).toMatchObject({ code: 'FAILED_PRECONDITION', message: expect.stringContaining(why) })
   })
 
-  it('refuses where another server than that of the certificate answers', async () => {
+  it('refuses to publish if a server with another certificate answers', async () => {
     const [api, other] = [new Api(`${node.top}/access`), new Api(`${node.top}/other`)]
     const [, server = ''] = await other.options()
     await node.serve({ options: ['--api-server', server, '--api-access', api.directory] })
@@ -118,7 +118,7 @@ describe.skipIf(cannotMount !== '')(`a CSI server that does not know podInfoOnMo
   })
 })
 
-describe.skipIf(cannotMount !== '')(`a target_path of CSI${cannotMount}`, () => {
+describe.skipIf(cannotMount !== '')(`a CSI target_path${cannotMount}`, () => {
   beforeEach(async () => {
     node = new CsiNode()
     source = node.volume('data', 1)
@@ -142,7 +142,7 @@ describe.skipIf(cannotMount !== '')(`a target_path of CSI${cannotMount}`, () => 
   const unpublishAt = (path: string) =>
     call({ socket: node.socket }, 'Node/NodeUnpublishVolume', { volume_id: 'v', target_path: path })
 
-  it('outside of the pods directory is refused, and nothing is made there', async () => {
+  it('outside of the pods directory is refused, and nothing is created there', async () => {
     fs.mkdirSync(`${node.top}/pods/x`, { recursive: true })
     for (const path of [`${node.top}/target`, `${node.top}/pods/x/target`, `${node.kubelet}/pods`, '/srv/target']) {
       expect(await publishAt(path)).toMatchObject({
@@ -154,7 +154,7 @@ describe.skipIf(cannotMount !== '')(`a target_path of CSI${cannotMount}`, () => 
     expect(fs.readdirSync(`${node.top}/pods/x`)).toEqual([])
   })
 
-  it("below a link to kubelet's directory is published, and so is one in no pod's usual place", async () => {
+  it("below a link to kubelet's directory, or at an unusual place below pods, is published", async () => {
     fs.symlinkSync(node.kubelet, `${node.top}/link`)
     const target = node.target(1)
     expect((await publishAt(target.replace(node.kubelet, `${node.top}/link`))).code).toBe('OK')
@@ -168,7 +168,7 @@ describe.skipIf(cannotMount !== '')(`a target_path of CSI${cannotMount}`, () => 
     }
   })
 
-  it('that publish never was at is unpublished with success, and stays as it is', async () => {
+  it('that was never published is unpublished with success, and stays unchanged', async () => {
     const [empty, filled, foreign] = [`${node.top}/empty`, `${node.top}/filled`, node.target(2)]
     fs.mkdirSync(empty)
     fs.mkdirSync(`${filled}/kept`, { recursive: true })
@@ -191,7 +191,7 @@ describe.skipIf(cannotMount !== '')(`a target_path of CSI${cannotMount}`, () => 
     expect(mounted(flex)).toBe(true)
   })
 
-  it('that existed before publish is unmounted and stays, as publish did not make it', async () => {
+  it('that existed before the publication is unmounted but not removed', async () => {
     const target = node.target(1)
     fs.mkdirSync(target)
     expect((await node.publish(1, source)).code).toBe('OK')

@@ -7,7 +7,10 @@ import { MODEKEEP } from './modekeep.ts'
 const cannot = process.getuid?.() === 0 ? '' : 'needs root; run "sudo npm test"'
 
 it.skipIf(cannot)(
-  titled('a probe of the CSI server: well, hanging, killed, gone', cannot),
+  titled(
+    'the probe of the CSI server succeeds if it is healthy, and fails if it hangs, was killed or has ended',
+    cannot,
+  ),
   { timeout: 120_000 },
   async () => {
     const node = new CsiNode()

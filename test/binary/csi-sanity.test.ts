@@ -42,7 +42,7 @@ async function refused(
   expect(fs.existsSync(node.target(1))).toBe(false)
 }
 
-/** The suite leaves out what no capability says; whoever calls it all the same hears so. */
+/** The suite skips calls without a capability; modekeep answers them with UNIMPLEMENTED. */
 async function unserved(method: string): Promise<void> {
   expect((await asked(`Node/${method}`)).code).toBe('UNIMPLEMENTED')
   const { reply } = await asked('Node/NodeGetCapabilities')
@@ -222,7 +222,7 @@ const CHECKS: Readonly<Record<SanityCase, () => Promise<void>>> = {
 
 const CASES = [...SUITE, ...BEYOND]
 
-it('has a check for each case of csi-sanity, and for no other', () => {
+it('the test has a check for each case of csi-sanity, and no other', () => {
   expect(Object.keys(CHECKS).sort()).toEqual([...CASES].sort())
   expect(new Set(CASES).size).toBe(CASES.length)
   expect(SUITE).toHaveLength(26)

@@ -22,7 +22,7 @@ const group = (path: string) => fs.statSync(path).gid
 function held(pod: number): Disposable {
   const store = { host: linuxHost, config: { stateDir: node.state } }
   const lock = tryLockRecordDirectory(store, locateMountRecords(store, node.target(pod)))
-  if (lock === undefined) throw new Error('somebody else has the lock')
+  if (lock === undefined) throw new Error('another process has the lock')
   return lock
 }
 
@@ -32,7 +32,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     return () => node.end()
   })
 
-  it("answers kubelet's calls: registration, an inline volume with a group, repeats, its end", async () => {
+  it("answers kubelet's calls: registration, an inline volume with a group, repeats, unpublication", async () => {
     await node.serve()
     const registration = {
       socket: node.registration,
@@ -77,7 +77,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(node.workers()).toHaveLength(1)
   })
 
-  it('leaves a volume that is published as it is where other options come, and says what is wrong with a call', async () => {
+  it('leaves a published volume unchanged if the options differ, and reports invalid calls', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     await node.publish(1, source)
@@ -107,7 +107,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     }
   })
 
-  it('answers ABORTED in time while a volume is still being mounted, and the next call gets what came of it', async () => {
+  it('answers ABORTED in time while a mount is running, and the next call gets its result', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     {
@@ -128,7 +128,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(node.workers()).toHaveLength(1)
   })
 
-  it('says how far the walk of another call is that it waits for', async () => {
+  it("reports the progress of another call's walk that the publication waits for", async () => {
     await node.serve()
     const source = node.volume('data', 3)
     const walk = { group: '2000', attributes: { ownership: 'walk' } }
@@ -146,7 +146,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect((await node.publish(1, source, walk)).code).toBe('OK')
   })
 
-  it('gives a volume of SINGLE_NODE_SINGLE_WRITER to one of many targets that come at once', async () => {
+  it('publishes a SINGLE_NODE_SINGLE_WRITER volume at one of several concurrent targets', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     const wish = { mode: 6, volumeId: 'v', ephemeral: false }
@@ -157,7 +157,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
   })
 
   it.each(['idmap', 'walk'])(
-    'publishes one source with %s at fifty targets at once, and unpublishes them',
+    'publishes one source with %s at fifty targets concurrently, and unpublishes them',
     async (ownership) => {
       await node.serve()
       const source = node.volume('data', 2)
@@ -176,7 +176,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     },
   )
 
-  it('goes on where the caller goes away', async () => {
+  it('completes a publication whose caller has cancelled', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     const cancelling = new AbortController()
@@ -189,7 +189,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     await until(() => mounted(node.target(1)))
   })
 
-  it('unpublishes what is just being published: that ends first', async () => {
+  it('ends a running publication before it unpublishes the volume', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     const lock = held(1)
@@ -207,7 +207,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(fs.existsSync(node.target(1))).toBe(false)
   })
 
-  it('says so where a worker is killed, and mounts at the next call', async () => {
+  it('reports a killed worker, and mounts at the next call', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     const lock = held(1)
@@ -219,7 +219,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect((await node.publish(1, source)).code).toBe('OK')
   })
 
-  it('goes on after it was killed: sockets are left, a worker finishes, and the next server knows what is mounted', async () => {
+  it('continues after SIGKILL: old sockets are replaced, a worker finishes, and the next server finds the mount', async () => {
     const killed = await node.serve()
     const source = node.volume('data', 1)
     const lock = held(1)
@@ -237,7 +237,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect((await node.unpublish(1)).code).toBe('OK')
   })
 
-  it('ends what a worker of a killed server is still mounting, when its pod goes: that waits for no walk', async () => {
+  it("ends the publication of a killed server's worker when the pod is deleted, without waiting for its walk", async () => {
     const killed = await node.serve()
     const source = node.volume('data', 3)
     const walk = { group: '2000', attributes: { ownership: 'walk', restoreOnUnmount: 'true' } }
@@ -262,7 +262,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(group(`${source}/0`)).toBe(0)
   })
 
-  it('serves once on a node: another one waits until the first has ended', async () => {
+  it('serves once on a node: a second one waits until the first has ended', async () => {
     const first = await node.serve()
     const second = await node.serve({ isWaiting: true })
     await until(() => node.events.some(({ event }) => event === 'waiting'))
@@ -275,7 +275,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect((await once(second, 'exit'))[0]).toBe(0)
   })
 
-  it('ends within a second of SIGTERM, without a socket, while a volume is being mounted: that goes on', async () => {
+  it('ends within a second of SIGTERM and removes its sockets while a mount continues', async () => {
     const child = await node.serve()
     const source = node.volume('data', 1)
     const lock = held(1)
@@ -291,7 +291,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     await until(() => mounted(node.target(1)) && node.workers().length === 0)
   })
 
-  it('publishes a hundred volumes that come at once, by few workers, and lets them go', async () => {
+  it('publishes and unpublishes a hundred concurrent volumes with few workers', async () => {
     await node.serve()
     const source = node.volume('data', 1)
     const pods = Array.from({ length: 100 }, (_, pod) => pod)
@@ -304,7 +304,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(pods.some((pod) => fs.existsSync(node.target(pod)))).toBe(false)
   })
 
-  it('has the name of the driver and of the node that it is given', async () => {
+  it('has the given driver name and node name', async () => {
     await node.serve({ options: ['--driver-name', 'volumes.example.com', '--node-id', 'node-7'] })
     const socket = `${node.kubelet}/plugins/volumes.example.com/csi.sock`
     const registration = { socket: `${node.kubelet}/plugins_registry/volumes.example.com-reg.sock` }
@@ -329,7 +329,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect([status, stderr]).toEqual([2, expect.stringContaining(remedy)])
   })
 
-  it('ends with 1 where somebody removes its socket: kubelet would never call again', async () => {
+  it('exits with status 1 if its socket is removed, as kubelet would never call again', async () => {
     const child = await node.serve()
     fs.rmSync(node.registration)
     expect((await once(child, 'exit'))[0]).toBe(1)
@@ -340,7 +340,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(fs.existsSync(node.socket)).toBe(false)
   })
 
-  it("mends at kubelet's next call what was unmounted, or whose source is another one; commands for people know it", async () => {
+  it("repairs a volume that was unmounted or has a new source at kubelet's next call, and commands report it", async () => {
     await node.serve()
     const source = node.volume('data', 1)
     expect((await node.publish(1, source)).code).toBe('OK')
@@ -360,7 +360,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(status.mounts).toMatchObject([{ directory: node.target(1), pod: 'shop/pod-1', state: 'healthy' }])
   })
 
-  it('takes no place where somebody else listens, or has put something else', async () => {
+  it("does not replace another server's socket or another file at its socket path", async () => {
     const place = node.socket.slice(0, node.socket.lastIndexOf('/'))
     fs.mkdirSync(place, { recursive: true, mode: 0o700 })
     const other = net.createServer()
@@ -376,7 +376,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(fs.readFileSync(node.socket, 'utf8')).toBe('a file')
   })
 
-  it('goes on with its own version where another has taken its place', async () => {
+  it('keeps its own version after its executable was replaced', async () => {
     const copy = `${node.top}/modekeep`
     fs.copyFileSync(MODEKEEP, copy)
     fs.chmodSync(copy, 0o755)
@@ -387,7 +387,7 @@ describe.skipIf(cannotMount !== '')(`the executable as a CSI driver${cannotMount
     expect(node.workers().map((pid) => fs.readlinkSync(`/proc/${pid}/exe`))).toEqual([`${copy} (deleted)`])
   })
 
-  it('is started by nobody who types its word, and by kubelet not at all', () => {
+  it('starts no worker for a user who types its verb, or for kubelet', () => {
     const typed = spawnSync('script', ['-qec', `${MODEKEEP} csi-worker`, '/dev/null'], { encoding: 'utf8' })
     expect(typed.stdout).toContain('there is no verb "csi-worker"')
     const named = spawnSync(MODEKEEP, ['csi', '--kubelet-dir', `${node.top}/none`], {

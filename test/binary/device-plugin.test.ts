@@ -34,7 +34,7 @@ class Binary {
     })
   }
 
-  /** Ends when it is told to, or by itself. */
+  /** Ends by a signal or by itself. */
   async end(signal?: NodeJS.Signals) {
     if (signal) this.#child.kill(signal)
     return { code: await this.#code, stdout: await this.#stdout, stderr: await this.#stderr }
@@ -59,7 +59,7 @@ const events = (stdout: string): string[] =>
 
 describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'ends at %s with 0, without a socket, and tells each event in a line',
+    'ends at %s with status 0 and without a socket, and prints one line for each event',
     async (signal) => {
       await using stage = new Stage()
       await stage.kubelet.start()
@@ -87,7 +87,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     },
   )
 
-  it.skipIf(!isRoot)(looking('ends at SIGTERM while there is no kubelet, not even its directory'), async () => {
+  it.skipIf(!isRoot)(looking('ends at SIGTERM while kubelet and its directory are missing'), async () => {
     await using stage = new Stage()
     using plugin = new Binary(['--kubelet-dir', stage.top])
     // Its handler is there once it watches.
@@ -116,7 +116,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     expect((await plugin.end('SIGTERM')).code).toBe(0)
   })
 
-  it('twice at the same time serves both, and each removes its own socket only', async () => {
+  it('serves while a second one runs, and each removes only its own socket', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     using first = new Binary(['--kubelet-dir', stage.top])
@@ -131,7 +131,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     expect(stage.sockets()).toEqual([])
   })
 
-  it('goes on after it was killed: the next one registers beside the dead socket', async () => {
+  it('registers next to the stale socket of a killed plugin', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     using killed = new Binary(['--kubelet-dir', stage.top])
@@ -151,7 +151,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     [['--kubelet-dir', `/${'x'.repeat(100)}`], 'too long for a socket'],
     [['--bogus'], 'device-plugin has no option "--bogus"'],
     [['extra'], 'device-plugin is about the whole node, got "extra"'],
-  ])('refuses %j with 2 and a sentence on stderr', async (args, message) => {
+  ])('refuses %j with status 2 and a sentence on stderr', async (args, message) => {
     using plugin = new Binary(args)
     const { code, stdout, stderr } = await plugin.end()
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -159,7 +159,7 @@ describe.skipIf(!isBuilt)(built('the executable as a device plugin'), () => {
     expect(stderr).toContain(message)
   })
 
-  it('explains itself', async () => {
+  it('prints its help', async () => {
     using plugin = new Binary(['--help'])
     const { code, stdout } = await plugin.end()
     expect(code).toBe(0)

@@ -10,7 +10,7 @@ const PODS = sized(5, 20)
 const TURNS = sized(3, 20)
 
 describe.skipIf(!isRoot)(title, () => {
-  it('takes nothing from a call at work: each mount is walked, each unmount restores, and nothing stays', async () => {
+  it('removes nothing of a running call: each mount is walked, each unmount restores, and nothing remains', async () => {
     const node = new BinaryNode()
     let isOver = false
     let collections = 0

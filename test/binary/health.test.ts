@@ -4,7 +4,7 @@ import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { freePort } from '../helpers/ports.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const title = `what heal --watch answers over HTTP${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const title = `heal --watch over HTTP${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
   async function watched(...more: string[]) {
@@ -26,7 +26,7 @@ describe.skipIf(!isRoot)(title, () => {
     return { node, at, child, ended, get, status }
   }
 
-  it('is that it runs and heals, and with --metrics what status --prometheus says', async () => {
+  it('reports that it is running and healthy, and with --metrics the text of status --prometheus', async () => {
     const { node, get, status } = await watched('--metrics')
     const directory = node.podDirectory('a')
     fs.mkdirSync(`${node.volumes}/data`)
@@ -41,7 +41,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect((await get('/healthz', { method: 'POST' })).status).toBe(405)
   })
 
-  it('is not the metrics where they were not asked for, and ends with it', async () => {
+  it('has no metrics without --metrics, and its port is closed when it ends', async () => {
     const { status, child, ended } = await watched()
     expect(await status('/metrics')).toBe(404)
     child.kill('SIGTERM')
@@ -49,7 +49,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await status('/healthz')).toBe(0)
   })
 
-  it('is why its heals do not succeed, until they do', async () => {
+  it('reports why its heals fail, until they succeed', async () => {
     const { node, get, status } = await watched()
     const config = `${node.top}/config.json`
     const good = fs.readFileSync(config, 'utf8')
@@ -73,7 +73,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await status('/healthz')).toBe(200)
   })
 
-  it('cannot be had twice', async () => {
+  it('refuses a port that is already in use', async () => {
     const { node, at } = await watched()
     const { text, code } = await node.start(['heal', '--watch', '--listen', at]).ended
     expect(code).toBe(1)

@@ -16,7 +16,7 @@ const CASES: readonly { name: string; source: (pod: string) => string; options: 
 ]
 
 describe.skipIf(!isRoot)(title, () => {
-  it.each(CASES)('$name are all mounted, then all unmounted, and leave nothing', async ({ source, options }) => {
+  it.each(CASES)('$name are all mounted, then all unmounted, and nothing remains', async ({ source, options }) => {
     const node = new BinaryNode()
     const sourceOf = (pod: string) => `${node.volumes}/${source(pod)}`
     const sources = [...new Set(PODS.map(sourceOf))]

@@ -24,14 +24,11 @@ async function called(fourth: number, caller: number, input: string) {
 
 const directory = fs.openSync(import.meta.dirname, 'r')
 
-it.skipIf(!isBuilt)(
-  built('the word of an isolated worker is an unknown verb for a process that is not its caller'),
-  async () => {
-    const { said, status } = await called(directory, process.pid + 1, '{}\n')
-    expect([said, status]).toEqual(['', 2])
-  },
-)
+it.skipIf(!isBuilt)(built("the isolated worker's verb is unknown for a process that is not its caller"), async () => {
+  const { said, status } = await called(directory, process.pid + 1, '{}\n')
+  expect([said, status]).toEqual(['', 2])
+})
 
-it.skipIf(!isBuilt)(built('an isolated worker without a task ends, and does nothing'), async () => {
+it.skipIf(!isBuilt)(built('an isolated worker without a task ends without an effect'), async () => {
   expect(await called(directory, process.pid, '')).toEqual({ said: '', status: 1 })
 })

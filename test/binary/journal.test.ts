@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)(title('a disk that moves to another node with its journ
     return moved
   }
 
-  it('is restored there, inode by inode: modes, set-id bits, groups, ACLs and capabilities', async () => {
+  it('is restored on the new node inode by inode: modes, set-id bits, groups, ACLs and capabilities', async () => {
     const { here, there, image, disk } = arranged()
     mountImage(image, disk)
     const source = `${disk}/data`
@@ -114,7 +114,7 @@ describe.skipIf(!isRoot)(title('a disk that moves to another node with its journ
     expect(fs.existsSync(`${there.state}/ownership`)).toBe(false)
   })
 
-  it('is restored there by the last unmount, where its pod asked for that before the node was lost', async () => {
+  it('is restored by the last unmount on the new node if its pod requested that on the lost node', async () => {
     const { here, there, image, disk } = arranged()
     mountImage(image, disk)
     const original = makeVolume(`${disk}/data`)
@@ -160,7 +160,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     return { node, source }
   }
 
-  it('is the same in a pipe and in a file', () => {
+  it('has the same bytes in a pipe and in a file', () => {
     const { node, source } = walked(2000)
     const { stdout, stderr, status } = call(node, ['journal', 'export', source])
     expect({ stderr, status }).toEqual({ stderr: '', status: 0 })
@@ -169,7 +169,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     expect(stdout.length).toBeGreaterThan(100_000)
   })
 
-  it('goes to no terminal', () => {
+  it('is not written to a terminal', () => {
     const { node, source } = walked()
     const { stdout, status } = spawnSync('script', ['-qec', `${BINARY} journal export ${source}`, '/dev/null'], {
       env: { PATH: process.env.PATH, TERM: 'xterm', MODEKEEP_CONFIG: `${node.top}/config.json` },
@@ -182,7 +182,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     expect(status).toBe(1)
   })
 
-  it('says what is wrong where nobody reads it, or its disk is full, and leaves nothing', () => {
+  it('fails with a message and leaves nothing if its reader ends or the disk is full', () => {
     const { node, source } = walked(3000)
     const shell = (command: string) =>
       call(node, ['journal', 'export', source], ['bash', '-c', `set -o pipefail; "$0" "$@" ${command}`])
@@ -198,7 +198,7 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
     expect(fs.readdirSync(small)).toEqual([])
   })
 
-  it('leaves nothing of an import that finds no room', () => {
+  it('leaves nothing on the node if its import runs out of disk space', () => {
     const { node, source } = walked(3000)
     const file = `${node.top}/x`
     document(node, 'journal', 'export', source, '--output', file)
@@ -209,13 +209,13 @@ describe.skipIf(!isRoot)(title('an exported journal'), () => {
       status: 1,
       stderr: expect.stringContaining('journal'),
     })
-    // What was given to it: all is looked at again where that is too much.
+    // The reserved bytes: all journals are measured again if they are too many.
     expect(fs.readdirSync(other.state)).toEqual(['growth'])
     execFileSync('mount', ['-o', 'remount,size=10m', other.state])
     expect(document(other, 'journal', 'import', file)).toMatchObject({ outcome: 'imported' })
   })
 
-  it('is whole at any moment of a walk', async () => {
+  it('is complete at any moment of a walk', async () => {
     const { node, source } = walked(3000)
     const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: `${node.top}/config.json` }
     const seen = new Set<unknown>()

@@ -25,7 +25,7 @@ function addonsOf(pid: number): { path: string; flags: number }[] {
 }
 
 describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (skipped without root)', () => {
-  it('is one descriptor, closed on exec, sealed, and serves threads too; a variable of the caller changes nothing', async () => {
+  it('is one sealed close-on-exec descriptor that threads use too, and a variable of the caller has no effect', async () => {
     const node = new BinaryNode()
     const env = { MODEKEEP_CONFIG: `${node.top}/config.json`, MODEKEEP_KERNEL: '0' }
     // Waits for the mount table in a thread.
@@ -44,7 +44,7 @@ describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (s
     expect(errors).toBe('')
   })
 
-  it.skipIf(cannot !== '')(titled('is in no daemon that modekeep starts', cannot), async () => {
+  it.skipIf(cannot !== '')(titled('is not inherited by a daemon that modekeep starts', cannot), async () => {
     const node = new FuseNode(['fuse.bindfs'])
     const source = `${node.volumes}/data`
     fs.mkdirSync(source)
@@ -61,12 +61,12 @@ describe.skipIf(cannotInject !== '')(titled('a kernel addon that cannot be loade
     return spawnSync('strace', [...strike, BINARY, ...args], { encoding: 'utf8' })
   }
 
-  it('is an error of one line to people', () => {
+  it('is reported in one line to a user', () => {
     const said = `error: modekeep cannot start: ${file}: cannot open shared object file: Input/output error\n`
     expect(run('status')).toMatchObject({ status: 1, stdout: '', stderr: said })
   })
 
-  it('is a Failure to kubelet', () => {
+  it('is reported as Failure to kubelet', () => {
     const { status, stdout, stderr } = run('unmount', '/var/lib/kubelet/pods/a/volumes/modekeep~fs/b')
     expect([status, stderr, JSON.parse(stdout)]).toEqual([
       0,

@@ -41,8 +41,8 @@ function reached(metafile: Metafile, output: string, seen: Set<string>): Set<str
   return seen
 }
 
-describe('a call of kubelet to mount a volume', () => {
-  it('does not pay for the device plugin: it is evaluated for its own verb only', async () => {
+describe("kubelet's mount call", () => {
+  it("loads the device plugin's code only for its own verb", async () => {
     const { first, later } = await sources(ENTRY)
     const ofPlugin = (paths: readonly string[]) => paths.filter((path) => /@grpc|fuse-device/.test(path))
     expect(first).toContain(ENTRY)
@@ -50,7 +50,7 @@ describe('a call of kubelet to mount a volume', () => {
     expect(ofPlugin(later).length).toBeGreaterThan(20)
   })
 
-  it('does not pay for helper programs: what runs them is evaluated for kinds of volume that need one', async () => {
+  it('loads the code of helper programs only for volume types that need one', async () => {
     const { first, later } = await sources(MOUNT)
     const ofHelpers = (paths: readonly string[]) =>
       paths.filter((path) => /node_modules\/execa|linux\/helper/.test(path))
@@ -59,7 +59,7 @@ describe('a call of kubelet to mount a volume', () => {
     expect(ofHelpers(later).length).toBeGreaterThan(20)
   })
 
-  it('does not pay for the steps of a mount where it stands, nor for unmount', async () => {
+  it('loads the steps of a mount and the unmount only if they are needed', async () => {
     const { first, later } = await sources(MOUNT)
     const rare = ['src/mount/run.ts', 'src/mount/unmount.ts', 'src/fs-group/give-group.ts', 'src/ownership/walks.ts']
     expect(first).toContain('src/mount/mount.ts')
@@ -67,7 +67,7 @@ describe('a call of kubelet to mount a volume', () => {
     expect(later).toEqual(expect.arrayContaining(rare))
   })
 
-  it("copies none of Node's modules: a namespace or a default import would", async () => {
+  it('copies no Node module as a namespace or default import would', async () => {
     const { first } = await sources(MOUNT)
     const own = first.filter((path) => path.startsWith('src/') || path.startsWith('driver/'))
     const copying = own.filter((path) =>
@@ -78,7 +78,7 @@ describe('a call of kubelet to mount a volume', () => {
   })
 })
 
-it("kubelet's calls do not read the scripts for people and for helper programs", async () => {
+it("kubelet's calls do not read the scripts of commands and helper programs", async () => {
   const work = fs.mkdtempSync(`${tmpdir()}/modekeep-lazy-`)
   try {
     const files = await bundle(resolve(ROOT, ENTRY), `${work}/modekeep.cjs`)
@@ -92,8 +92,8 @@ it("kubelet's calls do not read the scripts for people and for helper programs",
   }
 })
 
-describe('the code that the executable carries', () => {
-  it('is taken by V8, with functions that nobody has called yet', async () => {
+describe('the code cache of the executable', () => {
+  it('is accepted by V8, and contains functions that were not called yet', async () => {
     const work = fs.mkdtempSync(`${tmpdir()}/modekeep-cache-`)
     try {
       const node = process.execPath

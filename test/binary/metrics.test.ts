@@ -33,7 +33,7 @@ describe.skipIf(!isRoot)(title, () => {
     return source
   }
 
-  it('counts what kubelet and people did, and says what is so now', async () => {
+  it('counts calls of kubelet and commands, and reports the current state', async () => {
     const node = new BinaryNode()
     expect(values(await metrics(node), 'modekeep_calls_total')).toEqual({})
     const source = volume(node, 'data')
@@ -73,7 +73,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(counters(await metrics(node))).toEqual(counters(after))
   })
 
-  it('exchanges the file whole, readable by all, and follows no link that waits there', async () => {
+  it('replaces the file atomically with mode 0644, and follows no link at its temporary name', async () => {
     const node = new BinaryNode()
     const output = `${node.top}/textfile/modekeep.prom`
     fs.mkdirSync(`${node.top}/textfile`)
@@ -101,7 +101,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.lstatSync(output).mode).toBe(0o100644)
   })
 
-  it('leaves the file as it was where it cannot do its work, and says why', async () => {
+  it('leaves the file unchanged if it fails, and prints the reason', async () => {
     const node = new BinaryNode()
     const failed = async (output: string) => node.start(['status', '--prometheus', '--output', output]).ended
     expect(await failed(`${node.top}/none/x.prom`)).toMatchObject({
@@ -115,7 +115,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readdirSync(node.top).filter((name) => name.endsWith('.new'))).toEqual([])
   })
 
-  it('counts calls once when many ask at one time', async () => {
+  it('counts each call once if several run concurrently', async () => {
     const node = new BinaryNode()
     await metrics(node)
     for (const pod of ['a', 'b']) await node.call('unmount', node.podDirectory(pod))
@@ -129,7 +129,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(values(await metrics(node), 'modekeep_calls_total')).toEqual({ 'unmount success': 2 })
   })
 
-  it("costs kubelet's calls nothing: they touch no file of it", async () => {
+  it("does not make kubelet's calls touch its files", async () => {
     const node = new BinaryNode()
     await metrics(node)
     const trace = `${node.top}/trace`

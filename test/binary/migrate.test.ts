@@ -13,7 +13,7 @@ const NFS = 'flexVolume:\n  driver: k8s/nfs\n  options:\n    server: a\n    shar
 const DONE = 'flexVolume:\n  driver: modekeep/fs\n  fsType: nfs\n  options:\n    source: a:/b\n'
 
 describe('modekeep migrate', () => {
-  it('prints the manifests, says the rest on stderr, and tells by its status whether all was taken over', () => {
+  it('prints the manifests, prints remarks on stderr, and exits with 0 only if everything was converted', () => {
     const file = join(top, 'pv.yaml')
     writeFileSync(file, NFS)
     const all = call([file])
@@ -28,7 +28,7 @@ describe('modekeep migrate', () => {
     expect(json.stderr).toBe('')
   })
 
-  it('fails with a sentence where it cannot read or write, and with status 2 for wrong arguments', () => {
+  it('fails with a sentence if it cannot read or write, and with status 2 for invalid arguments', () => {
     expect(call([])).toMatchObject({ status: 2, stdout: '' })
     expect(call(['a', 'b'])).toMatchObject({ status: 2, stdout: '' })
     const none = call([join(top, 'none')])
@@ -42,7 +42,7 @@ describe('modekeep migrate', () => {
     expect(status).toBe(1)
   })
 
-  it('refuses what is no regular file without waiting for it, and what is larger than 4 MiB', () => {
+  it('refuses a file that is not regular without waiting, and a file above 4 MiB', () => {
     const fifo = join(top, 'fifo')
     execFileSync('mkfifo', [fifo])
     for (const file of [fifo, '/dev/zero', top]) {

@@ -24,7 +24,7 @@ const mounts = (below: string) =>
     .filter((row) => row.includes(` ${node.state}${below}`))
 const standing = () => mounts('/nri/mounts/')
 
-describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€™s plugin', cannot), () => {
+describe.skipIf(cannot !== '')(titled('the executable as NRI plugin', cannot), () => {
   beforeEach(() => {
     node = new NriNode()
     return () => node.end()
@@ -33,7 +33,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
   const create = async (end: RuntimeEnd, pod: number, annotations: Record<string, string>, source: string) =>
     end.call('CreateContainer', 'ContainerRequest', node.request(pod, annotations, source))
 
-  it('shows a volume of another driver to the group of its pod, and nothing of it is left on the node afterwards', async () => {
+  it("maps another driver's volume to the pod's group, and leaves nothing on the node afterwards", async () => {
     const volume = makeVolume(node, 3)
     const source = node.publish(1, volume)
     const end = await node.serve()
@@ -73,7 +73,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect(mounts('/nri/mounts')).toEqual([])
   })
 
-  it("finds the volume where kubelet's directory is a link, and by its other name refuses it", async () => {
+  it("finds the volume if kubelet's directory is a link, and refuses it under its other name", async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const link = `${node.top}/link-to-kubelet`
     fs.symlinkSync(node.kubelet, link)
@@ -89,7 +89,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect((await create(other, 1, ASKS, byLink)).status?.message).toContain(`lies at "${byLink.slice(0, 20)}`)
   })
 
-  it('lets nothing be created that asks for what it cannot have, unless it may start without', async () => {
+  it('refuses a container whose group is not permitted, unless the group is optional', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     node.configure({ map: [{ fsTypes: ['xfs'] }] })
     const end = await node.serve()
@@ -106,7 +106,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect(failed).toMatchObject({ verb: 'map', door: 'nri', isRefused: true, containerName: 'app' })
   })
 
-  it('is killed and comes again: what still waits for its start stays, all else goes', async () => {
+  it('keeps clones of containers that still start after SIGKILL and a restart, and removes all others', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const end = await node.serve()
     const [waits, runs, unheard, gone] = ['a', 'b', 'c', 'd'].map((letter) => letter.repeat(64))
@@ -136,7 +136,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     await expect.poll(standing).toEqual([])
   })
 
-  it('shows a part of a volume, an emptyDir, and a hostPath where a rule allows it', async () => {
+  it('maps a part of a volume, an emptyDir, and a hostPath that a rule allows', async () => {
     const volume = makeVolume(node, 3)
     const source = node.publish(1, volume)
     node.configure({
@@ -157,7 +157,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect(replaced(await create(end, 1, ASKS, volume))).toEqual([])
   })
 
-  it('is told of a container that was created while it was away, and status says that it does without', async () => {
+  it('records a container that was created while it was down, and status reports that it has no group', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const { pod, container } = node.request(1, ASKS, source)
     await node.serve([pod], [{ ...container, state: 3 }])
@@ -172,10 +172,10 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     ])
   })
 
-  it('makes a hundred containers at once, each with a clone of its own', async () => {
+  it('makes a clone for each of a hundred concurrent containers', async () => {
     const source = node.publish(1, makeVolume(node, 1))
     const end = await node.serve()
-    // On a busy machine some are told that time is up: kubelet tries again, and so does this.
+    // On a busy machine some calls exceed their deadline: kubelet retries them, and so does this test.
     const made = async (at: number): Promise<number> => {
       const request = node.request(1, ASKS, source, String(at).padStart(64, 'd'))
       const answer = await end.call('CreateContainer', 'ContainerRequest', request)
@@ -187,7 +187,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     expect(standing()).toHaveLength(100)
   })
 
-  it("refuses a container whose processes lack the group, as the runtime's CRI socket tells by another thread", async () => {
+  it("refuses a container whose processes lack the group according to the runtime's CRI socket", async () => {
     const socket = `${node.top}/cri.sock`
     const cri = await criRuntime(socket, /^sandbox-[12]$/, infoWith([3000]))
     try {
@@ -201,7 +201,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     }
   })
 
-  it('answers with a higher priority than its workers have', async () => {
+  it('has a higher priority than its workers', async () => {
     await node.serve()
     const { pid } = node.plugin
     const niceOf = (process: number | string) =>
@@ -217,7 +217,7 @@ describe.skipIf(cannot !== '')(titled('the executable as the container runtimeâ€
     await expect.poll(() => children().map(niceOf)).toEqual([WORKER, WORKER])
   })
 
-  it('tells who asks whether the runtime asks it', async () => {
+  it('reports to its probe whether the runtime calls it', async () => {
     expect(node.probe()).toEqual({ status: 1, stderr: 'no "modekeep nri" runs on this node: start it\n' })
     const end = await node.serve()
     await expect.poll(() => node.probe()).toEqual({ status: 0, stderr: '' })

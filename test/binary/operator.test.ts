@@ -30,7 +30,7 @@ function run(args: readonly (string | Buffer)[], { cwd = '/', config = '/dev/nul
   return { stdout, stderr, status }
 }
 
-describe.skipIf(!isBuilt)(built('an operator’s words'), () => {
+describe.skipIf(!isBuilt)(built("an operator's arguments"), () => {
   it.each([
     [['help'], 'By hand, as root:'],
     [['--help'], 'By hand, as root:'],
@@ -41,7 +41,7 @@ describe.skipIf(!isBuilt)(built('an operator’s words'), () => {
     [['restore', '--help'], 'Examples:\n  modekeep restore /srv/volumes/data --dry-run\n'],
     [['version'], /^modekeep \d+\.\d+\.\d+\n$/],
     [['--version'], /^modekeep \d+\.\d+\.\d+\n$/],
-  ])('%j print on stdout alone and succeed', (args, text) => {
+  ])('%j print on stdout only and succeed', (args, text) => {
     const said = run(args)
     expect(said.stdout).toMatch(text)
     expect({ ...said, stdout: '' }).toEqual({ stdout: '', stderr: '', status: 0 })
@@ -55,13 +55,13 @@ describe.skipIf(!isBuilt)(built('an operator’s words'), () => {
       /^modekeep: restore has no option "--forced": did you mean --force\? It takes [^\n]*\n$/,
     ],
     [['plan', '/srv', '--fsgroup', '\x1b[31m\x9b'], /^modekeep: --fsgroup is "[^\p{Cc}]*\n$/u],
-  ])('%j that are wrong get one sentence on stderr and exit status 2', (args, sentence) => {
+  ])('%j that are wrong print one sentence on stderr, with exit status 2', (args, sentence) => {
     const said = run(args)
     expect(said).toMatchObject({ stdout: '', status: 2 })
     expect(said.stderr).toMatch(sentence)
   })
 
-  it('that are wrong get it as JSON on stdout with --json', () => {
+  it('that are wrong print it as JSON on stdout with --json', () => {
     const said = run(['plan', '--json'])
     expect(said).toMatchObject({ stderr: '', status: 2 })
     expect(JSON.parse(said.stdout)).toEqual({
@@ -71,21 +71,21 @@ describe.skipIf(!isBuilt)(built('an operator’s words'), () => {
     })
   })
 
-  it('without root get a plain sentence', () => {
+  it('without root print a plain sentence', () => {
     const top = fs.mkdtempSync(`${tmpdir()}/modekeep-operator-`)
     try {
       // Where everybody may run it from.
       const program = `${top}/modekeep`
       fs.chmodSync(top, 0o755)
       fs.copyFileSync(MODEKEEP, program, fs.constants.COPYFILE_FICLONE)
-      const nobody = isRoot ? { program, uid: 65534 } : { program }
+      const asNobody = isRoot ? { program, uid: 65534 } : { program }
       for (const args of [
         ['plan', '/srv', '--fsgroup', '1'],
         ['apply', '/srv', '--fsgroup', '1'],
         ['restore', '/srv'],
       ]) {
         const stderr = `modekeep: ${args[0]} needs root: run it with sudo [command]\n`
-        expect(run(args, nobody)).toEqual({ stdout: '', stderr, status: 1 })
+        expect(run(args, asNobody)).toEqual({ stdout: '', stderr, status: 1 })
       }
     } finally {
       fs.rmSync(top, { recursive: true })
@@ -138,7 +138,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       cap: capability(),
     })
 
-    it('plans without touching anything, not even an access time', () => {
+    it('a plan changes nothing, not even an access time', () => {
       execFileSync('mount', ['-o', 'remount,strictatime', stage.top])
       const times = () =>
         [directory, `${directory}/sub`, `${directory}/sub/suid`, `${directory}/out`].map((path) => {
@@ -155,7 +155,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(said.stdout).toMatch(/^ {2}-rw-r--r-- 0 0 +-rw-r--r-- 0 2000 +-rw-rw-r-- 0 2000 +test1$/m)
     })
 
-    it('plans what it then does, immutable files included, and does it once', () => {
+    it('a plan equals the apply after it, also for immutable files, and the second apply changes nothing', () => {
       execFileSync(needed('chattr'), ['+i', `${directory}/test4`])
       execFileSync(needed('chattr'), ['+a', `${directory}/test5`])
       try {
@@ -173,7 +173,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       }
     })
 
-    it('gives the group and puts everything back, privileges included', () => {
+    it('an apply changes the group, and a restore returns everything, privileges included', () => {
       const before = found()
       const applied = call('apply', directory, '--fsgroup', '2000')
       expect(applied).toMatchObject({ stderr: '', status: 0 })
@@ -189,7 +189,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(call('restore', directory).stdout).toContain('nothing is recorded')
     })
 
-    it('grants what kubelet would give', () => {
+    it('an apply with grant sets the modes that kubelet would set', () => {
       const { differences, kubelet } = json('plan', directory, '--fsgroup', '2000', '--group-access', 'grant')
       json('apply', directory, '--group-access', 'grant', '--fsgroup', '2000')
       const now = listTree(fs, directory)
@@ -200,7 +200,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(kubelet).toEqual({ walks: true, touched: 11, changed: 11, widened: 9 })
     })
 
-    it('prints one JSON document of a known form', () => {
+    it('each command prints one JSON document with documented fields', () => {
       const asked = {
         directory,
         volume: expect.any(String),
@@ -267,7 +267,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       })
     })
 
-    it('takes its arguments in any order and a directory from where it is called', () => {
+    it('a plan accepts its arguments in any order, and a relative directory', () => {
       const cwd = `${stage.top}/elsewhere`
       const said = run(['plan', '--fsgroup', '2000', '--fs-group-change-policy', 'Always', '--json', 'data'], {
         config,
@@ -276,7 +276,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(JSON.parse(said.stdout)).toMatchObject({ directory, group: 2000, policy: 'Always' })
     })
 
-    it('cannot be made to drive the terminal by names of files', () => {
+    it('a plan escapes control characters in names of files', () => {
       // ext4 lists names in an order of its own, and a plan shows ten.
       for (const name of ['test1', 'test2', 'test3']) fs.rmSync(`${directory}/${name}`)
       const bad = Buffer.concat([Buffer.from(`${directory}/`), Buffer.from([0xff, 0x1b, 0x9b, 0x0a])])
@@ -301,7 +301,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(hears('restore', directory)).toContain('changed since by its user: 1 (\ufffd\\u{1b}\ufffd\\u{a})')
     })
 
-    it('leaves the volume to the pod that uses it, and names it', () => {
+    it('a command refuses a volume that a pod uses, and names the pod', () => {
       const volumes = {
         ...JSON.parse(fs.readFileSync(config, 'utf8')),
         allow: [{ sources: [`${stage.top}/elsewhere/*`] }],
@@ -333,7 +333,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(call('restore', directory)).toMatchObject({ stderr: '', status: 0 })
     })
 
-    it('fails in a restore that cannot put all back, and keeps what it could not', () => {
+    it('a restore that cannot restore everything fails, and keeps the remaining records', () => {
       call('apply', directory, '--fsgroup', '2000')
       execFileSync(needed('chattr'), ['+i', `${directory}/test1`])
       try {
@@ -348,7 +348,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       expect(listTree(fs, directory).test1?.gid).toBe(0)
     })
 
-    it('logs what it does, and of a plan nothing', () => {
+    it('an apply is logged, and a plan is not', () => {
       call('plan', directory, '--fsgroup', '2000')
       expect(fs.existsSync(`${stage.top}/log`)).toBe(false)
       call('apply', directory, '--fsgroup', '2000')
@@ -360,7 +360,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
       ])
     })
 
-    it('does nothing with a configuration that cannot be trusted', () => {
+    it('a command changes nothing with an invalid configuration', () => {
       fs.writeFileSync(config, '{"stateDir": "relative"}')
       const before = listTree(fs, directory)
       const said = call('apply', directory, '--fsgroup', '2000')

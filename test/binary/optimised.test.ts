@@ -12,7 +12,7 @@ const FILES = 9000
 const ROUNDS = sized(3, 6, 60)
 
 // With V8's quick calls every fifth of these restores ended the process: they were optimised while it ran.
-it.skipIf(!isRoot)(`restores of walks that were interrupted end, one after another${title}`, () => {
+it.skipIf(!isRoot)(`restores of interrupted walks complete one after another${title}`, () => {
   const node = new BinaryNode()
   const source = `${node.volumes}/many`
   fs.mkdirSync(source)

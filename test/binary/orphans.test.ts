@@ -38,7 +38,7 @@ describe.skipIf(!isRoot)(title, () => {
   }
 
   it.each(['modekeep~fs/v', 'kubernetes.io~csi/v/mount'])(
-    'is told by status and doctor, unmounted and put back by heal, and its directory is removed: %s',
+    'is reported by status and doctor, heal unmounts and restores it and removes its directory: %s',
     async (end) => {
       const { node, directory } = await left(end)
       expect(volumeOf(node)).toEqual({ '.': 2000, first: 2000 })
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(title, () => {
     },
   )
 
-  it('is left to a pod that has a process, and to one that has logs: kubelet is not asked for the latter', async () => {
+  it('is kept while the pod has a process or logs, and kubelet is not queried for the latter', async () => {
     const { node, directory } = await left()
     const container = await kubelet?.run(LEFT)
     expect(found(await json(node, 'heal'))).toEqual([['healthy', 'none']])
@@ -72,7 +72,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readdirSync(directory)).toEqual(['first'])
   })
 
-  it('is left to a pod that this kubelet has met, as it unmounts by itself', async () => {
+  it('is kept if this kubelet has seen the pod, as it unmounts the volume itself', async () => {
     const { node } = await left()
     await kubelet?.listen()
     const directory = node.podDirectory('33333333-3333-4333-8333-333333333333')
@@ -84,7 +84,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(volumeOf(node)).toEqual({ '.': 2000, first: 2000 })
   })
 
-  it('is kept while kubelet says nothing, which delays no heal by more than its deadline', async () => {
+  it('is kept while kubelet does not respond, and that delays no heal beyond its deadline', async () => {
     const { node, directory } = await left('modekeep~fs/v', { isSilent: true })
     const started = performance.now()
     const [finding] = (await json(node, 'heal')).mounts
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.readdirSync(directory)).toEqual(['first'])
   })
 
-  it('is kept while kubelet knows no pod of the API server, and goes once it does', async () => {
+  it('is kept while kubelet lists no pod of the API server, and removed once it does', async () => {
     const { node, directory } = await left()
     if (kubelet?.resources) kubelet.resources.pods = ['kube-system/etcd-node']
     const [finding] = (await json(node, 'heal')).mounts
@@ -105,7 +105,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(found(await json(node, 'heal'))).toEqual([['orphaned', 'unmounted']])
   })
 
-  it('is unmounted by a heal that watches, which nobody has to wake', async () => {
+  it('is unmounted by heal --watch without an event', async () => {
     const { node, directory } = await left()
     const { child, ended } = node.start(['heal', '--watch', '--json'])
     const until = performance.now() + 40_000

@@ -27,7 +27,7 @@ beforeAll(async () => {
 const machineOf = (elf: Buffer) => elf.readUInt16LE(18)
 
 describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailable && ` (${unavailable})`}`, () => {
-  it('is of that processor in every part: Node, loader, libraries', async () => {
+  it('has that processor in every part: Node, loader, libraries', async () => {
     expect(machineOf(program)).toBe(MACHINE[arch])
     for (const { soname, bytes } of debianLibraries(arch)) {
       expect(machineOf(bytes), soname).toBe(MACHINE[arch])
@@ -42,7 +42,7 @@ describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailabl
     }
   })
 
-  it('starts at the loader, which the kernel starts itself', () => {
+  it('starts at the loader, which the kernel starts without an interpreter', () => {
     const loader = fs.readFileSync(join(import.meta.dirname, `../../driver/loader/${arch}.bin`))
     const entry = Number(program.readBigUInt64LE(24))
     const segments = readSegments(program)
@@ -54,7 +54,7 @@ describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailabl
     expect(segments.some(({ type }) => type === PT.INTERP)).toBe(false)
   })
 
-  it('carries the application, without the code cache of this processor', () => {
+  it('carries the application without the code cache of this processor', () => {
     const note = program.indexOf('NODE_SEA_BLOB\0\0\0')
     expect(note).toBeGreaterThan(0)
     // Magic number and flags of Node's blob (node_sea.cc): 1 no warning, 4 code cache, 8 assets.
@@ -66,7 +66,7 @@ describe.skipIf(unavailable)(`the executable for ${arch}, built here${unavailabl
     expect(program.includes('NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2:1')).toBe(true)
   })
 
-  it(`asks for no library but glibc's, none newer than ${OLDEST_GLIBC}, and those it carries`, async () => {
+  it(`needs only glibc up to ${OLDEST_GLIBC} and the libraries that it carries`, async () => {
     const node = fs.readFileSync(join(await nodePackage(arch), 'bin/node'))
     const needs = versionNeeds(node, readSegments(node))
     const others = needs
@@ -101,7 +101,7 @@ describe.skipIf(reason)(
       ['init', []],
     ]
     it.each(sized(answered.slice(0, 1), answered))(
-      "answers kubelet's %s as the one for this processor does",
+      "replies to kubelet's %s like the executable for this processor",
       (verb, args) => {
         const env = { MODEKEEP_CONFIG: join(node.root, 'config.json') }
         const answer = reply([verb, ...args], { env })
@@ -109,7 +109,7 @@ describe.skipIf(reason)(
       },
     )
 
-    it('tells people its version and what is mounted', () => {
+    it('prints its version and its mounts', () => {
       expect(node.run(['version'])).toEqual({
         status: 0,
         output: execFileSync(MODEKEEP, ['version'], { encoding: 'utf8' }),
@@ -121,7 +121,7 @@ describe.skipIf(reason)(
       })
     })
 
-    it('mounts, or names the system call that the emulator lacks; leaves nothing, and logs it', () => {
+    it('mounts, or names the system call that the emulator lacks, leaves nothing, and logs it', () => {
       const answer = JSON.parse(node.run(['mount', directory, '{"source":"/srv/data"}']).output)
       // QEMU 7.2 (Debian 12) knows neither open_tree nor fsopen.
       if (answer.status !== 'Success')

@@ -16,7 +16,7 @@ describe.skipIf(!isRoot)(title, () => {
     return JSON.parse((await node.start(['status', '--json']).ended).text).mounts
   }
 
-  it('says in the reply and in status that it maps, each time', async () => {
+  it('reports "idmap" in each reply and in status', async () => {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
     execFileSync('mount', ['-t', 'tmpfs', 'volumes', node.volumes])
@@ -32,7 +32,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(node.logLines().at(-2)).toMatchObject({ verb: 'mount', decision: 'ready' })
   })
 
-  it('says in the reply and in status why it walks', async () => {
+  it('reports in the reply and in status why it walks', async () => {
     const node = new BinaryNode()
     const source = mountOverlay(node)
     const why = "this node's kernel cannot mount overlay idmapped"
@@ -41,7 +41,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await statusOf(node)).toMatchObject([{ ownership: 'walk', why, group: 2000 }])
   })
 
-  it('finds an overlay by its volume, whose birth times a copy-up changes: gc does not give it up, restore puts it back', async () => {
+  it("finds an overlay's volume after a copy-up changed its birth times: gc keeps it, and restore succeeds", async () => {
     const node = new BinaryNode()
     const source = mountOverlay(node)
     await mountAuto(node, source)

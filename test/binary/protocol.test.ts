@@ -62,8 +62,8 @@ function mountFails(options: string, message: string | RegExp, at = directory, a
 const options = (over: Record<string, unknown> = {}) => JSON.stringify({ source, ...over })
 const tmpfs = { source: '', 'kubernetes.io/fsType': 'tmpfs' }
 
-describe.skipIf(!isBuilt)(built('the executable answers'), () => {
-  it('init with its capabilities', () => {
+describe.skipIf(!isBuilt)(built('the executable replies'), () => {
+  it('to init with its capabilities', () => {
     expect(reply(['init'], { env })).toEqual({
       status: 'Success',
       capabilities: {
@@ -86,7 +86,7 @@ describe.skipIf(!isBuilt)(built('the executable answers'), () => {
     ['unmountdevice'],
     ['expandvolume'],
     ['expandfs'],
-  ])('%j with Not supported, whatever follows', (verb) => {
+  ])('to %j with Not supported, for any further arguments', (verb) => {
     const expected = { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(verb)}` }
     expect(reply([verb], { env })).toEqual(expected)
     expect(reply([verb, '{"source":"/a"}', 'node'], { env })).toEqual(expected)
@@ -94,7 +94,7 @@ describe.skipIf(!isBuilt)(built('the executable answers'), () => {
   })
 
   it.each([[''], ['-v'], ['Plan'], ['--plan'], ['-e'], ['--inspect'], ['--'], ['INIT'], ['stauts'], ['no such\nverb']])(
-    '%j, which kubelet cannot send, with a sentence and status 2',
+    'to %j, which kubelet cannot send, with a sentence and status 2',
     (verb) => {
       const { text, code } = run([verb, '{"source":"/a"}'], { env })
       expect(text).toMatch(/^modekeep: there is no verb .*see "modekeep help"\n$/)
@@ -122,12 +122,12 @@ describe.skipIf(!isBuilt)(built('the executable answers'), () => {
       ['unmount', '/a', '/b'],
       'unmount takes 1 argument(s), got 2: call it as "unmount DIR" [call-arguments]',
     ],
-  ])('%s with a failure that says how to call it', (_what, args, message) => {
+  ])('to %s with a failure that names the correct call', (_what, args, message) => {
     expect(reply(args, { env })).toEqual({ status: 'Failure', message })
     expectNothingLeft()
   })
 
-  it('without reading what is on stdin', () => {
+  it('without reading stdin', () => {
     expect(reply(['init'], { env, stdin: '{"x":1}\n' }).status).toBe('Success')
   })
 
@@ -138,13 +138,13 @@ describe.skipIf(!isBuilt)(built('the executable answers'), () => {
     },
   )
 
-  it('though its working directory is gone', () => {
+  it('also after its working directory was deleted', () => {
     const script = `mkdir ${top}/gone && cd ${top}/gone && rmdir ${top}/gone && exec "$0" "$@" 2>&1`
     expect(reply(['init'], { env, script }).status).toBe('Success')
   })
 })
 
-describe.skipIf(!isBuilt)(built('a mount is refused, nothing being left of it'), () => {
+describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => {
   it.each([
     ['no JSON', '{"source":', 'the options are not JSON'],
     ['nothing', '', 'the options are not JSON'],
@@ -184,7 +184,7 @@ describe.skipIf(!isBuilt)(built('a mount is refused, nothing being left of it'),
     ['list of bad values', () => options({ ...tmpfs, mountOptions: `size=${'x'.repeat(200)},`.repeat(600) })],
     ['depth', () => `{"source":${'['.repeat(50_000)}${']'.repeat(50_000)}}`],
     ['almost the longest argument', () => `{"source":"${'x'.repeat(131_000)}"}`],
-  ])('for an enormous %s, in a message an event can hold', (_what, text) => {
+  ])('for a very long %s, with a message that fits into an event', (_what, text) => {
     const { message } = reply(['mount', directory, text()], { env })
     expect(Buffer.byteLength(String(message))).toBeLessThan(1024)
     expectNothingLeft()
@@ -238,13 +238,13 @@ describe.skipIf(!isBuilt)(built('a mount is refused, nothing being left of it'),
   })
 })
 
-describe.skipIf(!isBuilt)(built("whatever became of kubelet's streams"), () => {
+describe.skipIf(!isBuilt)(built('a call with unusual standard streams'), () => {
   it.each([
     ['stdout is closed', 'exec "$0" "$@" 2>&1 >&-'],
     ['both are closed', 'exec "$0" "$@" >&- 2>&-'],
     ['all three are closed', 'exec "$0" "$@" <&- >&- 2>&-'],
     ['stdout is a full disk', 'exec "$0" "$@" 2>&1 >/dev/full'],
-  ])('%s: the call ends well and says nothing elsewhere', (_what, script) => {
+  ])('%s: succeeds, and prints nothing to other files', (_what, script) => {
     expect(run(['init'], { env, script })).toEqual({ text: '', code: 0 })
     expect(run(['unmount', directory], { env, script })).toEqual({ text: '', code: 0 })
     expect(JSON.parse(logText())).toMatchObject({ verb: 'unmount', outcome: 'Success' })
@@ -254,19 +254,19 @@ describe.skipIf(!isBuilt)(built("whatever became of kubelet's streams"), () => {
     ['stderr is closed', 'exec "$0" "$@" 2>&-'],
     ['stdin is closed', 'exec "$0" "$@" <&- 2>&1'],
     ['stdin and stderr are closed', 'exec "$0" "$@" <&- 2>&-'],
-  ])('%s: the answer is whole', (_what, script) => {
+  ])('%s: gives the complete reply', (_what, script) => {
     expect(reply(['init'], { env, script }).status).toBe('Success')
     expect(reply(['unmount', directory], { env, script })).toEqual({ status: 'Success' })
   })
 
-  it('nobody reads any more: the call ends well', () => {
+  it('whose reader has ended succeeds', () => {
     const script = `{ sleep 0.3; "$0" "$@"; echo $? >"$CODE"; } 2>&1 | true; while ! [ -s "$CODE" ]; do sleep 0.05; done`
     run(['unmount', directory], { env: { ...env, CODE: `${top}/code` }, script })
     expect(fs.readFileSync(`${top}/code`, 'utf8')).toBe('0\n')
     expect(JSON.parse(logText())).toMatchObject({ verb: 'unmount', outcome: 'Success' })
   })
 
-  it('the pipe is full and its reader slow: the answer comes whole', () => {
+  it('with a full pipe and a slow reader gives the complete reply', () => {
     // 64 KiB is what a pipe holds.
     const script = `{ head -c 65536 /dev/zero; "$0" "$@" 2>&1; } | { sleep 0.5; tail -c +65537; }`
     expect(understood(run(['init'], { env, script })).status).toBe('Success')
@@ -274,7 +274,7 @@ describe.skipIf(!isBuilt)(built("whatever became of kubelet's streams"), () => {
 })
 
 describe.skipIf(!isBuilt || !isRoot)(
-  root('with a damaged configuration, init and unmount work and mount names what is wrong'),
+  root('with an invalid configuration init and unmount succeed, and mount names the fault'),
   () => {
     // Where the configuration cannot be read at all, the default places hold: never those of the machine under test.
     const script =
@@ -307,7 +307,7 @@ describe.skipIf(!isBuilt || !isRoot)(
   },
 )
 
-describe.skipIf(!isBuilt || !isRoot)(root('a volume is mounted'), () => {
+describe.skipIf(!isBuilt || !isRoot)(root('a FlexVolume mount'), () => {
   const unmounted = () => expect(reply(['unmount', directory], { env })).toEqual({ status: 'Success' })
   afterEach(() => {
     run(['unmount', directory], { env })
@@ -329,7 +329,7 @@ describe.skipIf(!isBuilt || !isRoot)(root('a volume is mounted'), () => {
       ...over,
     })
 
-  it('by a recorded call, once however often it is repeated, and no inode is touched', () => {
+  it('by a recorded call mounts once for any number of repeats, and changes no inode', () => {
     const before = listTree(fs, source)
     for (let call = 0; call < 4; call++) {
       expect(reply(['mount', directory, recorded()], { env })).toEqual({ status: 'Success' })
@@ -342,7 +342,7 @@ describe.skipIf(!isBuilt || !isRoot)(root('a volume is mounted'), () => {
     unmounted()
   })
 
-  it('and owned by walking, modes as they were', () => {
+  it('with ownership "walk" changes the group and keeps the modes', () => {
     expect(reply(['mount', directory, recorded({ ownership: 'walk' })], { env })).toEqual({ status: 'Success' })
     const owned = listTree(fs, directory)
     expect(modes(owned)).toEqual({
@@ -359,7 +359,7 @@ describe.skipIf(!isBuilt || !isRoot)(root('a volume is mounted'), () => {
     expect(listTree(fs, directory)).toEqual(owned)
   })
 
-  it.each([['with space'], ['new\nline'], ['tab\tand\\back'], ['日本']])('at a directory named %j', (name) => {
+  it.each([['with space'], ['new\nline'], ['tab\tand\\back'], ['日本']])('succeeds at a directory named %j', (name) => {
     const at = `${directory}/../${name}`.replace('/v/..', '')
     fs.mkdirSync(at)
     expect(reply(['mount', at, options()], { env })).toEqual({ status: 'Success' })
@@ -369,13 +369,13 @@ describe.skipIf(!isBuilt || !isRoot)(root('a volume is mounted'), () => {
     expectNothingLeft()
   })
 
-  it('while its answer goes nowhere', () => {
+  it('succeeds while its streams are closed', () => {
     const script = 'exec "$0" "$@" >&- 2>&-'
     expect(run(['mount', directory, options()], { env, script })).toEqual({ text: '', code: 0 })
     expect(layers()).toBe(1)
   })
 
-  it('with a Secret, which a bind refuses by its keys: its values are neither answered nor logged', () => {
+  it('with a Secret is refused by its keys for a bind, and its values are neither in the reply nor in the log', () => {
     const secret = 'aHVudGVyMg'
     const withSecret = { 'kubernetes.io/secret/password': secret, 'kubernetes.io/secret/user': `${secret}x` }
     const texts = [

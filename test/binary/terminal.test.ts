@@ -13,7 +13,7 @@ const cannot = fs.existsSync(MODEKEEP) ? cannotMountWith('tmux') : `there is no 
 // A walk of about two seconds: progress begins after one.
 const [DIRECTORIES, FILES] = [300, 1000]
 
-describe.skipIf(cannot !== '')(titled('on a terminal', cannot), () => {
+describe.skipIf(cannot !== '')(titled('the executable on a terminal', cannot), () => {
   let top: string
   const env = () => ({ MODEKEEP_CONFIG: `${top}/config.json` })
   beforeAll(() => {
@@ -22,7 +22,7 @@ describe.skipIf(cannot !== '')(titled('on a terminal', cannot), () => {
   })
   afterAll(() => fs.rmSync(top, { recursive: true }))
 
-  it.each(WIDTHS)('of %i columns help is as wide as that', async (width) => {
+  it.each(WIDTHS)('of %i columns prints help in that width', async (width) => {
     using shown = terminal(`${MODEKEEP} help gc`, width, env())
     const lines = formatHelp('gc', width).trimEnd().split('\n')
     expect(await shown.until((all) => all.includes('Examples:'))).toEqual(expect.arrayContaining(lines))
@@ -38,7 +38,7 @@ describe.skipIf(cannot !== '')(titled('on a terminal', cannot), () => {
       }
     })
 
-    it.each(WIDTHS)('fits %i columns, and the names that it shows can be given to commands', async (width) => {
+    it.each(WIDTHS)('fits %i columns, and its shortened names are accepted by commands', async (width) => {
       using shown = terminal(`${MODEKEEP} status`, width, env())
       const lines = await shown.until((all) => all.some((line) => line.includes('walked')))
       expect(lines.filter((line) => line.length > width)).toEqual([])
@@ -47,7 +47,7 @@ describe.skipIf(cannot !== '')(titled('on a terminal', cannot), () => {
       expect(call('restore', volume, '--dry-run')).toContain(`${top}/volumes/`)
     })
 
-    it('stays with --watch, shows what changes in its place, and ends with Ctrl-C', async () => {
+    it('with --watch stays, shows changes in place, and ends with Ctrl-C', async () => {
       using shown = terminal(`trap : INT; ${MODEKEEP} status --watch; echo ended $?`, 80, env())
       const before = await shown.until((all) => all.some((line) => line.includes('walked')))
       expect(before.filter((line) => /^volume /.test(line))).toHaveLength(1)
@@ -58,7 +58,7 @@ describe.skipIf(cannot !== '')(titled('on a terminal', cannot), () => {
       await shown.until((all) => all.some((line) => /^(\^C)?ended 130$/.test(line)))
     })
 
-    it('writes a document for each change, with --watch and off a terminal', async () => {
+    it('with --watch prints a document for each change if stdout is no terminal', async () => {
       const command = `${MODEKEEP} status --watch -o json | head -n 1 | cut -c 1-45; echo ended`
       using shown = terminal(command, 80, env())
       const lines = await shown.until((all) => all.length > 0)

@@ -6,7 +6,7 @@ import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const missing = isRoot ? (fs.existsSync(MODEKEEP) ? '' : 'run "npm run build"') : 'run "sudo npm test"'
-const title = missing ? `a node that keeps CAP_FSETID back (skipped: ${missing})` : 'a node that keeps CAP_FSETID back'
+const title = missing ? `a process without CAP_FSETID (skipped: ${missing})` : 'a process without CAP_FSETID'
 
 describe.skipIf(missing)(title, () => {
   let stage: Stage
@@ -30,7 +30,7 @@ describe.skipIf(missing)(title, () => {
     run('setpriv', '--bounding-set', '-fsetid', '--inh-caps', '-fsetid', MODEKEEP, ...args)
   const found = () => ({ modes: modes(listTree(fs, directory)), groups: groups(listTree(fs, directory)) })
 
-  it('is told by name, where the kernel would leave set-gid out without a word', () => {
+  it('gets an error that names the capability, as the kernel would omit set-gid silently', () => {
     const original = found()
     const said = without('apply', directory, '--fsgroup', '4242')
     expect(said.stdout + said.stderr).toMatch(/left set-gid out.*CAP_FSETID/)
@@ -44,7 +44,7 @@ describe.skipIf(missing)(title, () => {
     expect(found()).toEqual(original)
   })
 
-  it('also where set-gid is all that is missing', () => {
+  it('gets the error also if only set-gid is missing', () => {
     for (const path of ['', '/sub', '/sub/tool']) fs.chownSync(`${directory}${path}`, 0, 4242)
     fs.chmodSync(directory, 0o2755)
     const said = without('apply', directory, '--fsgroup', '4242', '--fs-group-change-policy', 'Always')
@@ -52,7 +52,7 @@ describe.skipIf(missing)(title, () => {
     expect(said.status).toBe(1)
   })
 
-  it('also when files are to be put back', () => {
+  it('gets the error also at a restore', () => {
     const original = found()
     expect(run(MODEKEEP, 'apply', directory, '--fsgroup', '4242')).toMatchObject({ status: 0 })
     const said = without('restore', directory)

@@ -68,7 +68,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     monotonicMs += stage.config.busyUnmountSeconds * 1000
   }
 
-  it.each(DISK_TYPES)('fails first, then succeeds, and is reported until it ends: %s', async (fsType) => {
+  it.each(DISK_TYPES)('fails first, then succeeds, and is reported until the use ends: %s', async (fsType) => {
     const directory = await mountImage('a', fsType)
     const user = await openFile(directory)
     const inUse = `the file system of "${image}" is unmounted, but still in use by process ${user.pid} ("sleep"): end that use before another node mounts it`
@@ -108,13 +108,13 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(listMountRecords(stage)).toEqual([])
   })
 
-  it('succeeds at once where busyUnmountSeconds is 0', async () => {
+  it('succeeds at once if busyUnmountSeconds is 0', async () => {
     stage.config = { ...stage.config, busyUnmountSeconds: 0 }
     await openFile(await mountImage('a'))
     expect(await stage.unmount('a')).toContain('still in use')
   })
 
-  it('is found on a disk as well', async () => {
+  it('fails for a disk as well', async () => {
     makeImage(image, 'ext4')
     const device = attachDisk(image)
     stage.allow({ sources: [device], fsTypes: ['ext4'] })
@@ -132,14 +132,14 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
       'cp /bin/sleep "$1/program"; (until readlink /proc/$$/exe | grep -q program; do :; done; echo) & exec "$1/program" 1000',
     ],
     ['a private copy of the mounts', 'exec unshare --mount --propagation private sh -c "echo; exec sleep 1000"'],
-  ])('is found by %s', async (_, script) => {
+  ])('fails if it is used by %s', async (_, script) => {
     const directory = await mountImage('a')
     await shell(script, directory)
     await expect(stage.unmount('a')).rejects.toThrow('still in use by process')
     await expect(stage.unmount('a')).rejects.not.toThrow('no process')
   })
 
-  it('names no process where the kernel itself uses it', async () => {
+  it('names no process if the kernel itself uses it', async () => {
     const directory = await mountImage('a')
     execFileSync('truncate', ['-s', '1M', `${directory}/inner`])
     const device = attachDisk(`${directory}/inner`)
@@ -151,14 +151,14 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     await stage.unmount('a')
   })
 
-  it('is found after somebody else unmounted the directory', async () => {
+  it('fails after another program unmounted the directory', async () => {
     const directory = await mountImage('a')
     await openFile(directory)
     execFileSync('umount', ['-l', directory])
     await expect(stage.unmount('a')).rejects.toThrow('still in use by process')
   })
 
-  it('is found where an earlier version recorded the mount', async () => {
+  it('fails if an earlier version recorded the mount', async () => {
     await openFile(await mountImage('a'))
     const [record] = listMountRecords(stage)
     const { devices: _, tableId: __, ...mounted } = record?.mounted ?? expect.unreachable()
@@ -189,7 +189,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(text).toContain('modekeep_restores_pending{state="overdue"} 1')
   })
 
-  it('is none while another pod has the image', async () => {
+  it('succeeds while another pod has the image mounted', async () => {
     const directory = await mountImage('a')
     await mountImage('b')
     const user = await openFile(directory)
@@ -198,7 +198,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     await expect(stage.unmount('b')).rejects.toThrow(`process ${user.pid}`)
   })
 
-  it('is none while a container has a mount of it', async () => {
+  it('succeeds while a container has the mount', async () => {
     const directory = await mountImage('a')
     const root = `${stage.top}/root`
     fs.mkdirSync(`${root}/data`, { recursive: true })
@@ -210,7 +210,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(listMountRecords(stage)).toEqual([])
   })
 
-  it('is none while kubelet has a copy of the mount in its own mount namespace', async () => {
+  it('succeeds while kubelet has a copy of the mount in its own mount namespace', async () => {
     const directory = await mountImage('a')
     const kubelet = await shell('exec unshare --mount --propagation private sh -c "echo; exec sleep 1000"', directory)
     const namespace = fs.readlinkSync(`/proc/${kubelet.pid}/ns/mnt`)
@@ -222,7 +222,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(await stage.unmount('a')).toBeUndefined()
   })
 
-  it('is found though the record was lost, and succeeds: no failure could be counted', async () => {
+  it('succeeds with a warning if the record was lost, as failures cannot be counted', async () => {
     const directory = await mountImage('a')
     await openFile(directory)
     fs.rmSync(`${stage.config.stateDir}/mounts`, { recursive: true })
@@ -252,7 +252,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(listMountRecords(stage)).toEqual([])
   })
 
-  it('does not make a mount fail that begins during its check of the device', async () => {
+  it('does not make a mount fail that begins during the check of the device', async () => {
     const { mounts } = stage.host
     let failures = 2
     stage.host.mounts = {
@@ -267,7 +267,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     await stage.unmount('a')
   })
 
-  it('is over when another mount at the directory takes its place', async () => {
+  it('is no longer reported when another mount is made at the directory', async () => {
     const user = await openFile(await mountImage('a'))
     await expect(stage.unmount('a')).rejects.toThrow('still in use')
     await mountImage('a')

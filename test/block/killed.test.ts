@@ -39,7 +39,7 @@ function stage() {
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it(
-    'mount: a loop device is left only to a mount, and the next calls find everything as new',
+    'mount: a loop device remains only for a mount, and the next calls work as at first',
     async () => {
       const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
       const args = mountWith({})
@@ -64,7 +64,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   )
 
   it(
-    'unmount with a restore: the next one runs it, and no loop device is left',
+    'unmount with a restore: the next one completes it, and no loop device remains',
     async () => {
       const { node, directory, call, mountWith, choose, expectNoneLost } = stage()
       const walk = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }

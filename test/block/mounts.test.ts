@@ -31,7 +31,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
   const shown = (pod: string) => groups(stage.shown(pod))
   const given = () => listMountRecords(stage).map(({ given: { by } }) => by)
 
-  it('shows an image, and nothing is left of its loop device', async () => {
+  it('shows an image, and its loop device is removed at unmount', async () => {
     await stage.mount('a', ask())
     expect(read('a')).toBe('content\n')
     expect(loopsBelow(stage.top)).toHaveLength(1)
@@ -42,7 +42,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(loopsBelow(stage.top)).toEqual([])
   })
 
-  it('shows a disk by its name in /dev, which it leaves attached', async () => {
+  it('shows a disk by its name in /dev, and unmount does not detach it', async () => {
     const device = attachDisk(image)
     stage.allow({ sources: [device] })
     await stage.mount('a', ask({ source: device }))
@@ -52,7 +52,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(loopsBelow(stage.top)).toEqual([`${device} ${image}`])
   })
 
-  it('shows two pods one and the same', async () => {
+  it('shows the same file system to two pods', async () => {
     await stage.mount('a', ask())
     await stage.mount('b', ask())
     expect(loopsBelow(stage.top)).toHaveLength(1)
@@ -64,14 +64,14 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(read('b')).toBe('content\n')
   })
 
-  it('is made once when many ask at the same moment', async () => {
+  it('is mounted once for concurrent calls', async () => {
     const pods = ['a', 'b', 'c', 'd', 'e']
     await Promise.all(pods.map((pod) => stage.mount(pod, ask())))
     expect(loopsBelow(stage.top)).toHaveLength(1)
     for (const pod of pods) expect(read(pod)).toBe('content\n')
   })
 
-  it('gives its group by a mapping, and nothing changes on disk', async () => {
+  it('applies the group by a mapping, and nothing changes on disk', async () => {
     await stage.mount('a', ask({ ownership: 'auto', 'kubernetes.io/fsGroup': '2000' }))
     await stage.mount('b', ask({ ownership: 'idmap', 'kubernetes.io/fsGroup': '3000' }))
     expect(given()).toEqual(['idmap', 'idmap'])
@@ -81,7 +81,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(shown('c')).toEqual(onDisk)
   })
 
-  it('read-only is read-only from the file system up, and changes nothing of the image', async () => {
+  it('read-only mounts the file system itself read-only, and does not change the image', async () => {
     const before = execFileSync('sha256sum', [image], { encoding: 'utf8' })
     await stage.mount('a', ask({ 'kubernetes.io/readwrite': 'ro' }))
     expect(read('a')).toBe('content\n')
@@ -92,7 +92,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(execFileSync('sha256sum', [image], { encoding: 'utf8' })).toBe(before)
   })
 
-  it('shows a directory of it with subPath, and refuses what leads out or is a file', async () => {
+  it('shows a subPath, and refuses one that leads out or is a file', async () => {
     await stage.mount('a', ask({ subPath: 'sub', ownership: 'auto', 'kubernetes.io/fsGroup': '2000' }))
     expect(shown('a')).toEqual({ '.': 2000, two: 2000 })
     await expect(stage.mount('b', ask({ subPath: 'one' }))).rejects.toThrow('subPath "one" is not a directory')
@@ -100,7 +100,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(stage.layers('b')).toEqual([])
   })
 
-  it('refuses a disk that holds something else, and says what it holds', async () => {
+  it('refuses another file system, and names it', async () => {
     const other: DiskType = fsType === 'squashfs' ? 'ext4' : 'squashfs'
     makeImage(`${image}2`, other)
     await expect(stage.mount('a', ask({ source: `${image}2` }))).rejects.toThrow(
@@ -111,7 +111,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(loopsBelow(stage.top)).toEqual([])
   })
 
-  it('mounts another image that has taken the name', async () => {
+  it('mounts the new image after it was replaced under the same name', async () => {
     await stage.mount('a', ask())
     makeImage(`${image}2`, fsType, 'other\n')
     fs.renameSync(`${image}2`, image)
@@ -129,7 +129,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(read('a')).toBe('content\n')
   })
 
-  it('is repaired by heal when its mount has gone', async () => {
+  it('is remounted by heal after it was unmounted', async () => {
     await stage.mount('a', ask())
     execFileSync('umount', [stage.podDirectory('a')])
     expect(loopsBelow(stage.top)).toEqual([])
@@ -138,7 +138,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(await stage.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
   })
 
-  it('and a copy of it, with the same UUID: both are shown, or the refusal says what is in the way', async () => {
+  it('and a copy with the same UUID are both shown, or the refusal names the conflict', async () => {
     fs.copyFileSync(image, `${image}2`)
     await stage.mount('a', ask())
     const copy = (mountOptions = '') => stage.mount('b', ask({ source: `${image}2`, mountOptions }))
@@ -178,7 +178,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(shown('a')).toEqual(onDisk)
   })
 
-  it('is refused where the node itself has it mounted, and says where', async () => {
+  it('is refused if the node itself has it mounted, and the message says where', async () => {
     const device = attachDisk(image)
     const place = `${stage.top}/volumes/mounted`
     fs.mkdirSync(place)
@@ -199,7 +199,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     await stage.unmount('a')
   })
 
-  it('stays for more pods where the node mounts what is a pod’s already', async () => {
+  it("can be mounted by more pods after the node has mounted a pod's disk", async () => {
     const place = `${stage.top}/looking`
     fs.mkdirSync(place)
     await stage.mount('a', ask())

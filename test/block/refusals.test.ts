@@ -30,7 +30,7 @@ describe('the mount options of a disk', () => {
     ['btrfs', ['subvol=/a/b c', 'compress=zstd:3', 'discard']],
     ['btrfs', ['subvolid=256']],
     ['squashfs', ['ro', 'noexec']],
-  ] as const)('%s takes %j', (fsType, options) => {
+  ] as const)('of %s accept %j', (fsType, options) => {
     expect(faults(fsType, [...options])).toEqual([])
   })
 
@@ -47,7 +47,7 @@ describe('the mount options of a disk', () => {
     ['btrfs', 'fatal_errors=panic'],
     ['squashfs', 'errors=panic'],
     ['squashfs', 'threads=1'],
-  ] as const)('%s does not know %s', (fsType, option) => {
+  ] as const)('of %s do not include %s', (fsType, option) => {
     expect(faults(fsType, [option])).toEqual([expect.stringContaining(`has ["${option}"]: ${fsType} takes ro, rw,`)])
   })
 
@@ -58,7 +58,7 @@ describe('the mount options of a disk', () => {
     ['btrfs', 'subvolid=0', 'subvolid=256'],
     ['btrfs', 'rescue=all', 'rescue=nologreplay'],
     ['xfs', 'nouuid=1', 'nouuid'],
-  ] as const)('%s refuses %s and shows a good value', (fsType, option, example) => {
+  ] as const)('of %s refuse %s and show a valid value', (fsType, option, example) => {
     expect(faults(fsType, [option])).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
   })
 
@@ -66,17 +66,17 @@ describe('the mount options of a disk', () => {
     ['ext4', 'noload'],
     ['xfs', 'norecovery'],
     ['btrfs', 'rescue=nologreplay'],
-  ] as const)('%s takes %s for read-only volumes only', (fsType, option) => {
+  ] as const)('of %s accept %s only for read-only volumes', (fsType, option) => {
     expect(faults(fsType, [option], true)).toEqual([])
     expect(faults(fsType, [option])).toEqual([expect.stringContaining('which is for read-only volumes')])
   })
 
-  it('of squashfs have no rw', () => {
+  it('of squashfs do not include rw', () => {
     expect(faults('squashfs', ['rw'])).toEqual([expect.stringContaining('squashfs is always read-only')])
   })
 })
 
-describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
+describe.skipIf(!isRoot)(`a disk mount${title}`, () => {
   let stage: Stage
   let image: string
   beforeEach(() => {
@@ -98,7 +98,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     return device
   }
 
-  it('a source outside what the node allows, a link, a directory, nothing at all', async () => {
+  it('is refused for a source outside the rules, a link, a directory, and an empty source', async () => {
     fs.mkdirSync(`${stage.top}/volumes/directory`)
     fs.symlinkSync('image', `${stage.top}/volumes/link`)
     const at = (name: string) => ask(`${stage.top}/volumes/${name}`)
@@ -109,7 +109,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     await expect(at('none')).rejects.toThrow('attach the disk, or create the image file, or correct the name')
   })
 
-  it('a device node that a pod has made in its volume', async () => {
+  it('is refused for a device node that a pod made in its volume', async () => {
     makeImage(image, 'ext4')
     const device = attachDisk(image)
     const { rdev } = fs.statSync(device)
@@ -119,7 +119,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     )
   })
 
-  it('a device that is not there', async () => {
+  it('is refused for a device that does not exist', async () => {
     const device = '/dev/loop-of-the-test'
     execFileSync('mknod', [device, 'b', '240', '77'])
     try {
@@ -130,7 +130,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     }
   })
 
-  it('a read-only device for writing; read-only it can be', async () => {
+  it('is refused for writing to a read-only device, and succeeds read-only', async () => {
     makeImage(image, 'ext4')
     const device = disk('--read-only')
     await expect(ask(device)).rejects.toThrow('is a read-only device: set readOnly on the volume')
@@ -138,7 +138,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     await stage.unmount('a')
   })
 
-  it('a disk that another pod has mounted the other way', async () => {
+  it('is refused if another pod has the disk mounted with the other access', async () => {
     makeImage(image, 'ext4')
     const device = disk()
     const other = (more = {}) => stage.mount('b', { source: device, 'kubernetes.io/fsType': 'ext4', ...more })
@@ -153,7 +153,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     await stage.unmount('a')
   })
 
-  it('an image for writing while it is in use read-only, or in part', async () => {
+  it('is refused for writing if the image is in use read-only or in part', async () => {
     makeImage(image, 'ext4')
     await stage.mount('b', { source: image, 'kubernetes.io/fsType': 'ext4', 'kubernetes.io/readwrite': 'ro' })
     await expect(ask(image)).rejects.toThrow('is in use read-only (/dev/loop')
@@ -162,7 +162,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     await expect(ask(image)).rejects.toThrow('a part of image')
   })
 
-  it('a torn disk that cannot be written, unless the pod does without its log', async () => {
+  it('is refused for an unclean disk that cannot be written, unless its log is skipped', async () => {
     makeImage(`${image}1`, 'ext4')
     const place = `${stage.top}/elsewhere`
     fs.mkdirSync(place)
@@ -179,7 +179,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     await stage.unmount('a')
   })
 
-  it('a disk that is damaged', async () => {
+  it('is refused for a damaged disk', async () => {
     makeImage(image, 'xfs')
     const file = fs.openSync(image, 'r+')
     // The rest of the superblock after its magic number.
@@ -188,7 +188,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     await expect(ask(image, { 'kubernetes.io/fsType': 'xfs' })).rejects.toThrow(/damaged|does not mount/)
   })
 
-  it("never panics the node because the disk says so: ext4's own setting does not count", async () => {
+  it("never panics the node, as ext4's own errors= setting is overridden", async () => {
     makeImage(image, 'ext4')
     execFileSync(needed('tune2fs'), ['-e', 'panic', image])
     await ask(image)
@@ -198,7 +198,7 @@ describe.skipIf(!isRoot)(`what cannot be mounted${title}`, () => {
     await stage.unmount('a')
   })
 
-  it("a name that is not udev's; udev's are followed", async () => {
+  it('follows the links of udev and refuses other links', async () => {
     makeImage(image, 'ext4')
     const device = disk()
     const names = '/dev/disk/by-modekeep-test'

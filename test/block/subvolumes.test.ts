@@ -44,7 +44,7 @@ describe.skipIf(!isRoot)(title, () => {
     ...more,
   })
 
-  it('are volumes of their own, a snapshot too, on one device', async () => {
+  it('are separate volumes on one device, snapshots too', async () => {
     await stage.mount('a', ask('data', 2000, { restoreOnUnmount: 'true' }))
     await stage.mount('b', ask('copy', 3000))
     expect(loopsBelow(stage.top)).toHaveLength(1)
@@ -57,7 +57,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(groups(stage.shown('b'))).toEqual({ '.': 3000, deep: 3000, file: 3000 })
   })
 
-  it('are one volume with their directories, however these are reached', async () => {
+  it('are one volume with their directories, by any path', async () => {
     execFileSync('mount', ['-o', 'loop', image, place])
     const bind = { source: `${place}/data/deep`, 'kubernetes.io/fsType': '', mountOptions: '' }
     await stage.mount('a', ask('data', 2000, bind))
@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)(title, () => {
     execFileSync('umount', [place])
   })
 
-  describe('a volume with a snapshot of its user inside', () => {
+  describe("a volume that contains its user's snapshot", () => {
     const source = () => `${place}/data`
     const bind = (more: Record<string, string>) => ({ source: source(), 'kubernetes.io/fsGroup': '2000', ...more })
     const snapshot = (name: string) =>
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)(title, () => {
       execFileSync('umount', [place])
     })
 
-    it('is restored completely at the last unmount, and nothing of it stays recorded', async () => {
+    it('is restored completely at the last unmount, and no record of it remains', async () => {
       await stage.mount('a', bind({ ownership: 'walk', restoreOnUnmount: 'true' }))
       snapshot('snapshot')
       await stage.unmount('a')
@@ -105,7 +105,7 @@ describe.skipIf(!isRoot)(title, () => {
       expect(stage.layers('b')).toHaveLength(1)
     })
 
-    it('is restored completely by hand, and no message advises removing the snapshot', async () => {
+    it('is restored completely by hand, and no message advises to remove the snapshot', async () => {
       snapshot('snapshot')
       await stage.mount('a', bind({ ownership: 'walk' }))
       await stage.unmount('a')
@@ -116,7 +116,7 @@ describe.skipIf(!isRoot)(title, () => {
       }
     })
 
-    it('keeps no record of a deleted file, as gc finds that it is gone', async () => {
+    it('has no record of a deleted file after gc', async () => {
       await stage.mount('a', bind({ ownership: 'walk' }))
       await stage.unmount('a')
       fs.rmSync(`${source()}/file`)

@@ -36,7 +36,7 @@ describe.skipIf(!isRoot)(`a walked image that no pod uses${title}`, () => {
     )
   const restore = () => runVerb(stage.session(), { verb: 'restore', target: { volume }, isDry: false, isForced: false })
 
-  it('is reported by gc and restore as not mounted, and no message advises to forget it', async () => {
+  it('is reported as not mounted by gc and restore, and no message advises to forget it', async () => {
     expect(await gc()).toEqual([
       `${image} is not mounted: mount it, then "modekeep restore ${volume}"; its next mount uses the records`,
     ])
@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(`a walked image that no pod uses${title}`, () => {
     )
   })
 
-  it('is reported as missing after its file was deleted, and as another one after its file was replaced', async () => {
+  it('is reported as missing if its file was deleted, and as another one if its file was replaced', async () => {
     fs.renameSync(image, `${image}.away`)
     expect(await gc()).toEqual([expect.stringContaining(`${image} is missing: put it back or mount it`)])
     await expect(restore()).rejects.toThrow(

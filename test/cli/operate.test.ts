@@ -57,7 +57,7 @@ const world = (argv: string[], more: Partial<OperatorContext> = {}): OperatorCon
 })
 const call = (argv: string[], more?: Partial<OperatorContext>) => operate(world(argv, more))
 
-describe('an operator’s verb', () => {
+describe("an operator's verb", () => {
   it('prints results on stdout, writes one log line, and exits with status 0', async () => {
     expect(await call(['apply', 'volumes/data', '--fsgroup', '2000'])).toBe(0)
     expect(streams[2]).toBe('')
@@ -68,7 +68,7 @@ describe('an operator’s verb', () => {
   })
 
   it.each([['plan', '--fsgroup', '2000'], ['restore', '--dry-run'], ['status'], ['gc', '--dry-run']])(
-    'that only looks leaves no line in the log: %j',
+    'that only reads writes no line to the log: %j',
     async (verb = '', ...options) => {
       expect(await call([verb, ...(verb === 'plan' || verb === 'restore' ? [directory] : []), ...options])).toBe(0)
       expect(stage.fs.existsSync(stage.config.logFile)).toBe(false)

@@ -3,7 +3,7 @@ import { applyByHand, restoreByHand } from '../../src/fs-group/volume-by-hand.ts
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-onEveryStage('what others change of a volume between two pods', (open) => {
+onEveryStage('a volume whose root others changed between two pods', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -31,7 +31,7 @@ onEveryStage('what others change of a volume between two pods', (open) => {
     return before
   }
 
-  it('is refused where it shuts the group out, and given back by one command', async () => {
+  it("is refused if the pod's group has no access, and one command restores it", async () => {
     stage.fs.chmodSync(source, 0o770)
     const before = await useOnce('a')
     give(0, 0)
@@ -57,7 +57,7 @@ onEveryStage('what others change of a volume between two pods', (open) => {
     expect(now()).toEqual(before)
   })
 
-  it('keeps no other group out, which finds the volume as it was at first', async () => {
+  it('is applied to another group, and the restore returns the first state', async () => {
     stage.fs.chmodSync(source, 0o770)
     await useOnce('a')
     give(0, 0)
@@ -67,7 +67,7 @@ onEveryStage('what others change of a volume between two pods', (open) => {
     expect(stage.fs.statSync(source).gid).toBe(3000)
   })
 
-  it('is no news any more where somebody gave the root back by hand', async () => {
+  it('is accepted after the root was changed back by hand', async () => {
     stage.fs.chmodSync(source, 0o770)
     await useOnce('a')
     give(0, 0)
@@ -111,7 +111,7 @@ onEveryStage('what others change of a volume between two pods', (open) => {
     expect(stage.layers('b')).toEqual([])
   })
 
-  it('is no news where it is a few files, and told where they are many', async () => {
+  it('is healthy if few files were changed, and "changed" if many were', async () => {
     const many = Array.from({ length: 12 }, (_, n) => `file f${n} 0640 9`)
     makeTree(stage.fs, source, many)
     await useOnce('a')

@@ -5,7 +5,7 @@ import { listVolumes } from '../../src/store/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
-onEveryStage("where the disk of modekeep's own files fails", (open) => {
+onEveryStage("a failing disk below modekeep's state directory", (open) => {
   let stage: Stage
   let asked: Record<string, string>
   beforeEach(() => {
@@ -35,7 +35,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(below('mounts')).toEqual([])
   })
 
-  it('a mount says what failed first, whatever fails on its way out', async () => {
+  it('a mount reports its first error, also if its cleanup fails too', async () => {
     const { files } = stage.host
     const replace = (path: string) => {
       stage.host.files = { ...stage.host.files, read: broken, list: broken }
@@ -50,7 +50,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('a mount that cannot remove what it made of its volume keeps its record, by which the unmount does', async () => {
+  it("a mount that cannot remove its volume's records keeps its mount record, and the unmount removes them", async () => {
     const { files } = stage.host
     let isBroken = false
     const replace = (path: string, text: string) => {
@@ -67,7 +67,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(below('mounts')).toEqual([])
   })
 
-  it('a replacement that is made is a success, though what is left of the former volume cannot be looked at', async () => {
+  it("a completed replacement succeeds with a warning if the former volume's records cannot be read", async () => {
     const { files } = stage.host
     makeTree(stage.fs, `${stage.top}/volumes/two`, ['file second 0644'])
     await stage.mount('a', asked)
@@ -79,7 +79,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     stage.host.files = files
   })
 
-  it('heal says of no record that it is forgotten which it could not remove', async () => {
+  it('heal does not report a record as forgotten that it could not remove', async () => {
     await stage.mount('a', { source: asked.source ?? '' })
     await stage.unmount('a')
     await stage.mount('a', { source: asked.source ?? '' })
@@ -93,7 +93,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(below('mounts')).toEqual([])
   })
 
-  it('heal that cannot read a record gives its lock back, for kubelet waits for it', async () => {
+  it('heal releases the lock of an unreadable record, as kubelet waits for it', async () => {
     await stage.mount('a', asked)
     const { files, inodes, mounts, tryLock } = stage.host
     const parent = inodes.openTrusted(stage.podDirectory('a').replace(/\/v$/, ''))
@@ -110,7 +110,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('heal removes what is left of a mount that no record names, and of no other', async () => {
+  it('heal removes the leftovers of a mount without a record, and no other files', async () => {
     await stage.mount('a', asked)
     const before = stage.host.files.list(`${stage.config.stateDir}/mounts`)
     for (const name of ['%2Fempty', '%2Flocked', '%2Flong/+er', '%2Fbusy']) {
@@ -127,7 +127,7 @@ onEveryStage("where the disk of modekeep's own files fails", (open) => {
     expect(below('mounts')).toEqual(before)
   })
 
-  it('heal removes the lock of a volume that no record names', async () => {
+  it('heal removes the lock of a volume without a record', async () => {
     const volume = `${stage.config.stateDir}/ownership/1-2-3`
     stage.fs.mkdirSync(volume, { recursive: true })
     stage.fs.writeFileSync(`${volume}/lock`, '')

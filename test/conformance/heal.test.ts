@@ -30,14 +30,14 @@ onEveryStage('heal', (open) => {
     expect(await outcomes()).toEqual([outcome])
   }
 
-  it('finds a mount well, and changes nothing', async () => {
+  it('finds a healthy mount, and changes nothing', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     const [layer] = stage.layers('a')
     await heals('healthy, none')
     expect(stage.layers('a')).toEqual([layer])
   })
 
-  it('mounts again what a withdrawn rule had allowed, and nothing that is new', async () => {
+  it('remounts a volume whose rule was withdrawn, and a new mount is refused', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     unmountByHand('a')
     stage.allow({ sources: ['/elsewhere/*'] })
@@ -49,7 +49,7 @@ onEveryStage('heal', (open) => {
     await expect(stage.mount('a', { source: `${volumes}/one` })).rejects.toThrow('does not have its source')
   })
 
-  it('mounts again what somebody unmounted', async () => {
+  it('remounts a volume that was unmounted by hand', async () => {
     await stage.mount('a', { source: `${volumes}/one`, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
     unmountByHand('a')
     await heals('missing, mounted')
@@ -57,7 +57,7 @@ onEveryStage('heal', (open) => {
     await heals('healthy, none')
   })
 
-  it('takes a source that was mounted over once more for one layer', async () => {
+  it('reduces a source that was mounted twice to one layer', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     mountOver('a', 'one')
     mountOver('a', 'one')
@@ -66,7 +66,7 @@ onEveryStage('heal', (open) => {
     await heals('healthy, none')
   })
 
-  it('leaves what it does not know', async () => {
+  it('does not change a mount of another source on top', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     mountOver('a', 'two')
     await heals('unknown, none')
@@ -74,7 +74,7 @@ onEveryStage('heal', (open) => {
     expect(stage.layers('a')).toHaveLength(2)
   })
 
-  it('ends a call that was interrupted before it mounted anything', async () => {
+  it('completes a call that was interrupted before its mount', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     const [record] = records()
     unmountByHand('a')
@@ -84,7 +84,7 @@ onEveryStage('heal', (open) => {
     await heals('healthy, none')
   })
 
-  it.each([1, 2])('ends a replacement that was interrupted with %i mounts there', async (layers) => {
+  it.each([1, 2])('completes a replacement that was interrupted with %i mounts at the directory', async (layers) => {
     await stage.mount('a', { source: `${volumes}/one` })
     await stage.mount('a', { source: `${volumes}/two` })
     const [record] = records()
@@ -100,7 +100,7 @@ onEveryStage('heal', (open) => {
     await heals('healthy, none')
   })
 
-  it('forgets a pod that is gone without an unmount, and runs the pending restore of its volume', async () => {
+  it("removes the record of a deleted pod without an unmount, and runs the volume's pending restore", async () => {
     const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', { source: `${volumes}/one`, ...asked })
     unmountByHand('a')
@@ -112,14 +112,14 @@ onEveryStage('heal', (open) => {
     expect(records()).toEqual([])
   })
 
-  it('forgets the mounts of an earlier boot', async () => {
+  it('removes the records of an earlier boot', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.reboot()
     await heals('missing, forgotten')
     expect(records()).toEqual([])
   })
 
-  it('keeps what it knows of a mount that it could not make', async () => {
+  it('keeps the record of a mount that it could not make', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     unmountByHand('a')
     const { mounts } = stage.host
@@ -135,7 +135,7 @@ onEveryStage('heal', (open) => {
     await heals('missing, mounted')
   })
 
-  it('gives its lock back whatever it meets', async () => {
+  it('releases its lock after any error', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     unmountByHand('a')
     const { inodes } = stage.host
@@ -154,21 +154,21 @@ onEveryStage('heal', (open) => {
     expect(names('a')).toEqual(['.', 'first'])
   })
 
-  it('does not wait for a lock where all is well', async () => {
+  it('does not wait for the lock of a healthy mount', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory('a')))
     expect(await outcomes()).toEqual(['healthy, none'])
     lock?.release()
   })
 
-  it('is not done in a mount namespace that does not see the mounts', async () => {
+  it('is refused in a mount namespace that does not show the mounts', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     refuseOtherNamespace(stage.session())
     stage.host.mountNamespace = () => 'mnt:[7]'
     expect(() => refuseOtherNamespace(stage.session())).toThrow(/this is mnt:\[7\]\): run it in kubelet's.*nsenter/)
   })
 
-  it('puts nothing back of what a reboot has ended: the pods come again', async () => {
+  it('restores nothing after a reboot, as the pods return', async () => {
     const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', { source: `${volumes}/one`, ...asked })
     stage.reboot()
@@ -179,14 +179,14 @@ onEveryStage('heal', (open) => {
     expect(groups(listTree(stage.fs, `${volumes}/one`))).toEqual({ '.': 0, first: 0 })
   })
 
-  it('forgets what a reboot has ended where there is nothing to put back', async () => {
+  it('removes records after a reboot if nothing can be restored', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.reboot()
     await heals('missing, forgotten')
     expect(records()).toEqual([])
   })
 
-  it('passes over a mount that a call is at work on', async () => {
+  it('skips a mount that a running call has locked', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory('a')))
     unmountByHand('a')
@@ -221,7 +221,7 @@ onEveryStage('heal', (open) => {
   }
 })
 
-onKernelStages('heal, of sources that went away', (open) => {
+onKernelStages('heal, for deleted sources', (open) => {
   let stage: Stage
   let volumes: string
   beforeEach(() => {
@@ -234,7 +234,7 @@ onKernelStages('heal, of sources that went away', (open) => {
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
   const outcomes = async (isDry = false) => (await stage.heal(isDry)).map(({ state, action }) => `${state}, ${action}`)
 
-  it('brings a source that was deleted and made anew', async () => {
+  it('mounts a source that was deleted and created again', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.fs.renameSync(`${volumes}/one`, `${volumes}/old`)
     makeTree(stage.fs, `${volumes}/one`, ['file anew 0644'])
@@ -246,7 +246,7 @@ onKernelStages('heal, of sources that went away', (open) => {
     expect(await outcomes()).toEqual(['healthy, none'])
   })
 
-  it('says what is missing where it cannot repair, and leaves the mount to its users', async () => {
+  it('reports the missing source if it cannot repair, and leaves the mount in place', async () => {
     await stage.mount('a', { source: `${volumes}/one` })
     stage.fs.renameSync(`${volumes}/one`, `${volumes}/old`)
     const [found] = await stage.heal()

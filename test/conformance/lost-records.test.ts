@@ -5,7 +5,7 @@ import { locateMountRecords, RECORD_FILE } from '../../src/store/record-director
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-onEveryStage('a mount whose record is lost under its pod', (open) => {
+onEveryStage('a mount of a running pod whose record is lost', (open) => {
   let stage: Stage
   let source: string
   beforeEach(async () => {
@@ -24,7 +24,7 @@ onEveryStage('a mount whose record is lost under its pod', (open) => {
   const all = () => new Set(Object.values(groups(listTree(stage.fs, source))))
   const LOST = /record of its mount is lost.*delete that pod/
 
-  it('lets no second group in: not to all of it, and not to a part', async () => {
+  it('keeps the volume and its parts from a second group', async () => {
     await expect(mount('second', '3000')).rejects.toThrow(LOST)
     expect(stage.noted.heldBy).toEqual({ directory: stage.podDirectory('first'), group: 2000 })
     await expect(mount('second', '3000', { subPath: 'd' })).rejects.toThrow(LOST)
@@ -37,12 +37,12 @@ onEveryStage('a mount whose record is lost under its pod', (open) => {
     expect(all()).toEqual(new Set([3000]))
   })
 
-  it('lets the same group in', async () => {
+  it('permits a second pod with the same group', async () => {
     await mount('second', '2000')
     expect(stage.layers('second')).toHaveLength(1)
   })
 
-  it('is told by heal, and on record again after the next call for it', async () => {
+  it('is reported by heal, and recorded again by its next call', async () => {
     const directory = stage.podDirectory('first')
     expect(await stage.heal()).toEqual([
       {
@@ -58,7 +58,7 @@ onEveryStage('a mount whose record is lost under its pod', (open) => {
     expect(stage.layers('first')).toHaveLength(1)
   })
 
-  it("is not what a bind mount of kubelet's directory shows once more", async () => {
+  it("is reported once if a bind mount shows kubelet's directory a second time", async () => {
     await mount('first', '2000')
     const { inodes, mounts } = stage.host
     const copy = `${stage.top}/copy/pods/first/volumes/modekeep~fs/v`
@@ -77,7 +77,7 @@ onEveryStage('a mount whose record is lost under its pod', (open) => {
     }
   })
 
-  it('says nothing of what lies elsewhere, or is mounted in other directories', async () => {
+  it("does not affect other volumes, or mounts outside of kubelet's directories", async () => {
     const other = `${stage.top}/volumes/other`
     makeTree(stage.fs, other, ['file a 0640 7'])
     await stage.mount('second', { source: other, ownership: 'walk', 'kubernetes.io/fsGroup': '3000' })

@@ -21,14 +21,14 @@ onEveryStage('the mount transaction', (open) => {
   const records = () => listMountRecords(stage)
   const stateLeft = () => stage.fs.readdirSync(`${stage.config.stateDir}/mounts`)
 
-  it('shows the source, once, however often it is asked for', async () => {
+  it('shows the source with one layer for any number of calls', async () => {
     for (let call = 0; call < 4; call++) await stage.mount('a', bind('one'))
     expect(names('a')).toEqual(['.', 'first'])
     expect(stage.layers('a')).toHaveLength(1)
     expect(records()).toHaveLength(1)
   })
 
-  it('leaves nothing behind an unmount, and unmounting again is a success', async () => {
+  it('leaves no record after an unmount, and a second unmount succeeds', async () => {
     await stage.mount('a', bind('one'))
     await stage.unmount('a')
     await stage.unmount('a')
@@ -52,7 +52,7 @@ onEveryStage('the mount transaction', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('puts one right mount in the place of layers that others stacked', async () => {
+  it('replaces layers that others stacked by one correct mount', async () => {
     await stage.mount('a', bind('one'))
     stack('two')
     stack('two')
@@ -70,7 +70,7 @@ onEveryStage('the mount transaction', (open) => {
     expect(stage.layers('a')).toEqual([])
   })
 
-  it('mounts again after a reboot, and forgets the pods that did not come back', async () => {
+  it('mounts again after a reboot, and removes the records of pods that did not return', async () => {
     await stage.mount('a', bind('one'))
     await stage.mount('b', bind('one'))
     stage.reboot()
@@ -80,7 +80,7 @@ onEveryStage('the mount transaction', (open) => {
     expect(stateLeft()).toHaveLength(1)
   })
 
-  it('gives a tmpfs with its size, mode and group, and never replaces it with an empty one', async () => {
+  it('mounts a tmpfs with its size, mode and group, and never replaces it by an empty one', async () => {
     const options = { 'kubernetes.io/fsType': 'tmpfs', mountOptions: 'size=1m,mode=0770,gid=3000' }
     await stage.mount('a', { ...options, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
     const shown = stage.shown('a')
@@ -107,7 +107,7 @@ onEveryStage('the mount transaction', (open) => {
       (top: string) => `${top}/volumes2`,
       /does not have its source; its administrator can add a rule/,
     ],
-  ])('refuses %s and leaves nothing', async (_, source, message) => {
+  ])('refuses %s, and leaves no mount and no record', async (_, source, message) => {
     stage.fs.symlinkSync('/', `${stage.top}/volumes/link`)
     await expect(stage.mount('a', { source: source(stage.top) })).rejects.toThrow(message)
     expect(stage.layers('a')).toEqual([])
@@ -115,7 +115,7 @@ onEveryStage('the mount transaction', (open) => {
     if (stage.fs.existsSync(`${stage.config.stateDir}/mounts`)) expect(stateLeft()).toEqual([])
   })
 
-  it('undoes everything when the mount fails half way', async () => {
+  it('undoes every step if the mount fails half-way', async () => {
     const { mounts } = stage.host
     stage.host.mounts = {
       ...mounts,
@@ -129,7 +129,7 @@ onEveryStage('the mount transaction', (open) => {
     expect(stateLeft()).toEqual([])
   })
 
-  it('keeps the old mount and its record when a replacement fails', async () => {
+  it('keeps the old mount and its record if a replacement fails', async () => {
     await stage.mount('a', bind('one'))
     const [before] = records()
     const { mounts } = stage.host
@@ -147,7 +147,7 @@ onEveryStage('the mount transaction', (open) => {
     expect(stage.noted.decision).toBe('ready')
   })
 
-  it('replaces with a short gap on a kernel that cannot mount beneath', async () => {
+  it('replaces a mount with a short gap on a kernel that cannot mount beneath', async () => {
     await stage.mount('a', bind('one'))
     stage.host.mounts = { ...stage.host.mounts, attachBeneath: () => false }
     await stage.mount('a', bind('two'))
@@ -155,7 +155,7 @@ onEveryStage('the mount transaction', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('puts the old mount back where one with a gap fails', async () => {
+  it('attaches the old mount again if a replacement with a gap fails', async () => {
     await stage.mount('a', bind('one'))
     const { mounts } = stage.host
     let attached = 0
@@ -176,7 +176,7 @@ onEveryStage('the mount transaction', (open) => {
     expect(names('a')).toEqual(['.', 'second'])
   })
 
-  it('leaves the old mount alone where one with a gap cannot take it away', async () => {
+  it('keeps the old mount if a replacement with a gap cannot detach it', async () => {
     await stage.mount('a', bind('one'))
     const { mounts } = stage.host
     stage.host.mounts = {
@@ -192,13 +192,13 @@ onEveryStage('the mount transaction', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('serves concurrent calls for one directory one after the other: one mount, the rest find it', async () => {
+  it('runs concurrent calls for one directory one after another: the first mounts, the others find the mount', async () => {
     await Promise.all(Array.from({ length: 8 }, () => stage.mount('a', bind('one'))))
     expect(stage.layers('a')).toHaveLength(1)
   })
 
   it.each(['EROFS', 'ENOSPC', 'EDQUOT', 'EIO'])(
-    'unmounts with a state directory that answers %s, and says so',
+    'unmounts despite %s from the state directory, with a warning',
     async (code) => {
       const { files, tryLock } = stage.host
       const fail = (path: string) =>
@@ -229,7 +229,7 @@ onEveryStage('the mount transaction', (open) => {
     },
   )
 
-  it('does not unmount where its own state fails in a way that no disk has', async () => {
+  it('does not unmount after an error of modekeep itself, which no disk returns', async () => {
     await stage.mount('a', bind('one'))
     stage.host.tryLock = () => {
       throw new Error('a fault of modekeep')
@@ -238,7 +238,7 @@ onEveryStage('the mount transaction', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('lets go of every handle it opened', async () => {
+  it('closes every handle that it opened', async () => {
     if (!stage.world) return
     await stage.mount('a', bind('one'))
     await stage.mount('a', bind('two'))

@@ -20,14 +20,14 @@ onEveryStage('ownership by walk', (open) => {
   const now = () => listTree(stage.fs, source)
   const left = () => (stage.noted.inodes as { left: Record<string, { count: number; examples: string[] }> }).left
 
-  it('gives the group, sets set-gid on directories, and adds no permission bit', async () => {
+  it('applies the group, sets set-gid on directories, and adds no permission bit', async () => {
     makeTree(stage.fs, source, ['dir a 0700', 'dir a/b 0755', 'file a/b/c 0640', 'file a/d 0000'])
     await stage.mount('a', asked(2000))
     expect(modes(now())).toEqual({ '.': '2755', a: '2700', 'a/b': '2755', 'a/b/c': '0640', 'a/d': '0000' })
     expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000]))
   })
 
-  it('does not touch what is right already', async () => {
+  it('does not touch an inode that is already right', async () => {
     makeTree(stage.fs, source, ['file right 0640 2000', 'file wrong 0640 5'])
     const before = now()
     await stage.mount('a', asked(2000))
@@ -42,7 +42,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(modes(now())).toEqual({ ...before, '.': '2755' })
   })
 
-  it('neither follows nor changes links, also those that lead out', async () => {
+  it('neither follows nor changes links, including links that lead out', async () => {
     makeTree(stage.fs, source, [
       'file inside 0644',
       'link in inside',
@@ -58,7 +58,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(left().symlink?.count).toBe(3)
   })
 
-  it('changes a hard-linked file only when all its names are inside', async () => {
+  it('changes a hard-linked file only if all its names are inside the volume', async () => {
     makeTree(stage.fs, source, ['file whole/a 0644', 'hard whole/b whole/a', 'file shared 0644'])
     stage.fs.linkSync(`${source}/shared`, `${stage.top}/elsewhere`)
     await letTicksPass()
@@ -67,7 +67,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(left()['linked outside the volume']).toEqual({ count: 1, examples: ['shared'] })
   })
 
-  it('does not walk a volume whose root has the group, and walks it all with Always', async () => {
+  it('skips a volume whose root has the group, and walks all of it with Always', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     await stage.mount('a', asked(2000))
     await stage.unmount('a')
@@ -82,7 +82,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(groups(now()).new).toBe(2000)
   })
 
-  it("leaves what the volume's users changed since: tight stays tight, theirs stays theirs", async () => {
+  it('skips inodes that users changed since: their stricter modes and their groups stay', async () => {
     makeTree(stage.fs, source, ['file tightened 0664', 'file regrouped 0644', 'dir plain 0755'])
     await stage.mount('a', asked(2000))
     stage.fs.chmodSync(`${source}/tightened`, 0o600)
@@ -95,7 +95,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(left()['changed since by its user']?.count).toBe(2)
   })
 
-  it('regroups a volume for another group once the first is gone, and restores the very first state', async () => {
+  it("applies another group after the first pod's end, and restores the first state", async () => {
     makeTree(stage.fs, source, ['file a 0644 5', 'dir d 0750 6'])
     const before = now()
     await stage.mount('a', asked(2000))
@@ -107,7 +107,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('remembers nothing of a volume of which all was put back', async () => {
+  it('has no records of a volume that was restored completely', async () => {
     makeTree(stage.fs, source, ['file a 0644 5', 'dir d 0750 6'])
     const remembered = () => stage.host.files.list(`${stage.config.stateDir}/ownership`)
     await stage.mount('a', asked(2000))
@@ -118,7 +118,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(remembered()).toEqual([])
   })
 
-  it('grants after a keep, but for what was tightened since, and keeps after a grant without taking back', async () => {
+  it('grants after a keep except to files that a user made stricter, and a keep after it removes nothing', async () => {
     makeTree(stage.fs, source, ['file open 0640 5', 'file tight 0640 5', 'dir d 0750', 'file d/program 0711'])
     const before = now()
     await stage.mount('a', asked(2000))
@@ -137,7 +137,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(groups(now())).toEqual({ ...groups(before), tight: 2000 })
   })
 
-  it('refuses a second group while the first is mounted, and names the holder', async () => {
+  it('refuses a second group while the first is mounted, and names its pod', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     await stage.mount('a', asked(2000, { 'kubernetes.io/pod.name': 'web', 'kubernetes.io/pod.namespace': 'shop' }))
     const before = now()
@@ -166,7 +166,7 @@ onEveryStage('ownership by walk', (open) => {
     await expect(stage.mount('b', asked(3000, of('cart', 'shop')))).rejects.toThrow(/while pod shop\/web uses/)
   })
 
-  it('restores what is as it was left, and leaves what somebody changed since', async () => {
+  it('restores unchanged inodes, and skips inodes that users changed since', async () => {
     makeTree(stage.fs, source, ['file kept 0640 5', 'file changed 0640 5', 'file gone 0640 5', 'file suid 4755 5'])
     await stage.mount('a', asked(2000, { restoreOnUnmount: 'true' }))
     stage.fs.chmodSync(`${source}/changed`, 0o600)
@@ -177,7 +177,7 @@ onEveryStage('ownership by walk', (open) => {
     expect(left()['changed since by its user']).toEqual({ count: 1, examples: ['changed'] })
   })
 
-  it('walks deeper than the handles it may hold, and a directory wider than one read', async () => {
+  it('walks deeper than its limit of handles, and a directory larger than one read', async () => {
     const deep = Array.from({ length: 80 }, (_, n) => `d${n}`).join('/')
     makeTree(stage.fs, source, [
       `file ${deep}/end 0644`,

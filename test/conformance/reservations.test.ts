@@ -7,7 +7,7 @@ import type { Session } from '../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-onEveryStage('a call at work on a volume', (open) => {
+onEveryStage('a running call for a volume', (open) => {
   let stage: Stage
   let source: string
   let atWork: Lock | undefined
@@ -51,7 +51,7 @@ onEveryStage('a call at work on a volume', (open) => {
   const aWhile = () => new Promise((resolve) => setTimeout(resolve, 300))
 
   it.each(['data', 'data/sub/deep'])(
-    'for a mount with another group: %s, around it or in it, is refused with its name',
+    'has a mount with another group refused with its name: %s, around it or in it',
     async (path) => {
       workOnSub({})
       const before = groupsNow()
@@ -63,7 +63,7 @@ onEveryStage('a call at work on a volume', (open) => {
     },
   )
 
-  it('does not keep anybody from another volume, or from this one without a walk', async () => {
+  it('does not block other volumes, or mounts of this one without a walk', async () => {
     workOnSub({})
     await stage.mount('a', asked('other', 2000))
     await stage.mount('b', { source })
@@ -75,7 +75,7 @@ onEveryStage('a call at work on a volume', (open) => {
     ['a mount with the same group', { group: 2000 }],
     ['an apply by hand', { pod: undefined, directory: undefined }],
     ['a restore', { group: undefined, pod: undefined, directory: undefined }],
-  ])('for %s: a mount around it waits until it is done, and then walks', async (_, more) => {
+  ])('for %s: a mount around it waits for its end, and then walks', async (_, more) => {
     workOnSub(more)
     const before = groupsNow()
     let done = false
@@ -91,7 +91,7 @@ onEveryStage('a call at work on a volume', (open) => {
     expect(new Set(Object.values(groupsNow()))).toEqual(new Set([2000]))
   })
 
-  it("that waits stands in nobody's way", async () => {
+  it('does not block other calls while it waits', async () => {
     workOnSub({ group: 2000 })
     const mounted = stage.mount('a', asked('data', 2000))
     await aWhile()
@@ -100,7 +100,7 @@ onEveryStage('a call at work on a volume', (open) => {
     await mounted
   })
 
-  it('keeps what a pending restore around it will need until its own mount is gone', async () => {
+  it('keeps the records for a pending restore around it until its own mount is unmounted', async () => {
     await stage.mount('a', asked('data', 2000))
     const walked = groupsNow()
     workOnSub({ group: 2000 })
@@ -114,7 +114,7 @@ onEveryStage('a call at work on a volume', (open) => {
     expect(groupsNow()).toEqual({ '.': 0, a: 5, sub: 0, 'sub/b': 6, 'sub/deep': 0, 'sub/deep/c': 7 })
   })
 
-  it('for a mount refuses what is asked by hand, with its name', async () => {
+  it('for a mount has manual commands refused with its name', async () => {
     const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
     await runVerb(session(), { verb: 'apply', directory: source, fsGroup })
     workOnSub({})
@@ -129,7 +129,7 @@ onEveryStage('a call at work on a volume', (open) => {
     })
   })
 
-  it('that has died holds nothing, whatever it left behind', async () => {
+  it('that has crashed blocks nothing despite its leftovers', async () => {
     workOnSub({})
     die()
     await stage.mount('a', asked('data', 2000))
@@ -138,7 +138,7 @@ onEveryStage('a call at work on a volume', (open) => {
   })
 
   it.each(['{"format":2}', '{"volume'])(
-    'whose reservation cannot be read (%s) keeps others from walking',
+    'with an unreadable reservation (%s) keeps others from walking',
     async (text) => {
       workOnSub({})
       stage.host.files.replace(`${stage.config.stateDir}/reservations/${SUB}.json`, text)
@@ -150,7 +150,7 @@ onEveryStage('a call at work on a volume', (open) => {
     },
   )
 
-  it('leaves no reservation when it is done or refused', async () => {
+  it('leaves no reservation after its end or refusal', async () => {
     await stage.mount('a', asked('data', 2000))
     await expect(stage.mount('b', asked('data', 3000))).rejects.toThrow(/belongs to group 2000/)
     await stage.unmount('a')
@@ -166,7 +166,7 @@ onEveryStage('a call at work on a volume', (open) => {
     expect(stage.fs.existsSync(place)).toBe(false)
   })
 
-  it('holds the old volume too while it replaces a mount, and only that if the new one is held', async () => {
+  it('reserves the old volume as well during a replacement, and only that if the new one is refused', async () => {
     await stage.mount('a', asked('data', 2000))
     await stage.mount('b', asked('other', 3000))
     await expect(stage.mount('a', asked('other', 2000))).rejects.toThrow(/belongs to group 3000/)
@@ -178,7 +178,7 @@ onEveryStage('a call at work on a volume', (open) => {
     expect(groupsNow()).toMatchObject({ '.': 2000, sub: 3000, 'sub/deep/c': 3000 })
   })
 
-  it('is not a tmpfs, whatever group that has: it holds no volume but itself', async () => {
+  it('for a tmpfs with any group does not reserve other volumes', async () => {
     await stage.mount('t', { 'kubernetes.io/fsType': 'tmpfs', ownership: 'walk', 'kubernetes.io/fsGroup': '3000' })
     await stage.mount('a', asked('data', 2000))
     await stage.unmount('a')

@@ -19,7 +19,7 @@ onEveryStage('the six files', (open) => {
     source,
   })
 
-  it('keep their modes and get the group; restart, second pod and reboot touch nothing', async () => {
+  it('keep their modes and get the group; a restart, a second pod and a reboot change nothing', async () => {
     const before = listTree(stage.fs, source)
     await stage.mount('a', asked())
     const mounted = stage.shown('a')
@@ -39,14 +39,14 @@ onEveryStage('the six files', (open) => {
     expect(stage.shown('a')).toEqual(mounted)
   })
 
-  it("are not touched at all without ownership, whatever the pod's fsGroup is", async () => {
+  it('are not changed without ownership, for any fsGroup of the pod', async () => {
     const before = listTree(stage.fs, source)
     const { ownership: _, ...plain } = asked()
     await stage.mount('a', plain)
     expect(stage.shown('a')).toEqual(before)
   })
 
-  it('are not touched when the volume is read-only, and cannot be written through the mount', async () => {
+  it('are not changed if the volume is read-only, and cannot be written through the mount', async () => {
     const before = listTree(stage.fs, source)
     await stage.mount('a', { ...asked(), 'kubernetes.io/readwrite': 'ro' })
     expect(stage.shown('a')).toEqual(before)
@@ -55,7 +55,7 @@ onEveryStage('the six files', (open) => {
     }
   })
 
-  it('are back as they were after an unmount with restoreOnUnmount, once the last pod is gone', async () => {
+  it("have their first state after the last pod's unmount with restoreOnUnmount", async () => {
     const before = listTree(stage.fs, source)
     const restoring = { ...asked(), restoreOnUnmount: 'true' }
     await stage.mount('a', restoring)

@@ -105,7 +105,7 @@ interface Situation {
 const SITUATIONS: Record<MountState, Record<string, Situation>> = {
   healthy: { 'a published volume': { make: (node) => node.publish() } },
   missing: {
-    'a volume that somebody unmounted': {
+    'a volume that was unmounted by hand': {
       async make(node) {
         await node.publish()
         node.detach()
@@ -349,7 +349,7 @@ describe.skipIf(!isRoot)(`the state of a mount${title}`, () => {
   })
   afterEach(() => node.close())
 
-  it('has a situation on the kernel for every state that there is', () => {
+  it('is produced on the kernel for every existing state', () => {
     expect(Object.keys(SITUATIONS)).toEqual(MOUNT_STATES)
   })
 
@@ -359,7 +359,7 @@ describe.skipIf(!isRoot)(`the state of a mount${title}`, () => {
 
   for (const [state, what, { cannot = '', ...situation }] of cases) {
     const why = cannot && ` (skipped: ${cannot})`
-    const title = `${state} is reported alike by status, heal, doctor, metrics, CSI and kubectl: ${what}${why}`
+    const title = `${state} is the same in status, heal, doctor, metrics, CSI and kubectl: ${what}${why}`
     it.skipIf(cannot !== '')(title, async () => {
       await situation.make(node)
       const [finding, ...others] = await healMounts(node.stage.session(), true)
@@ -370,7 +370,7 @@ describe.skipIf(!isRoot)(`the state of a mount${title}`, () => {
     })
   }
 
-  it('is reported by no surface but heal once the use of an unmounted image ended', async () => {
+  it('is reported only by heal after the use of an unmounted image ended', async () => {
     await SITUATIONS.busy['an image that a process has open after its unmount']?.make(node)
     node.stage.host.monotonicMs = () => Number.MAX_SAFE_INTEGER
     expect(await node.call('unpublish')).toEqual({})
@@ -383,7 +383,7 @@ describe.skipIf(!isRoot)(`the state of a mount${title}`, () => {
     expect(await node.call('stats')).toMatchObject({ failure: { code: 'NOT_FOUND' } })
   })
 
-  it('is selected by the alert and the panel on unwell mounts exactly where isUnwell returns true', () => {
+  it('is selected by the alert and the panel of unhealthy mounts exactly if isUnwell returns true', () => {
     for (const name of ['alerts.yaml', 'dashboard.json']) {
       const file = resolve(import.meta.dirname, '../../driver/observability', name)
       const [, quiet = ''] = /modekeep_mounts\{.*?state!~\\?"([^"\\]*)/.exec(fs.readFileSync(file, 'utf8')) ?? []

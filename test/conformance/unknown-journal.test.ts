@@ -10,7 +10,7 @@ import { parts } from '../helpers/line.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
 
-onEveryStage('a journal of a format that this version does not know', (open) => {
+onEveryStage('a journal of an unknown format', (open) => {
   let stage: Stage
   let source: string
   let path: string
@@ -44,7 +44,7 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     'install the version of modekeep that made it, or give up what could be restored by moving its directory away'
   const now = () => listTree(stage.fs, source)
 
-  it('lets the pod go with a warning; the restore stays pending, the journal stays as it is', async () => {
+  it('lets the pod unmount with a warning; the restore stays pending, and the journal is unchanged', async () => {
     const [before, tree] = [held(), now()]
     await stage.unmount('a')
     expect(stage.warnings.join('\n')).toContain(sentence())
@@ -55,7 +55,7 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     expect(volumes).toMatchObject([{ restorePending: true }])
   })
 
-  it('fails every call that needs it, and nothing of the volume is changed', async () => {
+  it('makes every call fail that needs it, and the volume is unchanged', async () => {
     await stage.unmount('a')
     const [before, tree] = [held(), now()]
     const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
@@ -71,7 +71,7 @@ onEveryStage('a journal of a format that this version does not know', (open) => 
     expect(now()).toEqual(tree)
   })
 
-  it('is named by status and doctor, and gc keeps it', async () => {
+  it('is named by status and doctor, and kept by gc', async () => {
     await stage.unmount('a')
     const before = held()
     const document = (await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument

@@ -6,7 +6,7 @@ import { collectGarbage } from '../../src/heal/garbage.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-onEveryStage('a record that cannot be read', (open) => {
+onEveryStage('an unreadable record', (open) => {
   let stage: Stage
   let asked: Record<string, string>
   let mountRecord: string
@@ -24,7 +24,7 @@ onEveryStage('a record that cannot be read', (open) => {
     const place = `${stage.config.stateDir}/ownership`
     return `${place}/${stage.fs.readdirSync(place)[0]}/record.json`
   }
-  const FUTURE = '{"format":3,"what":"nobody knows yet"}\n'
+  const FUTURE = '{"format":3,"what":"a later version knows"}\n'
   const DAMAGED = '{"format":2,"volume'
   const put = (path: string, text: string) => stage.fs.writeFileSync(path, text)
   const content = (path: string) => stage.fs.readFileSync(path, 'utf8')
@@ -33,7 +33,7 @@ onEveryStage('a record that cannot be read', (open) => {
   it.each([
     ['of another format', FUTURE],
     ['that is damaged', DAMAGED],
-  ])('%s, of a mount, stays whatever comes, and keeps no pod from going', async (_what, text) => {
+  ])('%s, of a mount, is kept by every call, and the pod can unmount', async (_what, text) => {
     put(mountRecord, text)
     expect(await stage.heal()).toEqual([
       {
@@ -65,7 +65,7 @@ onEveryStage('a record that cannot be read', (open) => {
   it.each([
     ['of another format', FUTURE],
     ['that is damaged', DAMAGED],
-  ])('%s, of a volume, stays whatever comes, and keeps no pod from going', async (_what, text) => {
+  ])('%s, of a volume, is kept by every call, and the pod can unmount', async (_what, text) => {
     const path = volumeRecord()
     put(path, text)
     await stage.heal()
@@ -86,7 +86,7 @@ onEveryStage('a record that cannot be read', (open) => {
   it.each([
     ['of another format', FUTURE],
     ['that is damaged', DAMAGED],
-  ])('%s is named by status and by doctor', async (_what, text) => {
+  ])('%s is named by status and doctor', async (_what, text) => {
     const paths = [mountRecord, volumeRecord()]
     for (const path of paths) put(path, text)
     const { unreadable, volumes } = await status(stage.session())
@@ -99,7 +99,7 @@ onEveryStage('a record that cannot be read', (open) => {
     expect(paths.map(content)).toEqual([text, text])
   })
 
-  it('of another format fails the mount that needs it, with a sentence', async () => {
+  it('of another format makes the mount fail with a sentence', async () => {
     put(mountRecord, FUTURE)
     await expect(stage.mount('a', asked)).rejects.toThrow(
       `the record ${mountRecord} cannot be used (its format is 3, this version reads 2): install the version of modekeep that made it`,
@@ -108,7 +108,7 @@ onEveryStage('a record that cannot be read', (open) => {
     expect(content(mountRecord)).toBe(FUTURE)
   })
 
-  it('that is damaged, of a volume, tells nothing of its groups: a mapping is refused, auto walks', async () => {
+  it('that is damaged, of a volume: a mapping is refused, and "auto" walks', async () => {
     put(volumeRecord(), DAMAGED)
     const { restoreOnUnmount: _, ...same } = asked
     const others = { ...same, 'kubernetes.io/fsGroup': '3000' }
@@ -118,7 +118,7 @@ onEveryStage('a record that cannot be read', (open) => {
     expect(groupsNow()).toEqual({ '.': 3000, first: 3000 })
   })
 
-  it('of another format, of a volume, fails the mount that would walk or map it', async () => {
+  it('of another format, of a volume, makes a mount fail that would walk or map', async () => {
     const path = volumeRecord()
     put(path, FUTURE)
     for (const ownership of ['walk', 'idmap', 'auto']) {
@@ -132,7 +132,7 @@ onEveryStage('a record that cannot be read', (open) => {
   it.each([
     ['of another format', FUTURE],
     ['that is damaged', DAMAGED],
-  ])('%s holds the volume that its mount shows: nobody knows for which group', async (_what, text) => {
+  ])('%s keeps other groups from the mounted volume, as its group is unknown', async (_what, text) => {
     put(mountRecord, text)
     await expect(stage.mount('b', asked)).rejects.toThrow(`the record ${mountRecord}`)
     makeTree(stage.fs, `${stage.top}/volumes/elsewhere`, ['file other 0644 7'])
@@ -145,7 +145,7 @@ onEveryStage('a record that cannot be read', (open) => {
   it.each([
     ['of another format', FUTURE],
     ['that is damaged', DAMAGED],
-  ])('%s keeps its pod the group: no other unmount puts the volume back meanwhile', async (_what, text) => {
+  ])('%s keeps the group of its pod: no other unmount restores the volume', async (_what, text) => {
     await stage.mount('b', asked)
     put(mountRecord, text)
     stage.warnings.length = 0
@@ -164,7 +164,7 @@ onEveryStage('a record that cannot be read', (open) => {
   it.each([
     ['of another format', FUTURE],
     ['that is damaged', DAMAGED],
-  ])('%s, of a mount, keeps gc --forget from a volume that the mount may need', async (_what, text) => {
+  ])('%s, of a mount, makes gc --forget refuse a volume that the mount may need', async (_what, text) => {
     const volume = volumeRecord().split('/').at(-2)
     put(mountRecord, text)
     stage.fs.renameSync(asked.source ?? '', `${asked.source}-away`)
@@ -177,7 +177,7 @@ onEveryStage('a record that cannot be read', (open) => {
     })
   })
 
-  it('of another format is not given up by gc --forget', async () => {
+  it('of another format is not removed by gc --forget', async () => {
     const path = volumeRecord()
     const volume = path.split('/').at(-2)
     await stage.unmount('a')

@@ -96,7 +96,7 @@ describe.skipIf(skipped !== '')(`a container's clones${skipped}`, () => {
     const options = (path: string) => execFileSync('findmnt', ['-no', 'VFS-OPTIONS', path], { encoding: 'utf8' })
     expect(options(whole)).toMatch(/^ro,nosuid,noexec/)
     expect(fs.statSync(part).isFile()).toBe(true)
-    // The volume's group is shown as the container's, whatever that of the part.
+    // The volume's group is shown as the container's, for any group of the part.
     expect([fs.statSync(part).gid, fs.statSync(whole).gid]).toEqual([0, 2000])
   })
 

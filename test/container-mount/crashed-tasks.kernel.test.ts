@@ -47,7 +47,7 @@ async function diesAtEach(
       if (!hasDied()) throw error
     })
     await after(node)
-    // Whatever was done, all of it goes, and the volume is as it was.
+    // All effects are undone, and the volume is as before.
     await releaseClones(node.session, CONTAINER, 'gone')
     reconcileContainers(node.session)
     expect({ at, mounted: node.mounted(), left: fs.readdirSync(`${node.top}/state/nri`) }).toEqual({

@@ -69,7 +69,7 @@ export function nodeWith(fsType: string) {
       ...over,
     }),
 
-    /** @returns where each clone stands */
+    /** @returns the mount point of each clone */
     async attach(order: ContainerCloneRequest): Promise<string[]> {
       const { mounts } = await attachClones(session, order)
       return mounts.map(pathOf)

@@ -57,7 +57,7 @@ async function ownVolume(kind: string, more: Record<string, string> = {}) {
 
 const CASES = ['bind', 'disk'].map((kind) => [kind, cannotMount(kind === 'disk' ? 'ext4' : 'tmpfs')] as const)
 
-describe.each(CASES)("modekeep's own %s that is mapped, for a pod with a user namespace%s", (kind, why) => {
+describe.each(CASES)("modekeep's own %s with a mapping, for a pod with a user namespace%s", (kind, why) => {
   it.skipIf(why !== '')('is mounted again from its source and mapped for the pod', async () => {
     const node = await ownVolume(kind)
     expect(fs.statSync(`${node.directory}/file`).gid).toBe(2000)
@@ -78,7 +78,7 @@ describe.each(CASES)("modekeep's own %s that is mapped, for a pod with a user na
   })
 
   it.skipIf(why !== '')(
-    'is so in a part that kubelet has bound for a subPath, and refused where another is there by now',
+    'is mapped in a subPath that kubelet has bound, and refused if another directory replaced it',
     async () => {
       const node = await ownVolume(kind)
       const part = `${node.pod}/volume-subpaths/v/app/0`
@@ -121,7 +121,7 @@ describe.skipIf(skipped !== '')(`modekeep's own volume in a pod with a user name
     const root = `${node.top}/run/task/${CONTAINER}/rootfs`
     fs.mkdirSync(root, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', 'root', root])
-    // Nobody knows of which pod the container is, and a walk would be refused for it.
+    // The container's pod is unknown, and a walk would be refused for it.
     expect(await node.mountAgain()).toMatchObject({ by: 'idmap', from: 500 })
     expect(fs.statSync(`${node.directory}/file`).gid).toBe(2000)
     const other = `${node.pod}/volumes/modekeep~fs/w`

@@ -18,7 +18,7 @@ const recordOf = ({ session }: TestNode) => containerRecords.read(session, CONTA
 
 describe.skipIf(skipped !== '')(`a container that was created without the clones made for it${skipped}`, () => {
   it.each(['created', 'started'] as const)(
-    'and is %s: its clones are removed, and no reference to the volume stays',
+    'and is %s: its clones are removed, and no reference to the volume remains',
     async (as) => {
       const node = nodeWith('tmpfs')
       await node.attach(node.order([node.clone()]))
@@ -35,7 +35,7 @@ describe.skipIf(skipped !== '')(`a container that was created without the clones
     await recordWithout(node.session, order, AWAY)
     expect(recordOf(node)).toMatchObject({ state: 'started', volumes: [{ to: 2000, why: AWAY }] })
     expect(listContainerHolders(node.session)).toEqual([])
-    // It stays so, whatever the order in which both are done.
+    // The record is the same for any order of both.
     reconcileContainers(node.session, known('started', false))
     expect(node.mounted()).toEqual([])
     await recordWithout(node.session, order, 'another reason')

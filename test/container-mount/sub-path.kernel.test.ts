@@ -96,7 +96,7 @@ describe('a subPath', () => {
 const skipped = cannotMount('tmpfs')
 
 it.skipIf(skipped !== '')(
-  `of a container's subPaths the mount table is read once, of whole volumes never${skipped}`,
+  `the mount table is read once for all subPaths of a container, and never for whole volumes${skipped}`,
   async () => {
     const node = nodeWith('tmpfs')
     const { host } = node.session

@@ -18,7 +18,7 @@ const DAMAGES = [
   ['of another format', (text: string) => text.replace('"format":1', '"format":9'), 'its format is 9'],
 ] as const
 
-/** With a container whose record nobody can read. */
+/** A node with a container whose record is unreadable. */
 async function damaged(harm: (text: string) => string) {
   const node = nodeWith('tmpfs')
   await node.attach(node.order([node.clone()]))
@@ -107,7 +107,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
 })
 
 it.skipIf(skipped !== '')(
-  `of any number of containers that cannot be read the node is looked at once, for people too${skipped}`,
+  `the node's processes are read once for any number of unreadable container records, also by commands${skipped}`,
   async () => {
     const node = nodeWith('tmpfs')
     const { host } = node.session

@@ -30,40 +30,37 @@ describe.each(KINDS)('a clone of a volume on %s for a pod with a user namespace%
 
 const skipped = cannotMount('tmpfs')
 
-describe.skipIf(skipped !== '')(
-  `a user namespace that has no such group, or of which nothing is known${skipped}`,
-  () => {
-    const asked = 'annotation modekeep/group is "data=2000", but volume "data" (at "/data")'
+describe.skipIf(skipped !== '')(`a user namespace without the group, or an unknown one${skipped}`, () => {
+  const asked = 'annotation modekeep/group is "data=2000", but volume "data" (at "/data")'
 
-    it("is refused, and the refusal lists the namespace's groups", async () => {
-      const node = nodeWith('tmpfs')
-      writeIds(node, RANGES.slice(0, 1))
-      await expect(node.attach(node.order([node.clone()], { hasUserNamespace: true }))).rejects.toThrow(
-        `${asked} cannot show its group as 2000: the pod's user namespace has groups 0 to 999: write one of these, or leave "hostUsers" out`,
-      )
-    })
+  it("is refused, and the refusal lists the namespace's groups", async () => {
+    const node = nodeWith('tmpfs')
+    writeIds(node, RANGES.slice(0, 1))
+    await expect(node.attach(node.order([node.clone()], { hasUserNamespace: true }))).rejects.toThrow(
+      `${asked} cannot show its group as 2000: the pod's user namespace has groups 0 to 999: write one of these, or leave "hostUsers" out`,
+    )
+  })
 
-    it.each([
-      [undefined, 'is not there'],
-      ['{', 'says "{"'],
-      ['{"uidMappings":[{"hostId":-1,"containerId":0,"length":1}],"gidMappings":[]}', 'says '],
-      [
-        JSON.stringify({
-          uidMappings: [{ hostId: 65536, containerId: 0, length: 65536 }],
-          gidMappings: [
-            { hostId: 65536, containerId: 0, length: 65536 },
-            { hostId: 200000, containerId: 65535, length: 65536 },
-          ],
-        }),
-        'has a mapping that the kernel rejects: the ranges 0 to 65535 and 65535 to 131070 of its groups overlap: ',
-      ],
-    ])('is refused with the file of kubelet that says %s', async (text, what) => {
-      const node = nodeWith('tmpfs')
-      if (text !== undefined) fs.writeFileSync(`${node.pod}/userns`, text)
-      await expect(node.attach(node.order([node.clone()], { hasUserNamespace: true }))).rejects.toThrow(
-        `${asked} cannot be mapped for the pod's user namespace: kubelet's file ${node.pod}/userns ${what}`,
-      )
-      expect(node.records()).toEqual([])
-    })
-  },
-)
+  it.each([
+    [undefined, 'is not there'],
+    ['{', 'says "{"'],
+    ['{"uidMappings":[{"hostId":-1,"containerId":0,"length":1}],"gidMappings":[]}', 'says '],
+    [
+      JSON.stringify({
+        uidMappings: [{ hostId: 65536, containerId: 0, length: 65536 }],
+        gidMappings: [
+          { hostId: 65536, containerId: 0, length: 65536 },
+          { hostId: 200000, containerId: 65535, length: 65536 },
+        ],
+      }),
+      'has a mapping that the kernel rejects: the ranges 0 to 65535 and 65535 to 131070 of its groups overlap: ',
+    ],
+  ])('is refused with the file of kubelet that says %s', async (text, what) => {
+    const node = nodeWith('tmpfs')
+    if (text !== undefined) fs.writeFileSync(`${node.pod}/userns`, text)
+    await expect(node.attach(node.order([node.clone()], { hasUserNamespace: true }))).rejects.toThrow(
+      `${asked} cannot be mapped for the pod's user namespace: kubelet's file ${node.pod}/userns ${what}`,
+    )
+    expect(node.records()).toEqual([])
+  })
+})

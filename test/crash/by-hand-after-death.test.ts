@@ -55,7 +55,7 @@ async function killEverywhere(
 }
 
 it.each(['apply', 'restore'] as const)(
-  'after a death anywhere in %s, a plan says what the next apply does',
+  'after a crash at any step of %s, a plan reports the same as the next apply',
   async (verb) => {
     const points = await killEverywhere(verb, async (session, directory) => {
       const planned = (await runVerb(session, { verb: 'plan', directory, fsGroup })) as PlanDocument
@@ -66,7 +66,7 @@ it.each(['apply', 'restore'] as const)(
   },
 )
 
-it.each(['apply', 'restore'] as const)('after a death anywhere in %s, a plan has no effect', async (verb) => {
+it.each(['apply', 'restore'] as const)('after a crash at any step of %s, a plan changes nothing', async (verb) => {
   await killEverywhere(verb, async (session, directory, stage) => {
     const before = stage.world?.actions.length
     await runVerb(session, { verb: 'plan', directory, fsGroup })
@@ -79,7 +79,7 @@ it.each(['apply', 'restore'] as const)('after a death anywhere in %s, a plan has
 })
 
 it.each(['apply', 'restore'] as const)(
-  'after a death anywhere in %s, a restore gives everything back',
+  'after a crash at any step of %s, a restore returns the first state',
   async (verb) => {
     const { stage, directory } = arrange()
     const original = found(stage, directory)

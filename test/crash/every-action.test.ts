@@ -39,7 +39,7 @@ async function killEverywhere(
       },
     )
     stage.world?.revive()
-    // What the dying process would have warned of, nobody heard.
+    // Warnings of the crashed process are lost.
     stage.warnings.length = 0
     await after(stage, source, asked)
     if (!died) return n
@@ -76,8 +76,8 @@ async function restored(stage: Stage, source: string): Promise<void> {
   expect(stage.warnings).toEqual([])
 }
 
-describe('a call that dies at any of its effects', () => {
-  it('while mounting: nothing or the whole is shown, the next mount completes, restore gives the original', async () => {
+describe('a call that crashes at any of its effects', () => {
+  it('during a mount shows nothing or the complete volume, the next mount completes, and a restore returns the first state', async () => {
     const points = await killEverywhere(
       async () => {},
       (stage, asked) => stage.mount('a', asked),
@@ -86,7 +86,7 @@ describe('a call that dies at any of its effects', () => {
     expect(points).toBeGreaterThan(25)
   })
 
-  it('while mounting: the next call may be the unmount, which leaves the original', async () => {
+  it('during a mount can be followed by the unmount, which returns the first state', async () => {
     await killEverywhere(
       async () => {},
       (stage, asked) => stage.mount('a', asked),
@@ -96,14 +96,14 @@ describe('a call that dies at any of its effects', () => {
         expect(stage.layers('a')).toEqual([])
         if (!recorded) return
         expect(stage.fs.readdirSync(`${stage.config.stateDir}/mounts`)).toEqual([])
-        // Whatever was changed before the death was recorded, and a later life of the volume puts it back.
+        // All changes before the crash were recorded, and a later call for the volume restores them.
         await stage.mount('a', asked)
         await restored(stage, source)
       },
     )
   })
 
-  it('while mounting: heal may come next, and leaves nothing by half', async () => {
+  it('during a mount can be followed by heal, which leaves nothing incomplete', async () => {
     await killEverywhere(
       async () => {},
       (stage, asked) => stage.mount('a', asked),
@@ -115,7 +115,7 @@ describe('a call that dies at any of its effects', () => {
     )
   })
 
-  it('while replacing: heal may come next, and leaves one whole mount', async () => {
+  it('during a replacement can be followed by heal, which leaves one complete mount', async () => {
     await killEverywhere(
       (stage, asked) => stage.mount('a', { ...asked, source: `${stage.top}/volumes/other` }),
       (stage, asked) => stage.mount('a', asked),
@@ -128,7 +128,7 @@ describe('a call that dies at any of its effects', () => {
     )
   })
 
-  it('while healing: the next heal goes on', async () => {
+  it('during heal is completed by the next heal', async () => {
     const points = await killEverywhere(
       async (stage, asked) => {
         await stage.mount('a', asked)
@@ -152,7 +152,7 @@ describe('a call that dies at any of its effects', () => {
     expect(points).toBeGreaterThan(10)
   })
 
-  it('while unmounting with restore: the next unmount finishes it', async () => {
+  it('during an unmount with a restore is completed by the next unmount', async () => {
     const points = await killEverywhere(
       (stage, asked) => stage.mount('a', asked),
       (stage) => stage.unmount('a'),
@@ -161,7 +161,7 @@ describe('a call that dies at any of its effects', () => {
     expect(points).toBeGreaterThan(15)
   })
 
-  it('while replacing: the old or the new is mounted at every moment, and the next call ends right', async () => {
+  it('during a replacement leaves the old or the new mount at every moment, and the next call completes it', async () => {
     const points = await killEverywhere(
       (stage, asked) => stage.mount('a', { ...asked, source: `${stage.top}/volumes/other` }),
       (stage, asked) => stage.mount('a', asked),

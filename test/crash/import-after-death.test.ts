@@ -75,7 +75,7 @@ function isImported({ there }: Arranged): boolean {
   return true
 }
 
-it('after a death anywhere in an import, the volume has all of it or nothing', async () => {
+it('after a crash at any step of an import, the volume has all of the journal or nothing', async () => {
   const seen = new Set<boolean>()
   const points = await killEverywhere(async (arranged, died) => {
     const isThere = isImported(arranged)
@@ -91,7 +91,7 @@ it('after a death anywhere in an import, the volume has all of it or nothing', a
   expect([...seen].sort()).toEqual([false, true])
 })
 
-it('after a death anywhere in an import, the next one ends it and leaves nothing else', async () => {
+it('after a crash at any step of an import, the next import completes it and leaves nothing else', async () => {
   await killEverywhere(async (arranged) => {
     expect(await importing(arranged)).toMatchObject({ outcome: expect.stringMatching(/^(imported|already here)$/) })
     const { there, directory, stage, original } = arranged
@@ -103,7 +103,7 @@ it('after a death anywhere in an import, the next one ends it and leaves nothing
   })
 })
 
-it('after a death anywhere in an import, gc removes what is half, and a mount goes on', async () => {
+it('after a crash at any step of an import, gc removes the partial import, and a mount succeeds', async () => {
   await killEverywhere(async (arranged) => {
     const { there, directory, stage } = arranged
     const isThere = isImported(arranged)
@@ -115,7 +115,7 @@ it('after a death anywhere in an import, gc removes what is half, and a mount go
   })
 })
 
-it('after a death anywhere in an export, there is the whole file or none, and nothing else is changed', async () => {
+it('after a crash at any step of an export, the file is complete or missing, and nothing else is changed', async () => {
   for (let n = 0; ; n++) {
     const { stage, directory, file } = await arrange()
     const whole = stage.fs.readFileSync(file)
@@ -131,7 +131,7 @@ it('after a death anywhere in an export, there is the whole file or none, and no
       },
     )
     stage.world?.revive()
-    // Its name is taken for a moment by an empty file, which nobody can import.
+    // An empty file has its name for a moment, and cannot be imported.
     const there = stage.fs.existsSync(file) ? stage.fs.readFileSync(file).length : 0
     expect([0, whole.length]).toContain(there)
     expect(Object.keys(listTree(stage.fs, stage.config.stateDir))).toEqual(before)

@@ -14,7 +14,7 @@ export function journalPath(node: NodeDirectory): string {
 
 const SUFFIXES = ['', '-wal', '-shm', '-journal']
 
-/** Keeps the journal as it is now. The function it gives puts that back in the place of whatever is there. */
+/** Saves the current journal. The returned function restores it in place of the existing one. */
 export function keepJournal(node: NodeDirectory): () => void {
   const path = journalPath(node)
   const kept = SUFFIXES.filter((suffix) => fs.existsSync(path + suffix)).map(

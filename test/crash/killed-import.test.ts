@@ -18,7 +18,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   }
 
   it(
-    'leaves the volume all of it or nothing, and the next import all',
+    'leaves all of the journal or nothing in the volume, and the next import completes it',
     async () => {
       const [here, there] = [new BinaryNode(), new BinaryNode()]
       const source = `${here.volumes}/data`

@@ -16,7 +16,7 @@ const title = `a heal that unmounts what a pod has left, killed at any of its ch
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it(
-    "is finished by the next heal, or by kubelet's own call",
+    "is completed by the next heal, or by kubelet's own call",
     async () => {
       const on = new Crashing('tmpfs')
       kubelet = await KubeletAside.start(on.node)

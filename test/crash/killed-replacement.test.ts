@@ -24,7 +24,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
   `${title}, on %s`,
   (fsType) => {
     it(
-      'with other options: the old mount or the new is there, and the next mount or unmount ends as it should',
+      'with other options: the old or the new mount is there, and the next mount or unmount completes',
       async () => {
         const on = new Crashing(fsType)
         const changed = { mountOptions: 'noexec', fsGroupChangePolicy: 'Always' }
@@ -55,7 +55,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
     )
 
     it(
-      'with another source: the old volume or the new is shown whole, and both go back in the end',
+      'with another source: the old or the new volume is shown completely, and both are restored in the end',
       async () => {
         const on = new Crashing(fsType)
         const other = `${on.node.volumes}/other`

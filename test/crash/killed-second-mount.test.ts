@@ -9,7 +9,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
   `${title}, on %s`,
   (fsType) => {
     it(
-      "for a second pod: the first pod's mount stays whole, and the last unmount gives the original",
+      "for a second pod: the first pod's mount is unaffected, and the last unmount returns the first state",
       async () => {
         const on = new Crashing(fsType)
         const more = { fsGroupChangePolicy: 'Always' }
@@ -29,7 +29,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
     )
 
     it(
-      'the same mount again: it stays as it is',
+      'for the same mount again: the mount is unaffected',
       async () => {
         const on = new Crashing(fsType)
         const goOn = async () => {

@@ -9,7 +9,7 @@ describe.skipIf(cannotInject !== '').each(FULL ? (['tmpfs', 'ext4'] as const) : 
   `${title}, on %s`,
   (fsType) => {
     it(
-      'is finished by the next unmount, or walked over by the next mount and then restored',
+      'is completed by the next unmount, or by the next mount and its unmount',
       async () => {
         const on = new Crashing(fsType)
         const unmountAgain = async () => {

@@ -42,7 +42,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   }
   const isOwned = (path: string) => fs.statSync(path).gid === GROUP
 
-  it('shows the pod nothing before the volume has one group: not the dead call, not the next while it walks', async () => {
+  it('shows the pod nothing before all inodes have one group, neither by the killed call nor by the walking one', async () => {
     const crashing = on()
     const { node, source } = crashing
     const directory = node.podDirectory('a')
@@ -54,7 +54,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     expect([...left.keys()].sort()).toEqual([0, 5, GROUP].filter((gid) => left.has(gid)).sort())
     expect(left.get(GROUP)).toBeLessThan(ALL.get(GROUP) ?? 0)
     expect(left.get(GROUP)).toBeGreaterThan(0)
-    // The root is last: whoever asks it alone, as OnRootMismatch does, is told that there is something to do.
+    // The root is last: so OnRootMismatch, which checks only the root, walks again.
     expect(fs.statSync(source).gid).toBe(0)
     expect(node.layers('a')).toEqual([])
 
@@ -84,7 +84,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     )
   })
 
-  it('attaches the mount after the last of all changes: no call to the kernel that changes an inode follows it', async () => {
+  it('attaches the mount after its last change: no system call that changes an inode follows', async () => {
     const crashing = on()
     const args = crashing.mountCall('a')
     await dieInMidWalk(crashing, args)

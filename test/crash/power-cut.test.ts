@@ -146,12 +146,12 @@ async function mountAndRestore(node: Node): Promise<void> {
 }
 
 describe.each(LOSSES)('after a power cut that loses %s of the volume since its last sync', (loss) => {
-  it('at an effect of a mount, the next mount and its unmount give the original back', async () => {
+  it('at an effect of a mount, the next mount and its unmount return the first state', async () => {
     const points = await cutEverywhere(loss, async () => {}, mount, mountAndRestore)
     expect(points).toBeGreaterThan(25)
   })
 
-  it('at an effect of an unmount, a restore by hand gives the original back', async () => {
+  it('at an effect of an unmount, a manual restore returns the first state', async () => {
     const points = await cutEverywhere(loss, mount, unmount, async (node) => {
       const { stage, source } = node
       await stage.byHand(source, restoreByHand)
@@ -160,11 +160,11 @@ describe.each(LOSSES)('after a power cut that loses %s of the volume since its l
     expect(points).toBeGreaterThan(25)
   })
 
-  it('at an effect of an unmount, the next mount and its unmount give the original back', async () => {
+  it('at an effect of an unmount, the next mount and its unmount return the first state', async () => {
     await cutEverywhere(loss, mount, unmount, mountAndRestore)
   })
 
-  it('at an effect of a second restore, after one whose process was killed, a restore gives the original back', async () => {
+  it('at an effect of a second restore after a killed one, a restore returns the first state', async () => {
     for (const killed of [30, 34, 38, 42]) {
       const killedBefore = async (node: Node) => {
         await mount(node)

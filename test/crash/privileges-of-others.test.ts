@@ -14,7 +14,7 @@ const title = `a death among the privileges of an owner who is not root${cannotI
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it(
-    'costs set-gid and a capability where it fell between their chown and their return, and the log names the file',
+    'removes set-gid and a capability between chown and their return, and the log names the file',
     async () => {
       const on = new Crashing('tmpfs')
       let original: Snapshot = {}

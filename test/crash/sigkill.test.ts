@@ -52,7 +52,7 @@ describe.skipIf(!isRoot)(title, () => {
   }
 
   it(
-    'during mount: nothing or the whole is shown, the next call completes it, unmount gives the original',
+    'during a mount: nothing or the complete volume is shown, the next call completes it, and an unmount returns the first state',
     async () => {
       const { node, source, options, original, directory } = arrange()
       const duration = await timed(() => node.call('mount', directory, options))
@@ -81,7 +81,7 @@ describe.skipIf(!isRoot)(title, () => {
   )
 
   it(
-    'during unmount: the next unmount finishes it and gives the original',
+    'during an unmount: the next unmount completes it and returns the first state',
     async () => {
       const { node, source, options, original, directory } = arrange()
       await node.call('mount', directory, options)

@@ -79,7 +79,7 @@ describe('a message of CSI', () => {
     })
   })
 
-  it("of kubelet's registration is another package", () => {
+  it("for kubelet's registration belongs to another protobuf package", () => {
     const { root } = protobuf.parse(REGISTRATION_PROTO, { keepCase: true })
     const Info = root.lookupType('pluginregistration.PluginInfo')
     const info = { type: 'CSIPlugin', name: 'n', endpoint: '/e', supportedVersions: ['1.0.0'] }

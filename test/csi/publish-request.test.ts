@@ -139,7 +139,7 @@ describe('a NodePublishVolume', () => {
       { volumeCapability: { ...capability(), accessMode: undefined } },
       'volume_capability has access_mode 0',
     ],
-    ['an access mode that nobody knows', { volumeCapability: capability({}, 8) }, 'has access_mode 8'],
+    ['an unknown access mode', { volumeCapability: capability({}, 8) }, 'has access_mode 8'],
     [
       'a group that is none',
       { volumeCapability: capability({ volumeMountGroup: '-1' }) },

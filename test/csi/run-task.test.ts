@@ -17,7 +17,7 @@ import { groups, listTree, makeTree } from '../helpers/tree.ts'
 const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' }
 const UID = 'f7aea1c3-1111-2222-3333-444455556666'
 
-onEveryStage('a job of the CSI server', (open) => {
+onEveryStage('a task of the CSI server', (open) => {
   let stage: Stage
   let source: string
   let target: string

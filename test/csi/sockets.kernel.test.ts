@@ -48,7 +48,7 @@ describe.skipIf(!isRoot)(titled("the CSI server's sockets", cannot), () => {
 
   it.each<[string, () => Promise<void>]>([
     [
-      "another user's socket, on which nobody listens",
+      "another user's socket without a listener",
       async () => {
         await makeDeadSocket(socket)
         fs.chownSync(socket, 1000, 1000)

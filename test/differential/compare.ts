@@ -3,7 +3,7 @@ import { isLinkedOutside, namedRights } from './build.ts'
 import { type Seen, timeless } from './seen.ts'
 import { GROUP, type Inode, type Tree } from './trees.ts'
 
-/** What was seen of the same trees: before anybody's walk, after kubelet's, after modekeep's, after its restore. */
+/** The same trees before any walk, after kubelet's, after modekeep's, and after its restore. */
 export interface Sides {
   before: Seen[][]
   kubelets: Seen[][]
@@ -57,7 +57,7 @@ export function compareTrees(list: readonly Tree[], sides: Sides, counts: Counts
 
 function at(list: readonly Seen[] | undefined, index: number): Seen {
   const seen = list?.[index]
-  if (seen === undefined) throw new Error('not looked at')
+  if (seen === undefined) throw new Error('not inspected')
   return seen
 }
 
@@ -70,7 +70,7 @@ function compareInode(inode: Inode | undefined, was: Seen, theirs: Seen, ours: S
     return
   }
   const mode = was.mode | (kind === 'dir' ? 0o2770 : 0o660)
-  // Kubelet's walk, whatever it finds: also a device, and a file that is somebody else's too.
+  // Kubelet's walk of everything: also a device, and a file that belongs to another volume too.
   expect(ownershipOf(theirs)).toEqual({ mode, uid: was.uid, gid: GROUP })
   expect(theirs.capability).toBeUndefined()
   if (kind !== 'device' && was.gid === GROUP && was.mode === mode) {

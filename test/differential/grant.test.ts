@@ -16,7 +16,7 @@ import { GROUP, type Tree, trees } from './trees.ts'
 /** From when on a ctime is old: only then is a file opened to its group by another thread. */
 const LONG_AGO_MS = 1100
 
-const title = `grant beside kubelet's own walk${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const title = `grant compared with kubelet's own walk${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
   let kubelet: ReturnType<typeof peer>
@@ -57,7 +57,7 @@ describe.skipIf(!isRoot)(title, () => {
     ['ext4', 'other threads', 300],
     ['tmpfs', 'the walk itself', 600],
   ] as const)(
-    'gives the same in random trees, but for what is documented: on %s, changed by %s',
+    'sets the same modes and groups in random trees, except for the documented differences: on %s, changed by %s',
     async (fsType, by, count) => {
       const stage = kernelStage(fsType)
       onTestFinished(() => stage.close())
@@ -76,7 +76,7 @@ describe.skipIf(!isRoot)(title, () => {
     1_800_000,
   )
 
-  it('gives nothing where kubelet gives something: below a mount inside the volume', async () => {
+  it('sets nothing below a mount inside the volume, where kubelet does', async () => {
     const stage = kernelStage('tmpfs')
     onTestFinished(() => stage.close())
     const { theirs, ours } = volumes(stage, (source) => {
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)(title, () => {
     await stage.unmount('a')
   })
 
-  it('leaves what cannot be changed, as kubelet does, and says so', async () => {
+  it('skips inodes that cannot be changed, as kubelet does, and reports them', async () => {
     const stage = kernelStage('ext4')
     onTestFinished(() => stage.close())
     const { theirs, ours } = volumes(stage, (source) => {
@@ -116,7 +116,7 @@ describe.skipIf(!isRoot)(title, () => {
     await stage.unmount('a')
   })
 
-  it('changes nothing for a pod that only reads, for whom kubelet does not walk', async () => {
+  it('changes nothing for a read-only pod, for which kubelet does not walk', async () => {
     const stage = kernelStage('tmpfs')
     onTestFinished(() => stage.close())
     const { ours } = volumes(stage, (source) => makeTree(fs, source, ['file plain 0600', 'dir d 0700']))

@@ -3,7 +3,7 @@ import { ACCESS_ACL, CAPABILITY } from '../../src/ownership/inode/attributes.ts'
 import { below, getAttribute, hasAcl, hasCapability, pathsOf } from './build.ts'
 import type { Tree } from './trees.ts'
 
-/** One inode, as far as anybody's walk could change it. */
+/** The attributes of an inode that a walk could change. */
 export interface Seen {
   mode: number
   uid: number

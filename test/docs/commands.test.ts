@@ -60,13 +60,13 @@ const isRun = ({ command }: Typed) => RUN.some((pattern) => pattern.test(command
 const reasonOf = ({ page, command }: Typed) =>
   NOT_RUN.find(([pattern, , where]) => pattern.test(command) && (where === undefined || where === page))?.[1]
 
-describe('a command of a page', () => {
-  it('is run by a test, or it is said why not', () => {
+describe('a command in a page', () => {
+  it('is run by a test, or a reason is given', () => {
     expect(TYPED.length).toBeGreaterThan(40)
     expect(TYPED.filter((typed) => !isRun(typed) && reasonOf(typed) === undefined)).toEqual([])
   })
 
-  it('that is to be run, or not to be, is still on a page', () => {
+  it('in the lists of run and skipped commands is still in a page', () => {
     expect(RUN.filter((pattern) => !TYPED.some(({ command }) => pattern.test(command)))).toEqual([])
     expect(NOT_RUN.filter(([pattern]) => !TYPED.some(({ command }) => pattern.test(command)))).toEqual([])
   })
@@ -77,14 +77,14 @@ describe('a command of a page', () => {
         ([, words = '']) => [page, words.trim()] as const,
       ),
     ),
-  )('of modekeep is one that it takes: %s: modekeep %s', (_page, words) => {
+  )('of modekeep has valid arguments: %s: modekeep %s', (_page, words) => {
     expect(() => parseCommand(words.split(/ +/), () => '/')).not.toThrow()
   })
 })
 
 const title = `the commands of the pages${isRoot ? '' : ' (skipped: they need root; run "sudo npm test")'}`
 
-it.skipIf(!isRoot)(`${title} do as they stand there, without a word of failure`, () => {
+it.skipIf(!isRoot)(`${title} run as written, without an error`, () => {
   const hidden = (command: string) => ({ command, shown: undefined })
   const commands = [...new Set(TYPED.filter(isRun).map(({ command }) => command.replaceAll('sudo ', '')))]
   const volume =

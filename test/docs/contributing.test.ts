@@ -50,12 +50,12 @@ const MAKING = {
   tmpfsMaxSize: '64m',
 } as Partial<MountContext> as MountContext
 
-describe('the table of what to touch', () => {
-  it('is read', () => {
+describe('the table of files to change', () => {
+  it('is parsed', () => {
     expect(rows.map(({ what }) => what)).toEqual(expect.arrayContaining(['an option of a pod', 'a message']))
   })
 
-  it.each(rows)('names for $what four files at most, and they are there', ({ files }) => {
+  it.each(rows)('names for $what at most four files, and they exist', ({ files }) => {
     expect(files.length).toBeLessThanOrEqual(4)
     const paths = files.flatMap((file) => [...file.matchAll(/`([^`]+)`/g)].map(([, path = '']) => path))
     expect(paths).not.toEqual([])
@@ -64,8 +64,8 @@ describe('the table of what to touch', () => {
   })
 })
 
-describe('the kind of volume that the page adds', () => {
-  it('takes what the page says, and names what it does not', async () => {
+describe('the example volume type in the page', () => {
+  it('accepts the documented options, and names unknown ones', async () => {
     const ramfs = await ramfsOfPage()
     expect(ramfs.faults(REQUEST, DEFAULT_CONFIG)).toEqual([])
     const request = { ...REQUEST, source: { type: 'local', path: '/a' } as const, mountOptions: ['size=1m'] }

@@ -48,8 +48,8 @@ function asked({ fsType = '', volumeAttributes }: Source, ephemeral: boolean, mo
   return { ...createMountRequest(directory, given, config, kinds), lifecycle }
 }
 
-describe('the page of CSI', () => {
-  it('has the object that the server needs', () => {
+describe('docs/csi.md', () => {
+  it('has the CSIDriver object that the server needs', () => {
     expect(of('CSIDriver')).toMatchObject({
       metadata: { name: 'modekeep.csi' },
       spec: {
@@ -86,7 +86,7 @@ describe('the page of CSI', () => {
     }
   })
 
-  it('has the limits that hold', () => {
+  it('has the current limits', () => {
     expect(CSI_WORKER_LIMITS).toEqual({
       maxQuick: 4,
       longAfterMs: 5000,

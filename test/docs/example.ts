@@ -17,7 +17,7 @@ export interface Volume {
   }
 }
 
-/** The blocks of code of one language, under the heading they stand below. */
+/** The code blocks of one language, by their heading. */
 export function blocksOf(page: string, language: string): { heading: string; text: string }[] {
   const pattern = new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'gm')
   return [...page.matchAll(pattern)].map(({ 1: text = '', index }) => {

@@ -7,8 +7,8 @@ import { ROOT } from './pages.ts'
 
 const page = fs.readFileSync(join(ROOT, 'docs/migration.md'), 'utf8')
 
-describe('the page of migration', () => {
-  it('has the keys of each driver as migrate reads them: "npm run docs" writes it', () => {
+describe('docs/migration.md', () => {
+  it('has the keys of each driver that migrate reads, as "npm run docs" writes them', () => {
     expect(page).toBe(withDriverTables(page))
     for (const { names, options } of SUPPORTED_DRIVERS)
       for (const key of Object.keys(options)) expect(page, `${key} of ${names[0]}`).toContain(`| \`${key}\` |`)

@@ -10,7 +10,7 @@ import { play } from './play.ts'
 const sessions = sessionsOf(fs.readFileSync(join(ROOT, 'docs/operations.md'), 'utf8'))
 const title = `a section of the page of operations${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
-it('reads what is typed, what is shown, and what is not', () => {
+it('a session in a page is split into commands, expected output, and skipped output', () => {
   const page = '# Page\n\n## One\n\n<!-- stage: a -->\n```console\n# b \\\n  -c\nshown …\n# d\n```\n\n## Two\n'
   expect(sessionsOf(page)).toEqual([
     {
@@ -28,7 +28,7 @@ it('reads what is typed, what is shown, and what is not', () => {
 })
 
 describe.skipIf(!isRoot)(title, () => {
-  it.each(sessions.filter(({ steps }) => steps.length > 0))('$heading: prints what it shows', ({ steps }) => {
+  it.each(sessions.filter(({ steps }) => steps.length > 0))('$heading: prints the shown output', ({ steps }) => {
     const commands = steps.map(({ command }) => command).join('\n')
     for (const [, program = ''] of commands.matchAll(/fsType=fuse\.(\w+)/g)) needed(program)
     const outputs = play(steps)

@@ -13,12 +13,12 @@ import { kinds } from '../../src/volume/index.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
-describe('the page of options', () => {
+describe('docs/options.md', () => {
   it('is what "npm run docs" writes', () => {
     expect(fs.readFileSync(`${ROOT}/docs/options.md`, 'utf8')).toBe(optionsPage())
   })
 
-  it('tells of every key that there is, and of no other', () => {
+  it('describes every existing key, and no other', () => {
     expect({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).toHaveProperty('ownership')
     expect(Object.keys({ ...OPTION_TEXTS, ...KUBELET_TEXTS }).sort()).toEqual(Object.keys(optionsSchema.shape).sort())
     expect(Object.keys(CONFIG_TEXTS).sort()).toEqual(Object.keys(CONFIG_KEYS).sort())
@@ -26,25 +26,25 @@ describe('the page of options', () => {
     expect(Object.keys(KIND_TEXTS).sort()).toEqual([...FS_TYPES].sort())
   })
 
-  it.each(FS_TYPES)('tells of every mount option of %s, and of no other', (fsType) => {
+  it.each(FS_TYPES)('describes every mount option of %s, and no other', (fsType) => {
     const names = rulesOf(fsType).map(({ name }) => name)
     expect(Object.keys(MOUNT_OPTION_TEXTS[fsType] ?? {}).sort()).toEqual(names.sort())
   })
 
-  it.each(Object.entries(OPTION_TEXTS))('has an example of %s that a pod may write', (key, { example }) => {
+  it.each(Object.entries(OPTION_TEXTS))('has an example of %s that is valid for a pod', (key, { example }) => {
     const needed = key === 'ownership' ? {} : { ownership: 'auto' }
     const options = { source: '/srv/volumes/data', ...needed, [key]: example }
     const config = { ...DEFAULT_CONFIG, allow: [{ sources: ['/srv/volumes/*'] }] }
     expect(() => readRequest('/pod', JSON.stringify(options), config, kinds)).not.toThrow()
   })
 
-  it.each(Object.entries(CONFIG_TEXTS))('has an example of %s that a node may have', (key, { example }) => {
+  it.each(Object.entries(CONFIG_TEXTS))('has an example of %s that is valid for a node', (key, { example }) => {
     const { config, faults } = parseConfig(JSON.stringify({ [key]: example }), 'config.json')
     expect(faults).toEqual([])
     expect(config).toMatchObject({ [key]: example })
   })
 
-  it('costs kubelet nothing: nothing that is bundled loads the descriptions', () => {
+  it("does not affect kubelet's calls: no bundled file loads the descriptions", () => {
     const files = ['src', 'driver'].flatMap((folder) =>
       fs
         .readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })

@@ -10,7 +10,7 @@ import { anchorsOf, linksOf, PAGES, pathsOf, ROOT } from './pages.ts'
 
 const { scripts, version } = JSON.parse(fs.readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
-/** Every volume of modekeep in a value, wherever it stands. */
+/** Every volume of modekeep in a value, at any depth. */
 function volumesIn(value: unknown): Volume[] {
   if (typeof value !== 'object' || value === null) return []
   const found = Object.values(value).flatMap(volumesIn)
@@ -18,20 +18,20 @@ function volumesIn(value: unknown): Volume[] {
   return flexVolume?.driver === 'modekeep/fs' ? [{ name, flexVolume }, ...found] : found
 }
 
-describe('the pages', () => {
-  it('have been found', () => {
+describe('the documentation pages', () => {
+  it('are found with their links and paths', () => {
     expect(PAGES.map(({ path }) => path)).toEqual(expect.arrayContaining(['README.md', 'docs/options.md']))
     expect(PAGES.flatMap(linksOf).length).toBeGreaterThan(50)
     expect(PAGES.flatMap(pathsOf).length).toBeGreaterThan(20)
     expect(anchorsOf("# Kubelet's own keys\n```sh\n# none\n```\n## `a`, b\n")).toEqual(['kubelets-own-keys', 'a-b'])
   })
 
-  it('of changes begins with the version that the executable says it is', () => {
+  it("begin CHANGELOG.md with the executable's version", () => {
     const changes = PAGES.find(({ path }) => path === 'CHANGELOG.md')?.text ?? ''
     expect(/^## (.*)$/m.exec(changes)?.[1]?.split(' - ')[0]).toBe(version)
   })
 
-  it('of docs/ are all linked from the README', () => {
+  it('in docs/ are all linked from the README', () => {
     const [readme] = PAGES
     const linked = readme ? linksOf(readme).map(({ file }) => file) : []
     const docs = PAGES.map(({ path }) => path).filter((path) => path.startsWith('docs/'))
@@ -40,7 +40,7 @@ describe('the pages', () => {
 })
 
 describe.each(PAGES.map((page) => [page.path, page] as const))('%s', (_path, page) => {
-  it('links to what exists', () => {
+  it('has links to existing pages and headings', () => {
     const broken = linksOf(page).filter(({ file, anchor }) => {
       if (!fs.existsSync(join(ROOT, file))) return true
       return anchor !== undefined && !anchorsOf(fs.readFileSync(join(ROOT, file), 'utf8')).includes(anchor)
@@ -59,7 +59,7 @@ describe.each(PAGES.map((page) => [page.path, page] as const))('%s', (_path, pag
     expect(named.filter((name) => !(name in scripts))).toEqual([])
   })
 
-  it('has JSON and YAML that can be read', () => {
+  it('has valid JSON and YAML', () => {
     for (const { text } of blocksOf(page.text, 'json')) expect(() => JSON.parse(text), text).not.toThrow()
     for (const { text } of blocksOf(page.text, 'yaml')) {
       expect(
@@ -69,7 +69,7 @@ describe.each(PAGES.map((page) => [page.path, page] as const))('%s', (_path, pag
     }
   })
 
-  it('has volumes that a node with the configuration of the page would mount', () => {
+  it("has volumes that a node with the page's configuration would mount", () => {
     const [shown] = blocksOf(page.text, 'json')
     const { config, faults } = parseConfig(shown?.text ?? '{}', 'the page')
     const volumes = blocksOf(page.text, 'yaml').flatMap(({ text }) =>

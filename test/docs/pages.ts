@@ -51,7 +51,7 @@ export function pathsOf({ text }: Page): string[] {
   return (
     [...text.matchAll(/(?:`|kubectl apply -[fk] )((?:src|test|driver|scripts|docs|bench|\.ci)\/[^`\s]*)/g)]
       .map(([, path = '']) => path)
-      // Results are made by whoever measures.
+      // Results are written by measurements.
       .filter((path) => !/[<…*{]|^bench\/results\//.test(path))
   )
 }

@@ -7,13 +7,13 @@ import { cannotMountWith, titled } from '../helpers/needs.ts'
 const cannot = cannotMountWith()
 
 describe.skipIf(cannot !== '')(titled("the README's picture", cannot), () => {
-  it('is what the session prints today: "sudo npm run docs" draws it', () => {
+  it('equals the session\'s current output: "sudo npm run docs" draws it', () => {
     expect(fs.readFileSync(PICTURE, 'utf8')).toBe(sessionPicture())
   })
 })
 
-describe('the picture of a terminal', () => {
-  it('shows what was typed, text with its colours, and characters that XML needs', () => {
+describe('the terminal picture', () => {
+  it('shows commands, coloured text, and characters that XML escapes', () => {
     const picture = terminalPicture(
       'two < three',
       '# ls <a>\r\n\u001b[1mbold\u001b[22m plain \u001b[31mred\u001b[0m &\r\n',

@@ -7,16 +7,16 @@ import { ROOT } from './pages.ts'
 const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [file: string, name: string])[]])[] = [
   [
     'Change an inode without a request: without `ownership`,',
-    ['conformance/six-files', "are not touched at all without ownership, whatever the pod's fsGroup is"],
+    ['conformance/six-files', 'are not changed without ownership, for any fsGroup of the pod'],
   ],
   [
     'and for read-only volumes, it changes nothing in the volume.',
-    ['conformance/six-files', 'are not touched when the volume is read-only, and cannot be written through the mount'],
-    ['differential/grant', 'changes nothing for a pod that only reads, for whom kubelet does not walk'],
+    ['conformance/six-files', 'are not changed if the volume is read-only, and cannot be written through the mount'],
+    ['differential/grant', 'changes nothing for a read-only pod, for which kubelet does not walk'],
   ],
   [
     'Add a permission bit unless asked to (`groupAccess: grant`),',
-    ['conformance/ownership', 'gives the group, sets set-gid on directories, and adds no permission bit'],
+    ['conformance/ownership', 'applies the group, sets set-gid on directories, and adds no permission bit'],
   ],
   [
     'let a named entry of an ACL gain rights,',
@@ -34,16 +34,19 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   ],
   [
     'Change anything a second time because kubelet restarted,',
-    ['conformance/six-files', 'keep their modes and get the group; restart, second pod and reboot touch nothing'],
+    [
+      'conformance/six-files',
+      'keep their modes and get the group; a restart, a second pod and a reboot change nothing',
+    ],
   ],
   [
     "or undo what the volume's users changed since.",
-    ['conformance/ownership', "leaves what the volume's users changed since: tight stays tight, theirs stays theirs"],
-    ['conformance/ownership', 'restores what is as it was left, and leaves what somebody changed since'],
+    ['conformance/ownership', 'skips inodes that users changed since: their stricter modes and their groups stay'],
+    ['conformance/ownership', 'restores unchanged inodes, and skips inodes that users changed since'],
   ],
   [
     'Follow a symbolic link',
-    ['conformance/ownership', 'neither follows nor changes links, also those that lead out'],
+    ['conformance/ownership', 'neither follows nor changes links, including links that lead out'],
     ['race/outside', 'is not led out by directories and files exchanged with links to the node'],
   ],
   [
@@ -65,18 +68,15 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   [
     'It reports what it skipped and why.',
     ['kernel/boundaries', 'reports immutable files, gives the rest the group, and tries them again next time'],
-    ['differential/grant', 'leaves what cannot be changed, as kubelet does, and says so'],
+    ['differential/grant', 'skips inodes that cannot be changed, as kubelet does, and reports them'],
   ],
   [
     'Show a pod a volume before its group is given completely: the mount appears whole or not at all.',
     [
       'crash/every-action',
-      'while mounting: nothing or the whole is shown, the next mount completes, restore gives the original',
+      'during a mount shows nothing or the complete volume, the next mount completes, and a restore returns the first state',
     ],
-    [
-      'crash/kubelet-restart',
-      'attaches the mount after the last of all changes: no call to the kernel that changes an inode follows it',
-    ],
+    ['crash/kubelet-restart', 'attaches the mount after its last change: no system call that changes an inode follows'],
   ],
   [
     'Show a secret in a command line,',
@@ -84,19 +84,19 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   ],
   [
     'a log, a message,',
-    ['helper/secrets-nowhere', 'in the message of a helper that fails loudly and repeats its input'],
-    ['attacks/csi', 'leaves a secret in no argument, environment, log, event or record'],
+    ['helper/secrets-nowhere', 'in the message of a helper that fails and repeats its input'],
+    ['attacks/csi', 'writes a secret to no argument, environment, log, event or record'],
   ],
   [
     'or a file that outlives the call.',
-    ['helper/secrets-nowhere', 'in the answer, the log or the records of a call, nor in other processes meanwhile'],
+    ['helper/secrets-nowhere', 'in the reply, the log or the records of a call, or in other processes'],
     ['security/node-user', 'finds no secret in what a stolen state directory and log hold'],
   ],
 ]
 
 const said = fs.readFileSync(join(ROOT, 'README.md'), 'utf8')
 
-it('each word of what the README says that modekeep never does is held by a test', () => {
+it('each part of the README\'s section "What it will never do" has a test', () => {
   const [, section = ''] = /^## What it will never do\n([\s\S]*?)^## /m.exec(said) ?? []
   const words = section.replaceAll(/^- /gm, '').trim().replaceAll(/\s+/g, ' ')
   expect(PROMISES.map(([part]) => part).join(' ')).toBe(words)

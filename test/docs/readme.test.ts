@@ -19,7 +19,7 @@ const byHand = (heading: string) =>
     .flatMap(({ text }) => text.trim().split('\n'))
     .map((line) => line.replace(/^sudo /, '').replace(/ +# .*$/, ''))
 
-it('has the table of the six files that the tests keep, with what kubelet adds', () => {
+it("the README's table of the six files equals the tests' files with kubelet's changes", () => {
   const rows = [...page.matchAll(/^\| (test\d) \| (.*) \|$/gm)].map(([, name, cells = '']) => [
     name,
     ...cells.split(' | '),
@@ -33,7 +33,7 @@ it('has the table of the six files that the tests keep, with what kubelet adds',
 })
 
 describe.skipIf(!isRoot)(title, () => {
-  it('installs, mounts its pod and works by hand with the commands as they stand there', () => {
+  it('installs, mounts its pod and runs its manual commands as written', () => {
     const [configuration] = blocksOf(page, 'json')
     const [pod] = blocksOf(page, 'yaml').flatMap(({ text }) => podsOf(text))
     const [volume] = pod?.spec.volumes ?? []

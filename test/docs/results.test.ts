@@ -14,13 +14,13 @@ function directory(): string {
   return path
 }
 
-describe('what modekeep was tried with', () => {
-  it('is in the README what docs/results says: "npm run docs" writes it', () => {
+describe("the README's table of tested environments", () => {
+  it('equals docs/results: "npm run docs" writes it', () => {
     expect(readResults()).not.toEqual([])
     expect(README).toBe(withTable(README, triedTable(readResults())))
   })
 
-  it('is a row for each run with its failures, and nothing else is called tried', () => {
+  it('has a row for each run with its failures, and nothing else', () => {
     const kernel = '6.1.0-13-amd64'
     const run: Results = {
       suite: 'test:kubelet',
@@ -41,7 +41,7 @@ describe('what modekeep was tried with', () => {
     expect(more).toEqual([])
   })
 
-  it('names each runtime that all cases were run on', () => {
+  it('names each runtime that ran all cases', () => {
     const cases = { passed: 4, failed: 0, notRun: 0 }
     const text = triedTable([
       { suite: 'test:nri', date: '2026-01-02', kernel: '6.1.0', containerd: ['1.7.24', '2.1.9'], cases },
@@ -49,7 +49,7 @@ describe('what modekeep was tried with', () => {
     expect(text).toContain('containerd 1.7.24 and 2.1.9')
   })
 
-  it('is written by a run in the form that is read', () => {
+  it('reads the files that a run writes', () => {
     const place = directory()
     writeResults(join(place, 'a.json'), 'test', { passed: 1, failed: 0, skipped: 2 }, { fileSystems: ['ext4', 'xfs'] })
     expect(readResults(place)).toMatchObject([
@@ -61,7 +61,7 @@ describe('what modekeep was tried with', () => {
   it.each([
     ['cases.failed', { passed: 1, notRun: 0 }, '2026-01-02'],
     ['date', { passed: 1, failed: 0, notRun: 0 }, 'yesterday'],
-  ])('is refused where a file has no %s', (key, cases, date) => {
+  ])('is refused if a file has no %s', (key, cases, date) => {
     const place = directory()
     fs.writeFileSync(join(place, 'b.json'), JSON.stringify({ suite: 'test', date, kernel: '6', cases }))
     expect(() => readResults(place)).toThrow(`docs/results/b.json: ${key}: `)

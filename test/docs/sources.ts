@@ -29,7 +29,7 @@ function directory(path: string, files: Record<string, string>): void {
   execFileSync('chgrp', ['-R', String(ON_DISK), path])
 }
 
-/** What a server has, where this kernel has no client for it: the helper program is a stand-in that mounts a tmpfs. */
+/** The content of a server for which this kernel has no client: a fake helper program mounts a tmpfs. */
 const ON_SERVER = { one: 'content\n' }
 const FILL = 'echo content > "$2/one"'
 

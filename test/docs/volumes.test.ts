@@ -12,8 +12,8 @@ const page = fs.readFileSync(resolve(import.meta.dirname, '../../docs/volumes.md
 const examples = blocksOf(page, 'yaml').map(({ heading, text }) => ({ heading, pods: podsOf(text) }))
 const volumesOf = (pods: readonly Pod[]) => pods.flatMap(({ spec }) => spec.volumes)
 
-describe('the page of volumes', () => {
-  it('has a Pod of modekeep in every example, and a test for every volume', () => {
+describe('docs/volumes.md', () => {
+  it('has a Pod with modekeep in every example, and a test for every volume', () => {
     const volumes = volumesOf(examples.flatMap(({ pods }) => pods))
     expect(examples.filter(({ pods }) => pods.length === 0)).toEqual([])
     expect(new Set(volumes.map(({ flexVolume }) => flexVolume.driver))).toEqual(new Set(['modekeep/fs']))
@@ -35,7 +35,7 @@ describe.skipIf(!isRoot)(title, () => {
     if (made !== undefined) fs.rmSync(made, { recursive: true })
   })
 
-  it.each(examples)('$heading: is mounted as it stands there, with its group', async ({ pods }) => {
+  it.each(examples)('$heading: is mounted as written, with its group', async ({ pods }) => {
     const node = new BinaryNode()
     // Named by the page, but for the places of modekeep's own files.
     const shown = JSON.parse(blocksOf(page, 'json')[0]?.text ?? '')

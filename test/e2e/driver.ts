@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { DRIVER } from './provisioner.ts'
 
-/** What the suite is told of the driver. Two inline volumes, each a directory that all pods share. */
+/** The description of the driver for the suite. Two inline volumes, each a directory that all pods share. */
 export function writeDriver(file: string, volumes: string): void {
   const InlineVolumes = ['inline-a', 'inline-b'].map((name) => {
     fs.mkdirSync(`${volumes}/${name}`, { recursive: true })
@@ -17,7 +17,7 @@ export function writeDriver(file: string, volumes: string): void {
     SupportedSizeRange: { Min: '1Mi' },
     StressTestOptions: { NumPods: 4, NumRestarts: 3 },
   }
-  // 1.20 asks for a class of snapshots before every spec of a claim, whatever it tests.
+  // 1.20 needs a snapshot class before every spec of a claim.
   const [StorageClass, SnapshotClass] = [{ FromName: true }, { FromName: true }]
   fs.writeFileSync(file, JSON.stringify({ StorageClass, SnapshotClass, InlineVolumes, DriverInfo }))
 }

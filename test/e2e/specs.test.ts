@@ -6,8 +6,8 @@ const XML = `<testsuite><testcase name="External Storage [Testpattern: Dynamic P
 <testcase name="[It] a &#34;b&#34; &amp; c" classname="K" time="0"><skipped></skipped></testcase>
 <testcase name="d" classname="K" time="61"><failure type="Failure">x.go:1&#xA;no &lt;file&gt;</failure></testcase></testsuite>`
 
-describe("the suite's own tests", () => {
-  it("reads the suite's file: what passed, was left out and failed", () => {
+describe('the results of the Kubernetes e2e suite', () => {
+  it("have passed, skipped and failed specs of the suite's file", () => {
     expect(specsOf(XML)).toEqual([
       {
         name: 'External Storage [Testpattern: Dynamic PV (default fs)] volumes should store data',
@@ -19,7 +19,7 @@ describe("the suite's own tests", () => {
     ])
   })
 
-  it("counts neither Ginkgo's own steps as specs nor the suite's own skips as failures", () => {
+  it("count neither Ginkgo's own steps as specs nor the suite's own skips as failures", () => {
     // As the suite of 1.36 writes them.
     const steps = [
       '[SynchronizedBeforeSuite]',
@@ -40,7 +40,7 @@ describe("the suite's own tests", () => {
     expect(() => specsOf(failed)).toThrow('[SynchronizedBeforeSuite] failed: no node')
   })
 
-  it('has a reason for what modekeep has not, and none for what it promises', () => {
+  it('have a reason for each feature that modekeep lacks, and none for a promised one', () => {
     expect(reasonFor('[Testpattern: Dynamic PV (block volmode)] volumes should store data')).toMatch(/Block/)
     expect(reasonFor('should provision storage with any volume data source')).toMatch(/controller/)
     expect(reasonFor('[Testpattern: Dynamic PV (default fs)] volumes should store data')).toBeUndefined()

@@ -16,7 +16,7 @@ export interface Situation {
   /** What it reads from stdin. */
   input?(on: FaultNode): string
   before?(on: FaultNode): Promise<void>
-  /** Whatever befell the call: nothing is damaged, and a pod sees nothing or the whole. */
+  /** After any fault, nothing is damaged, and a pod sees nothing or the complete volume. */
   sound(on: FaultNode, after: After): void
   /** What the call says with Success, or with exit status 0. */
   promised(on: FaultNode): void
@@ -50,7 +50,7 @@ export function callScenario(situation: Situation): Scenario {
     async check(after) {
       const { ended, point } = after
       expect(processesOf(on.node.top)).toEqual([])
-      // Nobody can be told when the answer itself cannot be written.
+      // The fault cannot be reported if the answer itself cannot be written.
       const struck = after.calls.find(({ injected }) => injected)?.text ?? point.text
       if (ended.signal !== 'SIGKILL' && !struck.startsWith('write(1<')) expectAnswer(reader, after)
       expectPreceded(after, on.node.state)

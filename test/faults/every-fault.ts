@@ -39,7 +39,7 @@ export async function jobsOf(scenario: Scenario, faults: readonly Fault[]): Prom
 /** Node's own later calls would fail too: its event loop ends it by a signal where it cannot read, write or close. */
 const OF_NODE_TOO = /^(close|fcntl|fstat|read|write)$/
 
-/** Paths are told as they are in every stage. */
+/** Paths are named as they are in every stage. */
 function elsewhere({ name, when, text, path }: FaultPoint, top: string): FaultPoint {
   return { name, when, text: text.replaceAll(top, TOP), path: path?.replace(top, TOP) }
 }

@@ -55,7 +55,7 @@ export class FaultNode extends Crashing {
     for (const pod of fs.readdirSync(`${this.node.top}/pods`)) this.#emptyDirectory(pod)
   }
 
-  /** Containers' clones, and where they stand, the upper ones first. */
+  /** Containers' clones and their staging mounts, the upper ones first. */
   mountedInState(): string[] {
     const rows = parseMountinfo(fs.readFileSync('/proc/self/mountinfo', 'utf8'))
     return rows

@@ -9,7 +9,7 @@ export interface Fault {
   lasts: boolean
 }
 
-// Nothing is interrupted or busy for ever.
+// Nothing is interrupted or busy indefinitely.
 const PASSING: readonly FaultName[] = ['KILL', 'EINTR', 'EBUSY']
 
 export function faultsNamed(names: readonly FaultName[]): Fault[] {

@@ -21,18 +21,18 @@ describe('the order of records and changes in a trace', () => {
   const change = 'fchownat(9</v/f>, "", -1, 2000, AT_EMPTY_PATH) = 0'
   const lost = `fsync(8</state/ownership/1/journal.db-wal>) ${INJECTED}`
 
-  it('finds a change that follows what could not be written', () => {
+  it('has a change after a failed write of its record reported', () => {
     expect(() => check(lost, change)).toThrow(/fchownat.* follows fsync/)
     expect(() => check(`rename("/state/mounts/a/record.json.new", "/x") ${INJECTED}`, change)).toThrow(/follows rename/)
   })
 
-  it('knows a record that is renamed below handles', () => {
+  it('follows a record that is renamed through directory handles', () => {
     const open = 'openat(AT_FDCWD</>, "/state/mounts/a", O_RDONLY|O_PATH) = 22</state/mounts/a>'
     const renamed = `rename("/proc/self/fd/22/record.json.new", "/proc/self/fd/22/record.json") ${INJECTED}`
     expect(() => check(open, renamed, change)).toThrow('follows rename("/state/mounts/a/record.json.new"')
   })
 
-  it('takes what was tried again for written, and a change before it, or one that failed, for none', () => {
+  it('accepts a change after a retried write, one before the failed write, and a failed change', () => {
     check(lost, 'fsync(8</state/ownership/1/journal.db-wal>) = 0', change)
     check(change, lost)
     check(lost, 'fchownat(9</v/f>, "", -1, 2000, AT_EMPTY_PATH) = -1 EIO (Input/output error)')
@@ -40,7 +40,7 @@ describe('the order of records and changes in a trace', () => {
   })
 })
 
-describe("the calls that are a command's own", () => {
+describe('the system calls of a command', () => {
   const trace = [
     'openat(AT_FDCWD</>, "/lib/libc.so", O_RDONLY) = 3</lib/libc.so>',
     'openat(AT_FDCWD</>, "/n/config.json", O_RDONLY) = 3</n/config.json>',
@@ -53,18 +53,18 @@ describe("the calls that are a command's own", () => {
     'fcntl(1<pipe:[7]>, F_GETFL) = 1',
   ]
 
-  it('are those from its configuration to its answer, without its runtime', () => {
+  it('begin at its configuration and end at its answer, without those of the runtime', () => {
     const calls = ownCalls(tracedCalls(trace.map((line) => `7 ${line}`).join('\n')), '/n/config.json')
     expect(calls.map(({ name, when }) => `${name} ${when}`)).toEqual(['openat 2', 'mmap 2', 'statx 1', 'write 1'])
   })
 
-  it('must begin and end', () => {
+  it('must have a beginning and an end', () => {
     expect(() => ownCalls([], '/n/config.json')).toThrow('no call opens /n/config.json')
   })
 })
 
 describe('npm run test:faults', () => {
-  it('takes every fault, and lets those last that can', () => {
+  it('accepts every fault by name, and permanent ones if they can be', () => {
     expect(faultsNamed(FAULTS).map(inWords)).toEqual([
       'KILL',
       'EIO',
@@ -89,7 +89,7 @@ describe('npm run test:faults', () => {
     expect(() => readOptions(args)).toThrow(message)
   })
 
-  it('prints an aligned table, what was not survived, and a closing line', () => {
+  it('prints an aligned table, the failures, and a closing line', () => {
     const row = { command: 'mount', fault: 'EIO from then on', calls: 97, tried: 10, survived: 9 } as const
     const text = table({ rows: [row], failures: ['mount of a directory: EIO at openat 3'], seconds: 4.4 })
     expect(text.split('\n')).toEqual([

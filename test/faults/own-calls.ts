@@ -4,7 +4,7 @@ import type { TracedCall } from '../helpers/strace-text.ts'
 /** Memory, threads, time and signals are the runtime's: without them Node, V8 and libc end the process. */
 const OF_THE_RUNTIME =
   /^(arch_prctl|brk|capget|clock_\w+|clone3?|epoll_\w+|eventfd2|execve|exit(_group)?|fork|futex|get(e?[ug]id|pid|ppid|tid|rusage|random)|io_uring_\w+|madvise|membarrier|mmap|mprotect|mremap|munmap|nanosleep|pkey_\w+|prctl|prlimit64|restart_syscall|rseq|rt_sig\w+|sched_\w+|set_\w+|sigaltstack|sysinfo|uname|vfork)$/
-// So does it read stdin, at whatever time that has something.
+// It also reads stdin, at any time that has input.
 const OF_THE_EVENT_LOOP = /^\w+\((\d+<(anon_inode:\[event|pipe:)|0<socket:)/
 // Time zones, and how many processors there are; the addon, which ld.so opens, maps and closes.
 const OF_ITS_FILES =

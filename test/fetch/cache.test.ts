@@ -31,7 +31,7 @@ async function want(name: string, make: string): Promise<string> {
 const PAUSE = 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)'
 const SLOWLY = `fs.writeFileSync(path, 'half'); ${PAUSE}; fs.appendFileSync(path, ' whole')`
 
-it('what several want at the same time is made once, and nobody sees a half of it', async () => {
+it('a file that several processes need is made once, and no process sees a partial one', async () => {
   const paths = await Promise.all([1, 2, 3].map(() => want('directory/name', SLOWLY)))
   expect(new Set(paths)).toEqual(new Set([join(home, 'modekeep/directory/name')]))
   expect(fs.readFileSync(paths[0] ?? '', 'utf8')).toBe('half whole')
@@ -39,7 +39,7 @@ it('what several want at the same time is made once, and nobody sees a half of i
   expect(fs.readdirSync(join(home, 'modekeep'))).toEqual(['directory'])
 })
 
-it('a process that was killed at it, or failed, leaves nothing that holds up the next one', async () => {
+it('a process that was killed or failed leaves nothing that blocks the next one', async () => {
   await expect(want('name', "fs.writeFileSync(path, 'half'); process.kill(process.pid, 'SIGKILL')")).rejects.toThrow()
   await expect(want('name', "throw new Error('no network')")).rejects.toThrow('no network')
   const path = await want('name', SLOWLY)

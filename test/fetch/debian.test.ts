@@ -30,7 +30,7 @@ const ROOT = resolve(import.meta.dirname, '../..')
 const file = orSkip(debianFile)
 const sum = (path: string) => createHash('sha256').update(fs.readFileSync(path)).digest('hex')
 
-it('a file of Debian is the pinned one, and is fetched again where its copy in the cache is another', () => {
+it('a Debian file has the pinned sum, and is downloaded again if the cached copy differs', () => {
   const { COPYRIGHT } = GCC_LICENCES
   const path = file(COPYRIGHT)
   expect(sum(path)).toBe(COPYRIGHT.sum)
@@ -39,13 +39,13 @@ it('a file of Debian is the pinned one, and is fetched again where its copy in t
   expect(sum(path)).toBe(COPYRIGHT.sum)
 })
 
-it('a table that has another sum for a file is refused, and the file is not left for others', () => {
+it('a file with another sum than the pinned one is refused and not cached', () => {
   const wrong = { ...GCC_LICENCES.COPYRIGHT, path: 'usr/share/doc/gcc-10-base/TODO.Debian' }
   expect(() => file(wrong)).toThrow(`but scripts/fetch/pinned.ts has ${wrong.sum}`)
   expect(fs.existsSync(join(CACHE, 'gcc-10-base_10.2.1-6_amd64/TODO.Debian'))).toBe(false)
 })
 
-it("a build without apt and without a cache carries the machine's own libraries, and says which glibc that needs", () => {
+it("a build without apt and cache carries the machine's own libraries, and prints the glibc that they need", () => {
   const work = fs.mkdtempSync(join(tmpdir(), 'modekeep-without-apt-'))
   onTestFinished(() => fs.rmSync(work, { recursive: true, force: true }))
   fs.writeFileSync(join(work, 'main.ts'), "console.log('it runs')\n")
@@ -63,7 +63,7 @@ it("a build without apt and without a cache carries the machine's own libraries,
   expect(spawnSync(join(work, 'program'), { encoding: 'utf8' })).toMatchObject({ status: 0, stdout: 'it runs\n' })
 })
 
-it('a build for the other processor has no such way out, and says why', () => {
+it('a build for the other processor without apt and cache fails with the reason', () => {
   const work = fs.mkdtempSync(join(tmpdir(), 'modekeep-without-apt-'))
   onTestFinished(() => fs.rmSync(work, { recursive: true, force: true }))
   const other = process.arch === 'x64' ? 'arm64' : 'x64'

@@ -7,7 +7,7 @@ import { debianMirrors } from '../../scripts/fetch/mirrors.ts'
 const line = (top: string, suite: string) =>
   `'${top}/dists/${suite}/InRelease' list 0 \n'${top}/dists/${suite}/main/binary-amd64/Packages.xz' list 0 `
 
-it('the mirrors of Debian are taken, each once; its security archive, others and discs are left out', () => {
+it('each Debian mirror is used once; security archives, other sources and discs are not used', () => {
   const printed = [
     line('http://mirror.example/debian', 'bookworm'),
     line('http://mirror.example/debian', 'bookworm-updates'),
@@ -19,7 +19,7 @@ it('the mirrors of Debian are taken, each once; its security archive, others and
   expect(debianMirrors(printed.join('\n'))).toEqual(['http://mirror.example/debian', 'file:/srv/debian'])
 })
 
-it('a file that lists mirrors stands for them, as in cloud images', () => {
+it('the mirrors in a mirror list file are used, as in cloud images', () => {
   const directory = fs.mkdtempSync(join(tmpdir(), 'modekeep-mirrors-'))
   onTestFinished(() => fs.rmSync(directory, { recursive: true }))
   const list = '# near\nhttps://near.example/debian/\tpriority:1\n\nhttps://far.example/debian\n'

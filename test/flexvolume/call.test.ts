@@ -20,7 +20,7 @@ describe("kubelet's three FlexVolume verbs", () => {
     [['mount', DIR, '{}'], { verb: 'mount', directory: DIR, options: '{}' }],
     [['mount', DIR, ''], { verb: 'mount', directory: DIR, options: '' }],
     [['unmount', DIR], { verb: 'unmount', directory: DIR }],
-  ])('%j is understood', (argv, call) => {
+  ])('%j is parsed', (argv, call) => {
     expect(parseCall(argv)).toEqual(call)
   })
 
@@ -31,7 +31,7 @@ describe("kubelet's three FlexVolume verbs", () => {
     ['unmount', 'unmount takes 1 argument(s), got 0: call it as "unmount DIR"', ['unmount']],
     ['unmount', 'unmount takes 1 argument(s), got 2: call it as "unmount DIR"', ['unmount', DIR, '{}']],
     ['init', 'init takes 0 argument(s), got 1: call it as "init"', ['init', 'x']],
-  ])('%s with missing or extra arguments is refused with the way to call it: %s', (_verb, message, argv) => {
+  ])('%s with missing or extra arguments is refused with the correct call: %s', (_verb, message, argv) => {
     expect(refusalOf(argv)).toBe(message)
   })
 
@@ -53,7 +53,7 @@ describe("kubelet's three FlexVolume verbs", () => {
     ['init '],
     ['__proto__'],
     ['constructor'],
-  ])('%j is another verb, whatever follows it', (verb) => {
+  ])('%j is another verb with any arguments', (verb) => {
     expect(parseCall([verb])).toEqual({ verb: 'other', name: verb })
     expect(parseCall([verb, 'relative', '..', 'more'])).toEqual({ verb: 'other', name: verb })
   })
@@ -71,7 +71,7 @@ describe('the mount directory', () => {
     ['a tab and a backslash', '/a\tb/c\\d', '/a\tb/c\\d'],
     ['names that only begin with dots', '/..a/...', '/..a/...'],
     ['letters beyond ASCII', '/ä/日本', '/ä/日本'],
-  ])('with %s is read as one normal path', (_what, given, read) => {
+  ])('with %s is read as one normalized path', (_what, given, read) => {
     expect(parseCall(['unmount', given])).toEqual({ verb: 'unmount', directory: read })
     expect(parseCall(['mount', given, '{}'])).toEqual({ verb: 'mount', directory: read, options: '{}' })
   })

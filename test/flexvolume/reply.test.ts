@@ -43,7 +43,7 @@ describe('the reply to a failure', () => {
   it.each([
     ['a refusal', (text: string) => new Refusal(createFault('group-conflict', text)), '', ' [group-conflict]'],
     ['an error', (text: string) => new Error(text), 'modekeep failed: ', '; see its log on the node [internal]'],
-  ])('says 850 bytes of %s and where the others are', (_what, make, before, after) => {
+  ])('has 850 bytes of %s and says where the others are', (_what, make, before, after) => {
     expect(createFailureReply(make('x'.repeat(850)))).toEqual({
       status: 'Failure',
       message: `${before}${'x'.repeat(850)}${after}`,

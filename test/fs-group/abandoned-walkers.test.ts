@@ -27,7 +27,7 @@ describe('walkers that outlive their calls', () => {
     expect(() => refuseManyAbandonedWalkers(stage.session(), undefined)).not.toThrow()
   })
 
-  it('have the restore of a further volume stay pending, and its unmount succeed', async () => {
+  it('keep the restore of a further volume pending, and its unmount succeeds', async () => {
     const stage = memoryStage()
     const source = `${stage.top}/volumes/data`
     stage.fs.mkdirSync(source, { recursive: true })
@@ -44,7 +44,7 @@ describe('walkers that outlive their calls', () => {
     expect(stage.fs.statSync(source).gid).toBe(2000)
   })
 
-  it('are not those of calls that are at work', () => {
+  it('do not include walkers of running calls', () => {
     const stage = memoryStage()
     for (const volume of VOLUMES) {
       expect(tryLockRecordDirectory(stage, locateVolumeRecords(stage, volume))).toBeDefined()

@@ -25,8 +25,8 @@ async function walk(stage: Stage, source: string, fsGroup: FsGroupRequest = FS_G
 const needs = (stage: Stage, source: string, fsGroup: FsGroupRequest = FS_GROUP) =>
   stage.byHand(source, async (session, opened) => needsWalk(session, opened.tree, fsGroup, opened.volume))
 
-describe('whether a volume needs a walk', () => {
-  it('is told by its root: another group, or no set-gid', async () => {
+describe('a volume', () => {
+  it('needs a walk if its root has another group or no set-gid', async () => {
     const { stage, source } = arrange()
     expect(await needs(stage, source)).toBe(true)
     stage.fs.chownSync(source, 0, 2000)
@@ -35,14 +35,14 @@ describe('whether a volume needs a walk', () => {
     expect(await needs(stage, source)).toBe(false)
   })
 
-  it('is not told by its root with Always', async () => {
+  it('needs a walk with Always, for any state of the root', async () => {
     const { stage, source } = arrange()
     await walk(stage, source)
     expect(await needs(stage, source)).toBe(false)
     expect(await needs(stage, source, { ...FS_GROUP, changePolicy: 'Always' })).toBe(true)
   })
 
-  it('is told by the record where a walk that kept is now to grant; one that granted has kept too', async () => {
+  it('needs a walk for "grant" after a walk with "keep", and none for "keep" after "grant"', async () => {
     const { stage, source } = arrange()
     await walk(stage, source)
     expect(await needs(stage, source, { ...FS_GROUP, access: 'grant' })).toBe(true)
@@ -50,7 +50,7 @@ describe('whether a volume needs a walk', () => {
     expect(await needs(stage, source)).toBe(false)
   })
 
-  it('is never denied after a walk that was not finished, whatever the root looks like', async () => {
+  it('needs a walk after an incomplete walk, for any state of the root', async () => {
     const { stage, source } = arrange()
     const { chown } = stage.host.inodes
     const file = stage.fs.lstatSync(`${source}/test`).ino
@@ -72,8 +72,8 @@ describe('whether a volume needs a walk', () => {
   })
 })
 
-describe('giving a volume to a group', () => {
-  it('returns the report of its walk, and none where nothing was to be done', async () => {
+describe('applying a group to a volume', () => {
+  it('returns the report of the walk, or nothing if no walk was needed', async () => {
     const { stage, source } = arrange()
     expect(await walk(stage, source)).toMatchObject({ visited: 2, changed: 2 })
     expect(groups(listTree(stage.fs, source))).toEqual({ '.': 2000, test: 2000 })
@@ -85,7 +85,7 @@ describe('giving a volume to a group', () => {
   })
 })
 
-it('a mount that was never finished, and cannot be looked at, is no copy of the disk', async () => {
+it('an incomplete mount that cannot be inspected does not count as a copy of the disk', async () => {
   const { stage, source } = arrange()
   await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
   const [record] = listMountRecords(stage)
@@ -100,7 +100,7 @@ it('a mount that was never finished, and cannot be looked at, is no copy of the 
   expect(await walk(stage, source, { ...FS_GROUP, changePolicy: 'Always' })).toMatchObject({ alreadyRight: 2 })
 })
 
-describe('a volume whose record is damaged', () => {
+describe('a volume with a damaged record', () => {
   const fileOf = (stage: Stage, name: string) => {
     const volumes = `${stage.config.stateDir}/ownership`
     return `${volumes}/${stage.fs.readdirSync(volumes)[0]}/${name}`
@@ -113,7 +113,7 @@ describe('a volume whose record is damaged', () => {
     return { stage, source }
   }
 
-  it('is walked anew, with a warning that a pending restore is forgotten, and what it was stays in the journal', async () => {
+  it('is walked again, with a warning that a pending restore is forgotten, and the journal keeps the first state', async () => {
     const { stage, source } = await arrangeDamage()
     expect(await walk(stage, source)).toMatchObject({ alreadyRight: 2 })
     expect(stage.warnings).toEqual([
@@ -123,7 +123,7 @@ describe('a volume whose record is damaged', () => {
     expect(groups(listTree(stage.fs, source)).test).toBe(7)
   })
 
-  it('was walked before: without its journal it is neither walked anew nor called unrecorded', async () => {
+  it('without its journal is neither walked again nor treated as unrecorded', async () => {
     const { stage, source } = await arrangeDamage()
     stage.fs.rmSync(fileOf(stage, 'journal.db'))
     expect(await needs(stage, source)).toBe(true)

@@ -49,7 +49,7 @@ describe('the group of a pod', () => {
     expect(planGroup({ ...ASKED, ...over }, view().source, BIND)).toMatchObject({ steps })
   })
 
-  it('is walked for with auto where the pod has a user namespace, and not mapped with idmap', () => {
+  it('is applied by a walk with auto if the pod has a user namespace, and idmap is refused', () => {
     const { source } = view()
     expect(planGroup(ASKED, source, BIND, true)).toEqual({ steps: [walk] })
     expect(rendered(planGroup({ ...ASKED, ownership: 'idmap' }, source, BIND, true))).toEqual({
@@ -59,14 +59,14 @@ describe('the group of a pod', () => {
     expect(planGroup({ ...ASKED, ownership: 'idmap', fsGroup: GROUP_0 }, source, BIND, true)).toEqual({ steps: [] })
   })
 
-  it('is given to the root of a tmpfs alone', () => {
+  it('is set only on the root of a tmpfs', () => {
     const own = { do: 'own-root', fsGroup: FS_GROUP }
     const none = view({ source: undefined })
     expect(planGroup({ ...ASKED, ownership: 'walk' }, none.source, BIND).steps).toEqual([own])
     expect(planGroup(ASKED, none.source, BIND).steps).toEqual([{ ...map, volume: undefined, otherwise: own }])
   })
 
-  it('of a file is mapped, and a walk is refused', () => {
+  it('of a file volume is mapped, and a walk is refused', () => {
     const file = view({ source: FILE })
     expect(planGroup(ASKED, file.source, BIND)).toEqual({ steps: [{ ...map, otherwise: 'refuse' }] })
     expect(rendered(planGroup({ ...ASKED, ownership: 'walk' }, file.source, BIND).refusal)).toMatch(
@@ -77,23 +77,23 @@ describe('the group of a pod', () => {
   })
 })
 
-it('that a read-only volume is not given is told, with the way out', () => {
+it('the group that a read-only volume does not get is reported with the remedy', () => {
   const asked: MountRequest = { ...ASKED, ownership: 'walk', readOnly: true }
   expect(planGroup(asked, view().source, BIND).withheld).toMatch(/^the volume is read-only, .*"idmap"/)
   expect(planMount(asked, view(), () => BIND).steps[1]).toMatchObject({ do: 'make-tree', withheld: expect.any(String) })
 })
 
-describe('the group of a volume whose server or daemon decides', () => {
+describe('the group of a volume on a server or daemon', () => {
   const remote: KindFacts = { persistent: true, walk: 'its server decides about groups', groupOptions: () => [] }
   const source: SourceView = { root: undefined, volume: 'text', path: '//s/a', isDirectory: true }
 
-  it('is given by mount options with auto', () => {
+  it('is set by mount options with auto', () => {
     expect(planGroup(ASKED, view({ source }).source, remote)).toEqual({ steps: [], byOption: 2000 })
     const { steps } = planMount(ASKED, view({ source }), () => remote)
     expect(steps[1]).toEqual({ do: 'make-tree', group: 2000, undo: 'close-tree' })
   })
 
-  it('is never given by a walk', () => {
+  it('is never applied by a walk', () => {
     const asked: MountRequest = { ...ASKED, fsType: 'cifs', ownership: 'walk' }
     expect(rendered(planGroup(asked, view({ source }).source, remote).refusal)).toBe(
       'option "ownership" is "walk", but on "cifs" its server decides about groups: use "auto", which gives the group by mount options',
@@ -103,7 +103,7 @@ describe('the group of a volume whose server or daemon decides', () => {
   })
 })
 
-describe('a mount that maps a group', () => {
+describe('a mapped mount', () => {
   const mounted = { mountId: 9n, device: 5, inode: 2n, isDirectory: true }
   const decide = (over: Partial<MountRequest>, group: number) => {
     const asked = { ...ASKED, ...over }
@@ -119,17 +119,17 @@ describe('a mount that maps a group', () => {
     )
   }
 
-  it('is ready while the group on disk is the one it maps', () => {
+  it('is ready while the group on disk is the mapped one', () => {
     expect(decide({}, 7).decision).toBe('ready')
   })
 
-  it('is replaced when the group on disk is another one', () => {
+  it('is replaced if the group on disk has changed', () => {
     expect(decide({}, 8)).toMatchObject({ decision: 'replace', reason: 'the volume has another group on disk now' })
     expect(decide({ idmapFrom: 7 }, 8).decision).toBe('ready')
   })
 })
 
-describe('what a volume lies on', () => {
+describe("the volume's backing file system", () => {
   const steps = (over: Partial<MountView>) =>
     planMount({ ...ASKED, ownership: 'none' }, view(over), () => BIND)
       .steps.map((step) => ('type' in step ? `${step.do} ${step.type}` : step.do))

@@ -39,12 +39,12 @@ describe.skipIf(!isRoot)(title, () => {
 
     'gone (deleted)',
     'é\u{1f600}',
-  ])('are found where they are mounted, whatever the name: %j', async (pod) => {
+  ])('are found at their mount points under any name: %j', async (pod) => {
     await stage.mount(pod, { source: source() })
     expect(found()).toEqual([fs.realpathSync(stage.podDirectory(pod))])
   })
 
-  it('are found beside a mount of somebody else whose path is longer than the name of any record', async () => {
+  it('are found next to a foreign mount whose path is longer than any record name', async () => {
     await stage.mount('a', { source: source() })
     const deeper = `mkdir -p ${'é'.repeat(100)} && cd ${'é'.repeat(100)}`
     const script = `cd ${stage.top} && ${Array(8).fill(deeper).join(' && ')} && mount -t tmpfs long "$PWD"`
@@ -54,7 +54,7 @@ describe.skipIf(!isRoot)(title, () => {
     execFileSync('sh', ['-ec', `umount ${stage.top}/é*/*/*/*/*/*/*/*`])
   })
 
-  it('cannot be told where the record of one that is mounted is damaged, and can where it is of one that is gone', async () => {
+  it('are unknown if the record of an existing mount is damaged, and known if that mount is gone', async () => {
     await stage.mount('a', { source: source() })
     await stage.mount('b', { source: source() })
     execFileSync('umount', [stage.podDirectory('b')])
@@ -64,7 +64,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(found).toThrow(DamagedRecord)
   })
 
-  it('are not those that another mount hides', async () => {
+  it('do not include mounts that another mount covers', async () => {
     await stage.mount('a', { source: source() })
     await stage.mount('b', { source: source() })
     execFileSync('mount', ['-t', 'tmpfs', 'over', `${stage.top}/pods/b`])

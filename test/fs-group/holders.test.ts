@@ -29,8 +29,8 @@ function found(stage: Stage, path: string, except = ''): string[] {
 const mount = (stage: Stage, pod: string, path: string, more = {}) =>
   stage.mount(pod, { source: `${stage.top}/volumes/${path}`, ...more })
 
-describe('the holders of a volume', () => {
-  it('are mounts of it, of a part of it and of what it is a part of', async () => {
+describe('the users of a volume', () => {
+  it('are its mounts, and those of its parts and of volumes that contain it', async () => {
     const stage = arrange()
     await mount(stage, 'whole', 'data')
     await mount(stage, 'part', 'data/part')
@@ -41,21 +41,21 @@ describe('the holders of a volume', () => {
     expect(found(stage, 'database')).toEqual(['other'])
   })
 
-  it('are found by where a subPath led, not by how it was written', async () => {
+  it('are found by the resolved subPath, not by its text', async () => {
     const stage = arrange()
     await mount(stage, 'deep', 'data', { subPath: 'part/deep' })
     expect(found(stage, 'data/part')).toEqual(['deep'])
     expect(found(stage, 'database')).toEqual([])
   })
 
-  it('leave out the mount that is asked for', async () => {
+  it('do not include the requesting mount', async () => {
     const stage = arrange()
     await mount(stage, 'a', 'data')
     await mount(stage, 'b', 'data')
     expect(found(stage, 'data', stage.podDirectory('a'))).toEqual(['b'])
   })
 
-  it('are not those whose mounts are gone: unmounted by somebody else, or by a reboot', async () => {
+  it('do not include mounts that were unmounted by hand or by a reboot', async () => {
     const stage = arrange()
     await mount(stage, 'a', 'data')
     const parent = stage.host.inodes.openTrusted(stage.podDirectory('a').replace(/\/v$/, ''))
@@ -66,7 +66,7 @@ describe('the holders of a volume', () => {
     expect(found(stage, 'data')).toEqual([])
   })
 
-  describe('of a server', () => {
+  describe('on a server', () => {
     const textOf = (source: string, fsType = 'nfs') => computeTextVolume({ fsType, source: parseSource(source) })
     const foundOn = (stage: Stage, source: string, fsType = 'nfs') =>
       listHolders(findOtherUsers(stage.session(), { volume: textOf(source, fsType), source }, '')).length > 0
@@ -92,13 +92,13 @@ describe('the holders of a volume', () => {
       ['srv:/exp', 'srv:/export', false],
       ['srv:/exp/one', 'srv:/exp/two', false],
       ['srv:/exp', 'other:/exp/sub', false],
-    ])('are those of %s for %s: %s', async (held, asked, isHeld) => {
+    ])('include mounts of %s for %s: %s', async (held, asked, isHeld) => {
       const stage = await exported(held)
       expect(foundOn(stage, asked)).toBe(isHeld)
       expect(foundOn(stage, asked, 'nfs4')).toBe(isHeld)
     })
 
-    it('refuse another group', async () => {
+    it('have another group refused', async () => {
       const stage = await exported('srv:/exp')
       const source = 'srv:/exp/sub'
       const target = { volume: textOf(source), source, restoreOnUnmount: false }
@@ -106,7 +106,7 @@ describe('the holders of a volume', () => {
       expect(() => refuseOtherUsers(stage.session(), 2000, target, 7)).not.toThrow()
     })
 
-    it('are those of a directory of the node that lies on it', async () => {
+    it("include mounts of the node's directory on the server", async () => {
       const stage = await exported('srv:/exp/sub')
       const { mounts, inodes } = stage.host
       makeTree(stage.fs, '/mnt/share', [])

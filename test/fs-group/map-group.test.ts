@@ -26,7 +26,7 @@ function map(from: number, to: number, mounts: Partial<Host['mounts']> = {}): vo
 }
 
 describe('a mapped tree', () => {
-  it('shows one group as the other, and the source as it was', () => {
+  it('shows the group on disk as the requested group, and the source is unchanged', () => {
     map(1500, 2000)
     expect(host.inodes.stat(tree)).toMatchObject({ uid: 0, gid: 2000 })
     expect(host.inodes.statEntry(tree, Buffer.from('7')).gid).toBe(7)
@@ -34,20 +34,20 @@ describe('a mapped tree', () => {
     expect(world.actions).toEqual(['clone-tree', 'map-ids 1500:2000 2000:1500'])
   })
 
-  it('may be of a group that its root has not', () => {
+  it("may map another group than its root's", () => {
     map(7, 2000)
     expect(host.inodes.stat(tree).gid).toBe(1500)
     expect(host.inodes.statEntry(tree, Buffer.from('7')).gid).toBe(2000)
   })
 
-  it('writes the group that is on disk', () => {
+  it('stores the group on disk for new files', () => {
     map(1500, 2000)
     host.inodes.chown(host.inodes.openEntry(tree, Buffer.from('7')), 2000)
     expect(world.fs.statSync('/data/7').gid).toBe(1500)
   })
 })
 
-describe('a tree that cannot be mapped', () => {
+describe('an attempt to map a tree', () => {
   const fails = (syscall: string, code: string) => ({
     mapIds: () => {
       throw new SystemError(syscall, code, 'x')
@@ -63,7 +63,7 @@ describe('a tree that cannot be mapped', () => {
     ['clone', 'EPERM', /may make no user namespace on this node/],
     ['gid_map', 'EINVAL', /kernel rejects these ranges of ids.*gid_map x: EINVAL/],
     ['gid_map', 'EPERM', /modekeep itself runs in a user namespace/],
-  ])('by %s %s is refused with the reason and the way out', (syscall, code, why) => {
+  ])('fails with the reason and the remedy if %s returns %s', (syscall, code, why) => {
     const attempt = () => map(1500, 2000, fails(syscall, code))
     expect(attempt).toThrow(Unmappable)
     expect(attempt).toThrow(Refusal)
@@ -71,7 +71,7 @@ describe('a tree that cannot be mapped', () => {
     expect(attempt).toThrow(/^ownership "idmap" is not possible.*; write ownership "auto"/)
   })
 
-  it('by its file system, though newer kernels map it, is told since which', () => {
+  it('fails with the first suitable kernel version if newer kernels map the file system', () => {
     const row = (fsType: string) => ({ tableId: () => 3, table: () => `3 1 0:1 / /data rw - ${fsType} none rw\n` })
     const attempt = (fsType: string) => () => map(1500, 2000, { ...fails('mount_setattr', 'EINVAL'), ...row(fsType) })
     expect(attempt('tmpfs')).toThrow(/cannot mount tmpfs idmapped, Linux 6\.3 and newer can;/)
@@ -79,7 +79,7 @@ describe('a tree that cannot be mapped', () => {
     expect(attempt('nfs4')).toThrow(/cannot mount nfs4 idmapped;/)
   })
 
-  it('is refused where its file system cannot, and nothing is done', () => {
+  it('fails without an effect if the file system cannot be mapped', () => {
     world.rootMount.fileSystem.mappable = false
     expect(() => map(1500, 2000)).toThrow(Unmappable)
     expect(world.actions).toEqual(['clone-tree'])
@@ -88,7 +88,7 @@ describe('a tree that cannot be mapped', () => {
   it.each([
     ['another user', { uid: 100_000 }],
     ['another group', { gid: 3 }],
-  ])('since its root then shows %s, is refused', (_what, shown) => {
+  ])('fails if the mapped root shows %s', (_what, shown) => {
     let isMapped = false
     const { stat } = host.inodes
     host.inodes.stat = (handle) => (isMapped ? { ...stat(handle), ...shown } : stat(handle))
@@ -98,7 +98,7 @@ describe('a tree that cannot be mapped', () => {
     expect(() => map(1500, 2000, { mapIds })).toThrow(/belongs to another user namespace/)
   })
 
-  it('for a fault that is no matter of mapping fails with that', () => {
+  it('fails with the original error if it has another cause', () => {
     expect(() => map(1500, 2000, fails('mount_setattr', 'ENOMEM'))).toThrow(/^mount_setattr x: ENOMEM$/)
   })
 })

@@ -13,7 +13,7 @@ const TYPE = 18
 const DIRECTORY = 'directory gone or replaced during the walk'
 const FILE = 'gone or replaced during the walk'
 
-onEveryStage('what is taken away while a walk goes by', (open) => {
+onEveryStage('an inode that is moved or deleted during a walk', (open) => {
   let stage: Stage
   let source: string
   beforeEach(async () => {
@@ -93,7 +93,7 @@ onEveryStage('what is taken away while a walk goes by', (open) => {
     expect(record().hasEnded).toBeUndefined()
   })
 
-  it('a mount that stands is not made again for it', async () => {
+  it('an existing mount is not replaced because of it', async () => {
     during({ entering: moveBack })
     await mount('a')
     await mount('a')
@@ -102,7 +102,7 @@ onEveryStage('what is taken away while a walk goes by', (open) => {
     expect(wrong()).toHaveLength(2)
   })
 
-  it('a file does not keep the volume from counting as walked', async () => {
+  it('a file does not make the walk incomplete', async () => {
     during({ listed: () => stage.fs.unlinkSync(`${source}/temporary`) })
     await mount('a')
     expect(stage.noted).toMatchObject({ inodes: { left: { [FILE]: { count: 1 } } } })
@@ -114,7 +114,7 @@ onEveryStage('what is taken away while a walk goes by', (open) => {
   it.each([
     ['a directory', { entering: moveBack }, DIRECTORY],
     ['a file', { listed: () => stage.fs.renameSync(`${source}/temporary`, `${source}/moved`) }, FILE],
-  ])('%s that may have a record keeps a restore from being done', async (_what, act, reason) => {
+  ])('%s that may have a record makes a restore incomplete', async (_what, act, reason) => {
     await mount('a')
     await stage.unmount('a')
     during(act)

@@ -12,8 +12,8 @@ function arrange(): { stage: Stage; source: string } {
 
 const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' } as const
 
-describe('a walk by hand', () => {
-  it('returns what it did, and nothing where the root has the group already', async () => {
+describe('a manual apply', () => {
+  it('returns its report, and nothing if the root has the group already', async () => {
     const { stage, source } = arrange()
     const apply = () => stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })
@@ -21,7 +21,7 @@ describe('a walk by hand', () => {
     expect(await apply()).toBeUndefined()
   })
 
-  it('is refused while a pod has the volume for another group', async () => {
+  it('is refused while a pod uses the volume with another group', async () => {
     const { stage, source } = arrange()
     await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '3000' })
     const apply = stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
@@ -30,14 +30,14 @@ describe('a walk by hand', () => {
   })
 })
 
-describe('a restore by hand', () => {
-  it('says where nothing is recorded, and leaves no trace of having looked', async () => {
+describe('a manual restore', () => {
+  it('reports that nothing is recorded, and creates no files', async () => {
     const { stage, source } = arrange()
     expect(await stage.byHand(source, restoreByHand)).toEqual({ outcome: 'nothing recorded', report: undefined })
     expect(stage.fs.existsSync(`${stage.config.stateDir}/ownership`)).toBe(false)
   })
 
-  it('puts everything back and returns what it did', async () => {
+  it('restores every inode and returns its report', async () => {
     const { stage, source } = arrange()
     const before = listTree(stage.fs, source)
     await stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
@@ -47,7 +47,7 @@ describe('a restore by hand', () => {
     expect(await stage.byHand(source, restoreByHand)).toMatchObject({ outcome: 'nothing recorded' })
   })
 
-  it('leaves what its users changed since, unless it is forced', async () => {
+  it("skips users' changes, unless it is forced", async () => {
     const { stage, source } = arrange()
     await stage.byHand(source, (session, opened) => applyByHand(session, opened, FS_GROUP))
     stage.fs.chmodSync(`${source}/test`, 0o604)
@@ -59,7 +59,7 @@ describe('a restore by hand', () => {
     expect(listTree(stage.fs, source).test).toMatchObject({ mode: '0640', gid: 7 })
   })
 
-  it('is refused while a pod has the group on disk', async () => {
+  it('is refused while a pod uses the group on disk', async () => {
     const { stage, source } = arrange()
     await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
     await expect(stage.byHand(source, restoreByHand)).rejects.toThrow(/with group 2000 on disk.*delete that pod first/)

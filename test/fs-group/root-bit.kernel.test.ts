@@ -16,7 +16,7 @@ const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 const POD_GROUP = 2000
 const PLAIN = 'its root has no set-gid bit, so what root creates there does not get the group'
 
-describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () => {
+describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
   let stage: Stage
   let source: string
   const clones = new Set<string>()
@@ -152,7 +152,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     expect(create(`${directory}/part`)).toBe(groups)
   })
 
-  it('leaves a root as it was with the last of its mapped mounts and clones, whichever that is', async () => {
+  it('is no longer inherited after the last mapped mount and clone end, in any order', async () => {
     fs.chmodSync(source, 0o1770)
     await mountFor('a', { setGid: 'root' })
     await mountFor('b')
@@ -173,20 +173,20 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     expect([bit(), listRootBits(stage)]).toEqual([false, []])
   })
 
-  it('never removes a bit that the root had before', async () => {
+  it('is still inherited if the root had the set-gid bit before', async () => {
     fs.chmodSync(source, 0o2770)
     await mountFor('a', { setGid: 'root' })
     await stage.unmount('a')
     expect(bit()).toBe(true)
   })
 
-  it('sets no bit through a read-only mount or clone', async () => {
+  it("does not set the root's bit through a read-only mount or clone", async () => {
     await mountFor('a', { setGid: 'root', 'kubernetes.io/readwrite': 'ro' })
     await clone({ setGid: 'requested', options: ['rbind', 'ro'] })
     expect([bit(), listRootBits(stage)]).toEqual([false, []])
   })
 
-  it('is recorded before the root is changed: a crash between leaves a record that the next unmount removes', async () => {
+  it('has its root bit recorded before the change: after a crash between, the next unmount removes the record', async () => {
     const { inodes } = stage.host
     const host = {
       ...stage.host,
@@ -208,7 +208,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     expect(listRootBits(stage)).toEqual([])
   })
 
-  it('is restored by gc after a reboot, and doctor names it until then', async () => {
+  it('has its root bit restored by gc after a reboot, and doctor names it until then', async () => {
     await mountFor('a', { setGid: 'root' })
     stage.reboot()
     fs.rmSync(`${stage.config.stateDir}/mounts`, { recursive: true })
@@ -225,7 +225,7 @@ describe.skipIf(!isRoot)(`the group of what is created in a volume${title}`, () 
     expect(bit()).toBe(false)
   })
 
-  it('is reported where root would not get it: reply, status and doctor name the remedy', async () => {
+  it('is reported if it is not inherited: reply, status and doctor name the remedy', async () => {
     await mountFor('a')
     await clone()
     expect(listMountRecords(stage)).toMatchObject([{ given: { by: 'idmap', why: expect.stringContaining(PLAIN) } }])

@@ -86,7 +86,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
   ] as const
 
   describe.each(DOORS)('through %s', (_, map) => {
-    it('is not mapped below directories of mode 0755, also where another one shows a part of it', async () => {
+    it('is not mapped below directories of mode 0755, also if another mount shows a part of it', async () => {
       await expect(map(volume)).rejects.toThrow(REFUSED)
       const hidden = makeVolume(`${stage.top}/closed/data`)
       fs.chmodSync(`${stage.top}/closed`, 0o750)
@@ -110,7 +110,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
       await expect(map(volume)).rejects.toThrow(REFUSED)
     })
 
-    it('is mapped where each mount that shows it has nosuid', async () => {
+    it('is mapped if each mount that shows it has nosuid', async () => {
       fs.chmodSync(`${stage.top}/srv`, 0o750)
       bind(volume, `${stage.top}/export`)
       await expect(map(volume)).rejects.toThrow(REFUSED)
@@ -118,7 +118,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
       await map(volume)
     })
 
-    it('is mapped where another mount hides the path to it', async () => {
+    it('is mapped if another mount hides the path to it', async () => {
       const other = makeVolume(`${stage.top}/other`)
       bind(volume, `${stage.top}/closed/data`)
       fs.chmodSync(`${stage.top}/closed`, 0o700)
@@ -144,7 +144,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     await clone(source)
   })
 
-  it('would give each user of the node its group by an executable of the pod', async () => {
+  it('without the check would let each user of the node get its group by an executable of the pod', async () => {
     stage.allow({ systemGroups: true })
     await idmap(volume)
     const pod = stage.podDirectory('a')
@@ -152,19 +152,19 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     expect(as({ group: 1001 }, `${volume}/id -g`)).toBe('0')
   })
 
-  it('is walked with "auto", and the reply says why', async () => {
+  it('is walked with "auto", and the reply has the reason', async () => {
     await idmap(volume, { ownership: 'auto' })
     expect(listMountRecords(stage)).toMatchObject([{ given: { by: 'walk', why: expect.stringMatching(REFUSED) } }])
     expect(fs.statSync(volume).gid).toBe(2000)
     expect(stage.noted.systemGroup).toEqual({ group: 0, path: volume })
   })
 
-  it('is mapped read-only: no executable can be made', async () => {
+  it('is mapped read-only, as no executable can be created', async () => {
     await idmap(volume, { 'kubernetes.io/readwrite': 'ro' })
     await clone(volume, { options: ['rbind', 'ro'] })
   })
 
-  it('is mapped where a rule says systemGroups, and stays so for a repeat after the rule is withdrawn', async () => {
+  it('is mapped if a rule has systemGroups, and a repeat succeeds after the rule was withdrawn', async () => {
     stage.allow({ systemGroups: true })
     await idmap(volume)
     stage.allow({ systemGroups: false })
@@ -177,7 +177,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     await expect(other).rejects.toThrow(REFUSED)
   })
 
-  it('is also one that a rule protects, by its number', async () => {
+  it('is also one whose group a rule protects by number', async () => {
     fs.chownSync(volume, 0, 5000)
     stage.allow({ protectedGroups: ['5000-5099'] })
     await expect(idmap(volume)).rejects.toThrow('its group on disk is 5000, a group of the system')
@@ -186,7 +186,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     await clone(volume)
   })
 
-  it.each(['ext4', 'btrfs'] as const)('is one of an image (%s) that a pod has mounted with "suid"', async (fsType) => {
+  it.each(['ext4', 'btrfs'] as const)('is also an image (%s) that a pod has mounted with "suid"', async (fsType) => {
     const image = `${scratch()}/image`
     makeImage(image, fsType)
     stage.config = { ...stage.config, allow: [{ sources: [image], fsTypes: [fsType], mountOptions: ['suid'] }] }
@@ -200,7 +200,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     await map()
   })
 
-  it('is one that idmapFrom names', async () => {
+  it('is also one whose group is named by idmapFrom', async () => {
     fs.chownSync(volume, 0, 1500)
     stage.allow({ idmapFrom: ['42'] })
     await expect(idmap(volume, { idmapFrom: '42' })).rejects.toThrow('its group on disk is 42')

@@ -42,8 +42,8 @@ const says =
     return ENDED
   }
 
-describe('a volume that a server or a daemon tells of', () => {
-  it('is walked and restored by another process, with its lock, and the records are the same', async () => {
+describe('a volume of a server or a daemon', () => {
+  it("is walked and restored by an isolated process with the volume's lock, and the records are the same", async () => {
     const seen: boolean[] = []
     served(async ({ handle, task, lock, onReport }) => {
       seen.push(stage.host.isLocked(lock?.replace('walker.lock', 'lock') ?? ''))
@@ -61,7 +61,7 @@ describe('a volume that a server or a daemon tells of', () => {
     expect(calls.map(({ patienceMs }) => patienceMs)).toEqual([60_000, 60_000])
   })
 
-  it('is not walked by this one, where no other can be had', async () => {
+  it('is not walked by this process if no isolated process can start', async () => {
     served(() => Promise.reject(new Error('no process')))
     await expect(apply()).rejects.toThrow('no process')
     expect(groupsIn()).toEqual([0, 7, 7, 7])
@@ -78,7 +78,7 @@ describe('a volume that a server or a daemon tells of', () => {
       /^the process that worked for this call, as a server may hang, has crashed$/,
     ],
     [[], /^the process that worked for this call, as a server may hang, has crashed$/],
-  ])('is walked again where it was not to its end: %j', async (lines, message) => {
+  ])('is walked again after an incomplete walk: %j', async (lines, message) => {
     served(says(...lines))
     await expect(apply()).rejects.toThrow(message)
     expect(volumeRecords.read(stage, await volume())).toMatchObject({ group: 2000, complete: false })
@@ -87,18 +87,15 @@ describe('a volume that a server or a daemon tells of', () => {
   it.each([
     [undefined, /hangs\): repair that on the node, and the next call goes on where this one was$/],
     [4711, /where this one was; until then process 4711 waits for it$/],
-  ])(
-    'that does not respond any more is given up, and the other process named that is left: %s',
-    async (pid, message) => {
-      served(async () => ({ ...ENDED, isSilent: true, leftBehind: pid, pid: pid ?? 4712 }))
-      stage.config = { ...stage.config, helperTimeoutSeconds: 0.1 }
-      await expect(apply()).rejects.toThrow(message)
-      expect(calls[0]?.patienceMs).toBe(5000)
-      expect(volumeRecords.read(stage, await volume())).toMatchObject({ complete: false })
-    },
-  )
+  ])('without a response is given up, and the message names the remaining process: %s', async (pid, message) => {
+    served(async () => ({ ...ENDED, isSilent: true, leftBehind: pid, pid: pid ?? 4712 }))
+    stage.config = { ...stage.config, helperTimeoutSeconds: 0.1 }
+    await expect(apply()).rejects.toThrow(message)
+    expect(calls[0]?.patienceMs).toBe(5000)
+    expect(volumeRecords.read(stage, await volume())).toMatchObject({ complete: false })
+  })
 
-  it('has its counts told on the way', async () => {
+  it('has its progress reported during the walk', async () => {
     const told: number[] = []
     served(
       says(
@@ -115,7 +112,7 @@ describe('a volume that a server or a daemon tells of', () => {
   })
 })
 
-it('a volume of the node itself is walked by this process', async () => {
+it('a volume on the node itself is walked by this process', async () => {
   stage.host = { ...stage.host, callWorker: () => Promise.reject(new Error('for nothing')) }
   expect(await apply()).toMatchObject({ changed: 4 })
 })

@@ -31,7 +31,13 @@ const CASES: [promise: string, events: readonly PluginEvent[], view: ObservedSoc
   ['it waits for the answer', [serving, asking], SERVING, 1e9, FOREVER],
   ['it leaves a kubelet that is replaced', [serving, asking], { ...SERVING, kubelet: 'B' }, 0, { do: 'abandon' }],
   ['it waits to be watched', [serving, asking, registered], SERVING, 29_999, { do: 'wait', until: 30_000 }],
-  ['it registers again when nobody watches', [serving, registered], SERVING, 30_000, { do: 'register', kubelet: 'A' }],
+  [
+    'it registers again if no kubelet watches',
+    [serving, registered],
+    SERVING,
+    30_000,
+    { do: 'register', kubelet: 'A' },
+  ],
   ['it rests while it is watched', [serving, watched, registered], SERVING, 1e9, FOREVER],
   [
     'it registers with the next kubelet, also while the last one still watches',
@@ -55,7 +61,7 @@ describe("the device plugin's next action", () => {
     expect(decideAction(given(events), view, now, GRACE)).toEqual(action)
   })
 
-  it('has a pause that counts from the first failure with each kubelet', () => {
+  it('has a delay that counts from the first failure with each kubelet', () => {
     expect(given([failed, failed, failed]).failed?.times).toBe(3)
     expect(given([failed, failed, { type: 'failed', kubelet: 'B' }]).failed?.times).toBe(1)
     expect(given([failed, failed, registered, failed]).failed?.times).toBe(1)

@@ -25,7 +25,7 @@ export interface Running {
   readonly ended: Promise<void>
 }
 
-/** A kubelet's directory with a stand-in for it, and plugins that run in this process. */
+/** A kubelet's directory with a fake kubelet, and plugins that run in this process. */
 export class Stage {
   readonly top = fs.mkdtempSync(join(tmpdir(), 'modekeep-plugin-'))
   readonly directory: string

@@ -57,7 +57,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
     expect(node.staged()).toEqual([])
   }
 
-  it('is whole after the next call or heal, and has its guard beneath', async () => {
+  it('is mounted with its guard after the next call or heal', async () => {
     const left = new Set<string>()
     for (let when = 1; await isKilledAt('move_mount', when, options); when++) {
       left.add(layers().join())
@@ -74,7 +74,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
     expectWhole()
   })
 
-  it('has its guard given by heal alone', async () => {
+  it('gets its missing guard from heal', async () => {
     for (let when = 1; layers().join() !== 'fuse'; when++) {
       expect(await isKilledAt('move_mount', when, options)).toBe(true)
     }
@@ -84,7 +84,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
     expect(node.daemon('one')).toBe(daemon)
   })
 
-  it.each(['heal', 'mount'])('and was to replace a dead one is replaced by the next %s', async (next) => {
+  it.each(['heal', 'mount'])('during the replacement of a dead one is replaced by the next %s', async (next) => {
     expect(await node.mount('one', options)).toEqual(success)
     const deaths = await eachDeath(async () => {
       if (next === 'heal') expect(node.heal()).toMatchObject([{ action: 'replaced' }])
@@ -109,7 +109,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', can
   }
 
   it.each(['heal', 'mount'])(
-    'and was to replace another is replaced by the next %s, which ends a daemon that was stopped',
+    'during a replacement is replaced by the next %s, which ends a stopped daemon',
     async (next) => {
       expect(await node.mount('one', options)).toEqual(success)
       const [old] = node.processes()

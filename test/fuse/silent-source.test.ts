@@ -11,7 +11,7 @@ import { needed } from '../helpers/needs.ts'
 const cannot = cannotServe('bindfs')
 
 it.skipIf(cannot !== '')(
-  `a source whose daemon or server hangs is told by status, doctor and heal, and holds none of them up${cannot && ` (skipped: ${cannot})`}`,
+  `status, doctor and heal report a source whose daemon or server hangs, and are not delayed by it${cannot && ` (skipped: ${cannot})`}`,
   async () => {
     const node = new FuseNode([])
     const [real, served] = [`${node.top}/real`, `${node.volumes}/served`]

@@ -37,7 +37,7 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
   })
   const shown = () => fs.readFileSync(`${node.podDirectory('one')}/a`, 'utf8')
 
-  it('shows a directory of the server to whom its key is given, and gives the group', async () => {
+  it('shows a directory of the server that has its key, and applies the group', async () => {
     const asked = withKey({ 'kubernetes.io/fsGroup': '4242', ownership: 'auto' })
     expect(await node.mount('one', asked)).toMatchObject(success)
     expect(shown()).toBe('hello')
@@ -49,7 +49,7 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
     await until(() => node.processes().length === 0)
   })
 
-  it('keeps no secret: not in staging, record, log, argument or environment', async () => {
+  it('stores no secret in staging, record, log, argument or environment', async () => {
     await node.mount('one', withKey())
     expect(node.staged()).toEqual([])
     const secrets = [key.split('\n')[2] ?? '?', base64(key).slice(0, 60)]
@@ -59,7 +59,7 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
     expect(await node.unmount('one')).toEqual(success)
   })
 
-  it('takes a password of any characters, without it being an argument', async () => {
+  it('accepts a password of any characters, and it is no argument', async () => {
     const password = 'p,a"s!s$ w\'ö\\rd%'
     server.addUser('keeper', password)
     const asked = {
@@ -78,7 +78,7 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
     expect([node.layers('one'), node.staged(), node.processes()]).toEqual([[], [], []])
   })
 
-  it('does not trust a server that nobody vouches for', async () => {
+  it('refuses a server with an unknown host key', async () => {
     const { status } = await node.mount(
       'one',
       withKey({ 'kubernetes.io/secret/known_hosts': base64(server.otherHost) }),
@@ -119,12 +119,12 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
     },
   )
 
-  it('compares its source with what is allowed by whole components', async () => {
+  it('compares its source with rules by whole components', async () => {
     const other = await node.mount('one', withKey({ source: `root@127.0.0.11:${server.shared}` }))
     expect(other.message).toMatch(/does not have its source/)
   })
 
-  it('gives up on a server that never answers, with nothing left', async () => {
+  it('gives up on a server that never responds, and leaves nothing', async () => {
     const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
     fs.writeFileSync(node.config, JSON.stringify({ ...config, helperTimeoutSeconds: 1 }))
     server.freeze()
@@ -134,7 +134,7 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
     await until(() => node.processes().length === 0)
   })
 
-  it('leaves its secrets in memory when the call is killed, until the next call', async () => {
+  it('leaves its secrets in memory if the call is killed, until the next call', async () => {
     server.freeze()
     const { child, ended } = node.start(['mount', node.podDirectory('one'), JSON.stringify(withKey())])
     await until(() => node.processes().length > 1 && node.staged().length > 0)
@@ -144,7 +144,7 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
     expect(fs.statfsSync(file).type).toBe(TMPFS_MAGIC)
     expect(fs.statSync(file)).toMatchObject({ uid: 0, mode: 0o100600 })
     child.kill('SIGKILL')
-    // sshfs has the call's streams no more, so nobody waits for it.
+    // sshfs no longer has the call's streams, so the call does not wait for it.
     await ended
     expect(fs.existsSync(file)).toBe(true)
     expect(await node.unmount('two')).toEqual(success)
@@ -152,7 +152,7 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
     await until(() => node.processes().length === 0)
   })
 
-  it('is unmounted in time when its server hangs, which no signal to whoever waits can end', async () => {
+  it('is unmounted within its deadline while its server hangs and the waiting process cannot be killed', async () => {
     const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))
     fs.writeFileSync(node.config, JSON.stringify({ ...config, helperTimeoutSeconds: 3 }))
     await node.mount('one', withKey())
@@ -163,7 +163,7 @@ describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), ()
     await until(() => node.processes().length === 0)
   })
 
-  it('is not mounted by heal, which has no secrets, and by the next call, which has', async () => {
+  it('is not mounted by heal, which has no secrets, but by the next call', async () => {
     await node.mount('one', withKey())
     await killDaemon(node, 'one')
     expect(node.heal()).toMatchObject([{ action: 'failed', reason: expect.stringMatching(/secrets.*delete the pod/) }])

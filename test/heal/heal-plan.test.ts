@@ -21,7 +21,7 @@ beforeEach(async () => {
 const lockPath = () => `${locateMountRecords(stage, record.directory).path}/lock`
 const judged = () => judgeLocked(stage.session(), record.directory, ({ plan }) => plan.state)
 
-it('is done without the lock by who only looks, and under it by who acts', async () => {
+it('a heal plan for a report needs no lock, and one for a repair does', async () => {
   await judge(stage.session(), record, ({ plan, point }) => {
     expect(plan).toEqual({ state: 'healthy', action: 'mount', reason: '' })
     expect(point?.path).toBe(stage.podDirectory('a'))
@@ -31,7 +31,7 @@ it('is done without the lock by who only looks, and under it by who acts', async
   expect(stage.host.isLocked(lockPath())).toBe(false)
 })
 
-it('does not wait for a call at work, and sees that the record is gone', async () => {
+it('a heal plan does not wait for a running call, and finds that the record is gone', async () => {
   const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, record.directory))
   expect(await judged()).toBe('locked')
   lock?.release()
@@ -41,7 +41,7 @@ it('does not wait for a call at work, and sees that the record is gone', async (
   expect(stage.fs.existsSync(lockPath())).toBe(false)
 })
 
-it('gives the lock and every handle back where the work fails', async () => {
+it('a heal plan closes the lock and every handle if it fails', async () => {
   const open = new Set<unknown>()
   const { inodes } = stage.host
   stage.host.inodes = {
@@ -64,7 +64,7 @@ it('gives the lock and every handle back where the work fails', async () => {
 
 const inVolume = () => groups(listTree(stage.fs, `${stage.top}/volumes/one`))
 
-it('what is forgotten of a deleted pod is put back', async () => {
+it('the volume of a forgotten record of a deleted pod is restored', async () => {
   stage.reboot()
   stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
   await judgeLocked(stage.session(), record.directory, async (seen) => {
@@ -75,7 +75,7 @@ it('what is forgotten of a deleted pod is put back', async () => {
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
 })
 
-it('of a pod that a reboot has ended the record stays while its unmount is to restore', async () => {
+it('the record of a pod that a reboot ended stays while its unmount has to restore', async () => {
   stage.reboot()
   await judgeLocked(stage.session(), record.directory, ({ plan }) =>
     expect(plan).toEqual({ state: 'missing', action: 'leave', reason: 'the node was rebooted' }),

@@ -18,7 +18,7 @@ beforeEach(async () => {
 const mount = (pod: string, more: Record<string, string> = {}) => stage.mount(pod, { source, ...more })
 const found = async (isDry = false) => (await stage.heal(isDry)).map(({ state, action }) => [state, action])
 
-/** As if somebody had unmounted it. */
+/** As an unmount by hand does. */
 function unmountByHand(pod: string): void {
   const { inodes, mounts } = stage.host
   const parent = inodes.openTrusted(stage.podDirectory(pod).replace(/\/v$/, ''))
@@ -26,7 +26,7 @@ function unmountByHand(pod: string): void {
   inodes.close(parent)
 }
 
-it('what a call is at work on is passed over, by a dry run too, and the others are healed', async () => {
+it('heal and its dry run skip a mount that a call has locked, and check the others', async () => {
   for (const pod of ['a', 'b']) {
     await mount(pod)
     unmountByHand(pod)
@@ -46,14 +46,14 @@ it('what a call is at work on is passed over, by a dry run too, and the others a
   ])
 })
 
-it('a mount that is well is told of without its lock, which a call may have', async () => {
+it('a healthy mount is reported without its lock', async () => {
   await mount('a')
   const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory('a')))
   expect(await found()).toEqual([['healthy', 'none']])
   lock?.release()
 })
 
-it("a walked volume's record is read once, also to tell that it was changed", async () => {
+it("a walked volume's record is read once, also to report a change", async () => {
   await mount('a', { ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
   const [record] = listMountRecords(stage)
   const volume = volumeRecords.read(stage, record?.volume ?? '')
@@ -72,7 +72,7 @@ it("a walked volume's record is read once, also to tell that it was changed", as
   expect(ofVolume()).toBe(2)
 })
 
-it('a source whose server does not respond is asked once, and its mounts are left as they are', async () => {
+it('a source whose server does not respond is queried once, and its mounts are unchanged', async () => {
   for (const pod of ['a', 'b']) await mount(pod)
   unmountByHand('a')
   const { daemons, mounts } = stage.host
@@ -94,7 +94,7 @@ it('a source whose server does not respond is asked once, and its mounts are lef
   expect(stage.layers('a')).toEqual([])
 })
 
-it('what no rule allows any longer is healed all the same: what stands was allowed when it was made', async () => {
+it('a mount that no rule allows any longer is repaired, as it was allowed when it was made', async () => {
   for (const pod of ['a', 'b']) await mount(pod)
   const other = `${stage.top}/volumes/two`
   makeTree(stage.fs, other, [])
@@ -110,7 +110,7 @@ it('what no rule allows any longer is healed all the same: what stands was allow
   expect(stage.layers('a')).toHaveLength(1)
 })
 
-it('directories that count are the source, what it lies in, and all that a link led through', async () => {
+it('the watched directories are the source, its parents, and the targets of links', async () => {
   await mount('a', { subPath: 'part' })
   await mount('b')
   const { top } = stage
@@ -119,7 +119,7 @@ it('directories that count are the source, what it lies in, and all that a link 
   )
 })
 
-it('a subPath of any depth adds at most 32 directories to those that are watched', async () => {
+it('a subPath of any depth adds at most 32 watched directories', async () => {
   const deep = Array(100).fill('d').join('/')
   stage.fs.mkdirSync(`${source}/${deep}`, { recursive: true })
   await mount('a', { subPath: deep })
@@ -128,7 +128,7 @@ it('a subPath of any depth adds at most 32 directories to those that are watched
   expect(watched).toHaveLength(2 + 32)
 })
 
-it('a record that was read before a call replaced the mount is judged again, by a dry run too', async () => {
+it('a record that was read before a call replaced the mount is read again, by a dry run too', async () => {
   const other = `${stage.top}/volumes/two`
   makeTree(stage.fs, other, [])
   await mount('a')
@@ -155,7 +155,7 @@ function halfWalked(): string {
   return volume
 }
 
-it('a walk that another call is at is not an interrupted one: its volume is left alone until it is over', async () => {
+it("another call's walk does not count as interrupted, and its volume is skipped until it ends", async () => {
   for (const pod of ['a', 'b']) await mount(pod, WALK)
   unmountByHand('b')
   const lock = tryLockRecordDirectory(stage, locateVolumeRecords(stage, halfWalked()))
@@ -174,7 +174,7 @@ it('a walk that another call is at is not an interrupted one: its volume is left
   ])
 })
 
-it('what is left to do of a mount that stands is done without its secrets', async () => {
+it('the remaining steps of an existing mount are done without its secrets', async () => {
   await mount('a')
   const [record] = listMountRecords(stage)
   if (!record) throw new Error('no record')

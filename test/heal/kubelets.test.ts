@@ -65,7 +65,7 @@ const found = async (isDry = false, patience?: number, of = kubelets()) =>
   (await healMounts(stage.session(), isDry, patience, of)).map(({ state, action }) => [state, action])
 const inVolume = () => groups(listTree(stage.fs, `${stage.top}/volumes/one`))
 
-it('the mount of a pod that is gone is unmounted and put back, and its directory goes', async () => {
+it('the mount of a deleted pod is unmounted and restored, and its directory is removed', async () => {
   expect(inVolume()).toEqual({ '.': 2000, first: 2000 })
   expect(await found()).toEqual([['orphaned', 'unmounted']])
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
@@ -76,14 +76,14 @@ it('the mount of a pod that is gone is unmounted and put back, and its directory
   expect(await found()).toEqual([])
 })
 
-it('a dry run says so after one look, and why, and what to do', async () => {
+it("a dry run reports a deleted pod's mount after one query, with reason and remedy", async () => {
   const [finding] = await healMounts(stage.session(), true, undefined, kubelets(60_000))
   expect(finding).toMatchObject({ state: 'orphaned', action: 'unmounted', pod: 'default/web-0' })
   expect(finding?.reason).toMatch(/^its pod is gone .*: modekeep heal unmounts it$/)
   expect(stage.layers(GONE)).toHaveLength(1)
 })
 
-it('is asked for twice, so far apart, by one heal that waits and by a watch that comes again', async () => {
+it('kubelet is queried twice with a delay, by one waiting heal or by repeated checks of a watch', async () => {
   const started = performance.now()
   const watching = kubelets(60)
   expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
@@ -92,7 +92,7 @@ it('is asked for twice, so far apart, by one heal that waits and by a watch that
   expect(performance.now() - started).toBeGreaterThanOrEqual(59)
 })
 
-it('another kubelet that has begun meanwhile is asked twice anew', async () => {
+it('a restarted kubelet is queried twice again', async () => {
   const watching = kubelets(50)
   expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
   await new Promise((resolve) => setTimeout(resolve, 60))
@@ -101,7 +101,7 @@ it('another kubelet that has begun meanwhile is asked twice anew', async () => {
   expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
 })
 
-it('a pod that kubelet lists by the second look stays', async () => {
+it('a pod that the second query lists keeps its mount', async () => {
   const watching = kubelets(20)
   expect(await found(false, 10, watching)).toEqual([['in progress', 'none']])
   listed = [...(listed as string[]), 'default/web-0']
@@ -115,7 +115,7 @@ it('a pod that kubelet lists by the second look stays', async () => {
 it.each<[why: string, change: () => void]>([
   ['has a process', () => running.add(GONE)],
   ['has logs', () => stage.fs.mkdirSync(`${LOGS}/default_web-0_${GONE}`, { recursive: true })],
-])('a pod that %s is healthy, and kubelet is asked at most once', async (_, change) => {
+])('a pod that %s is healthy, and kubelet is queried at most once', async (_, change) => {
   change()
   expect(await found(true)).toEqual([['healthy', 'none']])
   expect(asked).toBeLessThanOrEqual(1)
@@ -128,7 +128,7 @@ it.each<[why: string, change: () => void, reason: RegExp]>([
   ['has a pod of its name', () => (listed = ['kube-system/proxy', 'default/web-0']), /lists a pod default\/web-0/],
   ['gives no answer', () => (listed = new Error('deadline')), /does not say which pods it has .*deadline/],
   ['may be another user’s', () => stage.fs.chmodSync(`${stage.top}/pod-resources`, 0o777), /not believed/],
-])('where kubelet %s the mount stays, and is said to be orphaned maybe', async (_, change, reason) => {
+])('if kubelet %s the mount stays, and is reported as possibly orphaned', async (_, change, reason) => {
   change()
   for (const isDry of [true, false]) {
     const [finding] = await healMounts(stage.session(), isDry, undefined, kubelets())
@@ -139,7 +139,7 @@ it.each<[why: string, change: () => void, reason: RegExp]>([
   expect(inVolume()).toEqual({ '.': 2000, first: 2000 })
 })
 
-it('what is missing of a pod that is gone is not mounted again but forgotten, and put back', async () => {
+it('a missing mount of a deleted pod is not made again but forgotten, and its volume is restored', async () => {
   const parent = stage.host.inodes.openTrusted(stage.podDirectory(GONE).replace(/\/v$/, ''))
   stage.host.mounts.detach(parent, Buffer.from('v'))
   stage.host.inodes.close(parent)
@@ -148,7 +148,7 @@ it('what is missing of a pod that is gone is not mounted again but forgotten, an
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
 })
 
-it('of two pods on a volume the last one to go puts it back', async () => {
+it('of two deleted pods on a volume the last one restores it', async () => {
   const other = '44444444-4444-4444-8444-444444444444'
   await mount(other, 'web-1')
   running.add(other)
@@ -161,14 +161,14 @@ it('of two pods on a volume the last one to go puts it back', async () => {
   expect(inVolume()).toEqual({ '.': 0, first: 0 })
 })
 
-it('what a call is at work on is left to it', async () => {
+it('a mount that a running call has locked is skipped', async () => {
   const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, stage.podDirectory(GONE)))
   expect(await found()).toEqual([['in progress', 'none']])
   expect(stage.layers(GONE)).toHaveLength(1)
   lock?.release()
 })
 
-it('gc keeps it', async () => {
+it('gc keeps the mount of a pod that may be deleted', async () => {
   const order = { isDry: false, forget: undefined }
   const items = await collectGarbage(stage.session(), order, kubelets())
   expect(items).toContainEqual(

@@ -17,7 +17,7 @@ function withMounts(...mounts: Partial<MountRecord>[]): () => void {
 const HERE = { mounted: { ...MOUNTED, namespace: 'memory' } }
 const ELSEWHERE = { mounted: { ...MOUNTED, namespace: 'mnt:[7]' } }
 
-it('one mount of this boot in another namespace is enough to refuse, with both named and the way into the right one', () => {
+it('heal is refused if one mount of this boot is in another mount namespace, and the message names both and the command', () => {
   const work = withMounts(HERE, ELSEWHERE, HERE)
   expect(work).toThrow(Refusal)
   expect(work).toThrow(/\(\/pods\/1\/v was made in mnt:\[7\], this is memory\): .*nsenter --target 1 --mount/)
@@ -28,6 +28,6 @@ it.each<[string, Partial<MountRecord>[]]>([
   ['all was mounted here', [HERE, HERE]],
   ['a reboot has ended what was mounted elsewhere', [{ ...ELSEWHERE, boot: 'boot-0' }]],
   ['a mount was never finished', [{ mounted: undefined }]],
-])('nothing is refused where %s', (_what, mounts) => {
+])('heal is not refused if %s', (_what, mounts) => {
   expect(withMounts(...mounts)).not.toThrow()
 })

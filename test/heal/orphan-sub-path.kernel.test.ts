@@ -85,7 +85,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
       .filter((line) => line.includes(` ${path}/`))
 
   it.each(['modekeep~fs/v', 'kubernetes.io~csi/v/mount'])(
-    "heal of a gone pod ends its binds, and leaves kubelet nothing but directories of a pod's own: %s",
+    'heal of a deleted pod unmounts its subPath binds, and leaves only directories that kubelet removes: %s',
     async (end) => {
       const directory = await mountAt(end)
       if (end.includes('csi')) fs.writeFileSync(`${dirname(directory)}/vol_data.json`, '{}')
@@ -98,7 +98,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     },
   )
 
-  it('heal of a gone pod with an image releases its loop device', async () => {
+  it('heal of a deleted pod with an image releases its loop device', async () => {
     makeImage(`${stage.top}/volumes/image`, 'ext4')
     stage.allow({ fsTypes: ['ext4'] })
     const directory = await mountAt('modekeep~fs/v', {
@@ -111,7 +111,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(loopsBelow(stage.top)).toEqual([])
   })
 
-  it('heal of a gone pod reports an image that a process of the node uses, until the use ends', async () => {
+  it('heal of a deleted pod reports an image that a process uses, until the use ends', async () => {
     makeImage(`${stage.top}/volumes/image`, 'ext4')
     stage.allow({ fsTypes: ['ext4'] })
     const directory = await mountAt('modekeep~fs/v', {
@@ -138,7 +138,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(loopsBelow(stage.top)).toEqual([])
   })
 
-  it('an unmount ends the binds of its volume, and those alone', async () => {
+  it('an unmount removes the binds of its volume, and no others', async () => {
     const directory = await mountAt('modekeep~fs/v')
     bind(directory, 'sub')
     const other = `${pod}/volumes/kubernetes.io~empty-dir/w`
@@ -149,7 +149,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(fs.readdirSync(`${pod}/volume-subpaths`)).toEqual(['w'])
   })
 
-  it("an unmount keeps the bind of another volume of the pod's that has the same name", async () => {
+  it('an unmount keeps the bind of another volume of the pod with the same name', async () => {
     const directory = await mountAt('modekeep~fs/v')
     bind(directory, 'sub', 0)
     const other = `${pod}/volumes/kubernetes.io~empty-dir/v`
@@ -161,7 +161,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(listMountRecords(stage)).toEqual([])
   })
 
-  it('what heal cannot remove is named by status, doctor and gc until it is gone', async () => {
+  it('a mount that heal cannot remove is named by status, doctor and gc until it is gone', async () => {
     const directory = await mountAt('modekeep~fs/v')
     const path = bind(directory, 'sub')
     fs.writeFileSync(`${dirname(path)}/mine`, 'data of a user\n')
@@ -185,7 +185,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(listMountRecords(stage)).toEqual([])
   })
 
-  it('heal names files that lie below the mount of a gone pod', async () => {
+  it('heal names files below the mount point of a deleted pod', async () => {
     const directory = `${pod}/volumes/modekeep~fs/v`
     fs.mkdirSync(directory, { recursive: true })
     await mountAt('modekeep~fs/v')
@@ -200,7 +200,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(fs.existsSync(directory)).toBe(false)
   })
 
-  it('a mount whose unmount left something in the pod is not mounted again by heal', async () => {
+  it("a mount whose unmount left files in the pod's directory is not remounted by heal", async () => {
     const directory = await mountAt('modekeep~fs/v')
     const path = bind(directory, 'sub')
     fs.writeFileSync(`${dirname(path)}/mine`, '')

@@ -5,7 +5,7 @@ const UID = '11111111-1111-4111-8111-111111111111'
 const OTHER = '22222222-2222-4222-8222-222222222222'
 const TRACE: PodTrace = { uid: UID, pod: 'default/web-0', born: 1000, kubeletSince: 2000, hasLogs: false }
 
-it('a pod may be gone that this kubelet has not met and that has no logs any more', () => {
+it('a pod may be deleted if this kubelet has not seen it and it has no logs', () => {
   expect(mayBeGone(TRACE)).toBe(true)
 })
 
@@ -17,11 +17,11 @@ it.each<[why: string, Partial<PodTrace>]>([
   ['its directory is not there, which is judged elsewhere', { born: undefined }],
   ['kubelet did not tell its name', { pod: undefined }],
   ['a pod of a file has the same uid when its file comes back', { uid: '0123456789abcdef0123456789abcdef' }],
-])('no pod may be gone of which %s', (_, more) => {
+])('a pod does not count as deleted if %s', (_, more) => {
   expect(mayBeGone({ ...TRACE, ...more })).toBe(false)
 })
 
-it('tells the uids of the API server from hashes of files', () => {
+it('uids of the API server are distinguished from hashes of manifest files', () => {
   expect([UID, 'a'.repeat(32), '', 'pod', OTHER.replaceAll('2', 'G')].map(isFromServer)).toEqual([
     true,
     false,
@@ -38,11 +38,11 @@ const ANSWER: KubeletAnswer = {
   running: new Set([OTHER]),
 }
 
-it('is gone where kubelet lists others of the API server', () => {
+it('a pod counts as deleted if kubelet lists other pods of the API server', () => {
   expect(decidePodFate(TRACE, ANSWER)).toBe('gone')
 })
 
-it('lives as long as a process of it is there, whatever kubelet says', () => {
+it('a pod lives while it has a process, for any answer of kubelet', () => {
   expect(decidePodFate(TRACE, { ...ANSWER, running: new Set([OTHER, UID]) })).toBe('living')
 })
 
@@ -51,13 +51,13 @@ it.each<[why: string, Partial<KubeletAnswer>]>([
   ['lists a static pod alone', { logs: [{ pod: 'kube-system/proxy', uid: 'a'.repeat(32), born: 500 }] }],
   ['lists pods of which no process is seen here', { running: new Set() }],
   ['keeps its logs elsewhere', { logs: [] }],
-])('is not known to be gone while kubelet %s', (_, more) => {
+])("a pod's fate is unknown while kubelet %s", (_, more) => {
   expect(decidePodFate(TRACE, { ...ANSWER, ...more })).toMatchObject({
     unknownReason: expect.stringContaining('API server'),
   })
 })
 
-it('is not known to be gone while kubelet lists its name, unless a later pod has that', () => {
+it("a pod's fate is unknown while kubelet lists its name, unless a later pod has that name", () => {
   const pods = new Set([...ANSWER.pods, 'default/web-0'])
   const successor = (born: number, isRunning: boolean): KubeletAnswer => ({
     pods,

@@ -19,8 +19,8 @@ afterEach(async () => {
 })
 const socket = () => join(top, 'kubelet.sock')
 
-describe('the pods that kubelet has', () => {
-  it.each(['v1', 'v1alpha1'] as const)('are asked for by %s, and known by namespace and name', async (version) => {
+describe('the pods that kubelet lists', () => {
+  it.each(['v1', 'v1alpha1'] as const)('are queried by %s, by namespace and name', async (version) => {
     kubelet = await PodResources.listen(socket(), { version })
     kubelet.pods = ['default/web-0', 'kube-system/proxy']
     expect(await listPods(socket(), 2000)).toEqual(['default/web-0', 'kube-system/proxy'])
@@ -28,14 +28,14 @@ describe('the pods that kubelet has', () => {
     expect(await listPods(socket(), 2000)).toEqual([])
   })
 
-  it('are unknown where kubelet is silent: nobody waits for it longer than said', async () => {
+  it('are unknown after the time limit if kubelet does not respond', async () => {
     kubelet = await PodResources.listen(socket(), { version: 'v1', isSilent: true })
     const started = performance.now()
     await expect(listPods(socket(), 300)).rejects.toMatchObject({ code: grpc.status.DEADLINE_EXCEEDED })
     expect(performance.now() - started).toBeLessThan(5000)
   })
 
-  it('are unknown where nobody listens, where nothing is, and where the service has another name', async () => {
+  it('are unknown without a listener, without a socket, and if the service has another name', async () => {
     await expect(listPods(socket(), 1000)).rejects.toThrow()
     kubelet = await PodResources.listen(socket(), { version: 'v2' })
     await expect(listPods(socket(), 1000)).rejects.toMatchObject({ code: grpc.status.UNIMPLEMENTED })
@@ -44,7 +44,7 @@ describe('the pods that kubelet has', () => {
     await expect(listPods(socket(), 1000)).rejects.toThrow()
   })
 
-  it('are read by the numbers of the published proto', () => {
+  it('have the field numbers of the published proto', () => {
     const { root } = parse(PROTO('v1'))
     for (const [message, fields] of Object.entries(MESSAGES)) {
       const published = root.lookupType(`v1.${message}`)

@@ -13,12 +13,12 @@ it.each([
   ['healthy', new Error('EIO'), 'unknown'],
   ['missing', new Refusal(createFault('internal', 'its source is gone')), 'missing'],
   ['interrupted', 'a text', 'interrupted'],
-] as const)('of a mount that is %s a failure (%s) says that it is %s', (state, error, told) => {
+] as const)('after a failure (%s) a mount that is %s is reported as %s', (state, error, told) => {
   const reason = error instanceof Error ? error.message : error
   expect(toFailure(state, error)).toEqual({ state: told, action: 'failed', reason })
 })
 
-it('does not mount again what was mounted with a secret, and says so', async () => {
+it('a mount with secrets is not made again by heal, which reports it', async () => {
   const stage = memoryStage()
   makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
   await stage.mount('a', { source: `${stage.top}/volumes/one` })
@@ -37,7 +37,7 @@ it('does not mount again what was mounted with a secret, and says so', async () 
   expect(stage.layers('a')).toEqual([])
 })
 
-it('knows these states and actions, and no two words for one', () => {
+it('the states and actions are distinct words', () => {
   expect(MOUNT_STATES).toEqual([
     'healthy',
     'missing',

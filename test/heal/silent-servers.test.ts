@@ -12,7 +12,7 @@ import { Killed } from '../memory-host/world.ts'
 
 const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' } as const
 
-describe('a server that does not respond', () => {
+describe('an unresponsive server', () => {
   let stage: Stage
   let share: string
   /** What was asked, and what was opened of it. */
@@ -59,7 +59,7 @@ describe('a server that does not respond', () => {
   const garbage = async (isDry: boolean) =>
     (await collectGarbage(stage.session(), { isDry, forget: undefined })).map(({ action, reason }) => [action, reason])
 
-  it('is not asked for a directory that a person names, who is told', async () => {
+  it('is not queried for a directory argument, and the message reports it', async () => {
     hang()
     await expect(openByHand(stage.session(), `${share}/data`, { set: 0, clear: 0 })).rejects.toThrow(
       `directory "${share}/data" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`,
@@ -67,7 +67,7 @@ describe('a server that does not respond', () => {
     expect([asked, opened]).toEqual([[`${share}/data`], []])
   })
 
-  it.each([true, false])('keeps a volume on record that an update may have deleted (dry: %s)', async (isDry) => {
+  it.each([true, false])('keeps the records of a volume that may have been deleted (dry: %s)', async (isDry) => {
     await walk(`${share}/data`)
     const record = volumeRecords.read(stage, only()) ?? expect.unreachable()
     volumeRecords.write(stage, { ...record, asked: `${share}/link` })
@@ -80,7 +80,7 @@ describe('a server that does not respond', () => {
     expect(listVolumes(stage)).toHaveLength(1)
   })
 
-  it('has nothing forgotten of what may still be in a volume', async () => {
+  it('keeps the records of inodes that may still exist in the volume', async () => {
     const { chown } = stage.host.inodes
     stage.host.inodes.chown = () => {
       throw new Killed()
@@ -92,7 +92,7 @@ describe('a server that does not respond', () => {
     expect(opened).toEqual([])
   })
 
-  it('is asked where a link in a volume may lead to it', async () => {
+  it('is detected if a link in a volume leads to it', async () => {
     share = `${stage.top}/volumes/outer/share`
     makeTree(stage.fs, share, ['file data/a 0640 5'])
     stage.fs.symlinkSync('share/data', `${stage.top}/volumes/outer/link`)
@@ -102,7 +102,7 @@ describe('a server that does not respond', () => {
     expect([asked, opened]).toEqual([[`${source}/link`], []])
   })
 
-  it('keeps a restore pending, whichever way its directory was reached', async () => {
+  it('keeps a restore pending, by any path to its directory', async () => {
     share = `${stage.top}/volumes/outer/share`
     makeTree(stage.fs, share, ['file data/a 0640 5'])
     stage.fs.symlinkSync('share/data', `${stage.top}/volumes/outer/link`)
@@ -115,7 +115,7 @@ describe('a server that does not respond', () => {
     expect(opened).toEqual([])
   })
 
-  it('is a warning of doctor, once for a rule and once for a volume, and the rest is looked at', async () => {
+  it('is a warning of doctor for a rule and for a volume, and the other checks continue', async () => {
     await walk(`${share}/data`)
     makeTree(stage.fs, `${stage.top}/local`, ['file a 0640 5'])
     await walk(`${stage.top}/local`)

@@ -106,8 +106,8 @@ const found = (action: string, reason: string) => ({
   reason,
 })
 
-describe("a sub path bind of kubelet's whose source was deleted", () => {
-  it('gives way to one of the current source, with the flags it had and no moment without a mount', () => {
+describe("kubelet's subPath bind of a deleted source", () => {
+  it('is replaced by one of the current source, with its flags and without a gap', () => {
     flip()
     expect(shown()).toEqual([OLD])
     expect(heal()).toEqual([found('replaced', STALE)])
@@ -116,21 +116,21 @@ describe("a sub path bind of kubelet's whose source was deleted", () => {
     expect(heal()).toEqual([])
   })
 
-  it('is taken away first by a kernel that cannot mount beneath', () => {
+  it('is unmounted first on a kernel that cannot mount beneath', () => {
     flip()
     expect(heal({ attachBeneath: () => false })).toEqual([found('replaced', STALE)])
     expect(shown()).toEqual([NEW])
     expect(changes()).toEqual(['clone-tree', 'set-flags 3 70', 'detach', 'attach'])
   })
 
-  it('is told of by a dry run, which changes nothing and makes no state', () => {
+  it('is reported by a dry run, which changes nothing and creates no state directory', () => {
     flip()
     expect(heal({}, true)).toEqual([found('replaced', STALE)])
     expect(world.actions).toEqual([])
     expect(shown()).toEqual([OLD])
   })
 
-  it('is left to a heal that is at work, or to the next; a dry run waits for nobody', () => {
+  it('is left to a running or the next heal, and a dry run does not wait', () => {
     flip()
     const lock = tryLockNode(stage.session(), 'sub-paths')
     const work = (dryRun = false) => healSubPaths(stage.session(), KUBELET, { dryRun })
@@ -145,7 +145,7 @@ describe("a sub path bind of kubelet's whose source was deleted", () => {
     ['is a directory now', ['file config/inner 0644'], '"config" was no directory and is one now: the container'],
     ['leads out of the volume', ['link config ../../../../../../../outside'], 'outside'],
     ['is there no more', ['file another 0644'], 'config'],
-  ])('is left where what it shows %s', (_what, tree, reason) => {
+  ])('is kept if what it shows %s', (_what, tree, reason) => {
     makeTree(stage.fs, '/outside', [])
     flip(tree)
     expect(heal()).toEqual([found('none', expect.stringContaining(reason))])
@@ -153,7 +153,7 @@ describe("a sub path bind of kubelet's whose source was deleted", () => {
     expect(changes()).toEqual([])
   })
 
-  it('is left where another file system lies at its place in the volume', () => {
+  it('is kept if another file system is mounted at its path in the volume', () => {
     flip()
     const other = stage.host.mounts.createTree('tmpfs', [])
     world.at(other).mount.fileSystem.fs.writeFileSync('/config', '')
@@ -163,7 +163,7 @@ describe("a sub path bind of kubelet's whose source was deleted", () => {
     expect(shown()).toEqual([OLD])
   })
 
-  it('does not keep another from being healed where it cannot be', () => {
+  it('that cannot be repaired does not block others', () => {
     const second = bind(1, 'dir')
     flip(['file config/inner 0644', 'file dir/config 0644'])
     expect(heal().map(({ mountPoint, action }) => [mountPoint, action])).toEqual([
@@ -173,7 +173,7 @@ describe("a sub path bind of kubelet's whose source was deleted", () => {
     expect([shown(), shown(second.path)]).toEqual([[OLD], [`/${TWO}/dir`]])
   })
 
-  it("tells of the kernel's refusal and goes on, but passes on what is modekeep's own error", () => {
+  it("is kept with the kernel's error, and other binds are repaired; modekeep's own errors are thrown", () => {
     flip()
     const fails = (error: Error) => () => {
       throw error
@@ -186,10 +186,10 @@ describe("a sub path bind of kubelet's whose source was deleted", () => {
   })
 })
 
-describe('what kubelet changes while a heal is at work is left as it is', () => {
+describe('a change by kubelet during heal', () => {
   const CHANGED = found('none', 'it has changed meanwhile')
 
-  it('a bind that was repaired after the mount table was read', () => {
+  it('keeps a bind that was repaired after the mount table was read', () => {
     flip()
     const table = stage.host.mounts.table()
     stage.host.mounts.detach(point.parent, point.name)
@@ -200,7 +200,7 @@ describe('what kubelet changes while a heal is at work is left as it is', () => 
     expect(changes()).toEqual([])
   })
 
-  it('a bind that went, with its place, after the mount table was read', () => {
+  it('is accepted if a bind and its directory were removed after the mount table was read', () => {
     flip()
     const table = stage.host.mounts.table()
     stage.host.mounts.detach(point.parent, point.name)
@@ -215,7 +215,7 @@ describe('what kubelet changes while a heal is at work is left as it is', () => 
       [NEW, OLD, `/${TWO}/dir/config`],
       () => mountOn(point, `${VOLUME}/${TWO}/dir/config`),
     ],
-  ])('a bind %s after the new one was put beneath', (_what, left, change) => {
+  ])('keeps a bind %s after the new one was mounted beneath', (_what, left, change) => {
     flip()
     const { attachBeneath } = stage.host.mounts
     const meanwhile: Host['mounts']['attachBeneath'] = (tree, target) => {
@@ -227,7 +227,7 @@ describe('what kubelet changes while a heal is at work is left as it is', () => 
     expect(shown()).toEqual(left)
   })
 
-  it('a bind that was repaired before a kernel that cannot mount beneath would take it away', () => {
+  it('keeps a bind that was repaired before a kernel without mount-beneath would unmount it', () => {
     flip()
     const repaired = () => {
       for (const mount of world.mounts) {
@@ -243,18 +243,18 @@ describe('what kubelet changes while a heal is at work is left as it is', () => 
   })
 })
 
-it('nothing is healed where no bind is stale, or kubelet has no directory, and no state is made', () => {
+it('heal changes nothing if no bind is stale or kubelet has no directory, and creates no state directory', () => {
   expect(heal()).toEqual([])
   expect(healSubPaths(stage.session(), '/none', { dryRun: false })).toEqual([])
   expect(stage.fs.existsSync(stage.config.stateDir)).toBe(false)
 })
 
-it("a directory of kubelet's that cannot be opened is an error, and does not pass for an empty one", () => {
+it('an unreadable directory of kubelet is an error, and does not count as empty', () => {
   makeTree(stage.fs, '/file', ['file kubelet 0644'])
   expect(() => healSubPaths(stage.session(), '/file/kubelet', { dryRun: false })).toThrow('ENOTDIR')
 })
 
-it('the volumes whose change matters are named once, stale or not', () => {
+it('each volume with subPath binds is watched once', () => {
   bind(1, 'dir')
   expect(listSubPathDirectories(stage.session(), KUBELET)).toEqual([VOLUME])
   flip()

@@ -3,7 +3,7 @@ import { type Heal, type WatchOptions, watch } from '../../src/heal/watch.ts'
 
 const SAFETY = 5 * 60_000
 
-describe('a watch', () => {
+describe('heal --watch', () => {
   beforeEach(() => {
     vi.useFakeTimers()
   })
@@ -86,7 +86,7 @@ describe('a watch', () => {
     expect(it.state).toMatchObject({ heals: 1, followed: ['/of/heal/1'], attended: [1], ended: false })
   })
 
-  it('heals once after a change, at once', async () => {
+  it('heals once and at once after a change', async () => {
     const it = start()
     await it.begin()
     it.event()
@@ -96,7 +96,7 @@ describe('a watch', () => {
     expect(it.state).toMatchObject({ heals: 2, followed: ['/of/heal/2'] })
   })
 
-  it('heals after the first change of a burst and after its last, and not for each', async () => {
+  it('heals after the first and the last change of a burst, not after each', async () => {
     const it = start()
     await it.begin()
     for (let n = 0; n < 100; n++) {
@@ -108,7 +108,7 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(3)
   })
 
-  it('heals at most five times a second under changes without end', async () => {
+  it('heals at most five times a second under endless changes', async () => {
     const it = start()
     await it.begin()
     for (let time = 0; time < 10_000; time += 10) {
@@ -119,7 +119,7 @@ describe('a watch', () => {
     expect(it.state.heals).toBeLessThanOrEqual(52)
   })
 
-  it('heals once more after a change that comes during a heal, never two at a time', async () => {
+  it('heals once more after a change during a heal, and never twice at a time', async () => {
     const it = start(async (heals) => {
       if (heals === 1) {
         it.event()
@@ -130,7 +130,7 @@ describe('a watch', () => {
     expect(it.state).toMatchObject({ heals: 2, running: 0 })
   })
 
-  it("settles though a heal's own mounts are changes", async () => {
+  it("becomes idle although a heal's own mounts are changes", async () => {
     const it = start((heals) => {
       if (heals <= 3) it.event()
     })
@@ -138,14 +138,14 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(4)
   })
 
-  it('heals once more where a directory was not watched before', async () => {
+  it('heals once more if a new directory is watched', async () => {
     const it = start()
     it.isNew.push(true)
     await it.begin()
     expect(it.state.heals).toBe(2)
   })
 
-  it('looks again, ever more rarely, while something is left undone, and rests when it is done', async () => {
+  it('checks again at growing intervals while something is incomplete, and becomes idle when it is complete', async () => {
     const it = start()
     it.isUnsettled.push(...Array.from({ length: 12 }, () => true))
     await it.begin()
@@ -158,7 +158,7 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(14)
   })
 
-  it('heals at once after a change, also while something else is left undone', async () => {
+  it('heals at once after a change, also while something else is incomplete', async () => {
     const it = start()
     it.isUnsettled.push(...Array.from({ length: 20 }, () => true))
     await it.begin()
@@ -168,7 +168,7 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(heals + 1)
   })
 
-  it('goes on after a heal that failed, and tells of it', async () => {
+  it('continues after a failed heal, and reports it', async () => {
     const it = start((heals) => {
       if (heals === 1) throw new Error('no luck')
     })
@@ -177,7 +177,7 @@ describe('a watch', () => {
     expect(it.state).toMatchObject({ heals: 2, followed: ['/of/heal/2'] })
   })
 
-  it('heals ever more rarely while what fails wakes it, and at once again afterwards', async () => {
+  it('heals at growing intervals while failures wake it, and at once again afterwards', async () => {
     const it = start((heals) => {
       if (heals > 60) return
       it.event()
@@ -216,7 +216,7 @@ describe('a watch', () => {
     expect([it.state.heals, vi.getTimerCount()]).toEqual([1, 0])
   })
 
-  it('ends after a heal that is under way, and heals no more', async () => {
+  it('ends after a running heal, and starts no other', async () => {
     const it = start(async () => {
       it.event()
       it.end()
@@ -228,7 +228,7 @@ describe('a watch', () => {
     expect(it.failures).toEqual([])
   })
 
-  it('ends within a second though a heal never does', async () => {
+  it('ends within a second while a heal hangs', async () => {
     const it = start(() => new Promise(() => {}))
     void it.begin()
     await it.soon()
@@ -237,7 +237,7 @@ describe('a watch', () => {
     expect(it.state.ended).toBe(true)
   })
 
-  it('rests for nine times what a heal took of the processor, and never longer than half a minute', async () => {
+  it('pauses for nine times the CPU time of a heal, at most half a minute', async () => {
     const it = start(() => {
       it.state.spent += it.state.heals === 1 ? 1_000 : 60_000
     })
@@ -253,7 +253,7 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(3)
   })
 
-  it('does not rest for what a heal has waited for a server', async () => {
+  it('does not pause for the time that a heal waited for a server', async () => {
     const it = start(() => new Promise((resolve) => setTimeout(resolve, 5_000)))
     await it.begin()
     it.event()
@@ -263,7 +263,7 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(3)
   })
 
-  it('looks again every half a minute where not all can be watched', async () => {
+  it('checks again every half minute if not everything can be watched', async () => {
     const it = start()
     it.state.isBlind = true
     await it.begin()
@@ -271,7 +271,7 @@ describe('a watch', () => {
     expect(it.state.heals).toBe(4)
   })
 
-  it('does nothing when it is ended before it begins', async () => {
+  it('does nothing if it is ended before it begins', async () => {
     const it = start()
     it.end()
     await it.begin()

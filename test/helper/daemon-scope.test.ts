@@ -20,7 +20,7 @@ function node() {
 
 const UNTIL_COMMAND = 'echo "$@" >> $TOP/scopes; while [ "$1" != -- ]; do shift; done; shift'
 
-describe('a daemon where systemd runs', () => {
+describe('a daemon on a node with systemd', () => {
   it('is started once, in a scope', async () => {
     const { programs, warnings, run, starts } = node()
     programs.add('systemd-run', `${UNTIL_COMMAND}; exec "$@"`)
@@ -35,7 +35,7 @@ describe('a daemon where systemd runs', () => {
     ['fails', 'echo "Failed to connect to bus" >&2; exit 1', /exit status 1: Failed to connect to bus/],
     ['is no program', '', /systemd-run is not on this node/],
     ['starts the program, and fails then', `${UNTIL_COMMAND}; "$@"; exit 3`, /exit status 3/],
-  ])('is started once in a session of its own where systemd-run %s, which is told', async (_how, body, why) => {
+  ])('is started once in its own session if systemd-run %s, with a warning', async (_how, body, why) => {
     const { programs, warnings, run, starts } = node()
     if (body !== '') programs.add('systemd-run', body)
     await run(['a'])
@@ -43,21 +43,21 @@ describe('a daemon where systemd runs', () => {
     expect(warnings[0]).toContain('a restart of kubelet may end it')
   })
 
-  it('is started once where systemd-run hangs', async () => {
+  it('is started once if systemd-run hangs', async () => {
     const { programs, warnings, run, starts } = node()
     programs.add('systemd-run', 'exec /bin/sleep 1000')
     await run(['a'])
     expect([starts(), warnings]).toEqual([1, [expect.stringContaining('did not end within 5 s')]])
   })
 
-  it('is not started a second time where it fails itself', async () => {
+  it('is not started a second time if it fails itself', async () => {
     const { programs, run, starts } = node()
     programs.add('systemd-run', `${UNTIL_COMMAND}; exec "$@"`)
     expect(await messageOf(run(['fail']))).toBe('serves failed with exit status 1: it said nothing')
     expect(starts()).toBe(1)
   })
 
-  it('is not started at all where systemd-run fails between the trial and the start', async () => {
+  it('is not started if systemd-run fails between trial and start', async () => {
     const { programs, run } = node()
     programs.add('systemd-run', `${UNTIL_COMMAND}; [ "\${1##*/}" = true ] || exit 1`)
     expect(await messageOf(run(['a']))).toBe('serves failed with exit status 1: it said nothing')

@@ -15,14 +15,14 @@ function isRunning(pid: string): boolean {
 }
 
 describe('a helper program', () => {
-  it('gets its arguments as they are, no shell in between, and nothing of modekeep’s environment', async () => {
+  it("gets its arguments unchanged without a shell, and nothing of modekeep's environment", async () => {
     const programs = new Programs()
     programs.add('record', 'printf "%s|" "$@" > $TOP/argv; cat /proc/self/environ > $TOP/environment; pwd > $TOP/cwd')
     const args = ['a b', '$HOME', '`id`', "'", '"', ';', '*', '', '-o', 'x\ny']
     await programs.run('record', { args, environment: { EXTRA: 'yes' } })
     expect(programs.read('argv')).toBe(`${args.join('|')}|`)
     const names = programs.read('environment').split('\0').filter(Boolean).sort()
-    // The shell of the stand-in adds PWD.
+    // The shell of the fake program adds PWD.
     expect(names.filter((name) => !name.startsWith('PWD='))).toEqual([
       'EXTRA=yes',
       'LC_ALL=C',
@@ -32,7 +32,7 @@ describe('a helper program', () => {
     expect(programs.read('cwd')).toBe('/\n')
   })
 
-  it('reads what it is given on stdin to its end, and without that nothing', async () => {
+  it('reads its stdin to the end, or an empty stdin', async () => {
     const programs = new Programs()
     programs.add('input', 'cat > $TOP/got')
     await programs.run('input', { input: Buffer.from('one\0two') })
@@ -47,7 +47,7 @@ describe('a helper program', () => {
     await programs.run('deaf', { input: Buffer.alloc(1_000_000) })
   })
 
-  it('has a session of its own, and none of the descriptors of this process', async () => {
+  it('has its own session, and no other descriptors of this process', async () => {
     const programs = new Programs()
     programs.add('look', 'cut -d" " -f1,5,6 /proc/$$/stat > $TOP/ids; ls /proc/$$/fd > $TOP/fds')
     const held = fs.openSync('/etc/passwd', 'r')
@@ -65,7 +65,7 @@ describe('a helper program', () => {
     ).toEqual(['0', '1', '2'])
   })
 
-  it('that fails is told with its exit status and what it said, on one line without control characters', async () => {
+  it('that fails is reported with its exit status and output, on one line without control characters', async () => {
     const programs = new Programs()
     programs.add('fails', String.raw`printf 'out\n'; printf '\033[31mmount: "bad"\r\n\tthing\0\n' >&2; exit 32`)
     const work = programs.run('fails')
@@ -76,13 +76,13 @@ describe('a helper program', () => {
     expect(await messageOf(work)).not.toMatch(/\p{Cc}/u)
   })
 
-  it('that fails silently is told so', async () => {
+  it('that fails without output is reported as such', async () => {
     const programs = new Programs()
     programs.add('silent', 'exit 3')
     expect(await messageOf(programs.run('silent'))).toBe('silent failed with exit status 3: it said nothing')
   })
 
-  it('that is killed is told with the signal', async () => {
+  it('that is killed is reported with the signal', async () => {
     const programs = new Programs()
     programs.add('dies', 'echo so far; kill -SEGV $$')
     expect(await messageOf(programs.run('dies'))).toBe('dies was ended by SIGSEGV: so far')
@@ -102,18 +102,18 @@ describe('a helper program', () => {
     ['mergerfs', 'install the package mergerfs'],
     ['fusermount3', 'install the package fuse3'],
     ['constructor', 'install it'],
-  ])('that is missing is told with its package: %s', async (program, way) => {
+  ])('that is missing is reported with its package: %s', async (program, way) => {
     const programs = new Programs([])
     expect(await messageOf(programs.run(program))).toBe(
       `${program} is not on this node: it is looked for in ${programs.top}; ${way}`,
     )
   })
 
-  it.each([['../bin/sh'], ['/bin/sh'], ['-x'], ['']])('is a bare name, never a path: %j', async (program) => {
+  it.each([['../bin/sh'], ['/bin/sh'], ['-x'], ['']])('is refused if its name is a path: %j', async (program) => {
     expect(await messageOf(new Programs().run(program))).toBe(`no bare name of a program: ${program}`)
   })
 
-  it('that is not executable, or no program at all, is told', async () => {
+  it('that is not executable, or not a program, is reported', async () => {
     const programs = new Programs()
     programs.add('plain', 'exit 0', 0o644)
     expect(await messageOf(programs.run('plain'))).toBe(
@@ -127,14 +127,14 @@ describe('a helper program', () => {
 })
 
 describe('a hostile helper', () => {
-  it('that hangs is ended after its time', async () => {
+  it('that hangs is ended after its time limit', async () => {
     const programs = new Programs()
     programs.add('hangs', 'echo begun; echo $$ > $TOP/pid; sleep 1000')
     expect(await messageOf(programs.run('hangs', { timeoutSeconds: 1 }))).toBe(`hangs ${LATE}: begun`)
     expect(isRunning(programs.read('pid'))).toBe(false)
   })
 
-  it('that ignores SIGTERM is killed, and so is what it started', async () => {
+  it('that ignores SIGTERM is killed with its children', async () => {
     const programs = new Programs()
     programs.add(
       'stubborn',
@@ -144,7 +144,7 @@ describe('a hostile helper', () => {
     expect([programs.read('pid'), programs.read('child')].filter(isRunning)).toEqual([])
   })
 
-  it('whose child flees into a session of its own has it ended all the same', async () => {
+  it('is ended with a child that has moved to another session', async () => {
     const programs = new Programs()
     programs.add(
       'flees',
@@ -154,14 +154,14 @@ describe('a hostile helper', () => {
     expect(isRunning(programs.read('child'))).toBe(false)
   })
 
-  it('whose child keeps stdout open does not hold the call, and the child is ended', async () => {
+  it('whose child keeps stdout open does not block the call, and the child is ended', async () => {
     const programs = new Programs()
     programs.add('forks', 'sleep 1000 & echo $! > $TOP/child; exit 0')
     await programs.run('forks')
     expect(isRunning(programs.read('child'))).toBe(false)
   })
 
-  it('that leaves a daemon on purpose keeps it', async () => {
+  it('that starts a daemon on purpose keeps it running', async () => {
     const programs = new Programs()
     programs.add('serves', 'sleep 1000 & echo $! > $TOP/child; exit 0')
     await programs.run('serves', { leavesDaemon: true })
@@ -170,7 +170,7 @@ describe('a hostile helper', () => {
     process.kill(Number(child), 'SIGKILL')
   })
 
-  it('that prints 300 MB does not block and fills no memory; beginning and end are told', async () => {
+  it('that prints 300 MB does not block and uses little memory, and the message has beginning and end', async () => {
     const programs = new Programs()
     programs.add(
       'loud',
@@ -183,7 +183,7 @@ describe('a hostile helper', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
   })
 
-  it('that had secrets and prints 10 MB is quoted with texts of the fixed list alone', async () => {
+  it('that has secrets and prints 10 MB is quoted only with texts of the fixed list', async () => {
     const programs = new Programs()
     programs.add('loud', 'head -c 10000000 /dev/zero | tr "\\0" x >&2; echo no route TO HOST, x >&2; exit 1')
     const before = process.memoryUsage().rss
@@ -194,14 +194,14 @@ describe('a hostile helper', () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
   })
 
-  it('that goes on printing after its time is ended', async () => {
+  it('that keeps printing after its time limit is ended', async () => {
     const programs = new Programs()
     programs.add('endless', 'echo $$ > $TOP/pid; exec yes')
     expect(await messageOf(programs.run('endless', { timeoutSeconds: 1 }))).toContain(LATE)
     expect(isRunning(programs.read('pid'))).toBe(false)
   })
 
-  it('leaves no process behind that has its mark', () => {
+  it('leaves no process with its mark', () => {
     expect(processesWith(`MODEKEEP_HELPER=${process.pid}-`)).toEqual([])
   })
 })

@@ -38,32 +38,32 @@ describe('secrets are masked', () => {
     expect(scrubbed(`before ${form} after`, SECRET)).toBe('before *** after')
   })
 
-  it('with capital letters in an address whose digits are small', () => {
+  it('with another case in the escapes of an address', () => {
     expect(scrubbed('//server/P%2cAss', 'P,Ass')).toBe('//server/***')
   })
 
-  it('line by line, the line ends of any system', () => {
+  it('line by line, for the line ends of any system', () => {
     const key = '-----BEGIN KEY-----\r\nMIIEpAIB\nabc\nxyzw\n-----END KEY-----\n'
     expect(scrubbed('bad line: MIIEpAIB; bad line: xyzw; abc', key)).toBe('bad line: ***; bad line: ***; abc')
   })
 
-  it('that are no text', () => {
+  it('if they are no text', () => {
     const secret = Buffer.from([0xff, 0x00, 0x80, 0x0a, 0x01])
     expect(scrubbed(Buffer.concat([Buffer.from('a'), secret, Buffer.from('b')]), secret)).toBe('a***b')
   })
 
-  it('wherever the stream is cut', () => {
+  it('at any cut of the stream', () => {
     const text = Buffer.from('x hunter2 aHVudGVyMg== y hunter2hunter2 z')
     expect(scrubbedInPieces(text, [Buffer.from('hunter2')])).toEqual(new Set(['x *** *** y *** z']))
   })
 
-  it('that repeat themselves, wherever the stream is cut', () => {
+  it('if they repeat themselves, at any cut of the stream', () => {
     expect(scrubbedInPieces(Buffer.from('x ababab y ababa z'), [Buffer.from('abab')])).toEqual(
       new Set(['x *** y ***a z']),
     )
   })
 
-  it('wherever the shown ends of a stream end', () => {
+  it('at any end of the shown parts of a stream', () => {
     const text = `${'a'.repeat(20)}hunter2${'b'.repeat(300)}hunter2${'c'.repeat(20)}`
     const whole = text.replaceAll('hunter2', '***')
     let cut = 0
@@ -82,16 +82,16 @@ describe('secrets are masked', () => {
     expect(cut).toBeGreaterThan(20)
   })
 
-  it('that hold one another', () => {
+  it('if they contain one another', () => {
     expect(scrubbed('secret-long secret', 'secret', 'secret-long')).toBe('*** ***')
   })
 
-  it('of which only the beginning came', () => {
+  it('if only the beginning was printed', () => {
     expect(scrubbed('it was hunt', 'hunter2')).toBe('it was ***')
     expect(scrubbed('it was hun', 'hunter2')).toBe('it was hun')
   })
 
-  it('and an empty one masks nothing', () => {
+  it('except an empty one', () => {
     expect(listSecretForms([new Uint8Array()])).toEqual([])
     expect(scrubbed('text', '')).toBe('text')
   })

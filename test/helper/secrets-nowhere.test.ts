@@ -34,7 +34,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-/** Says all it knows, and more than it was told, on both streams. */
+/** Prints its input in many forms on both streams. */
 const LOUD = `
 loud() {
   echo "argv: $*"; cat /proc/self/environ; cat; cat /proc/self/fd/3
@@ -62,8 +62,8 @@ async function whenThere(path: string): Promise<void> {
   while (!fs.existsSync(path)) await new Promise((done) => setTimeout(done, 20))
 }
 
-describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), () => {
-  it('in the message of a helper that fails loudly and repeats its input', async () => {
+describe.skipIf(!isRoot)(titled('a secret is not', cannotMountWith()), () => {
+  it('in the message of a helper that fails and repeats its input', async () => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', `${LOUD}; exit 13`)
     const secrets = secretsOf(SECRETS)
@@ -84,7 +84,7 @@ describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), 
     )
   })
 
-  it('in the message of a helper whose secret is a text of the list', async () => {
+  it('in the message of a helper if it equals a text of the list', async () => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', 'cat /proc/self/fd/3; exit 1')
     const secrets = secretsOf({ username: 'bob', password: 'Permission denied' })
@@ -92,7 +92,7 @@ describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), 
     expect(message).toBe(`mount.cifs failed with exit status 1: ${HIDDEN}`)
   })
 
-  it('in the message of one that is ended, or killed in the middle of a word', async () => {
+  it('in the message of a helper that is ended, or killed in the middle of a word', async () => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', `${LOUD}; printf '%s' ${quoted(PASSWORD.slice(0, -2))}; kill -9 $$`)
     const secrets = secretsOf(SECRETS)
@@ -120,7 +120,7 @@ describe.skipIf(!isRoot)(titled('a secret appears nowhere', cannotMountWith()), 
     expect(written.stdout).toBe('')
   })
 
-  it('in the answer, the log or the records of a call, nor in other processes meanwhile', async () => {
+  it('in the reply, the log or the records of a call, or in other processes', async () => {
     const node = new BinaryNode()
     const config = {
       stateDir: node.state,

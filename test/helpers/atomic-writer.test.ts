@@ -14,7 +14,7 @@ describe('the atomic writer of the tests', () => {
   const names = () => fs.readdirSync(volume).sort()
   const shown = (path: string) => fs.readFileSync(`${volume}/${path}`, 'utf8')
 
-  it('shows files through a link to the data directory, which is a link to a dated one', () => {
+  it('shows files through a link to the data directory, which links to a dated directory', () => {
     const dated = basename(write(volume, { a: 'one', 'dir/b': 'two' }))
     expect(dated).toMatch(/^\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+$/)
     expect(names()).toEqual(['..data', 'a', 'dir', dated].sort())
@@ -24,7 +24,7 @@ describe('the atomic writer of the tests', () => {
     expect([shown('a'), shown('dir/b')]).toEqual(['one', 'two'])
   })
 
-  it('changes everything with one rename, and deletes what was there before', () => {
+  it('changes all files with one rename, and deletes the earlier directory', () => {
     const before = write(volume, { a: 'one', b: 'one' })
     const held = fs.openSync(`${volume}/a`, 'r')
     const link = fs.lstatSync(`${volume}/a`).ino
@@ -37,13 +37,13 @@ describe('the atomic writer of the tests', () => {
     fs.closeSync(held)
   })
 
-  it('removes the links of files that are no longer named', () => {
+  it('removes the links of removed files', () => {
     write(volume, { a: 'one', b: 'one', 'dir/c': 'one' })
     const after = write(volume, { a: 'one' })
     expect(names()).toEqual(['..data', 'a', basename(after)].sort())
   })
 
-  it('leaves a volume alone whose content is what is wanted', () => {
+  it('does not touch a volume that already has the content', () => {
     const before = write(volume, { a: 'one', 'dir/b': 'one' })
     expect(write(volume, { a: 'one', 'dir/b': 'one' })).toBe(before)
     expect(write(volume, { a: 'one', 'dir/c': 'one' })).not.toBe(before)

@@ -52,7 +52,7 @@ export class FuseNode extends BinaryNode {
     return this.call('unmount', this.podDirectory(pod))
   }
 
-  /** A verb that a person gives; it may not take longer than somebody who waits for it would. */
+  /** A command; it must end within a time limit. */
   byHand<T>(...args: string[]): T {
     const env = { PATH: process.env.PATH, MODEKEEP_CONFIG: this.config }
     const { stdout, stderr } = spawnSync(BINARY, [...args, '--json'], { env, encoding: 'utf8', timeout: 600_000 })
@@ -106,7 +106,7 @@ export async function killDaemon(node: FuseNode, pod: string): Promise<void> {
   await until(() => errorAt(node.podDirectory(pod)) === 'ENOTCONN')
 }
 
-/** What a program that looks at a path is told; '' for no error. */
+/** The error that stat of a path returns; '' for none. */
 export function errorAt(path: string, look: (path: string) => unknown = fs.statSync): string {
   try {
     look(path)

@@ -61,7 +61,7 @@ for (;;) {
   }
   const opcode = request.readUInt32LE(4)
   if (opcode === INIT) process.stdout.write('serving\n')
-  // Before that is answered the kernel keeps everybody waiting, and nobody could ask it to go on.
+  // Until that is answered the kernel blocks all requests, and the server could not be resumed.
   const isHanging = opcode !== INIT && hangs(opcode)
   if ([FORGET, BATCH_FORGET, INTERRUPT].includes(opcode)) continue
   const unique = request.readBigUInt64LE(8)
@@ -161,7 +161,7 @@ function answer(unique: bigint, reply: Buffer | number): void {
   try {
     fs.writeSync(device, Buffer.concat([header, body]))
   } catch (error) {
-    // Nobody waits for it any more.
+    // No request waits for it.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
 }

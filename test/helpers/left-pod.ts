@@ -20,7 +20,7 @@ export const podOptions = (uid: string, name = 'web-0') => ({
 
 /**
  * A node's kubelet as far as heal asks for it: its pod-resources socket, the logs of pods, and one pod of the API server that
- * runs. Pods of which nothing else is told are gone.
+ * runs. Other pods are deleted.
  */
 export class KubeletAside {
   readonly node: NodeDirectory
@@ -42,7 +42,7 @@ export class KubeletAside {
     return kubelet
   }
 
-  /** A kubelet that starts now. Of pods whose directory was made before it knows what it is told. */
+  /** A kubelet that starts now. It knows pods whose directory existed before only from its arguments. */
   async listen(options: Parameters<typeof PodResources.listen>[1] = {}): Promise<void> {
     await this.resources?.close()
     const directory = `${this.node.top}/pod-resources`

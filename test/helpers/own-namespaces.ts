@@ -3,8 +3,8 @@ import { type StdioOptions, spawn } from 'node:child_process'
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 /**
- * Runs a command that is ended when this process is told to end, and when it dies of whatever.
- * @param end what the command is told: one that holds namespaces of its own takes all in them along when it is killed,
+ * Runs a command that ends with this process, by a signal or a crash.
+ * @param end the signal for the command: one that has its own namespaces takes all processes in them along when it is killed,
  * one that has to tidy up first is asked to end
  * @param output descriptor of a file for its output, which is otherwise this process's
  * @returns its exit status, 130 where it was ended

@@ -21,7 +21,7 @@ export function exchangeAfterCheck(change: () => void): void {
   }) as typeof fstatSync)
 }
 
-/** Makes a socket on which nobody listens, as a killed server leaves it. */
+/** Makes a socket without a listener, as a killed server leaves it. */
 export async function makeDeadSocket(path: string): Promise<void> {
   const server = net.createServer().listen(`${path}.live`)
   await once(server, 'listening')

@@ -30,7 +30,7 @@ export class SshServer {
     this.shared = `${top}/shared`
     this.key = `${top}/user`
     fs.mkdirSync(this.shared, { recursive: true })
-    // The server gives nobody a way into a directory that only root can pass.
+    // The server permits no access to a directory that only root can pass.
     for (let above = top; above !== '/tmp' && above !== '/'; above = above.slice(0, above.lastIndexOf('/')) || '/')
       fs.chmodSync(above, 0o755)
     for (const name of ['user', 'host', 'other'])

@@ -3,7 +3,7 @@ import { Unavailable } from '../../scripts/fetch/unavailable.ts'
 
 const WAY_OUT = 'run the test with network on a machine whose apt has Debian among its sources'
 
-/** The same function; where what it fetches cannot be had, the running test is skipped with the reason and the way out. */
+/** Wraps a function that downloads: if the download is unavailable, the running test is skipped with reason and remedy. */
 export function orSkip<Args extends unknown[], Result>(get: (...args: Args) => Result): (...args: Args) => Result {
   return (...args) => {
     try {
@@ -15,7 +15,7 @@ export function orSkip<Args extends unknown[], Result>(get: (...args: Args) => R
   }
 }
 
-/** Why `get` cannot have what it fetches, with the way out; '' where it can. */
+/** Returns why `get` cannot download, with the remedy, or ''. */
 export function whyUnavailable(get: () => unknown): string {
   try {
     get()

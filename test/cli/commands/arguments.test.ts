@@ -14,8 +14,8 @@ const restoreOf = (directory: string) => ({
 
 const STATUS = { verb: 'status', metrics: undefined, selection: undefined, form: undefined, isWatching: false }
 
-describe('an operator’s arguments', () => {
-  it('need a directory and a group; other options default to those of a pod', () => {
+describe("an operator's arguments", () => {
+  it("need a directory and a group, and other options default to a pod's", () => {
     expect(parse('plan', '/srv/data', '--fsgroup', '2000')).toEqual({
       verb: 'plan',
       directory: '/srv/data',
@@ -51,7 +51,7 @@ describe('an operator’s arguments', () => {
   })
 
   it.each([['a/..'], ['/srv/a/../b'], ['a/./../b'], ['../a//..']])(
-    'do not lead down and up again, which a link could bend: %j',
+    'with a ".." that a link could redirect are refused: %j',
     (directory) => {
       expect(() => parse('restore', directory)).toThrow('write it without ".."')
     },
@@ -116,11 +116,11 @@ describe('an operator’s arguments', () => {
     [['completion', 'zsh'], { verb: 'completion', shell: 'zsh' }],
     [['help', '--man'], { verb: 'help', topic: undefined, isManual: true }],
     [['--version'], { verb: 'version' }],
-  ])('%j are read', (argv, command) => {
+  ])('%j are parsed', (argv, command) => {
     expect(parse(...argv)).toEqual(command)
   })
 
-  it('read the working directory only for a relative directory', () => {
+  it('need the working directory only for a relative directory', () => {
     const nowhere = () => {
       throw new Error('the working directory is gone')
     }
@@ -212,7 +212,7 @@ describe('an operator’s arguments', () => {
     [['journal', 'export', 'a', '--json'], '--json needs stdout for its document: export with --output FILE'],
     [['journal', 'export', 'a', '--force', '--output=-'], '--force is for --output FILE: give both, or leave it out'],
     [['heal', '--watch', '--dry-run'], '--watch repairs and --dry-run does not: keep one'],
-  ])('%j are refused with the way out', (argv, sentence) => {
+  ])('%j are refused with the remedy', (argv, sentence) => {
     expect(() => parse(...argv)).toThrow(sentence)
   })
 
@@ -223,11 +223,11 @@ describe('an operator’s arguments', () => {
 })
 
 describe('a first argument', () => {
-  it.each(VERB_NAMES)('%s is none that kubelet calls, or has ever called', (word) => {
+  it.each(VERB_NAMES)('%s is not a verb that kubelet calls or has called', (word) => {
     expect(isKubeletVerb(word)).toBe(false)
   })
 
-  it('that is missing prints the introduction, and one that is empty is an unknown verb', () => {
+  it('that is missing prints the introduction, and an empty one is an unknown verb', () => {
     expect(parse()).toMatchObject({ verb: 'help', isIntroduction: true })
     expect(() => parse('')).toThrow('there is no verb "": see "modekeep help"')
   })

@@ -45,7 +45,7 @@ class Volume {
   }
 }
 
-onEveryStage('what apply gives a directory', (open) => {
+onEveryStage('the state that apply sets', (open) => {
   let volume: Volume
   let original: ReturnType<Volume['state']>
   beforeEach(() => {
@@ -54,7 +54,7 @@ onEveryStage('what apply gives a directory', (open) => {
   })
   afterEach(() => volume.stage.close())
 
-  it('returns when the last pod with restoreOnUnmount is unmounted, and the first state by a restore by hand', async () => {
+  it('returns when the last pod with restoreOnUnmount is unmounted; a manual restore returns the first state', async () => {
     await volume.apply(2000)
     const applied = volume.state()
     expect(applied.groups.test1).toBe(2000)
@@ -87,7 +87,7 @@ onEveryStage('what apply gives a directory', (open) => {
     expect(volume.state()).toEqual(original)
   })
 
-  it.each(['grant', 'keep'])('returns when apply runs while a pod is mounted (groupAccess %s)', async (groupAccess) => {
+  it.each(['grant', 'keep'])('returns if apply ran while a pod was mounted (groupAccess %s)', async (groupAccess) => {
     await volume.mount('a', 2000, { groupAccess })
     await volume.apply(2000)
     const applied = volume.state()
@@ -99,7 +99,7 @@ onEveryStage('what apply gives a directory', (open) => {
     expect(volume.recorded()).toEqual([])
   })
 
-  it('is what the last of several applied, and a restore still gives the first state', async () => {
+  it('is that of the last apply, and a restore still returns the first state', async () => {
     await volume.apply(2000)
     await volume.mount('a', 3000, { restoreOnUnmount: 'false' })
     await volume.stage.unmount('a')
@@ -112,7 +112,7 @@ onEveryStage('what apply gives a directory', (open) => {
     expect(volume.state()).toEqual(original)
   })
 
-  it('does not change a file that was made after it', async () => {
+  it('does not include a file that was created after it', async () => {
     await volume.apply(2000)
     const later = `${volume.source}/later`
     volume.stage.fs.writeFileSync(later, '')
@@ -124,7 +124,7 @@ onEveryStage('what apply gives a directory', (open) => {
     expect(volume.state()).toEqual(before)
   })
 
-  it('is not in the records of earlier versions: their volumes return to the first state', async () => {
+  it('is missing in the records of earlier versions: their volumes return to the first state', async () => {
     await volume.mount('a', 3000)
     for (const { baseline: _, ...record } of volume.recorded()) volumeRecords.write(volume.stage, record)
     await volume.stage.unmount('a')
@@ -166,7 +166,7 @@ async function killEverywhere(
   }
 }
 
-it('an apply that is killed at any step keeps the first state, and the next apply sets what pods return to', async () => {
+it('an apply killed at any step keeps the first state, and the next apply sets what pods return to', async () => {
   const original = new Volume(memoryStage()).state()
   let applied: ReturnType<Volume['state']> | undefined
   const points = await killEverywhere(
@@ -185,7 +185,7 @@ it('an apply that is killed at any step keeps the first state, and the next appl
   expect(points).toBeGreaterThan(15)
 })
 
-it('a second apply that is killed at any step leaves a state that one of the two applied', async () => {
+it('a second apply killed at any step leaves the state of one of the two', async () => {
   const points = await killEverywhere(
     (volume) => volume.apply(2000),
     (volume) => volume.apply(4000),
@@ -200,7 +200,7 @@ it('a second apply that is killed at any step leaves a state that one of the two
   expect(points).toBeGreaterThan(15)
 })
 
-it('an unmount that is killed at any step is finished by the next: what apply gave, and later the first state', async () => {
+it('an unmount killed at any step is completed by the next: to the applied state, and later to the first state', async () => {
   const original = new Volume(memoryStage()).state()
   let applied: ReturnType<Volume['state']> | undefined
   const points = await killEverywhere(
@@ -221,7 +221,7 @@ it('an unmount that is killed at any step is finished by the next: what apply ga
   expect(points).toBeGreaterThan(15)
 })
 
-it('a restore that is killed at any step drops what apply gave, once it has changed anything', async () => {
+it('a restore killed at any step drops the applied state once it has changed an inode', async () => {
   const original = new Volume(memoryStage()).state()
   let applied: ReturnType<Volume['state']> | undefined
   const points = await killEverywhere(

@@ -9,7 +9,7 @@ import type { Session } from '../../../src/store/session.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
 
-onEveryStage('by hand', (open) => {
+onEveryStage('manual commands', (open) => {
   let stage: Stage
   let directory: string
   beforeEach(() => {
@@ -53,7 +53,7 @@ onEveryStage('by hand', (open) => {
   }
   const same = () => ({ ...modes(now()), groups: groups(now()) })
 
-  it('a plan touches nothing and makes no state', async () => {
+  it('a plan changes nothing and creates no state directory', async () => {
     const before = now()
     await plan()
     await plan({ changePolicy: 'Always', access: 'grant' })
@@ -61,7 +61,7 @@ onEveryStage('by hand', (open) => {
     expect(stage.fs.existsSync(stage.config.stateDir)).toBe(false)
   })
 
-  it('a plan says of a walk what the walk then says of itself', async () => {
+  it('a plan reports the same counts as the walk after it', async () => {
     for (const more of [
       {},
       {},
@@ -75,7 +75,7 @@ onEveryStage('by hand', (open) => {
     }
   })
 
-  it('a plan shows each change as it is then made', async () => {
+  it('a plan shows each change as apply makes it', async () => {
     const before = now()
     const { differences, report } = await plan({ access: 'grant' })
     expect(differences).toHaveLength(9)
@@ -89,7 +89,7 @@ onEveryStage('by hand', (open) => {
     }
   })
 
-  it('a plan counts beside it what kubelet would do', async () => {
+  it('a plan also counts what kubelet would change', async () => {
     const { kubelet, widened } = await plan()
     // Every inode is touched, the link too; test6 and the directory sub are all that gain nothing or little.
     expect(kubelet).toEqual({ walks: true, touched: 10, changed: 10, widened: 8 })
@@ -97,7 +97,7 @@ onEveryStage('by hand', (open) => {
     expect((await plan({ access: 'grant' })).widened).toBe(8)
   })
 
-  it('a plan says that the root spares both a walk', async () => {
+  it('a plan reports that the root makes a walk unnecessary for modekeep and kubelet', async () => {
     stage.fs.chownSync(directory, 0, 2000)
     stage.fs.chmodSync(directory, 0o2775)
     const spared = await plan()
@@ -109,7 +109,7 @@ onEveryStage('by hand', (open) => {
     expect(await plan()).toMatchObject({ walks: false, kubelet: { walks: true, touched: 10 } })
   })
 
-  it('a plan knows what users have changed since, and what is on record', async () => {
+  it("a plan reports users' changes and recorded inodes", async () => {
     await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     const again = await plan({ groupId: 3000 })
@@ -133,7 +133,7 @@ onEveryStage('by hand', (open) => {
     expect((await plan({ changePolicy: 'Always' })).report).toEqual((await apply({ changePolicy: 'Always' })).report)
   })
 
-  it('a plan does not wait for a walk that is under way, and says so', async () => {
+  it('a plan does not wait for a running walk, and reports it', async () => {
     const { volume } = await apply()
     expect(await plan()).toMatchObject({ busy: false })
     const lock = stage.host.tryLock(`${stage.config.stateDir}/ownership/${volume}/lock`)
@@ -142,13 +142,13 @@ onEveryStage('by hand', (open) => {
     expect(await plan()).toMatchObject({ busy: false })
   })
 
-  it('a plan leaves the journal fit for writing', async () => {
+  it('a plan leaves the journal writable', async () => {
     await apply()
     await plan({ changePolicy: 'Always' })
     expect((await apply({ groupId: 3000 })).report.changed).toBe(9)
   })
 
-  it('an apply changes nothing the second time', async () => {
+  it('a second apply changes nothing', async () => {
     expect(await apply()).toMatchObject({ walked: true, report: { changed: 9, alreadyRight: 0 } })
     const before = now()
     expect(await apply()).toMatchObject({ walked: false, report: { visited: 0 } })
@@ -159,7 +159,7 @@ onEveryStage('by hand', (open) => {
     expect(now()).toEqual(before)
   })
 
-  it('a restore puts back what an apply has changed, and then has nothing on record', async () => {
+  it('a restore undoes an apply, and then nothing is recorded', async () => {
     const before = same()
     await apply()
     expect(same()).not.toEqual(before)
@@ -168,7 +168,7 @@ onEveryStage('by hand', (open) => {
     expect(await restore()).toMatchObject({ outcome: 'nothing recorded', report: { visited: 0 } })
   })
 
-  it('a restore puts back what a mount has changed', async () => {
+  it('a restore undoes the changes of a mount', async () => {
     const before = same()
     await stage.mount('a', asked())
     await stage.unmount('a')
@@ -177,7 +177,7 @@ onEveryStage('by hand', (open) => {
     expect(same()).toEqual(before)
   })
 
-  it('a mount after a restore walks the whole volume and can be put back again', async () => {
+  it('a mount after a restore walks the whole volume and can be restored again', async () => {
     const before = same()
     await apply()
     await restore()
@@ -187,7 +187,7 @@ onEveryStage('by hand', (open) => {
     expect(same()).toEqual(before)
   })
 
-  it('a mount after a restore walks, whatever the root looks like', async () => {
+  it('a mount after a restore walks for any group and mode of the root', async () => {
     await apply()
     // A user's own: the restore leaves it, and it looks like a walked root.
     stage.fs.chmodSync(directory, 0o2777)
@@ -196,14 +196,14 @@ onEveryStage('by hand', (open) => {
     expect(groups(now()).test1).toBe(2000)
   })
 
-  it('a restore of what nobody changed says so and makes no state', async () => {
+  it('a restore of an unchanged volume reports that and creates no state directory', async () => {
     const before = now()
     expect(await restore()).toMatchObject({ outcome: 'nothing recorded', report: { visited: 0, changed: 0 } })
     expect(now()).toEqual(before)
     expect(stage.fs.existsSync(stage.config.stateDir)).toBe(false)
   })
 
-  it('a restore leaves and names what its users changed since', async () => {
+  it('a restore skips and names inodes that users changed since', async () => {
     await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     const done = await restore()
@@ -213,7 +213,7 @@ onEveryStage('by hand', (open) => {
     expect(now().test2).toMatchObject({ mode: '0000', gid: 0 })
   })
 
-  it('a restore works without a record that can be read', async () => {
+  it("a restore works if the volume's record is unreadable", async () => {
     const before = same()
     const { volume } = await apply()
     stage.fs.writeFileSync(`${stage.config.stateDir}/ownership/${volume}/record.json`, '{')
@@ -223,7 +223,7 @@ onEveryStage('by hand', (open) => {
     expect(groups(now()).test1).toBe(2000)
   })
 
-  it('nothing is taken from a pod that uses the volume, and the pod is named', async () => {
+  it('apply and restore refuse a volume that a pod uses, and name the pod', async () => {
     await stage.mount('a', asked())
     const before = now()
     const named = /pod shop\/cart/
@@ -238,21 +238,21 @@ onEveryStage('by hand', (open) => {
     expect(await restore()).toMatchObject({ outcome: 'restored' })
   })
 
-  it('a pod that uses a part of the volume is a holder too', async () => {
+  it('apply and restore refuse a volume of which a pod uses a part', async () => {
     await stage.mount('a', asked(`${directory}/sub`))
     await apply()
     await expect(restore()).rejects.toThrow('pod shop/cart')
     await expect(apply({ groupId: 3000 })).rejects.toThrow('pod shop/cart')
   })
 
-  it('a pod that mounts without a walk holds nothing', async () => {
+  it('a pod that mounts without a walk does not block a restore', async () => {
     const { ownership: _, ...unwalked } = asked()
     await stage.mount('a', unwalked)
     await apply()
     expect(await restore()).toMatchObject({ outcome: 'restored' })
   })
 
-  it('no mount is left, and no record of one', async () => {
+  it('no command leaves a mount or a mount record', async () => {
     const table = stage.host.mounts.table()
     await plan()
     await apply()
@@ -261,7 +261,7 @@ onEveryStage('by hand', (open) => {
     expect(stage.fs.existsSync(`${stage.config.stateDir}/mounts`)).toBe(false)
   })
 
-  it('a restore that a pod requested stays pending, and returns to what apply left', async () => {
+  it('a pending restore of a pod stays pending, and returns to the applied state', async () => {
     await stage.mount('a', { ...asked(), restoreOnUnmount: 'true' })
     await apply({ changePolicy: 'Always' })
     expect((await plan()).recorded).toMatchObject({ restorePending: true })
@@ -276,13 +276,13 @@ onEveryStage('by hand', (open) => {
     ['missing', 'does not exist'],
     ['test1', 'is not a directory'],
     ['out', 'symbolic link'],
-  ])('%s is refused in words of a directory', async (name, reason) => {
+  ])('%s is refused, and the message names the directory', async (name, reason) => {
     directory = `${directory}/${name}`
     for (const verb of [plan, apply, restore]) await expect(verb()).rejects.toThrow(reason)
     await expect(plan()).rejects.toThrow(`directory "${directory}"`)
   })
 
-  it('root that may not mount, as in a container, is told where to go', async () => {
+  it('root that may not mount, as in a container, is advised to run the command on the node', async () => {
     const { mounts } = stage.host
     const cloneTree = () => {
       throw new SystemError('open_tree', 'EPERM', 'the source')
@@ -291,7 +291,7 @@ onEveryStage('by hand', (open) => {
     for (const verb of [plan, apply, restore]) await expect(verb()).rejects.toThrow('run it on the node')
   })
 
-  it('volumes one in the other are put back in any order', async () => {
+  it('nested volumes are restored in any order', async () => {
     const before = same()
     const whole = directory
     await apply()
@@ -306,7 +306,7 @@ onEveryStage('by hand', (open) => {
     expect(same()).toEqual(before)
   })
 
-  it('the places of modekeep’s own records are refused', async () => {
+  it("the directories of modekeep's own records are refused", async () => {
     await apply()
     const { stateDir } = stage.config
     for (const place of [`${stateDir}/ownership`, `${stateDir}/mounts`, stateDir, stage.top, '/']) {
@@ -315,7 +315,7 @@ onEveryStage('by hand', (open) => {
     }
   })
 
-  it('a record without its journal stops a plan as it stops an apply', async () => {
+  it('a record without its journal makes plan and apply fail', async () => {
     const { volume } = await apply()
     stage.fs.rmSync(`${stage.config.stateDir}/ownership/${volume}/journal.db`)
     const before = now()

@@ -36,7 +36,7 @@ function arrange(open: () => Stage) {
   const state = () => {
     const list = (place: string): string[] =>
       stage.fs.existsSync(place) ? (stage.fs.readdirSync(place, { recursive: true }) as string[]) : []
-    // SQLite's own files come and go with whoever looks.
+    // SQLite's own files come and go with each reader.
     return list(stage.config.stateDir)
       .filter((name) => !/-(wal|shm)$/.test(name))
       .sort()
@@ -73,12 +73,12 @@ function arrange(open: () => Stage) {
 onEveryStage('gc', (open) => {
   const { stage, source, session, gc, restore, walked, state, volumes, items, only } = arrange(open)
 
-  it('has nothing to do where nothing is recorded, and makes no state', async () => {
+  it('gc removes nothing if nothing is recorded, and creates no state directory', async () => {
     expect((await gc()).items).toEqual([])
     expect(stage().fs.existsSync(stage().config.stateDir)).toBe(false)
   })
 
-  it('keeps what a mount shows, and what could still be put back', async () => {
+  it('gc keeps records of mounted volumes and of volumes that can still be restored', async () => {
     await stage().mount('a', walked())
     const directory = stage().podDirectory('a')
     expect(await items()).toEqual(['mount record kept: it is mounted', `volume kept: it is mounted at ${directory}`])
@@ -91,7 +91,7 @@ onEveryStage('gc', (open) => {
     expect(await restore(only())).toMatchObject({ outcome: 'restored', report: { changed: 7 } })
   })
 
-  it('removes what a call that died left of a volume of which all was put back', async () => {
+  it('gc removes what a crashed call left of a completely restored volume', async () => {
     await stage().mount('a', walked())
     await stage().unmount('a')
     const volume = only()
@@ -104,7 +104,7 @@ onEveryStage('gc', (open) => {
     expect(volumes()).toEqual([])
   })
 
-  it('removes the record of a pod that went without an unmount, and runs the restore it asked for', async () => {
+  it('gc removes the record of a deleted pod without an unmount, and runs its pending restore', async () => {
     const before = groups(listTree(stage().fs, `${source()}/..one/part`))
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     expect(groups(listTree(stage().fs, `${source()}/..one/part`))).not.toEqual(before)
@@ -117,7 +117,7 @@ onEveryStage('gc', (open) => {
     expect(state().filter((name) => name.startsWith('mounts/'))).toEqual([])
   })
 
-  it('gives up nothing that is to be found, or in use, or unknown', async () => {
+  it('gc --forget refuses a volume that exists, is in use, or is unknown', async () => {
     await stage().mount('a', walked())
     const volume = only()
     await expect(gc({ forget: volume })).rejects.toThrow(`is at ${source()}/..one/part`)
@@ -125,7 +125,7 @@ onEveryStage('gc', (open) => {
     expect(volumes()).toEqual([volume])
   })
 
-  it('keeps what was moved away without a link, for it may come back', async () => {
+  it('gc keeps a volume that was moved away without a link, as it may return', async () => {
     await stage().mount('a', { ...walked(), subPath: '..one/part' })
     await stage().unmount('a')
     const volume = only()
@@ -135,7 +135,7 @@ onEveryStage('gc', (open) => {
     expect(await restore(volume)).toMatchObject({ outcome: 'restored' })
   })
 
-  it('removes locks and reservations that dead calls have left, and none of a call at work', async () => {
+  it('gc removes locks and reservations of crashed calls, and none of a running call', async () => {
     await stage().mount('a', walked())
     await stage().unmount('a')
     const volume = only()
@@ -161,7 +161,7 @@ onEveryStage('gc', (open) => {
     expect(stage().fs.existsSync(`${stage().config.stateDir}/mounts/%2Fgone`)).toBe(false)
   })
 
-  it('removes a reservation of a volume of which nothing else is left', async () => {
+  it('gc removes a reservation of a volume without other records', async () => {
     reservations.write(stage(), { volume: '1-2-3', source: source() })
     const gone = ['volume removed: nothing is recorded of it any more']
     expect(await items({ isDry: true })).toEqual(gone)
@@ -170,7 +170,7 @@ onEveryStage('gc', (open) => {
     expect(stage().host.files.list(`${stage().config.stateDir}/reservations`)).toEqual([])
   })
 
-  it('status shows the volumes, and their pending restores', async () => {
+  it('status shows the volumes and their pending restores', async () => {
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     const about = { source: `${source()}/..one/part`, group: 2000, groupAccess: 'keep', complete: true, walk: null }
     expect(await status(session())).toMatchObject({
@@ -184,7 +184,7 @@ onEveryStage('gc', (open) => {
 onKernelStages('gc', (open) => {
   const { stage, restore, walked, volumes, items, only, flip } = arrange(open)
 
-  it('removes the journal of a part that a flip has deleted, and no other', async () => {
+  it('gc removes the journal of a subPath that an atomic update has deleted, and no other', async () => {
     await stage().mount('a', walked())
     const volume = only()
     flip()
@@ -203,7 +203,7 @@ onKernelStages('gc', (open) => {
     expect(only()).not.toBe(volume)
   })
 
-  it('keeps what has a pending restore, though a flip has deleted it, until it is given up by name', async () => {
+  it('gc keeps a deleted volume with a pending restore until it is forgotten by name', async () => {
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     const volume = only()
     flip()
@@ -218,7 +218,7 @@ onKernelStages('gc', (open) => {
     expect(volumes()).not.toContain(volume)
   })
 
-  it('leaves a journal that cannot be read, and says so', async () => {
+  it('gc keeps an unreadable journal and reports it', async () => {
     await stage().mount('a', walked())
     await stage().unmount('a')
     stage().fs.writeFileSync(`${stage().config.stateDir}/ownership/${only()}/journal.db`, 'x'.repeat(5000))

@@ -31,8 +31,8 @@ function record(why: string | undefined, more: Partial<ContainerRecord> = {}): v
   })
 }
 
-describe("heal and the containers of the runtime's plugin", () => {
-  it('reports one that runs without its group, why, and what to do; nothing has failed', async () => {
+describe('heal, for containers of the NRI plugin,', () => {
+  it('reports a running one without its group, the reason and the remedy, without failing', async () => {
     record(WHY)
     const document = await healNode(stage.session(), COMMAND)
     expect(document.containers).toEqual([
@@ -47,7 +47,7 @@ describe("heal and the containers of the runtime's plugin", () => {
     expect(stage.noted.containers).toHaveLength(1)
   })
 
-  it('names the pod alone while the runtime asks the plugin', async () => {
+  it('advises only to delete the pod while the plugin is registered', async () => {
     record(WHY)
     const plugin = { isRegistered: true, runtime: 'containerd v2.1.9', since: 0, socket: '/run/nri.sock' }
     pluginRecord.write(stage.session(), plugin)
@@ -56,7 +56,7 @@ describe("heal and the containers of the runtime's plugin", () => {
     expect(containers[0]?.remedy).toMatch(/^kubectl delete pod web-0 --namespace shop, /)
   })
 
-  it('says nothing of one that has its group, whose pod is gone, or of an earlier boot', async () => {
+  it('does not report one that has its group, whose pod is deleted, or that is of an earlier boot', async () => {
     record(undefined)
     expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])
     record(WHY, { boot: 'earlier' })
@@ -66,7 +66,7 @@ describe("heal and the containers of the runtime's plugin", () => {
     expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])
   })
 
-  it('has status tell of the same containers alone: those that may be there', () => {
+  it('reports the same containers as status: those that may exist', () => {
     record(undefined)
     expect(readContainerStatuses(stage.session())).toMatchObject([{ state: 'mapped' }])
     record(undefined, { boot: 'earlier' })
@@ -80,7 +80,7 @@ describe("heal and the containers of the runtime's plugin", () => {
     expect(readContainerStatuses(stage.session())).toMatchObject([{ state: 'unreadable' }])
   })
 
-  it('reports one whose record cannot be read, as long as it may be there', async () => {
+  it('reports one with an unreadable record as long as the container may exist', async () => {
     record(WHY)
     stage.fs.writeFileSync(`${stage.config.stateDir}/nri/c0ffee.json`, '{')
     expect((await healNode(stage.session(), COMMAND)).containers).toEqual([])

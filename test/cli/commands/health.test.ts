@@ -14,6 +14,6 @@ it.each([
   ['256.0.0.1:80', undefined],
   ['localhost:80', undefined],
   ['', undefined],
-])('reads where to listen: %s', (text, where) => {
+])('the listen address is parsed from: %s', (text, where) => {
   expect(parseListenAddress(text)).toEqual(where)
 })

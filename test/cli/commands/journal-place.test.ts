@@ -35,7 +35,7 @@ const exported = () =>
 const imported = (at?: string) => runVerb(there, { verb: 'journal', action: 'import', file: FILE, at, isDry: false })
 
 describe('the disk of an imported journal', () => {
-  it('is the one where the volume is found, as this node knows it', async () => {
+  it('is the disk on which this node finds the volume', async () => {
     await exported()
     disk.disk = ['serial A', 'image of there']
     expect(await imported()).toMatchObject({ outcome: 'imported', source: PLACE })
@@ -45,7 +45,7 @@ describe('the disk of an imported journal', () => {
     expect(journal?.disk).toBe('serial A, image of there\nserial A\nimage of there')
   })
 
-  it('is another one only where somebody has named its directory: its content may be forged', async () => {
+  it('may differ only if the directory was named, as its content may be forged', async () => {
     await exported()
     disk.disk = ['serial B']
     await expect(imported()).rejects.toThrow(
@@ -58,7 +58,7 @@ describe('the disk of an imported journal', () => {
     expect(groups(listTree(disk.fs as unknown as typeof stage.fs, '/')).one).toBe(7)
   })
 
-  it('is told by the journal where the record is damaged', async () => {
+  it('is read from the journal if the record is damaged', async () => {
     stage.fs.writeFileSync(`${stage.config.stateDir}/ownership/${volume}/record.json`, '{')
     await exported()
     disk.disk = ['serial B']
@@ -67,7 +67,7 @@ describe('the disk of an imported journal', () => {
     expect(await imported()).toMatchObject({ outcome: 'imported', recorded: null })
   })
 
-  it('is told by nobody where this node does not know it', async () => {
+  it('is unknown if the new node cannot identify its disk', async () => {
     await exported()
     disk.disk = []
     expect(await imported()).toMatchObject({ outcome: 'imported' })
@@ -98,7 +98,7 @@ describe('a journal of a volume whose server does not respond', () => {
   const silent = `directory "${PLACE}" does not respond`
   const untouched = () => expect(opened.filter((path) => path.startsWith(PLACE))).toEqual([])
 
-  it('is exported by its name, and not by its directory, which is not opened', async () => {
+  it('is exported by its volume name, and not by its directory, which is not opened', async () => {
     await expect(exported()).rejects.toThrow(silent)
     expect(stage.fs.existsSync(FILE)).toBe(false)
     untouched()
@@ -108,7 +108,7 @@ describe('a journal of a volume whose server does not respond', () => {
     untouched()
   })
 
-  it('is not imported, wherever the directory comes from', async () => {
+  it('is not imported, neither with the recorded nor with a named directory', async () => {
     stage.fs.renameSync(`${FILE}.kept`, FILE)
     for (const at of [undefined, PLACE]) await expect(imported(at)).rejects.toThrow(silent)
     untouched()

@@ -68,7 +68,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
       (path) => [path, stage.fs.statSync(`${there.config.stateDir}/${path}`).size],
     )
 
-  it('lets that restore the volume, as if it had walked it itself', async () => {
+  it('makes the other node restore the volume like its own walk', async () => {
     volumeRecords.write(stage.session(), { ...recordHere(), restorePending: true })
     const recorded = { group: 2000, groupAccess: 'keep', complete: true, left: null, restorePending: true }
     expect(await exported()).toEqual({
@@ -98,7 +98,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     return record
   }
 
-  it('is found by its directory, and says so where nothing is recorded of that', async () => {
+  it('is found by its directory, and a directory without records is refused', async () => {
     expect(await exported({ target: { directory } })).toMatchObject({ outcome: 'exported', volume })
     stage.fs.mkdirSync(`${stage.top}/volumes/other`)
     const other = { directory: `${stage.top}/volumes/other` }
@@ -109,7 +109,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(stage.fs.existsSync(`${file}-2`)).toBe(false)
   })
 
-  it('is found where the volume is now, and recorded there', async () => {
+  it('is imported for the current place of the volume, which is recorded', async () => {
     // By a link, which leads nowhere on the other node.
     volumeRecords.write(stage.session(), { ...recordHere(), asked: `${stage.top}/volumes/link` })
     await exported()
@@ -131,7 +131,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(now()).toEqual(original)
   })
 
-  it('dry, says what an import would do and changes nothing', async () => {
+  it('is checked by a dry run without a change', async () => {
     await exported()
     expect(await imported({ isDry: true })).toMatchObject({ outcome: 'would import', refusal: null })
     expect(state()).toEqual([])
@@ -141,7 +141,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(state()).toEqual(before)
   })
 
-  it('is the same when it comes again, and refused where other changes are recorded', async () => {
+  it('can be imported twice, and is refused if other changes are recorded', async () => {
     await exported()
     await imported()
     expect(await imported()).toMatchObject({ outcome: 'already here', refusal: null })
@@ -156,7 +156,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(now()).toEqual(original)
   })
 
-  it('holds what several walks did, and goes on to be written', async () => {
+  it('has the changes of several walks, and accepts further records', async () => {
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     await apply(stage.session(), 3000)
     await exported()
@@ -168,7 +168,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(groups).toMatchObject({ '.': 0, test2: 0, 'sub/suid': 0 })
   })
 
-  it('waits for no walk: one that is under way is exported as unfinished, and none is imported over', async () => {
+  it('is exported as unfinished during a walk without waiting, and is not imported during a walk', async () => {
     const walking = tryLockRecordDirectory(stage.session(), locateVolumeRecords(stage.session(), volume))
     expect(await exported()).toMatchObject({ busy: true, recorded: { complete: false } })
     walking?.release()
@@ -178,7 +178,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(stage.fs.readdirSync(`${there.config.stateDir}/ownership`)).toEqual([volume])
   }, 20_000)
 
-  it('is imported by one at a time, and what an interrupted one left goes', async () => {
+  it('is imported by one process at a time, which removes an interrupted import', async () => {
     await exported()
     const other = tryLockRecordDirectory(there, locateImport(there, volume))
     await expect(imported()).rejects.toThrow(`another import of volume ${volume} is under way`)
@@ -190,7 +190,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(now()).toEqual(original)
   })
 
-  it('leaves no interrupted import behind, once gc has run', async () => {
+  it('leaves no interrupted import after gc', async () => {
     const other = tryLockRecordDirectory(there, locateImport(there, volume))
     const gc = async (isDry: boolean) => {
       const document = await runVerb(there, { verb: 'gc', isDry, forget: undefined })
@@ -203,7 +203,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(await gc(false)).toEqual([])
   })
 
-  it('leaves no part of a file where it is interrupted', async () => {
+  it('leaves no partial file if the export is interrupted', async () => {
     const ending = new AbortController()
     const { files } = stage.host
     const host = {
@@ -228,7 +228,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(stage.fs.readdirSync(stage.top).filter((name) => /journal|modekeep/.test(name))).toEqual([])
   })
 
-  it('replaces no file unless that is wanted, and nothing but a file', async () => {
+  it('replaces a file only with --force, and never anything but a file', async () => {
     stage.fs.writeFileSync(file, 'mine')
     await expect(exported()).rejects.toThrow('is there already: name another file, or replace it with --force')
     expect(stage.fs.readFileSync(file, 'utf8')).toBe('mine')
@@ -238,14 +238,14 @@ onEveryStage('a journal that is moved to another node', (open) => {
     expect(stage.fs.readdirSync(stage.top).filter((name) => name.startsWith('.'))).toEqual([])
   })
 
-  it('takes no more room than the configuration gives a volume', async () => {
+  it('is refused if it exceeds stateQuota', async () => {
     await exported()
     there.config = { ...there.config, stateQuota: 100 }
     await expect(imported()).rejects.toThrow(/has \d+ bytes, and "stateQuota" of the configuration is 100/)
     expect(state()).toEqual([])
   })
 
-  it('is exported without a record that is damaged, and restores by its directory', async () => {
+  it('is exported without its damaged record, and restores by the directory', async () => {
     const path = `${locateVolumeRecords(stage.session(), volume).path}/record.json`
     stage.fs.writeFileSync(path, stage.fs.readFileSync(path, 'utf8').replace('2000', '2001'))
     expect(await exported()).toMatchObject({ recorded: null, source: '' })

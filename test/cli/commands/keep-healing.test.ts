@@ -40,8 +40,8 @@ const logged = () =>
         .map((line) => JSON.parse(line))
     : []
 
-describe('a heal that watches', () => {
-  it('tells what it found when it starts, is silent while nothing is to be done, and names what to watch', async () => {
+describe('heal --watch', () => {
+  it('reports its findings at the start, prints nothing while nothing changes, and names the paths to watch', async () => {
     await stage.mount('a', { source })
     await watching(async (heal) => {
       const { watched, isUnsettled } = await heal()
@@ -53,7 +53,7 @@ describe('a heal that watches', () => {
     expect(logged()).toEqual([])
   })
 
-  it('tells what it did, once, and looks again soon', async () => {
+  it('reports each action once, and checks again soon', async () => {
     await stage.mount('a', { source })
     const directory = stage.podDirectory('a')
     await watching(async (heal) => {
@@ -67,7 +67,7 @@ describe('a heal that watches', () => {
     expect(logged()).toMatchObject([{ verb: 'heal', outcome: 'Success' }])
   })
 
-  it('logs the same failure once, whatever numbers are in it, and again after a heal that worked', async () => {
+  it('logs the same failure once despite different numbers in it, and again after a successful heal', async () => {
     await watching(async (heal, _heal, { failed }) => {
       failed(new Error('process 12 is in the way'))
       failed(new Error('process 345 is in the way'))

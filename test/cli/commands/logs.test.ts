@@ -10,18 +10,18 @@ const unmount = JSON.stringify({ verb: 'unmount', directory: DIRECTORY, error: '
 const other = JSON.stringify({ verb: 'mount', directory: '/pods/33/volumes/v', pod: 'shop/other' })
 
 describe('a line of the log', () => {
-  it('is about a pod by its UID', () => {
+  it('matches a pod by its UID', () => {
     const isAbout = createPodFilter('11-22')
     expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
   })
 
-  it('is about a pod by its name, also where the call was told none', () => {
+  it('matches a pod by its name, also if the call had no name', () => {
     const isAbout = createPodFilter('shop/cart')
     expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
   })
 })
 
-describe('the logs', () => {
+describe('the logs command', () => {
   let top: string
   let file: string
   beforeEach(() => {
@@ -45,11 +45,11 @@ describe('the logs', () => {
     return lines
   }
 
-  it('are refused where there are none', async () => {
+  it('is refused if there is no log', async () => {
     await expect(shown({})).rejects.toThrow('there is no log')
   })
 
-  it('are those of a pod, or the last so many', async () => {
+  it('prints the lines of a pod, or the last N lines', async () => {
     for (const line of [mount, other, unmount, other]) appendLogLine(fs, file, line)
     expect(await shown({ pod: '11-22' })).toEqual([mount, unmount])
     expect(await shown({ last: 1 })).toEqual([other])
@@ -57,7 +57,7 @@ describe('the logs', () => {
     expect(await shown({ pod: 'shop/cart', last: 1 })).toEqual([unmount])
   })
 
-  it('are those of the last hour, those that failed, and the last so many of these', async () => {
+  it('prints the lines of the last hour, the failed ones, and the last N of these', async () => {
     const at = (minutes: number, outcome: string) =>
       JSON.stringify({ time: new Date(Date.now() - minutes * 60_000).toISOString(), verb: 'mount', outcome })
     const [old, failed, done, again] = [at(61, 'Failure'), at(59, 'Failure'), at(30, 'Success'), at(1, 'Failure')]
@@ -67,12 +67,12 @@ describe('the logs', () => {
     expect(await shown({ age: 3_600_000, isFailed: true, last: 1 })).toEqual([again])
   })
 
-  it('are the last so many of very many, without holding them all', async () => {
+  it('prints the last N of very many lines without keeping all in memory', async () => {
     for (let n = 0; n < 3000; n++) appendLogLine(fs, file, `line ${n}`)
     expect(await shown({ last: 2 })).toEqual(['line 2998', 'line 2999'])
   })
 
-  it('go on with what comes, through a rotation, until nobody reads', async () => {
+  it('follows new lines through a rotation until its reader ends', async () => {
     appendLogLine(fs, file, 'one')
     const next: Record<string, string> = { one: 'two', two: 'three' }
     const more = (line: string) => next[line] && appendLogLine(fs, file, next[line], 1)

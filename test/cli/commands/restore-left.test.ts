@@ -9,7 +9,7 @@ import { needed } from '../../helpers/needs.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
-onEveryStage('a restore that leaves what its users changed', (open) => {
+onEveryStage('a restore that skips inodes that users changed', (open) => {
   let stage: Stage
   let directory: string
   let volume: string
@@ -37,7 +37,7 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
     ((await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
   const groupsNow = () => groups(listTree(stage.fs, directory))
 
-  it('keeps its path and what is recorded of that, says the next step, and a forced one ends it', async () => {
+  it('keeps the path and the remaining records, prints the next step, and --force completes it', async () => {
     volume = await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     for (const changed of [6, 0]) {
@@ -53,7 +53,7 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
     expect(await volumes()).toEqual([])
   })
 
-  it('ends by gc --forget, which leaves to them what is theirs', async () => {
+  it("ends by gc --forget, which leaves the users' changes", async () => {
     volume = await apply()
     await expect(gc(volume)).rejects.toThrow(`put it back with "modekeep restore ${volume}"`)
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
@@ -63,7 +63,7 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
     expect(groupsNow()).toMatchObject({ test1: 2000, test2: 0 })
   })
 
-  it('at an unmount holds up neither that nor the next pod, whose walk and unmount are as the first', async () => {
+  it('at an unmount delays neither the unmount nor the next pod, which walks and unmounts as the first', async () => {
     const asked = { source: directory, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     for (let pod = 0; pod < 2; pod++) {
       await stage.mount('a', asked)
@@ -76,7 +76,7 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
     }
   })
 
-  it('lets the volume be mapped, as if it had never been walked', async () => {
+  it('permits a mapping like a volume that was never walked', async () => {
     volume = await apply()
     stage.fs.chmodSync(`${directory}/test1`, 0o600)
     await restore()
@@ -84,7 +84,7 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('is no warning for what is gone, of which gc forgets the record', async () => {
+  it('prints no warning for deleted inodes, whose records gc removes', async () => {
     volume = await apply()
     stage.fs.rmSync(`${directory}/test1`)
     expect(await restore()).toMatchObject({ outcome: 'restored', next: null })
@@ -95,7 +95,7 @@ onEveryStage('a restore that leaves what its users changed', (open) => {
 })
 
 onKernelStages('a restore that the kernel rejects for one inode', (open) => {
-  it('is unfinished and names the remedy of that reason alone', async () => {
+  it('is unfinished and prints only the remedy for that reason', async () => {
     const stage = open()
     const directory = `${stage.top}/volumes/data`
     makeTree(stage.fs, directory, [...SIX_FILES])

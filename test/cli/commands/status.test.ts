@@ -7,7 +7,7 @@ import { pluginRecord } from '../../../src/store/server-records.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
-it('says of a mount that is being made that its group is given by the walk that is under way', async () => {
+it('status shows a mount in progress with the running walk', async () => {
   const stage = memoryStage()
   const source = `${stage.top}/volumes/data`
   makeTree(stage.fs, source, SIX_FILES)
@@ -23,7 +23,7 @@ it('says of a mount that is being made that its group is given by the walk that 
   expect(during).toMatchObject({ ownership: 'walk', why: 'under way', since: null, walk: { visited: 0 } })
 })
 
-it('names the mount options that containers may not have where no plugin of the runtime runs', async () => {
+it('status names the mount options that containers may lack if no NRI plugin runs', async () => {
   const stage = memoryStage()
   const source = `${stage.top}/volumes/data`
   makeTree(stage.fs, source, SIX_FILES)

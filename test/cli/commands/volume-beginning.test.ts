@@ -8,14 +8,14 @@ import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
-onEveryStage('a volume, named by the beginning of its name', (open) => {
+onEveryStage('a volume named by the beginning of its name', (open) => {
   let stage: Stage
   beforeEach(() => {
     stage = open()
   })
   afterEach(() => stage.close())
 
-  /** As a person writes it, who stands at the top. */
+  /** As a user writes it whose working directory is the top. */
   const call = (...argv: string[]) =>
     runVerb(stage.session(), parseCommand(argv, () => stage.top) as Parameters<typeof runVerb>[1] & NodeCommand)
 
@@ -31,7 +31,7 @@ onEveryStage('a volume, named by the beginning of its name', (open) => {
     return volume.slice(0, length + 1)
   }
 
-  it('is found for a restore', async () => {
+  it('is found by restore', async () => {
     const [one, other] = [await walked('one'), await walked('other')]
     const word = short(one.volume, other.volume)
     expect(word.length).toBeLessThan(one.volume.length)
@@ -42,7 +42,7 @@ onEveryStage('a volume, named by the beginning of its name', (open) => {
     expect(left).toEqual(new Set([2000]))
   })
 
-  it('is found for an export, and to be forgotten', async () => {
+  it('is found by journal export and gc --forget', async () => {
     const [one, other] = [await walked('one'), await walked('other')]
     const word = short(one.volume, other.volume)
     const exported = (await call('journal', 'export', word, '--output', `${stage.top}/file`)) as JournalDocument
@@ -52,7 +52,7 @@ onEveryStage('a volume, named by the beginning of its name', (open) => {
     expect(items).toContainEqual(expect.objectContaining({ kind: 'volume', name: one.volume, action: 'removed' }))
   })
 
-  it('is asked for again where several begin so, and each is named', async () => {
+  it('is refused if several volumes begin so, and the message names each', async () => {
     const [one, other] = [await walked('one'), await walked('other')]
     const word = short(one.volume, other.volume).slice(0, -1)
     const both = new RegExp(
@@ -65,7 +65,7 @@ onEveryStage('a volume, named by the beginning of its name', (open) => {
     expect(left).toEqual(new Set([2000]))
   })
 
-  it('is not taken for a directory of that name, nor that for it', async () => {
+  it('is not confused with a directory of that name', async () => {
     const { volume } = await walked('one')
     const word = volume.slice(0, volume.indexOf('-') + 1)
     makeTree(stage.fs, `${stage.top}/${word}`, SIX_FILES)
@@ -76,7 +76,7 @@ onEveryStage('a volume, named by the beginning of its name', (open) => {
     expect(await call('restore', volume)).toMatchObject({ outcome: 'restored', volume })
   })
 
-  it('is a directory where no volume begins so', async () => {
+  it('is taken for a directory if no volume begins so', async () => {
     makeTree(stage.fs, `${stage.top}/fade`, SIX_FILES)
     expect(await call('restore', 'fade')).toMatchObject({ directory: `${stage.top}/fade` })
     await expect(call('restore', 'facade')).rejects.toThrow(`directory "${stage.top}/facade" does not exist`)

@@ -45,10 +45,10 @@ const gc = async (forget?: string) =>
 const restore = (target: { volume: string } | { directory: string }) =>
   runVerb(stage.session(), { verb: 'restore', target, isDry: false, isForced: false }) as Promise<RestoreDocument>
 
-onEveryStage('what can be put back', (open) => {
+onEveryStage('a volume that can be restored', (open) => {
   beforeEach(() => walk(open))
 
-  it('is kept by gc where all that it lies in was moved away, link and all, for it may come back', async () => {
+  it('is kept by gc after its parent directory was moved away, as it may return', async () => {
     stage.fs.renameSync(source, `${source}-away`)
     expect(await gc()).toEqual([expect.stringMatching(/^volume kept: .* is missing: .* --forget /)])
     stage.fs.renameSync(`${source}-away`, source)
@@ -56,7 +56,7 @@ onEveryStage('what can be put back', (open) => {
     expect(groups(listTree(stage.fs, `${source}/..one/part`))).toEqual(original)
   })
 
-  it('is kept and told where its record is damaged, and put back by its directory', async () => {
+  it('is kept and reported by gc if its record is damaged, and is restored by its directory', async () => {
     const volume = only()
     const record = `${place()}/record.json`
     stage.fs.writeFileSync(record, stage.fs.readFileSync(record, 'utf8').replace('2000', '2001'))
@@ -71,7 +71,7 @@ onEveryStage('what can be put back', (open) => {
     expect(groups(listTree(stage.fs, `${source}/..one/part`))).toEqual(original)
   })
 
-  it('is not mixed up with what people put into the state directory, which stays', async () => {
+  it('is not confused with foreign files in the state directory, which stay', async () => {
     const volumes = `${stage.config.stateDir}/ownership`
     stage.fs.writeFileSync(`${volumes}/notes`, '')
     stage.fs.mkdirSync(`${volumes}/lost+found`)
@@ -93,16 +93,16 @@ onEveryStage('what can be put back', (open) => {
     expect(stage.fs.existsSync(`${stage.config.stateDir}/mounts/%2Fx/notes`)).toBe(true)
   })
 
-  it('is not looked for in another directory that took its place meanwhile', async () => {
+  it('is not restored in another directory that replaced it meanwhile', async () => {
     const opened = openByHand(stage.session(), `${source}/..one`, { set: 0, clear: 0 }, only())
     await expect(opened).rejects.toThrow('was exchanged')
   })
 })
 
-onKernelStages('what a mount still shows', (open) => {
+onKernelStages('a volume that a mount still shows', (open) => {
   beforeEach(() => walk(open))
 
-  it('is kept by gc after a flip has removed its name, and put back by its volume', async () => {
+  it('is kept by gc after an atomic update removed its name, and is restored by its volume name', async () => {
     const elsewhere = `${stage.top}/elsewhere`
     stage.fs.mkdirSync(elsewhere)
     execFileSync('mount', ['--bind', `${source}/..one/part`, elsewhere])
@@ -120,7 +120,7 @@ onKernelStages('what a mount still shows', (open) => {
   })
 })
 
-describe.skipIf(cannotMountWith() !== '')(titled('the volume of a server', cannotMountWith()), () => {
+describe.skipIf(cannotMountWith() !== '')(titled('the volume of an NFS server', cannotMountWith()), () => {
   const export_ = 'server:/exports/a'
   const volume = computeTextVolume({ fsType: 'nfs', source: parseSource(export_) })
   let directory: string
@@ -141,15 +141,15 @@ describe.skipIf(cannotMountWith() !== '')(titled('the volume of a server', canno
     return findVolume({ ...session, host: { ...session.host, mounts: { ...session.host.mounts, table } } }, volume)
   }
 
-  it('is found by its source, whichever version of NFS the kernel names', async () => {
+  it('is found by its source, for any NFS version that the kernel names', async () => {
     expect(await Promise.all(['nfs', 'nfs4'].map(find))).toEqual([directory, directory])
   })
 
-  it.each(['tmpfs', 'fuse.sshfs'])('is not taken for a %s to which somebody gave its name', async (fsType) => {
+  it.each(['tmpfs', 'fuse.sshfs'])('is not confused with a %s that was given its name', async (fsType) => {
     await expect(find(fsType)).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)
   })
 
-  it('is not taken for what is mounted over it', async () => {
+  it('is not confused with a mount on top of it', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'other', directory])
     try {
       await expect(find('nfs4')).rejects.toThrow(`${export_} is not mounted: mount it, then call this again`)

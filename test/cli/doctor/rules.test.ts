@@ -88,7 +88,7 @@ describe('doctor, for the rules of the configuration,', () => {
       'fuse.sshfs does not take',
       'reconnect',
     ],
-  ])('is a fault for a mount option that allows nothing: %s', (_what, rule, not, wayOut) => {
+  ])('reports a fault for a mount option that allows nothing: %s', (_what, rule, not, wayOut) => {
     const faults = found({ ...rule, sources: OWN }).filter(({ level }) => level === 'fault')
     const option = rule.mountOptions?.at(-1)
     expect(faults).toEqual([
@@ -107,11 +107,11 @@ describe('doctor, for the rules of the configuration,', () => {
     ],
     ['what one of its kinds takes', { fsTypes: ['ext4', 'xfs'], mountOptions: ['nouuid', 'data=journal'] }],
     [
-      'what a program may take that nobody knows here',
+      'options of a program that modekeep does not know',
       { fsTypes: ['ext4', 'fuse.rclone'], mountOptions: ['vfs-cache-mode=full'] },
     ],
     ['a kind that there is none of, which is a fault itself', { fsTypes: ['ext5'], mountOptions: ['x'] }],
-  ])('has nothing against the mount options of a rule: %s', (_what, rule) => {
+  ])('reports nothing for valid mount options of a rule: %s', (_what, rule) => {
     const faults = found({ ...rule, sources: OWN }).filter(({ text }) => text.includes('has mountOptions'))
     expect(faults).toEqual([])
   })
@@ -133,7 +133,7 @@ describe('doctor, for the rules of the configuration,', () => {
     ['one namespace', [{ namespaces: ['a'], sources: ['/srv/*'] }], []],
     ['each its own', [{ sources: ['/srv/{namespace}/*', 'nfs:/x/{namespace}'] }], []],
     ['each its own, by two rules', [{ sources: ['/v/{namespace}/*'] }, { sources: ['/w/{namespace}/*'] }], []],
-    ['what nobody writes', [{ sources: ['/srv/*'], readOnly: true }], []],
+    ['a rule that is read-only', [{ sources: ['/srv/*'], readOnly: true }], []],
     ['tmpfs, which is new each time', [{ fsTypes: ['tmpfs'] }], []],
     [
       'a directory above the others',
@@ -148,7 +148,7 @@ describe('doctor, for the rules of the configuration,', () => {
       ],
       ['rules 2 and 1 let namespace "b" into that of "a": /v/*'],
     ],
-  ])('warns of what lets a namespace into another: %s', (_what, rules, expected) => {
+  ])('warns of a rule that gives a namespace access to another: %s', (_what, rules, expected) => {
     expect(warnings(...rules)).toEqual(expected)
   })
 

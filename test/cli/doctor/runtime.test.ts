@@ -76,9 +76,9 @@ describe('doctor, for the container runtime,', () => {
 
   it.each([
     ['the runtime asks plugins', {}, `the container runtime asks plugins (NRI, "${SOCKET}"); no "modekeep nri" runs`],
-    ['nobody listens', { isListening: false }, `nobody is seen to listen at the NRI socket "${SOCKET}"`],
+    ['no process listens', { isListening: false }, `nobody is seen to listen at the NRI socket "${SOCKET}"`],
     ['there is no socket', { hasSocket: false }, `the container runtime has no NRI socket at "${SOCKET}", and no`],
-  ])('is no fault where no plugin was ever started, as nobody must use it: %s', (_, node, text) => {
+  ])('reports no fault if no plugin was ever started, as the plugin is optional: %s', (_, node, text) => {
     expect(look(undefined, { isRunning: false, ...node })).toEqual([
       { level: 'ok', text: expect.stringContaining(text), remedy: '' },
     ])

@@ -3,7 +3,7 @@ import { parseKubeletArguments, parsePluginDir } from '../../../src/cli/node-sta
 
 const NONE = { pluginDir: undefined, config: undefined, configDir: undefined }
 
-describe('a kubelet is known by its command line', () => {
+describe('the command line', () => {
   it.each([
     ['/usr/bin/kubelet', [], { kind: 'kubelet', ...NONE }],
     ['kubelet', ['--volume-plugin-dir=/p', '--v=4'], { kind: 'kubelet', ...NONE, pluginDir: '/p' }],
@@ -15,7 +15,7 @@ describe('a kubelet is known by its command line', () => {
     ['/usr/local/bin/k3s', ['agent', '--kubelet-arg', '--config=/c'], { kind: 'k3s', ...NONE, config: '/c' }],
     ['/usr/local/bin/k3s server', [], { kind: 'k3s', ...NONE }],
     ['rke2-agent', [], { kind: 'rke2', ...NONE }],
-  ])('%s %j', (program, args, found) => {
+  ])('%s %j is recognized as a kubelet', (program, args, found) => {
     expect(parseKubeletArguments([program, ...args])).toEqual(found)
   })
 
@@ -26,7 +26,7 @@ describe('a kubelet is known by its command line', () => {
     ['bash', ['kubelet']],
     ['/opt/kubelet-helper', []],
     ['', []],
-  ])('%s %j is none', (program, args) => {
+  ])('%s %j is not recognized as a kubelet', (program, args) => {
     expect(parseKubeletArguments([program, ...args])).toBeUndefined()
   })
 
@@ -39,7 +39,7 @@ describe('a kubelet is known by its command line', () => {
     ['myvolumePluginDir: /no\n', undefined],
     ['volumePluginDir: /a\r\nvolumePluginDir: /b\r\n', '/b'],
     ['', undefined],
-  ])('%j names its directory', (text, directory) => {
+  ])('%j has the plugin directory', (text, directory) => {
     expect(parsePluginDir(text)).toBe(directory)
   })
 })

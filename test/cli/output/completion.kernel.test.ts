@@ -92,12 +92,12 @@ describe.skipIf(!has('bash'))(withProgram('bash', 'bash'), () => {
     expect(complete(['logs', '-'])).toEqual(logs)
   })
 
-  it('knows a value after "=", which bash makes a word of its own', () => {
+  it('completes a value after "=", which bash splits into a word of its own', () => {
     expect(complete(['plan', '--fs-group-change-policy', '=', 'Al'])).toEqual(['Always'])
     expect(complete(['plan', '--fs-group-change-policy', '='])).toEqual(['Always', 'OnRootMismatch'])
   })
 
-  it('offers nothing where nothing is known', () => {
+  it('offers nothing for values that it cannot know', () => {
     expect(complete(['plan', '--fsgroup', ''])).toEqual([])
     expect(complete(['status', ''])).toEqual([])
     expect(complete(['nothing', ''])).toEqual([])
@@ -141,7 +141,7 @@ describe.skipIf(!has('zsh'))(withProgram('zsh', 'zsh'), () => {
     return run('zsh', ['-f', '-c', script, 'zsh', words.join(' '), offered])
   }
 
-  it('is a script that zsh can read', () => {
+  it('is a script that zsh can parse', () => {
     run('zsh', ['-f', '-n', '_modekeep'])
   })
 

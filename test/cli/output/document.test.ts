@@ -39,25 +39,25 @@ const plan: PlanDocument = {
   ],
 }
 
-describe('what an operator reads', () => {
-  it('cannot be driven by the name of a file', () => {
+describe('text for an operator', () => {
+  it('has no control characters from a file name', () => {
     const lines = render(verb.lines(plan), false).split('\n')
     expect(lines.filter((line) => DRIVES.test(line))).toEqual([])
     expect(lines.join('\n')).toContain('\\u{1b}[31m')
   })
 
-  it('cannot be driven by it as JSON either, which still means the same', () => {
+  it('has no control characters from a file name as JSON, and a parser reads the same name', () => {
     const text = formatJsonDocument(plan)
     expect(text.slice(0, -1)).not.toMatch(DRIVES)
     const { verb: _, ...facts } = plan
     expect(JSON.parse(text)).toEqual({ apiVersion: 'modekeep/v1', kind: 'Plan', ...facts })
   })
 
-  it('keeps names of other scripts as they are', () => {
+  it('keeps letters of other scripts unchanged', () => {
     expect(escapeUnprintable('données – 日本語 🙂')).toBe('données – 日本語 🙂')
   })
 
-  it('has each change as ls shows it: now, after modekeep, after kubelet', () => {
+  it('has each change in the form of ls: now, after modekeep, after kubelet', () => {
     const row = render(
       verb.lines({ ...plan, differences: plan.differences.map((d) => ({ ...d, path: 'sub/a' })) }),
       false,
@@ -66,7 +66,7 @@ describe('what an operator reads', () => {
     expect(row).toContain('Changes (the first 1 of 2)')
   })
 
-  it('has escape sequences only where colour was asked for', () => {
+  it('has escape sequences only if colour is enabled', () => {
     expect(render([{ text: 'a', style: 'strong' }, 'b'], true)).toBe('\x1b[1ma\x1b[0m\nb\n')
     expect(render([{ text: 'a', style: 'strong' }, 'b'], false)).toBe('a\nb\n')
   })

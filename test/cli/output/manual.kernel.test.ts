@@ -23,7 +23,7 @@ const withProgram = (name: string, program: string, isThere: boolean, from: stri
   isThere ? name : `${name} (skipped: there is no ${program}; run "apt-get install ${from}")`
 
 describe('the man page', () => {
-  it('tells of every verb and each of its options, as help does', () => {
+  it('lists every verb and each of its options, as help does', () => {
     for (const verb of VERB_NAMES) {
       expect(page).toMatch(new RegExp(`^\\.SS modekeep ${verb.replace('-', '.*')}`, 'm'))
       const terms = listOptionTerms(verb).map(([term]) => term)
@@ -34,13 +34,13 @@ describe('the man page', () => {
     }
   })
 
-  it('has no line that roff would take for a request of its own', () => {
+  it('has no unintended roff request', () => {
     const requests = page.split('\n').filter((line) => /^[.']/.test(line))
     expect(requests.filter((line) => !/^\.(TH|SH|SS|TP|B|PP|RS|RE|nf|fi|nh|ad)\b/.test(line))).toEqual([])
   })
 
   const hasGroff = has('groff', ['-v'])
-  it.skipIf(!hasGroff)(withProgram('is read by groff without a warning', 'groff', hasGroff, 'groff-base'), () => {
+  it.skipIf(!hasGroff)(withProgram('is accepted by groff without a warning', 'groff', hasGroff, 'groff-base'), () => {
     expect(run('groff', ['-man', '-ww', '-z', '-Tutf8'])).toEqual({ stdout: '', stderr: '', status: 0 })
     const { stdout } = run('groff', ['-man', '-Tascii', '-P-c', '-P-b', '-P-o', '-P-u'])
     expect(stdout).toContain('modekeep restore DIR|VOLUME [options]')
@@ -49,7 +49,7 @@ describe('the man page', () => {
   })
 
   const hasMandoc = has('mandoc', ['-V'])
-  it.skipIf(!hasMandoc)(withProgram('is read by mandoc without a warning', 'mandoc', hasMandoc, 'mandoc'), () => {
+  it.skipIf(!hasMandoc)(withProgram('is accepted by mandoc without a warning', 'mandoc', hasMandoc, 'mandoc'), () => {
     const { stdout, stderr } = run('mandoc', ['-man', '-T', 'lint', '-W', 'warning'])
     // One version is always the same text, so it has no date.
     expect(stdout.split('\n').filter((line) => !/missing date, using "": TH$/.test(line))).toEqual([''])

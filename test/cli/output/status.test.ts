@@ -46,25 +46,25 @@ const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = [], containers: 
   formatStatus({ verb: 'status', mounts, volumes, containers, unrecorded: [], unreadable: [] }, NOW)
 const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
 
-describe('what to do next', () => {
+describe('the advice of status', () => {
   const next = (...of: Parameters<typeof shown>) => {
     const lines = texts(...of)
     const at = lines.indexOf('next')
     return at < 0 ? [] : lines.slice(at + 1)
   }
 
-  it('is nothing where all is well, or at work', () => {
+  it('is empty if all mounts are healthy or in progress', () => {
     expect(next([mount, { ...mount, state: 'in progress' }], [volume])).toEqual([])
   })
 
   it.each(MOUNT_STATES.filter((state) => !['healthy', 'in progress'].includes(state)))(
-    'is said of a mount that is %s',
+    'is printed for a mount that is %s',
     (state) => {
       expect(next([{ ...mount, state, reason: 'why' }])).toHaveLength(1)
     },
   )
 
-  it('is heal, once for all that it repairs', () => {
+  it('is one line for all mounts that heal can repair', () => {
     expect(
       next([
         { ...mount, state: 'missing' },
@@ -74,7 +74,7 @@ describe('what to do next', () => {
     ).toEqual(['  "modekeep heal" repairs what is missing, stale; with --dry-run it says what it would do'])
   })
 
-  it('names the plugin once for all mount options that containers do not have', () => {
+  it('is one line about the plugin for all mount options that containers lack', () => {
     const lines = next([
       { ...mount, unenforced: ['nosuid', 'nodev'] },
       { ...mount, unenforced: ['nosuid', 'noexec'] },
@@ -82,7 +82,7 @@ describe('what to do next', () => {
     expect(lines).toEqual([expect.stringMatching(/do not have nosuid, nodev, noexec of .*start "modekeep nri"/)])
   })
 
-  it('is the restore of a volume, by its name, and doctor for records that cannot be used', () => {
+  it('is restore by volume name for an incomplete volume, and doctor for unreadable records', () => {
     expect(next([], [{ ...volume, restorePending: true, mounts: 0 }])[0]).toContain('"modekeep restore v"')
     expect(next([], [{ ...volume, complete: false }])[0]).toContain('"modekeep restore v"')
     expect(next([], [{ ...volume, complete: false, left: 2 }])[0]).toContain('"modekeep restore v --force"')
@@ -91,10 +91,10 @@ describe('what to do next', () => {
   })
 })
 
-describe('status for people', () => {
-  it('names what is mounted without a record, and what others changed of a volume', () => {
+describe('the text of status', () => {
+  it('names mounts without a record, and volumes whose root others changed', () => {
     const unrecorded = [{ directory: '/pods/2/volumes/modekeep~fs/v', reason: 'it is mounted without a record' }]
-    const changed = { ...volume, changed: 'somebody changed its root' }
+    const changed = { ...volume, changed: 'a user changed its root' }
     const lines = formatStatus(
       { verb: 'status', mounts: [], volumes: [changed], containers: [], unrecorded, unreadable: [] },
       NOW,
@@ -104,7 +104,7 @@ describe('status for people', () => {
       '',
       'volume  group  mounts  state    source',
       'v       2000   1       changed  /srv/data',
-      '  somebody changed its root',
+      '  a user changed its root',
       '',
       'mounts without a record',
       '/pods/2/volumes/modekeep~fs/v is unknown: it is mounted without a record',
@@ -115,7 +115,7 @@ describe('status for people', () => {
     ])
   })
 
-  it('lists what containers see with a group, and those that do without, with the reason', () => {
+  it('lists containers with and without their group, with the reason', () => {
     const mapped: ContainerStatus = {
       container: 'c0ffee',
       name: 'app',
@@ -147,11 +147,11 @@ describe('status for people', () => {
     expect(texts([], [], [{ ...without, isMember: null }])).toHaveLength(5)
   })
 
-  it('says so where nothing is mounted', () => {
+  it('reports that nothing is mounted', () => {
     expect(texts([])).toEqual(['modekeep has nothing mounted on this node'])
   })
 
-  it('has a row for each mount, and below it what is to be known', () => {
+  it('has a row for each mount, and its details below', () => {
     expect(texts([mount])).toEqual([
       'pod        source     group  ownership  age  state',
       'shop/cart  /srv/data  2000   walk       2d   healthy',
@@ -190,7 +190,7 @@ describe('status for people', () => {
     ['restored', { complete: false, left: 0, mounts: 0 }],
     ['recorded', { group: null, groupAccess: null }],
     ['in progress', { walk: { pid: null, visited: 0, changed: 0 } }],
-  ])('calls a volume %s: %j', (state, more) => {
+  ])('shows the state of a volume as %s: %j', (state, more) => {
     const lines = texts([mount], [{ ...volume, ...more }])
     expect(lines[5]).toMatch(new RegExp(`^v +\\S+ +\\d +${state} +/srv/data$`))
   })
@@ -206,7 +206,7 @@ describe('status for people', () => {
   })
 })
 
-describe('heal for people', () => {
+describe('the text of heal', () => {
   const found = { directory: '/a', pod: '', reason: 'it is not mounted' }
   const mounts = [
     { ...found, state: 'healthy', action: 'none', reason: '' },
@@ -214,7 +214,7 @@ describe('heal for people', () => {
     { ...found, state: 'stale', action: 'failed' },
   ] as const
 
-  it('counts the healthy, and says what was done about the others', () => {
+  it('counts healthy mounts, and lists the actions for the others', () => {
     const lines = healVerb
       .lines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [], containers: [] })
       .map(parts)
@@ -225,7 +225,7 @@ describe('heal for people', () => {
     ])
   })
 
-  it('names containers that run without their group, and what to do', () => {
+  it('names containers that run without their group, and the remedy', () => {
     const why = { reason: 'nobody was asked', remedy: 'delete the pod' }
     const about = { container: 'c0ffee', name: 'app', pod: 'shop/web-0', volume: 'data', group: 2000 }
     const without = { ...about, ...why, state: 'without', action: 'none' } as const
@@ -238,7 +238,7 @@ describe('heal for people', () => {
     ])
   })
 
-  it('or what would be done', () => {
+  it('lists the actions of a dry run as possible ones', () => {
     const lines = healVerb
       .lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [], containers: [] })
       .map(parts)

@@ -173,13 +173,13 @@ const tooLong = (text: string, width: number) =>
   text.split('\n').filter((line) => line.length > width && /\S \S/.test(line.replaceAll(/"[^"]*"/g, 'quoted')))
 
 describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
-  it.each(DOCUMENTS.map((document) => [document.verb, document] as const))('what %s tells fits', (_, document) => {
+  it.each(DOCUMENTS.map((document) => [document.verb, document] as const))('the text of %s fits', (_, document) => {
     const text = render(getDocumentVerb(document).lines(document, { width }), false, width)
     expect(text.split('\n').length).toBeGreaterThan(2)
     expect(tooLong(text, width)).toEqual([])
   })
 
-  it('the tables of status fit, whatever is long in them', () => {
+  it('the tables of status fit with long values', () => {
     const lines = render(statusVerb.lines({ ...whole, unrecorded: [], unreadable: [] }, { width }), false, width).split(
       '\n',
     )
@@ -203,13 +203,13 @@ describe('the tables of status', () => {
   const lines = (width?: number, form?: 'wide') =>
     render(statusVerb.lines(whole, { width, command: { verb: 'status', metrics: undefined, form } }), false).split('\n')
 
-  it('have fewer columns at 60, and cut nothing at 200 or where there is no terminal', () => {
+  it('have fewer columns at 60, and cut nothing at 200 or if stdout is no terminal', () => {
     expect(lines(60)[0]).toMatch(/^pod +source +group +state$/)
     expect(lines(80)[0]).toMatch(/^pod +source +group +ownership +age +state$/)
     for (const width of [200, undefined]) expect(lines(width).join('\n')).not.toContain('…')
   })
 
-  it('cut paths in the middle, and names of volumes so that what is left still names one', () => {
+  it('shorten paths in the middle, and volume names to unique beginnings', () => {
     const row = lines(80).find((line) => line.includes('interrupted')) ?? ''
     expect(row).toMatch(/^prod\S*…\S+ +\/srv\S*…\S+cart +2000000000 +option +\S+ +interrupted$/)
     const [, ...volumes] = lines(60).slice(lines(60).findIndex((line) => /^volume /.test(line)))
@@ -220,7 +220,7 @@ describe('the tables of status', () => {
     ])
   })
 
-  it('have every column with -o wide, one row for each, uncut on any terminal', () => {
+  it('have every column with -o wide, one row each, uncut at any width', () => {
     const [head, row] = lines(60, 'wide')
     expect(head?.split(/ +/)).toEqual('pod source group ownership age state type access volume directory'.split(' '))
     expect(row).toContain(`bind  rw      ${mount.volume}  ${DIRECTORY}`)
@@ -228,12 +228,12 @@ describe('the tables of status', () => {
 })
 
 describe('the other forms of status', () => {
-  it('are names alone, each once', () => {
+  it('-o name prints each name once', () => {
     const command = { verb: 'status', metrics: undefined, form: 'name' } as const
     expect(statusVerb.lines(whole, { command })).toEqual([DIRECTORY, ...whole.volumes.map((one) => one.volume)])
   })
 
-  it('is YAML that means what the JSON does, and cannot drive a terminal', () => {
+  it('-o yaml equals the JSON, without control characters', () => {
     const hostile = { ...whole, mounts: [{ ...mount, source: '/srv/\x1b[31m\u202e: "\n- x', pod: 'yes' }] }
     const text = formatYamlDocument(hostile)
     expect(text).toMatch(/^apiVersion: "modekeep\/v1"\nkind: "Status"\nmounts:\n {2}- directory: /)
@@ -243,11 +243,11 @@ describe('the other forms of status', () => {
 })
 
 describe('a line that is too long', () => {
-  it('goes on below, farther to the right, its blanks as they are', () => {
+  it('continues on the next line, indented further, with its blanks unchanged', () => {
     expect(foldLine('  ok       one two three four', 20)).toEqual(['  ok       one two', '      three four'])
   })
 
-  it('keeps a path and what is quoted whole', () => {
+  it('keeps a path and a quoted text in one piece', () => {
     expect(foldLine('see /a/very/long/path/to/it and go', 10)).toEqual([
       'see',
       '    /a/very/long/path/to/it',
@@ -262,7 +262,7 @@ describe('a line that is too long', () => {
   })
 })
 
-it('a screen is written over, and says how much it has no room for', () => {
+it('a screen overwrites the previous one, and counts the lines that do not fit', () => {
   expect(formatScreen('a\nb\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J')
   expect(formatScreen('a\nb\nc\nd\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n… 2 more lines\x1b[K\n\x1b[J')
 })

@@ -69,7 +69,7 @@ function showsBoth(on: FaultNode): void {
   expect(clones(on)).toHaveLength(GROUPS.length)
 }
 
-/** Whatever befell the job: the volumes are as they were, and what a clone shows is mapped before it is there. */
+/** After any fault, the volumes are unchanged, and a clone was mapped before it was attached. */
 function isSound(on: FaultNode): void {
   on.expectUntouched()
   expect(fs.readFileSync(`${on.other}/plain`, 'utf8')).toBe('other')
@@ -147,7 +147,7 @@ export const CONTAINER_JOBS: Situation[] = [
       // A lock that could not be given back goes at the next connection.
       expect(fs.readdirSync(`${on.node.state}/nri`).filter((name) => !name.endsWith('.lock'))).toEqual(['mounts'])
     },
-    // Also where the plugin has died with it: nobody tells of the container again.
+    // Also if the plugin crashed with it: the container is not reported again.
     next: [gone, atNextConnection, AFTER_CREATION[0] ?? gone],
   },
 ]

@@ -87,7 +87,7 @@ export const CSI: Situation[] = [
     title: 'publish again, in CSI',
     input: (on) => order(on, 'publish', walked(on)),
     before: (on) => published(on, walked(on)),
-    // A pod runs there: whatever befalls a repeat, it takes nothing away.
+    // A pod runs there, so a failing repeat removes nothing.
     sound: showsWhole,
     promised: showsWhole,
     next: [publishedAgain, unpublished],
@@ -128,7 +128,7 @@ export const CSI: Situation[] = [
     },
     next: [
       publishedAgain,
-      // What could not be restored stays pending for the volume; a call that failed comes again.
+      // What could not be restored stays pending for the volume; a failed call is retried.
       async (on, { ended }) => (hasSucceeded('server', ended) ? publishedAgain(on) : unpublished(on)),
     ],
   },

@@ -1,6 +1,6 @@
 import type { Handle } from '../src/host/host.ts'
-import { endWithParent } from '../src/host/linux/dying-lock-holder.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
+import { endWithParent } from '../src/host/linux/processes.ts'
 import { ISOLATED_HANDLE } from '../src/host/worker-process.ts'
 import { runWorkerRequest, type WorkFunction } from '../src/worker/serve.ts'
 import { writeAll } from './streams.ts'

@@ -1,6 +1,6 @@
-import { retryUntilDefined } from '../host/back-off.ts'
-import { withPath } from '../host/file-error.ts'
 import { deferClose, type Handle, isDirectory, tolerateErrno, useOrClose } from '../host/host.ts'
+import { withPath } from '../host/system-error.ts'
+import { retryUntilDefined } from '../host/waiting.ts'
 import { isContainerId, locateContainerRecords } from '../store/container-record.ts'
 import { type Session, warnOnFailure } from '../store/session.ts'
 

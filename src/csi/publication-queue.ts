@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { resolveWithin } from '../host/linux/child-process.ts'
+import { resolveWithin } from '../host/waiting.ts'
 import type { Workers } from '../worker/pool.ts'
 import type { RunningTask } from '../worker/schedule.ts'
 import type { CsiTask, CsiTaskOutcome, CsiTaskProgress, TaskFailure } from './worker-tasks.ts'

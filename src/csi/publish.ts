@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { FileError, succeeds } from '../host/file-error.ts'
 import { errorCode, type Host } from '../host/host.ts'
+import { FileError, succeeds } from '../host/system-error.ts'
 import { CSI_WORKER_VERB } from '../host/worker-process.ts'
 import { DIRECTORY_MODE } from '../mount/attach.ts'
 import { mount } from '../mount/mount.ts'

@@ -1,7 +1,11 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Handle, useOrClose } from '../host/host.ts'
-import { createPathLookups } from '../mount-table/path-lookups.ts'
-import { formatUnresponsive, isLocalPath, isUnresponsivePath } from '../mount-table/responsiveness.ts'
+import {
+  createPathLookups,
+  formatUnresponsive,
+  isLocalPath,
+  isUnresponsivePath,
+} from '../mount-table/responsiveness.ts'
 import { resolveTreeLocation } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import { formatSource } from '../request/source.ts'

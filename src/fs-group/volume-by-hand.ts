@@ -1,7 +1,7 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Host, type MountFlags, useOrClose } from '../host/host.ts'
 import { isKernelInterface, readFileSystemType, snapshotTable } from '../mount-table/mountinfo.ts'
-import { createPathLookups } from '../mount-table/path-lookups.ts'
+import { createPathLookups } from '../mount-table/responsiveness.ts'
 import { findPathsToSame } from '../mount-table/tree-location.ts'
 import type { WalkReport } from '../ownership/walk/report.ts'
 import type { FsGroupRequest } from '../request/mount-request.ts'

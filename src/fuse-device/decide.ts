@@ -1,4 +1,4 @@
-import { type BackOff, computePauseMs } from '../host/back-off.ts'
+import { type BackOff, computePauseMs } from '../host/waiting.ts'
 
 /** State of the socket directory. A detached one was removed under a bind mount, and no file can be created in it. */
 export interface ObservedSockets {

@@ -2,8 +2,8 @@ import { open } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { formatError } from '../errors/refusal.ts'
-import type { BackOff } from '../host/back-off.ts'
 import { DirectoryWatches } from '../host/linux/watches.ts'
+import type { BackOff } from '../host/waiting.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import {
   applyEvent,

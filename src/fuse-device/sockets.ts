@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { removeStaleSocket, statSocketPath } from '../grpc/socket.ts'
-import { nodeFs } from '../host/node-fs.ts'
+import { nodeFs } from '../host/path-handle.ts'
 import { openGuardedParent } from '../host/write-file.ts'
 import type { ObservedSockets } from './decide.ts'
 

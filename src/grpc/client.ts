@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net'
 import * as grpc from '@grpc/grpc-js'
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
-import { nodeFs } from '../host/node-fs.ts'
-import type { PathHandle } from '../host/path-handle.ts'
+import { nodeFs, type PathHandle } from '../host/path-handle.ts'
 import { openOwnSocket } from './socket.ts'
 
 /** Calls methods over a unix socket. Connects at the first call, and reconnects after the connection has ended. */

@@ -1,7 +1,6 @@
 import * as fs from 'node:fs'
 import * as net from 'node:net'
-import { nodeFs } from '../host/node-fs.ts'
-import { isOwnersFile, openPathHandle, type PathHandle } from '../host/path-handle.ts'
+import { isOwnersFile, nodeFs, openPathHandle, type PathHandle } from '../host/path-handle.ts'
 import { SystemError } from '../host/system-error.ts'
 import { type ParentDirectory, removeIn } from '../host/write-file.ts'
 

@@ -1,6 +1,6 @@
 import { formatError } from '../errors/refusal.ts'
 import { formatLeftover } from '../mount/unmount.ts'
-import { createPathLookups } from '../mount-table/path-lookups.ts'
+import { createPathLookups } from '../mount-table/responsiveness.ts'
 import { isImportBusy, removeImport } from '../store/import-stage.ts'
 import { isRecordDirectoryBusy } from '../store/lock-holders.ts'
 import { removeLeftover } from '../store/locks.ts'

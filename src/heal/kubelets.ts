@@ -1,6 +1,6 @@
 import { formatError } from '../errors/refusal.ts'
-import { tolerateSystemErrors } from '../host/file-error.ts'
 import { FILE_TYPE, type Host, SOCKET } from '../host/host.ts'
+import { tolerateSystemErrors } from '../host/system-error.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 

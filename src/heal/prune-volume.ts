@@ -1,7 +1,6 @@
 import { walkVolume } from '../fs-group/walk-volume.ts'
 import { deferClose } from '../host/host.ts'
-import type { PathLookups } from '../mount-table/path-lookups.ts'
-import { isLocalPath } from '../mount-table/responsiveness.ts'
+import { isLocalPath, type PathLookups } from '../mount-table/responsiveness.ts'
 import { locateVolume } from '../store/find-volume.ts'
 import type { Session } from '../store/session.ts'
 import { explainOtherDisk } from '../store/volume-disk.ts'

@@ -1,8 +1,12 @@
 import { dirname, normalize } from 'node:path'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { deferClose, errorCode } from '../host/host.ts'
-import { createPathLookups, type PathLookups } from '../mount-table/path-lookups.ts'
-import { createUnresponsiveRefusal, formatUnresponsive } from '../mount-table/responsiveness.ts'
+import {
+  createPathLookups,
+  createUnresponsiveRefusal,
+  formatUnresponsive,
+  type PathLookups,
+} from '../mount-table/responsiveness.ts'
 import { locateVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
 import { hasWalker, isVolumeBusy } from '../store/lock-holders.ts'

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import type { Worker } from 'node:worker_threads'
-import { computeLongestPauseMs } from '../host/back-off.ts'
 import { errorCode } from '../host/host.ts'
 import { createWatchStop, DirectoryWatches, ProcessWatch } from '../host/linux/watches.ts'
+import { computeLongestPauseMs } from '../host/waiting.ts'
 
 /**
  * Pause between a heal's end and the next one's start, so that one heal handles a burst of changes. It grows with

@@ -1,5 +1,148 @@
+import { createHash } from 'node:crypto'
+import { basename, dirname } from 'node:path'
 import type { Host, Lock } from './host.ts'
-import type { NodeFiles } from './node-files.ts'
+import { type Fs, nodeFs, type OpenedFile, openFile, openToRead, readHead, readOwned } from './read-file.ts'
+import { succeeds, tolerateErrno, tolerateSystemErrors, withPath } from './system-error.ts'
+import { type FileStat, trustedFiles } from './trusted-files.ts'
+import { retryWhileRemoved } from './waiting.ts'
+import { callByHandle, createFileIn, makeDirectories, openParent, removeNames, renamePath } from './write-file.ts'
+
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = nodeFs.constants
+
+export type NodeFiles = ReturnType<typeof createNodeFiles>
+
+/**
+ * File operations of the installer, below directories that only root can write. Paths are absolute. A failing method
+ * throws a FileError with the path, unless documented otherwise.
+ * @param fs node:fs, or memfs
+ */
+export function createNodeFiles(fs: Fs) {
+  const { list, read, readForeign, replace } = trustedFiles(fs)
+  return {
+    list,
+    read,
+    readForeign,
+    /** Reads a configuration. @throws {Refusal} as `readOwned` */
+    readOwned: (path: string) => readOwned(path, fs),
+    replace,
+    /** Stats a path's target, or the link itself. Returns undefined on any errno. */
+    stat: (path: string, isLink?: 'of a link itself'): FileStat | undefined =>
+      tolerateSystemErrors(() => (isLink ? fs.lstatSync(path) : fs.statSync(path))),
+    hasDirectory: (path: string) => tolerateSystemErrors(() => fs.statSync(path).isDirectory()) ?? false,
+    /** Returns the target of a link, or undefined if the path has no link. */
+    target: (path: string) => tolerateSystemErrors(() => fs.readlinkSync(path, 'utf8')),
+    realPath: (path: string) => withPath('find', path, () => fs.realpathSync(path)),
+    canWrite: (path: string) => succeeds(() => fs.accessSync(path, fs.constants.W_OK)),
+    /** Creates the directory if it is missing, and its parents with mode 0755. */
+    makeDirectory: (path: string, mode: number) =>
+      withPath('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, mode, 0o755))),
+    /** Opens a regular file. Reads stay on that file, even if its path is exchanged. */
+    open: (path: string) => withPath('read', path, () => openSourceFile(fs, path)),
+    /**
+     * Creates a file that only its owner can access until `secure`. It is durable after `sync`. EEXIST if the name
+     * exists.
+     */
+    create: (path: string, bytes: Uint8Array) => withPath('write', path, () => createFile(fs, path, [bytes])),
+    /** Sets root as owner and this mode, whatever the directory or the umask caused. */
+    secure: (path: string, mode: number) =>
+      withPath('set owner and mode of', path, () => {
+        using file = openItself(fs, path)
+        fs.fchownSync(file.fd, 0, 0)
+        fs.fchmodSync(file.fd, mode)
+      }),
+    chmod: (path: string, mode: number) =>
+      withPath('set the mode of', path, () => {
+        using file = openItself(fs, path)
+        fs.fchmodSync(file.fd, mode)
+      }),
+    /** Calls fsync(2) on a file or a directory. */
+    sync: (path: string) => withPath('sync', path, () => syncFile(fs, path)),
+    /** Makes one rename(2). */
+    rename: (from: string, to: string) => withPath(`rename ${from} to`, to, () => renamePath(fs, from, to)),
+    link: (target: string, path: string) =>
+      withPath('link', path, () => callByHandle(fs, path, (at) => fs.symlinkSync(target, at))),
+    /** Removes a file or a link if it exists. */
+    remove: (path: string) => withPath('remove', path, () => removeNames(fs, dirname(path), [basename(path)])),
+    /** Returns false if the directory is not empty or cannot be removed. */
+    removeEmpty: (path: string) => succeeds(() => callByHandle(fs, path, (at) => fs.rmdirSync(at))),
+    /** Removes a tree. Links are removed, not followed. */
+    removeTree: (path: string) =>
+      withPath('remove', path, () =>
+        tolerateErrno('ENOENT', () => callByHandle(fs, path, (at) => fs.rmSync(at, { recursive: true, force: true }))),
+      ),
+    /** Compares the content of two files. */
+    isSame: (one: string, other: string) => withPath(`compare ${one} with`, other, () => hasSameBytes(fs, one, other)),
+    /** Returns the SHA-256 in hexadecimal digits. */
+    sum: (path: string) => withPath('read', path, () => hashFile(fs, path)),
+    /** Reads at most `length` bytes from the start of a regular file. Returns undefined if it cannot be read. */
+    head: (path: string, length: number) => tolerateSystemErrors(() => readHead(fs, path, length)),
+  }
+}
+
+const MAX_BLOCK_BYTES = 1 << 24
+
+export type SourceFile = ReturnType<typeof openSourceFile>
+
+function openSourceFile(fs: Fs, path: string) {
+  const file = openToRead(fs, path)
+  return {
+    /** Returns the SHA-256 in hexadecimal digits. */
+    sum: () => withPath('read', path, () => hashBlocks(readBlocks(fs, file.fd))),
+    /** Copies the content to a new file, as `create`. @returns the SHA-256 of the written bytes */
+    copyTo: (to: string) => withPath(`copy ${path} to`, to, () => createFile(fs, to, readBlocks(fs, file.fd))),
+    [Symbol.dispose]: () => file[Symbol.dispose](),
+  }
+}
+
+function hashBlocks(bytes: Iterable<Uint8Array>): string {
+  const hash = createHash('sha256')
+  for (const block of bytes) hash.update(block)
+  return hash.digest('hex')
+}
+
+/** copyFile sets the mode first: other users could write to the copy, or run it set-uid, before it is compared. */
+function createFile(fs: Fs, path: string, bytes: Iterable<Uint8Array>): string {
+  const hash = createHash('sha256')
+  using parent = openParent(fs, dirname(path))
+  using file = createFileIn(fs, parent, basename(path), 0o600)
+  for (const block of bytes) {
+    hash.update(block)
+    fs.writeFileSync(file.fd, block)
+  }
+  return hash.digest('hex')
+}
+
+/** Reads from the start on each call. All blocks share one buffer. */
+function* readBlocks(fs: Fs, fd: number): Generator<Buffer> {
+  const block = Buffer.alloc(Math.min(MAX_BLOCK_BYTES, fs.fstatSync(fd).size + 1))
+  for (let at = 0; ; ) {
+    const length = fs.readSync(fd, block, 0, block.length, at)
+    if (length === 0) return
+    yield block.subarray(0, length)
+    at += length
+  }
+}
+
+function hashFile(fs: Fs, path: string): string {
+  using file = openToRead(fs, path)
+  return hashBlocks(readBlocks(fs, file.fd))
+}
+
+function hasSameBytes(fs: Fs, one: string, other: string): boolean {
+  const [a, b] = [fs.statSync(one), fs.statSync(other)]
+  if (a.dev === b.dev && a.ino === b.ino) return true
+  return a.size === b.size && hashFile(fs, one) === hashFile(fs, other)
+}
+
+function syncFile(fs: Fs, path: string): void {
+  using file = openFile(fs, path)
+  fs.fsyncSync(file.fd)
+}
+
+/** Opens a file or a directory, and rejects a link. */
+function openItself(fs: Fs, path: string): OpenedFile {
+  return callByHandle(fs, path, (at) => openFile(fs, at, O_RDONLY | O_NOFOLLOW | O_NONBLOCK))
+}
 
 /** The operations on a node that only `install` and `uninstall` use. */
 export interface Administration {

@@ -1,12 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Handle, Name } from './handle.ts'
 import type { Helpers } from './helpers.ts'
 import type { IdMap } from './id-map.ts'
-import type { Inodes } from './inodes.ts'
+import type { Handle, Inodes, Name } from './inodes.ts'
 import type { TrustedFiles } from './trusted-files.ts'
 import type { WorkerCall, WorkerCallEnd } from './worker-process.ts'
 
-export { deferClose, type Handle, type Name, useOrClose } from './handle.ts'
 export * from './inodes.ts'
 export { errorCode, refuseOnErrno, SystemError, tolerateErrno } from './system-error.ts'
 

@@ -1,4 +1,25 @@
-import type { Handle, Name } from './handle.ts'
+declare const brand: unique symbol
+
+/** An open inode or detached mount. Only a Host opens and closes handles. modekeep never reopens one by name. */
+export type Handle = number & { readonly [brand]: 'handle' }
+
+/** One path component in the kernel's bytes: no slash, no NUL, any encoding. */
+export type Name = Uint8Array
+
+/** Closes a handle at the end of the block, also after an error: `using _ = deferClose(inodes, handle)`. */
+export function deferClose(inodes: { close(handle: Handle): void }, handle: Handle | undefined): Disposable {
+  return { [Symbol.dispose]: () => handle !== undefined && inodes.close(handle) }
+}
+
+/** Passes a handle to `use`, whose result takes over the handle. Closes the handle if `use` throws. */
+export function useOrClose<T>(inodes: { close(handle: Handle): void }, handle: Handle, use: (handle: Handle) => T): T {
+  try {
+    return use(handle)
+  } catch (error) {
+    inodes.close(handle)
+    throw error
+  }
+}
 
 export const FILE_TYPE = 0o170000
 export const DIRECTORY = 0o040000
@@ -24,9 +45,7 @@ export interface Stat {
   uid: number
   gid: number
   links: number
-  /**
-   * The kernel counts it up from the boot on, and since Linux 6.8 never reuses it within a boot (STATX_MNT_ID_UNIQUE).
-   */
+  /** Counted up from the boot on. Since Linux 6.8 never reused within a boot (STATX_MNT_ID_UNIQUE). */
   mountId: number
   mountRoot: boolean
   /** Immutable or append-only (chattr(1)), as reported by the file system. */
@@ -224,7 +243,7 @@ export interface Inodes {
   space(handle: Handle): { bytes: SpaceUsage; inodes: SpaceUsage }
 }
 
-/** Returns the inodes with opens that use only the kernel's cache, where the host has them: see `Inodes.cachedOpens`. */
+/** Returns the operations with the variants of `Inodes.cachedOpens` that the host has. */
 export function openOnlyCached(inodes: Inodes): Inodes {
   return { ...inodes, ...inodes.cachedOpens }
 }

@@ -1,8 +1,13 @@
 import type { Stats } from 'node:fs'
 import { join } from 'node:path'
 import { getSystemErrorMessage } from 'node:util'
-import { type Fs, nodeFs } from './node-fs.ts'
 import { errorCode, SystemError } from './system-error.ts'
+
+// An import as namespace would copy node:fs name by name.
+export const nodeFs = process.getBuiltinModule('node:fs')
+
+/** node:fs, or memfs. */
+export type Fs = typeof nodeFs
 
 const { O_DIRECTORY, O_NOFOLLOW } = nodeFs.constants
 // include/uapi/asm-generic/fcntl.h; node:fs does not export it.

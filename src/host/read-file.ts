@@ -1,8 +1,7 @@
 import type { Stats } from 'node:fs'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { type Fs, nodeFs } from './node-fs.ts'
-import { closeQuietly, hasPathHandles, openPathHandle } from './path-handle.ts'
+import { closeQuietly, type Fs, hasPathHandles, nodeFs, openPathHandle } from './path-handle.ts'
 import { errorCode, SystemError } from './system-error.ts'
 
 export { type Fs, nodeFs }

@@ -1,4 +1,4 @@
-import type { Handle } from './handle.ts'
+import type { Handle } from './inodes.ts'
 
 /** A report of a worker, one line of JSON: a sign of life with a new limit (see ResponseTimer), progress, or the outcome. */
 export type WorkerReport<Outcome, Progress> =
@@ -55,4 +55,41 @@ export interface WorkerCallEnd {
   pid: number
   /** Resolves when the process has ended. */
   ended: Promise<unknown>
+}
+
+/**
+ * Killed processes that the kernel does not let end. The owner of each is the namespace or the mount that it worked
+ * for.
+ */
+export class UnkillableProcesses {
+  readonly #owners = new Map<number, string>()
+
+  /** Counts a process until it has ended. */
+  add(pid: number, owner: string, ended: Promise<unknown>): void {
+    this.#owners.set(pid, owner)
+    void ended.then(() => this.#owners.delete(pid))
+  }
+
+  of(owner: string): number[] {
+    return [...this.#owners].flatMap(([pid, its]) => (its === owner ? [pid] : []))
+  }
+}
+
+const NEWLINE = 0x0a
+
+/**
+ * Yields the complete lines of a stream and drops an unterminated rest. Splits only at newlines: node:readline also
+ * splits at characters that JSON may contain.
+ */
+export async function* readStreamLines(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  let rest: Uint8Array[] = []
+  for await (const chunk of stream) {
+    let start = 0
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+      yield Buffer.concat([...rest, chunk.subarray(start, end)]).toString()
+      rest = []
+      start = end + 1
+    }
+    if (start < chunk.length) rest.push(chunk.subarray(start))
+  }
 }

@@ -1,11 +1,14 @@
 import { basename, dirname } from 'node:path'
 import { Refusal } from '../errors/refusal.ts'
-import { type Fs, nodeFs } from './node-fs.ts'
 import {
   closeQuietly,
+  type Fs,
   hasPathHandles,
   isOwnersFile,
+  nodeFs,
+  O_PATH,
   openGuardedDirectory,
+  openHandle,
   openPathHandle,
   type PathHandle,
   reportDirectoryPath,
@@ -40,8 +43,7 @@ export function openGuardedParent(fs: Fs, directory: string): ParentDirectory {
   return createParentDirectory(fs, directory, openGuardedDirectory(fs, directory))
 }
 
-/** Wraps an open directory as `openParent` does. */
-export function createParentDirectory(fs: Fs, path: string, handle: Omit<PathHandle, 'fd'>): ParentDirectory {
+function createParentDirectory(fs: Fs, path: string, handle: Omit<PathHandle, 'fd'>): ParentDirectory {
   const { link, [Symbol.dispose]: close } = handle
   return {
     path,
@@ -174,7 +176,7 @@ function writeNewFile(
  * @throws {Refusal} if others can exchange one; {SystemError} as `openToWrite`; nothing if no file exists
  */
 export function assertOwnFiles(fs: Fs, directory: string, names: readonly string[]): void {
-  using parent = tolerateErrno('EPERM', () => openGuardedParent(fs, directory))
+  using parent = tolerateErrno('EPERM', () => createParentDirectory(fs, directory, openGuardedDirectory(fs, directory)))
   if (parent === undefined) {
     throw Refusal.of(
       'journal-exposed',
@@ -192,4 +194,44 @@ export function assertOwnFiles(fs: Fs, directory: string, names: readonly string
 /** Returns true if the system rejects the file at a path, and false if the file is missing. */
 export function isRefusedPath(error: unknown): boolean {
   return ['EPERM', 'EINVAL', 'ELOOP', 'ENXIO'].includes(errorCode(error) ?? '')
+}
+
+/**
+ * Creates a directory and its missing parents, each through its parent's handle. Existing links are followed as
+ * `openPathHandle` documents. A link that replaces a new directory is not followed.
+ * @param modeAbove mode of the new parents
+ * @throws {SystemError} EPERM for a directory of a user other than root and modekeep's own; ELOOP
+ */
+export function makeDirectories(fs: Fs, path: string, mode: number, modeAbove = mode): void {
+  using directory = openOrMakeDirectory(fs, path, mode, modeAbove)
+  assertOwned(fs, directory)
+}
+
+function openOrMakeDirectory(fs: Fs, path: string, mode: number, modeAbove: number): ParentDirectory {
+  const existing = tolerateErrno('ENOENT', () => openParent(fs, path))
+  if (existing !== undefined) return existing
+  using parent = openOrMakeDirectory(fs, dirname(path), modeAbove, modeAbove)
+  const directory = makeDirectoryIn(fs, parent, basename(path), mode)
+  try {
+    assertOwned(fs, directory)
+    return directory
+  } catch (error) {
+    directory[Symbol.dispose]()
+    throw error
+  }
+}
+
+/**
+ * Calls mkdir(2) in an open directory. An existing directory is accepted, because another process may make it first.
+ */
+function makeDirectoryIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): ParentDirectory {
+  const path = `${parent.path}/${name}`
+  reportDirectoryPath(parent.path, () => tolerateErrno('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })))
+  if (!hasPathHandles(fs)) return openParent(fs, path)
+  return createParentDirectory(fs, path, openHandle(fs, parent.at(name), O_PATH | O_DIRECTORY | O_NOFOLLOW, path))
+}
+
+function assertOwned(fs: Fs, directory: ParentDirectory): void {
+  if (isOwnersFile(fs.statSync(directory.at('.')))) return
+  throw new SystemError('mkdir', 'EPERM', directory.path, 'it belongs to another user than root')
 }

@@ -1,8 +1,7 @@
 import { basename, dirname } from 'node:path'
-import { makeDirectories } from '../host/make-directory.ts'
-import { type Fs, nodeFs } from '../host/node-fs.ts'
+import { type Fs, nodeFs } from '../host/path-handle.ts'
 import { tolerateErrno } from '../host/system-error.ts'
-import { openParent, openToWriteIn, type ParentDirectory } from '../host/write-file.ts'
+import { makeDirectories, openParent, openToWriteIn, type ParentDirectory } from '../host/write-file.ts'
 
 const MAX_FILE_BYTES = 10 * 1024 * 1024
 const ROTATED_FILES = 3

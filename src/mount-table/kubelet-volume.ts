@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
-import { tolerateSystemErrors } from '../host/file-error.ts'
 import type { Host } from '../host/host.ts'
+import { tolerateSystemErrors } from '../host/system-error.ts'
 import { type MountRow, parseMountinfo } from './mountinfo.ts'
 import { createLocationFinder } from './tree-location.ts'
 

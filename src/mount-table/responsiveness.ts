@@ -1,7 +1,19 @@
+import { dirname } from 'node:path'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { deferClose, formatDeviceId, type Handle, type Host, hasDisk } from '../host/host.ts'
-import { FairSemaphore } from '../host/semaphore.ts'
-import { parseMountinfo } from './mountinfo.ts'
+import {
+  deferClose,
+  errorCode,
+  formatDeviceId,
+  type Handle,
+  type Host,
+  hasDisk,
+  type Inodes,
+  isDirectory,
+  openOnlyCached,
+  SystemError,
+} from '../host/host.ts'
+import { FairSemaphore } from '../host/waiting.ts'
+import { type MountRow, parseMountinfo } from './mountinfo.ts'
 import { createMountFinder, toPathPrefix } from './tree-location.ts'
 
 /** Timeout of a server, and of a stopped daemon, which may be continued. A running daemon has the timeout of a helper. */
@@ -12,7 +24,7 @@ const REMOTE_TYPES = /^(fuse(blk)?(\..*)?|nfs4?|cifs|smb3|ceph|9p|afs|lustre|gfs
 
 export const isRemoteType = (fsType: string): boolean => REMOTE_TYPES.test(fsType)
 
-/** Checks whether a path is unresponsive because of a server or daemon. The path is absolute, normalized and without links. */
+/** Takes an absolute, normalized path without links. */
 export type UnresponsiveCheck = (path: string) => Promise<boolean>
 
 /** The process that looks a path up. @property isolatesWalks whether it must not wait for a locked directory either */
@@ -34,25 +46,18 @@ export function createUnresponsiveCheck(
   const checks = new Map<string, Promise<boolean>>()
   return async (path) => {
     const servers = serversTo(path)
-    if (servers === '') return isolatesWalks === true && isBehindLockedDirectory(host, path)
+    // A process of a pod can keep a directory of its volume locked, and the path may lead through that directory.
+    if (servers === '')
+      return isolatesWalks === true && !host.inodes.isCached(path) && (await lookUpIsolated(host, path)) === undefined
     return checks.getOrInsertComputed(servers, () => isLookupUnanswered(host, path, `servers ${servers}`))
   }
 }
 
-/** Limit of concurrent lookups by other processes. Each process is small. */
-const MAX_LOOKUPS = 64
-const lookupTurns = new FairSemaphore(MAX_LOOKUPS)
-
-/**
- * Checks whether the lookup of a path on local file systems gets no answer. A process of a pod can keep a directory of its
- * volume locked, and the path of another volume may lead through that directory.
- */
-async function isBehindLockedDirectory(host: Host, path: string): Promise<boolean> {
-  return !host.inodes.isCached(path) && (await lookUpIsolated(host, path)) === undefined
-}
+/** Limits concurrent lookups by other processes. Each process is small. */
+const lookupTurns = new FairSemaphore(64)
 
 /** Looks a path up in another process, links included. @returns as `Daemons.lookUp` */
-export async function lookUpIsolated({ daemons, inodes }: Host, path: string): ReturnType<Host['daemons']['lookUp']> {
+async function lookUpIsolated({ daemons, inodes }: Host, path: string): ReturnType<Host['daemons']['lookUp']> {
   using _turn = await lookupTurns.take()
   const root = inodes.openTrusted('/')
   using _ = deferClose(inodes, root)
@@ -73,9 +78,9 @@ export async function isUnresponsivePath(caller: LookupCaller, path: string, wit
 
 /** Checks whether a remote file system is mounted below a directory. A link in the directory may lead to it. */
 export function hasRemoteBelow({ mounts }: Host, directory: string): boolean {
-  const isBelow = (mountPoint: string) => mountPoint.startsWith(toPathPrefix(directory)) && mountPoint !== directory
   return parseMountinfo(mounts.table()).some(
-    ({ fsType, mountPoint }) => REMOTE_TYPES.test(fsType) && isBelow(mountPoint),
+    ({ fsType, mountPoint }) =>
+      isRemoteType(fsType) && mountPoint !== directory && mountPoint.startsWith(toPathPrefix(directory)),
   )
 }
 
@@ -102,7 +107,7 @@ export function createUnresponsiveRefusal(path: string): Refusal {
 /** Checks whether a mount depends on no server or daemon. @param path the path of the mount */
 export function isLocalMount(host: Host, mountId: number, path: string): boolean {
   const type = host.inodes.typeOfMount(mountId)
-  return type === undefined ? createLocalPathCheck(host)(path) : !REMOTE_TYPES.test(type)
+  return type === undefined ? createLocalPathCheck(host)(path) : !isRemoteType(type)
 }
 
 /**
@@ -114,7 +119,7 @@ export function isLocalTree({ inodes, mounts }: Host, tree: Handle, path: string
   const { device } = inodes.statMountPoint(tree)
   const table = mounts.table()
   const shown = parseMountinfo(table).find((row) => row.device === formatDeviceId(device))
-  if (shown !== undefined) return !REMOTE_TYPES.test(shown.fsType)
+  if (shown !== undefined) return !isRemoteType(shown.fsType)
   if (hasDisk(device)) return true
   // The mount table has another device number for btrfs than the files have.
   return path.startsWith('/') && createMountFinder(table)(path).at(-1)?.fsType === 'btrfs'
@@ -126,22 +131,115 @@ export function createLocalPathCheck(host: Host): (path: string) => boolean {
   return (path) => findRemoteDevices(path) === ''
 }
 
-/** Checks whether one path depends on no server or daemon. */
 export function isLocalPath(host: Host, path: string): boolean {
   return isRecordedLocal(host, path) || createLocalPathCheck(host)(path)
 }
 
-/** Checks the file system type that is known without reading the mount table. */
 function isRecordedLocal({ inodes }: Host, path: string): boolean {
   const type = inodes.knownType(path)
-  return type !== undefined && !REMOTE_TYPES.test(type)
+  return type !== undefined && !isRemoteType(type)
 }
 
 /** Creates a function that lists the devices of the remote file systems that a path leads through; '' if there are none. */
-export function createRemoteDeviceFinder(mountsTo: ReturnType<typeof createMountFinder>): (path: string) => string {
-  const remote = (path: string) => mountsTo(path).filter(({ fsType }) => REMOTE_TYPES.test(fsType))
+function createRemoteDeviceFinder(mountsTo: ReturnType<typeof createMountFinder>): (path: string) => string {
   return (path) =>
-    remote(path)
-      .map(({ device }) => device)
+    mountsTo(path)
+      .flatMap(({ fsType, device }) => (isRemoteType(fsType) ? [device] : []))
       .join(' ')
+}
+
+/** Looks up paths that may be unresponsive: absolute, normalized and without links. A server or a locked directory can block them. */
+export interface PathLookups {
+  /** Checks whether a lookup gets no answer. An open after this check may open another directory: use `open` instead. */
+  isUnresponsive(path: string): Promise<boolean>
+  /**
+   * Opens as `openLinkFree` does. On local file systems a caller that must not wait never waits for a directory that a
+   * process keeps locked, even if directories are exchanged meanwhile.
+   * @returns undefined if the lookup gets no answer
+   * @throws {SystemError} as `openLinkFree`
+   */
+  open(path: string): Promise<Handle | undefined>
+}
+
+/** The lookups share one read of the mount table. */
+export function createPathLookups(caller: LookupCaller): PathLookups {
+  const { host, isolatesWalks } = caller
+  const mountsTo = createMountFinder(host.mounts.table())
+  const isUnresponsive = createUnresponsiveCheck(caller, mountsTo)
+  const findRemoteDevices = createRemoteDeviceFinder(mountsTo)
+  return {
+    isUnresponsive,
+    async open(path) {
+      if (isolatesWalks && findRemoteDevices(path) === '') return openFromCache(caller, path, mountsTo(path))
+      // The cache does not show whether a server responds, so the path is checked before the open.
+      return (await isUnresponsive(path)) ? undefined : host.inodes.openLinkFree(path)
+    },
+  }
+}
+
+/**
+ * File systems whose cached names the kernel resolves without calling the file system. Others revalidate each name, as zfs, vfat
+ * and sysfs do, and so does an overlay of such a type.
+ */
+const CACHED_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|rootfs|devtmpfs|squashfs|erofs|autofs|overlay)$/
+
+/** Limit of lookups by another process for one path. Concurrent mounts and memory pressure can empty the cache again. */
+const ATTEMPTS = 3
+
+/**
+ * Opens a path from the cache alone, after another process has filled the cache. A concurrent change cannot make it wait.
+ * @param mounts the mounts that the path leads through
+ */
+async function openFromCache(
+  { host }: LookupCaller,
+  path: string,
+  mounts: readonly MountRow[],
+): Promise<Handle | undefined> {
+  const { inodes } = host
+  const { openLinkFree } = openOnlyCached(inodes)
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return openLinkFree(path)
+    } catch (error) {
+      if (errorCode(error) !== 'EAGAIN') throw error
+    }
+    if (attempt === ATTEMPTS) return undefined
+    const answer = await lookUpIsolated(host, path)
+    if (answer === undefined) return undefined
+    if (answer === 'found' && isCacheable(inodes, path, mounts)) continue
+    try {
+      return openLinkFree(path)
+    } catch (error) {
+      if (errorCode(error) !== 'EAGAIN') throw error
+    }
+    if (answer !== 'not found') return inodes.openLinkFree(path)
+    // A tmpfs caches no missing names, and the cache does not show that a path leads through a file.
+    throw new SystemError('openat2', leadsThroughFile(inodes, path) ? 'ENOTDIR' : 'ENOENT', path)
+  }
+}
+
+/** Checks whether the kernel resolves a path from its cache alone after a lookup. The kernel and each file system must support it. */
+function isCacheable(inodes: Inodes, path: string, mounts: readonly MountRow[]): boolean {
+  if (!inodes.isCached('/')) return false
+  return mounts.every(({ fsType, mountPoint }, index) => {
+    // The kernel looks up no name in a file system that another one covers.
+    if ((mounts[index + 1]?.mountPoint ?? path) === mountPoint) return true
+    if (fsType !== 'overlay' || mountPoint !== '/') return CACHED_TYPES.test(fsType)
+    // No user can exchange a name in the node's root directory. Another overlay may belong to a user.
+    return inodes.isCached(`/${path.split('/')[1]}`)
+  })
+}
+
+function leadsThroughFile(inodes: Inodes, path: string): boolean {
+  const { openLinkFree } = openOnlyCached(inodes)
+  for (let above = dirname(path); above !== '/'; above = dirname(above)) {
+    try {
+      const handle = openLinkFree(above)
+      using _ = deferClose(inodes, handle)
+      return !isDirectory(inodes.stat(handle))
+    } catch (error) {
+      if (errorCode(error) === undefined) throw error
+    }
+  }
+  return false
 }

@@ -1,6 +1,6 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { retryUntilDefined } from '../host/back-off.ts'
 import { deferClose, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../host/host.ts'
+import { retryUntilDefined } from '../host/waiting.ts'
 import { type MountPoint, statPoint } from '../mount-table/mount-point.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'

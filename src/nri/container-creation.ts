@@ -5,7 +5,7 @@ import {
 } from '../container-mount/clone-request.ts'
 import { createFault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
-import { FairSemaphore } from '../host/semaphore.ts'
+import { FairSemaphore } from '../host/waiting.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-flags.ts'
 import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'

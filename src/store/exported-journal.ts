@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { createFault } from '../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
-import type { ForeignFile } from '../host/large-file.ts'
+import type { ForeignFile } from '../host/trusted-files.ts'
 import { type JournalRow, RowChecker } from '../ownership/journal/copy.ts'
 import { FORMAT } from '../ownership/journal/tables.ts'
 import { isVolumeId } from './volume-id.ts'

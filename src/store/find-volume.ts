@@ -2,8 +2,12 @@ import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, formatDeviceId, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { createPathLookups, type PathLookups } from '../mount-table/path-lookups.ts'
-import { createLocalPathCheck, createUnresponsiveRefusal } from '../mount-table/responsiveness.ts'
+import {
+  createLocalPathCheck,
+  createPathLookups,
+  createUnresponsiveRefusal,
+  type PathLookups,
+} from '../mount-table/responsiveness.ts'
 import { createMountFinder } from '../mount-table/tree-location.ts'
 import { parseSource } from '../request/source.ts'
 import { listMountRecords } from './mount-record.ts'

@@ -1,5 +1,5 @@
-import { retryUntilDefined } from '../host/back-off.ts'
 import { errorCode, type Lock } from '../host/host.ts'
+import { retryUntilDefined } from '../host/waiting.ts'
 import { type JournalCopy, writeJournal } from '../ownership/journal/copy.ts'
 import { isRecordDirectoryBusy } from './lock-holders.ts'
 import { releaseRecordLock, removeTransientFiles, tryLockRecordDirectory } from './locks.ts'

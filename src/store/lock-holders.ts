@@ -1,5 +1,5 @@
 import { Refusal } from '../errors/refusal.ts'
-import { withPath } from '../host/file-error.ts'
+import { withPath } from '../host/system-error.ts'
 import { mountRecords } from './mount-record.ts'
 import { LOCK_FILE, locateVolumeRecords, type RecordDirectory, type Store, WALKER_FILE } from './record-directories.ts'
 import type { Session } from './session.ts'

@@ -1,6 +1,6 @@
-import { retryUntilDefined } from '../host/back-off.ts'
-import { withPath } from '../host/file-error.ts'
 import { errorCode, type Lock } from '../host/host.ts'
+import { withPath } from '../host/system-error.ts'
+import { retryUntilDefined } from '../host/waiting.ts'
 import {
   createStuckHolderCheck,
   createWaitReporter,

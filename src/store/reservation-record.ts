@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { retryUntilDefined } from '../host/back-off.ts'
+import { retryUntilDefined } from '../host/waiting.ts'
 import { createStuckHolderCheck, isVolumeBusy } from './lock-holders.ts'
 import { RecordKind, type RecordResult } from './record.ts'
 import { locateReservations, locateVolumeRecords, type Store } from './record-directories.ts'

@@ -1,6 +1,6 @@
 import { Refusal } from '../errors/refusal.ts'
-import { tolerateSystemErrors } from '../host/file-error.ts'
 import { type Backing, deferClose, type Handle } from '../host/host.ts'
+import { tolerateSystemErrors } from '../host/system-error.ts'
 import type { Store } from './record-directories.ts'
 import { isNamedByDevice } from './volume-id.ts'
 import { hasJournal, openJournalForReading } from './volume-journal.ts'

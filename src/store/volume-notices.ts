@@ -1,6 +1,6 @@
-import { tolerateSystemErrors } from '../host/file-error.ts'
 import { deferClose, errorCode, type Handle, isDirectory } from '../host/host.ts'
-import type { PathLookups } from '../mount-table/path-lookups.ts'
+import { tolerateSystemErrors } from '../host/system-error.ts'
+import type { PathLookups } from '../mount-table/responsiveness.ts'
 import { listMountRecords } from './mount-record.ts'
 import type { Session } from './session.ts'
 import { explainOtherSource } from './volume-disk.ts'

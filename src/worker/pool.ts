@@ -1,5 +1,4 @@
-import { UnkillableProcesses } from '../host/unkillable-processes.ts'
-import type { StartWorker, WorkerReport } from '../host/worker-process.ts'
+import { type StartWorker, UnkillableProcesses, type WorkerReport } from '../host/worker-process.ts'
 import {
   findNext,
   isBlocked,

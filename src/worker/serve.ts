@@ -1,7 +1,6 @@
 import { formatError, Refusal, UnknownFormat } from '../errors/refusal.ts'
 import type { Handle, Host } from '../host/host.ts'
-import { readStreamLines } from '../host/stream-lines.ts'
-import type { WorkerReport } from '../host/worker-process.ts'
+import { readStreamLines, type WorkerReport } from '../host/worker-process.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
 import type { GivenUpProcess, Session } from '../store/session.ts'

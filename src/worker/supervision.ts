@@ -1,5 +1,5 @@
-import { resolveWithin } from '../host/linux/child-process.ts'
-import type { UnkillableProcesses } from '../host/unkillable-processes.ts'
+import { resolveWithin } from '../host/waiting.ts'
+import type { UnkillableProcesses } from '../host/worker-process.ts'
 import { formatTooManyLeft } from './given-up.ts'
 
 /** A worker that was killed because it reported nothing for too long. */

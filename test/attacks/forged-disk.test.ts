@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type RestoreDocument, restore } from '../../src/cli/commands/restore.ts'
 import { checkVolumes } from '../../src/cli/doctor/records.ts'
 import { pruneVolume } from '../../src/heal/prune-volume.ts'
-import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
+import { createPathLookups } from '../../src/mount-table/responsiveness.ts'
 import { type DiskType, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 

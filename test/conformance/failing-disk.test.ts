@@ -1,6 +1,6 @@
 // What test/faults found, by name.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { withPath } from '../../src/host/file-error.ts'
+import { withPath } from '../../src/host/system-error.ts'
 import { listVolumes } from '../../src/store/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'

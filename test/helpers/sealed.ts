@@ -1,4 +1,4 @@
-import { computeChecksum } from '../../src/host/checksum.ts'
+import { computeChecksum } from '../../src/store/record.ts'
 
 /** A record as it lies in its file, with a checksum that is right. */
 export function sealed(record: object): string {

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
-import { linuxBlocks } from '../../src/host/linux/block-devices.ts'
+import { isShownBy } from '../../src/host/linux/block-devices.ts'
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
@@ -16,7 +16,7 @@ describe.skipIf(!isRoot)(titled('a disk', cannotMountWith()), () => {
     try {
       const { rdev } = fs.fstatSync(device)
       const number = `${rdev >> 8}:${rdev & 0xff}`
-      const isShown = (row: { device: string; fsType: string; source: string }) => linuxBlocks.isShownBy(device, row)
+      const isShown = (row: { device: string; fsType: string; source: string }) => isShownBy(device, row)
       expect(isShown({ device: number, fsType: 'ext4', source: 'another name' })).toBe(true)
       expect(isShown({ device: '0:99', fsType: 'btrfs', source: name })).toBe(true)
       expect(isShown({ device: '0:99', fsType: 'btrfs', source: '/dev/null' })).toBe(false)

@@ -1,5 +1,4 @@
-import type { Administration, DriverResult } from '../../src/host/administration.ts'
-import { createNodeFiles } from '../../src/host/node-files.ts'
+import { type Administration, createNodeFiles, type DriverResult } from '../../src/host/administration.ts'
 import { memoryHost } from './index.ts'
 import { mortalFs } from './mortal-fs.ts'
 import type { MemoryWorld } from './world.ts'

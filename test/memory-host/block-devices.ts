@@ -1,5 +1,4 @@
-import type { BlockDevices } from '../../src/host/host.ts'
-import { SystemError } from '../../src/host/host.ts'
+import { type BlockDevices, SystemError } from '../../src/host/host.ts'
 import type { MemoryWorld } from './world.ts'
 
 function throwUnsupported(): never {

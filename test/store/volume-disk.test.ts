@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { applyByHand, refuseRestore, restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
-import { createPathLookups } from '../../src/mount-table/path-lookups.ts'
+import { createPathLookups } from '../../src/mount-table/responsiveness.ts'
 import { explainOtherDiskAtPath, locateVolume } from '../../src/store/find-volume.ts'
 import { listVolumes } from '../../src/store/record-directories.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'

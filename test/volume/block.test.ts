@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { BlockDevices } from '../../src/host/host.ts'
-import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
+import { type BlockDevices, type Handle, type Host, SystemError } from '../../src/host/host.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { disks } from '../../src/volume/disk/disk.ts'

@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
 import { type Fault, renderFault } from '../../errors/fault.ts'
-import { deferClose } from '../../host/handle.ts'
 import { errorCode, type Handle, type Host } from '../../host/host.ts'
 import { createSwapMap } from '../../host/id-map.ts'
+import { deferClose } from '../../host/inodes.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import {
   createUnresponsiveCheck,

@@ -1,5 +1,5 @@
 import { formatError } from '../../errors/refusal.ts'
-import type { Diagnosis } from '../../host/diagnosis.ts'
+import type { Diagnosis } from '../../host/linux/diagnosis.ts'
 import type { Session } from '../../store/session.ts'
 import { type ConfigurationFile, checkConfiguration } from './configuration.ts'
 import { type CheckResult, fault } from './findings.ts'

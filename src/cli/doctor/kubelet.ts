@@ -1,7 +1,7 @@
 import { explainRootOnly, FUSE_DEVICE } from '../../fuse-device/decide.ts'
 import { isPluginSocket } from '../../fuse-device/sockets.ts'
-import type { Diagnosis } from '../../host/diagnosis.ts'
 import type { Host } from '../../host/host.ts'
+import type { Diagnosis } from '../../host/linux/diagnosis.ts'
 import { findKubelets } from '../node-state/kubelets.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 import { checkWriters, statPath } from './paths.ts'

@@ -1,5 +1,6 @@
 import { Refusal } from '../../errors/refusal.ts'
-import type { Diagnosis, Feature, FeatureName, SelfTest } from '../../host/diagnosis.ts'
+import type { Diagnosis, Feature, FeatureName } from '../../host/linux/diagnosis.ts'
+import type { SelfTest } from '../../host/linux/self-test.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { DEFAULT_FS_TYPES } from '../../request/rule.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'

@@ -1,8 +1,8 @@
 import { basename, dirname, join } from 'node:path'
-import type { Diagnosis } from '../../host/diagnosis.ts'
-import { tolerateSystemErrors } from '../../host/file-error.ts'
-import { deferClose } from '../../host/handle.ts'
 import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
+import { deferClose } from '../../host/inodes.ts'
+import type { Diagnosis } from '../../host/linux/diagnosis.ts'
+import { tolerateSystemErrors } from '../../host/system-error.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 

@@ -1,5 +1,5 @@
 import { quoted } from '../../errors/refusal.ts'
-import type { Diagnosis } from '../../host/diagnosis.ts'
+import type { Diagnosis } from '../../host/linux/diagnosis.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
 import type { Store } from '../../store/record-directories.ts'
 import {

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { Refusal } from '../../errors/refusal.ts'
-import type { NodeFiles, SourceFile } from '../../host/node-files.ts'
+import type { NodeFiles, SourceFile } from '../../host/administration.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { createInstallRefusal } from './install-refusal.ts'
 import type { InstallerRun, InstallSite } from './site.ts'

@@ -1,4 +1,4 @@
-import { tolerateSystemErrors } from '../../host/file-error.ts'
+import { tolerateSystemErrors } from '../../host/system-error.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
 import { makePluginDirectory, makeSiteDirectories, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
 import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'

@@ -1,6 +1,5 @@
-import type { Administration } from '../../host/administration.ts'
+import type { Administration, NodeFiles } from '../../host/administration.ts'
 import type { Lock } from '../../host/host.ts'
-import type { NodeFiles } from '../../host/node-files.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
 import { createInstallRefusal } from './install-refusal.ts'

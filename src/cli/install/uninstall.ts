@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { removeEmptyStaging, resolveStagingPath } from '../../container-mount/clone-staging.ts'
-import { tolerateSystemErrors } from '../../host/file-error.ts'
+import { tolerateSystemErrors } from '../../host/system-error.ts'
 import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { warnOnFailure } from '../../store/session.ts'
 import type { UninstallCommand } from '../commands/install.ts'

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
-import { tolerateSystemErrors } from '../../host/file-error.ts'
-import { parseProcessStatus } from '../../host/process-status.ts'
+import { parseProcessStatus } from '../../host/linux/processes.ts'
+import { tolerateSystemErrors } from '../../host/system-error.ts'
 import type { TrustedFiles } from '../../host/trusted-files.ts'
 
 /** Kubelet's own default (kubernetes cmd/kubelet/app/options). */

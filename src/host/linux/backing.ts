@@ -1,7 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { quoted } from '../../errors/refusal.ts'
 import { mayHaveUuid } from '../btrfs.ts'
-import { tolerateSystemErrors } from '../file-error.ts'
 import {
   type Backing,
   BLOCK_DEVICE,
@@ -13,10 +12,10 @@ import {
   type Stat,
 } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
-import { readNodeNumbers } from './block-node.ts'
+import { tolerateSystemErrors } from '../system-error.ts'
+import { formatFdPath, openLoopOfFile, readNodeNumbers } from './block-devices.ts'
 import { BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FUSE_SUPER_MAGIC, readUuid, XFS_SUPER_MAGIC } from './file-system-id.ts'
 import { linuxInodes } from './inodes.ts'
-import { formatFdPath, openLoopOfFile } from './loop-devices.ts'
 import { close, deferCloseFd, openLinkFree } from './open.ts'
 import { statFs, statUnsynced, viewHandleStat } from './statx.ts'
 

@@ -1,5 +1,22 @@
 import type { ChildProcess } from 'node:child_process'
+import { basename, dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { execa } from 'execa'
+import { Refusal } from '../../errors/refusal.ts'
+import { nodeFs } from '../path-handle.ts'
+import { tolerateSystemErrors } from '../system-error.ts'
+import { resolveWithin, retryUntilDefined } from '../waiting.ts'
+import {
+  ISOLATED_PROCESS,
+  readStreamLines,
+  type StartWorker,
+  type WorkerCall,
+  type WorkerCallEnd,
+  type WorkerReport,
+} from '../worker-process.ts'
+import { removeNames } from '../write-file.ts'
+import { openLocked, writeHolder } from './locks.ts'
+import { deferCloseFd } from './open.ts'
 
 /** Options of execa for a child that inherits nothing from this process but its descriptors. */
 export const CHILD_OPTIONS = {
@@ -24,19 +41,6 @@ export function waitUntilExit(child: ChildProcess): Promise<ExitStatus> {
   return new Promise((done) => child.once('exit', (code, signal) => done({ code, signal })))
 }
 
-const MAX_TIMER_MS = 2 ** 31 - 1
-
-/** Resolves to undefined on timeout. */
-export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
-  return new Promise((done) => {
-    const timer = setTimeout(() => done(undefined), Math.min(milliseconds, MAX_TIMER_MS))
-    void promise.then((value) => {
-      clearTimeout(timer)
-      done(value)
-    })
-  })
-}
-
 /** The running executable. The file at its path may already be another version. */
 export const OWN_EXECUTABLE = '/proc/self/exe'
 
@@ -46,4 +50,136 @@ const ENTRY = import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../dri
 /** Returns the arguments that start this program for the work that a word names. */
 export function createArguments(verb: string): string[] {
   return [...ENTRY, verb]
+}
+
+/**
+ * Starts this executable as a worker. Its tasks are lines of JSON on its stdin, its reports are lines of JSON on its
+ * stdout. A worker that writes anything else is killed.
+ * @param descriptors of the worker, from 3 on
+ */
+function startProcess<Outcome, Progress>(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  descriptors: readonly (number | 'ignore')[],
+  onReport: (report: WorkerReport<Outcome, Progress>) => void,
+) {
+  const child = execa(OWN_EXECUTABLE, args, {
+    ...CHILD_OPTIONS,
+    env,
+    // execa's types only accept descriptors up to 9.
+    stdio: ['pipe', 'pipe', 'ignore', ...(descriptors as 3[])],
+  } as const)
+  const exited = waitUntilExit(child.nodeChildProcess)
+  // A write to a worker that has ended fails; its exit is reported instead.
+  child.stdin.on('error', () => {})
+  const outputEnd = readReports()
+
+  async function readReports(): Promise<void> {
+    try {
+      for await (const line of readStreamLines(child.stdout)) onReport(JSON.parse(line))
+    } catch {
+      // The line is no valid report, or the pipe broke.
+      child.kill('SIGKILL')
+    }
+  }
+  return { child, exited, outputEnd }
+}
+
+/**
+ * Starts workers that run tasks one after the other, and continue after this process has ended.
+ * @param verb the executable's first argument for such a worker
+ */
+export function startWorkers<Job, Outcome, Progress = never>(
+  verb: string,
+  { MODEKEEP_CONFIG }: NodeJS.ProcessEnv,
+): StartWorker<Job, Outcome, Progress> {
+  const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
+  return ({ onReport, onExit }) => {
+    const { child, exited, outputEnd } = startProcess<Outcome, Progress>(createArguments(verb), env, [], onReport)
+    void reportExit()
+
+    async function reportExit(): Promise<void> {
+      await outputEnd
+      if (child.pid === undefined) return onExit(`could not be started (${(await child).code ?? 'no reason is known'})`)
+      const { code, signal } = await exited
+      onExit(signal === null ? `ended with exit status ${code}` : `was ended by ${signal}`)
+    }
+
+    return {
+      pid: child.pid,
+      send: (job) => void child.stdin.write(`${JSON.stringify(job)}\n`),
+      kill: () => void child.kill('SIGKILL'),
+      close: () => void child.stdin.end(),
+    }
+  }
+}
+
+const CHECK_INTERVAL_MS = 250
+const EXIT_TIMEOUT_MS = 2000
+/** The first report needs no server or daemon, but many processes may start at the same time. */
+const START_TIMEOUT_MS = 30_000
+
+/**
+ * Runs a task in a worker of its own, and kills the worker if it stops reporting. A killed worker that waits for a FUSE
+ * daemon cannot end, but makes no further call.
+ * @throws {Refusal} if no process can be started; errors of `onReport`, after which the worker is killed
+ */
+export async function callWorker({ task, handle, lock, patienceMs, onReport }: WorkerCall): Promise<WorkerCallEnd> {
+  // Counts checks instead of time, because this process may itself have been stopped.
+  let checksWithoutReport = -START_TIMEOUT_MS / CHECK_INTERVAL_MS
+  let failure: { error: unknown } | undefined
+  const receive = (report: WorkerReport<unknown, unknown>) => {
+    checksWithoutReport = 0
+    try {
+      if (failure === undefined) onReport(report)
+    } catch (error) {
+      failure = { error }
+      child.kill('SIGKILL')
+    }
+  }
+  const lockFd = lock === undefined ? undefined : await retryUntilDefined(() => openLocked(lock))
+  const { child, exited, outputEnd } = startHolder(handle, lockFd, receive)
+  if (child.pid === undefined) throw createStartRefusal((await child).code)
+  // The pipe stays open: its end tells the child that this process has ended.
+  child.stdin.write(`${task}\n`)
+  let exitStatus = await resolveWithin(CHECK_INTERVAL_MS, exited)
+  while (exitStatus === undefined && checksWithoutReport++ < patienceMs / CHECK_INTERVAL_MS)
+    exitStatus = await resolveWithin(CHECK_INTERVAL_MS, exited)
+  const isSilent = exitStatus === undefined
+  if (isSilent) {
+    child.kill('SIGKILL')
+    exitStatus = await resolveWithin(EXIT_TIMEOUT_MS, exited)
+  } else await resolveWithin(EXIT_TIMEOUT_MS, outputEnd)
+  child.stdin.destroy()
+  child.stdout.destroy()
+  child.nodeChildProcess.unref()
+  if (exitStatus !== undefined && lock !== undefined)
+    tolerateSystemErrors(() => removeNames(nodeFs, dirname(lock), [basename(lock)]))
+  if (failure !== undefined) throw failure.error
+  return { isSilent, leftBehind: exitStatus === undefined ? child.pid : undefined, pid: child.pid, ended: exited }
+}
+
+/**
+ * Starts a worker that holds a lock. flock(2) belongs to the open file, which both processes share here. The lock is
+ * taken before the child starts, and is held until the child's last thread has ended.
+ */
+function startHolder(
+  handle: number,
+  lock: number | undefined,
+  onReport: (report: WorkerReport<unknown, unknown>) => void,
+) {
+  using _ = lock === undefined ? undefined : deferCloseFd(lock)
+  const args = [...createArguments(ISOLATED_PROCESS), String(process.pid)]
+  const started = startProcess(args, {}, [handle, lock ?? 'ignore'], onReport)
+  // The pid in the lock file is only for administrators.
+  if (lock !== undefined) tolerateSystemErrors(() => writeHolder(lock, started.child.pid))
+  return started
+}
+
+function createStartRefusal(code: string | undefined): Refusal {
+  return Refusal.of(
+    'worker-failed',
+    `the process that works where a server or a daemon may hang could not be started (${code ?? 'no reason is known'})`,
+    `free memory or process numbers of the node`,
+  )
 }

@@ -1,9 +1,8 @@
 import { constants } from 'node:fs'
 import { foldUuid } from '../btrfs.ts'
-import { tolerateSystemErrors } from '../file-error.ts'
 import { FILE_TYPE, formatDeviceId, type Handle, hasDisk, REGULAR, tolerateErrno } from '../host.ts'
-import { nodeFs as fs } from '../read-file.ts'
-import { openBlockDevice } from './block-node.ts'
+import { tolerateSystemErrors } from '../system-error.ts'
+import { openBlockDevice, readDeviceStart } from './block-devices.ts'
 import { AT_FDCWD, DATA, data, requireSuccess, systemCall } from './kernel.ts'
 import { deferCloseFd, openAt } from './open.ts'
 import { readSubvolume, statFs, statUnsynced, viewHandleStat } from './statx.ts'
@@ -156,16 +155,15 @@ export function readSuperblockUuid(handle: Handle, type: number): Buffer | undef
   const layout = LAYOUTS[type]
   const { device } = statUnsynced(handle)
   if (layout === undefined || !hasDisk(device)) return undefined
-  const firstBytes = tolerateSystemErrors(() => readDeviceStart(formatDeviceId(device)))
+  const firstBytes = tolerateSystemErrors(() => readFirstBytes(formatDeviceId(device)))
   const { magic, magicAt, uuidAt } = layout
   if (firstBytes?.toString('hex', magicAt, magicAt + magic.length / 2) !== magic) return undefined
   const uuid = firstBytes.subarray(uuidAt, uuidAt + UUID_SIZE)
   return uuid.some((byte) => byte !== 0) ? uuid : undefined
 }
 
-function readDeviceStart(numbers: string): Buffer | undefined {
+function readFirstBytes(numbers: string): Buffer {
   const device = openBlockDevice(numbers)
   using _ = deferCloseFd(device)
-  const start = Buffer.alloc(FIRST_BYTES)
-  return fs.readSync(device, start, 0, FIRST_BYTES, 0) === FIRST_BYTES ? start : undefined
+  return readDeviceStart(device, FIRST_BYTES)
 }

@@ -1,4 +1,3 @@
-import { tolerateSystemErrors } from '../file-error.ts'
 import {
   errorCode,
   type FileSystemUsers,
@@ -9,9 +8,11 @@ import {
   type NamedProcess,
 } from '../host.ts'
 import { nodeFs as fs, readText } from '../read-file.ts'
+import { tolerateSystemErrors } from '../system-error.ts'
 import { listBtrfsDevices } from './backing.ts'
-import { findNodePath, formatNodeNumbers, readNodeNumbers } from './block-node.ts'
+import { findNodePath, formatNodeNumbers, readNodeNumbers } from './block-devices.ts'
 import { deferCloseFd } from './open.ts'
+import { listProcessIds, readMountNamespace } from './processes.ts'
 import { statMagicLink, statUnsynced } from './statx.ts'
 
 /** A mount namespace and its processes. */
@@ -44,17 +45,6 @@ export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
   const usesFileSystem = createUsageMatcher(fileSystem)
   const users = pids.filter((pid) => copyPids.has(pid) || usesFileSystem(pid))
   return { isMounted: false, processes: users.flatMap(nameProcess) }
-}
-
-function listProcessIds(): number[] {
-  return fs
-    .readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-}
-
-function readMountNamespace(pid: number | 'self'): string | undefined {
-  return tolerateSystemErrors(() => fs.readlinkSync(`/proc/${pid}/ns/mnt`))
 }
 
 function listNamespaces(pids: readonly number[]): MountNamespace[] {

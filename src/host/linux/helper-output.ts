@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { maskFolded, OutputEnds } from '../mask-secrets.ts'
-import { resolveWithin } from './child-process.ts'
+import { resolveWithin } from '../waiting.ts'
 
 const KEPT_BYTES = 4096
 const MAX_SHOWN_LENGTH = 300

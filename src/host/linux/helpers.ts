@@ -1,13 +1,15 @@
-import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { existsSync, fchmodSync, mkdirSync, readFileSync, writeSync } from 'node:fs'
 import { execa } from 'execa'
 import { createFault } from '../../errors/fault.ts'
 import { HELPER_MARK, HelperError, type HelperInvocation, type Helpers } from '../helpers.ts'
-import { CHILD_OPTIONS, type ExitStatus, resolveWithin, waitUntilExit } from './child-process.ts'
+import { resolveWithin } from '../waiting.ts'
+import { CHILD_OPTIONS, type ExitStatus, waitUntilExit } from './child-process.ts'
+import { endAll, readLeader } from './daemons.ts'
 import { HelperOutput } from './helper-output.ts'
-import { deferCloseFd } from './open.ts'
-import { endAll, readLeader, signalGroup } from './processes.ts'
+import { putName, requireSuccess, systemCall } from './kernel.ts'
+import { close, deferCloseFd } from './open.ts'
+import { signalGroup } from './processes.ts'
 import { findProgram, SYSTEM_PATH } from './programs.ts'
-import { openMemoryFile } from './secrets.ts'
 
 type HelperCommand = Pick<HelperInvocation, 'program' | 'args'>
 type ProgramInvocation = Omit<HelperInvocation, 'args'>
@@ -201,4 +203,25 @@ const ENTER_SCRIPT = 'while [ "$1" != -- ]; do echo $$ >"$1" || exit 1; shift; d
 /** Returns the arguments of a shell that starts a command in these groups. All its later children are in them too. */
 export function createGroupArguments(files: readonly string[], command: readonly string[]): string[] {
   return ['-c', ENTER_SCRIPT, 'sh', ...files, '--', ...command]
+}
+
+const memfdCreate = systemCall('memfd_create')
+
+const MFD_CLOEXEC = 1
+
+/**
+ * Creates a nameless file in memory. The kernel frees it after the last process that has it open, also after a crash.
+ * Close-on-exec limits it to the child that receives it.
+ * @returns its file descriptor
+ */
+function openMemoryFile(content: Uint8Array): number {
+  const fd = requireSuccess(memfdCreate(putName('modekeep'), MFD_CLOEXEC), 'memfd_create', 'a secret')
+  try {
+    fchmodSync(fd, 0o400)
+    for (let at = 0; at < content.length; ) at += writeSync(fd, content, at)
+    return fd
+  } catch (error) {
+    close(fd)
+    throw error
+  }
 }

@@ -3,24 +3,47 @@ import type { Host } from '../host.ts'
 import { nodeFs, readText } from '../read-file.ts'
 import { trustedFiles } from '../trusted-files.ts'
 import { assertOwnFiles } from '../write-file.ts'
-import { linuxBlocks } from './block-devices.ts'
+import { findBacking, readSourceBacking } from './backing.ts'
+import {
+  attachLoop,
+  findDeviceName,
+  findLoop,
+  isReadOnlyDevice,
+  isShownBy,
+  openDeviceNode,
+  readDeviceStart,
+} from './block-devices.ts'
+import { linuxDaemons } from './daemons.ts'
+import { findUsers, isClaimed, listDevices } from './file-system-users.ts'
 import { linuxInodes } from './inodes.ts'
-import { findLockHolder, readBlockedActivity } from './lock-holders.ts'
+import { endAbandoned, findLockHolder, readBlockedActivity } from './lock-holders.ts'
 import { isHeldByAnyProcess, isLockedFile, tryIsolatedLock, tryLockFile, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
-import { listRunningPods, snapshotProcesses } from './pod-processes.ts'
-import { endAbandoned, linuxDaemons } from './processes.ts'
+import { listRunningPods, snapshotProcesses } from './processes.ts'
 
 /** The node on which this process runs. */
 export const linuxHost: Host = {
   inodes: linuxInodes,
   mounts: linuxMounts,
-  blocks: linuxBlocks,
+  blocks: {
+    backingOf: findBacking,
+    asBacking: readSourceBacking,
+    open: openDeviceNode,
+    isReadOnly: isReadOnlyDevice,
+    nameOf: findDeviceName,
+    isShownBy,
+    start: readDeviceStart,
+    loopOf: findLoop,
+    attachLoop,
+    devicesOf: listDevices,
+    isClaimed,
+    findUsers,
+  },
   files: trustedFiles(nodeFs),
   // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
   helpers: { run: async (invocation) => (await import('./helpers.ts')).linuxHelpers().run(invocation) },
   daemons: linuxDaemons,
-  callWorker: async (call) => (await import('./worker-process.ts')).callWorker(call),
+  callWorker: async (call) => (await import('./child-process.ts')).callWorker(call),
   tryLock: tryLockFile,
   isLocked: isLockedFile,
   isWorkerLockHeld: isHeldByAnyProcess,

@@ -2,8 +2,8 @@ import { constants, readlinkSync } from 'node:fs'
 import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, REGULAR, tolerateErrno } from '../host.ts'
 import { O_PATH } from '../path-handle.ts'
 import { readText } from '../read-file.ts'
-import { getAttribute, listAttributeNames, removeAttribute, setAttribute } from './attributes.ts'
-import { allocateFileChanges, chmod } from './file-changes.ts'
+import { chmod, getAttribute, listAttributeNames, removeAttribute, setAttribute } from './attributes.ts'
+import { allocateFileChanges, linuxStatBatches } from './batches.ts'
 import { readFileSystemId, readFormerId } from './file-system-id.ts'
 import {
   AT_EMPTY_PATH,
@@ -33,7 +33,6 @@ import {
   readLink,
   readMountType,
 } from './open.ts'
-import { linuxStatBatches } from './stat-batch.ts'
 import {
   AT_STATX_FORCE_SYNC,
   readOwnership,

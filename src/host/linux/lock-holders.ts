@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
-import { tolerateSystemErrors } from '../file-error.ts'
+import { fstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { tolerateSystemErrors } from '../system-error.ts'
+import { hasOwnUserIds, hasRaisedRights, PROCESS_NAME, readProcText, withPidfd } from './processes.ts'
 
 /**
  * Finds the visible processes that hold flock(2) of a file.
@@ -47,3 +48,60 @@ export function readBlockedActivity(pid: number): string | undefined {
     return threads.map((status) => status.match(/ctxt_switches:\s*\d+/g)?.join(' ')).join(' ')
   })
 }
+
+/** Bit SIGKILL - 1 of a signal mask. */
+const SIGKILL_BIT = 0x100n
+
+/**
+ * Checks whether the holder of a file's flock(2) is a killed isolated process that still waits in the kernel, as for a
+ * FUSE daemon. Such a process runs no more code of its own. The walker's own lock covers the last change of a walk.
+ * Other processes may have a change pending, so callers wait for them.
+ * @param path as the holder has opened it, without links
+ */
+export function isHeldByDyingProcess(path: string, fd: number): boolean {
+  const { ino } = fstatSync(fd, { bigint: true })
+  return findLockHolders(path, ino).some((pid) => tolerateSystemErrors(() => isDyingProcess(pid)) === true)
+}
+
+function isDyingProcess(pid: number): boolean {
+  if (readFileSync(`/proc/${pid}/comm`, 'latin1').trimEnd() !== PROCESS_NAME) return false
+  const liveThreads = listThreadDirectories(pid)
+    .map((task) => readFileSync(`${task}/status`, 'latin1'))
+    .filter((status) => !/^State:\s*[ZX]/m.test(status))
+  return liveThreads.length > 0 && liveThreads.every(hasPendingKill)
+}
+
+function hasPendingKill(status: string): boolean {
+  const [, pending = '0'] = /^SigPnd:\s*([0-9a-f]+)$/m.exec(status) ?? []
+  return (BigInt(`0x${pending}`) & SIGKILL_BIT) !== 0n
+}
+
+/**
+ * Kills the process of this program that holds a lock, has this word as first argument, and is no child of this
+ * process's parent. Only one process may have such children, so the holder's own parent has ended.
+ * @param lock the file, by a path without links
+ * @returns its pid
+ */
+export function endAbandoned(lock: string, verb: string): number | undefined {
+  const { ino } = tolerateSystemErrors(() => statSync(lock, { bigint: true })) ?? {}
+  if (ino === undefined) return undefined
+  const isAbandoned = (pid: number) =>
+    pid !== process.pid &&
+    hasOwnUserIds(pid) &&
+    !hasRaisedRights(pid) &&
+    hasFirstArgument(pid, verb) &&
+    readParentPid(pid) !== process.ppid
+  for (const pid of findLockHolders(lock, ino)) {
+    const isEnded = withPidfd(pid, (kill) => {
+      if (!isAbandoned(pid)) return false
+      kill()
+      return true
+    })
+    if (isEnded) return pid
+  }
+  return undefined
+}
+
+const hasFirstArgument = (pid: number, verb: string) => readProcText(pid, 'cmdline').split('\0')[1] === verb
+
+const readParentPid = (pid: number) => Number(/^PPid:\s*(\d+)$/m.exec(readProcText(pid, 'status'))?.[1])

@@ -1,12 +1,11 @@
 import { constants, fstatSync, ftruncateSync, openSync, statSync, writeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { tolerateSystemErrors } from '../file-error.ts'
 import { type Lock, tolerateErrno } from '../host.ts'
-import { nodeFs } from '../node-fs.ts'
-import { openPathHandle, reportDirectoryPath } from '../path-handle.ts'
+import { nodeFs, openPathHandle, reportDirectoryPath } from '../path-handle.ts'
+import { tolerateSystemErrors } from '../system-error.ts'
 import { openParent, openToWrite, removeNames } from '../write-file.ts'
-import { isHeldByDyingProcess } from './dying-lock-holder.ts'
 import { requireSuccess, systemCall } from './kernel.ts'
+import { isHeldByDyingProcess } from './lock-holders.ts'
 import { close, deferCloseFd } from './open.ts'
 
 const flock = systemCall('flock')

@@ -2,7 +2,7 @@ import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { errorCode, type Handle, type Mounts, type Name, SystemError, tolerateErrno } from '../host.ts'
 import { formatIdRanges, type IdMap } from '../id-map.ts'
 import { readText } from '../read-file.ts'
-import { linuxBlocks, resolveMountSource } from './block-devices.ts'
+import { findDeviceName, resolveMountSource } from './block-devices.ts'
 import {
   AT_EMPTY_PATH,
   cloneUserNamespace,
@@ -56,7 +56,7 @@ export const linuxMounts: Mounts = {
     }
     const result = fsconfigCreate(context)
     if (device === undefined) requireSuccess(result, 'fsconfig', fsType, readDetail)
-    else requireSuccess(result, 'fsmount', linuxBlocks.nameOf(device), readDetail)
+    else requireSuccess(result, 'fsmount', findDeviceName(device), readDetail)
     return requireSuccess(fsmount(context, FSMOUNT_CLOEXEC, 0), 'fsmount', fsType) as Handle
   },
 

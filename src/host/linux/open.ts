@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
-import { tolerateSystemErrors } from '../file-error.ts'
 import { errorCode, FILE_TYPE, type Handle, type Inodes, type Name, SYMLINK, SystemError } from '../host.ts'
 import { O_PATH } from '../path-handle.ts'
+import { tolerateSystemErrors } from '../system-error.ts'
 import { AT_FDCWD, BLOCK_SIZE, DATA, data, putEmpty, putName, requireSuccess, systemCall } from './kernel.ts'
 import { readOwnership, statFs, statName, statUnsynced } from './statx.ts'
 

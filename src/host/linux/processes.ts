@@ -1,14 +1,15 @@
-import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { constants } from 'node:os'
-import { retryUntilDefined } from '../back-off.ts'
-import { tolerateSystemErrors } from '../file-error.ts'
-import { HELPER_MARK } from '../helpers.ts'
-import type { Daemons, ProcessId } from '../host.ts'
-import { parseProcessStatus } from '../process-status.ts'
 import { readText } from '../read-file.ts'
-import { systemCall } from './kernel.ts'
-import { findLockHolders } from './lock-holders.ts'
+import { tolerateSystemErrors } from '../system-error.ts'
+import { DATA, data, requireSuccess, systemCall } from './kernel.ts'
 import { deferCloseFd } from './open.ts'
+
+export function listProcessIds(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+}
 
 /** Fields of proc_pid_stat(5) of a running process. */
 interface ProcessStat {
@@ -29,16 +30,24 @@ export function readProcessStat(pid: number): ProcessStat | undefined {
   return { state, group: Number(group), session: Number(session), start: fields[19] ?? '' }
 }
 
-function listProcessIds(): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
+/**
+ * Parses proc_pid_status(5).
+ * @param text of /proc/PID/status; '' for a process that has ended
+ * @returns the real, effective, saved and file system user ids in this user namespace, and the effective capabilities
+ * as bits
+ */
+export function parseProcessStatus(text: string): { userIds: number[]; capabilities: bigint } {
+  const field = (name: string) => new RegExp(`^${name}:\\t(.*)$`, 'm').exec(text)?.[1]
+  return {
+    userIds: field('Uid')?.split('\t').map(Number) ?? [],
+    capabilities: BigInt(`0x${field('CapEff') ?? '0'}`),
+  }
 }
 
 type ProcFile = 'stat' | 'status' | 'cmdline' | 'environ'
 
 /** Arguments and variables each end with a NUL. Returns '' for a process that has ended, or is about to. */
-function readProcText(pid: number, file: ProcFile): string {
+export function readProcText(pid: number, file: ProcFile): string {
   // Both are read from the process's memory, which may be mapped from a file of an unresponsive daemon.
   if ((file === 'cmdline' || file === 'environ') && !sharesMounts(pid)) return ''
   return tolerateSystemErrors(() => readText(`/proc/${pid}/${file}`)) ?? ''
@@ -49,8 +58,11 @@ function readProcText(pid: number, file: ProcFile): string {
  * are not.
  */
 function sharesMounts(pid: number): boolean {
-  const readNamespace = (target: number | 'self') => tolerateSystemErrors(() => readlinkSync(`/proc/${target}/ns/mnt`))
-  return readNamespace(pid) === readNamespace('self')
+  return readMountNamespace(pid) === readMountNamespace('self')
+}
+
+export function readMountNamespace(pid: number | 'self'): string | undefined {
+  return tolerateSystemErrors(() => readlinkSync(`/proc/${pid}/ns/mnt`))
 }
 
 const pidfdOpen = systemCall('pidfd_open')
@@ -59,9 +71,9 @@ const pidfdSendSignal = systemCall('pidfd_send_signal')
 /**
  * Inspects a process through a pidfd, so all reads are of one process, and `kill` reaches no other process even if the
  * pid is reused.
- * @returns the result of `look`, or undefined if the process has ended
+ * @returns the result of `inspect`, or undefined if the process has ended
  */
-function withPidfd<T>(pid: number, inspect: (kill: () => void) => T): T | undefined {
+export function withPidfd<T>(pid: number, inspect: (kill: () => void) => T): T | undefined {
   const handle = pidfdOpen(pid)
   if (handle < 0) return undefined
   using _ = deferCloseFd(handle)
@@ -70,26 +82,8 @@ function withPidfd<T>(pid: number, inspect: (kill: () => void) => T): T | undefi
   return pidfdSendSignal(handle, 0) < 0 ? undefined : result
 }
 
-/**
- * Checks whether modekeep has started a process: it has modekeep's user ids, did not get them from a set-uid program,
- * and has the mark. Any user may choose arguments and variables. They are not read of other users' processes, because
- * the read could wait for files of those users.
- */
-function isStartedByModekeep(
-  pid: number,
-  isWanted: (args: string) => boolean,
-  isMark: (variable: string) => boolean,
-): boolean {
-  return (
-    hasOwnUserIds(pid) &&
-    isWanted(readProcText(pid, 'cmdline')) &&
-    readProcText(pid, 'environ').split('\0').some(isMark) &&
-    !hasRaisedRights(pid)
-  )
-}
-
 /** Checks whether all four user ids of a process are those of this one. Access to /proc/PID proves less. */
-function hasOwnUserIds(pid: number): boolean {
+export function hasOwnUserIds(pid: number): boolean {
   const ownUid = process.geteuid?.()
   const { userIds } = parseProcessStatus(readProcText(pid, 'status'))
   return userIds.length > 0 && userIds.every((uid) => uid === ownUid)
@@ -98,7 +92,7 @@ function hasOwnUserIds(pid: number): boolean {
 // include/uapi/linux/auxvec.h: nonzero only in a program that was given rights that its caller lacks.
 const AT_SECURE = 23n
 
-function hasRaisedRights(pid: number): boolean {
+export function hasRaisedRights(pid: number): boolean {
   const auxiliary = tolerateSystemErrors(() => readFileSync(`/proc/${pid}/auxv`)) ?? Buffer.alloc(0)
   for (let offset = 0; offset + 16 <= auxiliary.length; offset += 16) {
     if (auxiliary.readBigUInt64LE(offset) === AT_SECURE) return auxiliary.readBigUInt64LE(offset + 8) !== 0n
@@ -106,133 +100,125 @@ function hasRaisedRights(pid: number): boolean {
   return true
 }
 
-/**
- * Kills the process of this program that holds a lock, has this word as first argument, and is no child of this
- * process's parent. Only one process may have such children, so the holder's own parent has ended.
- * @param lock the file, by a path without links
- * @returns its pid
- */
-export function endAbandoned(lock: string, verb: string): number | undefined {
-  const { ino } = tolerateSystemErrors(() => statSync(lock, { bigint: true })) ?? {}
-  if (ino === undefined) return undefined
-  const isAbandoned = (pid: number) =>
-    pid !== process.pid &&
-    hasOwnUserIds(pid) &&
-    !hasRaisedRights(pid) &&
-    hasFirstArgument(pid, verb) &&
-    readParentPid(pid) !== process.ppid
-  for (const pid of findLockHolders(lock, ino)) {
-    const isEnded = withPidfd(pid, (kill) => {
-      if (!isAbandoned(pid)) return false
-      kill()
-      return true
-    })
-    if (isEnded) return pid
-  }
-  return undefined
-}
-
-const hasFirstArgument = (pid: number, verb: string) => readProcText(pid, 'cmdline').split('\0')[1] === verb
-
-const readParentPid = (pid: number) => Number(/^PPid:\s*(\d+)$/m.exec(readProcText(pid, 'status'))?.[1])
-
 /** Signals the remaining processes of a helper's process group, which has its leader's id. */
 export function signalGroup(leader: number, signal: NodeJS.Signals): void {
   tolerateSystemErrors(() => process.kill(-leader, signal))
 }
 
-const KILL_TIMEOUT_MS = 2000
-
-/** A helper's first process, which leads its group and its session. */
-export interface HelperLeader {
-  pid: number
-  /** As in ProcessStat. */
-  start: string | undefined
+/**
+ * Returns the uids of pods with a visible process. A process belongs to a pod by kubelet's cgroup of the pod, or by
+ * mounts from kubelet's directory of the pod. Not every runtime and configuration uses such a cgroup.
+ */
+export function listRunningPods(): ReadonlySet<string> {
+  const pods = new Set<string>()
+  const namespaces = new Set<string>()
+  for (const pid of listProcessIds()) {
+    const read = (file: string) => tolerateSystemErrors(() => readFileSync(`/proc/${pid}/${file}`, 'utf8')) ?? ''
+    const pod = parseCgroupPodUid(read('cgroup'))
+    if (pod !== undefined) pods.add(pod)
+    const namespace = readMountNamespace(pid)
+    if (namespace === undefined || namespaces.has(namespace)) continue
+    const table = read('mountinfo')
+    // An ending process has no mount table, but others of its namespace may have one.
+    if (table !== '') namespaces.add(namespace)
+    for (const uid of parseMountPodUids(table)) pods.add(uid)
+  }
+  return pods
 }
 
-/** The pid must be of a child that was not waited for, so that it is not reused. */
-export function readLeader(pid: number): HelperLeader {
-  return { pid, start: readProcessStat(pid)?.start }
+/** The node's own pid namespace: include/linux/proc_ns.h, PROC_PID_INIT_INO. */
+const NODE_PID_NAMESPACE = 'pid:[4026531836]'
+
+/**
+ * Reads the cgroups of all processes. A runtime names a container's cgroup after it (runc's `cri-containerd-ID.scope`
+ * or `/ID`, CRI-O's `crio-ID.scope`).
+ * @returns a check for processes of a container; always true if not all of the node's processes are visible
+ */
+export function snapshotProcesses(): (container: string) => boolean {
+  if (tolerateSystemErrors(() => readlinkSync('/proc/self/ns/pid')) !== NODE_PID_NAMESPACE) return () => true
+  const cgroups = new Set(
+    listProcessIds().map((pid) => tolerateSystemErrors(() => readFileSync(`/proc/${pid}/cgroup`, 'utf8'))),
+  )
+  const text = [...cgroups].join('\n')
+  return (container) => text.includes(container)
 }
 
-/** Ends every process of a helper's session or with its mark. @returns false if the kernel blocks the end of one */
-export function endAll(leader: HelperLeader, mark: string): Promise<boolean> {
-  const deadline = performance.now() + KILL_TIMEOUT_MS
-  const isOfHelper = createHelperMatcher(leader, mark)
-  return retryUntilDefined(() => {
-    const remaining = listProcessIds().filter(isOfHelper)
-    if (remaining.length === 0) return true
-    if (performance.now() > deadline) return false
-    for (const pid of remaining) withPidfd(pid, (kill) => isOfHelper(pid) && kill())
-    return undefined
+const UID = /[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}/.source
+
+/**
+ * Returns the uid of a process's pod from its /proc/PID/cgroup. Kubelet names the pod's cgroup `pod<uid>`, with
+ * underscores if systemd creates it (kubernetes pkg/kubelet/cm/pod_container_manager_linux.go).
+ */
+export function parseCgroupPodUid(text: string): string | undefined {
+  const uid = new RegExp(`pod(${UID})`).exec(text)?.[1]
+  return uid?.replaceAll('_', '-')
+}
+
+/**
+ * Returns the pods whose files a mount namespace has outside of kubelet's directory: /etc/hosts, termination logs and
+ * volumes of containers (kubernetes pkg/kubelet/kubelet_pods.go, makeMounts).
+ * @param table the namespace's /proc/PID/mountinfo
+ */
+export function parseMountPodUids(table: string): string[] {
+  return table.split('\n').flatMap((row) => {
+    const [, , , root = '', mountPoint = ''] = row.split(' ')
+    const uid = new RegExp(`/pods/(${UID})/`).exec(root)?.[1]
+    return uid === undefined || mountPoint.includes(`/pods/${uid}/`) ? [] : [uid]
   })
 }
 
-/** Matches running processes; a zombie is none. */
-function createHelperMatcher({ pid: leader, start }: HelperLeader, mark: string): (pid: number) => boolean {
-  return (pid) => {
-    const stat = readProcessStat(pid)
-    if (stat === undefined) return false
-    // If a later process has the leader's pid, it has its own session: no process of the helper's session was left.
-    const current = readProcessStat(leader)
-    const isNotReused = current === undefined || current.start === start
-    if (isNotReused && (stat.group === leader || stat.session === leader)) return true
-    return isStartedByModekeep(
-      pid,
-      () => true,
-      (variable) => variable === `${HELPER_MARK}=${mark}`,
-    )
+const peerCredentials = systemCall('peer_credentials')
+
+/** struct ucred: a process, a user and a group, of 32 bits each. */
+const UCRED_SIZE = 12
+const USER_OFFSET = 4
+/** Offset of the structure's length, after the structure. */
+const LENGTH_OFFSET = 16
+
+/**
+ * Returns the user that connected to a unix socket, as a uid of this user namespace at the time of the connection.
+ * @param fd of the connection @returns undefined if the kernel does not report it
+ */
+export function readPeerUser(fd: number): number | undefined {
+  data.writeUInt32LE(UCRED_SIZE, LENGTH_OFFSET)
+  if (peerCredentials(fd, 0, 0, DATA, DATA + LENGTH_OFFSET) !== 0 || data.readUInt32LE(LENGTH_OFFSET) !== UCRED_SIZE)
+    return undefined
+  return data.readUInt32LE(USER_OFFSET)
+}
+
+const limitCore = systemCall('limit_core')
+
+/**
+ * Disables core dumps of all programs that this process starts later. The loader has disabled those of this process.
+ * @throws {SystemError}
+ */
+export function forbidCoreDumps(): void {
+  // fs/coredump.c: a program to which core_pattern pipes receives a core at any limit except 1.
+  if (setCoreLimit(1n) < 0) {
+    // The caller had set a hard limit of 0, and raising it needs CAP_SYS_RESOURCE.
+    requireSuccess(setCoreLimit(0n), 'prlimit64', 'RLIMIT_CORE')
   }
 }
 
-export const linuxDaemons: Daemons = {
-  find(argument, known) {
-    const isServing = createDaemonMatcher((args) => args.split('\0').includes(argument), known)
-    for (const pid of known?.map(({ pid }) => pid) ?? listProcessIds()) {
-      const state = isServing(pid)
-        ? withPidfd(pid, () => (isServing(pid) ? readProcessStat(pid)?.state : undefined))
-        : undefined
-      if (state !== undefined) return { pid, state }
-    }
-    return undefined
-  },
-
-  // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
-  answers: async (parent, name, milliseconds, key) =>
-    (await import('./responsiveness.ts')).answers(parent, name, milliseconds, key),
-
-  lookUp: async (parent, name, milliseconds, key) =>
-    (await import('./responsiveness.ts')).lookUp(parent, name, milliseconds, key),
-
-  below(directory) {
-    const isMatch = createDirectoryMatcher(directory)
-    return listProcessIds().flatMap((pid) => {
-      const start = isMatch(pid)
-        ? withPidfd(pid, () => (isMatch(pid) ? readProcessStat(pid)?.start : undefined))
-        : undefined
-      return start === undefined ? [] : [{ pid, start }]
-    })
-  },
-
-  kill(directory, known) {
-    const isMatch = createDirectoryMatcher(directory, known)
-    for (const pid of listProcessIds()) if (isMatch(pid)) withPidfd(pid, (kill) => isMatch(pid) && kill())
-  },
+/** @param bytes the soft and the hard limit of a struct rlimit */
+function setCoreLimit(bytes: bigint): number {
+  data.writeBigUInt64LE(bytes, 0)
+  data.writeBigUInt64LE(bytes, 8)
+  return limitCore(0, 0, DATA)
 }
 
-function createDirectoryMatcher(directory: string, known?: readonly ProcessId[]) {
-  return createDaemonMatcher((args) => args.includes(`${directory}/`), known)
+/** The kernel's name of an isolated process: /proc/PID/comm, at most 15 bytes. */
+export const PROCESS_NAME = 'modekeep errand'
+
+const dieWithParent = systemCall('die_with_parent')
+
+/** Names this process as supervised: its supervisor may kill it while it waits in the kernel. */
+export function markSupervised(): void {
+  process.title = PROCESS_NAME
 }
 
-/** Matches other processes that modekeep started with such arguments, restricted to `known` processes if given. */
-function createDaemonMatcher(
-  isWanted: (args: string) => boolean,
-  known: readonly ProcessId[] | undefined,
-): (pid: number) => boolean {
-  const isKnown = (pid: number) =>
-    known === undefined || known.some((daemon) => daemon.pid === pid && daemon.start === readProcessStat(pid)?.start)
-  return (pid) =>
-    pid !== process.pid &&
-    isKnown(pid) &&
-    isStartedByModekeep(pid, isWanted, (name) => name.startsWith(`${HELPER_MARK}=`))
+/** Has the kernel kill this isolated process when its parent ends: prctl(2), PR_SET_PDEATHSIG. */
+export function endWithParent(): void {
+  markSupervised()
+  dieWithParent()
 }

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { createFault } from '../../errors/fault.ts'
-import { succeeds, tolerateSystemErrors } from '../file-error.ts'
 import { HelperError } from '../helpers.ts'
+import { succeeds, tolerateSystemErrors } from '../system-error.ts'
 
 /** Maps programs to their Debian package, and to the RPM package if its name differs. */
 const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>> = {

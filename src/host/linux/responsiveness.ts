@@ -1,6 +1,7 @@
 import { execa } from 'execa'
 import type { Daemons, Handle, Name } from '../host.ts'
-import { CHILD_OPTIONS, resolveWithin, waitUntilExit } from './child-process.ts'
+import { resolveWithin } from '../waiting.ts'
+import { CHILD_OPTIONS, waitUntilExit } from './child-process.ts'
 import { isExecutable, SYSTEM_PATH } from './programs.ts'
 
 /** Descriptor of the directory in the child. */

@@ -1,6 +1,5 @@
 import { type BigIntStats, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { formatError } from '../../errors/refusal.ts'
-import type { SelfTest } from '../diagnosis.ts'
 import { Dirents } from '../dirents.ts'
 import { deferClose, errorCode, type Handle, type Stat } from '../host.ts'
 import { linuxInodes as inodes } from './inodes.ts'
@@ -8,6 +7,13 @@ import { AT_EMPTY_PATH, AT_FDCWD, arenaBytes, putEmpty, systemCall } from './ker
 import { linuxMounts } from './mounts.ts'
 
 const FILE = Buffer.from('file')
+
+/** Result of a system call that was compared with Node's own, or that the addon must refuse. */
+export interface SelfTest {
+  name: string
+  /** Empty if the results agree. */
+  difference: string
+}
 
 /**
  * Compares modekeep's own system calls with Node's. Calls that only read run on the node's files. Calls that change

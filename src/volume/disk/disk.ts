@@ -1,7 +1,7 @@
 import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
-import { retryUntilDefined } from '../../host/back-off.ts'
 import { deferClose, errorCode, type Handle, type Host, isDirectory, refuseOnErrno } from '../../host/host.ts'
+import { retryUntilDefined } from '../../host/waiting.ts'
 import { openSubPath } from '../../path/open-sub-path.ts'
 import type { KindRequest } from '../../request/request.ts'
 import type { VolumeKind } from '../kind/kind.ts'

@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
-import { tolerateSystemErrors } from '../../host/file-error.ts'
 import { deferClose, type Handle, type Host, hasDisk } from '../../host/host.ts'
+import { tolerateSystemErrors } from '../../host/system-error.ts'
 import type { TableSnapshot } from '../../mount-table/mountinfo.ts'
 import { isWithin, locationChain, type TreeLocation, toPathPrefix } from '../../mount-table/tree-location.ts'
 import { type LoadedConfig, PRIVATE } from '../../request/defaults.ts'

@@ -1,5 +1,4 @@
 import { Refusal } from '../../errors/refusal.ts'
-import { retryUntilDefined } from '../../host/back-off.ts'
 import {
   deferClose,
   type Handle,
@@ -10,6 +9,7 @@ import {
   tolerateErrno,
   useOrClose,
 } from '../../host/host.ts'
+import { retryUntilDefined } from '../../host/waiting.ts'
 import { NOSYMFOLLOW, RDONLY } from '../../mount-table/mount-flags.ts'
 import { PRIVATE } from '../../request/defaults.ts'
 import { type Session, warnOnFailure } from '../../store/session.ts'

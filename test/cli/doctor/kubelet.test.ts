@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { checkKubelets } from '../../../src/cli/doctor/kubelet.ts'
-import type { Diagnosis } from '../../../src/host/diagnosis.ts'
+import type { Diagnosis } from '../../../src/host/linux/diagnosis.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const PLUGINS = '/node/plugins'

@@ -1,11 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { SelfTest } from '../../../src/host/diagnosis.ts'
 import { type Inodes, SystemError } from '../../../src/host/host.ts'
 import { linuxInodes } from '../../../src/host/linux/inodes.ts'
 import { linuxMounts } from '../../../src/host/linux/mounts.ts'
-import { selfTest } from '../../../src/host/linux/self-test.ts'
+import { type SelfTest, selfTest } from '../../../src/host/linux/self-test.ts'
 import { cannotMountWith, titled } from '../../helpers/needs.ts'
 import { isRoot } from '../../helpers/stage.ts'
 

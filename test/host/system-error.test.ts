@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { FileError, succeeds, tolerateSystemErrors, withPath } from '../../src/host/file-error.ts'
 import { SystemError } from '../../src/host/host.ts'
+import { FileError, succeeds, tolerateSystemErrors, withPath } from '../../src/host/system-error.ts'
 
 const throws = (error: unknown) => () => {
   throw error

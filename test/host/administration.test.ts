@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createNodeFiles } from '../../src/host/node-files.ts'
+import { createNodeFiles } from '../../src/host/administration.ts'
 
 const files = createNodeFiles(fs)
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { computeLongestPauseMs, computePauseMs } from '../../src/host/back-off.ts'
+import { computeLongestPauseMs, computePauseMs } from '../../src/host/waiting.ts'
 
 const TIMING = { firstMs: 500, mostMs: 30_000 }
 

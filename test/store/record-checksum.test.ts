@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { computeChecksum } from '../../src/host/checksum.ts'
+import { computeChecksum } from '../../src/store/record.ts'
 import { holds } from '../property/holds.ts'
 
 describe('a checksum', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readStreamLines } from '../../src/host/stream-lines.ts'
+import { readStreamLines } from '../../src/host/worker-process.ts'
 
 async function lines(...chunks: string[]): Promise<string[]> {
   async function* stream() {

@@ -1,14 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import type { Feature, FeatureName } from '../../../src/host/diagnosis.ts'
+import { type Feature, type FeatureName, probeFeatures } from '../../../src/host/linux/diagnosis.ts'
 import { linuxMounts } from '../../../src/host/linux/mounts.ts'
-import { probeFeatures } from '../../../src/host/linux/probe.ts'
 import { cannotMountWith, titled } from '../../helpers/needs.ts'
 import { type Lacking, lacking } from '../../helpers/refuse.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
-const MODULE = `${import.meta.dirname}/../../../src/host/linux/probe.ts`
+const MODULE = `${import.meta.dirname}/../../../src/host/linux/diagnosis.ts`
 
 /** Returns the features that a process under a command finds. */
 function probedUnder(...command: string[]): Feature[] {

@@ -1,6 +1,6 @@
-import type { Handle, Name, StatBatch, StatView } from '../host.ts'
+import type { FileChange, FileChangeBatch, Handle, Name, StatBatch, StatView } from '../host.ts'
 import { hasListxattrat, recordListxattratResult } from './attributes.ts'
-import { finish, sightMemory, startLook } from './kernel.ts'
+import { changeMemory, finish, sightMemory, start, startLook } from './kernel.ts'
 import { recordOverlay, StatxView } from './statx.ts'
 
 // driver/kernel/kernel.h: the first job of sights, SIGHTS, struct sight, enum how.
@@ -107,3 +107,77 @@ class LinuxStatBatch implements StatBatch {
 
 /** A thread has two batches. One walk at a time uses them, and releases them between its steps. */
 export const linuxStatBatches: readonly [StatBatch, StatBatch] = [new LinuxStatBatch(0), new LinuxStatBatch(1)]
+
+// driver/kernel/kernel.h: JOBS, CHANGES, struct change.
+const JOBS = 48
+const BATCH_SIZE = 720
+const WORDS = 10
+const [CHANGE_HANDLE, SEEN_GROUP, SEEN_MODE, GROUP, MODE, NEEDS_SAME_TIME, RESULT] = [2, 3, 4, 5, 6, 7, 8]
+const OUTCOMES = ['made', 'odd', 'half'] as const
+/** Smallest batch of changes for which other threads are faster. */
+const MIN_CHANGES_FOR_THREADS = 32
+
+const changeWords = new Uint32Array(changeMemory)
+const changeDoubles = new Float64Array(changeMemory)
+const freeJobs = Array.from({ length: JOBS }, (_, job) => job)
+
+/** Maximum threads besides the walk's own. More threads than processors would slow the walk down. */
+const MAX_THREADS = 3
+
+function countThreads(): number {
+  // Only walks load node:os.
+  const otherProcessors = process.getBuiltinModule('node:os').availableParallelism() - 1
+  return Math.max(1, Math.min(MAX_THREADS, otherProcessors))
+}
+
+/** @returns undefined if other walks use all jobs, or the batch is too large for one */
+export function allocateFileChanges(size: number): FileChangeBatch | undefined {
+  const job = size <= BATCH_SIZE ? freeJobs.pop() : undefined
+  return job === undefined ? undefined : new LinuxFileChangeBatch(job)
+}
+
+class LinuxFileChangeBatch implements FileChangeBatch {
+  readonly #job: number
+  readonly #threads = countThreads()
+  #isFree = false
+
+  constructor(job: number) {
+    this.#job = job
+  }
+
+  set(at: number, change: FileChange): void {
+    const word = this.#wordOf(at)
+    changeDoubles[word / 2] = change.changed
+    changeWords[word + CHANGE_HANDLE] = change.handle
+    changeWords[word + SEEN_GROUP] = change.seenGroup
+    changeWords[word + SEEN_MODE] = change.seenMode
+    changeWords[word + GROUP] = change.group
+    changeWords[word + MODE] = change.mode
+    changeWords[word + NEEDS_SAME_TIME] = change.needsSameTime ? 1 : 0
+    // Until the change is made, the caller owns the handle.
+    changeWords[word + RESULT] = OUTCOMES.indexOf('odd')
+  }
+
+  start(count: number): void {
+    start(this.#job, count, count < MIN_CHANGES_FOR_THREADS ? 0 : this.#threads)
+  }
+
+  finish(): number {
+    return finish(this.#job)
+  }
+
+  outcome(at: number): (typeof OUTCOMES)[number] {
+    return OUTCOMES[changeWords[this.#wordOf(at) + RESULT] as number] as (typeof OUTCOMES)[number]
+  }
+
+  #wordOf(at: number): number {
+    return (this.#job * BATCH_SIZE + at) * WORDS
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#isFree) return
+    this.#isFree = true
+    this.finish()
+    freeJobs.push(this.#job)
+  }
+}

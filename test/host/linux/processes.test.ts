@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseCgroupPodUid, parseMountPodUids } from '../../src/host/linux/pod-processes.ts'
+import { parseCgroupPodUid, parseMountPodUids } from '../../../src/host/linux/processes.ts'
 
 const UID = '12345678-9abc-4def-8123-456789abcdef'
 

@@ -1,0 +1,88 @@
+import { errorCode } from './system-error.ts'
+
+export interface BackOff {
+  /** Upper bound of the first pause, in ms. Each further failure in a row doubles it. */
+  readonly firstMs: number
+  /** Upper bound of every pause, in ms. */
+  readonly mostMs: number
+}
+
+/** @param failures in a row, at least 1 @returns ms */
+export function computeLongestPauseMs({ firstMs, mostMs }: BackOff, failures: number): number {
+  return Math.min(mostMs, firstMs * 2 ** (failures - 1))
+}
+
+/** @param random in [0, 1) @returns ms, between half of the longest pause and the longest pause */
+export function computePauseMs(backOff: BackOff, failures: number, random: number): number {
+  const longest = computeLongestPauseMs(backOff, failures)
+  // Kubelets of many nodes restart together. The random part keeps their plugins from calling at the same time.
+  return longest / 2 + (longest / 2) * random
+}
+
+const PAUSE = { firstMs: 2, mostMs: 50 }
+
+/** Retries without limit: a lock belongs to a running call, and the kernel releases it if that call crashes. */
+export async function retryUntilDefined<T>(attempt: () => T | undefined): Promise<T> {
+  for (let failures = 1; ; failures++) {
+    const result = attempt()
+    if (result !== undefined) return result
+    await new Promise((resolve) => setTimeout(resolve, computeLongestPauseMs(PAUSE, failures)))
+  }
+}
+
+/** Limits the number of concurrent callers. Waiting callers get their turn in order of arrival. */
+export class FairSemaphore {
+  readonly #waiting: (() => void)[] = []
+  #free: number
+
+  constructor(count: number) {
+    this.#free = count
+  }
+
+  /** Waits for a turn. Disposing of the result, also repeatedly, ends the turn. */
+  async take(): Promise<Disposable> {
+    if (this.#free > 0) this.#free--
+    else await new Promise<void>((next) => this.#waiting.push(next))
+    let isOver = false
+    return {
+      [Symbol.dispose]: () => {
+        if (isOver) return
+        isOver = true
+        const next = this.#waiting.shift()
+        if (next) next()
+        else this.#free++
+      },
+    }
+  }
+}
+
+/** More than the concurrent calls that remove and create one directory. */
+const MAX_ATTEMPTS = 100
+
+/**
+ * Retries on ENOENT, because another call may remove an empty directory before something is created in it. `operation` must
+ * create the directory again each time.
+ * @throws the errors of `operation`, and ENOENT after the last attempt
+ */
+export function retryWhileRemoved<T>(operation: () => T): T {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return operation()
+    } catch (error) {
+      if (errorCode(error) !== 'ENOENT' || attempt === MAX_ATTEMPTS) throw error
+    }
+  }
+}
+
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** Resolves to undefined on timeout. */
+export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Promise<T | undefined> {
+  return new Promise((done) => {
+    const timer = setTimeout(() => done(undefined), Math.min(milliseconds, MAX_TIMER_MS))
+    void promise.then((value) => {
+      clearTimeout(timer)
+      done(value)
+    })
+  })
+}

@@ -18,8 +18,8 @@ function copy(from: string, to: string): string {
   return file.copyTo(to)
 }
 
-describe('a copy', () => {
-  it.each([0o6777, 0o666, 0o400])("of a file with mode %o is its owner's alone, and never set-uid", (mode) => {
+describe('a copied file', () => {
+  it.each([0o6777, 0o666, 0o400])('from mode %o is accessible only to its owner, and never set-uid', (mode) => {
     const [from, to] = [join(directory(), 'from'), join(directory(), 'to')]
     fs.writeFileSync(from, 'bytes')
     fs.chmodSync(from, mode)
@@ -27,14 +27,14 @@ describe('a copy', () => {
     expect([fs.statSync(to).mode & 0o7777, fs.readFileSync(to, 'utf8')]).toEqual([0o600, 'bytes'])
   })
 
-  it('has the bytes of a file that is larger than one block', () => {
+  it('has the bytes of a source larger than one block', () => {
     const [from, to] = [join(directory(), 'from'), join(directory(), 'to')]
     fs.writeFileSync(from, Buffer.alloc(40_000_001, 'modekeep'))
     expect(copy(from, to)).toBe(files.sum(from))
     expect(files.isSame(from, to)).toBe(true)
   })
 
-  it('takes no name that is taken', () => {
+  it('does not replace an existing file', () => {
     const [from, to] = [join(directory(), 'from'), join(directory(), 'to')]
     for (const path of [from, to]) fs.writeFileSync(path, path)
     expect(() => copy(from, to)).toThrow(/EEXIST/)
@@ -42,10 +42,10 @@ describe('a copy', () => {
   })
 })
 
-describe('a file that somebody else names', () => {
+describe('a file named by a user', () => {
   const named = () => join(directory(), 'named')
 
-  it('is read where it is a regular file of at most 1 MiB', () => {
+  it('is read if it is a regular file of at most 1 MiB', () => {
     const path = named()
     expect(files.readForeign(path)).toBeUndefined()
     fs.writeFileSync(path, 'ä'.repeat(1 << 19))
@@ -54,11 +54,11 @@ describe('a file that somebody else names', () => {
     expect(() => files.readForeign(path)).toThrow(/EFBIG/)
   })
 
-  it('is read to its end where its size is told as 0', () => {
+  it('is read to its end if its size is reported as 0', () => {
     expect(files.readForeign('/proc/self/cmdline')).toBe(fs.readFileSync('/proc/self/cmdline', 'utf8'))
   })
 
-  it('is not opened where it is a device, a directory or a FIFO, through a link either', () => {
+  it('is not opened if it is a device, a directory or a FIFO, also behind a link', () => {
     const [fifo, link] = [named(), named()]
     execFileSync('mkfifo', [fifo])
     fs.symlinkSync('/dev/zero', link)
@@ -71,7 +71,7 @@ describe('a file that somebody else names', () => {
     expect(opened).toEqual([])
   })
 
-  it('is neither waited for nor read where it was exchanged for a FIFO or a device meanwhile', () => {
+  it('is neither waited for nor read if it was replaced by a FIFO or a device meanwhile', () => {
     const fifo = named()
     execFileSync('mkfifo', [fifo])
     const regular = fs.statSync(import.meta.filename)

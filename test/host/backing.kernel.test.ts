@@ -17,7 +17,7 @@ function at(path: string, look = blocks.backingOf) {
   return look(handle)
 }
 
-describe.skipIf(!isRoot)(`what a file system lies on${title}`, () => {
+describe.skipIf(!isRoot)(`the backing device or image of a file system${title}`, () => {
   let top: string
   let place: string
   const image = (name: string) => `${top}/${name}`
@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(`what a file system lies on${title}`, () => {
   const common = (one: { identities: string[] }, other: { identities: string[] }) =>
     one.identities.filter((identity) => other.identities.includes(identity)).length
 
-  it('is the same image by whatever loop device, and when it was renamed; a copy is another', () => {
+  it('is the same image for any loop device and after a rename, and a copy is another one', () => {
     make('ext4', 'a')
     const first = mounted(image('a'), '-o', 'loop')
     expect(first.identities).toHaveLength(1)
@@ -60,7 +60,7 @@ describe.skipIf(!isRoot)(`what a file system lies on${title}`, () => {
     expect(common(mounted(image('copy'), '-o', 'loop'), first)).toBe(0)
   })
 
-  it('is no image that was deleted, nor one that has its name now', () => {
+  it('is unknown for a deleted image, also if another file has its name now', () => {
     make('ext4', 'a')
     const device = attachDisk(image('a'))
     const before = mounted(device)
@@ -70,14 +70,14 @@ describe.skipIf(!isRoot)(`what a file system lies on${title}`, () => {
     expect(common(mounted(device), before)).toBe(0)
   })
 
-  it('is another where the file system begins elsewhere in the image', () => {
+  it('is another one if the file system begins elsewhere in the image', () => {
     make('ext4', 'a')
     execFileSync('sh', ['-c', 'cat "$1" "$1" > "$2"', 'sh', image('a'), image('twice')])
     const first = mounted(attachDisk(image('twice'), '--sizelimit', String(2 ** 24)))
     expect(common(mounted(attachDisk(image('twice'), '--offset', String(2 ** 24))), first)).toBe(0)
   })
 
-  it('is another where the image lies in one that was copied too', () => {
+  it('is another one if the image is in an image that was copied too', () => {
     make('ext4', 'outer')
     make('ext4', 'inner')
     const outer = `${top}/outer-place`
@@ -100,14 +100,14 @@ describe.skipIf(!isRoot)(`what a file system lies on${title}`, () => {
     within(image('forged'), look)
     within(image('outer'), look)
     const [first, forged, again] = found
-    if (!first || !forged || !again) throw new Error('not looked at')
+    if (!first || !forged || !again) throw new Error('not inspected')
     const [inner] = first.shown.split(' in image ')
     expect(forged.shown).toContain(`${inner} in image "${image('forged')}" (inode `)
     expect(common(forged, first)).toBe(0)
     expect(common(again, first)).toBe(1)
   })
 
-  it('is all devices of a btrfs, and is known by those that stay; its subvolumes lie on the same', () => {
+  it('is every device of a btrfs, recognized by the remaining ones, and the same for its subvolumes', () => {
     make('btrfs', 'a', 'b')
     const one = attachDisk(image('a'))
     const two = attachDisk(image('b'))
@@ -127,7 +127,7 @@ describe.skipIf(!isRoot)(`what a file system lies on${title}`, () => {
     execFileSync('umount', [place])
   })
 
-  it('is nothing that is known where it is memory or the kernel, but its place is', () => {
+  it('is unknown for memory and kernel file systems, but their location is known', () => {
     execFileSync('mount', ['-t', 'tmpfs', 'none', place])
     expect(at(place)).toEqual({ place: expect.stringMatching(/^0:\d+$/), shown: '', identities: [] })
     expect(at('/proc').identities).toEqual([])

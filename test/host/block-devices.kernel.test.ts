@@ -7,8 +7,8 @@ import { attachDisk, detachDisks } from '../helpers/disks.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-describe.skipIf(!isRoot)(titled('a disk', cannotMountWith()), () => {
-  it('is known in the mount table by its number, or its name, but not by what a FUSE mount calls itself', () => {
+describe.skipIf(!isRoot)(titled('a disk in the mount table', cannotMountWith()), () => {
+  it('is recognized by its number or name, but not by the source text of a FUSE mount', () => {
     const top = fs.mkdtempSync(`${tmpdir()}/modekeep-disk-`)
     fs.writeFileSync(`${top}/image`, Buffer.alloc(1 << 20))
     const name = attachDisk(`${top}/image`)

@@ -30,13 +30,13 @@ function codeOf(open: () => unknown): string {
   }
 }
 
-it('a path is cached once the kernel has looked it up, links included', () => {
+it('isCached returns true after the kernel has looked up the path, also through links', () => {
   fs.statSync(`${top}/link/b`)
   expect(inodes.isCached(`${top}/link/b`)).toBe(true)
   expect(inodes.isCached(`${top}/a/never looked up`)).toBe(false)
 })
 
-it('opens from the cache alone find what the opens of the same name find, and throw EAGAIN for any other name', () => {
+it('a cached open finds the same inode as an open, and throws EAGAIN for any other name', () => {
   const root = inodes.openLinkFree(top)
   onTestFinished(() => inodes.close(root))
   fs.statSync(`${top}/link/b`)
@@ -50,7 +50,7 @@ it('opens from the cache alone find what the opens of the same name find, and th
   expect(named('never looked up')).toEqual(['EAGAIN', 'EAGAIN', 'EAGAIN'])
 })
 
-it('a watch that must not wait follows cached directories by their paths, and passes over any other', async () => {
+it('a watch that must not wait follows cached directories by their paths, and skips others', async () => {
   const failures: string[] = []
   let changed = () => {}
   const watches = new DirectoryWatches(
@@ -75,7 +75,7 @@ it('a watch that must not wait follows cached directories by their paths, and pa
 })
 
 it.skipIf(cannotInject !== '').each(['ENOSYS', 'EINVAL'])(
-  `a kernel that rejects the flag with %s has nothing cached${cannotInject && ` (skipped: ${cannotInject})`}`,
+  `isCached returns false on a kernel that rejects the flag with %s${cannotInject && ` (skipped: ${cannotInject})`}`,
   (code) => {
     const program = `const { isCached } = await import('${import.meta.dirname}/../../src/host/linux/open.ts'); console.log(isCached('/'))`
     const inject = ['-f', '-qq', '-e', 'trace=openat2', '-e', `inject=openat2:error=${code}`, '-o', `${top}/trace`]

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { wrapInScope } from '../../src/host/linux/helpers.ts'
 
-it('a daemon is started in a scope of its own, in which kubelet can be restarted', () => {
+it('a daemon is started in its own systemd scope, so that it survives a restart of kubelet', () => {
   const order = { program: '/usr/bin/sshfs', args: ['a@b:/c', '/d', '-o', 'x'] }
   expect(wrapInScope(order, '7 1/x')).toEqual({
     program: 'systemd-run',

@@ -47,7 +47,7 @@ const tree = (directory: string) => fs.readdirSync(directory, { recursive: true 
 
 const BEFORE = ['file', 'full', 'full/empty']
 
-describe('a directory that was exchanged between its check and its use', () => {
+describe('a directory that was replaced between its check and its use', () => {
   it.each<[string, Call, (over: typeof fs) => void, string[]]>([
     [
       'makes a directory in',
@@ -104,13 +104,13 @@ describe('a directory that was exchanged between its check and its use', () => {
     expect(trustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
   })
 
-  it('is the one in which modekeep makes a file', () => {
+  it('is the one in which modekeep creates a file', () => {
     const isNew = (path: string) => path.endsWith('/new')
     createNodeFiles(exchangingBefore('openSync', isNew)).create(`${own}/new`, Buffer.from('bytes'))
     expect([tree(`${own}-moved`), tree(others)]).toEqual([['file', 'full', 'full/empty', 'new'], BEFORE])
   })
 
-  it('is the one whose mode modekeep sets', () => {
+  it('is the one whose file modekeep gives a mode', () => {
     const isAbout = (path: string) => path.endsWith('/file')
     createNodeFiles(exchangingBefore('openSync', isAbout)).chmod(`${own}/file`, 0o640)
     expect([fs.statSync(`${own}-moved/file`).mode & 0o777, fs.statSync(`${others}/file`).mode & 0o777]).toEqual([
@@ -119,13 +119,13 @@ describe('a directory that was exchanged between its check and its use', () => {
   })
 })
 
-it('a rename of a directory that fails names both paths, and no descriptor', () => {
+it('the error of a failed rename of a directory names both paths, and no descriptor', () => {
   fs.mkdirSync(`${others}/full/more`, { recursive: true })
   const move = () => trustedFiles(fs).moveDirectory(`${own}/full`, `${others}/full`)
   expect(move).toThrow(`rename '${own}/full' -> '${others}/full'`)
 })
 
-describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () => {
+describe.skipIf(!isRoot)(titled('directories that modekeep creates', cannot), () => {
   /** Creates a directory that other users can write. */
   const shared = () => {
     fs.mkdirSync(`${top}/shared`)
@@ -133,7 +133,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
     return `${top}/shared`
   }
 
-  it('are not made behind a link that others could put there', () => {
+  it('are not created behind a link that other users could place', () => {
     fs.symlinkSync(others, `${shared()}/link`)
     appendLogLine(fs, `${top}/shared/link/deep/modekeep/log`, 'line')
     const path = `${top}/shared/link/deep/modekeep`
@@ -142,7 +142,7 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
     expect(tree(others)).toEqual(BEFORE)
   })
 
-  it('are not made below a directory that another user put in their place', () => {
+  it('are not created below a directory that another user put in their place', () => {
     const place = `${shared()}/state`
     const racing = {
       ...fs,
@@ -158,12 +158,12 @@ describe.skipIf(!isRoot)(titled('directories that modekeep makes', cannot), () =
     expect(tree(place)).toEqual([])
   })
 
-  it('are refused where they exist and belong to another user', () => {
+  it('are refused if they exist and belong to another user', () => {
     fs.chownSync(own, USER, USER)
     expect(() => trustedFiles(fs).makeDirectory(own)).toThrow(/EPERM \(it belongs to another user than root/)
   })
 
-  it('are made below links of root, with the modes that are asked for', () => {
+  it('are created below links of root, with the requested modes', () => {
     fs.symlinkSync('own', `${top}/link`)
     createNodeFiles(fs).makeDirectory(`${top}/link/a/b`, 0o700)
     expect(['a', 'a/b'].map((name) => fs.statSync(`${own}/${name}`).mode & 0o777)).toEqual([0o755, 0o700])

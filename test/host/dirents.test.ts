@@ -11,19 +11,19 @@ function rest(entries: Dirents): string[] {
 }
 
 describe('a block of directory entries', () => {
-  it('is read without the two that every directory has, names of every length whole', () => {
+  it('is read without "." and "..", with names of any length', () => {
     const all = ['.', '..', '.a', '...', 'a', '1234', '12345', '123456789012'].map((name) => Buffer.from(name))
     expect(rest(new Dirents(toDirents(all, 0)))).toEqual(['.a', '...', 'a', '1234', '12345', '123456789012'])
   })
 
-  it('tells where to go on, after an entry and after all of them', () => {
+  it('returns the position after an entry and after all entries', () => {
     const entries = new Dirents(toDirents(names(3), 7))
     expect(entries.after).toBeUndefined()
     entries.next()
     expect([entries.after, entries.end]).toEqual([8n, 10n])
   })
 
-  it('shows an entry again, and goes on after it', () => {
+  it('returns an entry again after a step back, and continues after it', () => {
     const entries = new Dirents(toDirents(names(4), 0))
     entries.next()
     const { place } = entries
@@ -34,7 +34,7 @@ describe('a block of directory entries', () => {
     expect(rest(entries)).toEqual(['file-1', 'file-2', 'file-3'])
   })
 
-  it('tells names longer than most file systems have, whole', () => {
+  it('is read with names longer than most file systems permit', () => {
     const all = [1, 254, 255, 256, 257, 1024].map((length) => Buffer.alloc(length, 'n'))
     const entries = new Dirents(toDirents(all, 0))
     const lengths: number[] = []
@@ -42,7 +42,7 @@ describe('a block of directory entries', () => {
     expect(lengths).toEqual(all.flatMap(({ length }) => [length, length]))
   })
 
-  it('that is damaged is refused, and not read for ever', () => {
+  it('that is damaged is refused instead of being read endlessly', () => {
     const block = toDirents(names(2), 0)
     block.fill(0, 16, 18)
     expect(() => new Dirents(block).next()).toThrow('damaged')

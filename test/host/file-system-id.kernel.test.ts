@@ -24,7 +24,7 @@ function superblockUuidAt(path: string, type: number): string | undefined {
   return readSuperblockUuid(handle, type)?.toString('hex')
 }
 
-describe.skipIf(!isRoot)(`the name of a file system${title}`, () => {
+describe.skipIf(!isRoot)(`the identity of a file system${title}`, () => {
   let top: string
   let mounted: string
   beforeEach(() => {
@@ -50,7 +50,7 @@ describe.skipIf(!isRoot)(`the name of a file system${title}`, () => {
     },
   )
 
-  it('has the number of the subvolume on btrfs', () => {
+  it('includes the number of the subvolume on btrfs', () => {
     makeImage(`${top}/image`, 'btrfs')
     execFileSync('mount', ['-o', 'loop', `${top}/image`, mounted])
     for (const name of ['a', 'b']) execFileSync('btrfs', ['-q', 'subvolume', 'create', `${mounted}/${name}`])
@@ -78,7 +78,7 @@ describe.skipIf(!isRoot)(`the name of a file system${title}`, () => {
     expect(namesAt(`${mounted}/fifo`)).toEqual(namesAt(mounted))
   })
 
-  it('is f_fsid for a FIFO where the name of the device in /dev leads to another device', () => {
+  it("is f_fsid for a FIFO if the device's name in /dev leads to another device", () => {
     for (const name of ['image', 'other']) makeImage(`${top}/${name}`, 'xfs')
     const [device, other] = [attachDisk(`${top}/image`), attachDisk(`${top}/other`)]
     execFileSync('mount', [device, mounted])
@@ -93,7 +93,7 @@ describe.skipIf(!isRoot)(`the name of a file system${title}`, () => {
     }
   })
 
-  it('is not read from a device that has another type, nor of a file system without a device', () => {
+  it('is not read from a device of another type, or for a file system without a device', () => {
     makeImage(`${top}/image`, 'ext4')
     execFileSync('mount', ['-o', 'loop', `${top}/image`, mounted])
     expect(superblockUuidAt(mounted, XFS_SUPER_MAGIC)).toBeUndefined()

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { errorCode, SystemError } from '../../src/host/host.ts'
 
 describe('a system error', () => {
-  it('says on one line which call failed, on what, how and why', () => {
+  it('has the failed call, its subject, error code and detail on one line', () => {
     const error = new SystemError('fsconfig', 'EINVAL', 'size=x', 'tmpfs: Bad value for size')
     expect(error.message).toBe('fsconfig size=x: EINVAL (tmpfs: Bad value for size)')
     expect(error).toMatchObject({ name: 'SystemError', syscall: 'fsconfig', code: 'EINVAL' })
@@ -14,7 +14,7 @@ describe('a system error', () => {
   })
 })
 
-describe('the code of an error', () => {
+describe('errorCode', () => {
   it.each([
     ['a system error', new SystemError('openat', 'ENOENT', 'x'), 'ENOENT'],
     ["one of node's", Object.assign(new Error('x'), { code: 'EACCES' }), 'EACCES'],
@@ -23,11 +23,11 @@ describe('the code of an error', () => {
     ['no error at all', { code: 'ENOENT' }, undefined],
     ['text', 'ENOENT', undefined],
     ['undefined', undefined, undefined],
-  ])('is read from %s', (_what, error, code) => {
+  ])('returns the code of %s', (_what, error, code) => {
     expect(errorCode(error)).toBe(code)
   })
 
-  it('is read from a call of node:fs that failed', () => {
+  it('returns the code of a failed call of node:fs', () => {
     let thrown: unknown
     try {
       readFileSync('/nowhere/at/all')

@@ -23,8 +23,8 @@ const PAIRS: [number, number][] = [
   [1_000_000, 3_000_000_000],
 ]
 
-describe('two groups that change places', () => {
-  it.each(PAIRS)('%i and %i show as each other, and every other as itself', (one, other) => {
+describe('the mapping that swaps two groups', () => {
+  it.each(PAIRS)('of %i and %i shows each as the other, and every other as itself', (one, other) => {
     const { uids, gids } = createSwapMap(one, other)
     expect([mapToShownId(gids, one), mapToShownId(gids, other)]).toEqual([other, one])
     const near = [one, other].flatMap((id) => [id - 1, id + 1])
@@ -34,7 +34,7 @@ describe('two groups that change places', () => {
     expect(uids).toEqual(ALL_IDS)
   })
 
-  it.each(PAIRS)('%i and %i leave no id without one on either side: it could not be used', (one, other) => {
+  it.each(PAIRS)('of %i and %i leaves no id unmapped on either side, as such an id would be unusable', (one, other) => {
     for (const side of ['disk', 'shown'] as const) {
       let next = 0
       for (const range of [...createSwapMap(one, other).gids].sort((a, b) => a[side] - b[side])) {
@@ -52,11 +52,11 @@ describe('two groups that change places', () => {
     [7, 7],
     [-1, 5],
     [5, HIGHEST_ID + 1],
-  ])('%i and %i are no two groups', (one, other) => {
+  ])('of %i and %i is refused, as they are not two groups', (one, other) => {
     expect(() => createSwapMap(one, other)).toThrow(`no two groups to swap: ${one} and ${other}`)
   })
 
-  it('are written as the kernel reads them', () => {
+  it('is formatted as the kernel parses it', () => {
     expect(formatIdRanges(createSwapMap(5, 2000).gids)).toBe(
       '0 0 5\n5 2000 1\n6 6 1994\n2000 5 1\n2001 2001 4294965294\n',
     )
@@ -87,8 +87,8 @@ const ranges: fc.Arbitrary<IdRange[]> = fc
 
 const of = (gids: readonly IdRange[]): IdMap => ({ uids: ALL_IDS, gids })
 
-describe('two mappings in turn', () => {
-  it('show each id as the second shows what the first does, and no other', () => {
+describe('two combined mappings', () => {
+  it('show each id as the second shows the result of the first, and no other', () => {
     fc.assert(
       fc.property(ranges, ranges, (first, second) => {
         const { gids, uids } = composeMaps(of(first), of(second))
@@ -101,7 +101,7 @@ describe('two mappings in turn', () => {
     )
   })
 
-  it('overlap nowhere, on neither side, and have the fewest ranges that say so', () => {
+  it('overlap on neither side, and have the fewest possible ranges', () => {
     fc.assert(
       fc.property(ranges, ranges, (first, second) => {
         const { gids } = composeMaps(of(first), of(second))
@@ -122,7 +122,7 @@ describe('two mappings in turn', () => {
     )
   })
 
-  it('are stored as they are shown', () => {
+  it('store an id as the one that they show it for', () => {
     fc.assert(
       fc.property(ranges, fc.nat(1400), (some, id) => {
         const shown = mapToShownId(some, id)
@@ -131,7 +131,7 @@ describe('two mappings in turn', () => {
     )
   })
 
-  it('of a group and a pod with its own ids: what is outside of the pod shows as nobody', () => {
+  it('of a group and of a pod with its own ids show ids outside of the pod as the overflow id', () => {
     const pod: IdMap = {
       uids: [{ disk: 0, shown: 700_000, count: 65_536 }],
       gids: [{ disk: 0, shown: 700_000, count: 65_536 }],
@@ -151,7 +151,7 @@ describe('two mappings in turn', () => {
   })
 })
 
-describe('what the kernel would not take', () => {
+describe('a mapping that the kernel would reject', () => {
   const many = (count: number, start = 0) =>
     Array.from({ length: count }, (_, at) => ({ disk: start + at * 2, shown: start + at * 2, count: 1 }))
 
@@ -162,7 +162,7 @@ describe('what the kernel would not take', () => {
     [of(many(300, 1_000_000)), 'the ranges of its groups would need 5400 bytes, Linux takes 4095'],
     [of([]), 'its groups would have no id at all'],
     [of(ALL_IDS), undefined],
-  ])('is told', (map, fault) => {
+  ])('is described by its fault', (map, fault) => {
     expect(describeIdMapFault(map)).toBe(fault)
   })
 })
@@ -173,7 +173,7 @@ describe('a mapping whose ranges overlap', () => {
     { disk: 65535, shown: 200000, count: 65536 },
   ]
 
-  it('is a fault that names both ranges, whichever side overlaps', () => {
+  it('has a fault that names both ranges, for an overlap on either side', () => {
     const swapped = overlapping.map(({ disk, shown, count }) => ({ disk: shown, shown: disk, count }))
     expect(describeIdMapFault({ uids: ALL_IDS, gids: overlapping })).toBe(
       'the ranges 0 to 65535 and 65535 to 131070 of its groups overlap',
@@ -183,7 +183,7 @@ describe('a mapping whose ranges overlap', () => {
     )
   })
 
-  it('is no fault where ranges only touch', () => {
+  it('has no fault if ranges only touch', () => {
     const touching = [
       { disk: 65536, shown: 0, count: 65536 },
       { disk: 0, shown: 65536, count: 65536 },

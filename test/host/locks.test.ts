@@ -10,7 +10,7 @@ beforeEach(() => {
   path = `${top}/lock`
 })
 
-it("a lock is nobody's once it is given back, though its file cannot be removed", () => {
+it('a lock is free after its release, even if its file cannot be removed', () => {
   const lock = tryLockFile(path)
   fs.renameSync(path, `${path}.moved`)
   fs.mkdirSync(path)
@@ -19,7 +19,7 @@ it("a lock is nobody's once it is given back, though its file cannot be removed"
   expect(isLockedFile(`${path}.moved`)).toBe(false)
 })
 
-it('a lock that is not given holds no descriptor open', () => {
+it('a failed attempt to lock leaves no descriptor open', () => {
   const held = tryLockFile(path)
   const before = fs.readdirSync('/proc/self/fd').length
   expect(tryLockFile(path)).toBe(undefined)

@@ -2,7 +2,7 @@ import { closeSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { createWatchStop, watchMountTable } from '../../src/host/linux/watches.ts'
 
-it('a watch of the mount table ends at its stop, also where that came first', () => {
+it('a watch of the mount table ends when it is stopped, also if the stop came first', () => {
   const stop = createWatchStop()
   stop.now()
   const told: string[] = []
@@ -14,7 +14,7 @@ it('a watch of the mount table ends at its stop, also where that came first', ()
   expect(told).toEqual(['ready'])
 })
 
-it('a stop throws nothing where the watch has failed before', () => {
+it('a stop does not throw if the watch has already failed', () => {
   const stop = createWatchStop()
   closeSync(stop.handle)
   expect(stop.now).not.toThrow()

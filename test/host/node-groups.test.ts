@@ -13,7 +13,7 @@ beforeEach(() => {
 })
 
 describe("the node's control groups", () => {
-  it('are the roots of version 1 and a group of their own in version 2', () => {
+  it('are the roots of version 1, and a separate group in version 2', () => {
     const ofContainer = `${top}-container`
     const mounts = [
       '29 24 0:26 / /sys rw - sysfs sysfs rw',
@@ -30,7 +30,7 @@ describe("the node's control groups", () => {
     expect(fs.existsSync(ofContainer)).toBe(false)
   })
 
-  it('are entered before the command starts, whose words stay as they are', () => {
+  it('are entered before the command starts, with its arguments unchanged', () => {
     const files = ['one', 'two'].map((name) => `${top}/${name}`)
     const words = createGroupArguments(files, ['/bin/sh', '-c', 'echo $$ "$@"', 'sh', '--', 'a  b', '$HOME'])
     const { stdout } = spawnSync('/bin/sh', words, { encoding: 'utf8' })
@@ -39,7 +39,7 @@ describe("the node's control groups", () => {
     expect(files.map((file) => fs.readFileSync(file, 'utf8'))).toEqual([`${pid}\n`, `${pid}\n`])
   })
 
-  it('that cannot be entered keep the command from starting', () => {
+  it('keep the command from starting if they cannot be entered', () => {
     expect(spawnSync('/bin/sh', createGroupArguments([`${top}/none/cgroup.procs`], ['/bin/true'])).status).toBe(1)
   })
 })

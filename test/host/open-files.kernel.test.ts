@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
     expect(files.readForeign(path)).toBe('{"logLevel": "debug"}')
   })
 
-  it("is read through NixOS's links of /etc, by way of a store that its builders may write", async () => {
+  it("is read through NixOS's links of /etc, through a store that its builders may write", async () => {
     for (const name of ['etc', 'store/1-etc/etc/modekeep']) fs.mkdirSync(`${top}/${name}`, { recursive: true })
     fs.chownSync(`${top}/store`, 0, GROUP)
     fs.chmodSync(`${top}/store`, 0o1775)
@@ -69,7 +69,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
     expect([config.logLevel, faults]).toEqual(['debug', []])
   })
 
-  it("is read through a link in the place of kubelet's directory, up and down again", () => {
+  it('is read through a link in place of kubelet\'s directory, with ".." below it', () => {
     fs.mkdirSync(`${top}/data/kubelet/pods/u`, { recursive: true })
     make(`${top}/data/kubelet/pods/u/userns`, 'ids')
     fs.mkdirSync(`${top}/lib`)
@@ -115,7 +115,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
     expect([...createLogReader(fs, path, 'show').lines()]).toEqual([])
   })
 
-  it('is refused behind a link below a directory that others can write, whoever made that link', () => {
+  it('is refused behind any link below a directory that others can write', () => {
     const shared = sharedDirectory()
     fs.mkdirSync(`${shared}/own`)
     fs.symlinkSync(make(`${top}/other`), `${shared}/own/file`)
@@ -124,12 +124,12 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
     expect(readOwned(make(`${shared}/own/plain`))?.toString()).toBe('precious')
   })
 
-  it('is no record where it belongs to another user', () => {
+  it('is refused as a record if it belongs to another user', () => {
     fs.chownSync(make(`${top}/record.json`), USER, USER)
     expect(() => files.read(`${top}/record.json`)).toThrow(/EPERM.*belongs to another user than root/)
   })
 
-  it('is not waited for where it is a FIFO, and not read without end where it is a device', () => {
+  it('is not waited for if it is a FIFO, and not read endlessly if it is a device', () => {
     execFileSync('mkfifo', [`${top}/fifo`])
     fs.symlinkSync('/dev/zero', `${top}/zero`)
     for (const path of [`${top}/fifo`, `${top}/zero`]) {
@@ -167,8 +167,8 @@ const PLACES: [string, (path: string) => string | undefined][] = [
   ['a FIFO', (path) => void execFileSync('mkfifo', [path])],
 ]
 
-describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cannot), () => {
-  it.each(PLACES)('is neither changed nor waited for where it is %s', (_what, prepare) => {
+describe.skipIf(!isRoot)(titled('a file that modekeep writes', cannot), () => {
+  it.each(PLACES)('is neither changed nor waited for if it is %s', (_what, prepare) => {
     const path = `${sharedDirectory()}/file`
     const kept = prepare(path)
     appendLogLine(fs, path, 'line')
@@ -178,7 +178,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
     if (kept !== undefined) expect(text(kept)).toBe('precious')
   })
 
-  it.each(PLACES)('is replaced by a new one where it is %s', (_what, prepare) => {
+  it.each(PLACES)('is replaced by a new one if it is %s', (_what, prepare) => {
     const path = `${sharedDirectory()}/file`
     const kept = prepare(path)
     files.replace(path, 'new')
@@ -195,7 +195,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
       },
     ],
     ['is behind a link that others could put there', (directory) => fs.symlinkSync(`${top}/target`, directory)],
-  ])('is not made in a directory that %s', (_what, prepare) => {
+  ])('is not created in a directory that %s', (_what, prepare) => {
     fs.mkdirSync(`${top}/target`)
     const directory = `${sharedDirectory()}/modekeep`
     prepare(directory)
@@ -206,7 +206,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
     expect(fs.readdirSync(`${top}/target`)).toEqual([])
   })
 
-  it('is neither replaced nor removed through a link that others could put there', () => {
+  it('is neither replaced nor removed through a link that other users could place', () => {
     fs.mkdirSync(`${top}/target`)
     make(`${top}/target/record.json`)
     const directory = `${sharedDirectory()}/modekeep`
@@ -224,7 +224,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
     expect([text(`${log}.1`), text(log)]).toEqual(['one\ntwo\n', 'three\n'])
   })
 
-  it('is written below a directory with the sticky bit, and through a link of root there', () => {
+  it("is written below a sticky directory, and through root's link there", () => {
     const shared = sharedDirectory('all')
     fs.chmodSync(shared, 0o1777)
     fs.mkdirSync(`${shared}/real`)
@@ -237,7 +237,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
     ['by a directory above it', (shared) => fs.chmodSync(shared, 0o777)],
     ['by its group', (shared) => fs.chmodSync(shared, 0o770)],
     ['as its owner', (shared) => fs.chownSync(shared, USER, USER)],
-  ])('is not opened by SQLite where others can exchange it %s', (_what, prepare) => {
+  ])('is not opened by SQLite if others can replace it %s', (_what, prepare) => {
     const shared = sharedDirectory()
     fs.chmodSync(shared, 0o755)
     fs.mkdirSync(`${shared}/state`)
@@ -248,7 +248,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
     )
   })
 
-  it('is not opened by SQLite where one of its four files is a link', () => {
+  it('is not opened by SQLite if one of its four files is a link', () => {
     fs.symlinkSync(make(`${top}/target`), `${top}/journal.db-wal`)
     expect(() => linuxHost.openDatabase(`${top}/journal.db`)).toThrow(/EPERM/)
     expect(text(`${top}/target`)).toBe('precious')
@@ -256,7 +256,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes in its place', cann
 })
 
 describe('a file of an ordinary user', () => {
-  it('is written and read by modekeep where it runs as that user, in a directory of his and below /tmp', () => {
+  it("is written and read by modekeep when it runs as that user, in the user's directory and below /tmp", () => {
     const code = `
       import * as fs from 'node:fs'
       import { appendLogLine } from ${JSON.stringify(new URL('../../src/log/log-file.ts', import.meta.url).href)}

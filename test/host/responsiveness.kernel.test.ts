@@ -10,9 +10,9 @@ const ASK = `
   const { answers } = await import(${JSON.stringify(ANSWERS)})
   console.log(await answers(openSync('/', 'r'), Buffer.from('tmp'), 1000))`
 
-describe.skipIf(cannotInject !== '')(`a daemon that is asked${cannotInject && `: ${cannotInject}`}`, () => {
+describe.skipIf(cannotInject !== '')(`a daemon that is checked${cannotInject && `: ${cannotInject}`}`, () => {
   // fork(3) calls clone(2), and a thread is created by clone3(2).
-  it.each(['ENOMEM', 'EAGAIN'])('is not taken for one that hangs where no process can be made: %s', async (code) => {
+  it.each(['ENOMEM', 'EAGAIN'])('does not count as unresponsive if no process can be created: %s', async (code) => {
     const inject = ['-f', '-q', '-e', 'trace=clone', '-e', `inject=clone:error=${code}`]
     const node = [process.execPath, '--input-type=module', '-e', ASK]
     const { stdout, stderr } = await promisify(execFile)('strace', [...inject, ...node], { timeout: 600_000 })

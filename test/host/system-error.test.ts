@@ -20,14 +20,14 @@ it.each([
   ['ENOSPC', /: free space or inodes on its file system$/],
   ['EROFS', /: make its file system writable$/],
   ['ENAMETOOLONG', /: remove the cause$/],
-])('what the system refuses (%s) is told with what was done, to which file, and the way out', (code, way) => {
+])('a system error (%s) is reported with the operation, the file and the remedy', (code, way) => {
   const error = errorOf(() => withPath('write', '/state/a', throws(refused(code))))
   expect(error).toBeInstanceOf(FileError)
   expect(error).toMatchObject({ code, message: expect.stringMatching(/^cannot write \/state\/a \(.*\): /) })
   expect((error as Error).message).toMatch(way)
 })
 
-it('the innermost file is the one that is named, and an error that is no system error stays as it is', () => {
+it('an error names the innermost file, and an error that is no system error is unchanged', () => {
   const inner = errorOf(() => withPath('lock', '/state/lock', throws(refused('EIO'))))
   expect(errorOf(() => withPath('write', '/state/a', throws(inner)))).toBe(inner)
   const bug = new TypeError('no text')
@@ -35,7 +35,7 @@ it('the innermost file is the one that is named, and an error that is no system 
   expect(withPath('read', '/state/a', () => 5)).toBe(5)
 })
 
-it("what the system refuses is not there, or not to be done; modekeep's own error is neither", () => {
+it("tolerateSystemErrors and succeeds accept system errors, and throw modekeep's own errors", () => {
   for (const code of ['ENOENT', 'EACCES', 'EIO']) {
     expect(tolerateSystemErrors(throws(refused(code)))).toBeUndefined()
     expect(succeeds(throws(refused(code)))).toBe(false)

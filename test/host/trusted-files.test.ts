@@ -24,7 +24,7 @@ function broken(over: Fs, call: keyof Fs): Fs {
   }
 }
 
-it('two processes that make and remove the same empty directories do not fail', async () => {
+it('two processes that create and remove the same empty directories do not fail', async () => {
   const module = new URL('../../src/host/trusted-files.ts', import.meta.url).href
   const code = `
     import * as fs from 'node:fs'
@@ -48,7 +48,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
   ['real files', () => [fs, directory]],
 ])("modekeep's own files, on %s", (_where, place) => {
-  it('are written for root alone, and read back', () => {
+  it('are written with mode 0600, and read back', () => {
     const [over, top] = place()
     const files = trustedFiles(over)
     files.makeDirectory(`${top}/a/b`)
@@ -61,7 +61,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(files.list(`${top}/a/b`)).toEqual(['record'])
   })
 
-  it('are made in a directory whose empty parents other calls remove at the same time', () => {
+  it('are created in a directory whose empty parents other calls remove concurrently', () => {
     const [over, top] = place()
     let removals = 0
     const racing: Fs = {
@@ -80,7 +80,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.existsSync(`${top}/a/b/c`)).toBe(true)
   })
 
-  it('that do not exist read as nothing, list as nothing, and are removed', () => {
+  it('that do not exist are read as undefined, listed as empty, and removed without an error', () => {
     const [over, top] = place()
     const files = trustedFiles(over)
     expect(files.read(`${top}/none`)).toBeUndefined()
@@ -92,12 +92,12 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(top)).toEqual([])
   })
 
-  it('that cannot be read for another reason are an error, not nothing', () => {
+  it('that are unreadable are an error', () => {
     const [over, top] = place()
     expect(() => trustedFiles(over).read(top)).toThrow(/EISDIR/)
   })
 
-  it('have the mode that is asked for, whatever the umask', () => {
+  it('have the requested mode under any umask', () => {
     const [over, top] = place()
     const umask = process.umask(0o077)
     try {
@@ -108,7 +108,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.statSync(`${top}/page`).mode & 0o777).toBe(0o644)
   })
 
-  it('may have their directory made twice', () => {
+  it('permit their directory to be created twice', () => {
     const [over, top] = place()
     const files = trustedFiles(over)
     files.makeDirectory(`${top}/a/b`)
@@ -118,7 +118,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   })
 
   it.each<[keyof Fs]>([['openSync'], ['writeFileSync'], ['fsyncSync'], ['renameSync']])(
-    'show the old text whole when a replacement fails at %s, and the new one whole after the next try',
+    'keep the old text when a replacement fails at %s, and have the new one after the next attempt',
     (call) => {
       const [over, top] = place()
       const files = trustedFiles(over)
@@ -133,7 +133,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   )
 
   it.each<[keyof Fs]>([['openSync'], ['writeFileSync'], ['fsyncSync'], ['renameSync']])(
-    'are named with the way out when %s fails, whose own message may not say which, and the error keeps its code',
+    'are named with the remedy when %s fails, and the error keeps its code',
     (call) => {
       const [over, top] = place()
       const replace = () => trustedFiles(broken(over, call)).replace(`${top}/record`, 'x')
@@ -142,7 +142,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     },
   )
 
-  it('are not left behind half written on a full disk, so that their directory can go', () => {
+  it('are not left incomplete on a full disk, so that their directory can be removed', () => {
     const [over, top] = place()
     const full: Fs = {
       ...over,
@@ -159,13 +159,13 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(`${top}/mounts`)).toEqual([])
   })
 
-  it('fail to be written with the first error where their directory is missing, and make none', () => {
+  it('are refused with the first error if their directory is missing', () => {
     const [over, top] = place()
     expect(() => trustedFiles(over).replace(`${top}/none/record`, 'x')).toThrow(/ENOENT.*open/)
     expect(over.readdirSync(top)).toEqual([])
   })
 
-  it('do not mind a longer temporary file left over by a crash', () => {
+  it('are written despite a longer temporary file of a crash', () => {
     const [over, top] = place()
     over.writeFileSync(`${top}/record.new`, 'x'.repeat(1000))
     const files = trustedFiles(over)
@@ -175,7 +175,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(top)).toEqual(['record'])
   })
 
-  it('are removed together with a temporary file left over by a crash', () => {
+  it('are removed together with a temporary file of a crash', () => {
     const [over, top] = place()
     over.writeFileSync(`${top}/record`, 'old')
     over.writeFileSync(`${top}/record.new`, 'torn')
@@ -183,7 +183,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(top)).toEqual([])
   })
 
-  it('are removed though the temporary file is all that a crash left, and no other file is', () => {
+  it('are removed if only the temporary file of a crash exists, and no other file is removed', () => {
     const [over, top] = place()
     over.writeFileSync(`${top}/record.new`, 'torn')
     over.writeFileSync(`${top}/record.newer`, 'kept')
@@ -192,7 +192,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(top).sort()).toEqual(['other.new', 'record.newer'])
   })
 
-  it('leave no open descriptor, whatever fails', () => {
+  it('leave no open descriptor after any failure', () => {
     const [over, top] = place()
     for (const call of ['writeFileSync', 'fsyncSync', 'renameSync'] as const) {
       let open = 0
@@ -212,7 +212,7 @@ describe.each<[string, () => [typeof fs, string]]>([
     }
   })
 
-  it('reach the disk in order: text, name, directory', () => {
+  it('reach the disk in the order: text, name, directory', () => {
     const [over, top] = place()
     const calls: string[] = []
     const told: Fs = {
@@ -239,7 +239,7 @@ describe.each<[string, () => [typeof fs, string]]>([
   ['memfs', () => [memfs({ '/x': null }).fs as unknown as typeof fs, '/x']],
   ['real files', () => [fs, directory]],
 ])('empty directories, on %s', (_where, place) => {
-  it('are removed up to the top, which stays', () => {
+  it('are removed up to the top directory, which stays', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a/b/c`, { recursive: true })
     trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
@@ -254,14 +254,14 @@ describe.each<[string, () => [typeof fs, string]]>([
     expect(over.readdirSync(`${top}/mounts/a`)).toEqual(['record'])
   })
 
-  it('are removed though somebody else has removed the deepest already', () => {
+  it('are removed if another process has already removed the deepest', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts/a`, { recursive: true })
     trustedFiles(over).removeEmpty(`${top}/mounts/a/b/c`, `${top}/mounts`)
     expect(over.readdirSync(`${top}/mounts`)).toEqual([])
   })
 
-  it('outside the top are left alone', () => {
+  it('outside of the top directory are not removed', () => {
     const [over, top] = place()
     over.mkdirSync(`${top}/mounts-2/a`, { recursive: true })
     trustedFiles(over).removeEmpty(`${top}/mounts-2/a`, `${top}/mounts`)
@@ -271,15 +271,12 @@ describe.each<[string, () => [typeof fs, string]]>([
 })
 
 // memfs removes the target of a link instead of the link.
-it.each([fs.symlinkSync, fs.linkSync])(
-  'a replacement follows no link that waits under its temporary name: %o',
-  (link) => {
-    const files = trustedFiles(fs)
-    fs.writeFileSync(`${directory}/precious`, 'precious')
-    link(`${directory}/precious`, `${directory}/record.new`)
-    files.replace(`${directory}/record`, 'new')
-    expect(files.read(`${directory}/precious`)).toBe('precious')
-    expect(files.read(`${directory}/record`)).toBe('new')
-    expect(fs.readdirSync(directory).sort()).toEqual(['precious', 'record'])
-  },
-)
+it.each([fs.symlinkSync, fs.linkSync])('a replacement follows no link at its temporary name: %o', (link) => {
+  const files = trustedFiles(fs)
+  fs.writeFileSync(`${directory}/precious`, 'precious')
+  link(`${directory}/precious`, `${directory}/record.new`)
+  files.replace(`${directory}/record`, 'new')
+  expect(files.read(`${directory}/precious`)).toBe('precious')
+  expect(files.read(`${directory}/record`)).toBe('new')
+  expect(fs.readdirSync(directory).sort()).toEqual(['precious', 'record'])
+})

@@ -3,8 +3,8 @@ import { computeLongestPauseMs, computePauseMs } from '../../src/host/waiting.ts
 
 const TIMING = { firstMs: 500, mostMs: 30_000 }
 
-describe('a pause', () => {
-  it('doubles from half a second to half a minute, and is between half its bound and its bound', () => {
+describe('the delay before a retry', () => {
+  it('doubles from half a second to half a minute, and is random between half of its bound and its bound', () => {
     const bounds = [1, 2, 3, 4, 5, 6, 7, 8, 1000].map((failures) => [
       computePauseMs(TIMING, failures, 0),
       computePauseMs(TIMING, failures, 1),

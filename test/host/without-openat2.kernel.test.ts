@@ -35,7 +35,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     return { results, kept, calls: calls.length }
   }
 
-  it('paths and subPaths lead to the same inodes and errors, and openat2 is asked for once', () => {
+  it('paths and subPaths lead to the same inodes and errors, and openat2 is tried once', () => {
     const top = arrange()
     const below = ['', '/', '//d//e/', '/d/e/f', '/d/./e', '/d/e/..', '/fifo', '/d/sealed', '/d/sealed/x']
     const bad = ['/d/e/f/', '/d/e/f/x', '/fifo/x', '/no', '/no/x', '/d/e/no', `/${'n'.repeat(256)}`]

@@ -10,7 +10,7 @@ import { isRoot } from '../helpers/stage.ts'
 
 const VOLUME = 'ef53.1-2-3'
 
-const title = `an errand, from the sources${isRoot ? '' : ' (skipped: groups need root; run "sudo npm test")'}`
+const title = `an isolated worker process started from the sources${isRoot ? '' : ' (skipped: groups need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
   let top: string
@@ -50,7 +50,7 @@ describe.skipIf(!isRoot)(title, () => {
     },
   })
 
-  it('is run by a process that the lock tells of, and says what it did', async () => {
+  it('runs a task under the lock that names it, and reports the result', async () => {
     const said: object[] = []
     const pids: number[] = []
     const end = await run(walk(), (outcome) => {
@@ -65,7 +65,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(fs.existsSync(lock)).toBe(false)
   })
 
-  it('that fails says why', async () => {
+  it('reports why a task failed', async () => {
     const said: string[] = []
     const { path } = locateVolumeRecords({ config: { stateDir: top } }, VOLUME)
     for (const name of fs.readdirSync(path)) fs.rmSync(`${path}/${name}`)
@@ -75,13 +75,13 @@ describe.skipIf(!isRoot)(title, () => {
     expect(said[0]).toMatch(/^{"refused":/)
   })
 
-  it('that is not understood fails', async () => {
+  it('fails for an unknown task', async () => {
     const said: string[] = []
     expect(await run({}, (line) => said.push(line))).toMatchObject({ isSilent: false })
     expect(said).toEqual([expect.stringMatching(/^{"failed":/)])
   })
 
-  it('is over where what it says cannot be dealt with: the process is ended, and its lock free', async () => {
+  it('is ended if its report cannot be handled, and its lock is free', async () => {
     const disk = new Error('the disk is full')
     const told = () => {
       throw disk

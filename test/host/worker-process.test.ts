@@ -16,11 +16,11 @@ it.each([
   ['one in several chunks', ['a', 'b', 'c\nd', '\n'], ['abc', 'd']],
   ['what is cut off is none', ['a\nb'], ['a']],
   ['none', [], []],
-])('a stream has lines: %s', async (_what, chunks, expected) => {
+])('a stream is split into lines: %s', async (_what, chunks, expected) => {
   expect(await lines(...chunks)).toEqual(expected)
 })
 
-it('ends a line at a newline alone, and puts letters together that were cut in two', async () => {
+it('a line ends only at a newline, and characters that were cut in two are joined', async () => {
   const text = 'a\u2028b\u2029c\rd\u{1f600}'
   for (let cut = 0; cut <= bytes(text).length; cut++) {
     expect(await lines(bytes(text).slice(0, cut), `${bytes(text).slice(cut)}\n`)).toEqual([text])

@@ -26,8 +26,8 @@ function wish(world: World, text: string): string {
 
 const installed = (world: World) => join(world.root, 'etc/modekeep/config.json')
 
-needing(missing.root, missing.dist).describe('a configuration that is given', () => {
-  it('is installed with the driver, and again is left as it is', async () => {
+needing(missing.root, missing.dist).describe('a configuration given to the installer', () => {
+  it('is installed with the driver, and is unchanged by a second install', async () => {
     const world = makeWorld()
     const args = ['--config', wish(world, GOOD)]
     const first = await install(world, BINARY, {}, ...args)
@@ -43,7 +43,7 @@ needing(missing.root, missing.dist).describe('a configuration that is given', ()
     expect(files(listing(world.root))).toEqual(files(before))
   })
 
-  it('is refused for its faults, and the one before stays in force', async () => {
+  it('is refused for its faults, and the earlier one stays in use', async () => {
     const world = makeWorld()
     await install(world, BINARY, {}, '--config', wish(world, GOOD))
     const bad = wish(world, '{ "allowedSource": ["/srv"], "logLevel": "loud" }')
@@ -55,7 +55,7 @@ needing(missing.root, missing.dist).describe('a configuration that is given', ()
     expect(dotFiles(world)).toEqual([])
   })
 
-  it('that is no JSON is refused on a new node too, which has the driver then and no configuration', async () => {
+  it('that is no JSON is refused on a new node, which gets the driver without a configuration', async () => {
     const world = makeWorld()
     const result = await install(world, BINARY, {}, '--config', wish(world, 'allow: [{ sources: [/srv/*] }]'))
     expect(result.exitCode).toBe(1)
@@ -63,7 +63,7 @@ needing(missing.root, missing.dist).describe('a configuration that is given', ()
     expect([existsSync(world.driver), existsSync(installed(world))]).toEqual([true, false])
   })
 
-  it('is not taken where the driver dies instead of reading it', async () => {
+  it('is not installed if the driver crashes while it reads it', async () => {
     const world = makeWorld()
     const driver = join(world.base, 'dies')
     const answer = `case $MODEKEEP_CONFIG in *.config.json.new) kill -KILL $$ ;; esac; echo '{"status":"Success"}'`
@@ -75,7 +75,7 @@ needing(missing.root, missing.dist).describe('a configuration that is given', ()
     expect(dotFiles(world)).toEqual([])
   })
 
-  it('that cannot be read changes nothing', async () => {
+  it('that is unreadable changes nothing', async () => {
     const world = makeWorld()
     const { exitCode, stderr } = await install(world, BINARY, {}, '--config', join(world.base, 'none'))
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('none is not a readable file')])
@@ -84,7 +84,7 @@ needing(missing.root, missing.dist).describe('a configuration that is given', ()
 })
 
 needing(missing.root).describe('--try-in', () => {
-  it('tries the driver in that root directory', async () => {
+  it('tests the driver in that root directory', async () => {
     const world = makeWorld()
     expect(await install(world, standIn(world, 'a'), {}, '--try-in', '/')).toMatchObject({ exitCode: 0, stderr: '' })
     const empty = join(world.base, 'empty')
@@ -96,7 +96,7 @@ needing(missing.root).describe('--try-in', () => {
 })
 
 describe('--config', () => {
-  it('does not go with --uninstall', async () => {
+  it('is refused together with --uninstall', async () => {
     expect(await run(['--uninstall', '--config', '/x'])).toMatchObject({ exitCode: 2 })
   })
 

@@ -154,7 +154,7 @@ describe('the plugin directory', () => {
 })
 
 describe('the plugin directory', () => {
-  it('is never guessed between kubelets that differ: they are listed', async () => {
+  it('is not guessed between kubelets that differ: they are listed', async () => {
     const world = makeWorld()
     fakeProc(world, ['kubelet', '--volume-plugin-dir=/a'], ['kubelet', '--volume-plugin-dir=/b'])
     const { exitCode, stderr } = await look(world)
@@ -164,7 +164,7 @@ describe('the plugin directory', () => {
     )
   })
 
-  it('is never guessed when the configuration of a kubelet cannot be read', async () => {
+  it("is not guessed if a kubelet's configuration is unreadable", async () => {
     const world = makeWorld()
     fakeProc(world, kubelet)
     const { exitCode, stderr } = await look(world)
@@ -178,25 +178,28 @@ describe('the plugin directory', () => {
     ['FIFO', `--config=${config}`, config],
     ['device', `--config=${config}`, config],
     ['FIFO', '--config-dir=/etc/kubelet.d', '/etc/kubelet.d/10.conf'],
-  ])(executable.titled('is not waited for where a process names a %s as %s'), async (kind, argument, file) => {
-    const world = makeWorld()
-    fakeProc(world, ['kubelet', argument])
-    const path = join(world.root, file)
-    mkdirSync(dirname(path), { recursive: true })
-    if (kind === 'FIFO') await execa('mkfifo', [path])
-    else symlinkSync('/dev/zero', path)
-    const args = ['install', '--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--dry-run']
-    const { exitCode, stderr } = await execa(BINARY, args, { reject: false, timeout: 20_000, killSignal: 'SIGKILL' })
-    expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`cannot read its configuration ${file}`)])
-  })
+  ])(
+    executable.titled('does not make the installer wait if a process names a %s as %s'),
+    async (kind, argument, file) => {
+      const world = makeWorld()
+      fakeProc(world, ['kubelet', argument])
+      const path = join(world.root, file)
+      mkdirSync(dirname(path), { recursive: true })
+      if (kind === 'FIFO') await execa('mkfifo', [path])
+      else symlinkSync('/dev/zero', path)
+      const args = ['install', '--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--dry-run']
+      const { exitCode, stderr } = await execa(BINARY, args, { reject: false, timeout: 20_000, killSignal: 'SIGKILL' })
+      expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`cannot read its configuration ${file}`)])
+    },
+  )
 
-  it('is never a relative path', async () => {
+  it('is refused if it is a relative path', async () => {
     const world = makeWorld()
     fakeProc(world, ['kubelet', '--volume-plugin-dir=plugins'])
     expect(await look(world)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('not an absolute path') })
   })
 
-  it('is asked for when nothing tells it', async () => {
+  it('must be given if no source has it', async () => {
     const world = makeWorld()
     fakeProc(world)
     const { exitCode, stderr } = await look(world)
@@ -204,14 +207,14 @@ describe('the plugin directory', () => {
     expect(stderr).toMatch(/no kubelet was found, and none of the known.*\n.*--plugin-dir DIR/)
   })
 
-  it('is the only known directory that exists when no kubelet runs', async () => {
+  it('is the only known directory that exists if no kubelet runs', async () => {
     const world = makeWorld()
     fakeProc(world, ['sleep', '1'])
     mkdirSync(join(world.root, '/home/kubernetes/flexvolume'), { recursive: true })
     expect((await look(world)).stdout).toContain(`${world.root}/home/kubernetes/flexvolume (no kubelet was found`)
   })
 
-  it('is listed and asked for when several known ones exist, unless one has the driver already', async () => {
+  it('must be given if several known ones exist, which are listed, unless one has the driver already', async () => {
     const world = makeWorld()
     fakeProc(world)
     for (const path of [pluginDir, byDefault]) mkdirSync(join(world.root, path), { recursive: true })
@@ -222,7 +225,7 @@ describe('the plugin directory', () => {
     expect((await look(world)).stdout).toContain(`${world.root}${byDefault} (no kubelet was found; the driver is there`)
   })
 
-  it('of a kubelet in a container gets a warning unless the container shows it', async () => {
+  it('of a kubelet in a container causes a warning unless the container shows it', async () => {
     const world = makeWorld()
     fakeProc(world, ['kubelet', '--volume-plugin-dir=/srv/x', `--config=${config}`])
     mkdirSync(join(world.root, 'srv/x'), { recursive: true })

@@ -22,7 +22,7 @@ import {
 
 const sumOf = async (file: string) => (await execa('sha256sum', [file])).stdout.slice(0, 64)
 
-needing(missing.root, missing.dist).describe('an install in which something fails', () => {
+needing(missing.root, missing.dist).describe('an install with a failing step', () => {
   it.each([
     ['od', 1],
     ['tr', 126],
@@ -33,7 +33,7 @@ needing(missing.root, missing.dist).describe('an install in which something fail
     ['mktemp', 1],
     ['cp', 1],
     ['chmod', 1],
-  ])('ends with an error and status 1 where %s ends with %i, or goes on without it', async (name, status) => {
+  ])('ends with an error and status 1, or continues, if %s ends with %i', async (name, status) => {
     const world = makeWorld()
     const directory = unpacked(world)
     writeFileSync(join(directory, 'SHA256SUMS'), `${await sumOf(BINARY)}  modekeep\n`)
@@ -46,7 +46,7 @@ needing(missing.root, missing.dist).describe('an install in which something fail
     if (!['cut', 'uname'].includes(name)) expect(exitCode).toBe(1)
   })
 
-  it('does not take a lock that cannot be asked for for that of another install', async () => {
+  it('does not confuse a lock error with another running install', async () => {
     const world = makeWorld()
     const admin = {
       ...linuxAdministration,
@@ -60,7 +60,7 @@ needing(missing.root, missing.dist).describe('an install in which something fail
     expect(stderr).toContain(`error: cannot lock ${world.plugins}`)
   })
 
-  it('reads nothing more of a script that is replaced while it runs', async () => {
+  it('does not read further from a script that is replaced while it runs', async () => {
     const world = makeWorld()
     const copy = join(unpacked(world), 'install.sh')
     const env = commandThat(
@@ -73,13 +73,13 @@ needing(missing.root, missing.dist).describe('an install in which something fail
     expect(readFileSync(copy, 'utf8')).toContain('echo read')
   })
 
-  it('says it once where the script itself has said what is wrong', async () => {
+  it('reports an error once if the script has already reported it', async () => {
     const world = makeWorld()
     const { exitCode, stderr } = await install(world, join(world.base, 'none'))
     expect({ exitCode, errors: stderr.match(/error:/g) }).toEqual({ exitCode: 1, errors: ['error:'] })
   })
 
-  it('removes what a killed one was writing, also where nothing is to be written again', async () => {
+  it('removes the partial files of a killed install, also if nothing is written again', async () => {
     const world = makeWorld()
     const driver = standIn(world, 'a')
     expect(await install(world, driver)).toMatchObject({ exitCode: 0 })

@@ -32,7 +32,7 @@ import {
 } from './world.ts'
 
 needing(missing.root).describe('a first install, as kubelet sees it,', () => {
-  it('puts the driver, its link, its directories and the example where they belong', async () => {
+  it('puts the driver, its link, its directories and the example in place', async () => {
     const world = makeWorld()
     const binary = standIn(world, 'a')
     const { exitCode, stdout, stderr } = await install(world, binary)
@@ -64,7 +64,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     expect({ exitCode, stderr, mode: permissions(state) }).toEqual({ exitCode: 0, stderr: '', mode: 0o700 })
   })
 
-  it('shows the kubelet one new name, once, and never a driver that is not complete', async () => {
+  it('shows the kubelet one new name, once, and never an incomplete driver', async () => {
     const world = makeWorld()
     const binary = standIn(world, 'a')
     mkdirSync(world.plugins, { recursive: true })
@@ -85,7 +85,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     expect(events).toEqual(['rename modekeep~fs'])
   })
 
-  it('a second run touches nothing, no time stamp and no inode', async () => {
+  it('changes nothing in a second run, not even time stamps and inode numbers', async () => {
     const world = makeWorld()
     const binary = standIn(world, 'a')
     await install(world, binary)
@@ -96,7 +96,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     expect(listing(world.root)).toEqual(before)
   })
 
-  it('a dry run prints its steps and changes nothing', async () => {
+  it('prints its steps and changes nothing in a dry run', async () => {
     const world = makeWorld()
     const before = listing(world.root)
     const { exitCode, stdout, stderr } = await install(world, standIn(world, 'a'), {}, '--dry-run')
@@ -125,7 +125,7 @@ needing(missing.root).describe('a first install', () => {
     expect([syncs(lines.slice(0, at)), syncs(lines.slice(at))]).toEqual([2, 1])
   })
 
-  it('heals an empty driver directory, which makes the kubelet skip other drivers', async () => {
+  it('fills an empty driver directory, which makes the kubelet skip other drivers', async () => {
     const world = makeWorld()
     mkdirSync(world.driverDir, { recursive: true })
     expect(await install(world, standIn(world, 'a'))).toMatchObject({ exitCode: 0, stderr: '' })
@@ -141,7 +141,7 @@ needing(missing.root).describe('a first install', () => {
     expect(existsSync(join(world.base, 'fs'))).toBe(false)
   })
 
-  it('keeps a foreign file at /usr/local/sbin/modekeep and installs the driver all the same', async () => {
+  it('keeps a foreign file at /usr/local/sbin/modekeep and still installs the driver', async () => {
     const world = makeWorld()
     put(world, 'usr/local/sbin/modekeep', 'mine')
     const { exitCode, stderr } = await install(world, standIn(world, 'a'))
@@ -161,7 +161,7 @@ needing(missing.root).describe('a first install', () => {
     expect(existsSync(join(world.root, 'var/lib/modekeep'))).toBe(false)
   })
 
-  it('writes the example that lies in driver/', async () => {
+  it('writes the example from driver/', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const example = join(world.root, 'etc/modekeep/config.example.json')
@@ -176,7 +176,7 @@ needing(missing.root).describe('a first install', () => {
     ['the state', 'var/lib/modekeep', 0o770],
     ['the log', 'var/log/modekeep', 0o770],
     ['the log', 'var/log', 0o777],
-  ])('is refused, and makes nothing, where others than root can replace %s by %s', async (what, path, mode) => {
+  ])('is refused without an effect if users other than root can replace %s by %s', async (what, path, mode) => {
     const world = makeWorld()
     const directory = join(world.root, path)
     mkdirSync(directory, { recursive: true })
@@ -195,7 +195,7 @@ needing(missing.root).describe('a first install', () => {
     expect([dry.exitCode, dry.stderr]).toEqual([0, expect.stringMatching(/^warning: .* can be written by others/)])
   })
 
-  it("is refused where a link above the driver is another user's", async () => {
+  it('is refused if a link above the driver belongs to another user', async () => {
     const world = makeWorld()
     mkdirSync(join(world.root, 'srv/plugins'), { recursive: true })
     symlinkSync('srv', join(world.root, 'link'))
@@ -205,7 +205,7 @@ needing(missing.root).describe('a first install', () => {
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`${join(world.root, 'link')} can be written`)])
   })
 
-  it('warns where a group of the system can write above the log: Debian has that where rsyslog runs', async () => {
+  it('warns if a system group can write above the log, as on Debian with rsyslog', async () => {
     const world = makeWorld()
     const directory = join(world.root, 'var/log')
     mkdirSync(directory, { recursive: true })
@@ -215,7 +215,7 @@ needing(missing.root).describe('a first install', () => {
     expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^warning: .*var\/log can be written by others/)])
   })
 
-  it('installs exactly the bytes of --sha256, and refuses any others', async () => {
+  it('installs exactly the file with the sum of --sha256, and refuses others', async () => {
     const world = makeWorld()
     const binary = standIn(world, 'a')
     const sum = createHash('sha256').update(readFileSync(binary)).digest('hex')

@@ -49,7 +49,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
     const released = (directory: string, args: string[]) =>
       execa(sh, [...applet, join(directory, 'install.sh'), ...args], { reject: false })
 
-    it('installs, upgrades, tells what is unchanged, and uninstalls', async () => {
+    it('installs, upgrades, reports an unchanged driver, and uninstalls', async () => {
       const world = makeWorld()
       const [a, b] = [standIn(world, 'a'), standIn(world, 'b')]
       const said = []
@@ -65,7 +65,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(existsSync(world.driverDir)).toBe(false)
     })
 
-    it('works alone in a release archive, with the executable beside it', async () => {
+    it('works in a release archive, with the executable next to it', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -76,7 +76,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(sameBytes(world.driver, BINARY)).toBe(true)
     })
 
-    it('works alone with the executable that is named', async () => {
+    it('works with a named executable', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -89,7 +89,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       ['as two words', () => ['--uninstall', '--binary', BINARY]],
       ['with its sum', () => ['--sha256', sumOf(BINARY), '--binary', BINARY, '--uninstall']],
       ['with its sum in one word', () => [`--sha256=${sumOf(BINARY)}`, '--uninstall', '--binary', BINARY]],
-    ])('uninstalls alone with the executable that is named %s', async (_how, named) => {
+    ])('uninstalls with an executable named %s', async (_how, named) => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -102,7 +102,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
     it.each([
       ['what is named', (binary: string) => `--binary=${binary}`],
       ['itself', () => '--dry-run'],
-    ])('installs %s with an executable beside it that may not be run', async (_what, named) => {
+    ])('installs %s with an executable next to it that may not be run', async (_what, named) => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -124,7 +124,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(await released(directory, [...below(world), '--uninstall'])).toMatchObject({ exitCode: 0, stderr: '' })
     })
 
-    it('takes what is named where the file beside it is no program', async () => {
+    it('uses the named executable if the file next to it is no program', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -134,7 +134,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(sameBytes(world.driver, BINARY)).toBe(true)
     })
 
-    it('does not end as done with an executable from before its verbs', async () => {
+    it('fails with an executable from before it had commands', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -157,7 +157,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       ['by SHA256SUMS without a sum of it', (wrong: string) => [`${wrong}  install.sh\n`]],
       ['by --sha256', (wrong: string) => ['', `--sha256=${wrong}`]],
       ['by --sha256 of what is named', (wrong: string) => ['', '--sha256', wrong, '--binary', './modekeep']],
-    ])('runs nothing of an executable that is refused %s', async (_how, given) => {
+    ])('runs no part of an executable that is refused %s', async (_how, given) => {
       const world = makeWorld()
       const directory = unpacked(world)
       const [trap, runner] = [join(world.base, 'trap'), join(directory, 'modekeep')]
@@ -180,12 +180,12 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
     it.each([
       ['is no program', "echo 'modekeep 1'\n", 'is no executable'],
       [
-        'cannot start, and says so as kubelet is told',
+        'cannot start, and reports it as to kubelet',
         '#!/bin/sh\necho \'{"status":"Failure"}\'\n',
         'does not work here',
       ],
       ['ends at once', '#!/bin/sh\nexit 3\n', 'does not work here'],
-    ])('refuses an executable beside it that %s', async (_what, text, message) => {
+    ])('refuses an executable next to it that %s', async (_what, text, message) => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))
@@ -213,14 +213,14 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       ['an install', [], 0],
       ['what is refused', ['--frce'], 2],
       ['help', ['--help'], 0],
-    ])('is gone after %s', async (_what, args, status) => {
+    ])('is removed after %s', async (_what, args, status) => {
       const world = makeWorld()
       const { env, copies } = watchedCopies(world)
       const { exitCode } = await run([...below(world), ...args], { shell, env })
       expect([exitCode, copies().map((path) => existsSync(path))]).toEqual([status, [false]])
     })
 
-    it('lies in the next place where the first has no room', async () => {
+    it('is made in the next directory if the first has no space', async () => {
       const world = makeWorld()
       const { env, copies } = watchedCopies(world, 'case $2 in /run/*) exit 1 ;; esac')
       expect(await run([...below(world), '--dry-run'], { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
@@ -231,7 +231,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       ['SIGTERM', 143],
       ['SIGINT', 130],
       ['SIGHUP', 129],
-    ] as const)('is gone after %s, which ends the work too', async (signal, status) => {
+    ] as const)('is removed after %s, which also ends the install', async (signal, status) => {
       const world = makeWorld()
       const { env, copies } = watchedCopies(world)
       const trying = join(world.base, 'trying')
@@ -247,7 +247,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
     })
 
     it.each(['by SHA256SUMS', 'by --sha256'])(
-      'is what was compared %s, though the file is exchanged then',
+      'is what was compared %s, although the file is replaced then',
       async (by) => {
         const world = makeWorld()
         const directory = unpacked(world)
@@ -276,7 +276,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
 )
 
 executable.describe('install.sh', () => {
-  it('does not run an executable that is built for another processor', async () => {
+  it('does not run an executable for another processor', async () => {
     const world = makeWorld()
     const directory = unpacked(world)
     rmSync(join(directory, 'modekeep'))
@@ -303,11 +303,11 @@ executable.describe('install.sh', () => {
     expect(dotFiles(world)).toEqual([])
   })
 
-  it('is short, as the executable does the work', () => {
+  it('has fewer than 100 lines, as the executable does the work', () => {
     expect(readFileSync(script, 'utf8').split('\n').length - 1).toBeLessThan(100)
   })
 
-  it('says it once where something is wrong', async () => {
+  it('reports an error once', async () => {
     const world = makeWorld()
     const { exitCode, stderr } = await run([...below(world), '--binary', join(world.base, 'none')], { shell: ['sh'] })
     expect({ exitCode, errors: stderr.match(/error:/g) }).toEqual({ exitCode: 1, errors: ['error:'] })

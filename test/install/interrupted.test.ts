@@ -89,22 +89,22 @@ async function killedAtEveryStep(prepare: (world: World) => Promise<unknown>, ar
 
 const withB = (world: World) => ['install', '--binary', standIn(world, 'b')]
 
-needing(missing.root, missing.strace, missing.dist).describe('killed in place of any system call', () => {
+needing(missing.root, missing.strace, missing.dist).describe('killed at any system call', () => {
   const timeout = 600_000
 
-  it('a first install leaves nothing or all of the driver, and the next run repairs', { timeout }, async () => {
+  it('a first install leaves all or nothing of the driver, and the next run completes it', { timeout }, async () => {
     const outcomes = await killedAtEveryStep(async () => {}, withB)
     expect(outcomes.length).toBeGreaterThan(15 / EVERY)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 1', 'nothing'])
   })
 
-  it('an upgrade leaves the old or the new driver, and the next run repairs', { timeout }, async () => {
+  it('an upgrade leaves the old or the new driver, and the next run completes it', { timeout }, async () => {
     const outcomes = await killedAtEveryStep((world) => install(world, standIn(world, 'a')), withB)
     expect(outcomes.length).toBeGreaterThan(8 / EVERY)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 0', 'driver 1'])
   })
 
-  it('an uninstall leaves all or nothing of the driver, and the next run repairs', { timeout }, async () => {
+  it('an uninstall leaves all or nothing of the driver, and the next run completes it', { timeout }, async () => {
     const outcomes = await killedAtEveryStep(
       (world) => install(world, standIn(world, 'a')),
       () => ['uninstall'],
@@ -114,28 +114,31 @@ needing(missing.root, missing.strace, missing.dist).describe('killed in place of
   })
 })
 
-needing(missing.root, missing.dist).describe('killed alone, while the driver it tries lives on', () => {
-  it('leaves nothing of the driver, and the next run repairs', { timeout: 600_000 }, async () => {
-    const world = makeWorld()
-    const [slow, seen] = [join(world.base, 'slow'), join(world.base, 'seen')]
-    writeFileSync(slow, `#!/bin/sh\n>${seen}\nsleep 1\necho '{"status":"Success"}'\n`, { mode: 0o755 })
-    const child = start(world, ['install', '--binary', slow])
-    const exit = once(child, 'exit')
-    await expect.poll(() => existsSync(seen), { timeout: 600_000 }).toBe(true)
-    child.kill('SIGKILL')
-    await exit
-    expect(found(world, [slow])).toBe('nothing')
-    const binary = standIn(world, 'b')
-    expect(await install(world, binary)).toMatchObject({ exitCode: 0, stderr: '' })
-    await sleep(1200)
-    expect(found(world, [binary])).toBe('driver 0')
-    expect(dotFiles(world)).toEqual([])
-  })
-})
+needing(missing.root, missing.dist).describe(
+  'an install that is killed while the driver under test keeps running',
+  () => {
+    it('leaves nothing of the driver, and the next run completes it', { timeout: 600_000 }, async () => {
+      const world = makeWorld()
+      const [slow, seen] = [join(world.base, 'slow'), join(world.base, 'seen')]
+      writeFileSync(slow, `#!/bin/sh\n>${seen}\nsleep 1\necho '{"status":"Success"}'\n`, { mode: 0o755 })
+      const child = start(world, ['install', '--binary', slow])
+      const exit = once(child, 'exit')
+      await expect.poll(() => existsSync(seen), { timeout: 600_000 }).toBe(true)
+      child.kill('SIGKILL')
+      await exit
+      expect(found(world, [slow])).toBe('nothing')
+      const binary = standIn(world, 'b')
+      expect(await install(world, binary)).toMatchObject({ exitCode: 0, stderr: '' })
+      await sleep(1200)
+      expect(found(world, [binary])).toBe('driver 0')
+      expect(dotFiles(world)).toEqual([])
+    })
+  },
+)
 
 needing(missing.root, missing.dist).describe('interrupted at any moment', () => {
   it.each(['SIGKILL', 'SIGTERM', 'SIGINT'] as const)(
-    'by %s, an upgrade leaves the old or the new driver, and the next run repairs',
+    'by %s, an upgrade leaves the old or the new driver, and the next run completes it',
     { timeout: 600_000 },
     async (signal) => {
       const world = makeWorld()
@@ -161,7 +164,7 @@ needing(missing.root, missing.dist).describe('interrupted at any moment', () => 
     },
   )
 
-  it('sweeps only its own leftovers', async () => {
+  it("an install removes only the installer's own leftovers", async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     for (const name of ['.modekeep~fs.Ab12Cd', '.other~fs.Ab12Cd', '.modekeep~fs.keepthis']) {

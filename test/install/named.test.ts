@@ -26,7 +26,7 @@ function look(world: World, named: string, ...more: string[]) {
   return runHere(['install', ...places, '--dry-run', ...more])
 }
 
-describe('a plugin directory that is named', () => {
+describe('a named plugin directory', () => {
   it.each([
     ['a flag', [['kubelet', '--volume-plugin-dir=/srv/x']], {}, '/srv/x', 'copy of an overlay with /srv/x'],
     ['its default', [['kubelet']], {}, byDefault, 'the overlay default or k3s'],
@@ -39,7 +39,7 @@ describe('a plugin directory that is named', () => {
     ],
     ['an argument of k3s', [['k3s', 'server', '--kubelet-arg=volume-plugin-dir=/srv/x']], {}, '/srv/x', 'copy of'],
   ] as const)(
-    'is refused where %s of the kubelet says another, which is named',
+    'is refused if %s of the kubelet names another, which the message has',
     async (_, processes, files, its, way) => {
       const world = makeWorld()
       node(
@@ -93,7 +93,7 @@ describe('a plugin directory that is named', () => {
       [101],
       'not known: it has mounts of its own',
     ],
-  ] as const)('is taken where %s', async (_, processes, elsewhere, said) => {
+  ] as const)('is accepted if %s', async (_, processes, elsewhere, said) => {
     const world = makeWorld()
     node(
       world,
@@ -105,27 +105,24 @@ describe('a plugin directory that is named', () => {
     expect(stdout).toContain(said)
   })
 
-  it.each([true, false])(
-    'may be a link to that of the kubelet, or the other way round (there: %s)',
-    async (isThere) => {
-      const world = makeWorld()
-      mkdirSync(join(world.root, isThere ? 'disk/kubelet/volumeplugins' : 'disk/kubelet'), { recursive: true })
-      mkdirSync(join(world.root, 'var/lib'), { recursive: true })
-      symlinkSync('../../disk/kubelet', join(world.root, 'var/lib/kubelet'))
-      node(world, [['kubelet', `--volume-plugin-dir=${flatcar}`]])
-      expect(await look(world, '/disk/kubelet/volumeplugins')).toMatchObject({ exitCode: 0, stderr: '' })
-      expect(await look(world, '/disk/kubelet/others')).toMatchObject({ exitCode: 1 })
-    },
-  )
+  it.each([true, false])("may be a link to the kubelet's, or the reverse (there: %s)", async (isThere) => {
+    const world = makeWorld()
+    mkdirSync(join(world.root, isThere ? 'disk/kubelet/volumeplugins' : 'disk/kubelet'), { recursive: true })
+    mkdirSync(join(world.root, 'var/lib'), { recursive: true })
+    symlinkSync('../../disk/kubelet', join(world.root, 'var/lib/kubelet'))
+    node(world, [['kubelet', `--volume-plugin-dir=${flatcar}`]])
+    expect(await look(world, '/disk/kubelet/volumeplugins')).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await look(world, '/disk/kubelet/others')).toMatchObject({ exitCode: 1 })
+  })
 
-  it('of an uninstall is not compared: what is there goes', async () => {
+  it('is not compared by an uninstall, which removes the driver there', async () => {
     const world = makeWorld()
     node(world, [['kubelet']])
     const args = ['uninstall', '--root', world.root, '--proc', world.proc, '--plugin-dir', flatcar, '--dry-run']
     expect(await runHere(args)).toMatchObject({ exitCode: 0 })
   })
 
-  it('is compared with the overlays that there are', () => {
+  it('is compared with the existing overlays', () => {
     const overlays = readdirSync(join(checkout, 'driver/kubernetes/overlays'))
     const named = Object.values(OVERLAYS).flatMap((names) => names.split(' or '))
     expect(named.sort()).toEqual(overlays.sort())
@@ -144,7 +141,7 @@ needing(missing.root, missing.dist, missing.setpriv).describe('the executable', 
   it.each([
     ['as root', []],
     ['without the right to look into other processes, as in the container', without],
-  ])('sees a kubelet that runs, %s', async (_, prefix) => {
+  ])('is compared with a running kubelet, %s', async (_, prefix) => {
     const world = makeWorld()
     put(world, 'kubelet.yaml', 'volumePluginDir: /srv/of-kubelet\n')
     const kubelet = spawn('/bin/sh', ['-c', 'echo; read _', 'sh', `--config=${world.root}/kubelet.yaml`], {
@@ -157,10 +154,10 @@ needing(missing.root, missing.dist, missing.setpriv).describe('the executable', 
       const [file = '', ...rest] = [...prefix, BINARY, ...args]
       return execa(file, rest, { reject: false })
     }
-    expect(await run('/srv/of-nobody')).toMatchObject({
+    expect(await run('/srv/of-no-kubelet')).toMatchObject({
       exitCode: 1,
       stderr: expect.stringContaining(
-        `kubelet (pid ${kubelet.pid}) looks for drivers in /srv/of-kubelet, not in /srv/of-nobody`,
+        `kubelet (pid ${kubelet.pid}) looks for drivers in /srv/of-kubelet, not in /srv/of-no-kubelet`,
       ),
     })
     const { exitCode, stdout } = await run('/srv/of-kubelet')

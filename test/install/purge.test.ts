@@ -16,7 +16,7 @@ import {
 } from './world.ts'
 
 needing(missing.root).describe('a purge', () => {
-  it('removes state, logs and configuration, but never the data of the volumes', async () => {
+  it('removes state, logs and configuration, but no volume data', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     put(world, 'var/lib/modekeep/mounts/record', 'x')
@@ -32,7 +32,7 @@ needing(missing.root).describe('a purge', () => {
     expect(readFileSync(join(world.root, 'var/lib/modekeep/volumes/data/file'), 'utf8')).toBe('precious')
   })
 
-  it('leaves nothing of modekeep when there is no data', async () => {
+  it('leaves nothing of modekeep if there is no data', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     expect((await uninstall(world, {}, '--purge')).exitCode).toBe(0)
@@ -40,7 +40,7 @@ needing(missing.root).describe('a purge', () => {
   })
 
   it.each(['/srv/data', '/var/lib/modekeep/..', '/'])(
-    'keeps a state directory that is not plainly its own: %s',
+    "keeps a state directory that is not clearly modekeep's own: %s",
     async (dir) => {
       const world = makeWorld()
       put(world, 'etc/modekeep/config.json', JSON.stringify({ stateDir: dir }))
@@ -52,7 +52,7 @@ needing(missing.root).describe('a purge', () => {
     },
   )
 
-  it('keeps what the rules name inside the state directory', async () => {
+  it('keeps data inside the state directory that a rule names', async () => {
     const world = makeWorld()
     const configuration = { stateDir: '/srv/modekeep', allow: [{ sources: ['/srv/modekeep/data/a/*'] }] }
     put(world, 'etc/modekeep/config.json', JSON.stringify(configuration))
@@ -94,7 +94,7 @@ needing(missing.root, missing.mounts).describe('an uninstall after the plugin of
     return { world, staging }
   }
 
-  it('unmounts the empty staging directory of clones, and a purge then removes the state directory', async () => {
+  it('unmounts the empty staging directory of clones, and removes the state directory', async () => {
     const { world, staging } = await installWithStaging()
     const dry = await uninstall(world, {}, '--purge', '--dry-run')
     expect(dry.stdout).toContain(`unmount ${staging}`)

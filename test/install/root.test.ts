@@ -22,7 +22,7 @@ needing(missing.root).describe('an install with --root', () => {
     expect([listing(outside), listing(world.root)]).toEqual(before)
   })
 
-  it('changes nothing outside of --root for a stateDir that climbs', async () => {
+  it('changes nothing outside of --root for a stateDir with ".."', async () => {
     const world = makeWorld()
     put(world, 'etc/modekeep/config.json', '{ "stateDir": "/../outside" }')
     const outside = join(world.base, 'outside')

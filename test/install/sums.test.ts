@@ -7,14 +7,14 @@ import { install, makeWorld, missing, needing, otherwise, pluginDir, runHere, st
 
 const sumOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
 
-/** SHA256SUMS beside a stand-in, as a release has it. */
+/** SHA256SUMS next to a fake driver, as in a release. */
 function sums(world: World, text: string): void {
   writeFileSync(join(world.base, 'SHA256SUMS'), text)
 }
 
 const OTHER = `${'0'.repeat(64)}  install.sh\n`
 
-needing(missing.root).describe('SHA256SUMS beside the executable', () => {
+needing(missing.root).describe('a SHA256SUMS file next to the executable', () => {
   it.each([
     ['as sha256sum writes it', (sum: string) => `${OTHER}${sum}  driver-1\n`],
     ['of a binary file', (sum: string) => `${sum} *driver-1\n${OTHER}`],
@@ -38,7 +38,7 @@ needing(missing.root).describe('SHA256SUMS beside the executable', () => {
     ['tells of a longer name only', `${'1'.repeat(64)}  old/driver-1\n`],
     ['has no sum in its line', `${'x'.repeat(64)}  driver-1\n`],
     ['is empty', ''],
-  ])('is no leave where it %s', async (_what, text) => {
+  ])('does not permit the install if it %s', async (_what, text) => {
     const world = makeWorld()
     const binary = standIn(world, '1')
     sums(world, text)
@@ -51,7 +51,7 @@ needing(missing.root).describe('SHA256SUMS beside the executable', () => {
     expect(existsSync(world.driverDir)).toBe(false)
   })
 
-  it('gives way to --sha256', async () => {
+  it('is not used if --sha256 is given', async () => {
     const world = makeWorld()
     const binary = standIn(world, '1')
     sums(world, `${'0'.repeat(64)}  driver-1\n`)
@@ -60,8 +60,8 @@ needing(missing.root).describe('SHA256SUMS beside the executable', () => {
   })
 })
 
-needing(missing.root).describe('an executable that is exchanged after its sum was compared', () => {
-  it('does not pass for the one that is installed already', async () => {
+needing(missing.root).describe('an executable that is replaced after its sum was compared', () => {
+  it('does not count as the installed one', async () => {
     const world = makeWorld()
     const [old, wanted] = [standIn(world, 'old'), standIn(world, 'wanted')]
     await install(world, old)
@@ -85,7 +85,7 @@ needing(missing.root).describe('an executable that is exchanged after its sum wa
     expect(sumOf(world.driver)).toBe(sumOf(old))
   })
 
-  it('is refused also where nothing asks for a sum: the copy is not what was looked at', async () => {
+  it('is refused also without a sum, as the copy differs from the inspected file', async () => {
     const world = makeWorld()
     const [looked, other] = [standIn(world, 'looked'), standIn(world, 'other')]
     const { open } = linuxAdministration.files
@@ -105,7 +105,7 @@ needing(missing.root).describe('an executable that is exchanged after its sum wa
     expect(existsSync(world.driver)).toBe(false)
   })
 
-  it('is not what is installed where another file has taken its name: what was compared is', async () => {
+  it('is not installed, but the file that was compared', async () => {
     const world = makeWorld()
     const [looked, other] = [standIn(world, 'looked'), standIn(world, 'other')]
     const wanted = sumOf(looked)

@@ -37,7 +37,7 @@ needing(missing.root).describe('an uninstall of a driver', () => {
     expect((await uninstall(world)).stdout).toMatch(/^unchanged .*no driver in/m)
   })
 
-  it('a dry run of it changes nothing', async () => {
+  it('changes nothing in a dry run', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const before = listing(world.root)
@@ -60,7 +60,7 @@ needing(missing.root).describe('an uninstall of a driver', () => {
 })
 
 needing(missing.root).describe('an uninstall', () => {
-  /** A mount comes when the driver has been set aside; the way back is as it is told. */
+  /** A volume is mounted after the driver was set aside; the restore behaves as given. */
   function mountedMeanwhile(world: World, back: (from: string, to: string) => void) {
     const volume = podVolume(world)
     mkdirSync(volume, { recursive: true })
@@ -79,7 +79,7 @@ needing(missing.root).describe('an uninstall', () => {
     return { volume, run }
   }
 
-  needing(missing.mounts).it('puts the driver back where a volume was mounted meanwhile', async () => {
+  needing(missing.mounts).it('restores the driver if a volume was mounted meanwhile', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const before = listing(world.driverDir).map(({ name, ino }) => [name, ino])
@@ -90,7 +90,7 @@ needing(missing.root).describe('an uninstall', () => {
     expect(dotFiles(world)).toEqual([])
   })
 
-  needing(missing.mounts).it('keeps a driver that it cannot put back, and says where', async () => {
+  needing(missing.mounts).it('keeps a driver that it cannot restore, and says where', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const { run } = mountedMeanwhile(world, () => {
@@ -104,7 +104,7 @@ needing(missing.root).describe('an uninstall', () => {
     expect(existsSync(join(aside, 'fs'))).toBe(true)
   })
 
-  it('removes nothing through a link that lies where a killed one had left its directory', async () => {
+  it("removes nothing through a link at the name of a killed uninstall's directory", async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const elsewhere = join(world.base, 'elsewhere')
@@ -117,7 +117,7 @@ needing(missing.root).describe('an uninstall', () => {
     expect(listing(elsewhere).map(({ name }) => name)).toEqual(['', '.fs.abcdef', 'fs'])
   })
 
-  it('is refused when the mounts cannot be read', async () => {
+  it('is refused if the mounts are unreadable', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const { exitCode, stderr } = await uninstall(world, {}, '--proc', join(world.base, 'nothing'))
@@ -125,7 +125,7 @@ needing(missing.root).describe('an uninstall', () => {
     expect(existsSync(world.driver)).toBe(true)
   })
 
-  it('names a volume once that a container shows below a directory of its own too', async () => {
+  it('names a volume once that a container also shows below its own directory', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const volume = podVolume(world)
@@ -142,7 +142,7 @@ needing(missing.root).describe('an uninstall', () => {
   })
 
   it.each(['self', '1'])(
-    'is refused when a line of the mounts of process %s is not understood, unless forced',
+    'is refused if a line in the mounts of process %s cannot be parsed, unless forced',
     async (pid) => {
       const world = makeWorld()
       await install(world, standIn(world, 'a'))
@@ -160,7 +160,7 @@ needing(missing.root).describe('an uninstall', () => {
     },
   )
 
-  it('keeps a link that leads elsewhere and files that are not modekeep’s', async () => {
+  it("keeps a link to another target, and files that are not modekeep's", async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     rmSync(world.link)

@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { dotFiles, install, listing, makeWorld, missing, needing, sameBytes, standIn } from './world.ts'
 
 needing(missing.root).describe('an upgrade, as kubelet sees it,', () => {
-  it('never leaves the kubelet without a complete driver', { timeout: 600_000 }, async () => {
+  it('always leaves the kubelet a complete driver', { timeout: 600_000 }, async () => {
     const world = makeWorld()
     const binaries = [standIn(world, 'a'), standIn(world, 'b')]
     const whole = binaries.map((file) => readFileSync(file, 'utf8'))
@@ -38,7 +38,7 @@ needing(missing.root).describe('an upgrade, as kubelet sees it,', () => {
     expect(seen.reads).toBeGreaterThan(20)
   })
 
-  it('is one event on one name for the kubelet', async () => {
+  it('is one event for one name to the kubelet', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const events: string[] = []
@@ -64,7 +64,7 @@ const broken = {
 }
 
 needing(missing.root).describe('an upgrade', () => {
-  it.each(Object.entries(broken))('refuses an executable %s, and the old driver stays untouched', async (_, text) => {
+  it.each(Object.entries(broken))('refuses an executable %s, and the old driver is unchanged', async (_, text) => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     const file = join(world.base, 'broken')
@@ -77,7 +77,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(dotFiles(world)).toEqual([])
   })
 
-  it('tries the new driver where nobody but root can exchange it', async () => {
+  it('tests the new driver at a path where only root can replace it', async () => {
     const world = makeWorld()
     await install(world, standIn(world, 'a'))
     chownSync(world.driverDir, 65534, 65534)
@@ -88,7 +88,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(readFileSync(seen, 'utf8')).toBe('755:0:0\n')
   })
 
-  it('never runs the bytes of a file that the kernel would not run', async () => {
+  it('never runs a file that the kernel would not run', async () => {
     const world = makeWorld()
     const file = join(world.base, 'text')
     const trap = join(world.base, 'trap')
@@ -104,7 +104,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(existsSync(world.driver)).toBe(false)
   })
 
-  it('leaves no trace of a first install that was refused', async () => {
+  it('leaves nothing of a refused first install', async () => {
     const world = makeWorld()
     const file = join(world.base, 'broken')
     writeFileSync(file, '#!/bin/sh\nexit 1\n')
@@ -123,7 +123,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect(after?.ino).not.toBe(before?.ino)
   })
 
-  it('settles in a plugin directory with the set-gid bit, which new directories inherit', async () => {
+  it('is stable in a plugin directory with the set-gid bit, which new directories inherit', async () => {
     const world = makeWorld()
     mkdirSync(world.plugins, { recursive: true })
     chmodSync(world.plugins, 0o2755)
@@ -131,7 +131,7 @@ needing(missing.root).describe('an upgrade', () => {
     expect((await install(world, standIn(world, 'a'))).stdout).toMatch(/^unchanged /m)
   })
 
-  it('lets many run at once: all succeed, one driver is complete, nothing is left over', {
+  it('runs many times concurrently: all succeed, one driver is complete, and nothing else remains', {
     timeout: 600_000,
   }, async () => {
     const world = makeWorld()

@@ -41,7 +41,7 @@ describe('the installer', () => {
 })
 
 describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('install.sh under $name', ({ shell }) => {
-  it('explains itself with examples', async () => {
+  it('prints its usage with examples', async () => {
     const { exitCode, stdout, stderr } = await run(['--help'], { shell })
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(stdout).toContain('Examples:')
@@ -70,14 +70,14 @@ describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('instal
 })
 
 describe('install.sh', () => {
-  needing(missing.shellcheck).it('is clean for shellcheck', async () => {
+  needing(missing.shellcheck).it('has no shellcheck warning', async () => {
     expect(await execa('shellcheck', ['-s', 'sh', script], { reject: false })).toMatchObject({
       exitCode: 0,
       stdout: '',
     })
   })
 
-  needing(missing.root).it('prints no colour where no terminal reads it', async () => {
+  needing(missing.root).it('prints no colour if stdout is no terminal', async () => {
     const world = makeWorld()
     const { stdout, stderr } = await install(world, join(world.base, 'missing'), { env: { TERM: 'xterm' } })
     expect(`${stdout}${stderr}`).not.toContain('\x1b')

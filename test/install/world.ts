@@ -1,4 +1,4 @@
-// A system below a directory, a stand-in driver and a stand-in /proc: what the installer is run against.
+// A system below a directory, a fake driver and a fake /proc: the installer runs on it.
 
 import { spawnSync } from 'node:child_process'
 import {
@@ -98,7 +98,7 @@ export function makeWorldIn(base: string) {
   }
 }
 
-/** A driver whose answer stands at the very end: one that is cut short gives none. */
+/** A driver with its reply at the very end: a truncated copy gives none. */
 export function standIn(world: World, version: string, init = `{"status":"Success","version":"${version}"}`) {
   const file = join(world.base, `driver-${version}`)
   writeFileSync(file, `#!/bin/sh\n${`# ${'x'.repeat(1000)}\n`.repeat(100)}printf '%s\\n' '${init}'\n`, { mode: 0o755 })

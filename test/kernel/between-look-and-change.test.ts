@@ -7,7 +7,7 @@ import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { accessAcl, acl, setAttributes } from './attributes.ts'
 
-onKernelStages('what comes between the look at an inode and its change', (open) => {
+onKernelStages('a change between the inspection of an inode and its change by a walk', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -27,7 +27,7 @@ onKernelStages('what comes between the look at an inode and its change', (open) 
   const now = () => listTree(stage.fs, source)
   const left = () => (stage.noted.inodes as WalkReport).left
 
-  /** Lets `then` happen right before the first inode is looked at for the last time. */
+  /** Runs `then` right before the last inspection of the first inode. */
   function beforeLastLook(then: (inodes: Inodes) => void): void {
     const { inodes } = stage.host
     let first = true
@@ -41,7 +41,7 @@ onKernelStages('what comes between the look at an inode and its change', (open) 
     }
   }
 
-  it('leaves an inode that was changed there, and gives it its group the next time', async () => {
+  it('makes the walk skip the inode, and the next walk changes it', async () => {
     makeTree(stage.fs, source, ['file f 0640 5'])
     beforeLastLook(() => stage.fs.chmodSync(`${source}/f`, 0o604))
     await walk()
@@ -54,7 +54,7 @@ onKernelStages('what comes between the look at an inode and its change', (open) 
     expect(now().f).toMatchObject({ mode: '0604', gid: 5 })
   })
 
-  it('raises the mask of no ACL that came there', async () => {
+  it('adds no rights to a mask of an ACL that was set there', async () => {
     makeTree(stage.fs, source, ['file f 0640 5'])
     const given = acl('u::rw-,u:7:rw-,g::r--,m::r--,o::---')
     beforeLastLook(() => setAttributes(source, { f: { 'system.posix_acl_access': given } }))
@@ -63,7 +63,7 @@ onKernelStages('what comes between the look at an inode and its change', (open) 
     expect(accessAcl(`${source}/f`)?.find(({ tag }) => tag === 0x10)?.perm).toBe(4)
   })
 
-  it('fails where a directory cannot be taken up again, and walks all of it the next time', async () => {
+  it('of a directory that cannot be opened again makes the walk fail, and the next walk is complete', async () => {
     const deep = Array.from({ length: 40 }, (_, level) => 'd/'.repeat(level + 1))
     makeTree(
       stage.fs,
@@ -85,7 +85,7 @@ onKernelStages('what comes between the look at an inode and its change', (open) 
     expect(new Set(Object.values(groups(now())))).toEqual(new Set([2000]))
   })
 
-  it('restores set-gid of a former group only to the content that had it', async () => {
+  it('keeps set-gid of a former group only on unchanged content', async () => {
     makeTree(stage.fs, source, ['file written 2755', 'file kept 2755'])
     for (const name of ['written', 'kept']) {
       stage.fs.chownSync(`${source}/${name}`, 77, 0)

@@ -7,7 +7,7 @@ import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
 const CAPABILITY = 'AAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
 
-onKernelStages('the boundaries of a walk', (open) => {
+onKernelStages('a walk at its boundaries', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -25,7 +25,7 @@ onKernelStages('the boundaries of a walk', (open) => {
       'base64',
     )
 
-  it('gives FIFOs and sockets the group without opening them, and leaves device nodes alone', async () => {
+  it('changes the group of FIFOs and sockets without opening them, and skips device nodes', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     // Opening this FIFO would hang: it has no other end.
     execFileSync('mkfifo', ['-m', '0600', `${source}/fifo`])
@@ -42,7 +42,7 @@ onKernelStages('the boundaries of a walk', (open) => {
     expect(stage.noted.inodes).toMatchObject({ changed: 4 })
   })
 
-  it('puts file capabilities back, at the walk and at restore', async () => {
+  it('returns file capabilities after its chown, and at a restore', async () => {
     makeTree(stage.fs, source, ['file ping 0755 5'])
     execFileSync(needed('setfattr'), ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/ping`])
     await walk({ restoreOnUnmount: 'true' })
@@ -53,7 +53,7 @@ onKernelStages('the boundaries of a walk', (open) => {
     expect(attribute(`${source}/ping`)).toBe(CAPABILITY)
   })
 
-  it('reports immutable files, gives the rest the group, and tries them again next time', async ({ skip }) => {
+  it('reports immutable files, changes the rest, and tries them again the next time', async ({ skip }) => {
     makeTree(stage.fs, source, ['file fixed 0644', 'file free 0644'])
     try {
       execFileSync(needed('chattr'), ['+i', `${source}/fixed`])
@@ -72,7 +72,7 @@ onKernelStages('the boundaries of a walk', (open) => {
     expect(groups(now()).fixed).toBe(2000)
   })
 
-  it('takes names as bytes: newline, quotes, invalid UTF-8, 255 bytes', async () => {
+  it('accepts names as bytes: newline, quotes, invalid UTF-8, 255 bytes', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     const names = ['with\nnewline', `'"\\$(x)`, '-rf', 'x'.repeat(255)].map((name) => Buffer.from(name))
     names.push(Buffer.from([0xff, 0xfe, 0x41]), Buffer.from([0xc3, 0x28]))
@@ -84,7 +84,7 @@ onKernelStages('the boundaries of a walk', (open) => {
     for (const path of paths) expect(stage.fs.lstatSync(path).gid).toBe(0)
   })
 
-  it('walks and restores far below PATH_MAX, with few handles open', async () => {
+  it('changes and restores paths far beyond PATH_MAX, with few open handles', async () => {
     const DEPTH = 400
     const name = 'n'.repeat(200)
     makeTree(stage.fs, source, ['file a 0644'])
@@ -106,13 +106,13 @@ onKernelStages('the boundaries of a walk', (open) => {
     expect(stage.noted.inodes).toMatchObject({ visited: DEPTH + 3, changed: DEPTH + 3, left: {} })
     await stage.unmount('a')
     expect(stage.noted.inodes).toMatchObject({ visited: DEPTH + 3, changed: DEPTH + 3, left: {} })
-    // 32 directories on the way, two batches of at most 700 inodes, 32 entries that are looked at, the mount's own and the
+    // 32 directories on the way, two batches of at most 700 inodes, 32 inspected entries, the mount's own and the
     // journal's.
     expect(most - before).toBeLessThan(32 + 2 * 700 + 32 + 20)
     expect(handles()).toBe(before)
   })
 
-  it('does not enter what is mounted inside the volume, bind mounts of the same device included', async () => {
+  it('does not enter mounts inside the volume, including bind mounts of the same device', async () => {
     makeTree(stage.fs, source, ['dir inner 0755', 'dir same 0755', 'file a 0644'])
     makeTree(stage.fs, `${stage.top}/elsewhere`, ['file theirs 0644'])
     execFileSync('mount', ['-t', 'tmpfs', 'inner', `${source}/inner`])
@@ -130,7 +130,7 @@ onKernelStages('the boundaries of a walk', (open) => {
     }
   })
 
-  it('moves no access and no modification time', async () => {
+  it('changes no access and no modification time', async () => {
     makeTree(stage.fs, source, ['dir d 0755', 'file d/a 0644'])
     // A relative atime is renewed when older than the modification: only O_NOATIME keeps it.
     for (const path of ['', '/d', '/d/a']) stage.fs.utimesSync(`${source}${path}`, 1000, 2000)
@@ -141,7 +141,7 @@ onKernelStages('the boundaries of a walk', (open) => {
     }
   })
 
-  it('spreads nothing that a pod mounts inside the volume to the source', async () => {
+  it("does not spread a pod's mounts inside the volume to the source", async () => {
     makeTree(stage.fs, source, ['dir sub 0755'])
     await walk()
     execFileSync('mount', ['-t', 'tmpfs', 'pods', `${stage.podDirectory('a')}/sub`])
@@ -151,7 +151,7 @@ onKernelStages('the boundaries of a walk', (open) => {
     expect(stage.layers('a')).toEqual([])
   })
 
-  it('gives a mount that has neither set-uid programs nor devices', async () => {
+  it('ends with a mount without set-uid programs and devices', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     await walk()
     expect(stage.layers('a')[0]?.options).toEqual(expect.arrayContaining(['rw', 'nosuid', 'nodev']))

@@ -70,7 +70,7 @@ describe.skipIf(cannot !== '')(titled('an unmount of memory or of a daemon’s f
     expect(await stage.unmount('a')).toBeUndefined()
   })
 
-  it('finds the process by its open file alone where the kernel lists an NFS server', async () => {
+  it('finds the process only by its open file if the kernel lists an NFS server', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'none', '/proc/fs'])
     try {
       fs.mkdirSync('/proc/fs/nfsfs')

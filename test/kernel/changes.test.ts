@@ -11,11 +11,11 @@ import { accessAcl, acl, setAttributes } from './attributes.ts'
 /** Files whose ctime is younger than the first are not given to other threads, and than the second not to be opened. */
 const RECENT_MS = 200
 const LONG_AGO_MS = 1100
-/** So many, or fewer, were not made: whoever asks looks at each. */
+/** At most this many were not made: the caller checks each. */
 const MOST = 10_000
 const wait = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-onKernelStages('a walk whose changes other threads make', (open) => {
+onKernelStages('a walk with changes by other threads', (open) => {
   let stage: Stage
   let source = ''
   beforeEach(() => {
@@ -97,7 +97,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     return seen
   }
 
-  it('gives every inode its group once, and puts everything back', async () => {
+  it('changes every inode once, and a restore returns everything', async () => {
     const before = await arrange()
     const open = handles()
     const toThreads = given()
@@ -117,7 +117,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     expect(handles()).toBe(open)
   })
 
-  it('finds all of it right the second time, and changes nothing', async () => {
+  it('changes nothing the second time', async () => {
     await arrange()
     await mount({ restoreOnUnmount: 'false' })
     await stage.unmount('a')
@@ -127,7 +127,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     expect(now()).toEqual(walked)
   })
 
-  it('gives the volume to another group, and the first group is not what is restored', async () => {
+  it('changes the volume to another group, and a restore returns the first state', async () => {
     const before = await arrange()
     await mount({ restoreOnUnmount: 'false' })
     await stage.unmount('a')
@@ -137,7 +137,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     await expectRestored(before)
   })
 
-  it('opens files to the group where that is granted, and closes them again', async () => {
+  it('sets permission bits with "grant", and a restore removes them', async () => {
     const before = await arrange(LONG_AGO_MS)
     const toThreads = given()
     await mount({ groupAccess: 'grant' })
@@ -146,7 +146,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     await expectRestored(before)
   })
 
-  it('does the same without them', async () => {
+  it('has the same result without other threads', async () => {
     const before = await arrange(LONG_AGO_MS)
     const { inodes } = stage.host
     const walked = async () => {
@@ -164,7 +164,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     expect(await walked()).toEqual(withThem)
   })
 
-  it('changes a file with names in many directories once, when all are inside', async () => {
+  it('changes a file with names in many directories once if all names are inside', async () => {
     const names = Array.from({ length: 40 }, (_, index) => `d${index}`)
     makeTree(stage.fs, source, [
       ...names.flatMap((name) => Array.from({ length: 60 }, (_, index) => `file ${name}/${index} 0640`)),
@@ -182,7 +182,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     expect(new Set(Object.values(groups(now())))).toEqual(new Set([0]))
   })
 
-  it('ends with the first error, mounts nothing, and the next call goes on', async () => {
+  it('ends with the first error, mounts nothing, and the next call continues', async () => {
     const before = await arrange()
     const open = handles()
     const { inodes } = stage.host
@@ -201,7 +201,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     expect(handles()).toBe(open)
   })
 
-  it('changes what a thread could not, though nothing is in the way', async () => {
+  it('changes itself what a thread could not change', async () => {
     const before = await arrange()
     between((changes) => ({ set: (at, change) => changes.set(at, at % 100 === 0 ? unmet(change) : change) }))
     await mount()
@@ -210,7 +210,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     await expectRestored(before)
   })
 
-  it('leaves what its user changed before it had its permission bits', async () => {
+  it("keeps a user's change that came before the permission bits", async () => {
     await arrange(LONG_AGO_MS)
     between((changes) => {
       let isUnderWay = false
@@ -237,7 +237,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     expect(report().left['changed during the walk']?.examples).toEqual(['many/7'])
   })
 
-  it('completes what has its group but not its permission bits', async () => {
+  it('completes an inode that has its group but not its permission bits', async () => {
     const before = await arrange(LONG_AGO_MS)
     between((changes) => ({
       set: (at, change) =>
@@ -257,7 +257,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     expect(report().changed).toBe(Object.keys(before).length - 1)
   })
 
-  it('leaves what was changed after the look, and gives it its group the next time', async () => {
+  it('skips what was changed after the inspection, and the next walk changes it', async () => {
     // Fewer than a batch: it has all of them.
     makeTree(stage.fs, source, MANY.slice(0, 300))
     await wait(RECENT_MS)
@@ -278,13 +278,13 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     const left = now()
     expect(groups(left)).toMatchObject({ 'many/3': 0, 'many/4': 9, 'many/5': 0, 'many/2': 0 })
     await mount({ fsGroupChangePolicy: 'Always' })
-    // Its record stands, and another group than it says is its user's wish.
+    // Its record exists, and a group that differs from it is a user's change.
     expect(report().left).toEqual({ 'changed since by its user': { count: 1, examples: ['many/4'] } })
     expect(groups(now())).toMatchObject({ 'many/3': 2000, 'many/4': 9, 'many/5': 2000 })
     await expectRestored(left)
   })
 
-  it('raises the mask of no ACL that came after the look', async () => {
+  it('adds no rights to the mask of an ACL that was set after the inspection', async () => {
     makeTree(stage.fs, source, MANY.slice(0, 300))
     await wait(LONG_AGO_MS)
     const given = acl('u::rw-,u:7:rw-,g::r--,m::r--,o::---')
@@ -302,7 +302,7 @@ onKernelStages('a walk whose changes other threads make', (open) => {
     ['after the look', 'keep'],
     ['after the look', 'grant'],
   ] as const)(
-    'leaves what became immutable %s, asked to %s, and the rest gets its group',
+    'skips inodes that became immutable %s, with %s, and changes the rest',
     async ([when, access], { skip }) => {
       makeTree(stage.fs, source, [...MANY.slice(0, 600), 'file many/granted 0640 2000'])
       const flag = (what: string, names: string[]) =>

@@ -67,7 +67,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     expect(node.layers(pod)).toEqual([])
   }
 
-  it('at the same moment, with two groups: one has it, the other is told by whom it is held', async () => {
+  it("at the same time, with two groups: one succeeds, and the other's message names its user", async () => {
     const on = arrange()
     const [a, b] = await Promise.all([on.mount('a', on.data, 2000), on.mount('b', on.data, 3000)])
     const won = a.status === 'Success' ? 'a' : 'b'
@@ -82,7 +82,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     expect(on.changed()).toEqual([])
   })
 
-  it('through two paths: known by its identity, refused to a second group, shared by one, restored after the last', async () => {
+  it('by two paths: recognized by identity, refused to a second group, shared with one, restored after the last', async () => {
     const on = arrange()
     const alias = on.bind(on.data, 'alias')
     expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
@@ -98,7 +98,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
   it.each([
     ['the inner through another path of the outer', (on: Arranged) => `${on.bind(on.data, 'alias')}/sub`],
     ['the inner through a path of its own', (on: Arranged) => on.bind(`${on.data}/sub`, 'alone')],
-  ])('one inside the other, %s: refused to a second group, whichever comes first', async (_, innerOf) => {
+  ])('one inside the other, %s: refused to a second group, in either order', async (_, innerOf) => {
     const on = arrange()
     const inner = innerOf(on)
     expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
@@ -112,7 +112,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     expect(on.changed()).toEqual([])
   })
 
-  it('one inside the other, with one group: both have it, and the original is back after the last', async () => {
+  it('one inside the other, with one group: both succeed, and the first state returns after the last', async () => {
     for (const [first, second] of [
       ['data', 'data/sub'],
       ['data/sub', 'data'],
@@ -130,7 +130,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     }
   })
 
-  it('one inside the other, at the same moment, with two groups: one has it, and the original comes back', async () => {
+  it('one inside the other, at the same time, with two groups: one succeeds, and the first state returns', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const on = arrange()
       const answers = await Promise.all([on.mount('a', on.data, 2000), on.mount('b', `${on.data}/sub`, 3000)])
@@ -145,7 +145,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     }
   })
 
-  it('one inside the other, at the same moment, with one group: both have it, and the original comes back', async () => {
+  it('one inside the other, at the same time, with one group: both succeed, and the first state returns', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const on = arrange()
       const answers = await Promise.all([on.mount('a', on.data, 2000), on.mount('b', `${on.data}/sub`, 2000)])
@@ -160,7 +160,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     }
   })
 
-  it('one inside the other, moved since: known by where it is now', async () => {
+  it('one inside the other, moved since: recognized by the current location', async () => {
     const on = arrange()
     fs.mkdirSync(`${on.node.volumes}/other`)
     expect(await on.mount('b', `${on.data}/sub`, 3000)).toEqual(SUCCESS)
@@ -183,7 +183,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     expect(on.changed()).toEqual([])
   })
 
-  it('one inside the other, the outer being restored meanwhile: each in its turn, and the original comes back', async () => {
+  it('one inside the other, during a restore of the outer: each runs in turn, and the first state returns', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const on = arrange()
       expect(await on.mount('a', on.data, 2000)).toEqual(SUCCESS)
@@ -202,7 +202,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     }
   })
 
-  it('one by hand, at the same moment: one after the other, or refused', async () => {
+  it('one by hand, at the same time: one after the other, or refused', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const on = arrange()
       const byHand = on.node.start(['apply', `${on.data}/sub`, '--fsgroup', '3000']).ended
@@ -217,7 +217,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     }
   })
 
-  it('one of them killed in mid-walk: it holds nothing any more, and the original comes back', async () => {
+  it('one of them killed during its walk: it blocks nothing any more, and the first state returns', async () => {
     const on = arrange()
     const options = { source: on.data, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     let reserved = false

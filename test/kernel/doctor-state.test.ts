@@ -15,7 +15,7 @@ describe.skipIf(cannot !== '')(titled('doctor', cannot), () => {
     return { stdout, state, config }
   }
 
-  it('finds a state directory that is read-only', () => {
+  it('reports a read-only state directory', () => {
     const node = new BinaryNode()
     const state = `${node.top}/own-state`
     fs.mkdirSync(state, { mode: 0o700 })
@@ -27,7 +27,7 @@ describe.skipIf(cannot !== '')(titled('doctor', cannot), () => {
     expect(doctor(node, {}).stdout).not.toContain('is read-only, so nothing')
   })
 
-  it('tells to attach a disk that is missing, and names the kinds where a rule has one that is none', () => {
+  it('advises to attach a missing disk, and lists the volume types if a rule has an unknown one', () => {
     const { stdout, config } = doctor(new BinaryNode(), {
       allow: [{ sources: ['/dev/no-such-disk'], fsTypes: ['ext4', 'ext5'] }],
     })

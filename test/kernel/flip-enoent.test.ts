@@ -8,8 +8,8 @@ import { write } from '../helpers/atomic-writer.ts'
 import { runtimeBind } from '../helpers/runtime-bind.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 
-// The kernel's behaviour and nobody's code: why a container whose subPath lies in a flipped volume cannot start again.
-onKernelStages('a bind mount of what a flip has deleted', (open) => {
+// The kernel's own behaviour: why a container whose subPath lies in a flipped volume cannot start again.
+onKernelStages('a bind mount whose source an atomic update has deleted', (open) => {
   let stage: Stage
   let volume: string
   let bound: string
@@ -46,7 +46,7 @@ onKernelStages('a bind mount of what a flip has deleted', (open) => {
       return dated.slice(stage.top.length)
     }
 
-    it(`of ${what} is still mounted, and mountinfo says that it is deleted`, () => {
+    it(`of ${what} is still mounted, and mountinfo marks it as deleted`, () => {
       const dated = bindAndFlip()
       expect(row(bound)?.root).toBe(`${dated}/${path}//deleted`)
       expect(fs.readFileSync(path === 'dir' ? `${volume}/dir/config` : `${volume}/config`, 'utf8')).toBe('two')
@@ -67,7 +67,7 @@ onKernelStages('a bind mount of what a flip has deleted', (open) => {
       expect(bind(`${volume}/${path}`, target)).toBe('ok')
     })
 
-    it(`of ${what} can be cloned; what fails is attaching the clone`, () => {
+    it(`of ${what} can be cloned, but the clone cannot be attached`, () => {
       bindAndFlip()
       const { inodes, mounts } = linuxHost
       const handles: Handle[] = []
@@ -84,7 +84,7 @@ onKernelStages('a bind mount of what a flip has deleted', (open) => {
       expect(codeOf(() => mounts.attach(clone, on))).toBe('ENOENT')
     })
 
-    it(`of ${what} can have nothing mounted on it, but something beneath it`, () => {
+    it(`of ${what} accepts a mount beneath it, but not on top`, () => {
       bindAndFlip()
       const { inodes, mounts } = linuxHost
       expect(runtimeBind()(`${volume}/${path}`, bound)).toBe('ENOENT')

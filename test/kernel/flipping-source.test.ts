@@ -10,7 +10,7 @@ import { onKernelStages, type Stage } from '../helpers/stage.ts'
 const FLIPS = 30
 
 // As ConfigMaps and git-sync do it: files are links through one link, which is exchanged.
-onKernelStages('a source that flips', (open) => {
+onKernelStages('a source with atomic updates', (open) => {
   let stage: Stage
   let source: string
   let directory: string
@@ -38,7 +38,7 @@ onKernelStages('a source that flips', (open) => {
     ],
   ]
 
-  it.each(ways)('is brought up to date by %s: a container can start again', async (_way, repair) => {
+  it.each(ways)('is updated by %s, and a container can start again', async (_way, repair) => {
     const bind = runtimeBind()
     const target = `${stage.top}/container`
     stage.fs.writeFileSync(target, '')
@@ -53,7 +53,7 @@ onKernelStages('a source that flips', (open) => {
     execFileSync('umount', [target])
   })
 
-  it.each(ways)('is replaced by %s without a gap for who reads it', async (_way, repair) => {
+  it.each(ways)('is replaced by %s without a gap for a reader', async (_way, repair) => {
     await mount('name')
     const reader = readInLoop(directory)
     await reader.more()
@@ -68,7 +68,7 @@ onKernelStages('a source that flips', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it.each(ways)('brings its directories up to date too by %s', async (_way, repair) => {
+  it.each(ways)('has its directories updated by %s', async (_way, repair) => {
     await mount('dir')
     flip(1)
     expect(stage.fs.readdirSync(directory)).toEqual([])
@@ -76,7 +76,7 @@ onKernelStages('a source that flips', (open) => {
     expect(stage.fs.readFileSync(`${directory}/name`, 'utf8')).toBe('turn 1')
   })
 
-  it('is watched where its link is exchanged, also below the source', async () => {
+  it('is watched at its exchanged link, also below the source', async () => {
     stage.fs.mkdirSync(`${source}/nested`)
     write(`${source}/nested`, { name: 'one' })
     await mount('nested/name')
@@ -86,7 +86,7 @@ onKernelStages('a source that flips', (open) => {
     expect(watched).toContain(`${stage.top}/volumes`)
   })
 
-  it('is mounted whole while it flips all the time', async () => {
+  it('is mounted completely during continuous updates', async () => {
     const flipper = spawn(process.execPath, [`${import.meta.dirname}/flip-in-loop.ts`, source])
     let said = ''
     flipper.stderr.on('data', (data) => {

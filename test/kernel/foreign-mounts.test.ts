@@ -7,7 +7,7 @@ import { kinds } from '../../src/volume/index.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
-onKernelStages("a mount that is not modekeep's, outside kubelet's volume directories", (open) => {
+onKernelStages("a foreign mount outside of kubelet's volume directories", (open) => {
   let stage: Stage
   let directory: string
   beforeEach(() => {
@@ -22,7 +22,7 @@ onKernelStages("a mount that is not modekeep's, outside kubelet's volume directo
   const request = () =>
     readRequest(directory, JSON.stringify({ source: `${stage.top}/volumes/data` }), stage.config, kinds)
 
-  it('is neither replaced nor unmounted, with the way out in the message', async () => {
+  it('is neither replaced nor unmounted, and the message names the remedy', async () => {
     execFileSync('mount', ['-t', 'tmpfs', 'theirs', directory])
     try {
       stage.fs.writeFileSync(`${directory}/theirs`, '')
@@ -35,7 +35,7 @@ onKernelStages("a mount that is not modekeep's, outside kubelet's volume directo
     }
   })
 
-  it('does not keep an operator from mounting and unmounting by hand anywhere', async () => {
+  it('does not keep an operator from mounting and unmounting by hand at any path', async () => {
     await mount(session(), request())
     await mount(session(), request())
     expect(stage.fs.readdirSync(directory)).toEqual(['a'])

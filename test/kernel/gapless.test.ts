@@ -27,7 +27,7 @@ async function expectNoGap(all: readonly Reader[], rounds: number): Promise<void
   }
 }
 
-describe.skipIf(!isRoot)(`while a mount is replaced, a reader sees the old or the new${why}`, () => {
+describe.skipIf(!isRoot)(`during the replacement of a mount a reader sees the old or the new one${why}`, () => {
   describe.each([
     ['on tmpfs', 'private', 'tmpfs'],
     ['on tmpfs', 'shared', 'tmpfs'],
@@ -56,8 +56,8 @@ describe.skipIf(!isRoot)(`while a mount is replaced, a reader sees the old or th
   })
 })
 
-describe.skipIf(!isRoot)(`kubelet's calls${why}`, () => {
-  it.each(REPLACEMENTS)('replace a mount without a gap for $name', async ({ change }) => {
+describe.skipIf(!isRoot)(`kubelet's mount call${why}`, () => {
+  it.each(REPLACEMENTS)('replaces a mount without a gap for $name', async ({ change }) => {
     const node = new BinaryNode()
     const place: Place = { volumes: node.volumes, directory: node.podDirectory('a') }
     execFileSync('mount', ['--bind', `${node.top}/pods`, `${node.top}/pods`])

@@ -22,7 +22,7 @@ const MODES = ['0000', '0644', '0400', '0410', '0111', '0755', '0707', '4750', '
 const kubelets = (mode: string, directory: boolean) =>
   (Number.parseInt(mode, 8) | (directory ? 0o2770 : 0o660)).toString(8).padStart(4, '0')
 
-onKernelStages('groupAccess grant', (open) => {
+onKernelStages('a walk with groupAccess "grant"', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -44,7 +44,7 @@ onKernelStages('groupAccess grant', (open) => {
   const owners = () =>
     Object.fromEntries(Object.keys(now()).map((path) => [path, stage.fs.lstatSync(`${source}/${path}`).uid]))
 
-  it("gives every file and directory kubelet's mode and group, and takes both back", async () => {
+  it("sets kubelet's mode and group on every file and directory, and a restore returns both", async () => {
     makeTree(
       stage.fs,
       source,
@@ -66,7 +66,7 @@ onKernelStages('groupAccess grant', (open) => {
     expect(groups(now())).toEqual(groups(before))
   })
 
-  it('gives FIFOs and sockets the same as files, and links and devices nothing', async () => {
+  it('changes FIFOs and sockets like files, and skips links and devices', async () => {
     makeTree(stage.fs, source, ['file a 0600', 'link l a', 'dir d 0700'])
     execFileSync('mkfifo', ['-m', '0600', `${source}/fifo`])
     execFileSync('mknod', ['-m', '0600', `${source}/null`, 'c', '1', '3'])
@@ -79,7 +79,7 @@ onKernelStages('groupAccess grant', (open) => {
     await stage.unmount('a')
   })
 
-  it('touches nothing that has its group and its bits already', async () => {
+  it('does not touch inodes that have group and bits already', async () => {
     makeTree(stage.fs, source, [
       'file right 4764 2000',
       'dir shared 3775 2000',
@@ -96,7 +96,7 @@ onKernelStages('groupAccess grant', (open) => {
     expect(now()).toMatchObject({ right, shared, tool })
   })
 
-  it('keeps set-uid, capabilities and times where it adds bits', async () => {
+  it('keeps set-uid, capabilities and times when it adds bits', async () => {
     makeTree(stage.fs, source, ['file suid 4711 5', 'file tool 0755 5', 'dir d 0755'])
     setAttributes(source, { tool: { 'security.capability': CAPABILITY, 'trusted.note': '0x6869' } })
     const xattrs = attributes(source)
@@ -126,7 +126,7 @@ onKernelStages('groupAccess grant', (open) => {
     'u::rw-,u:1000:rw-,g::r--,g:3000:rw-,g:2000:rwx,m::r--,o::---',
   ]
 
-  it('gives the owning group its bits in an ACL, and no named user or group more than it had', async () => {
+  it("adds the owning group's bits in an ACL, and no rights to named users or groups", async () => {
     makeTree(
       stage.fs,
       source,
@@ -160,7 +160,7 @@ onKernelStages('groupAccess grant', (open) => {
     expect(groups(now())).toEqual(groups(before))
   })
 
-  it('leaves the default ACL of a directory as it is', async () => {
+  it('keeps the default ACL of a directory', async () => {
     makeTree(stage.fs, source, ['dir d 0700 5'])
     const given = acl('u::rwx,u:1000:rwx,g::r--,m::r--,o::---')
     setAttributes(source, { d: { 'system.posix_acl_default': given } })
@@ -173,7 +173,7 @@ onKernelStages('groupAccess grant', (open) => {
     expect(modes(now()).d).toBe('0700')
   })
 
-  it('is given once: what the users tightened since stays tight, repeated mounts change nothing', async () => {
+  it('does not return bits that users removed since, and repeated mounts change nothing', async () => {
     makeTree(stage.fs, source, ['file a 0600', 'file b 0640', 'dir d 0700'])
     await walk({ restoreOnUnmount: 'false' })
     stage.fs.chmodSync(`${source}/a`, 0o600)

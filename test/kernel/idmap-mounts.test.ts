@@ -9,7 +9,7 @@ import { volumeRecords } from '../../src/store/volume-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-onKernelStages('ownership by a mapping', (open) => {
+onKernelStages('a mapped mount', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -43,13 +43,13 @@ onKernelStages('ownership by a mapping', (open) => {
     ])
   }
 
-  describe('of a pod with a user namespace, which kubelet tells after its first call', () => {
+  describe('of a pod whose user namespace kubelet reports after its first call', () => {
     const tellNamespace = (pod: string) => stage.fs.writeFileSync(`${stage.top}/pods/${pod}/userns`, '{}')
     const states = async (isDry = false) =>
       (await stage.heal(isDry)).map(({ state, action, reason }) => ({ state, action, reason }))
     const NAMESPACE = expect.stringContaining('user namespace')
 
-    it('becomes a walk with auto: heal looks where kubelet tells it, and so does the next mount', async () => {
+    it('is replaced by a walk with auto, by heal or by the next mount', async () => {
       await stage.mount('a', { ...idmap(2000), ownership: 'auto', restoreOnUnmount: 'true' })
       expect(given()).toMatchObject([{ by: 'idmap' }])
       expect(listSourceDirectories(stage.session())).toContain(`${stage.top}/pods/a`)
@@ -66,7 +66,7 @@ onKernelStages('ownership by a mapping', (open) => {
       expect(groups(listTree(stage.fs, source))).toEqual({ '.': 100, one: 100, other: 7, sub: 100 })
     })
 
-    it('is no walk while another pod has it mapped: heal says why', async () => {
+    it('is not replaced while another pod has the volume mapped, and heal reports why', async () => {
       await stage.mount('a', { ...idmap(2000), ownership: 'auto' })
       await stage.mount('b', idmap(3000))
       tellNamespace('a')
@@ -80,7 +80,7 @@ onKernelStages('ownership by a mapping', (open) => {
       expect(shown('b')).toMatchObject({ one: 3000 })
     })
 
-    it('is refused with idmap, with the way out, and stays as it is', async () => {
+    it('is refused with idmap and stays unchanged, and the message names the remedy', async () => {
       await stage.mount('a', idmap(2000))
       tellNamespace('a')
       const wayOut = expect.stringMatching(/hostUsers: false.*use "walk", or "auto"/)
@@ -92,7 +92,7 @@ onKernelStages('ownership by a mapping', (open) => {
       expect(await states()).toMatchObject([{ state: 'healthy' }])
     })
 
-    it("is left where the runtime's plugin replaces it by a clone, also while that is away, until its container is gone", async () => {
+    it('stays if the NRI plugin replaces it by a clone, also while the plugin is down, until the container has ended', async () => {
       await stage.mount('a', { ...idmap(2000), ownership: 'auto' })
       tellNamespace('a')
       const plugin = stage.host.tryLock(`${stage.config.stateDir}/nri.lock`)
@@ -115,14 +115,14 @@ onKernelStages('ownership by a mapping', (open) => {
       expect(given()).toMatchObject([{ by: 'walk' }])
     })
 
-    it("is left where nothing is mapped, as the group on disk is the pod's", async () => {
+    it("stays if nothing is mapped, as the group on disk is the pod's", async () => {
       await stage.mount('a', idmap(100))
       tellNamespace('a')
       expect(await states()).toMatchObject([{ state: 'healthy', action: 'none' }])
     })
   })
 
-  it('gives two pods two groups of one volume, for as long as they live', async () => {
+  it('shows one volume to two pods with two groups', async () => {
     await stage.mount('a', idmap(2000))
     await stage.mount('b', idmap(3000))
     for (const [pod, group] of [
@@ -158,7 +158,7 @@ onKernelStages('ownership by a mapping', (open) => {
     expect(listTree(stage.fs, source)).toEqual(before)
   })
 
-  it('needs none where the group is the one on disk, or root', async () => {
+  it('has no mapping if the group is the one on disk, or root', async () => {
     await stage.mount('a', idmap(100))
     expect(shown('a')).toMatchObject({ '.': 100, other: 7 })
     await stage.mount('b', idmap(0))
@@ -173,7 +173,7 @@ onKernelStages('ownership by a mapping', (open) => {
     expect(shown('a')).toEqual({ '.': 100, one: 100, other: 2000, sub: 100 })
   })
 
-  it('follows the volume when its group on disk changes', async () => {
+  it("is replaced if the volume's group on disk changes", async () => {
     await stage.mount('a', idmap(2000))
     execFileSync('chgrp', ['-R', '101', source])
     expect(shown('a')['.']).toBe(101)
@@ -183,7 +183,7 @@ onKernelStages('ownership by a mapping', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('keeps walks for other groups away while it is there', async () => {
+  it('keeps other groups from walking the volume', async () => {
     await stage.mount('a', idmap(2000))
     await expect(stage.mount('b', walk(3000))).rejects.toThrow(/belongs to group 100 .*use ownership "idmap"/)
     await stage.mount('b', walk(100))
@@ -191,7 +191,7 @@ onKernelStages('ownership by a mapping', (open) => {
     await stage.mount('b', walk(3000))
   })
 
-  it('comes beside a walk, and the restore waits for it', async () => {
+  it('is made next to a walk, and the restore waits for it', async () => {
     await stage.mount('a', walk(2000, { restoreOnUnmount: 'true' }))
     await stage.mount('b', idmap(3000))
     expect(shown('b')['.']).toBe(3000)
@@ -202,7 +202,7 @@ onKernelStages('ownership by a mapping', (open) => {
     expect(groups(listTree(stage.fs, source))).toEqual({ '.': 100, one: 100, other: 7, sub: 100 })
   })
 
-  it('keeps a restore by hand away while it is there', async () => {
+  it('keeps a manual restore from running', async () => {
     await stage.mount('a', walk(2000))
     await stage.unmount('a')
     await stage.mount('b', idmap(3000))
@@ -214,7 +214,7 @@ onKernelStages('ownership by a mapping', (open) => {
     expect(groups(listTree(stage.fs, source))['.']).toBe(100)
   })
 
-  it('is refused for a volume whose walk was not finished, and auto finishes the walk', async () => {
+  it('is refused for a volume with an incomplete walk, and auto completes the walk', async () => {
     await stage.mount('a', walk(2000))
     await stage.unmount('a')
     for (const volume of stage.fs.readdirSync(`${stage.config.stateDir}/ownership`)) {
@@ -228,20 +228,20 @@ onKernelStages('ownership by a mapping', (open) => {
     expect(given()).toMatchObject([{ by: 'walk', why: expect.stringMatching(/not finished/) }])
   })
 
-  it('gives no permission bits, so that auto walks for groupAccess: grant', async () => {
+  it('cannot add permission bits, so auto walks for groupAccess "grant"', async () => {
     await stage.mount('a', { ...idmap(2000), ownership: 'auto', groupAccess: 'grant' })
     expect(given()).toMatchObject([{ by: 'walk' }])
     expect(shown('a')['.']).toBe(2000)
   })
 
-  it('is what auto takes where it can', async () => {
+  it('is the choice of auto if it is possible', async () => {
     await stage.mount('a', { ...idmap(2000), ownership: 'auto' })
     expect(shown('a')['.']).toBe(2000)
     expect(groups(listTree(stage.fs, source))['.']).toBe(100)
     expect(given()).toEqual([{ by: 'idmap', why: 'the file system maps groups' }])
   })
 
-  it('is refused for an overlay by its name, and auto walks there instead', async () => {
+  it('is refused for an overlay, which is named, and auto walks it instead', async () => {
     const merged = overlay('merged')
     await expect(stage.mount('a', { ...idmap(2000), source: merged })).rejects.toThrow(/overlay/)
     expect(stage.layers('a')).toEqual([])
@@ -254,7 +254,7 @@ onKernelStages('ownership by a mapping', (open) => {
     execFileSync('umount', [merged])
   })
 
-  it('leaves a read-only overlay without the group with auto, and says why', async () => {
+  it('leaves a read-only overlay without the group with auto, and reports why', async () => {
     const merged = overlay('merged')
     const asked = { ...idmap(2000), source: merged, ownership: 'auto', 'kubernetes.io/readwrite': 'ro' }
     await stage.mount('a', asked)
@@ -264,7 +264,7 @@ onKernelStages('ownership by a mapping', (open) => {
     execFileSync('umount', [merged])
   })
 
-  it('gives a tmpfs its group', async () => {
+  it('of a tmpfs has the group', async () => {
     await stage.mount('a', { ownership: 'idmap', 'kubernetes.io/fsType': 'tmpfs', 'kubernetes.io/fsGroup': '2000' })
     expect(shown('a')).toEqual({ '.': 2000 })
   })

@@ -31,7 +31,7 @@ function refusalUnder(command: readonly string[], source: string): string {
 }
 
 describe.skipIf(skipped !== '')(`an idmapped mount is refused${skipped}`, () => {
-  it('on overlayfs, by its name', () => {
+  it('on overlayfs, which the message names', () => {
     const top = scratch()
     const point = mountNew(top, 'tmpfs')
     for (const name of ['lower', 'upper', 'work', 'merged']) fs.mkdirSync(`${point}/${name}`)
@@ -40,7 +40,7 @@ describe.skipIf(skipped !== '')(`an idmapped mount is refused${skipped}`, () => 
     expect(refusal(`${point}/merged`)).toMatch(/this node's kernel cannot mount overlay idmapped;/)
   })
 
-  it('on proc, by its name', () => {
+  it('on proc, which the message names', () => {
     expect(refusal('/proc')).toMatch(/cannot mount proc idmapped;/)
   })
 
@@ -50,7 +50,7 @@ describe.skipIf(skipped !== '')(`an idmapped mount is refused${skipped}`, () => 
     expect(refusal(`${top}/pod`)).toMatch(/its source is an idmapped mount already/)
   })
 
-  it("of a file system of another user namespace, whose root's files would show as the node's root's", () => {
+  it("of another user namespace's file system, whose root would show as the node's root", () => {
     const top = scratch()
     fs.mkdirSync(`${top}/theirs`)
     execFileSync(compile('kernel/foreign-file-system.c'), [`${top}/theirs`])
@@ -58,7 +58,7 @@ describe.skipIf(skipped !== '')(`an idmapped mount is refused${skipped}`, () => 
     expect(refusal(`${top}/theirs`)).toMatch(/its file system belongs to another user namespace/)
   })
 
-  it('where user namespaces are switched off', () => {
+  it('if user namespaces are disabled', () => {
     const top = scratch()
     // The limit of a user namespace of the test alone.
     const off = 'echo 0 > /proc/sys/user/max_user_namespaces && exec unshare --mount "$@"'
@@ -66,19 +66,19 @@ describe.skipIf(skipped !== '')(`an idmapped mount is refused${skipped}`, () => 
     expect(refusalUnder(command, top)).toMatch(/allows no further user namespaces.*user\.max_user_namespaces is 0/)
   })
 
-  it('where modekeep runs in a user namespace of few ids', () => {
+  it('if modekeep runs in a user namespace with few ids', () => {
     const command = ['unshare', '--user', '--map-root-user', '--mount']
     expect(refusalUnder(command, scratch())).toMatch(/modekeep itself runs in a user namespace on this node/)
   })
 
-  it('where modekeep runs in a user namespace of all ids', () => {
+  it('if modekeep runs in a user namespace with all ids', () => {
     const command = [...inNamespaceOfAllIds(), 'unshare', '--mount']
     expect(refusalUnder(command, scratch())).toMatch(/modekeep itself runs in a user namespace on this node/)
   })
 })
 
 describe.skipIf(noFuse !== '')(`an idmapped mount of a FUSE file system${noFuse}`, () => {
-  it('whose daemon does not ask for it is refused, by its name', () => {
+  it('is refused if the daemon does not request it, and the message names the file system', () => {
     const top = scratch()
     fs.mkdirSync(`${top}/fuse`)
     execFileSync('bindfs', ['-o', 'subtype=bindfs', mountNew(top, 'tmpfs'), `${top}/fuse`])
@@ -86,7 +86,7 @@ describe.skipIf(noFuse !== '')(`an idmapped mount of a FUSE file system${noFuse}
   })
 })
 
-describe.skipIf(skipped !== '')(`making idmapped mounts leaves${skipped}`, () => {
+describe.skipIf(skipped !== '')(`an idmapped mount leaves${skipped}`, () => {
   it('no process and no open file', () => {
     const top = scratch()
     const volume = mountNew(top, 'tmpfs')
@@ -98,7 +98,7 @@ describe.skipIf(skipped !== '')(`making idmapped mounts leaves${skipped}`, () =>
     expect(children()).toEqual([])
   })
 
-  it('no user namespace: with a limit of two, forty can be made one after the other', () => {
+  it('no user namespace: with a limit of two, forty can be made one after another', () => {
     const limited = 'echo 2 > /proc/sys/user/max_user_namespaces && exec "$@"'
     const program = `${import.meta.dirname}/namespaces-in-turn.ts`
     const [nsenter = '', ...enter] = inNamespaceOfAllIds()

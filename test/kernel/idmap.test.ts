@@ -33,7 +33,7 @@ function twoPods(fsType: string) {
 const KINDS = ['tmpfs', 'ext4', 'xfs', 'btrfs'].map((fsType) => [fsType, cannotMount(fsType)] as const)
 
 describe.each(KINDS)('an idmapped mount of %s%s', (fsType, why) => {
-  it.skipIf(why !== '')('shows the volume to two groups at once, to each as its own', () => {
+  it.skipIf(why !== '')('shows the volume to two groups, to each as its own', () => {
     const { red, blue, before } = twoPods(fsType)
     const own = (group: number) =>
       Object.fromEntries(Object.entries(groups(before)).map(([path, gid]) => [path, gid === DISK ? group : gid]))
@@ -46,7 +46,7 @@ describe.each(KINDS)('an idmapped mount of %s%s', (fsType, why) => {
   })
 
   it.skipIf(why !== '')(
-    "gives what either creates the volume's group on disk, and shows it to the other as the other's",
+    "stores a pod's new files with the volume's group, and shows them to the other pod as its own",
     () => {
       const { red, blue, volume } = twoPods(fsType)
       as({ group: RED }, `touch ${red}/a ${red}/plain/a; mkdir ${red}/sub/a`)
@@ -60,7 +60,7 @@ describe.each(KINDS)('an idmapped mount of %s%s', (fsType, why) => {
     },
   )
 
-  it.skipIf(why !== '')('leaves every user, and the rights of other groups, as they are', () => {
+  it.skipIf(why !== '')('keeps users and the rights of other groups', () => {
     const { red, volume } = twoPods(fsType)
     for (const path of ['roots', 'theirs', 'shared', 'sub/suid']) {
       expect(fs.statSync(`${red}/${path}`)).toMatchObject({
@@ -73,7 +73,7 @@ describe.each(KINDS)('an idmapped mount of %s%s', (fsType, why) => {
     expect(as({ group: RED }, `cat ${red}/roots`)).toMatch(/Permission denied/)
   })
 
-  it.skipIf(why !== '')('changes nothing on disk, no ctime either', () => {
+  it.skipIf(why !== '')('changes nothing on disk, not even ctime', () => {
     const { volume, before, red } = twoPods(fsType)
     expect(as({ group: RED }, `cat ${red}/shared; ls -lR ${red}`)).toMatch(/^shared/)
     expect(listTree(fs, volume)).toEqual(before)
@@ -90,7 +90,7 @@ describe.skipIf(skipped !== '')(`the two groups of an idmapped mount${skipped}`,
     [4_294_967_293, 4_294_967_294],
     [65_534, 65_535],
     [1500, 2000],
-  ])('%i and %i change places, all others stay', (one, other) => {
+  ])('%i and %i are swapped, and all others unchanged', (one, other) => {
     const top = scratch()
     const volume = mountNew(top, 'tmpfs')
     const ids = [...new Set([one - 1, one, one + 1, other - 1, other, other + 1, 0, 77, 4_294_967_294])]

@@ -6,7 +6,7 @@ import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree
 import { ownDirectory } from '../helpers/walk.ts'
 import { makeSocket } from './socket.ts'
 
-onKernelStages('what lies inside a volume', (open) => {
+onKernelStages('a walk, inside of a volume,', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -72,7 +72,7 @@ onKernelStages('what lies inside a volume', (open) => {
     tmpfs: listTree(stage.fs, `${source}/other/below`),
   })
 
-  it('is not entered where it is a mount of another device, of the same, of a file or of a part of itself', async () => {
+  it('does not enter a mount of another device, of the same, of a file or of a part of itself', async () => {
     const before = makeMounts()
     const journal = `${stage.top}/journal.sqlite`
     const report = await ownDirectory({ directory: source, journal, inPlace: true }, 2000)
@@ -82,7 +82,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(stage.fs.lstatSync(`${source}/a`).gid).toBe(2000)
   })
 
-  it('is walked below its mounts: what they cover belongs to the volume, what they show does not', async () => {
+  it('changes what mounts cover, and not what they show', async () => {
     const before = makeMounts()
     await walk({ submounts: 'hide' })
     expect(mounted()).toEqual(before)
@@ -99,7 +99,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(mounted()).toEqual(before)
   })
 
-  it('leaves block and character devices, modes and all', async () => {
+  it('skips block and character devices, including their modes', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
     execFileSync('mknod', ['-m', '0660', `${source}/disk`, 'b', '7', '0'])
     execFileSync('mknod', ['-m', '0666', `${source}/zero`, 'c', '1', '5'])
@@ -110,7 +110,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(now()).toMatchObject({ disk, zero })
   })
 
-  it('changes an inode of many names once, whatever it is, and puts it back once', async () => {
+  it('changes an inode of any type with many names once, and a restore returns it once', async () => {
     makeTree(stage.fs, source, ['file d/suid 4755 5', 'hard suid d/suid', 'hard e/suid d/suid'])
     execFileSync('mkfifo', ['-m', '0600', `${source}/fifo`])
     stage.fs.linkSync(`${source}/fifo`, `${source}/d/fifo`)
@@ -128,7 +128,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('leaves what has a name outside, under each of its names inside, until that name is gone', async () => {
+  it('skips an inode with a name outside, under each name inside, until that name is deleted', async () => {
     makeTree(stage.fs, source, ['file d/shared 4755 5', 'hard shared d/shared', 'hard e/shared d/shared'])
     execFileSync('mkfifo', [`${source}/fifo`])
     stage.fs.linkSync(`${source}/shared`, `${stage.top}/theirs`)
@@ -147,7 +147,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(now().shared).toMatchObject({ gid: 5, mode: '4755' })
   })
 
-  it('goes on past immutable and append-only inodes, into such directories too, and gives each its group later', async ({
+  it('continues past immutable and append-only inodes, into such directories too, and changes each later', async ({
     skip,
   }) => {
     makeTree(stage.fs, source, ['file log 0640 5', 'file fixed 0640 5', 'dir sealed 0755', 'file sealed/a 0640 5'])
@@ -169,7 +169,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('keeps the restore of what became immutable meanwhile pending, and runs it when it can', async ({ skip }) => {
+  it('keeps the restore of an inode that became immutable pending, and completes it later', async ({ skip }) => {
     makeTree(stage.fs, source, ['file log 4750 5', 'file a 0640 5'])
     needAttributes(skip)
     const before = now()
@@ -185,7 +185,7 @@ onKernelStages('what lies inside a volume', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('is left as it is where it cannot be written', async () => {
+  it('changes nothing on a read-only file system', async () => {
     makeTree(stage.fs, source, [])
     mountInside('-t', 'tmpfs', '-o', 'mode=0755', 'fixed', source)
     makeTree(stage.fs, source, ['file a 0640 5', 'dir d 0755'])

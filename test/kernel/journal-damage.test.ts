@@ -31,7 +31,7 @@ describe.skipIf(!isRoot)(title, () => {
   ]
 
   it.each(DAMAGES)(
-    '%s: the second pod is refused with the file named, nothing is changed, the first may go, and repaired it restores',
+    '%s: the second pod is refused with the file named, nothing changes, the first can unmount, and after a repair it restores',
     async (what, damage) => {
       const on = new Crashing('tmpfs')
       on.fresh()

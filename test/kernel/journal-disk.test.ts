@@ -7,14 +7,14 @@ import { PATIENCE, sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
-const title = `a journal on a disk that takes nothing${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const title = `a journal on a disk that cannot be written${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 // Six batches: one is made while the next is recorded, and any but the first may find no room.
 const FILES = 3800
 
 describe.skipIf(!isRoot)(title, () => {
   const remount = (directory: string, how: string) => execFileSync('mount', ['-o', `remount,${how}`, directory])
 
-  it('read-only: a mount is refused with the place named and changes nothing', async () => {
+  it('read-only: a mount is refused with the path named, and changes nothing', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     remount(on.node.state, 'ro')
@@ -29,7 +29,7 @@ describe.skipIf(!isRoot)(title, () => {
     expectSame(snapshot(on.source), on.original)
   })
 
-  it('read-only: an unmount lets the pod go, and its pending restore runs once it can', async () => {
+  it('read-only: an unmount succeeds, and its pending restore runs once the disk is writable', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     await on.mount('a')
@@ -42,7 +42,7 @@ describe.skipIf(!isRoot)(title, () => {
     expectSame(snapshot(on.source), on.original)
   })
 
-  it("read-only: what is mounted by others outside kubelet's directories stays", async () => {
+  it("read-only: mounts of others outside kubelet's directories stay", async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     const home = `${on.node.top}/home`
@@ -57,7 +57,7 @@ describe.skipIf(!isRoot)(title, () => {
     await on.unmount('a')
   })
 
-  it("read-only, only the volumes' part: no walk and no restore, and the pod goes", async () => {
+  it('read-only only for the records of volumes: no walk and no restore run, and the pod unmounts', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     await on.mount('a')
@@ -94,7 +94,7 @@ describe.skipIf(!isRoot)(title, () => {
     Object.values(groups).filter((gid) => gid === GROUP).length
 
   it(
-    'full, at any time of a mount: it says where, shows nothing, adds no permission, and no record is lost',
+    'full, at any time of a mount: the message names the path, nothing is shown, no permission is added, and no record is lost',
     async () => {
       const on = new Crashing('tmpfs')
       const ends = { untouched: 0, midway: 0, all: 0 }
@@ -135,7 +135,7 @@ describe.skipIf(!isRoot)(title, () => {
     PATIENCE,
   )
 
-  it('without a free inode: a mount is refused with the place named, and its unmount is a success', async () => {
+  it('without a free inode: a mount is refused with the path named, and its unmount succeeds', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     await on.mount('b')
@@ -149,7 +149,7 @@ describe.skipIf(!isRoot)(title, () => {
     await on.unmount('a')
   })
 
-  it('full at an unmount with restore: the pod goes, and the original is back once there is room', async () => {
+  it('full at an unmount with a restore: the pod unmounts, and the first state returns once there is space', async () => {
     const on = new Crashing('tmpfs')
     const before = narrow(on, 64 * 1024)
     expect(await on.node.call(...on.mountCall('a'))).toEqual({ status: 'Success' })

@@ -46,7 +46,7 @@ describe.skipIf(!isRoot)(title, () => {
     return on
   }
 
-  it('for long: the mount is refused with the file named, nothing is changed, and it goes on once it is free', async () => {
+  it('for long: the mount is refused with the file named, nothing changes, and it continues once the journal is free', async () => {
     const on = await arrange()
     const path = journalPath(on.node)
     const release = await lock(path)
@@ -62,7 +62,7 @@ describe.skipIf(!isRoot)(title, () => {
     expectSame(snapshot(on.source), on.original)
   })
 
-  it('at an unmount with restore: the pod goes, and the restore is paid by the next unmount', async () => {
+  it('at an unmount with a restore: the pod unmounts, and the next unmount restores', async () => {
     const on = await arrange()
     await on.mount('a')
     const release = await lock(journalPath(on.node))
@@ -75,7 +75,7 @@ describe.skipIf(!isRoot)(title, () => {
     expectSame(snapshot(on.source), on.original)
   })
 
-  it('for a moment: the mount waits for it', async () => {
+  it('for a moment: the mount waits', async () => {
     const on = await arrange()
     const release = await lock(journalPath(on.node))
     const mounted = on.mount('a')

@@ -6,7 +6,7 @@ import { expectSame, snapshot } from '../crash/volume.ts'
 import { cannotInject, killAt, trace } from '../helpers/inject.ts'
 import type { TracedCall } from '../helpers/strace-text.ts'
 
-const title = `a journal that a power cut tore${cannotInject && ` (skipped: ${cannotInject})`}`
+const title = `a journal that a power cut damaged${cannotInject && ` (skipped: ${cannotInject})`}`
 
 /** The calls on the journal's log up to the first change of an inode, and that change. */
 function beforeFirstChange(calls: TracedCall[]) {
@@ -21,7 +21,7 @@ function beforeFirstChange(calls: TracedCall[]) {
 }
 
 describe.skipIf(cannotInject !== '')(title, () => {
-  it('has a change on disk, synced, before it is made', async () => {
+  it('has each change synced to disk before the change is made', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     const { log, last } = beforeFirstChange(await trace(on.node, on.mountCall('a')))
@@ -37,7 +37,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     on.expectOriginal()
   })
 
-  it('within what was not synced yet, wherever: the next mount goes on, and restore gives the original', async () => {
+  it('at any point of its unsynced part: the next mount continues, and a restore returns the first state', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     const call = on.mountCall('a')
@@ -69,7 +69,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   ]
 
   it.each(LOST)(
-    'in mid-walk, its log %s: the mount is refused with the file named, and repaired it restores',
+    'during a walk, with its log %s: the mount is refused with the file named, and after a repair it restores',
     async (_, lose) => {
       const on = new Crashing('tmpfs')
       on.fresh()
@@ -92,7 +92,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     },
   )
 
-  it('its shared index is noise: it is made anew from the log', async () => {
+  it('with a damaged shared index: SQLite makes a new one from the log', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     expect(await killAt(on.node, on.mountCall('a'), { name: 'fchownat', when: 6, text: '' })).toBe(true)

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
-onKernelStages('a journal that cannot be used', (open) => {
+onKernelStages('an unusable journal', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -61,7 +61,7 @@ onKernelStages('a journal that cannot be used', (open) => {
     ],
   ]
 
-  it.each(DAMAGES)('%s: the walk changes nothing and says which file; unmount is not kept', async (_, damage) => {
+  it.each(DAMAGES)('%s: the walk changes nothing and names the file, and the unmount succeeds', async (_, damage) => {
     await mountedOnce()
     dropWal()
     damage()
@@ -73,7 +73,7 @@ onKernelStages('a journal that cannot be used', (open) => {
     expect(stage.layers('a')).toEqual([])
   })
 
-  it('of another volume is not believed', async () => {
+  it('of another volume is refused', async () => {
     await mountedOnce()
     const foreign = stage.fs.readFileSync(journal())
     const other = `${stage.top}/volumes/other`
@@ -89,7 +89,7 @@ onKernelStages('a journal that cannot be used', (open) => {
     expect(listTree(stage.fs, other)).toEqual(before)
   })
 
-  it('at unmount with restore: the pod goes, the volume stays as it is, and the log says why', async () => {
+  it('at an unmount with a restore: the pod unmounts, the volume is unchanged, and the log has the reason', async () => {
     await stage.mount('a', asked())
     const before = now()
     dropWal()
@@ -102,7 +102,7 @@ onKernelStages('a journal that cannot be used', (open) => {
     ])
   })
 
-  it('is found again after a reboot, and restores the very first state', async () => {
+  it('is found after a reboot, and restores the first state', async () => {
     await stage.mount('a', asked())
     stage.reboot()
     await stage.mount('a', asked())

@@ -6,12 +6,12 @@ import { cannotMountWith, titled } from '../helpers/needs.ts'
 
 const cannot = cannotMountWith()
 
-describe.skipIf(cannot !== '')(titled('a file system of the kernel', cannot), () => {
+describe.skipIf(cannot !== '')(titled('a kernel file system', cannot), () => {
   const called = (node: BinaryNode, ...args: string[]) =>
     spawnSync(BINARY, args, { encoding: 'utf8', env: { MODEKEEP_CONFIG: `${node.top}/config.json` } })
   const all = ['/proc', '/sys', '/sys/kernel', '/dev/pts'].filter((path) => fs.existsSync(path))
 
-  it.each(all)('%s is neither walked nor looked at by hand, whatever is said besides', (directory) => {
+  it.each(all)('%s is refused by apply and plan with any options', (directory) => {
     const node = new BinaryNode()
     for (const args of [['apply', '--yes'], ['apply', '--yes', '--force'], ['plan']]) {
       const [verb = '', ...more] = args
@@ -22,7 +22,7 @@ describe.skipIf(cannot !== '')(titled('a file system of the kernel', cannot), ()
     expect(fs.statSync(directory).gid).not.toBe(2000)
   })
 
-  it('/etc is walked by who says so, and plan says that apply would be refused', () => {
+  it('/etc is walked only with --yes, and plan reports that apply would be refused', () => {
     const node = new BinaryNode()
     const { status, stderr } = called(node, 'apply', '/etc/ssl', '--fsgroup', '2000')
     expect(status).toBe(1)

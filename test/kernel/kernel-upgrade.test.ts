@@ -57,7 +57,7 @@ class Upgraded extends BinaryNode {
 describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
   `a volume on %s that was walked before the kernel was upgraded to 6.9${skipped}`,
   (fsType) => {
-    it('is put back by the unmount after the upgrade', async () => {
+    it('is restored by the unmount after the upgrade', async () => {
       const node = new Upgraded(fsType)
       node.kernel('without UUIDs')
       expect(await node.mount('one')).toMatchObject(SUCCESS)
@@ -68,7 +68,7 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
       expect(node.recorded).toEqual([])
     })
 
-    it('is the same for the next pods, whose last unmount puts all of it back, and new only then', async () => {
+    it('keeps its records for the next pods, whose last unmount restores all of it, and only then gets its new name', async () => {
       const node = new Upgraded(fsType)
       node.kernel('without UUIDs')
       expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
@@ -87,7 +87,7 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
       expect(node.recorded).toEqual([expect.stringMatching(/^[0-9a-f]{32}-/)])
     })
 
-    it('is told of by status and doctor, kept by gc, and put back by its name', async () => {
+    it('is reported by status and doctor, kept by gc, and restored by its name', async () => {
       const node = new Upgraded(fsType)
       node.kernel('without UUIDs')
       expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)
@@ -107,7 +107,7 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs'] as const)(
 )
 
 describe.skipIf(skipped !== '')(`a volume on btrfs${skipped}`, () => {
-  it('is put back after an upgrade of the kernel too, whichever name it has then', async () => {
+  it('is restored after an upgrade of the kernel under either name', async () => {
     const node = new Upgraded('btrfs')
     node.kernel('without UUIDs')
     expect(await node.mount('one')).toMatchObject(SUCCESS)
@@ -136,7 +136,7 @@ describe.skipIf(skipped !== '')(`a volume that has records under both of its nam
     return { node, older, newer, before }
   }
 
-  it('is put back by the newer first, which says so, and then by the older', async () => {
+  it('is restored by the newer first, as the message says, and then by the older', async () => {
     const { node, older, newer, before } = await both()
     const way = `"modekeep restore ${newer}", then "modekeep restore ${older}"`
     expect(node.people('restore', older)).toMatchObject({ status: 1, stderr: expect.stringContaining(way) })
@@ -155,7 +155,7 @@ describe.skipIf(skipped !== '')(`a volume that has records under both of its nam
 describe.skipIf(skipped !== '').each(['ext4', 'xfs', 'btrfs'] as const)(
   `a kernel that reports no UUID of %s any more${skipped}`,
   (fsType) => {
-    it('uses the records that a newer kernel made, and restores by them', async () => {
+    it('uses the records of a newer kernel, and restores by them', async () => {
       const node = new Upgraded(fsType)
       node.kernel('with UUIDs')
       expect(await node.mount('one', { restoreOnUnmount: 'false' })).toMatchObject(SUCCESS)

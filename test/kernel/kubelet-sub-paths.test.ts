@@ -20,7 +20,7 @@ const VOLUMES = [
   ['a downward API volume on disk', 'downward-api', 'disk'],
 ] as const
 
-onKernelStages("kubelet's sub path binds after a flip", (open) => {
+onKernelStages("kubelet's subPath binds after an atomic update", (open) => {
   let stage: Stage
   let pod: KubeletPod
   beforeEach(() => {
@@ -46,37 +46,40 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     return { volume, binds, bind: binds[0] ?? '' }
   }
 
-  it.each(VOLUMES)('show the current file and directory again, and can be bound again: %s', (_what, plugin, on) => {
-    const { volume, binds } = flipped(plugin, on, ['config', 'dir', 'dir/config', '..data'])
-    const [file = '', directory = '', inner = '', whole = ''] = binds
-    expect([read(file), fs.readdirSync(directory), read(inner)]).toEqual(['one', [], 'one'])
-    expect(heal()).toEqual(
-      [
-        [file, 'config'],
-        [directory, 'dir'],
-        [inner, 'dir/config'],
-        [whole, '..data'],
-      ].map(([mountPoint, subPath]) => ({
-        mountPoint,
-        source: `${volume}/${subPath}`,
-        action: 'replaced',
-        reason: 'its source was deleted when the volume changed',
-      })),
-    )
-    expect([read(file), read(`${directory}/config`), read(inner), read(`${whole}/config`)]).toEqual(
-      Array(4).fill('two'),
-    )
-    for (const mountPoint of binds) expect(layers(mountPoint)).toHaveLength(1)
-    const bind = runtimeBind()
-    fs.writeFileSync(`${stage.top}/file`, '')
-    fs.mkdirSync(`${stage.top}/directory`)
-    expect(bind(file, `${stage.top}/file`)).toBe('ok')
-    expect(bind(directory, `${stage.top}/directory`, true)).toBe('ok')
-    expect([read(`${stage.top}/file`), read(`${stage.top}/directory/config`)]).toEqual(['two', 'two'])
-    expect(heal()).toEqual([])
-  })
+  it.each(VOLUMES)(
+    'are healed to show the current file and directory, and can be bound again: %s',
+    (_what, plugin, on) => {
+      const { volume, binds } = flipped(plugin, on, ['config', 'dir', 'dir/config', '..data'])
+      const [file = '', directory = '', inner = '', whole = ''] = binds
+      expect([read(file), fs.readdirSync(directory), read(inner)]).toEqual(['one', [], 'one'])
+      expect(heal()).toEqual(
+        [
+          [file, 'config'],
+          [directory, 'dir'],
+          [inner, 'dir/config'],
+          [whole, '..data'],
+        ].map(([mountPoint, subPath]) => ({
+          mountPoint,
+          source: `${volume}/${subPath}`,
+          action: 'replaced',
+          reason: 'its source was deleted when the volume changed',
+        })),
+      )
+      expect([read(file), read(`${directory}/config`), read(inner), read(`${whole}/config`)]).toEqual(
+        Array(4).fill('two'),
+      )
+      for (const mountPoint of binds) expect(layers(mountPoint)).toHaveLength(1)
+      const bind = runtimeBind()
+      fs.writeFileSync(`${stage.top}/file`, '')
+      fs.mkdirSync(`${stage.top}/directory`)
+      expect(bind(file, `${stage.top}/file`)).toBe('ok')
+      expect(bind(directory, `${stage.top}/directory`, true)).toBe('ok')
+      expect([read(`${stage.top}/file`), read(`${stage.top}/directory/config`)]).toEqual(['two', 'two'])
+      expect(heal()).toEqual([])
+    },
+  )
 
-  it('are healed after every flip, and name the volumes whose next change matters', () => {
+  it('are healed after every update, and their volumes are watched', () => {
     const { volume, bind } = flipped('configmap', 'disk', ['config'])
     for (const content of ['three', 'four', 'five']) {
       expect(heal()).toMatchObject([{ action: 'replaced' }])
@@ -88,7 +91,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     expect(listSubPathDirectories(session, pod.kubeletDir)).toEqual([volume])
   })
 
-  it('keep the flags of the mount they had', () => {
+  it('keep the mount flags', () => {
     const options = 'ro,nosuid,nodev,noexec,noatime,nodiratime,nosymfollow'
     const { bind } = flipped('configmap', 'disk', ['config'], options)
     const before = layers(bind)[0]?.options
@@ -97,7 +100,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     expect(layers(bind)[0]?.options.toSorted()).toEqual(before?.toSorted())
   })
 
-  it('are left as they are by a dry run', () => {
+  it('are not changed by a dry run', () => {
     const { bind } = flipped('secret', 'tmpfs', ['config'])
     const before = linuxHost.mounts.table()
     expect(heal({ dryRun: true })).toMatchObject([{ mountPoint: bind, action: 'replaced' }])
@@ -105,7 +108,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     expect(fs.existsSync(stage.config.stateDir)).toBe(false)
   })
 
-  it('keep showing the old file to what has it open', () => {
+  it('keep showing the old file to a process that has it open', () => {
     const { bind } = flipped('configmap', 'disk', ['config'])
     const held = fs.openSync(bind, 'r')
     onTestFinished(() => fs.closeSync(held))
@@ -117,7 +120,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     ['that a link leads out of the volume', 'config', '../../../../../../outside'],
     ['that an absolute link leads out of the volume', 'config', '/etc/hostname'],
     ['that is no longer in the volume', 'config', undefined],
-  ])('are left where what they show is one %s', (_what, subPath, link) => {
+  ])('are not healed if what they show is one %s', (_what, subPath, link) => {
     fs.writeFileSync(`${stage.top}/outside`, 'secret')
     const { volume, bind } = flipped('configmap', 'disk', [subPath])
     fs.unlinkSync(`${volume}/${subPath}`)
@@ -127,7 +130,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     expect(linuxHost.mounts.table()).toBe(before)
   })
 
-  it('are left where a file has become a directory, or a directory a file', () => {
+  it('are not healed if a file has become a directory, or a directory a file', () => {
     const { volume, binds } = flipped('configmap', 'disk', ['config', 'dir'])
     write(volume, { 'config/inner': 'three', dir: 'three' })
     const before = linuxHost.mounts.table()
@@ -135,7 +138,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     expect(linuxHost.mounts.table()).toBe(before)
   })
 
-  it('are the only mounts that are touched', () => {
+  it('are the only mounts that heal changes', () => {
     const volume = pod.volume('configmap', 'settings', 'disk')
     const mine = pod.volume('empty-dir', 'settings', 'disk')
     write(volume, ONE)
@@ -156,7 +159,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     expect(linuxHost.mounts.table()).toBe(before)
   })
 
-  it('are left to a heal that is at work already', () => {
+  it('are left to a running heal', () => {
     const { bind } = flipped('configmap', 'disk', ['config'])
     let inner: SubPathFinding[] = []
     const mounts = {
@@ -174,22 +177,19 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
   it.each([
     ['before', 'table'],
     ['after', 'attachBeneath'],
-  ] as const)(
-    'are left to kubelet where it unmounts one in the meantime, %s something was put there',
-    (_when, call) => {
-      const { bind } = flipped('configmap', 'disk', ['config'])
-      const mounts = { ...linuxHost.mounts }
-      mounts[call] = (...args: never[]) => {
-        const result = (linuxHost.mounts[call] as (...args: never[]) => never)(...args)
-        execFileSync('umount', ['-l', bind])
-        return result
-      }
-      expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([
-        { action: 'none', reason: 'it has changed meanwhile' },
-      ])
-      expect(layers(bind)).toEqual([])
-    },
-  )
+  ] as const)('are left to kubelet if it unmounts one meanwhile, %s something was put there', (_when, call) => {
+    const { bind } = flipped('configmap', 'disk', ['config'])
+    const mounts = { ...linuxHost.mounts }
+    mounts[call] = (...args: never[]) => {
+      const result = (linuxHost.mounts[call] as (...args: never[]) => never)(...args)
+      execFileSync('umount', ['-l', bind])
+      return result
+    }
+    expect(heal({ dryRun: false }, { ...linuxHost, mounts })).toMatchObject([
+      { action: 'none', reason: 'it has changed meanwhile' },
+    ])
+    expect(layers(bind)).toEqual([])
+  })
 
   it('are healed on a kernel that cannot mount beneath', () => {
     const { bind } = flipped('configmap', 'disk', ['config'])
@@ -227,7 +227,7 @@ onKernelStages("kubelet's sub path binds after a flip", (open) => {
     expect([read(bind), layers(bind).length, beneath]).toEqual(['two', 1, [true]])
   })
 
-  it('are found where kubelet has its directory behind a link, and none where it has no directory', () => {
+  it("are found if kubelet's directory is behind a link, and none if it does not exist", () => {
     const { bind } = flipped('configmap', 'disk', ['config'])
     fs.symlinkSync(pod.kubeletDir, `${stage.top}/link`)
     const session = { host: linuxHost, config: stage.config, note: () => {}, warn: () => {} }

@@ -111,7 +111,7 @@ describe.skipIf(skipped !== '').each(['ext4', 'xfs', 'btrfs'] as const)(
   `a volume on %s that gets another loop device between two pods${skipped}`,
   (fsType) => {
     it.each(waysOf(fsType))(
-      'keeps its records and its original groups, named by %s and then by %s',
+      'keeps its records and its first groups, named by %s and then by %s',
       async (before, after) => {
         const node = makeNode(fsType)
         node.nameBy(before)

@@ -3,7 +3,7 @@ import { listMountRecords } from '../../src/store/mount-record.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
-onKernelStages('a source that is not what it was', (open) => {
+onKernelStages('a mount whose source has changed', (open) => {
   let stage: Stage
   beforeEach(() => {
     stage = open()
@@ -15,7 +15,7 @@ onKernelStages('a source that is not what it was', (open) => {
   const names = (pod: string) => Object.keys(stage.shown(pod)).sort()
   const records = () => listMountRecords(stage)
 
-  it('replaces a mount whose source directory was deleted and made again', async () => {
+  it('is replaced if the source directory was deleted and created again', async () => {
     await stage.mount('a', bind('one'))
     stage.fs.rmSync(`${stage.top}/volumes/one`, { recursive: true })
     makeTree(stage.fs, `${stage.top}/volumes/one`, ['file other 0644'])
@@ -24,7 +24,7 @@ onKernelStages('a source that is not what it was', (open) => {
     expect(names('a')).toEqual(['.', 'other'])
   })
 
-  it('keeps what is mounted when the source is gone, and says so', async () => {
+  it('stays if the source is missing, and the message reports it', async () => {
     await stage.mount('a', bind('one'))
     stage.fs.renameSync(`${stage.top}/volumes/one`, `${stage.top}/volumes/moved`)
     await expect(stage.mount('a', bind('one'))).rejects.toThrow(/does not exist on this node/)

@@ -19,7 +19,7 @@ const NAMES = [
 ]
 const UNIQUE = [...new Map(NAMES.map((name) => [name.toString('hex'), name])).values()]
 
-onKernelStages('names', (open) => {
+onKernelStages('file names', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -36,7 +36,7 @@ onKernelStages('names', (open) => {
   const count = (group: number) =>
     execFileSync('find', [source, '-gid', String(group), '-printf', '.']).toString().length
 
-  it('are bytes: every one gets its group and goes back, of files, of directories and inside them', async () => {
+  it('are bytes: every one is walked and restored, of files, of directories and inside them', async () => {
     makeTree(stage.fs, source, ['dir files 0755', 'dir directories 0755'])
     for (const name of UNIQUE) {
       stage.fs.writeFileSync(at(Buffer.from('files'), name), '')
@@ -52,7 +52,7 @@ onKernelStages('names', (open) => {
     expect(count(0)).toBe(all)
   })
 
-  it('are told apart in a report that stays text', async () => {
+  it('are distinct in a report that is valid text', async () => {
     makeTree(stage.fs, source, [])
     const links = ['a\nb', '"', '\\'].map((name) => Buffer.from(name))
     for (const name of links) stage.fs.symlinkSync('nowhere', at(name))

@@ -43,8 +43,8 @@ async function wholeLife(wrapper: readonly string[]): Promise<void> {
   expect(snapshot(source)).toEqual(original)
 }
 
-describe.skipIf(skipped !== '')(`a pod's whole life is the same${skipped}`, () => {
-  it('on a kernel that lacks nothing', () => wholeLife([]))
+describe.skipIf(skipped !== '')(`mount, repeat, unmount and restore are the same${skipped}`, () => {
+  it('on a kernel with all features', () => wholeLife([]))
 
   it.each([
     ['6.12, without listxattrat', ['listxattrat']],
@@ -54,13 +54,13 @@ describe.skipIf(skipped !== '')(`a pod's whole life is the same${skipped}`, () =
     ['5.5, were it not for mount_setattr: without openat2', ['openat2']],
   ] as [string, Lacking[]][])('on Linux %s', (_kernel, what) => wholeLife(lacking(what)))
 
-  it('where a filter answers EPERM to calls that it does not know', () =>
+  it('with a filter that returns EPERM for unknown calls', () =>
     wholeLife(lacking(['listxattrat', 'fchmodat2'], EPERM)))
 
   it.each([
-    ['the kernel says so', undefined],
-    ['a filter says EPERM', EPERM],
-  ])('where other threads make the changes, without fchmodat2: %s', async (_who, errno) => {
+    ['the kernel returns ENOSYS', undefined],
+    ['a filter returns EPERM', EPERM],
+  ])('with changes by other threads, without fchmodat2: %s', async (_who, errno) => {
     const node = new BinaryNode()
     mountStorage(node, 'tmpfs')
     const source = `${node.volumes}/data`
@@ -84,12 +84,12 @@ describe.skipIf(skipped !== '')(`a pod's whole life is the same${skipped}`, () =
   })
 })
 
-describe.skipIf(skipped !== '')(`a mount on a kernel too old for it${skipped}`, () => {
+describe.skipIf(skipped !== '')(`on a kernel that is too old${skipped}`, () => {
   it.each([
     ['open_tree', {}],
     ['mount_setattr', {}],
     ['fsopen', { source: '', 'kubernetes.io/fsType': 'tmpfs', ownership: 'none', restoreOnUnmount: 'false' }],
-  ] as const)('without %s fails by saying which it needs, and leaves nothing', async (what, more) => {
+  ] as const)('without %s a mount fails, names the feature, and leaves nothing', async (what, more) => {
     const { node, source, original } = nodeWithVolume()
     const directory = node.podDirectory('pod')
     node.wrapper = lacking([what])
@@ -103,18 +103,21 @@ describe.skipIf(skipped !== '')(`a mount on a kernel too old for it${skipped}`, 
     expect(snapshot(source)).toEqual(original)
   })
 
-  it.each(['open_tree', 'mount_setattr', 'fsopen'] as const)('without %s can still be unmounted', async (what) => {
-    const { node, source } = nodeWithVolume()
-    const directory = node.podDirectory('pod')
-    expect(await node.call('mount', directory, options(source, { restoreOnUnmount: 'false' }))).toMatchObject(SUCCESS)
-    node.wrapper = lacking([what])
-    expect(await node.call('unmount', directory)).toMatchObject(SUCCESS)
-    expect(node.layers('pod')).toEqual([])
-    expect(node.mountState()).toEqual([])
-  })
+  it.each(['open_tree', 'mount_setattr', 'fsopen'] as const)(
+    'without %s a mount can still be unmounted',
+    async (what) => {
+      const { node, source } = nodeWithVolume()
+      const directory = node.podDirectory('pod')
+      expect(await node.call('mount', directory, options(source, { restoreOnUnmount: 'false' }))).toMatchObject(SUCCESS)
+      node.wrapper = lacking([what])
+      expect(await node.call('unmount', directory)).toMatchObject(SUCCESS)
+      expect(node.layers('pod')).toEqual([])
+      expect(node.mountState()).toEqual([])
+    },
+  )
 
   it.each(['open_tree', 'mount_setattr'] as const)(
-    'without %s is unmounted though a restore is pending, and the next one runs it',
+    'without %s an unmount succeeds with a pending restore, and the next one completes it',
     async (what) => {
       const { node, source, original } = nodeWithVolume()
       const directory = node.podDirectory('pod')
@@ -132,11 +135,11 @@ describe.skipIf(skipped !== '')(`a mount on a kernel too old for it${skipped}`, 
 
 const noTrace = cannotInject && ` (skipped: ${cannotInject})`
 
-describe.skipIf(noTrace !== '')(`what a kernel lacks${noTrace}`, () => {
+describe.skipIf(noTrace !== '')(`a feature that the kernel lacks${noTrace}`, () => {
   it.each([
-    ['the kernel says so', undefined],
-    ['a filter says EPERM', EPERM],
-  ])('is not asked for again where %s', async (_who, errno) => {
+    ['the kernel returns ENOSYS', undefined],
+    ['a filter returns EPERM', EPERM],
+  ])('is not tried again if %s', async (_who, errno) => {
     const node = new BinaryNode()
     const source = `${node.volumes}/data`
     // So few are walked by one thread; each has set-user-ID to be given back.
@@ -154,7 +157,7 @@ describe.skipIf(noTrace !== '')(`what a kernel lacks${noTrace}`, () => {
     expect(asked(/ (listxattrat|syscall_0x1d1)\(/)).toBe(1)
     expect(asked(/ f?chmod(at)?\(.*\/proc\/self\/fd\//)).toBeGreaterThanOrEqual(40)
   })
-  it('and a replacement without MOVE_MOUNT_BENEATH takes the old mount away right before the new one comes', async () => {
+  it('such as MOVE_MOUNT_BENEATH makes a replacement unmount the old mount first', async () => {
     const { node, source } = nodeWithVolume()
     const directory = node.podDirectory('pod')
     expect(await node.call('mount', directory, options(source))).toMatchObject(SUCCESS)

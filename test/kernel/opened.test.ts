@@ -7,7 +7,7 @@ import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import { compile } from '../race/compile.ts'
 import { makeSocket } from './socket.ts'
 
-onKernelStages('what the kernel says was opened', (open) => {
+onKernelStages("an inode that a walk opens, by the kernel's report,", (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -35,7 +35,7 @@ onKernelStages('what the kernel says was opened', (open) => {
     }
   }
 
-  it('is no FIFO, socket, device, file or target of a link, by a walk or by a restore', async () => {
+  it('is no FIFO, socket, device, file or link target, neither in a walk nor in a restore', async () => {
     makeTree(stage.fs, `${stage.top}/outside`, ['file target 0600', 'dir directory 0700', 'file linked 0600'])
     makeTree(stage.fs, source, [
       'file plain 0640',

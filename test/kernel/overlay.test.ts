@@ -39,7 +39,7 @@ describe.skipIf(cannot !== '')(titled('a volume on an overlay', cannot), () => {
   it.each([
     ['whose layers are on one file system', 'xino=off', true],
     ['of several file systems with xino=on', 'xino=on', false],
-  ])('%s is walked whole, and put back', async (_what, option, isOne) => {
+  ])('%s is walked completely, and restored', async (_what, option, isOne) => {
     const walked = overlay(option, isOne)
     const before = now(walked)
     const { visited, left } = await ownDirectory(walked, 2000)
@@ -49,7 +49,7 @@ describe.skipIf(cannot !== '')(titled('a volume on an overlay', cannot), () => {
     expect(now(walked)).toEqual(before)
   })
 
-  it('of several file systems with xino=off is refused, as its inodes have no numbers that a record could go by', async () => {
+  it('of several file systems with xino=off is refused, as its inode numbers are not stable', async () => {
     const walked = overlay('xino=off')
     const before = now(walked)
     for (const walk of [() => ownDirectory(walked, 2000), () => planDirectory(walked, 2000)]) {

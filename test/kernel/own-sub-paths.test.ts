@@ -122,7 +122,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
     expect(read(bound)).toBe('two')
   })
 
-  it('shows a file that another one was renamed over', async () => {
+  it('shows the new file after another one was renamed over it', async () => {
     fs.writeFileSync(`${source}/file`, 'one')
     const directory = await mountVolume()
     const bound = bind(directory, 'file')
@@ -158,7 +158,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
       (at) => fs.symlinkSync('../../../elsewhere/two', `${at}/current`),
       'nothing in the volume has taken the place',
     ],
-  ])('stays as it is where %s', async (_, change, reason) => {
+  ])('is unchanged if %s', async (_, change, reason) => {
     writeWorktree('one', 'one')
     const directory = await mountVolume()
     const bound = bind(directory, '.worktrees/one/dir/file')

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ProcessWatch } from '../../src/host/linux/watches.ts'
 
-describe('the end of a process', () => {
+describe('the watch of a process', () => {
   /** A watch, and the promise of its next telling. */
   function watch() {
     const waiting: (() => void)[] = []
@@ -32,7 +32,7 @@ describe('the end of a process', () => {
     await once(child, 'exit')
   }
 
-  it('is told, more than once: its threads may end later', async () => {
+  it('reports its end more than once, as its threads may end later', async () => {
     const { watching, told } = watch()
     const child = process()
     watching.follow([child.pid])
@@ -40,7 +40,7 @@ describe('the end of a process', () => {
     for (let tellings = 0; tellings < 3; tellings++) await told()
   })
 
-  it('is told where it came before the watch', async () => {
+  it('reports an end that came before the watch', async () => {
     const { watching, told } = watch()
     const child = process()
     await end(child)
@@ -48,7 +48,7 @@ describe('the end of a process', () => {
     await told()
   })
 
-  it('is told where nobody names the process any more, as it was just ending', async () => {
+  it('reports the end of a process that is no longer listed', async () => {
     const { watching, told } = watch()
     const child = process()
     watching.follow([child.pid])
@@ -57,7 +57,7 @@ describe('the end of a process', () => {
     await told()
   })
 
-  it('is told of one process after another', async () => {
+  it('reports the ends of one process after another', async () => {
     const { watching, told, count } = watch()
     const [first, second] = [process(), process()]
     watching.follow([first.pid, second.pid])
@@ -68,7 +68,7 @@ describe('the end of a process', () => {
     await told()
   })
 
-  it('is told no more once the watch is closed', async () => {
+  it('reports nothing after it is closed', async () => {
     const { watching, count } = watch()
     const other = watch()
     const child = process()

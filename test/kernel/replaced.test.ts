@@ -38,7 +38,7 @@ describe.skipIf(!isRoot)(`a replaced mount${isRoot ? '' : ' (skipped: mounts nee
     return reader.faults
   }
 
-  it('leaves a gap that a reader sees where it is unmounted and mounted: the reader can find one', async () => {
+  it('leaves a gap that a reader can see if it is unmounted and mounted', async () => {
     execFileSync('mount', ['--bind', source(0), directory])
     const faults = await untilFault(() => {
       execFileSync('umount', ['--lazy', directory])
@@ -48,7 +48,7 @@ describe.skipIf(!isRoot)(`a replaced mount${isRoot ? '' : ' (skipped: mounts nee
     expect(faults).toContain(GAP)
   })
 
-  it('is whole in the end on a kernel that cannot mount beneath another, after a gap', async () => {
+  it('is complete after a gap on a kernel that cannot mount beneath', async () => {
     stage.host = { ...stage.host, mounts: { ...stage.host.mounts, attachBeneath: () => false } }
     await stage.mount('a', { source: source(0), mountOptions: 'noatime' })
     let turns = 0
@@ -93,7 +93,7 @@ describe.skipIf(!isRoot)(`a replaced mount${isRoot ? '' : ' (skipped: mounts nee
     }
   }
 
-  it('is replaced though it is busy; its users keep it, and with the last of them it is gone', async () => {
+  it('is replaced while it is in use, and ends with its last user', async () => {
     const image = `${stage.top}/image`
     const volume = `${stage.top}/volumes/disk`
     execFileSync('truncate', ['-s', '16M', image])

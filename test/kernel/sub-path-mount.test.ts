@@ -10,7 +10,7 @@ import { makeTree } from '../helpers/tree.ts'
 import { identity, identityAt } from '../path/ways.ts'
 import { makeSocket } from './socket.ts'
 
-onKernelStages('what a subPath was resolved to', (open) => {
+onKernelStages('a resolved subPath', (open) => {
   let stage: Stage
   let source: string
   let target: string
@@ -39,7 +39,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
     }
   }
 
-  it('is mounted, a file on a file, whatever its name is by then', () => {
+  it('that is a file is mounted on a file, also after a rename', () => {
     const handle = openSubPath(stage.host.inodes, root, 'l')
     const resolved = identity(stage.host.inodes, handle)
     fs.renameSync(`${source}/d`, `${source}/e`)
@@ -51,7 +51,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
     expect(fs.readFileSync(`${source}/d/f`, 'utf8')).toBe('d/f')
   })
 
-  it('is mounted, a socket on a file, and can be connected to', async () => {
+  it('that is a socket is mounted on a file, and accepts connections', async () => {
     await makeSocket(`${source}/d/socket`)
     mountOn(openSubPath(stage.host.inodes, root, 'd/socket'), target)
     expect(fs.lstatSync(target).isSocket()).toBe(true)
@@ -60,7 +60,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
     connection.destroy()
   })
 
-  it('is mounted, a FIFO on a file, and passes what is written through it', () => {
+  it('that is a FIFO is mounted on a file, and passes data', () => {
     execFileSync('mkfifo', [`${source}/d/fifo`])
     mountOn(openSubPath(stage.host.inodes, root, 'd/fifo'), target)
     expect(fs.lstatSync(target).isFIFO()).toBe(true)
@@ -73,7 +73,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
     }
   })
 
-  it('is mounted, a directory of a mount below the source, without what is mounted below that', () => {
+  it('below another mount is mounted without the mounts below it', () => {
     makeTree(fs, source, ['dir m 0755'])
     const mount = (path: string) => {
       execFileSync('mount', ['-t', 'tmpfs', 'inner', path])
@@ -87,7 +87,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
     expect(fs.readdirSync(`${stage.top}/directory`, { recursive: true })).toEqual(['below', 'own'])
   })
 
-  it('is not mounted once it was deleted, nor is what its name leads to by then', () => {
+  it('is not mounted after it was deleted, and neither is what its name leads to', () => {
     const file = openSubPath(stage.host.inodes, root, 'l')
     const directory = openSubPath(stage.host.inodes, root, 'd')
     fs.rmSync(`${source}/d`, { recursive: true })
@@ -98,7 +98,7 @@ onKernelStages('what a subPath was resolved to', (open) => {
     expect([identityAt(stage.host, target), identityAt(stage.host, `${stage.top}/directory`)]).toEqual(before)
   })
 
-  it('is not mounted on what is of another kind', () => {
+  it('is not mounted on a target of another type', () => {
     expect(() => mountOn(openSubPath(stage.host.inodes, root, 'l'), `${stage.top}/directory`)).toThrow('EINVAL')
     expect(() => mountOn(openSubPath(stage.host.inodes, root, 'd'), target)).toThrow('EINVAL')
   })

@@ -23,13 +23,13 @@ onKernelStages('a subPath', (open) => {
   const inode = (path: string) => stage.fs.statSync(path).ino
   const stateLeft = () => listMountRecords(stage)
 
-  it('shows a directory of the source alone', async () => {
+  it('shows only a directory of the source', async () => {
     await stage.mount('a', { source, subPath: 'sub' })
     expect(Object.keys(stage.shown('a')).sort()).toEqual(['.', 'deep', 'inner'])
     expect(inode(directory)).toBe(inode(`${source}/sub`))
   })
 
-  it('shows a file in the place of the directory that kubelet made, and leaves a directory', async () => {
+  it("that is a file is mounted in place of kubelet's directory, and an unmount leaves a directory", async () => {
     await stage.mount('a', { source, subPath: 'sub/inner' })
     expect(read()).toBe('sub/inner')
     expect(inode(directory)).toBe(inode(`${source}/sub/inner`))
@@ -44,7 +44,7 @@ onKernelStages('a subPath', (open) => {
     stage.fs.rmdirSync(directory)
   })
 
-  it('shows a socket and a FIFO', async () => {
+  it('may be a socket or a FIFO', async () => {
     await makeSocket(`${source}/sub/socket`)
     execFileSync('mkfifo', [`${source}/fifo`])
     await stage.mount('a', { source, subPath: 'sub/socket' })
@@ -64,7 +64,7 @@ onKernelStages('a subPath', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('that is missing or leads out is refused, and the directory stays as kubelet made it', async () => {
+  it("that is missing or leads out is refused, and kubelet's directory stays", async () => {
     stage.fs.symlinkSync('/etc', `${source}/out`)
     stage.fs.symlinkSync('../..', `${source}/up`)
     for (const subPath of ['none', 'sub/none/x', 'out', 'out/passwd', 'up/state', 'top/x']) {
@@ -75,7 +75,7 @@ onKernelStages('a subPath', (open) => {
     }
   })
 
-  it('that fails at the last step leaves the directory that kubelet made', async () => {
+  it("whose mount fails at the last step leaves kubelet's directory", async () => {
     const { mounts } = stage.host
     stage.host.mounts = {
       ...mounts,
@@ -89,7 +89,7 @@ onKernelStages('a subPath', (open) => {
     expect(stateLeft()).toEqual([])
   })
 
-  it('of another type that fails puts the old mount back', async () => {
+  it('of another type whose mount fails restores the old mount', async () => {
     const { mounts } = stage.host
     for (const [old, next] of [
       ['sub', 'top'],
@@ -112,7 +112,7 @@ onKernelStages('a subPath', (open) => {
     }
   })
 
-  it('of another type puts the old mount back where it fails half way through taking it away', async () => {
+  it('of another type restores the old mount if its detachment fails half-way', async () => {
     const { inodes, mounts } = stage.host
     await stage.mount('a', { source, subPath: 'sub' })
     let isGone = false
@@ -139,7 +139,7 @@ onKernelStages('a subPath', (open) => {
     expect(stage.layers('a')).toHaveLength(1)
   })
 
-  it('for which no file can be made leaves the directory that kubelet made', async () => {
+  it("for which no file can be created leaves kubelet's directory", async () => {
     const { inodes } = stage.host
     stage.host.inodes = {
       ...inodes,
@@ -152,7 +152,7 @@ onKernelStages('a subPath', (open) => {
     expect(isEmptyDirectory()).toBe(true)
   })
 
-  it('of a file is mounted again after a reboot, on the file that was left', async () => {
+  it('of a file is mounted again after a reboot, on the remaining file', async () => {
     await stage.mount('a', { source, subPath: 'top' })
     stage.reboot()
     expect(stage.fs.statSync(directory).isFile()).toBe(true)
@@ -166,16 +166,16 @@ onKernelStages('a subPath', (open) => {
     expect(isEmptyDirectory()).toBe(true)
   })
 
-  it('takes no file away that holds something', async () => {
+  it('does not replace a file that has content', async () => {
     stage.fs.mkdirSync(dirname(directory), { recursive: true })
-    stage.fs.writeFileSync(directory, 'of somebody')
+    stage.fs.writeFileSync(directory, 'of a user')
     await expect(stage.mount('a', { source, subPath: 'top' })).rejects.toThrow(/is a link or a file/)
     await stage.unmount('a')
-    expect(read()).toBe('of somebody')
+    expect(read()).toBe('of a user')
     stage.fs.rmSync(directory)
   })
 
-  it('is what a walk gives, and what a restore gives back: nothing beside it is touched', async () => {
+  it('is all that a walk and a restore change', async () => {
     const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', { source, subPath: 'sub', ...asked })
     expect(groups(listTree(stage.fs, source))).toEqual({
@@ -192,13 +192,13 @@ onKernelStages('a subPath', (open) => {
     expect(new Set(Object.values(groups(listTree(stage.fs, source))))).toEqual(new Set([0]))
   })
 
-  it('that is a file cannot be walked, and says what can be done', async () => {
+  it('of a file cannot be walked, and the message names the remedy', async () => {
     const asked = { source, subPath: 'top', ownership: 'walk', 'kubernetes.io/fsGroup': '2000' }
     await expect(stage.mount('a', asked)).rejects.toThrow(/is not a directory.*use ownership "idmap"/)
     expect(isEmptyDirectory()).toBe(true)
   })
 
-  it('of a file shows its group by a mapping', async () => {
+  it('of a file shows the group by a mapping', async () => {
     const asked = { source, subPath: 'top', ownership: 'idmap', 'kubernetes.io/fsGroup': '2000' }
     await stage.mount('a', asked)
     expect(stage.fs.statSync(directory).gid).toBe(2000)

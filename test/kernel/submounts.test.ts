@@ -63,7 +63,7 @@ onKernelStages('a mount inside of the source', (open) => {
     expect((await status()).mounts).toEqual([])
   })
 
-  it('is hidden from a pod that asks for that or only reads, and named in the reply, also of a repeat', async () => {
+  it('is hidden from a pod that requests it or only reads, and named in each reply', async () => {
     mountDisk()
     const named = `mounts inside of source "${source}" are hidden from the pod: "${source}/disk" (tmpfs)`
     for (const options of [{ submounts: 'hide' }, { 'kubernetes.io/readwrite': 'ro' }]) {
@@ -118,10 +118,10 @@ onKernelStages('a mount inside of the source', (open) => {
     await expect(call('b', { submounts: 'include' })).rejects.toThrow('has mounts of kubelet or modekeep inside')
   })
 
-  describe('that the pod asks to include', () => {
+  describe('with submounts "include"', () => {
     const include = { submounts: 'include' }
 
-    it('is refused without a rule that says so, and without one that allows it as a source', async () => {
+    it('is refused without a rule for submounts, and without a rule for it as a source', async () => {
       mountDisk()
       includeRules({ sources: [source, `${source}/*`] })
       await expect(call('a', include)).rejects.toThrow('does not have submounts "include"')
@@ -168,7 +168,7 @@ onKernelStages('a mount inside of the source', (open) => {
       }
     })
 
-    it('is repaired with all that it shows after its mount is lost', async () => {
+    it('is repaired with its submounts after it was unmounted', async () => {
       mountDisk()
       includeRules(RULE(), { sources: [`${source}/*`] })
       await call('a', include)
@@ -177,7 +177,7 @@ onKernelStages('a mount inside of the source', (open) => {
       expect(seen('a')).toEqual(['file'])
     })
 
-    it('is refused by a repair if a mount came that no rule allows, and the rest stays as it is', async () => {
+    it('is not repaired completely if a new submount is not allowed, and the rest is unchanged', async () => {
       mountDisk()
       includeRules(RULE(), { sources: [`${source}/disk`] })
       await call('a', include)

@@ -8,7 +8,7 @@ import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
 const CAPABILITY = 'AAAAAgAgAAAAAAAAAAAAAAAAAAA=' // cap_net_raw, permitted: struct vfs_cap_data revision 2
 
-onKernelStages('what happens around a walk', (open) => {
+onKernelStages('around a walk', (open) => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -68,7 +68,7 @@ onKernelStages('what happens around a walk', (open) => {
     }
   }
 
-  it('a capability is not given to content that was written since', async () => {
+  it('a capability is not returned to content that was written since', async () => {
     makeTree(stage.fs, source, ['file tool 0775', 'file kept 0775'])
     giveCapability('tool')
     giveCapability('kept')
@@ -92,7 +92,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(left()['changed since by its user']).toMatchObject({ count: 1 })
   })
 
-  it('what is tightened between its record and its change stays tight', async () => {
+  it('a mode that a user restricted between record and change stays', async () => {
     makeTree(stage.fs, source, ['file a 0644', 'file suid 4755', 'file written 4775', 'dir d 0755', 'dir e 0755'])
     giveCapability('written')
     beforeFirstChange(() => {
@@ -118,7 +118,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(capabilityOf('written')).toBe('none')
   })
 
-  it('a death between chown and chmod, batches later and batches before, loses no set-uid bit', async () => {
+  it('a crash between chown and chmod, several batches on, loses no set-uid bit', async () => {
     const suid = Array.from({ length: 1300 }, (_, n) => `file s${n} 4755 5`)
     makeTree(stage.fs, source, suid)
     const before = now()
@@ -137,7 +137,7 @@ onKernelStages('what happens around a walk', (open) => {
     }
   })
 
-  it('a restore that died is finished or walked over: no pod sees half of it', async () => {
+  it('an interrupted restore is completed or walked over, and no pod sees it half done', async () => {
     makeTree(
       stage.fs,
       source,
@@ -158,7 +158,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('a restore is pending for the volume: the unmount of the last pod runs it, a read-only pod has none', async () => {
+  it("a pending restore belongs to the volume: the last pod's unmount runs it, and a read-only pod has none", async () => {
     makeTree(stage.fs, source, ['file a 0640 5'])
     await stage.mount('a', asked())
     await stage.mount('b', asked({ restoreOnUnmount: 'false' }))
@@ -173,7 +173,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(groups(now()).a).toBe(2000)
   })
 
-  it('a restore does not take another directory for the volume, and forgets nothing for it', async () => {
+  it("a restore refuses another directory at the volume's path, and keeps its records", async () => {
     makeTree(stage.fs, source, ['file a 0640 5'])
     const before = now()
     await stage.mount('a', asked())
@@ -190,7 +190,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('what a restore did not meet is put back another time', async () => {
+  it('inodes that a restore did not visit are restored the next time', async () => {
     makeTree(stage.fs, source, ['file a 0640 5', 'file b 0640 5'])
     await stage.mount('a', asked())
     stage.fs.renameSync(`${source}/b`, `${stage.top}/hidden`)
@@ -202,7 +202,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(groups(now())).toMatchObject({ a: 5, b: 5 })
   })
 
-  it("a source inside another pod's source, or around it, cannot have another group", async () => {
+  it("a source inside another pod's source, or around it, cannot get another group", async () => {
     makeTree(stage.fs, source, ['file sub/inner 0640'])
     await stage.mount('a', asked({ source: `${source}/sub` }))
     await expect(stage.mount('b', asked({ 'kubernetes.io/fsGroup': '3000' }))).rejects.toThrow(/belongs to group 2000/)
@@ -212,7 +212,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(groups(now())['sub/inner']).toBe(3000)
   })
 
-  it('set-uid and a capability that a user took before a dead call got to them stay taken', async () => {
+  it('set-uid and a capability that a user removed before an interrupted call returned them stay removed', async () => {
     makeTree(stage.fs, source, ['file suid 4755 5', 'file tool 0755 5'])
     giveCapability('tool')
     const revive = dieAt('chown', 0)
@@ -228,7 +228,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(capabilityOf('tool')).toBe('none')
   })
 
-  it('half a change is not passed over: not for an immutable file, not for a renamed one', async ({ skip }) => {
+  it('an incomplete change is completed, also of an immutable and of a renamed file', async ({ skip }) => {
     makeTree(stage.fs, source, ['file suid 4755 5'])
     const before = now()
     const revive = dieAt('chmod', 0)
@@ -251,7 +251,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(modes(now())).toEqual(modes(before))
   })
 
-  it('set-gid is not given back to an owner outside the group who wrote and set mtime back', async () => {
+  it('set-gid is not returned for an owner outside the group who wrote and reset mtime', async () => {
     makeTree(stage.fs, source, ['file tool 0755 5'])
     stage.fs.chownSync(`${source}/tool`, 12345, 5)
     stage.fs.chmodSync(`${source}/tool`, 0o2775)
@@ -262,7 +262,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(modes(now()).tool).toBe('0775')
   })
 
-  it('a root that its users opened does not make a restored tree look walked', async () => {
+  it('a root that its users changed does not make a restored tree count as walked', async () => {
     makeTree(stage.fs, source, ['file a 0640 5'])
     await stage.mount('a', asked())
     stage.fs.chmodSync(source, 0o2770)
@@ -284,7 +284,7 @@ onKernelStages('what happens around a walk', (open) => {
     expect(groups(now())['sub/inner']).toBe(5)
   })
 
-  it('a volume record that cannot be read makes the next mount walk', async () => {
+  it('an unreadable volume record makes the next mount walk', async () => {
     makeTree(stage.fs, source, ['file a 0640 5'])
     await stage.mount('a', asked())
     const place = `${stage.config.stateDir}/ownership`

@@ -81,7 +81,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(watch.text()).toBe(`${Array.from({ length: heals }, (_, n) => `heal ${n + 1} \n`).join('')}ended\n`)
   })
 
-  it('heals after a volume flips', async () => {
+  it('heals after an atomic update of a volume', async () => {
     write(top, { config: 'one' })
     const watch = start(['plain', top])
     // The second, since the directory was not watched before.
@@ -91,7 +91,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await watch.end('SIGTERM')).toEqual({ code: 0, by: null })
   })
 
-  it('heals after changes in a directory that is made, deleted and made again', async () => {
+  it('heals after changes in a directory that is created, deleted and created again', async () => {
     const directory = `${top}/source`
     const watch = start(['plain', top, directory])
     await watch.says(/ none\n/)
@@ -110,19 +110,19 @@ describe.skipIf(!isRoot)(title, () => {
     expect(await watch.end('SIGTERM')).toEqual({ code: 0, by: null })
   })
 
-  it.each(['SIGTERM', 'SIGINT'] as const)('ends by %s with status 0, though a thread is blocked', async (signal) => {
+  it.each(['SIGTERM', 'SIGINT'] as const)('ends by %s with status 0 while a thread is blocked', async (signal) => {
     const watch = start(['plain', top])
     await watch.heals(2)
     expect(await watch.end(signal)).toEqual({ code: 0, by: null })
     expect(watch.text()).toMatch(/\nended\n$/)
   })
 
-  it('does not hinder its process from ending otherwise', async () => {
+  it('does not keep its process from ending otherwise', async () => {
     const watch = start(['exit', top])
     expect(await watch.end()).toEqual({ code: 7, by: null })
   })
 
-  it('goes on after a heal that failed', async () => {
+  it('continues after a failed heal', async () => {
     const watch = start(['fail'])
     await watch.heals(1)
     watch.run('mount', '-t', 'tmpfs', 'test', top)
@@ -134,7 +134,7 @@ describe.skipIf(!isRoot)(title, () => {
   it.each([
     ['max_inotify_watches', /^warn cannot watch directories \(ENOSPC.*max_user_watches/gm],
     ['max_inotify_instances', /^warn cannot watch directories \(EMFILE.*max_user_instances/gm],
-  ])('says once that %s is reached, and goes on hearing of mounts', async (limit, said) => {
+  ])('reports once that %s is reached, and still sees mounts', async (limit, said) => {
     const others = ['a', 'b', 'c'].map((name) => `${top}/${name}`)
     for (const path of others) fs.mkdirSync(path)
     const watch = start(['plain', ...others], limit)

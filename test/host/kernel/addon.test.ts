@@ -40,7 +40,7 @@ async function inWorker(script: string): Promise<unknown> {
 }
 
 describe('the kernel addon', () => {
-  it('answers with values: what the kernel returned, or -errno', () => {
+  it('returns what the kernel returned, or -errno', () => {
     const { arena, rows, calls, run } = load()
     Buffer.from(arena).write('/no such file\0/\0')
     const openat = calls.openat ?? -1
@@ -56,14 +56,14 @@ describe('the kernel addon', () => {
     expect(root).toBeGreaterThan(2)
   })
 
-  it('makes the rows up to the first that is refused', () => {
+  it('makes calls of the rows up to the first refused one', () => {
     const { rows, calls, run } = load()
     for (const at of [0, 8, 16]) rows.set([calls.close ?? -1, at === 8 ? 0.5 : -1, 0, 0, 0, 0, 0, 7], at)
     run(3)
     expect([rows[7], rows[15], rows[23]]).toEqual([-9, Number.NaN, 7])
   })
 
-  it('keeps its memory when JavaScript gives its own view of it away', () => {
+  it('keeps its memory if JavaScript transfers its own view of it', () => {
     const { arena, rows, calls, run } = load()
     const given = arena.transfer()
     rows.set([calls.openat ?? -1, -100, 0])
@@ -74,7 +74,7 @@ describe('the kernel addon', () => {
     expect(rows[7]).toBe(-2)
   })
 
-  it('has an arena of its own in each environment, which goes with it', async () => {
+  it('has its own arena in each environment, which is freed with it', async () => {
     const before = mapped()
     const own = load()
     Buffer.from(own.arena).write('own')
@@ -160,11 +160,11 @@ describe.skipIf(!isRoot)(title, () => {
     while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 1))
   }
 
-  it('have room for each job', () => {
+  it('have memory for each job', () => {
     expect(load().changes.byteLength).toBe(JOBS * CHANGES * CHANGE_WORDS * 4)
   })
 
-  it('close the handle of what is made, and of nothing else', () => {
+  it('close the handle of a completed change, and no other', () => {
     const [there, other] = [file(), file()]
     const copies = [there, other].map((handle) => fs.openSync(`/proc/self/fd/${handle}`, 'r'))
     expect(made(there, { [HANDLE]: copies[0] ?? -1 })).toBe(MADE)
@@ -173,13 +173,13 @@ describe.skipIf(!isRoot)(title, () => {
     fs.closeSync(copies[1] ?? -1)
   })
 
-  it('give a file its group and its permission bits', () => {
+  it('set the group and the permission bits of a file', () => {
     const handle = file()
     expect(made(handle)).toBe(MADE)
     expect(seen(handle)).toEqual([6, '660'])
   })
 
-  it('give it one of both, where it has the other', () => {
+  it('set only the one that differs', () => {
     const handle = file()
     expect(made(handle, { [GROUP]: 5 })).toBe(MADE)
     expect(seen(handle)).toEqual([5, '660'])
@@ -187,14 +187,14 @@ describe.skipIf(!isRoot)(title, () => {
     expect(seen(handle)).toEqual([6, '660'])
   })
 
-  it('touch nothing where it has both', () => {
+  it('touch nothing if group and bits are already right', () => {
     const handle = file()
     const time = timeOf(handle)
     expect(made(handle, { [GROUP]: 5, [MODE]: 0o640 })).toBe(MADE)
     expect(timeOf(handle)).toBe(time)
   })
 
-  it('are made when the job is finished, or by another thread before', async () => {
+  it('are made when the job is finished, or earlier by another thread', async () => {
     const addon = load()
     const [here, there] = [file(), file()]
     put(addon, 0, here)
@@ -208,7 +208,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect([resultOf(addon, 0), seen(here)]).toEqual([MADE, [6, '660']])
   })
 
-  it('are the first so many of a job, each with a result of its own', () => {
+  it('are the first N of a job, each with its own result', () => {
     const addon = load()
     const handles = [file(), file(), file()]
     for (const [at, handle] of handles.entries()) put(addon, at, handle, at === 0 ? { [SEEN_GROUP]: 7 } : {})
@@ -223,7 +223,7 @@ describe.skipIf(!isRoot)(title, () => {
     ['its mode is another', { [SEEN_MODE]: 0o100600 }],
     ['it is something else', { [SEEN_MODE]: 0o040640 }],
     ['it is of another time', { [NEEDS_SAME_TIME]: 1 }],
-  ])('leave a file that is not what was seen: %s', (_, more) => {
+  ])('skip a file that differs from the inspected one: %s', (_, more) => {
     const handle = file()
     const time = timeOf(handle)
     expect(made(handle, more, time - 0.001)).toBe(ODD)
@@ -231,19 +231,19 @@ describe.skipIf(!isRoot)(title, () => {
     expect(timeOf(handle)).toBe(time)
   })
 
-  it('are made of a file that is of the same time', () => {
+  it('are made for a file with the same ctime', () => {
     const handle = file()
     expect(made(handle, { [NEEDS_SAME_TIME]: 1 }, timeOf(handle))).toBe(MADE)
     expect(seen(handle)).toEqual([6, '660'])
   })
 
-  it('are not made of what is not open', () => {
+  it('are not made for a closed handle', () => {
     const handle = fs.openSync('/', 'r')
     fs.closeSync(handle)
     for (const closed of [handle, -1, 2 ** 31 - 1]) expect(made(closed)).toBe(ODD)
   })
 
-  it('are made of many more jobs than can be with other threads', async () => {
+  it('are made for many more jobs than there are threads', async () => {
     const addon = load()
     const handle = file()
     const turn = (round: number) => {
@@ -263,7 +263,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(seen(handle)).toEqual([6, '640'])
   })
 
-  it('are made of all jobs at once', () => {
+  it('are made for all jobs concurrently', () => {
     const addon = load()
     const each = 10
     const handles = Array.from({ length: JOBS * each }, file)
@@ -276,7 +276,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(handles.map(seen)).toEqual(handles.map((_, index) => [100 + index, '640']))
   })
 
-  it('are made once each, however many threads make a job', () => {
+  it('are made once each by any number of threads of a job', () => {
     const addon = load()
     const handles = Array.from({ length: CHANGES }, file)
     for (let round = 0; round < 20; round++) {
@@ -290,7 +290,7 @@ describe.skipIf(!isRoot)(title, () => {
     }
   })
 
-  it('are not started of what is no idle job, nor with anything but numbers', () => {
+  it('are refused for a job that is not idle, and for arguments that are not numbers', () => {
     const { changes, start, finish } = load() as KernelAddon &
       Record<'start' | 'finish', (...args: unknown[]) => unknown>
     const noNumber = [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '0', undefined, null, {}, Symbol('x'), 0n]
@@ -313,7 +313,7 @@ describe.skipIf(!isRoot)(title, () => {
   })
 
   it.each(['returns', 'exits', 'throws', 'is terminated', 'is terminated while it waits', 'has waited for some'])(
-    'may be with other threads when an environment ends that %s',
+    'may still be running when an environment ends that %s',
     async (end) => {
       const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-addon-`)
       onTestFinished(() => fs.rmSync(directory, { recursive: true }))
@@ -333,7 +333,7 @@ const [STATX, LIST, NAME] = [16, 272, 384]
 const [LOOK, HOLD, HOLD_AND_LIST] = [0, 1, 2]
 const UNTOLD = 7
 
-describe('entries that the kernel addon looks at', () => {
+describe('directory entries that the kernel addon inspects', () => {
   /** Creates a directory with a file, a dangling link and a directory. */
   function directory(): { path: string; handle: number } {
     const path = fs.mkdtempSync(`${tmpdir()}/modekeep-addon-`)
@@ -367,11 +367,11 @@ describe('entries that the kernel addon looks at', () => {
     })
   }
 
-  it('have room for two runs of them', () => {
+  it('have memory for two batches', () => {
     expect(load().sights.byteLength).toBeGreaterThanOrEqual(LOOKERS * SIGHTS * SIGHT)
   })
 
-  it.each([0, 1] as const)('are looked at by their names, and opened by nobody (others: %i)', (others) => {
+  it.each([0, 1] as const)('are inspected by name without being opened (others: %i)', (others) => {
     const { path, handle } = directory()
     const found = seen(handle, LOOK, ['file', 'link', 'below', 'gone'], 1, others)
     const names = ['file', 'link', 'below']
@@ -383,7 +383,7 @@ describe('entries that the kernel addon looks at', () => {
     expect(found.map((one) => one.handle)).toEqual([UNTOLD, UNTOLD, UNTOLD, UNTOLD])
   })
 
-  it('are held and looked at by what is held, a link itself', () => {
+  it('are opened with O_PATH and inspected through the handle, links themselves', () => {
     const { path, handle } = directory()
     const found = seen(handle, HOLD, ['link', 'gone', 'file'])
     const held = found.map((one) => (one.handle < 0 ? one.handle : fs.readlinkSync(`/proc/self/fd/${one.handle}`)))
@@ -395,7 +395,7 @@ describe('entries that the kernel addon looks at', () => {
     ])
   })
 
-  it('say which attributes they have, or why they do not', () => {
+  it('have their attributes listed, or the error', () => {
     const { handle } = directory()
     const [file, gone] = seen(handle, HOLD_AND_LIST, ['file', 'gone'])
     // The file has no attributes, or the kernel lacks listxattrat(2): before Linux 6.13.
@@ -403,14 +403,14 @@ describe('entries that the kernel addon looks at', () => {
     expect(gone).toMatchObject({ handle: -2, look: UNTOLD, list: UNTOLD })
   })
 
-  it('end where their room does', () => {
+  it('end at the end of their memory', () => {
     const { handle } = directory()
     // A name has at most 255 bytes. The 256th byte is not read.
     const found = seen(handle, HOLD, [Buffer.alloc(SIGHT - NAME, 'x'), 'file'])
     expect(found.map((one) => Math.min(one.handle, 0))).toEqual([-2, 0])
   })
 
-  it('are of an open directory, an idle job and known numbers', () => {
+  it('need an open directory, an idle job and known flags', () => {
     const { look, finish } = load() as { look(...args: unknown[]): void; finish(job: number): number }
     const usual = [JOBS, 3, LOOK, 0, 0]
     const odd = [-1, 0.5, Number.NaN, '0', undefined, null, {}, 0n]

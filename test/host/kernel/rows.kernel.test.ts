@@ -33,5 +33,5 @@ async function check(): Promise<void> {
 }
 
 describe.skipIf(noCompiler !== '')(`the table of system calls${noCompiler}`, () => {
-  it('none of many random rows reaches the kernel that must not', check, PATIENCE)
+  it('no forbidden row of many random ones reaches the kernel', check, PATIENCE)
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { linuxAdministration } from '../../../src/host/linux/administration.ts'
 
-it('a driver that leaves a process with its output open is late, as it is to kubelet, and is waited for no longer', async () => {
+it('a driver whose child keeps its output open counts as late, as for kubelet, and is not waited for', async () => {
   const { text, isLate } = await linuxAdministration.tryDriver({
     command: ['sh', '-c', 'setsid sleep 600 & echo $!'],
     environment: { PATH: process.env.PATH ?? '' },

@@ -22,7 +22,7 @@ function device(name: string, files: Record<string, string>, slaves: string[] = 
   return directory
 }
 
-describe('a disk is known by', () => {
+describe('a disk is recognized by', () => {
   it.each<[string, Record<string, string>, string[]]>([
     ['its wwid and serial', { wwid: 'eui.01', serial: 'A  1' }, ['wwid eui.01', 'serial A 1']],
     ['those of its device', { 'device/wwid': 'naa.5', 'device/cid': 'fe01' }, ['wwid naa.5', 'cid fe01']],
@@ -44,7 +44,7 @@ describe('a disk is known by', () => {
     expect(readDevice(device('sda/sda2', { partition: '2' }))).toEqual({ shown: 'sda2 (wwid naa.5)', identities })
   })
 
-  it('the disks that it lies on, where it has no name of its own', () => {
+  it('the disks below it, if it has no name of its own', () => {
     device('sda', { wwid: 'naa.1' })
     device('sdb', { wwid: 'naa.2' })
     device('sdc', {})
@@ -56,12 +56,12 @@ describe('a disk is known by', () => {
     expect(readDevice(device('dm-0', { 'dm/uuid': 'LVM-a' }, ['sda'])).identities).toEqual(['mapped LVM-a'])
   })
 
-  it('nothing where devices lie on each other in a circle', () => {
+  it('nothing if devices refer to each other in a circle', () => {
     device('dm-1', {}, ['dm-2'])
     expect(readDevice(device('dm-2', {}, ['dm-1']))).toEqual({ shown: '', identities: [] })
   })
 
-  it('the image that it lies on, whatever its mapping is called: its content says that', () => {
+  it('the image below it, for any name of its mapping', () => {
     device('loop99999', { 'loop/backing_file': '/gone', 'loop/offset': '0' })
     const mapped = device('dm-0', { 'dm/uuid': 'CRYPT-LUKS2-a' }, ['loop99999'])
     expect(readDevice(mapped)).toEqual({

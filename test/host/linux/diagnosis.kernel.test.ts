@@ -21,13 +21,13 @@ function probedUnder(...command: string[]): Feature[] {
 const EPERM = 1
 const WITHOUT_FSOPEN: FeatureName[] = ['fsopen', 'mount_setattr', 'idmapped mount']
 
-describe.skipIf(!isRoot)(titled("the kernel's features, tried", cannotMountWith('unshare')), () => {
+describe.skipIf(!isRoot)(titled('the probe of kernel features', cannotMountWith('unshare')), () => {
   const here = probeFeatures()
   /** Lists features of this kernel that a process under a command lacks. */
   const missing = (found: Feature[]) =>
     found.filter(({ works }, at) => !works && here[at]?.works === true).map(({ name }) => name)
 
-  it('are found where this kernel has them, and leave no mount, descriptor or process', () => {
+  it("finds this kernel's features, and leaves no mount, descriptor or process", () => {
     const children = () => fs.readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8')
     const seen = () => [linuxMounts.table(), fs.readdirSync('/proc/self/fd').length, children()]
     const before = seen()
@@ -48,7 +48,7 @@ describe.skipIf(!isRoot)(titled("the kernel's features, tried", cannotMountWith(
     ['listxattrat', ['listxattrat'], /ENOSYS/],
     ['MOVE_MOUNT_BENEATH', ['MOVE_MOUNT_BENEATH'], /EINVAL/],
     ['FS_IOC_GETFSUUID', ['FS_IOC_GETFSUUID'], /ENOTTY/],
-  ])('are told as lacking by a kernel without %s, and with its answer', (what, names, detail) => {
+  ])('reports a kernel without %s, with its error', (what, names, detail) => {
     const found = probedUnder(...lacking([what]))
     expect(missing(found)).toEqual(names.filter((name) => here.some((one) => one.name === name && one.works)))
     for (const { name, works, detail: said } of found) {
@@ -57,14 +57,14 @@ describe.skipIf(!isRoot)(titled("the kernel's features, tried", cannotMountWith(
     }
   })
 
-  it('are not taken for there where a filter of a container forbids them', () => {
+  it('reports a feature as missing if a seccomp filter forbids it', () => {
     const found = probedUnder(...lacking(['fchmodat2', 'listxattrat'], EPERM))
     for (const name of ['fchmodat2', 'listxattrat']) {
       expect(found).toContainEqual({ name, works: false, detail: expect.stringContaining('EPERM'), errno: 'EPERM' })
     }
   })
 
-  it('lack user namespaces and idmapped mounts where the node allows none', () => {
+  it('reports user namespaces and idmapped mounts as missing if the node allows none', () => {
     const off = 'echo 0 > /proc/sys/user/max_user_namespaces && exec unshare --mount "$@"'
     const found = probedUnder('unshare', '--user', '--map-root-user', 'sh', '-c', off, 'sh')
     // Such a process may not clone a mount without the mounts on it, because they hide files that their owner wants

@@ -10,7 +10,7 @@ const { inodes } = linuxHost
 const ROOM = 720
 const BATCH = 700
 
-const title = `changes that other threads make${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
+const title = `file changes by other threads${isRoot ? '' : ' (skipped: only root gives files to any group; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
   function have(size: number): FileChangeBatch {
@@ -36,7 +36,7 @@ describe.skipIf(!isRoot)(title, () => {
     changes.set(at, { handle: copy, seenGroup: gid, seenMode: mode, changed, needsSameTime: false, group, mode: 0o640 })
   }
 
-  it.each([1, 31, 32, 240, 241, BATCH])('each has its place and its outcome: of %i', (count) => {
+  it.each([1, 31, 32, 240, 241, BATCH])('have a slot and a result each: %i changes', (count) => {
     const changes = have(BATCH)
     const handles = files(count)
     for (let gid = 7; gid < 10; gid++) {
@@ -52,7 +52,7 @@ describe.skipIf(!isRoot)(title, () => {
     }
   })
 
-  it('are made before their place is given back', () => {
+  it('are made before their slots are freed', () => {
     const [handle = -1 as Handle] = files(1)
     const changes = inodes.changes(1) ?? expect.unreachable()
     set(changes, 0, handle)
@@ -61,7 +61,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(inodes.ownership(handle)).toMatchObject({ gid: 7, mode: 0o100640 })
   })
 
-  it('have room for several walks, and each place is had by one', () => {
+  it('have slots for several walks, and each slot has one owner', () => {
     const all: FileChangeBatch[] = []
     for (let changes = inodes.changes(BATCH); changes; changes = inodes.changes(BATCH)) all.push(changes)
     expect(all.length).toBeGreaterThanOrEqual(16)
@@ -77,7 +77,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(inodes.changes(1)).toBeUndefined()
   })
 
-  it('take no place where there is too little', () => {
+  it('get no slots if too few are free', () => {
     expect(inodes.changes(ROOM + 1)).toBeUndefined()
     have(ROOM)
   })

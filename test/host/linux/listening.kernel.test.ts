@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { isListening } from '../../../src/host/linux/diagnosis.ts'
 import { scratch } from '../../kernel/mapped-volume.ts'
 
-it('somebody is seen to listen at a Unix socket, by whatever link to it, until he has ended', async () => {
+it('isListening returns true for a Unix socket by any link, until its listener ends', async () => {
   const top = scratch()
   fs.mkdirSync(`${top}/run`)
   fs.symlinkSync('run', `${top}/link`)

@@ -21,7 +21,7 @@ async function accepted(listen: { path: string } | { port: number; host: string 
   return socket
 }
 
-it('the user at the other end of a unix socket is known, and is nobody once the connection is gone', async () => {
+it("the user of a Unix socket's peer is known, and undefined after the connection has ended", async () => {
   const top = fs.mkdtempSync(`${tmpdir()}/modekeep-peer-`)
   onTestFinished(() => fs.rmSync(top, { recursive: true }))
   const socket = await accepted({ path: `${top}/socket` })
@@ -31,7 +31,7 @@ it('the user at the other end of a unix socket is known, and is nobody once the 
   expect(readPeerUser(descriptorOf(socket))).toBeUndefined()
 })
 
-it('nobody is taken for root where the kernel knows no user: of a file, or of a connection from elsewhere', async () => {
+it("a descriptor without peer credentials never counts as root's: a file, or a connection by TCP", async () => {
   const file = fs.openSync('/dev/null', 'r')
   onTestFinished(() => fs.closeSync(file))
   expect(readPeerUser(file)).toBeUndefined()

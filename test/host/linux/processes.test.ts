@@ -7,16 +7,16 @@ it.each([
   ['cgroupfs', `11:pids:/kubepods/burstable/pod${UID}/4f1e\n`],
   ['systemd', `0::/kubepods.slice/kubepods-pod${UID.replaceAll('-', '_')}.slice/cri-containerd-4f1e.scope\n`],
   ['a cgroup namespace', `0::/../../kubepods-besteffort-pod${UID.replaceAll('-', '_')}.slice/x.scope\n`],
-])('a process is in the pod whose cgroup it is in: %s', (_, text) => {
+])('a process belongs to the pod of its cgroup: %s', (_, text) => {
   expect(parseCgroupPodUid(text)).toBe(UID)
 })
 
 it.each(['', '0::/system.slice/kubelet.service\n', '0::/kubepods/pod0123456789abcdef0123456789abcdef/1\n'])(
-  'other processes are in none: %j',
+  'other processes belong to no pod: %j',
   (text) => expect(parseCgroupPodUid(text)).toBeUndefined(),
 )
 
-it('a container has something of its pod outside of kubelet’s directory', () => {
+it("a container is recognized by mounts from its pod's directory of kubelet", () => {
   const row = (root: string, at: string) => `100 90 8:1 ${root} ${at} rw - ext4 /dev/sda1 rw`
   const table = [
     row(`/var/lib/kubelet/pods/${UID}/etc-hosts`, '/etc/hosts'),

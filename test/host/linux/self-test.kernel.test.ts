@@ -17,7 +17,7 @@ describe.skipIf(!isRoot)(titled("the comparison of modekeep's system calls with 
     vi.restoreAllMocks()
   })
 
-  it('finds none that differs on this node, and leaves no mount and no descriptor', () => {
+  it('finds no difference on this node, and leaves no mount and no descriptor', () => {
     const seen = () => [linuxMounts.table(), fs.readdirSync('/proc/self/fd').length]
     const before = seen()
     const tests = selfTest()
@@ -50,7 +50,7 @@ describe.skipIf(!isRoot)(titled("the comparison of modekeep's system calls with 
       { createFile: (tree, name, mode) => real.createFile(tree, Buffer.from(name.toString()), mode) },
       ['names that are no UTF-8'],
     ],
-  ])('finds a layer that %s, with both answers, and nothing else', (_what, layer, names) => {
+  ])('finds a layer that %s, with both results, and nothing else', (_what, layer, names) => {
     for (const [method, instead] of Object.entries(layer)) {
       vi.spyOn(linuxInodes as unknown as Record<string, () => void>, method).mockImplementation(instead as never)
     }
@@ -59,14 +59,14 @@ describe.skipIf(!isRoot)(titled("the comparison of modekeep's system calls with 
     for (const { difference } of found) expect(difference).toMatch(/it says .*, Node says /)
   })
 
-  it('tells of a call that fails, and goes on with the others', () => {
+  it('reports a failing call, and continues with the others', () => {
     vi.spyOn(linuxInodes, 'chmod').mockImplementation(() => {
       throw new SystemError('fchmodat2', 'EIO', 'file')
     })
     expect(differing(selfTest())).toEqual([{ name: 'fchmodat2', difference: expect.stringContaining('EIO') }])
   })
 
-  it('says what was not tried where this process may not mount', () => {
+  it('reports what was not tested if this process may not mount', () => {
     const ask = `
       const { selfTest } = await import(${JSON.stringify(MODULE)})
       console.log(JSON.stringify(selfTest()))`

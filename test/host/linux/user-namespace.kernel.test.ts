@@ -24,7 +24,7 @@ const children = () => fs.readFileSync(`/proc/self/task/${process.pid}/children`
 describe.skipIf(!isRoot)(
   titled('a user namespace that swaps two groups', cannotMountWith('nsenter', 'unshare')),
   () => {
-    it('has the maps that were asked for, and lives by its descriptor alone', () => {
+    it('has the requested maps, and exists only through its descriptor', () => {
       const [open, running] = [descriptors(), children()]
       const namespace = openUserNamespace(createSwapMap(5, 2000))
       onTestFinished(() => fs.closeSync(namespace))
@@ -39,17 +39,17 @@ describe.skipIf(!isRoot)(
       expect(inside('uid_map')).toBe('0 0 4294967295\n')
     })
 
-    it('is refused with its limit where the node allows none', () => {
+    it('is refused with the limit if the node allows none', () => {
       const off = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
       const said = refusedUnder('unshare', '--user', '--map-root-user', 'sh', '-c', off, 'sh')
       expect(said).toMatch(/^ENOSPC .*user\.max_user_namespaces is 0/)
     })
 
-    it('is refused by its map where this process has few ids itself', () => {
+    it('is refused by its map if this process has few ids itself', () => {
       expect(refusedUnder('unshare', '--user', '--map-root-user')).toMatch(/^EPERM uid_map/)
     })
 
-    it('leaves no child and no descriptor where it is refused', () => {
+    it('leaves no child and no descriptor if it is refused', () => {
       const [open, running] = [descriptors(), children()]
       const gids = [{ disk: 0, shown: 0, count: 0 }]
       expect(() => openUserNamespace({ uids: gids, gids })).toThrow(/^uid_map .*EINVAL/)

@@ -17,8 +17,7 @@ import {
   toPathPrefix,
 } from '../mount-table/tree-location.ts'
 import { readAcl } from '../ownership/inode/attributes.ts'
-import { isInRanges } from '../request/rule.ts'
-import type { SystemGroupRule } from '../request/system-group-rule.ts'
+import { isInRanges, type SystemGroupRule } from '../request/rule.ts'
 import type { Session } from '../store/session.ts'
 import { Unmappable } from './map-group.ts'
 

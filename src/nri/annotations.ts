@@ -2,7 +2,6 @@ import { type CloneRequest, OPTIONAL_ANNOTATION } from '../container-mount/clone
 import { attributeToAnnotation, createAnnotationFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-volume.ts'
-import { parseGroup } from '../request/fs-group.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
 import type { ProcessGroups } from './cri.ts'
 import { isModekeepVolume, type MountedVolume, type PodVolumes } from './pod-volumes.ts'

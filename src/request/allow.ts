@@ -1,8 +1,7 @@
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { MountRequest } from './mount-request.ts'
-import { DEFAULT_FS_TYPES, isInRanges, matchesGlob, type Rule } from './rule.ts'
-import { matchesSource } from './rule-source.ts'
+import { DEFAULT_FS_TYPES, isInRanges, matchesGlob, matchesSource, type Rule } from './rule.ts'
 import { formatSource } from './source.ts'
 
 /** The parts of a request that the rules compare. */

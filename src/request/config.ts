@@ -2,10 +2,16 @@ import * as z from 'zod/mini'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import { LOG_LEVELS } from '../log/call-log.ts'
-import { DEFAULT_CONFIG, type NodeConfig } from './defaults.ts'
-import { createMapRulesSchema, createRulesSchema, formatReplacementRules, isReplacedKey } from './rule-schema.ts'
-import { createFlagSchema, formatSchemaError } from './schema-error.ts'
-import { parseSize } from './size.ts'
+import { DEFAULT_CONFIG, type NodeConfig, parseSize } from './defaults.ts'
+import {
+  createEnumSchema,
+  createFlagSchema,
+  createMapRulesSchema,
+  createRulesSchema,
+  formatReplacementRules,
+  formatSchemaError,
+  isReplacedKey,
+} from './rule-schema.ts'
 
 const isNormalAbsolute = (path: string) => path === '/' || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
 const pathRule = formatSchemaError('write an absolute path without "..", "." or a trailing slash')
@@ -23,14 +29,11 @@ const MIB = 2 ** 20
 const TIB = 2 ** 40
 
 // A smaller tmpfs has no space for its root, and no node has the memory for a larger one.
-const isSize = (text: string) => isWithin(parseSize(text), 2 ** 16, 2 ** 42)
-const isWithin = (size: number | undefined, min: number, max: number) =>
-  size !== undefined && size >= min && size <= max
-
-const createSizeSchema = () => {
-  const rule = formatSchemaError('write a size from 64k to 4096g, such as "64m"')
-  return z.string(rule).check(z.refine(isSize, rule))
+const isSize = (text: string) => {
+  const size = parseSize(text)
+  return size !== undefined && size >= 2 ** 16 && size <= 2 ** 42
 }
+const sizeRule = formatSchemaError('write a size from 64k to 4096g, such as "64m"')
 
 /**
  * Each key has its own schema, so an invalid key does not invalidate the others. A call creates only the schemas of the
@@ -39,13 +42,13 @@ const createSizeSchema = () => {
 export const CONFIG_KEYS = {
   stateDir: createPathSchema,
   logFile: createPathSchema,
-  logLevel: () => z.enum(LOG_LEVELS, formatSchemaError(`use one of ${LOG_LEVELS.join(', ')}`)),
+  logLevel: () => createEnumSchema(LOG_LEVELS),
   allow: createRulesSchema,
   map: createMapRulesSchema,
   helperTimeoutSeconds: () => createNumberSchema(0.1, 86_400, 'seconds'),
   busyUnmountSeconds: () => createNumberSchema(0, 86_400, 'seconds'),
   stateQuota: () => createNumberSchema(MIB, TIB, 'bytes'),
-  tmpfsMaxSize: createSizeSchema,
+  tmpfsMaxSize: () => z.string(sizeRule).check(z.refine(isSize, sizeRule)),
   capabilities: () =>
     z.strictObject(
       { selinuxRelabel: createFlagSchema(), supportsMetrics: createFlagSchema() },
@@ -56,8 +59,10 @@ export const CONFIG_KEYS = {
             : `is ${quoted(issue.input)}: write an object`,
       },
     ),
-  csiPodInfoOnMount: () => z.boolean(formatSchemaError('write true or false')),
+  csiPodInfoOnMount: createFlagSchema,
 }
+
+const createConfigFault = (reason: string, remedy?: string) => createFault('config-invalid', reason, remedy)
 
 /**
  * Parses the configuration. An invalid key falls back to its default and is named in `faults`.
@@ -69,9 +74,8 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
   try {
     parsed = JSON.parse(text)
   } catch (error) {
-    return invalid(
-      `node configuration ${file} is not JSON: ${(error as Error).message}; until it is corrected mounts are refused`,
-    )
+    const { message } = error as Error
+    return invalid(`node configuration ${file} is not JSON: ${message}; until it is corrected mounts are refused`)
   }
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed))
     return invalid(`node configuration ${file} is not a JSON object`)
@@ -79,12 +83,12 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
   const faults: Fault[] = []
   const replacedKeys = Object.keys(parsed).filter(isReplacedKey)
   if (replacedKeys.length > 0) {
+    const have = replacedKeys.length === 1 ? 'has' : 'have'
+    const rules = formatReplacementRules(parsed as Record<string, unknown>)
     faults.push(
-      createFault(
-        'config-invalid',
-        `node configuration ${file}: ${replacedKeys.join(', ')} ${replacedKeys.length === 1 ? 'has' : 'have'} been replaced by "allow"`,
-        `write ${formatReplacementRules(parsed as Record<string, unknown>)} instead, ` +
-          'with {namespace} in sources where each namespace is to have its own',
+      createConfigFault(
+        `node configuration ${file}: ${replacedKeys.join(', ')} ${have} been replaced by "allow"`,
+        `write ${rules} instead, with {namespace} in sources where each namespace is to have its own`,
       ),
     )
   }
@@ -92,26 +96,19 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     if (isReplacedKey(key)) continue
     const schema = Object.hasOwn(CONFIG_KEYS, key) ? CONFIG_KEYS[key as keyof typeof CONFIG_KEYS] : undefined
     if (!schema) {
+      const keys = Object.keys(CONFIG_KEYS).join(', ')
       faults.push(
-        createFault(
-          'config-invalid',
-          `node configuration ${file}: key ${quoted(key)} is unknown`,
-          `the keys are ${Object.keys(CONFIG_KEYS).join(', ')}`,
-        ),
+        createConfigFault(`node configuration ${file}: key ${quoted(key)} is unknown`, `the keys are ${keys}`),
       )
       continue
     }
     const result = z.safeParse(schema() as z.ZodMiniType, value)
     if (result.success)
       config[key] = key === 'capabilities' ? { ...DEFAULT_CONFIG.capabilities, ...(value as object) } : value
-    for (const issue of result.error?.issues ?? []) {
+    for (const issue of result.error?.issues ?? [])
       faults.push(
-        createFault(
-          'config-invalid',
-          `node configuration ${file}: key "${[key, ...issue.path].join('.')}" ${issue.message}`,
-        ),
+        createConfigFault(`node configuration ${file}: key "${[key, ...issue.path].join('.')}" ${issue.message}`),
       )
-    }
   }
   return { config: config as unknown as NodeConfig, faults }
 }

@@ -1,8 +1,6 @@
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
-import { isInRanges, matchesGlob } from './rule.ts'
-import { matchesSource } from './rule-source.ts'
-import type { SystemGroupRule } from './system-group-rule.ts'
+import { isInRanges, matchesGlob, matchesSource, type SystemGroupRule } from './rule.ts'
 
 /**
  * A rule of the node's configuration that lets pods map volumes of other drivers to a group. It matches if every key
@@ -55,18 +53,6 @@ export interface MapGrant {
   grants?: readonly MapRuleGrant[] | undefined
 }
 
-const createGrant = ({
-  fsTypes = DEFAULT_MAP_FS_TYPES,
-  setGid,
-  systemGroups,
-  protectedGroups,
-}: MapRule): MapRuleGrant => ({
-  fsTypes,
-  setGid,
-  systemGroups,
-  protectedGroups,
-})
-
 /**
  * Returns whether a rule lets the pod map the volume. Pure.
  * @returns the types of file systems of all matching rules and what each permits, or a sentence with the remedy
@@ -75,10 +61,10 @@ export function findMapGrant(rules: readonly MapRule[], request: MapRequest): Ma
   const { namespace, kind, volume, group } = request
   const matching = rules.filter((rule) => findObjection(rule, request) === undefined)
   if (matching.length > 0) {
-    const grants = matching.map(createGrant)
-    const isPlain = grants.every(
-      ({ setGid, systemGroups, protectedGroups }) => !setGid && !systemGroups && protectedGroups === undefined,
-    )
+    const grants = matching.map(({ fsTypes = DEFAULT_MAP_FS_TYPES, setGid, systemGroups, protectedGroups }) => {
+      return { fsTypes, setGid, systemGroups, protectedGroups }
+    })
+    const isPlain = grants.every((one) => !one.setGid && !one.systemGroups && one.protectedGroups === undefined)
     const fsTypes = [...new Set(grants.flatMap((grant) => grant.fsTypes))]
     return isPlain ? { fsTypes } : { fsTypes, grants }
   }

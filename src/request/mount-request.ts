@@ -1,8 +1,6 @@
 import * as z from 'zod/mini'
-import type { Lifecycle } from './rule.ts'
-import type { SecretKeys } from './secret-keys.ts'
+import type { Lifecycle, SecretKeys, SystemGroupRule } from './rule.ts'
 import { type Source, sourceSchema } from './source.ts'
-import type { SystemGroupRule } from './system-group-rule.ts'
 
 export const SUBMOUNT_POLICIES = ['refuse', 'hide', 'include'] as const
 

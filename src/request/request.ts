@@ -2,34 +2,38 @@ import * as z from 'zod/mini'
 import { createFault, createOptionFault, type Fault, OPTION_WORD } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
-import { findContradictions, findSubmountFaults, findUidFaults } from './contradictions.ts'
 import type { NodeConfig } from './defaults.ts'
-import { parseFsGroup } from './fs-group.ts'
 import { findSecretFaults, parseOptionsText, SECRET_PREFIX } from './json-options.ts'
 import { type MountRequest, SUBMOUNT_POLICIES } from './mount-request.ts'
-import { type AcceptedSecretKeys, findSecretKeyFaults } from './secret-keys.ts'
+import {
+  type AcceptedSecretKeys,
+  findContradictions,
+  findSecretKeyFaults,
+  findSubmountFaults,
+  findUidFaults,
+  parseFsGroup,
+} from './option-faults.ts'
+import { createEnumSchema, formatSchemaError } from './rule-schema.ts'
 import { parseSource } from './source.ts'
 
-function createEnumSchema<const V extends readonly [string, ...string[]]>(values: V) {
-  return z.optional(z.enum(values, { error: (issue) => `is ${quoted(issue.input)}: use one of ${values.join(', ')}` }))
-}
-
-const textSchema = z.optional(z.string({ error: (issue) => `is ${quoted(issue.input)}: write it as a JSON string` }))
+const textSchema = z.optional(z.string(formatSchemaError('write it as a JSON string')))
+const createChoiceSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
+  z.optional(createEnumSchema(values))
 
 /** The options of a pod's author, and kubelet's own keys (flexvolume/util.go). Every value is a string. */
 export const optionsSchema = z.strictObject({
   source: textSchema,
   subPath: textSchema,
   mountOptions: textSchema,
-  ownership: createEnumSchema(['none', 'walk', 'idmap', 'auto']),
+  ownership: createChoiceSchema(['none', 'walk', 'idmap', 'auto']),
   idmapFrom: textSchema,
-  groupAccess: createEnumSchema(['keep', 'grant']),
-  fsGroupChangePolicy: createEnumSchema(['OnRootMismatch', 'Always']),
-  restoreOnUnmount: createEnumSchema(['true', 'false']),
-  setGid: createEnumSchema(['root']),
-  submounts: createEnumSchema(SUBMOUNT_POLICIES),
+  groupAccess: createChoiceSchema(['keep', 'grant']),
+  fsGroupChangePolicy: createChoiceSchema(['OnRootMismatch', 'Always']),
+  restoreOnUnmount: createChoiceSchema(['true', 'false']),
+  setGid: createChoiceSchema(['root']),
+  submounts: createChoiceSchema(SUBMOUNT_POLICIES),
   'kubernetes.io/fsType': textSchema,
-  'kubernetes.io/readwrite': createEnumSchema(['ro', 'rw']),
+  'kubernetes.io/readwrite': createChoiceSchema(['ro', 'rw']),
   'kubernetes.io/fsGroup': textSchema,
   'kubernetes.io/mounterArgs.FsGroup': textSchema,
   'kubernetes.io/pvOrVolumeName': textSchema,
@@ -162,14 +166,13 @@ export function createMountRequest(
   const lengthFaults = [...findLengthFaults(entries), ...sizeFaults]
   if (lengthFaults.length > 0) throw new Refusal(lengthFaults)
   const { options, faults, uncertainKeys } = checkOptions(entries)
-  const group = parseFsGroup(
-    new Map(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
-  )
+  const group = parseFsGroup(new Map(entries))
   const fsType = options['kubernetes.io/fsType'] || 'bind'
+  const kind = kinds.find(fsType)
   const mountOptions = (options.mountOptions ?? '').split(',').filter((option) => option !== '')
   const request: MountRequest = {
     directory,
-    source: parseSource(options.source, kinds.find(fsType)?.isDisk),
+    source: parseSource(options.source, kind?.isDisk),
     subPath: options.subPath || undefined,
     fsType,
     mountOptions,
@@ -187,6 +190,7 @@ export function createMountRequest(
     pod: formatPodName(options['kubernetes.io/pod.namespace'], options['kubernetes.io/pod.name']),
     namespace: options['kubernetes.io/pod.namespace'] || undefined,
   }
+  const kindFaults = [...findSecretKeyFaults(secretKeys, kind), ...findKindFaults(request, config, kinds)]
   const all = [
     ...formFaults,
     ...faults,
@@ -194,10 +198,8 @@ export function createMountRequest(
     ...findContradictions(options, request, uncertainKeys),
     ...findSubmountFaults(request, uncertainKeys),
     ...findUidFaults(directory, options),
-    ...(uncertainKeys.has('kubernetes.io/fsType') ? [] : findSecretKeyFaults(secretKeys, kinds.find(fsType))),
-    ...(uncertainKeys.has('kubernetes.io/fsType')
-      ? []
-      : dropUncertainFaults(findKindFaults(request, config, kinds), uncertainKeys)),
+    // Faults about values that the author did not write are left out.
+    ...(uncertainKeys.has('kubernetes.io/fsType') ? [] : kindFaults.filter(({ key = '' }) => !uncertainKeys.has(key))),
   ]
   if (all.length > 0) throw new Refusal(all)
   return request
@@ -211,11 +213,6 @@ function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
     const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, MAX_FIELD_BYTES)))
     return isPath ? checkPathSize(subject, value) : checkFieldSize(subject, value)
   })
-}
-
-/** Drops faults about values that the author did not write. */
-function dropUncertainFaults(faults: readonly Fault[], uncertainKeys: ReadonlySet<string>): Fault[] {
-  return faults.filter(({ key = '' }) => !uncertainKeys.has(key))
 }
 
 // Namespace (63), slash, name (253). A longer text names no pod, and would fill the log.

@@ -1,32 +1,74 @@
 import * as z from 'zod/mini'
 import { quoted } from '../errors/refusal.ts'
 import type { MapRule } from './map-rule.ts'
-import { LIFECYCLES, type Rule } from './rule.ts'
-import { isSourceEntry } from './rule-source.ts'
-import { createFlagSchema, formatSchemaError } from './schema-error.ts'
-import { createSecretKeysSchema } from './secret-keys.ts'
+import { parseGroup } from './option-faults.ts'
+import { isSourceEntry, LIFECYCLES, type Rule, type SecretKeys } from './rule.ts'
+
+/** Creates the message of a configuration schema: the invalid value, and the remedy. */
+export const formatSchemaError = (remedy: string) => ({
+  error: (issue: { input?: unknown }) => `is ${quoted(issue.input)}: ${remedy}`,
+})
+
+export const createFlagSchema = () => z.optional(z.boolean(formatSchemaError('write true or false')))
 
 function createListSchema(remedy: string, isFine: (text: string) => boolean) {
   const rule = formatSchemaError(remedy)
   return z.optional(z.array(z.string(rule).check(z.refine(isFine, rule)), formatSchemaError('write a list')))
 }
 
-const createEnumListSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
-  z.optional(
-    z.array(z.enum(values, formatSchemaError(`use one of ${values.join(', ')}`)), formatSchemaError('write a list')),
-  )
+export const createEnumSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
+  z.enum(values, formatSchemaError(`use one of ${values.join(', ')}`))
 
-// (gid_t)-1 is no group.
-const MAX_GROUP = 4294967294
-const NUMBER_PATTERN = /^(0|[1-9][0-9]{0,9})$/
+const createEnumListSchema = <const V extends readonly [string, ...string[]]>(values: V) =>
+  z.optional(z.array(createEnumSchema(values), formatSchemaError('write a list')))
 
 function isRange(text: string): boolean {
   const ends = text.split('-')
   const [first = 0, last = first] = ends.map(Number)
-  return ends.length <= 2 && ends.every((end) => NUMBER_PATTERN.test(end)) && first <= last && last <= MAX_GROUP
+  return ends.length <= 2 && ends.every((end) => typeof parseGroup(end) === 'number') && first <= last
 }
 
 const RANGE_REMEDY = 'write a group like "2000" or a range like "2000-2999"'
+
+/** The keys that Kubernetes allows in a Secret. */
+const KEY_PATTERN = /^[-._a-zA-Z0-9]{1,253}$/
+const OPTION_PATTERN = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
+const VARIABLE_PATTERN = /^[A-Z][A-Z0-9_]{0,63}$/
+/** The dynamic linker, shells and interpreters run code that these variables name. */
+const UNSAFE_VARIABLE =
+  /^(PATH|IFS|ENV|SHELLOPTS|BASH.*|LD_.*|LC_.*|GLIBC_.*|GCONV_.*|MALLOC_.*|PYTHON.*|PERL.*|RUBY.*|NODE_.*|JAVA_.*|HOME|TMPDIR|MODEKEEP.*)$/
+
+const DELIVERY_REMEDY =
+  'write {"option": "passwd_file"} for a file that this mount option names, with "keep": "daemon" if the daemon reads it again, or {"variable": "AWS_SECRET_ACCESS_KEY"} for an environment variable, none that a linker, a shell or an interpreter reads'
+
+const createOptionSchema = () => z.string().check(z.regex(OPTION_PATTERN))
+const createDeliverySchema = () =>
+  z.union(
+    [
+      z.strictObject({ option: createOptionSchema(), keep: z.optional(z.literal('daemon')) }),
+      z.strictObject({
+        variable: z.string().check(z.refine((name) => VARIABLE_PATTERN.test(name) && !UNSAFE_VARIABLE.test(name))),
+      }),
+    ],
+    formatSchemaError(DELIVERY_REMEDY),
+  )
+
+export const createSecretKeysSchema = () =>
+  z
+    .record(
+      z.string().check(z.regex(KEY_PATTERN, formatSchemaError('write a key of a Secret'))),
+      createDeliverySchema(),
+      formatSchemaError('write an object'),
+    )
+    .check(
+      z.refine(
+        hasOneDescriptor,
+        formatSchemaError('write "keep": "daemon" for one key only: a program inherits one descriptor'),
+      ),
+    )
+
+const hasOneDescriptor = (keys: SecretKeys): boolean =>
+  Object.values(keys).filter((one) => 'keep' in one && one.keep === 'daemon').length <= 1
 
 /** Like the keys of the configuration: a call creates only the schemas of the keys that its rules have. */
 export const RULE_KEYS = {

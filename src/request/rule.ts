@@ -1,9 +1,24 @@
-import type { SecretKeys } from './secret-keys.ts'
-import type { SystemGroupRule } from './system-group-rule.ts'
+import { formatSource, parseSource, type Source } from './source.ts'
 
 /** Kinds of CSI volumes: written in the pod itself, or bound by a claim. */
 export const LIFECYCLES = ['inline', 'persistent'] as const
 export type Lifecycle = (typeof LIFECYCLES)[number]
+
+/** The part of an `allow` or `map` rule that concerns volumes whose group on disk is a system group. */
+export interface SystemGroupRule {
+  /** True: such a volume is mapped, even where users of the node reach it through a mount without nosuid. */
+  systemGroups?: boolean | undefined
+  /** Numbers and ranges of groups that are protected in addition to those below 1000. */
+  protectedGroups?: readonly string[] | undefined
+}
+
+/**
+ * Delivery of a Secret's key to a FUSE program. `option`: a mount option that names a file with the value. The
+ * file exists until the mount is ready; with `keep` the daemon inherits it. `variable`: an environment variable.
+ */
+export type SecretDelivery = { option: string; keep?: 'daemon' | undefined } | { variable: string }
+
+export type SecretKeys = Readonly<Record<string, SecretDelivery>>
 
 /**
  * A rule of `allow` in the node's configuration. It allows a request if every key that it has matches. A missing key
@@ -69,3 +84,133 @@ export function isInRanges(ranges: readonly string[], group: number): boolean {
     return first !== undefined && last !== undefined && first <= group && group <= last
   })
 }
+
+/** A source as rules compare it. Sources of different forms are never equal. */
+interface ComparableSource {
+  form: string
+  path: string
+}
+
+/** An entry of a rule's sources with the namespace filled in. */
+interface SourcePattern extends ComparableSource {
+  /** Written with `/*`: matches paths strictly below. Otherwise only the path itself. */
+  isBelow: boolean
+}
+
+/** @param isProgram a FUSE program interprets the source; its names may be case-sensitive */
+function normalizeSource(source: Source, isProgram = false): ComparableSource {
+  if (isProgram && source.type !== 'local') return { form: 'text', path: formatSource(source) ?? '' }
+  switch (source.type) {
+    case 'none':
+      return { form: 'none', path: '' }
+    case 'text':
+      return { form: 'text', path: source.text }
+    case 'export':
+    case 'share':
+      // Names of servers are not case-sensitive.
+      return { form: `${source.type} ${source.server.toLowerCase()}`, path: source.path }
+    default:
+      return { form: 'path', path: source.path }
+  }
+}
+
+const BELOW_SUFFIX = '/*'
+
+/** @param entry without {namespace} */
+function parsePattern(entry: string, isProgram = false): SourcePattern {
+  if (!entry.endsWith(BELOW_SUFFIX)) return { ...normalizeSource(parseSource(entry), isProgram), isBelow: false }
+  const { form, path } = normalizeSource(parseSource(`${entry.slice(0, -BELOW_SUFFIX.length)}/x`), isProgram)
+  return { form, path: path.slice(0, -'/x'.length), isBelow: true }
+}
+
+/**
+ * Returns whether an entry of a rule's sources allows a source. Whole names are compared: `/ab` is not below `/a`.
+ * @param namespace the pod's; if it is no DNS label, no entry with {namespace} matches
+ */
+export function matchesSource(entry: string, source: Source, namespace: string | undefined, fsType: string): boolean {
+  const isProgram = fsType.startsWith('fuse.')
+  if (entry.includes(NAMESPACE) && !isNamespace(namespace)) return false
+  const pattern = parsePattern(entry.replaceAll(NAMESPACE, namespace ?? ''), isProgram)
+  const { form, path } = normalizeSource(source, isProgram)
+  if (form !== pattern.form) return false
+  return pattern.isBelow
+    ? path.startsWith(`${pattern.path}/`) && path.length > pattern.path.length + 1
+    : path === pattern.path
+}
+
+const isNormalPath = (path: string) => /^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path)
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const TEXT_PATTERN = /^[A-Za-z0-9_][^\s,:/\x00-\x1f\x7f]*([:/][^,\x00-\x1f\x7f]*)?$/
+
+/** Returns whether an entry is valid: {namespace} only as a whole path component, and one `*` only at the end. */
+export function isSourceEntry(entry: string): boolean {
+  const filled = entry
+    .split('/')
+    .map((part) => (part === NAMESPACE ? 'x' : part))
+    .join('/')
+  // The first component names a server or a bucket.
+  if (/^(\/\/)?\{/.test(entry) || /[{}*]/.test(filled.replace(/\/\*$/, ''))) return false
+  const { form, path } = parsePattern(filled)
+  const whole = filled.endsWith(BELOW_SUFFIX) ? `${path}/x` : path
+  if (form === 'path') return isNormalPath(whole)
+  return form !== 'text' || (TEXT_PATTERN.test(whole) && !/(^|[/:])\.\.?(\/|$)|\/\/|\/$/.test(whole))
+}
+
+/** Returns whether the wide entry allows every source that the other one allows, in any namespace. */
+export function isSourceWithin(entry: string, wide: string): boolean {
+  const [inner, outer] = [parsePattern(entry), parsePattern(wide)]
+  if (inner.form !== outer.form) return false
+  if (inner.path === outer.path) return inner.isBelow === outer.isBelow
+  return outer.isBelow && inner.path.startsWith(`${outer.path}/`)
+}
+
+/** Returns whether sources of one entry may include, or be part of, sources of the other. */
+export function hasOverlap(one: string, other: string): boolean {
+  const [first, second] = [parsePattern(one), parsePattern(other)]
+  const holds = (above: string, below: string) => below === above || below.startsWith(`${above}/`)
+  return first.form === second.form && (holds(first.path, second.path) || holds(second.path, first.path))
+}
+
+/** Returns the node directory of an entry up to its first {namespace}; undefined for other sources. */
+export function parseEntryDirectory(entry: string): string | undefined {
+  const { form, path } = parsePattern(entry)
+  if (form !== 'path') return undefined
+  return path.split(`/${NAMESPACE}`)[0] || '/'
+}
+
+/** Kinds that show a directory of the node itself, so that a pod can write to its files. */
+const isDirectoryKind = (fsType: string) => fsType === 'bind' || fsType.startsWith('fuse.')
+
+/**
+ * Returns the first rule that lets some pod write to a file, by mounting a directory above it; undefined: none. A rule
+ * for directories strictly below a directory does not concern the files in that directory itself.
+ */
+export function findWritableRule(rules: readonly Rule[], path: string, fallback: readonly string[]): Rule | undefined {
+  return rules.find(({ readOnly, sources, fsTypes = fallback }) => {
+    if (readOnly || !fsTypes.some(isDirectoryKind)) return false
+    return sources?.some((entry) => allowsWriteTo(entry, path)) ?? true
+  })
+}
+
+function allowsWriteTo(entry: string, path: string): boolean {
+  const { path: directory, isBelow } = parsePattern(entry)
+  return isRelatedPath(entry, path) && splitPath(path).length > splitPath(directory).length + (isBelow ? 1 : 0)
+}
+
+/**
+ * Returns whether a rule's sources name the path itself, a directory above it, or a path below it, in any namespace.
+ */
+export function isNamedByRule(rules: readonly Pick<Rule, 'sources'>[], path: string): boolean {
+  return rules.some(({ sources = [] }) => sources.some((entry) => isRelatedPath(entry, path)))
+}
+
+function isRelatedPath(entry: string, path: string): boolean {
+  const { form, path: directory } = parsePattern(entry)
+  if (form !== 'path') return false
+  const names = splitPath(path)
+  return splitPath(directory)
+    .slice(0, names.length)
+    .every((name, at) => name === names[at] || (name === NAMESPACE && isNamespace(names[at])))
+}
+
+const splitPath = (path: string) => path.split('/').filter((name) => name !== '')

@@ -10,7 +10,7 @@ import {
   toRecordedRequest,
 } from '../request/mount-request.ts'
 import { LIFECYCLES } from '../request/rule.ts'
-import { createSecretKeysSchema } from '../request/secret-keys.ts'
+import { createSecretKeysSchema } from '../request/rule-schema.ts'
 import { formatSource } from '../request/source.ts'
 import { RecordKind, type RecordResult } from './record.ts'
 import { listMountRecordDirectories, locateMountRecords, RECORD_FILE, type Store } from './record-directories.ts'

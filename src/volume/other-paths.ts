@@ -11,8 +11,7 @@ import {
   type TreeLocation,
   toPathPrefix,
 } from '../mount-table/tree-location.ts'
-import type { Rule } from '../request/rule.ts'
-import { isNamedByRule } from '../request/rule-source.ts'
+import { isNamedByRule, type Rule } from '../request/rule.ts'
 import type { Session } from '../store/session.ts'
 import { isInternalMount } from './submounts.ts'
 

@@ -1,8 +1,7 @@
 import { createFault, createOptionFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { SystemError } from '../host/host.ts'
-import type { NodeConfig } from '../request/defaults.ts'
-import { parseSize } from '../request/size.ts'
+import { type NodeConfig, parseSize } from '../request/defaults.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import {
   createRulesOnce,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseFsGroup, parseGroup } from '../../src/request/fs-group.ts'
+import { parseFsGroup, parseGroup } from '../../src/request/option-faults.ts'
 import { rendered } from '../helpers/rendered.ts'
 
 const OLD = 'kubernetes.io/fsGroup'

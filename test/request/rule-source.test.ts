@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { DEFAULT_FS_TYPES, type Rule } from '../../src/request/rule.ts'
-import { findWritableRule, hasOverlap, isSourceWithin, parseEntryDirectory } from '../../src/request/rule-source.ts'
+import {
+  DEFAULT_FS_TYPES,
+  findWritableRule,
+  hasOverlap,
+  isSourceWithin,
+  parseEntryDirectory,
+  type Rule,
+} from '../../src/request/rule.ts'
 
 describe('findWritableRule', () => {
   it.each<[Rule, string, boolean]>([

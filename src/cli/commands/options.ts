@@ -1,5 +1,5 @@
 import { quoted } from '../../errors/refusal.ts'
-import { parseGroup } from '../../request/fs-group.ts'
+import { parseGroup } from '../../request/option-faults.ts'
 import { mayBeginVolumeId } from '../../store/volume-id.ts'
 
 /** The syntax of an option, also for node's parseArgs. Its description is in the verbs that take it. */

@@ -9,7 +9,7 @@ import {
   isLookupUnanswered,
   type UnresponsiveCheck,
 } from '../../mount-table/responsiveness.ts'
-import { parseEntryDirectory } from '../../request/rule-source.ts'
+import { parseEntryDirectory } from '../../request/rule.ts'
 import type { Session } from '../../store/session.ts'
 import { runIsolated, Unresponsive } from '../../worker/isolated.ts'
 import { type CheckResult, fault, ok, unresponsive, warning } from './findings.ts'

@@ -1,8 +1,14 @@
 import { quoted } from '../../errors/refusal.ts'
 import { FLAGS } from '../../mount-table/mount-flags.ts'
-import { DEFAULT_FS_TYPES, matchesGlob, NAMESPACE, type Rule } from '../../request/rule.ts'
-import { hasOverlap, isSourceWithin } from '../../request/rule-source.ts'
-import type { SystemGroupRule } from '../../request/system-group-rule.ts'
+import {
+  DEFAULT_FS_TYPES,
+  hasOverlap,
+  isSourceWithin,
+  matchesGlob,
+  NAMESPACE,
+  type Rule,
+  type SystemGroupRule,
+} from '../../request/rule.ts'
 import { kinds } from '../../volume/index.ts'
 import { isTaken, parseOptionName } from '../../volume/kind/options.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'

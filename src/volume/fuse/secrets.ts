@@ -2,7 +2,7 @@ import { createOptionFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { SECRET_FILE } from '../../host/helpers.ts'
 import type { Secrets } from '../../request/json-options.ts'
-import type { SecretKeys } from '../../request/secret-keys.ts'
+import type { SecretKeys } from '../../request/rule.ts'
 import { parseOptionName } from '../kind/options.ts'
 import type { Stage } from '../kind/staged.ts'
 

@@ -1,7 +1,49 @@
-import { createOptionFault, type Fault } from '../errors/fault.ts'
+import { createFault, createOptionFault, type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
-import { parseGroup } from './fs-group.ts'
 import type { MountRequest } from './mount-request.ts'
+
+/** Kubelet's keys of the pod's fsGroup: up to 1.14, and since (flexvolume/util.go, driver-call.go). */
+const FS_GROUP_KEYS = ['kubernetes.io/fsGroup', 'kubernetes.io/mounterArgs.FsGroup'] as const
+
+// chown(2) does not change the group for (gid_t)-1, so it is no valid group.
+const MAX_GROUP = 4294967294
+
+/** Parses a group number as Kubernetes writes it; -1 means none. Returns undefined if it is not a group. */
+export function parseGroup(text: string): number | 'none' | undefined {
+  if (text === '-1') return 'none'
+  if (!/^(0|[1-9][0-9]{0,9})$/.test(text)) return undefined
+  const group = Number(text)
+  return group <= MAX_GROUP ? group : undefined
+}
+
+/** Reads the pod's group from both keys; undefined: no group is requested. */
+export function parseFsGroup(options: ReadonlyMap<string, unknown>): { group: number | undefined; faults: Fault[] } {
+  const values = FS_GROUP_KEYS.flatMap((key) => {
+    const text = options.get(key)
+    return typeof text === 'string' ? [{ key, text, value: parseGroup(text) }] : []
+  })
+  const faults = values
+    .filter(({ value }) => value === undefined)
+    .map(({ key, text }) =>
+      createOptionFault(
+        'group-invalid',
+        key,
+        `is ${quoted(text)}`,
+        `a group is a decimal number from 0 to ${MAX_GROUP} without sign, leading zeros or exponent; set the pod's securityContext.fsGroup to one, or leave it out`,
+      ),
+    )
+  const [first, second] = values
+  if (first && second && first.value !== second.value) {
+    faults.push(
+      createFault(
+        'group-invalid',
+        `options "${first.key}" (${quoted(first.text)}) and "${second.key}" (${quoted(second.text)}) differ`,
+        'keep one',
+      ),
+    )
+  }
+  return { group: typeof first?.value === 'number' ? first.value : undefined, faults }
+}
 
 type OptionTexts = Readonly<Record<string, string | undefined>>
 
@@ -31,20 +73,14 @@ export function findContradictions(
         'option-contradiction',
         'idmapFrom',
         `is ${quoted(idmapFrom)}`,
-        'write the group that the files have on disk, a decimal number from 0 to 4294967294',
+        `write the group that the files have on disk, a decimal number from 0 to ${MAX_GROUP}`,
       ),
     )
   }
   for (const [key, required] of Object.entries(REQUIRED_OWNERSHIP)) {
     const value = options[key]
-    if (
-      uncertainKeys.has('ownership') ||
-      value === undefined ||
-      value === 'false' ||
-      ownership === required ||
-      ownership === 'auto'
-    )
-      continue
+    const isUnused = value === undefined || value === 'false'
+    if (isUnused || uncertainKeys.has('ownership') || ownership === required || ownership === 'auto') continue
     faults.push(
       createOptionFault(
         'option-contradiction',
@@ -62,6 +98,9 @@ export function findContradictions(
   return faults
 }
 
+const createSubmountsFault = (reason: string, remedy: string) =>
+  createOptionFault('option-contradiction', 'submounts', reason, remedy)
+
 /** Only a directory of the node has mounts inside, and each of them would need a group of its own. */
 export function findSubmountFaults(
   { submounts, fsType, ownership }: MountRequest,
@@ -70,9 +109,7 @@ export function findSubmountFaults(
   if (submounts === undefined) return []
   if (fsType !== 'bind' && !uncertainKeys.has('kubernetes.io/fsType')) {
     return [
-      createOptionFault(
-        'option-contradiction',
-        'submounts',
+      createSubmountsFault(
         `is ${quoted(submounts)} but fsType is ${quoted(fsType)}`,
         'leave submounts out, it is for directories of the node (bind)',
       ),
@@ -80,9 +117,7 @@ export function findSubmountFaults(
   }
   if (submounts !== 'include' || ownership === 'none' || uncertainKeys.has('ownership')) return []
   return [
-    createOptionFault(
-      'option-contradiction',
-      'submounts',
+    createSubmountsFault(
       `is "include" but ownership is ${quoted(ownership)}, which concerns the source's own file system alone`,
       'leave ownership out',
     ),
@@ -115,4 +150,23 @@ export function findUidFaults(directory: string, options: OptionTexts): Fault[] 
       `leave the keys of kubelet's out of the volume's options`,
     ),
   ]
+}
+
+/** The keys of a Secret that a kind accepts: these, or those that a rule of the node names. */
+export type AcceptedSecretKeys = readonly string[] | 'by rule'
+
+/** Refuses keys that a kind would ignore, because its server or program would not get the value. */
+export function findSecretKeyFaults(
+  keys: readonly string[],
+  kind: { name: string; secretKeys?: AcceptedSecretKeys } | undefined,
+): Fault[] {
+  if (kind === undefined || kind.secretKeys === 'by rule') return []
+  const { name, secretKeys: taken = [] } = kind
+  const unknown = keys.filter((key) => !taken.includes(key))
+  if (unknown.length === 0) return []
+  const takes =
+    taken.length === 0
+      ? `it takes none, leave out ${SECRET_REF_WORD}`
+      : `it takes ${taken.join(', ')}, remove the others`
+  return [createFault('secret', `the Secret has ${quoted(unknown.join(', '))}, which ${name} does not take`, takes)]
 }

@@ -8,7 +8,7 @@ import { writeAll } from './streams.ts'
 async function importWork(name: string): Promise<WorkFunction> {
   switch (name) {
     case 'mount':
-      return (await import('../src/mount/isolated-mount.ts')).runMountTask
+      return (await import('../src/mount/mount.ts')).runMountTask
     case 'walk':
       return (await import('../src/fs-group/walk-volume.ts')).walkForCaller
     case 'restore':

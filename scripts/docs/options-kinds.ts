@@ -1,6 +1,6 @@
 import { FLAGS, ORDINARY_FLAGS } from '../../src/mount-table/mount-flags.ts'
 import { DEFAULT_FS_TYPES } from '../../src/request/rule.ts'
-import { PROGRAMS } from '../../src/volume/fuse/programs.ts'
+import { PROGRAMS } from '../../src/volume/fuse-programs.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from './kind-descriptions.ts'
 import { answerTo, faultsOf, kindNamed } from './probe.ts'

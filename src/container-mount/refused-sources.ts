@@ -13,9 +13,14 @@ import { isWithin, resolveRowLocation } from '../mount-table/tree-location.ts'
 import { findMapGrant, HOST_PATH } from '../request/map-rule.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
-import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
-import { holdsOwnRecords } from '../volume/kind/source-path.ts'
-import { findOtherPaths } from '../volume/other-paths.ts'
+import {
+  holdsOwnRecords,
+  leadsToPlace,
+  listFilePlaces,
+  listRecordPlaces,
+  type ProtectedPlace,
+} from '../volume/kind/source-path.ts'
+import { findOtherPaths } from '../volume/second-paths.ts'
 import {
   type CloneRequest,
   type ContainerCloneRequest,

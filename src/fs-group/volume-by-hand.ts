@@ -11,8 +11,14 @@ import { isTextVolume } from '../store/volume-id.ts'
 import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { hasJournal, isJournalEmpty } from '../store/volume-journal.ts'
 import { volumeRecords } from '../store/volume-record.ts'
-import { leadsToPlace, listFilePlaces, listRecordPlaces } from '../volume/kind/protected-places.ts'
-import { DIRECTORY_REQUIREMENT, holdsOwnRecords, openNodeBy } from '../volume/kind/source-path.ts'
+import {
+  DIRECTORY_REQUIREMENT,
+  holdsOwnRecords,
+  leadsToPlace,
+  listFilePlaces,
+  listRecordPlaces,
+  openNodeBy,
+} from '../volume/kind/source-path.ts'
 import { applyGroupToVolume, type GroupTarget, readGroupOnDisk } from './apply-to-volume.ts'
 import { findOtherUsers, listHolders, type OtherUsers, reserveVolume } from './holders.ts'
 import { restoreTree } from './restore-volume.ts'

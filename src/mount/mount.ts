@@ -1,23 +1,31 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
 import type { KindFacts } from '../fs-group/group-plan.ts'
-import { deferClose, SystemError } from '../host/host.ts'
+import { isLiveMount } from '../fs-group/holders.ts'
+import { deferClose, type Handle, SystemError } from '../host/host.ts'
 import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
+import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
 import { forgetAfterBoot } from '../store/forget.ts'
 import { isVolumeBusy } from '../store/lock-holders.ts'
-import { acquireRecordLock, removeLeftover } from '../store/locks.ts'
-import { type AppliedGroup, isRecordedMount, mountRecords } from '../store/mount-record.ts'
-import { locateMountRecords, locateVolumeRecords } from '../store/record-directories.ts'
+import { acquireRecordLock, removeLeftover, tryAcquireRecordLock } from '../store/locks.ts'
+import {
+  type AppliedGroup,
+  findMounts,
+  isRecordedMount,
+  type MountRecord,
+  mountRecords,
+} from '../store/mount-record.ts'
+import { locateMountRecords, locatePublicationLock, locateVolumeRecords } from '../store/record-directories.ts'
 import { type Session, warnOnFailure } from '../store/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findKind } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
-import { assertResponsive } from '../volume/unresponsive-source.ts'
+import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
+import { runIsolated } from '../worker/isolated.ts'
 import { type MountView, observe } from './observe.ts'
 import { permitRequest, permitSource, refuseWritable } from './permission.ts'
 import { type MountPlan, planMount } from './plan.ts'
-import { lockSingleWriter } from './single-writer.ts'
 import { planSubmounts } from './submounts.ts'
 
 // An AtomicWriter may delete the source just before it is attached.
@@ -49,6 +57,28 @@ export async function mount(
   prepare(point)
   const { plan, given, hiddenSubmounts } = await mountLocked(session, { ...request, directory: point.path }, point)
   return { ...given, ...(hiddenSubmounts && { hiddenSubmounts }), ...(plan.decision === 'ready' && { wasReady: true }) }
+}
+
+/**
+ * Calls `mount`, in an isolated process if a server or a daemon must respond: one that has responded may hang at the
+ * next request.
+ * @throws {Refusal} as `mount` does; other system errors keep only their message
+ */
+export function mountIsolated(session: Session, request: MountRequest): Promise<MountResult> {
+  if (!needsIsolation(session, request)) return mount(session, request)
+  const what = formatSource(request.source)
+  return runIsolated(session, {
+    work: 'mount',
+    about: request,
+    secrets: findKind(request.fsType)?.usesSecrets ? session.secrets : undefined,
+    givenUp: (seconds, waiting) =>
+      `${what === undefined ? `the server of this ${request.fsType}` : `source ${quoted(what)}`} does not respond any more, so the call was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and kubelet's next call goes on${waiting}`,
+  })
+}
+
+/** Runs `mount` in the isolated process. */
+export function runMountTask(session: Session, _: Handle, request: MountRequest): Promise<MountResult> {
+  return mount(session, request)
 }
 
 /** How the group was applied. */
@@ -161,4 +191,44 @@ async function mountOnce(
 /** Whether the plan takes the volume's lock. */
 function needsVolume({ steps }: MountPlan): boolean {
   return steps.some((step) => step.do === 'own-root' || step.do === 'own-volume' || step.do === 'map-group')
+}
+
+/**
+ * Locks a volume that only one target may show, until its mount is attached. Concurrent publications of one volume wait for
+ * each other here, so the later one sees the mount of the earlier one.
+ * @param volume the identity of the mounted volume; undefined if only its mount has one
+ * @param isPatient if false, returns 'busy' if another call has the lock
+ * @returns undefined if any number of targets is allowed
+ * @throws {Refusal} that names the target that shows the volume
+ */
+export async function lockSingleWriter(
+  session: Session,
+  { directory, publication }: MountRequest,
+  volume: string | undefined,
+  isPatient: boolean,
+): Promise<Disposable | 'busy' | undefined> {
+  if (!publication?.isSingleWriter) return undefined
+  const place = locatePublicationLock(session, volume === undefined ? `id:${publication.volumeId}` : `volume:${volume}`)
+  const held = isPatient ? await acquireRecordLock(session, place) : tryAcquireRecordLock(session, place)
+  if (held === undefined) return 'busy'
+  const holder = findPublications(session, publication.volumeId, volume).find(
+    (record) => record.directory !== directory,
+  )
+  if (holder === undefined) return held
+  held[Symbol.dispose]()
+  throw Refusal.of(
+    'csi-single-writer',
+    `volume ${quoted(publication.volumeId)} is published at ${holder.directory} (pod ${holder.pod ?? 'unknown'}), and its access mode SINGLE_NODE_SINGLE_WRITER (ReadWriteOncePod) allows one target`,
+    'delete that pod, or use another access mode',
+  )
+}
+
+/** Finds the publications of a volume that are mounted now. */
+function findPublications(session: Session, volumeId: string, volume: string | undefined): MountRecord[] {
+  const points = new Set(parseMountinfo(session.host.mounts.table()).map(({ mountPoint }) => mountPoint))
+  return findMounts(session, points).flatMap(({ record }) => {
+    if (record?.lifecycle === undefined) return []
+    const isSame = record.publication?.volumeId === volumeId || (volume !== undefined && record.volume === volume)
+    return isSame && isLiveMount(session, record) ? [record] : []
+  })
 }

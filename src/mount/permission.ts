@@ -11,8 +11,8 @@ import { applyRuleFacts, listMountRecords, type MountRecord, type RuleFacts } fr
 import type { Session } from '../store/session.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { findRequiredNaming } from '../volume/kind/options.ts'
-import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/protected-places.ts'
-import { findOtherPaths } from '../volume/other-paths.ts'
+import { leadsToPlace, listFilePlaces, listRecordPlaces, type ProtectedPlace } from '../volume/kind/source-path.ts'
+import { findOtherPaths } from '../volume/second-paths.ts'
 
 /**
  * Checks a request against the node's rules before its source is opened. For an existing mount the facts of its rule come

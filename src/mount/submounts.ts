@@ -11,7 +11,7 @@ import type { Session } from '../store/session.ts'
 import type { PlannedSubmounts } from '../volume/detached-tree.ts'
 import type { OpenedSource, VolumeKind } from '../volume/kind/kind.ts'
 import { openWithoutLinks } from '../volume/kind/source-path.ts'
-import { isInternalMount } from '../volume/submounts.ts'
+import { isInternalMount } from '../volume/second-paths.ts'
 import { judgeRequest, permitSource } from './permission.ts'
 
 /**

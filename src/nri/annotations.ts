@@ -3,6 +3,7 @@ import { attributeToAnnotation, createAnnotationFault, type Fault } from '../err
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../mount-table/kubelet-volume.ts'
 import { HOST_PATH } from '../request/map-rule.ts'
+import { parseGroup } from '../request/option-faults.ts'
 import type { ProcessGroups } from './cri.ts'
 import { isModekeepVolume, type MountedVolume, type PodVolumes } from './pod-volumes.ts'
 

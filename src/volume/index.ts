@@ -1,9 +1,9 @@
 import { bind } from './bind.ts'
-import { disks } from './disk/disk.ts'
-import { findFuseKind } from './fuse/fuse.ts'
+import { cifs } from './cifs.ts'
+import { disks } from './disk.ts'
+import { findFuseKind } from './fuse.ts'
 import type { VolumeKind } from './kind/kind.ts'
-import { cifs } from './remote/cifs.ts'
-import { nfs, nfs4 } from './remote/nfs.ts'
+import { nfs, nfs4 } from './nfs.ts'
 import { tmpfs } from './tmpfs.ts'
 
 /** A new kind needs one file and one line here. */

@@ -1,9 +1,10 @@
-import { createFault, createOptionFault, type Fault } from '../errors/fault.ts'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { SystemError } from '../host/host.ts'
 import { type NodeConfig, parseSize } from '../request/defaults.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import {
+  createMountOptionsFault,
   createRulesOnce,
   filterOwnOptions,
   findFreshFaults,
@@ -41,9 +42,7 @@ function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig
     if (requestedValue <= limits[name]) return []
     const most = name === 'size' ? tmpfsMaxSize : `${limits.nr_inodes}, one for each KiB of tmpfsMaxSize,`
     return [
-      createOptionFault(
-        'mount-options',
-        'mountOptions',
+      createMountOptionsFault(
         `has ${quoted(option)}, but a tmpfs may have ${most} on this node`,
         `use less, or ${remedy}`,
       ),

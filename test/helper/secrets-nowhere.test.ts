@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { cifs } from '../../src/volume/remote/cifs.ts'
+import { cifs } from '../../src/volume/cifs.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cifs, formatCredentials } from '../../src/volume/remote/cifs.ts'
+import { cifs, formatCredentials } from '../../src/volume/cifs.ts'
 import { messageOf } from '../helper/stand-in.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'

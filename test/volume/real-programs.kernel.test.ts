@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { cifs } from '../../src/volume/remote/cifs.ts'
-import { nfs, nfs4 } from '../../src/volume/remote/nfs.ts'
+import { cifs } from '../../src/volume/cifs.ts'
+import { nfs, nfs4 } from '../../src/volume/nfs.ts'
 import { messageOf } from '../helper/stand-in.ts'
 import { cannotMountWith, titled } from '../helpers/needs.ts'
 import { RemoteStage, secretsOf } from './remote.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { renderFault } from '../../src/errors/fault.ts'
 import { quoted } from '../../src/errors/refusal.ts'
-import { findRemoteFaults } from '../../src/volume/remote/remote.ts'
+import { findRemoteFaults } from '../../src/volume/kind/source-path.ts'
 import { requestFor } from './remote.ts'
 
 function faults(source: string, subPath?: string): string[] {

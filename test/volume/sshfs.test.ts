@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { createSshLogin } from '../../src/volume/fuse/sshfs.ts'
+import { createSshLogin } from '../../src/volume/fuse-programs.ts'
 
 /** What is put beside the mount, by name. */
 function loginWith(secrets: Record<string, string>, mountOptions: string[] = []) {

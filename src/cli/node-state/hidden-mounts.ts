@@ -6,7 +6,7 @@ import { toPathPrefix } from '../../mount-table/tree-location.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
 import type { Session } from '../../store/session.ts'
 import { findKind } from '../../volume/index.ts'
-import { isInternalMount } from '../../volume/submounts.ts'
+import { isInternalMount } from '../../volume/second-paths.ts'
 
 /** Mounts inside a directory that a pod does not see, or that a walk does not enter. */
 export interface HiddenMounts {

@@ -5,6 +5,9 @@ import type { OptionNaming } from '../../request/allow.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
 import { formatSource } from '../../request/source.ts'
 
+export const createMountOptionsFault = (reason: string, remedy: string): Fault =>
+  createOptionFault('mount-options', 'mountOptions', reason, remedy)
+
 /** The rule of an option of the file system itself: `size` in `size=64m`. */
 export interface OptionRule {
   matches(option: string): boolean
@@ -128,19 +131,12 @@ export function findOptionFaults(
     return takesAny && /^\P{Cc}+$/u.test(option) ? 'passed' : 'unknown'
   })
   const faults = findContradictingFlags(options).map(([one, other]) =>
-    createOptionFault('mount-options', 'mountOptions', `has both ${one} and ${other}`, 'keep one'),
+    createMountOptionsFault(`has both ${one} and ${other}`, 'keep one'),
   )
   if (unknown) {
     const taken = [...FLAGS.keys(), ...own.keys()].join(', ')
     const more = remediesFor(unknown).map((remedy) => `; ${remedy}`)
-    faults.push(
-      createOptionFault(
-        'mount-options',
-        'mountOptions',
-        `has ${quoted(unknown)}`,
-        `${kind} takes ${taken}${more.join('')}`,
-      ),
-    )
+    faults.push(createMountOptionsFault(`has ${quoted(unknown)}`, `${kind} takes ${taken}${more.join('')}`))
   }
   const seen = new Set<string>()
   for (const option of known ?? []) {
@@ -148,16 +144,13 @@ export function findOptionFaults(
     const { matches, example } = own.get(name) ?? {}
     if (matches ? !matches(option) : option !== name) {
       faults.push(
-        createOptionFault(
-          'mount-options',
-          'mountOptions',
+        createMountOptionsFault(
           `has ${quoted(option)}`,
           `write ${example ? `it like ${example}` : `${name} without a value`}${remediesFor([option]).map((remedy) => `; ${remedy}`)}`,
         ),
       )
     }
-    if (matches && seen.has(name))
-      faults.push(createOptionFault('mount-options', 'mountOptions', `has ${name} twice`, 'keep one'))
+    if (matches && seen.has(name)) faults.push(createMountOptionsFault(`has ${name} twice`, 'keep one'))
     seen.add(name)
   }
   return faults

@@ -1,23 +1,34 @@
+import { basename, dirname } from 'node:path'
 import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
-import { type Handle, type Host, isDirectory, refuseOnErrno, type Stat, useOrClose } from '../../host/host.ts'
+import {
+  deferClose,
+  type Handle,
+  type Host,
+  hasDisk,
+  isDirectory,
+  refuseOnErrno,
+  type Stat,
+  useOrClose,
+} from '../../host/host.ts'
+import { tolerateSystemErrors } from '../../host/system-error.ts'
+import type { TableSnapshot } from '../../mount-table/mountinfo.ts'
 import { createUnresponsiveRefusal, type PathLookups } from '../../mount-table/responsiveness.ts'
-import { areNested, toPathPrefix } from '../../mount-table/tree-location.ts'
+import { areNested, isWithin, locationChain, type TreeLocation, toPathPrefix } from '../../mount-table/tree-location.ts'
 import { checkSubPath } from '../../path/open-sub-path.ts'
-import { type NodeConfig, PRIVATE } from '../../request/defaults.ts'
+import { type LoadedConfig, type NodeConfig, PRIVATE } from '../../request/defaults.ts'
 import type { KindRequest } from '../../request/request.ts'
-import { formatSource, getSourcePath, type Source } from '../../request/source.ts'
+import { formatSource, getSourcePath, REMOTE_EXAMPLES, type Source } from '../../request/source.ts'
 import type { OpenedSource } from './kind.ts'
+
+export const createSourceFault = (reason: string, remedy: string): Fault =>
+  createOptionFault('source-invalid', 'source', reason, remedy)
 
 /** Finds the faults of a source of the node and of its subPath. @param what the permitted kinds of source, for messages */
 export function findSourceFaults({ source, subPath }: KindRequest, config: NodeConfig, what = 'directory'): Fault[] {
   const ofPart = subPath === undefined ? [] : checkSubPath(subPath)
   const path = formatSource(source)
-  if (path === undefined)
-    return [
-      createOptionFault('source-invalid', 'source', 'is missing', `name the ${what} of the node to mount`),
-      ...ofPart,
-    ]
+  if (path === undefined) return [createSourceFault('is missing', `name the ${what} of the node to mount`), ...ofPart]
   return [...findPathFaults(path, config), ...ofPart]
 }
 
@@ -27,12 +38,7 @@ export function findPathFaults(source: string, config: NodeConfig): Fault[] {
   const isNormal = source.startsWith('/') && !source.includes('\0')
   if (!isNormal || parts.some((part) => ['', '.', '..'].includes(part))) {
     return [
-      createOptionFault(
-        'source-invalid',
-        'source',
-        `is ${quoted(source)}`,
-        `write an absolute path without "..", ".", "//" or a trailing slash`,
-      ),
+      createSourceFault(`is ${quoted(source)}`, `write an absolute path without "..", ".", "//" or a trailing slash`),
     ]
   }
   if (!holdsOwnRecords(source, config)) return []
@@ -132,4 +138,91 @@ export function getNodePath(source: Source): string {
   const path = getSourcePath(source)
   if (path === undefined) throw new Error(`source ${formatSource(source)} is no path of the node`)
   return path
+}
+
+/** Finds the faults of a source on a server. */
+export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): Fault[] {
+  const faults: Fault[] = []
+  if (subPath !== undefined) {
+    faults.push(
+      createOptionFault(
+        'sub-path-unsupported',
+        'subPath',
+        `is ${quoted(subPath)}`,
+        `of ${fsType} the source names the directory, add it there`,
+      ),
+    )
+  }
+  if (source.type === form) return faults
+  const what = source.type === 'none' ? 'is missing' : `is ${quoted(formatSource(source))}`
+  return [...faults, createSourceFault(what, `write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`)]
+}
+
+/** A directory, or names in it, that no pod may see or write by any path or mount. */
+export interface ProtectedPlace {
+  /** A directory; if it does not exist, nothing needs protection. */
+  directory: string
+  /** Names in it, which need not exist yet; undefined: the directory itself. */
+  names?: readonly string[]
+  /** Whether its content is protected too, also in other file systems that are mounted there. */
+  isTree: boolean
+}
+
+export function listRecordPlaces({ stateDir }: { stateDir: string }): ProtectedPlace {
+  return { directory: stateDir, names: Object.values(PRIVATE), isTree: true }
+}
+
+/** Lists the log and the configuration. Write access to their directories permits their replacement. */
+export function listFilePlaces({
+  logFile,
+  configFile,
+}: LoadedConfig): { what: string; file: string; place: ProtectedPlace }[] {
+  const files = { log: logFile, configuration: configFile }
+  return Object.entries(files).flatMap(([what, file]) =>
+    file === undefined
+      ? []
+      : [{ what, file, place: { directory: dirname(file), names: [basename(file)], isTree: false } }],
+  )
+}
+
+/**
+ * Whether a source is a protected place, contains it, or lies in it. Locations are compared: the file system and the path
+ * below its root. Within one mount the paths suffice, so the mount table is read only for two mounts.
+ * @param isOfKubelet kubelet mounted the source in the pod's directory, so its path leads through no other place
+ */
+export function leadsToPlace(
+  host: Host,
+  table: TableSnapshot,
+  source: Handle,
+  place: ProtectedPlace,
+  isOfKubelet = false,
+): boolean {
+  const { inodes } = host
+  const directory = tolerateSystemErrors(() => inodes.openTrusted(place.directory))
+  if (directory === undefined) return false
+  using _ = deferClose(inodes, directory)
+  const [here, there] = [inodes.statMountPoint(source), inodes.statMountPoint(directory)]
+  if (here.mountId === there.mountId) {
+    const inMount = (handle: Handle) => ({ device: '', path: toPathPrefix(inodes.pathOf(handle)) })
+    return isNestedIn(place, [inMount(source)], inMount(directory))
+  }
+  // Subvolumes of btrfs have devices of their own.
+  const isOtherDisk = here.device !== there.device && (hasDisk(here.device) || hasDisk(there.device))
+  if (isOfKubelet && isOtherDisk) return false
+  const chain = locationChain(host, table, source)
+  const [location] = locationChain(host, table, directory)
+  return location !== undefined && isNestedIn(place, isOfKubelet ? chain.slice(0, 1) : chain, location)
+}
+
+function isNestedIn(
+  { names, isTree }: ProtectedPlace,
+  chain: readonly TreeLocation[],
+  directory: TreeLocation,
+): boolean {
+  const places = names?.map((name) => ({ ...directory, path: `${directory.path}/${name}` })) ?? [directory]
+  const [own] = chain
+  return places.some(
+    (place) =>
+      (own !== undefined && isWithin(place, own)) || (isTree && chain.some((location) => isWithin(location, place))),
+  )
 }

@@ -1,4 +1,5 @@
 import { Refusal } from '../../errors/refusal.ts'
+import type { HelperInvocation } from '../../host/helpers.ts'
 import {
   deferClose,
   type Handle,
@@ -12,8 +13,10 @@ import {
 import { retryUntilDefined } from '../../host/waiting.ts'
 import { NOSYMFOLLOW, RDONLY } from '../../mount-table/mount-flags.ts'
 import { PRIVATE } from '../../request/defaults.ts'
+import { formatSource } from '../../request/source.ts'
 import { type Session, warnOnFailure } from '../../store/session.ts'
 import type { MountContext } from './kind.ts'
+import { filterOwnOptions } from './options.ts'
 
 const MOUNT = Buffer.from('mount')
 const SOURCE = Buffer.from('source')
@@ -188,4 +191,26 @@ function sweepStage(host: Host, stateDir: string, parent: Handle, staging: strin
   // A helper of a crashed call may still run.
   killStaged(host, stateDir, staging)
   clearStage(host, parent, name)
+}
+
+/** A server decides about its files, but must not grant privileges on this node. */
+export const POWERLESS = ['nosuid', 'nodev']
+
+/** Mounts the source by mount.<fsType>. @param options added to those of the pod's author */
+export function mountRemote(
+  context: MountContext,
+  options: string[],
+  more: Partial<HelperInvocation>,
+): Promise<Handle> {
+  const { host, request, timeoutSeconds, secrets } = context
+  const all = [...filterOwnOptions(request.mountOptions), ...options, ...(request.readOnly ? ['ro'] : [])]
+  return mountStaged(context, (directory) =>
+    host.helpers.run({
+      program: `mount.${request.fsType}`,
+      args: [formatSource(request.source) ?? '', directory, '-o', all.join(',')],
+      timeoutSeconds,
+      secrets: [...secrets.values()],
+      ...more,
+    }),
+  )
 }

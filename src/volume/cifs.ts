@@ -1,8 +1,8 @@
-import { createFault, createOptionFault, type Fault, SECRET_REF_WORD } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
-import { SECRET_FILE } from '../../host/helpers.ts'
-import type { Secrets } from '../../request/json-options.ts'
-import type { MountContext, VolumeKind } from '../kind/kind.ts'
+import { createFault, createOptionFault, type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
+import { SECRET_FILE } from '../host/helpers.ts'
+import type { Secrets } from '../request/json-options.ts'
+import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
   choices,
   createRulesOnce,
@@ -14,8 +14,9 @@ import {
   rule,
   security,
   words,
-} from '../kind/options.ts'
-import { findRemoteFaults, mountRemote, POWERLESS } from './remote.ts'
+} from './kind/options.ts'
+import { findRemoteFaults } from './kind/source-path.ts'
+import { mountRemote, POWERLESS } from './kind/staged.ts'
 
 const MODE = /0?[0-7]{3,4}/
 

@@ -1,7 +1,7 @@
-import { createFault } from '../../errors/fault.ts'
-import { type Handle, refuseOnErrno, useOrClose } from '../../host/host.ts'
-import { formatSource } from '../../request/source.ts'
-import type { MountContext, VolumeKind } from '../kind/kind.ts'
+import { createFault } from '../errors/fault.ts'
+import { type Handle, refuseOnErrno, useOrClose } from '../host/host.ts'
+import { formatSource } from '../request/source.ts'
+import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
   choices,
   createRulesOnce,
@@ -13,8 +13,9 @@ import {
   security,
   withNamed,
   words,
-} from '../kind/options.ts'
-import { findRemoteFaults, mountRemote, POWERLESS } from './remote.ts'
+} from './kind/options.ts'
+import { findRemoteFaults } from './kind/source-path.ts'
+import { mountRemote, POWERLESS } from './kind/staged.ts'
 
 const VERSIONS = ['4.2', '4.1', '4.0', '4', '3']
 const TRANSPORTS = ['tcp', 'tcp6', 'udp', 'udp6', 'rdma']

@@ -1,8 +1,10 @@
-import { createFault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
-import { mayHaveUuid } from '../../host/btrfs.ts'
-import { type Handle, type Host, refuseOnErrno } from '../../host/host.ts'
-import { type MountRow, parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { createFault } from '../errors/fault.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
+import { mayHaveUuid } from '../host/btrfs.ts'
+import { BLOCK_DEVICE, FILE_TYPE, type Handle, type Host, refuseOnErrno, type Stat, useOrClose } from '../host/host.ts'
+import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
+import { acquireNodeLock } from '../store/locks.ts'
+import type { OpenedSource } from './kind/kind.ts'
 
 /** An open device, the file system to mount, and the source as messages show it. */
 export interface MountableDisk {
@@ -10,6 +12,83 @@ export interface MountableDisk {
   device: Handle
   fsType: string
   shown: string
+}
+
+export const isBlockDevice = ({ mode }: Stat) => (mode & FILE_TYPE) === BLOCK_DEVICE
+
+/**
+ * Opens the device to mount: the source itself, or the loop device of the image. All mounts of an image share one loop
+ * device: two would write to the image from separate caches, and corrupt it.
+ * @throws {Refusal}
+ */
+export async function openDevice(
+  host: Host,
+  source: string,
+  { handle, stat }: OpenedSource,
+  readOnly: boolean,
+  stateDir: string,
+): Promise<Handle> {
+  if (isBlockDevice(stat)) {
+    return refuseOnErrno(
+      () => host.blocks.open(handle),
+      (_, code) => ({
+        'ENXIO ENODEV': createFault(
+          'disk-type',
+          `source ${quoted(source)} is a device that does not exist (${code})`,
+          `attach the disk`,
+        ),
+      }),
+    )
+  }
+  using _ = await acquireNodeLock({ host, config: { stateDir } }, 'loop')
+  const shown = quoted(source)
+  return findSharedLoop(host, shown, handle, readOnly) ?? attachImage(host, shown, handle, readOnly)
+}
+
+function findSharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, readOnly: boolean): Handle | undefined {
+  const loop = blocks.loopOf(image)
+  if (loop === undefined) return undefined
+  return useOrClose(inodes, loop.device, (device) => {
+    if (loop.isWhole && (readOnly || !loop.isReadOnly)) return device
+    const name = blocks.nameOf(device)
+    throw new Refusal(
+      loop.isWhole
+        ? createFault(
+            'disk-busy',
+            `image ${shown} is in use read-only (${name}), so it cannot be mounted for writing`,
+            'set readOnly, or wait until that use ends',
+          )
+        : createFault(
+            'disk-busy',
+            `a part of image ${shown} is in use (${name}), and a second device would destroy it`,
+            'detach that one first',
+          ),
+    )
+  })
+}
+
+function attachImage({ blocks }: Host, shown: string, image: Handle, readOnly: boolean): Handle {
+  return refuseOnErrno(
+    () => blocks.attachLoop(image, readOnly),
+    (words, code) => ({
+      'EROFS EACCES EPERM': createFault(
+        'disk-read-only',
+        `image ${shown} cannot be written (${code})`,
+        `set readOnly on the volume`,
+      ),
+      ETXTBSY: createFault('disk-busy', `image ${shown} is in use as a program or as swap`, `name another one`),
+      'ENOENT ENXIO': createFault(
+        'kernel-module',
+        `image ${shown} needs a loop device, and this node has none (${words})`,
+        `load the kernel module loop`,
+      ),
+      EBUSY: createFault(
+        'kernel-module',
+        `image ${shown} got no loop device, as other processes took each free one first`,
+        `it is tried again`,
+      ),
+    }),
+  )
 }
 
 /** Magic numbers of disk contents (blkid(8) has many more). */

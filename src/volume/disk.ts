@@ -1,11 +1,36 @@
-import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
-import { deferClose, errorCode, type Handle, type Host, isDirectory, refuseOnErrno } from '../../host/host.ts'
-import { retryUntilDefined } from '../../host/waiting.ts'
-import { openSubPath } from '../../path/open-sub-path.ts'
-import type { KindRequest } from '../../request/request.ts'
-import type { VolumeKind } from '../kind/kind.ts'
+import { resolve } from 'node:path'
+import { createFault, type Fault } from '../errors/fault.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import {
+  deferClose,
+  errorCode,
+  FILE_TYPE,
+  type Handle,
+  type Host,
+  isDirectory,
+  REGULAR,
+  refuseOnErrno,
+  SYMLINK,
+  tolerateErrno,
+} from '../host/host.ts'
+import { retryUntilDefined } from '../host/waiting.ts'
+import { openSubPath } from '../path/open-sub-path.ts'
+import type { KindRequest } from '../request/request.ts'
+import type { Source } from '../request/source.ts'
+import {
+  explainMount,
+  isBlockDevice,
+  isMountedReadOnly,
+  isShown,
+  type MountableDisk,
+  openDevice,
+  refuseMountedByNode,
+  refuseOtherContent,
+  refuseTwin,
+} from './disk-device.ts'
+import type { OpenedSource, VolumeKind } from './kind/kind.ts'
+import {
+  createMountOptionsFault,
   createRulesOnce,
   filterOwnOptions,
   findOptionFaults,
@@ -13,18 +38,8 @@ import {
   parseOptionName,
   rule,
   words,
-} from '../kind/options.ts'
-import { findSourceFaults, getNodePath } from '../kind/source-path.ts'
-import {
-  explainMount,
-  isMountedReadOnly,
-  isShown,
-  type MountableDisk,
-  refuseMountedByNode,
-  refuseOtherContent,
-  refuseTwin,
-} from './refusals.ts'
-import { openBlockSource, openDevice } from './source.ts'
+} from './kind/options.ts'
+import { findSourceFaults, getNodePath, openNode, openWithoutLinks } from './kind/source-path.ts'
 
 interface DiskRules {
   name: string
@@ -103,18 +118,11 @@ function createDiskKind(rules: DiskRules): VolumeKind {
 
 function findWriteFaults(rules: DiskRules, { mountOptions, readOnly }: KindRequest): Fault[] {
   if (rules.isReadOnly && mountOptions.includes('rw')) {
-    return [
-      createOptionFault('mount-options', 'mountOptions', 'has rw', `${rules.name} is always read-only, leave it out`),
-    ]
+    return [createMountOptionsFault('has rw', `${rules.name} is always read-only, leave it out`)]
   }
   if (readOnly || rules.withoutLog === undefined || !mountOptions.includes(rules.withoutLog)) return []
   return [
-    createOptionFault(
-      'mount-options',
-      'mountOptions',
-      `has ${rules.withoutLog}, which is for read-only volumes`,
-      'set readOnly, or leave it out',
-    ),
+    createMountOptionsFault(`has ${rules.withoutLog}, which is for read-only volumes`, 'set readOnly, or leave it out'),
   ]
 }
 
@@ -178,3 +186,51 @@ function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): 
 }
 
 export const disks: readonly VolumeKind[] = DISKS.map(createDiskKind)
+
+/** Directories in which udev creates links to devices. */
+const UDEV_NAME = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
+const WRITABLE_BY_OTHERS = 0o022
+
+/**
+ * Opens a block device's node or an image file by a path without links. Only udev's own links are followed.
+ * @throws {Refusal}
+ */
+export function openBlockSource(host: Host, requestedSource: Source): OpenedSource {
+  const source = getNodePath(requestedSource)
+  const path = UDEV_NAME.test(source) ? resolveDeviceName(host, source) : source
+  return openNode(host, path, {
+    remedy: 'attach the disk, or create the image file',
+    fault(stat) {
+      if ((stat.mode & FILE_TYPE) === REGULAR) return undefined
+      if (!isBlockDevice(stat)) return 'is neither a block device nor an image file: name one'
+      // Containers may create device nodes in their volumes (CAP_MKNOD), also of the node's own disks.
+      if (path.startsWith('/dev/')) return undefined
+      return 'is a device node outside /dev, which a pod may have made: name the device as it is in /dev'
+    },
+  })
+}
+
+/** Resolves a link of udev's. Returns the path itself if it is no link or missing: the later open reports that. */
+function resolveDeviceName(host: Host, source: string): string {
+  const { inodes } = host
+  const slash = source.lastIndexOf('/')
+  const above = source.slice(0, slash)
+  const directory = openWithoutLinks(host, above, { remedy: 'attach the disk' })
+  using _directory = deferClose(inodes, directory)
+  const link = tolerateErrno('ENOENT ENOTDIR ENAMETOOLONG', () =>
+    inodes.openEntry(directory, Buffer.from(source.slice(slash + 1))),
+  )
+  if (link === undefined) return source
+  using _link = deferClose(inodes, link)
+  const { mode, uid } = inodes.stat(link)
+  if ((mode & FILE_TYPE) !== SYMLINK) return source
+  const holder = inodes.stat(directory)
+  const target = resolve(above, Buffer.from(inodes.readLink(link)).toString())
+  const isDevice = target.startsWith('/dev/') && !target.startsWith('/dev/shm/')
+  if (isDevice && uid === 0 && holder.uid === 0 && (holder.mode & WRITABLE_BY_OTHERS) === 0) return target
+  throw Refusal.of(
+    'disk-type',
+    `source ${quoted(source)} is a link that is not udev's, or leads out of /dev`,
+    'write the real path',
+  )
+}

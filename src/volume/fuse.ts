@@ -1,15 +1,16 @@
-import { createOptionFault, type Fault } from '../../errors/fault.ts'
-import { quoted } from '../../errors/refusal.ts'
-import { DIRECTORY, FILE_TYPE, REGULAR } from '../../host/host.ts'
-import type { NodeConfig } from '../../request/defaults.ts'
-import { formatSource, getSourcePath, type Source } from '../../request/source.ts'
-import type { MountContext, VolumeKind } from '../kind/kind.ts'
-import { filterOwnOptions, findOptionFaults, parseOptionName } from '../kind/options.ts'
-import { findPathFaults, openNode, type SourceRequirement } from '../kind/source-path.ts'
-import { mountStaged, type Stage } from '../kind/staged.ts'
-import { PROGRAMS, readFuseRules } from './programs.ts'
-import { deliverSecrets } from './secrets.ts'
-import { SSH_KEYS } from './sshfs.ts'
+import { createOptionFault, type Fault } from '../errors/fault.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
+import { SECRET_FILE } from '../host/helpers.ts'
+import { DIRECTORY, FILE_TYPE, REGULAR } from '../host/host.ts'
+import type { NodeConfig } from '../request/defaults.ts'
+import type { Secrets } from '../request/json-options.ts'
+import type { SecretKeys } from '../request/rule.ts'
+import { formatSource, getSourcePath, type Source } from '../request/source.ts'
+import { PROGRAMS, readFuseRules, SSH_KEYS } from './fuse-programs.ts'
+import type { MountContext, VolumeKind } from './kind/kind.ts'
+import { filterOwnOptions, findOptionFaults, parseOptionName } from './kind/options.ts'
+import { createSourceFault, findPathFaults, openNode, type SourceRequirement } from './kind/source-path.ts'
+import { mountStaged, type Stage } from './kind/staged.ts'
 
 const FS_TYPE = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
 
@@ -67,18 +68,12 @@ function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConf
   const text = formatSource(source)
   // Other kinds take two leading slashes as a share; a program of the node does not.
   if (text?.startsWith('/')) return findPathFaults(text, config)
-  if (isLocal)
-    return [
-      createOptionFault('source-invalid', 'source', 'names no path of this node', 'write what the program is to show'),
-    ]
-  if (text === undefined)
-    return [createOptionFault('source-invalid', 'source', 'is missing', 'write what the program is to show')]
+  if (isLocal) return [createSourceFault('names no path of this node', 'write what the program is to show')]
+  if (text === undefined) return [createSourceFault('is missing', 'write what the program is to show')]
   // The program would take a leading "-" as an option, and ".." could lead out of the permitted source.
   if (/^[A-Za-z0-9_]\P{Cc}*$/u.test(text) && !/(^|[/:])\.\.?(\/|$)/.test(text)) return []
   return [
-    createOptionFault(
-      'source-invalid',
-      'source',
+    createSourceFault(
       `is ${quoted(text)}`,
       `begin it with a letter or a digit, and write no "..", "." or control character`,
     ),
@@ -134,4 +129,65 @@ async function startProgram(
 
 function listFuseGroupOptions(group: number): string[] {
   return [`gid=${group}`, 'umask=0007']
+}
+
+/** Options, environment and file that pass a Secret's keys to a program. Its arguments name files, and contain no value. */
+export interface DeliveredSecrets {
+  options: string[]
+  environment: Record<string, string>
+  /** Content of the file that the daemon inherits. */
+  secretFile?: Uint8Array
+}
+
+/**
+ * Passes each key as the rule says.
+ * @param secretKeys the entry of the rule that allowed the mount
+ * @throws {Refusal} for a value that a variable cannot carry, and for an option that the pod's author has set
+ */
+export function deliverSecrets(
+  secrets: Secrets,
+  secretKeys: SecretKeys,
+  mountOptions: readonly string[],
+  { put }: Pick<Stage, 'put'>,
+): DeliveredSecrets {
+  const written = new Set(mountOptions.map(parseOptionName))
+  const delivered: DeliveredSecrets = { options: [], environment: {} }
+  for (const [index, [key, value]] of [...secrets].entries()) {
+    const delivery = Object.hasOwn(secretKeys, key) ? secretKeys[key] : undefined
+    if (delivery === undefined)
+      throw Refusal.of('secret', `the Secret has ${quoted(key)}, which no rule names`, 'remove the key')
+    if ('variable' in delivery) {
+      delivered.environment[delivery.variable] = decodeVariable(key, value)
+      continue
+    }
+    const { option, keep } = delivery
+    if (written.has(option)) {
+      throw new Refusal(
+        createOptionFault(
+          'secret',
+          'mountOptions',
+          `has ${option}, which the node's configuration sets from the Secret`,
+          'leave it out',
+        ),
+      )
+    }
+    if (keep === 'daemon') delivered.secretFile = value
+    // The file has a name of its own, because the key may be too long for a file name.
+    delivered.options.push(`${option}=${keep === 'daemon' ? SECRET_FILE : put(`secret-${index}`, value)}`)
+  }
+  return delivered
+}
+
+function decodeVariable(key: string, value: Uint8Array): string {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(value)
+    if (!text.includes('\0')) return text
+  } catch {
+    // The refusal below omits the value.
+  }
+  throw Refusal.of(
+    'secret',
+    `key ${quoted(key)} of the Secret has a NUL or is not UTF-8, so no environment variable can carry it`,
+    'correct the value',
+  )
 }

@@ -1,0 +1,176 @@
+import { type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
+import type { Secrets } from '../request/json-options.ts'
+import { formatSource, type Source } from '../request/source.ts'
+import {
+  createRulesOnce,
+  NUMBER,
+  type OptionRule,
+  type OptionRules,
+  parseOptionName,
+  rule,
+  words,
+} from './kind/options.ts'
+import { createSourceFault } from './kind/source-path.ts'
+import type { Stage } from './kind/staged.ts'
+
+// The server resolves the links of its path, so the path is only text here. A leading "-" would be an option.
+const SOURCE =
+  /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
+
+export function findSshSourceFaults(requestedSource: Source): Fault[] {
+  const source = formatSource(requestedSource)
+  if (source === undefined) return [createSourceFault('is missing', 'write it like user@host:/directory')]
+  if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
+  return [
+    createSourceFault(
+      `is ${quoted(source)}`,
+      `write it like user@host:/directory, without "..", ".", "//", a comma or a trailing slash`,
+    ),
+  ]
+}
+
+/** These options exclude configuration, keys, agents and tunnels of the node's root, and untrusted servers. */
+const ALWAYS = [
+  'StrictHostKeyChecking=yes',
+  'UpdateHostKeys=no',
+  'IdentitiesOnly=yes',
+  'IdentityAgent=none',
+  'PermitLocalCommand=no',
+  'GSSAPIAuthentication=no',
+  'HostbasedAuthentication=no',
+  'ControlMaster=no',
+  'ControlPath=none',
+]
+
+/** With these options ssh detects an unresponsive server. Otherwise it would wait longer than the mount exists. */
+const DEFAULTS = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
+
+/** The keys of a Secret that sshfs takes. */
+export const SSH_KEYS = ['ssh-privatekey', 'password', 'known_hosts'] as const
+
+interface SshLogin {
+  options: string[]
+  args: string[]
+  input: Uint8Array | undefined
+}
+
+/** Creates the login of sshfs. @throws {Refusal} for unusable secrets */
+export function createSshLogin(
+  secrets: Secrets,
+  mountOptions: readonly string[],
+  { put }: Pick<Stage, 'put'>,
+): SshLogin {
+  const given = new Set(mountOptions.map(parseOptionName))
+  const options = [...ALWAYS, ...DEFAULTS.filter((option) => !given.has(parseOptionName(option)))]
+  const key = secrets.get('ssh-privatekey')
+  const password = secrets.get('password')
+  const hosts = secrets.get('known_hosts')
+  if (key && password) throw Refusal.of('secret', 'the secret has both "ssh-privatekey" and "password"', 'keep one')
+  if (!key && !password) {
+    const found = secrets.size === 0 ? '' : `, and this one has ${quoted([...secrets.keys()])}`
+    const remedy = secrets.size === 0 ? `name it in ${SECRET_REF_WORD} of the volume` : 'give it one of them'
+    throw Refusal.of('secret', `fuse.sshfs needs a secret with the key "ssh-privatekey" or "password"${found}`, remedy)
+  }
+  if (key && mountOptions.includes('reconnect')) {
+    throw Refusal.of(
+      'secret',
+      'mountOptions has reconnect, for which sshfs would need the key again, which is not stored',
+      'leave it out, or use a password',
+    )
+  }
+  if (password && /[\0\r\n]/.test(Buffer.from(password).toString('latin1'))) {
+    throw Refusal.of('secret', 'the secret "password" has a line break or a NUL, which sshfs cannot read', 'remove it')
+  }
+  if (hosts) options.push(`UserKnownHostsFile=${put('known_hosts', hosts)}`, 'GlobalKnownHostsFile=/dev/null')
+  if (key) options.push(`IdentityFile=${put('key', endWithNewline(key))}`, 'BatchMode=yes')
+  else options.push('IdentityFile=none', 'PubkeyAuthentication=no', 'password_stdin')
+  return { options, args: ['-F', '/dev/null'], input: password && endWithNewline(password) }
+}
+
+/** ssh rejects a key whose last line has no newline, and reads a password up to its newline. */
+function endWithNewline(bytes: Uint8Array): Uint8Array {
+  return bytes.at(-1) === 0x0a ? bytes : Buffer.concat([bytes, Buffer.from('\n')])
+}
+
+const SECONDS = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
+const YES_OR_NO = /yes|no/
+
+/** Marks an option that changes a user's identity or permission bits: the node's configuration must name it. */
+function markRisky([name, plain]: readonly [string, OptionRule]): readonly [string, OptionRule] {
+  return [name, { ...plain, isRisky: true }]
+}
+
+/** Options of libfuse itself, for every program (mount.fuse3(8)). */
+const GENERIC = createRulesOnce(() => [
+  markRisky(rule('uid=1000', NUMBER)),
+  rule('gid=1000', NUMBER),
+  markRisky(rule('umask=007', /[0-7]{3,4}/)),
+  rule('attr_timeout=1.0', SECONDS),
+  rule('entry_timeout=1.0', SECONDS),
+  rule('negative_timeout=0', SECONDS),
+  rule('max_read=131072', NUMBER),
+  ...words('kernel_cache', 'auto_cache', 'noauto_cache', 'direct_io', 'noforget', 'hard_remove'),
+])
+
+interface FuseProgram {
+  /**
+   * The program's own options. None of them runs a command of the node, accesses a file of the node other than the source,
+   * or connects to a host other than the source's.
+   */
+  options: () => OptionRules
+  /** Checks the source of a program whose source is no path of the node. */
+  sourceFaults?(source: Source): Fault[]
+  /** Creates the program's login from secrets. */
+  login?: typeof createSshLogin
+}
+
+const SSHFS: FuseProgram = {
+  sourceFaults: findSshSourceFaults,
+  login: createSshLogin,
+  // sshfs(1). Not here: ssh_command, sftp_server, directport, delay_connect, idmap=file, and all files of ssh's.
+  options: createRulesOnce(() => [
+    rule('port=22', /[1-9][0-9]{0,4}/),
+    rule('ServerAliveInterval=15', NUMBER),
+    rule('ServerAliveCountMax=3', NUMBER),
+    rule('ConnectTimeout=10', NUMBER),
+    rule('Compression=yes', YES_OR_NO),
+    rule('compression=yes', YES_OR_NO),
+    rule('dir_cache=yes', YES_OR_NO),
+    rule('dcache_timeout=20', NUMBER),
+    rule('idmap=user', /none|user/),
+    rule('max_conns=4', /[1-9][0-9]?/),
+    ...words('reconnect', 'follow_symlinks', 'transform_symlinks', 'disable_hardlink', 'no_readahead', 'sshfs_sync'),
+  ]),
+}
+
+const BINDFS: FuseProgram = {
+  // bindfs(1). Not here: resolve-symlinks, which leads out of the source; map-passwd and map-group, which are files.
+  options: createRulesOnce(() => [
+    markRisky(rule('force-user=1000', NUMBER)),
+    rule('force-group=1000', NUMBER),
+    markRisky(rule('perms=u=rwX:g=rX', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
+    markRisky(rule('map=1000/2000:@100/@200', /@?[0-9]{1,10}\/@?[0-9]{1,10}(?::@?[0-9]{1,10}\/@?[0-9]{1,10})*/)),
+    markRisky(rule('create-for-user=1000', NUMBER)),
+    markRisky(rule('create-for-group=1000', NUMBER)),
+    markRisky(rule('create-with-perms=u=rw:g=r', /[0-7]{3,4}|[ugoarwxXstdDF=+:-]{1,80}/)),
+    ...words('create-as-user').map(markRisky),
+    ...words('chown-ignore', 'chgrp-ignore', 'chmod-ignore', 'xattr-none', 'delete-deny'),
+    ...words('rename-deny', 'hide-hard-links', 'multithreaded'),
+  ]),
+}
+
+/**
+ * Programs whose safe options modekeep lists: the node's configuration can only remove some. The key is the fsType without
+ * the prefix `fuse.`.
+ */
+export const PROGRAMS: ReadonlyMap<string, FuseProgram> = new Map([
+  ['sshfs', SSHFS],
+  ['bindfs', BINDFS],
+  ['squashfuse', { options: createRulesOnce(() => [rule('offset=4096', NUMBER)]) }],
+])
+
+/** Returns a program's option rules. A program without an entry also takes the options that a rule of the node names. */
+export function readFuseRules(program: string): OptionRules {
+  return new Map([...GENERIC(), ...(PROGRAMS.get(program)?.options() ?? [])])
+}

@@ -47,7 +47,7 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   [
     'Follow a symbolic link',
     ['conformance/ownership', 'neither follows nor changes links, including links that lead out'],
-    ['race/outside', 'is not led out by directories and files exchanged with links to the node'],
+    ['race/outside', 'is not led out by directories and files that are exchanged with links to the node'],
   ],
   [
     'or enter a mount inside the volume,',
@@ -90,7 +90,7 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   [
     'or a file that outlives the call.',
     ['helper/secrets-nowhere', 'in the reply, the log or the records of a call, or in other processes'],
-    ['security/node-user', 'finds no secret in what a stolen state directory and log hold'],
+    ['security/node-user', 'finds no secret in a stolen state directory and log'],
   ],
 ]
 

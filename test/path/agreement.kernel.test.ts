@@ -68,7 +68,7 @@ const REASONS: readonly (readonly [string, RegExp])[] = [
   ['ENOTDIR', /, not a directory/],
 ]
 
-onKernelStages('in trees full of links', (open) => {
+onKernelStages('a subPath in trees full of links', (open) => {
   it('openByComponents and the in-memory host return the same result or error as the kernel', () => {
     const stages = [open(), memoryStage()]
     onTestFinished(() => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { checkSubPath } from '../../src/path/open-sub-path.ts'
 import { rendered } from '../helpers/rendered.ts'
 
-describe('the text of a subPath', () => {
+describe('the option subPath', () => {
   it.each(['a', 'a/b/c', '...', '..data', 'a..b/..c', '.hidden', 'a b', 'a\\b', 'é'.repeat(127)])(
     'may be %j',
     (subPath) => {
@@ -11,7 +11,7 @@ describe('the text of a subPath', () => {
   )
 
   it.each(['/', '/a', 'a/', 'a//b', './a', 'a/.', '.', '..', '../a', 'a/../b', 'a/..', 'a\0b'])(
-    'is no path inside a source if it is %j',
+    'is refused as no path inside a source: %j',
     (subPath) => {
       expect(rendered(checkSubPath(subPath))).toEqual([
         `option "subPath" is ${JSON.stringify(subPath)}: write a path inside the source, without a leading slash, "..", ".", "//" or a trailing slash`,
@@ -19,13 +19,13 @@ describe('the text of a subPath', () => {
     },
   )
 
-  it('is to be left out rather than empty', () => {
+  it('is refused if it is empty', () => {
     expect(rendered(checkSubPath(''))).toEqual([
       'option "subPath" is empty: name a part of the source, or leave subPath out',
     ])
   })
 
-  it('has no name that no file system keeps: each is told, counted in bytes', () => {
+  it('is refused with each name that is longer than 255 bytes', () => {
     const faults = checkSubPath(`${'é'.repeat(128)}/a/${'x'.repeat(256)}`)
     expect(faults).toHaveLength(2)
     expect(rendered(faults[0])).toMatch(
@@ -33,7 +33,7 @@ describe('the text of a subPath', () => {
     )
   })
 
-  it('is shown cut and with its control characters escaped', () => {
+  it('is shown truncated, with control characters escaped', () => {
     const [fault] = checkSubPath(`/\u001b[31m${'x/'.repeat(2000)}x`)
     expect(rendered(fault)).toMatch(/^option "subPath" is "\/\\u001b\[31m[x/]+… \(4009 characters\): write/)
   })

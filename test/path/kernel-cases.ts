@@ -13,7 +13,7 @@ export type KernelCase = readonly [
 const OPEN_TO_ALL = 0o1777
 
 export const KERNEL_CASES: readonly KernelCase[] = [
-  ['a directory nobody may search', (s) => void fs.mkdirSync(`${s}/a`, 0o000), 'a', 'a'],
+  ['a directory without search permission', (s) => void fs.mkdirSync(`${s}/a`, 0o000), 'a', 'a'],
   ['a socket', (s) => makeSocket(`${s}/socket`), 'socket', 'socket'],
   ['a FIFO', (s) => fifo(`${s}/fifo`), 'fifo', 'fifo'],
   ['a link to a FIFO', (s) => all(fifo(`${s}/fifo`), link(s, 'l', 'fifo')), 'l', 'fifo'],
@@ -145,7 +145,7 @@ function noSymFollow(source: string): void {
   execFileSync('mount', ['-o', 'remount,bind,nosymfollow', `${source}/m`])
 }
 
-/** The absolute link leaves the decision to the way by parts, whatever the sysctl protected_symlinks is. */
+/** The absolute link makes openByComponents decide, for any value of the sysctl protected_symlinks. */
 function stranger(source: string): void {
   make(`${source}/open`)
   make(`${source}/d`)

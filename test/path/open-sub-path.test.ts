@@ -58,12 +58,12 @@ onEveryStage('a subPath', (open) => {
     )
   }
 
-  it.each(found)('opens %s, at once and by parts', (_name, tree, subPath, outcome) => {
+  it.each(found)('opens %s, in one call and by components', (_name, tree, subPath, outcome) => {
     fill(tree)
     check(here, subPath, outcome)
   })
 
-  it.each(refused)('refuses %s, at once and by parts', (_name, tree, subPath, outcome) => {
+  it.each(refused)('refuses %s, in one call and by components', (_name, tree, subPath, outcome) => {
     fill(tree)
     check(here, subPath, outcome)
   })
@@ -77,14 +77,14 @@ onKernelStages('a subPath', (open) => {
   })
 
   it.each(KERNEL_CASES)(
-    'that is %s is opened or refused alike, at once and by parts',
+    'that is %s has the same result in one call and by components',
     async (_name, fill, subPath, outcome) => {
       await fill(here.source)
       check(here, subPath, outcome)
     },
   )
 
-  it('is resolved by the kernel alone where it can be', () => {
+  it('is resolved by the kernel alone if possible', () => {
     makeTree(fs, here.source, ['file ..1/conf/key 0644', 'link ..data ..1', 'link conf ..data/conf'])
     const never = () => {
       throw new Error('not at once')
@@ -93,7 +93,7 @@ onKernelStages('a subPath', (open) => {
     expect(outcomeOf(inodes, here.root, 'conf/key')).toBe(identityAt(here.stage.host, `${here.source}/..1/conf/key`))
   })
 
-  it('of a FIFO without a writer is opened without waiting for one, and without being its reader', () => {
+  it('of a FIFO without a writer is opened without waiting for one, and without becoming its reader', () => {
     execFileSync('mkfifo', [`${here.source}/fifo`])
     for (const [, way] of WAYS) {
       const handle = openSubPath(way(here.stage.host.inodes), here.root, 'fifo')
@@ -102,7 +102,7 @@ onKernelStages('a subPath', (open) => {
     }
   })
 
-  it('leads nowhere from a link in /proc, be it to a directory inside', () => {
+  it('is refused through a link in /proc, even to a directory inside', () => {
     makeTree(fs, here.source, ['dir proc 0755', 'dir d 0755'])
     execFileSync('mount', ['-t', 'proc', 'proc', `${here.source}/proc`])
     const fd = fs.openSync(`${here.source}/d`, 'r')

@@ -15,7 +15,7 @@ function refusing(code: string): () => Handle {
   }
 }
 
-/** What an inode is told by. */
+/** The identity of an inode. */
 export function identity(inodes: Inodes, handle: Handle): string {
   const { device, inode } = inodes.stat(handle)
   return `inode ${device}:${inode}`

@@ -27,7 +27,7 @@ function expectKubelets(argv: readonly string[]): void {
     return
   }
   if (call.verb !== 'mount' && call.verb !== 'unmount') return
-  // One name for one directory, whatever it was written as: the state is found again by it.
+  // A directory has one name for every spelling, because its records are found by it.
   expect(call.directory).toMatch(/^\/[^\ufffd]*$/s)
   expect(
     call.directory
@@ -53,18 +53,18 @@ function expectOperators(argv: readonly string[]): void {
   }
 }
 
-describe('whatever the arguments are', () => {
-  it.each(corpusOf<string[]>('argv'))('they are read or refused in words: %s', (_name, argv) => {
+describe('any arguments', () => {
+  it.each(corpusOf<string[]>('argv'))('are parsed or refused with a message: %s', (_name, argv) => {
     const decoded = argv.map((text) => Buffer.from(text, 'latin1').toString())
     expectKubelets(decoded)
     expectOperators(decoded)
   })
 
-  it("kubelet's are read or refused in words, and a directory has one name", () => {
+  it('of kubelet are parsed or refused with a message, and a directory has one name', () => {
     holds(kubeletCalls('/tmp/x').map(texts), expectKubelets, 3000)
   })
 
-  it("an operator's are read or refused in words, and a directory is absolute", () => {
+  it('of an operator are parsed or refused with a message, and a directory is absolute', () => {
     holds(fc.oneof(operatorCalls('/tmp/x'), kubeletCalls('/tmp/x')).map(texts), expectOperators, 3000)
   })
 })

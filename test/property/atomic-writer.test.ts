@@ -69,7 +69,7 @@ describe.skipIf(!isRoot)(title, () => {
     },
   )
 
-  it('leads where the rules say, or is refused, whatever was done to the volume', () => {
+  it('leads where the rules say, or is refused, after any change of the volume', () => {
     const { seen, expectAsModelled } = stageFor()
     holds(
       fc.tuple(layouts, fc.array(subPaths, { minLength: 4, maxLength: 12 })),
@@ -80,7 +80,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(seen.refused).toBeGreaterThan(runs(100))
   })
 
-  it("leads to the writer's newest content, whatever it wrote before", () => {
+  it("leads to the writer's newest content, after any earlier writes", () => {
     const { stage } = stageFor()
     const name = fc.constantFrom('a', 'b', 'c', '...', 'é')
     const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((parts) => parts.join('/'))

@@ -108,7 +108,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
   afterAll(() => fs.rmSync(top, { recursive: true, force: true }))
 
   it.each(corpusOf<string[]>('argv'))(
-    "answers kubelet's call in one JSON document, any other in words: %s",
+    "answers kubelet's call with one JSON document, and any other with a sentence: %s",
     (_name, argv) => {
       const call = argv.map((text) => Buffer.from(text.replaceAll('@', top), 'latin1'))
       if (isKubeletVerb(argv[0])) expectAnswer(call)
@@ -128,7 +128,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
     expect(answered([Buffer.from('mount'), ...at], `${top}/damaged.json`).status).toBe('Failure')
   })
 
-  it('answers whatever kubelet calls in one JSON document, and what it refuses changes nothing', () => {
+  it('answers any call of kubelet with one JSON document, and a refused call changes nothing', () => {
     const seen: Record<string, number> = {}
     const called = (call: Call) => {
       const status = expectAnswer(call)
@@ -138,7 +138,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
     expect(Object.keys(seen).sort()).toEqual(['Failure', 'Not supported', 'Success'])
   })
 
-  it('answers a person in words or JSON, with 0, 1 or 2, and never with a stack', () => {
+  it('answers a command in words or JSON, with status 0, 1 or 2, and never with a stack trace', () => {
     holds(
       operatorCalls(top),
       (call) => {
@@ -155,7 +155,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
     )
   })
 
-  it('says no secret to anybody, whatever else is in the options', () => {
+  it('prints no secret with any other options', () => {
     const others = fc.array(fc.tuple(fc.constantFrom('source', 'kubernetes.io/fsType', 'x', 'mountOptions'), anyText))
     holds(
       fc.tuple(secrets, others, fc.boolean()),

@@ -9,8 +9,8 @@ import { inodeBatch } from './inode-records.ts'
 const acls = memoryAcls()
 const decoded = (chunk: Uint8Array) => [...splitRecords(chunk)].map((one) => decodeRecord(one, true, acls))
 
-describe('records of inodes as bytes', () => {
-  it('read as they were written, also split and joined', () => {
+describe('encoded records of inodes', () => {
+  it('are decoded to the same records, also split and joined', () => {
     holds(
       inodeBatch(3),
       (records) => {
@@ -22,7 +22,7 @@ describe('records of inodes as bytes', () => {
     )
   })
 
-  it('that were damaged are records or are refused, and nothing else happens', () => {
+  it('that are damaged are decoded or refused with a RangeError', () => {
     let refused = 0
     holds(
       fc.tuple(inodeBatch(2), damages),

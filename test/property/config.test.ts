@@ -84,7 +84,7 @@ const objects = fc
   .map((list) => `{${list.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`)
 const texts = fc.oneof(objects, damaged(objects), fc.json(), anyText)
 
-/** What holds for any text whatever. */
+/** Asserts what holds for any text. */
 function expectPromises(text: string): void {
   const { config, faults } = parseConfig(text, FILE)
   expect(Object.keys(config)).toEqual(Object.keys(DEFAULT_CONFIG))
@@ -107,7 +107,7 @@ function expectPromises(text: string): void {
     }
     for (const key of KEYS) if (!Object.hasOwn(given, key)) expect(config[key]).toEqual(DEFAULT_CONFIG[key])
   }
-  // Never out of anybody's prototype.
+  // Never from a prototype.
   expect(Object.getPrototypeOf(config)).toBe(Object.prototype)
 }
 
@@ -131,12 +131,12 @@ function isInForce(config: NodeConfig, given: Record<string, unknown>, key: keyo
 
 const shortened = (quoted: string) => quoted.slice(0, 120)
 
-describe("whatever the node's configuration is", () => {
-  it.each(corpus('config'))('every key has a sound value, and what is wrong is named: %s', (_name, content) => {
+describe('any configuration of the node', () => {
+  it.each(corpus('config'))('has a valid value for every key, and faults are named: %s', (_name, content) => {
     expectPromises(content.toString())
   })
 
-  it('every key has a sound value, and what is wrong is named', () => {
+  it('has a valid value for every key, and faults are named', () => {
     holds(texts, expectPromises, 4000)
   })
 })

@@ -115,7 +115,7 @@ function found(journal: Journal): Map<number, Acls> {
   )
 }
 
-it('ACLs read as they were recorded, through the deaths and ends of processes, and when what is gone is forgotten', () => {
+it('recorded ACLs are read unchanged after crashes and ends of processes, and after records were removed', () => {
   holds(
     steps,
     (all) => {

@@ -136,22 +136,22 @@ function expectPromises({ state, file, damage, reading }: Case): number | Refusa
 }
 
 describe('a journal', () => {
-  it.each(Object.keys(STATES))('%s, sound: all is found', (state) => {
+  it.each(Object.keys(STATES))('%s, undamaged, has all records', (state) => {
     expect(used(STATES[state] ?? {}, true)).toBe(VERSIONS.size)
     expect(used(STATES[state] ?? {}, false)).toBe(VERSIONS.size)
   })
 
-  it.each(corpusOf<Case>('journal'))('that was damaged is refused, or what it says is right: %s', (_name, input) => {
+  it.each(corpusOf<Case>('journal'))('that is damaged is refused, or its records are right: %s', (_name, input) => {
     expectPromises(input)
   })
 
-  it('that was damaged is refused, or what it says is right', () => {
+  it('that is damaged is refused, or its records are right', () => {
     let refused = 0
     holds(cases, (input) => void (expectPromises(input) instanceof Refusal && refused++), 400)
     expect(refused).toBeGreaterThan(runs(40))
   })
 
-  it("with another journal's log in the place of its own is refused, or what it says is right", () => {
+  it("with another journal's log is refused, or its records are right", () => {
     const others = [true, false].map((isFolded) => made('another', { isClosed: false, isFolded }))
     for (const mine of Object.values(STATES)) {
       for (const { '-wal': log, '': main } of [...others, ...Object.values(STATES)]) {
@@ -184,7 +184,7 @@ describe('a journal', () => {
     ['its log is text', "INSERT INTO log (batch, records, sum) VALUES (99, 'text', 0)"],
     ['its format is text', "UPDATE journal SET format = 'x'"],
     ['it claims two volumes', "INSERT INTO journal VALUES (4, 'another', NULL)"],
-  ])('is refused, or what it says is right, where %s', (_what, sql) => {
+  ])('is refused, or its records are right, if %s', (_what, sql) => {
     for (const reading of [true, false]) {
       const path = put(STATES['searched by a second walk'] ?? {})
       const database = new DatabaseSync(path)

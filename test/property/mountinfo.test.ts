@@ -12,7 +12,7 @@ import { holds } from './holds.ts'
 import { asText, byteRows, kernelText } from './mountinfo-texts.ts'
 import { anyText, damaged } from './texts.ts'
 
-/** What holds for any text: it is read, or the line that is not understood is quoted. Whoever asks gets an answer. */
+/** Asserts what holds for any text: it is parsed, or the faulty line is quoted, and every query returns. */
 function expectPromises(text: string): void {
   let rows: ReturnType<typeof parseMountinfo>
   try {
@@ -32,12 +32,12 @@ function expectPromises(text: string): void {
   for (const found of parseKubeletSubPaths(text, '/var/lib/kubelet')) expect(rows).toContainEqual(found.row)
 }
 
-describe('whatever the mount table is', () => {
-  it.each(corpus('mountinfo'))('it is read, or the line is quoted: %s', (_name, content) => {
+describe('any mount table', () => {
+  it.each(corpus('mountinfo'))('is parsed, or the line is quoted: %s', (_name, content) => {
     expectPromises(content.toString())
   })
 
-  it('a table that the kernel wrote says what it was made of, whatever bytes names are', () => {
+  it('of the kernel is parsed to its rows, with any bytes in names', () => {
     holds(
       byteRows,
       (rows) => {
@@ -47,21 +47,21 @@ describe('whatever the mount table is', () => {
     )
   })
 
-  it('a table is searched to an end, also where mounts name each other as parents', () => {
+  it('is searched to an end, also if mounts name each other as parents', () => {
     const sameId = fc
       .tuple(byteRows, fc.boolean())
       .map(([rows, flat]) => rows.map((row) => (flat ? { ...row, mountPoint: Buffer.from('/') } : row)))
     holds(sameId, (rows) => expectPromises(kernelText(rows).toString()), 2000)
   })
 
-  it('a damaged table is read, or the line is quoted', () => {
+  it('that is damaged is parsed, or the line is quoted', () => {
     const table = byteRows.map((rows) => kernelText(rows).toString())
     holds(fc.oneof(damaged(table), anyText), expectPromises, 2000)
   })
 })
 
-onKernelStages('names of mount points in the mount table', (open) => {
-  it('read as the kernel has them, whatever bytes they are', () => {
+onKernelStages('mount points in the mount table', (open) => {
+  it('have the names that the kernel has, with any bytes', () => {
     const stage = open()
     onTestFinished(() => stage.close())
     const { inodes, mounts } = linuxHost

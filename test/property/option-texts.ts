@@ -43,7 +43,7 @@ const entries = fc.array(fc.oneof({ weight: 9, arbitrary: knownEntry }, { weight
   maxLength: 9,
 })
 
-/** One JSON object with these members, in this order, whatever their names: given twice means given twice. */
+/** One JSON object with these members in this order, with any names. Duplicate names stay duplicate. */
 export function textOf(list: readonly (readonly [string, unknown])[]): string {
   return `{${list.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(',')}}`
 }

@@ -38,7 +38,7 @@ function outcome(text: string): MountRequest | Refusal {
   }
 }
 
-/** What holds for any text whatever. */
+/** Asserts what holds for any text. */
 function expectPromises(text: string): void {
   const result = outcome(text)
   if (!(result instanceof Refusal)) {
@@ -89,16 +89,16 @@ function printed(request: MountRequest): string {
   return textOf(Object.entries(options).filter(([, value]) => value !== undefined))
 }
 
-describe('whatever the options are', () => {
-  it.each(corpus('options'))('they are read or refused in words: %s', (_name, content) => {
+describe('any options', () => {
+  it.each(corpus('options'))('are parsed or refused with a message: %s', (_name, content) => {
     expectPromises(content.toString())
   })
 
-  it('they are read or refused in words, and what is read is read the same again', () => {
+  it('are parsed or refused with a message, and parsed options are parsed the same again', () => {
     holds(optionTexts, expectPromises, 4000)
   })
 
-  it('good ones are accepted, mostly, and in any order', () => {
+  it('that are valid are mostly accepted, in any order', () => {
     let accepted = 0
     let tried = 0
     holds(
@@ -116,7 +116,7 @@ describe('whatever the options are', () => {
     expect(accepted).toBeGreaterThan(tried / 10)
   })
 
-  it('a bad value is named with its key', () => {
+  it('with an invalid value are refused, and the message names the key', () => {
     const STRICT = ['ownership', 'groupAccess', 'fsGroupChangePolicy', 'restoreOnUnmount', 'kubernetes.io/readwrite']
     const wrong = fc.oneof(fc.jsonValue({ maxDepth: 3 }), anyText).filter((value) => !isGood(value))
     holds(
@@ -136,7 +136,7 @@ describe('whatever the options are', () => {
     )
   })
 
-  it('an unknown key is named', () => {
+  it('with an unknown key are refused, and the message names it', () => {
     const unknown = anyText.filter((key) => !key.startsWith('kubernetes.io/') && !isKnown(key))
     holds(
       unknown,
@@ -153,7 +153,7 @@ describe('whatever the options are', () => {
     )
   })
 
-  it('a secret is in no refusal, whatever else is wrong, and is read as it was sent', () => {
+  it('with a secret are refused without showing it, or parsed with the secret unchanged', () => {
     holds(
       fc.tuple(
         secrets,
@@ -175,7 +175,7 @@ describe('whatever the options are', () => {
     )
   })
 
-  it('a secret that cannot be decoded is refused by its key alone', () => {
+  it('with a secret that cannot be decoded are refused by its key only', () => {
     const broken = fc
       .string({ minLength: 8 })
       .filter((text) => !/^[A-Za-z0-9+/]+={0,2}$/.test(text) || text.length % 4 > 0)

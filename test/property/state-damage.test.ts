@@ -9,7 +9,7 @@ import { listTree, makeTree } from '../helpers/tree.ts'
 import { type Damage, damaged, damages } from './damage.ts'
 import { holdsAsync, runs } from './holds.ts'
 
-const title = `a state directory that was damaged${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const title = `a damaged state directory${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 const TREE = [
   'file plain 0644 5',
@@ -40,7 +40,7 @@ type Step = 'mount a' | 'mount b' | 'unmount a' | 'unmount b' | 'heal' | 'reboot
 const STEPS: readonly Step[] = ['mount a', 'mount b', 'unmount a', 'unmount b', 'heal', 'reboot']
 
 describe.skipIf(!isRoot)(title, () => {
-  it('makes calls fail in words at worst: every inode stays what it was or what was asked for', async () => {
+  it('makes calls fail with a message at worst: every inode has its first or the requested group', async () => {
     const stage = kernelStage('tmpfs')
     onTestFinished(() => stage.close())
     const seen = { done: 0, refused: 0 }

@@ -145,7 +145,7 @@ function spoil({ fs }: MemoryWorld, path: string, damage: Damage): void {
 }
 
 describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_name, kind) => {
-  it('reads as it was written', () => {
+  it('is read as it was written', () => {
     holds(
       kind.records,
       (record) => {
@@ -157,7 +157,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_
     )
   })
 
-  it('that was damaged reads as it was written, or says that it cannot be read', () => {
+  it('that is damaged is read as it was written, or refused', () => {
     let unread = 0
     holds(
       fc.tuple(kind.records, damages),
@@ -175,7 +175,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_
     expect(unread).toBeGreaterThan(runs(500))
   })
 
-  it("in another's place is never read as one of that place", () => {
+  it('in place of another is never read as that one', () => {
     holds(
       fc.tuple(kind.records, kind.records).filter(([one, other]) => kind.key(one) !== kind.key(other)),
       ([one, other]) => {
@@ -192,7 +192,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))('a %s record', (_
   })
 })
 
-it('a foreign file among the records is passed over', () => {
+it('a foreign file among the records is skipped', () => {
   const { host } = fresh()
   const [record] = fc.sample(anyMountRecords, { numRuns: 1, seed: 1 })
   if (record === undefined) throw new Error('no record')

@@ -31,7 +31,7 @@ const entry = fc.oneof(
 
 const dated = fc.tuple(fc.constantFrom(...DATED), fc.dictionary(fc.constantFrom(...NAMES), entry, { maxKeys: 4 }))
 
-/** Sound ones first: a writer's own, then whatever is done to it. */
+/** Valid ones first: a writer's own, then changed ones. */
 export const layouts: Arbitrary<Layout> = fc
   .record({
     current: fc.constantFrom(...DATED),

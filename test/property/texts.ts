@@ -25,7 +25,7 @@ const edits: Arbitrary<Edit[]> = fc.array(
   { minLength: 1, maxLength: 4 },
 )
 
-/** A text that was right before somebody edited it here and there. */
+/** A valid text with edits in some places. */
 export function damaged(texts: Arbitrary<string>): Arbitrary<string> {
   return fc.tuple(texts, edits).map(([text, list]) => list.reduce(edited, text))
 }

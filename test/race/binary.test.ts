@@ -11,7 +11,7 @@ const ROUNDS = sized(5, 20, 200)
 const title = `kubelet's calls under attack${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 describe.skipIf(!isRoot)(title, () => {
-  it('mount and unmount, change nothing outside, and put everything back in the end', async () => {
+  it('mount and unmount, change nothing outside, and restore everything in the end', async () => {
     const node = new BinaryNode()
     const arena = makeArena(node.top)
     const options = JSON.stringify({

@@ -50,18 +50,19 @@ onKernelStages('a walk under attack', (open) => {
     expect.soft(arena.outside()).toEqual(outside)
   }
 
-  it('is not led out by directories and files exchanged with links to the node', () =>
+  it('is not led out by directories and files that are exchanged with links to the node', () =>
     attack(['exchange', ...arena.swapLinks.slice(0, 8)], ['exchange', ...arena.swapLinks.slice(8)]))
 
-  it('leaves devices and files linked outside, however they are exchanged with files', () =>
+  it('skips devices and files linked outside, also if they are exchanged with files', () =>
     attack(['exchange', ...arena.swapSpecials]))
 
-  it('is not led out by directories moved out of the volume and back', () => attack(['move', ...arena.moveOut]))
+  it('is not led out by directories that are moved out of the volume and back', () =>
+    attack(['move', ...arena.moveOut]))
 
-  it('counts no name twice of a file linked outside, when its directory is moved ahead of the walk', () =>
+  it('counts no name twice of a file linked outside if its directory is moved ahead of the walk', () =>
     attack(['exchange', ...arena.swapParents]))
 
-  it('would be led out if it went by paths', async () => {
+  it('by paths would be led out', async () => {
     const actors = new Actors()
     await actors.start('exchange', ...arena.swapLinks)
     for (let tries = 0; tries < MOST_TRIES && !arena.isLedOut(2000); tries++) walkByPath(arena.volume, 2000)

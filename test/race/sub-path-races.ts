@@ -74,7 +74,7 @@ export const RACES: readonly Race[] = [
   },
 ]
 
-/** A source, and around it what each way out would find. */
+/** A source, and around it the targets that an escape would reach. */
 export function makeArena(top: string): string {
   const arena = `${top}/arena`
   makeTree(fs, arena, ['file outside/b/f 0600', 'file outside/key 0600', 'file outside/secret 0600'])

@@ -31,7 +31,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
     return actors
   }
 
-  /** As exchange.c, once: for whoever does nothing else meanwhile. */
+  /** One exchange as by exchange.c, for a test without a concurrent process. */
   function act([how, from, to]: Race['actor']): void {
     const [a, b, aside] = [`${arena}/${from}`, `${arena}/${to}`, `${arena}/aside`]
     if (how === 'exchange') fs.renameSync(b, aside)
@@ -40,7 +40,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
   }
 
   describe.each(RACES)('$name', ({ actor, subPath, found, refused }) => {
-    it.each(WAYS.slice(0, 2))('leads to what is inside or to a refusal, %s', async (_name, way) => {
+    it.each(WAYS.slice(0, 2))('leads to an inode inside or to a refusal, %s', async (_name, way) => {
       const inside = at(found)
       const inodes = way(stage.host.inodes)
       const handles = fs.readdirSync('/proc/self/fd').length
@@ -58,7 +58,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
       expect(fs.readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(handles)
     })
 
-    it('leads to what is inside or to a refusal, whichever step it happens before', () => {
+    it('leads to an inode inside or to a refusal, before any step that the change happens', () => {
       const inside = at(found)
       const inodes = WAYS[1]?.[1](stage.host.inodes) ?? stage.host.inodes
       const outcomes: string[] = []
@@ -78,7 +78,7 @@ onKernelStages('a subPath that is resolved while its source changes', (open) => 
     })
   })
 
-  it('would be led out if its real path were checked, then opened', async () => {
+  it('would be led out if its real path were checked and then opened', async () => {
     const [outside] = at(['outside/b/f'])
     const actors = await start(['exchange', 'data/a', 'data/to-outside'])
     let found: string | undefined

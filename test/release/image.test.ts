@@ -19,8 +19,8 @@ const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 const base = resolve(import.meta.dirname, '../../driver/kubernetes/base/daemonset.yaml')
 const [, version = ''] = /image: modekeep:(\S+)/.exec(fs.readFileSync(base, 'utf8')) ?? []
 
-describe.skipIf(unavailable)(`the image of a release${unavailable && ` (${unavailable})`}`, () => {
-  it('has the executable and a pinned shell of each processor, under the name of the manifests, and its digest as a sum', () => {
+describe.skipIf(unavailable)(`the release image${unavailable && ` (${unavailable})`}`, () => {
+  it('has the executable and a pinned shell for each processor, the name in the manifests, and its digest as a sum', () => {
     const programs = ARCHITECTURES.map((arch) => ({ arch, program: Buffer.from(`modekeep for ${arch}`) }))
     const files = imageFor(version, programs, 1_700_000_000)
     const name = `modekeep-${version}-image`

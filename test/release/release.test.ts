@@ -59,7 +59,7 @@ function filesBelow(directory: string): string[] {
 }
 
 describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, () => {
-  it('made twice, in other directories and at other times, has the same bytes', () => {
+  it('has the same bytes if it is made in other directories and at other times', () => {
     const names = filesBelow(first.output)
     // The image, its index and bill of materials, and the sums.
     expect(names).toHaveLength(2 * made.length + 4)
@@ -68,7 +68,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
     expect(names.filter((name) => !read(first.output, name).equals(read(second.output, name)))).toEqual([])
   })
 
-  it('is signed where a key is named, and says so where it is not', () => {
+  it('is signed if a key is given, and reports a missing signature otherwise', () => {
     const sums = String(read(second.output, 'SHA256SUMS'))
     expect(signer.verify(join(second.output, 'SHA256SUMS.sig'), sums)).toMatchObject({ status: 0 })
     expect(
@@ -84,7 +84,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
   it.each([
     ['of the archives', () => first.output],
     ['of the files in one', () => unpacked],
-  ])('has the sums %s, all of them', (_what, place) => {
+  ])('has the sums %s of all its files', (_what, place) => {
     const text = String(read(place(), 'SHA256SUMS'))
     expect(
       execFileSync('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: place(), encoding: 'utf8' }),
@@ -96,7 +96,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
     expect(named).toEqual(filesBelow(place()).filter((name) => name !== 'SHA256SUMS'))
   })
 
-  it('unpacks into one directory, with modes and times that no builder has chosen', () => {
+  it('unpacks into one directory with fixed modes and times', () => {
     const archive = join(first.output, `${basename(unpacked)}.tar.gz`)
     const lines = execFileSync('tar', ['-tvzf', archive, '--numeric-owner', '--full-time', '--utc'], {
       encoding: 'utf8',
@@ -124,7 +124,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
     ).toBe(true)
   })
 
-  it('has what a node and a cluster need, and the licences of all that is in it', () => {
+  it('has the files for a node and a cluster, and the licences of its contents', () => {
     const files = filesBelow(unpacked)
     const manifests = filesBelow(join(ROOT, 'driver/kubernetes')).map((name) => `driver/kubernetes/${name}`)
     const licences = [
@@ -156,7 +156,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
     expect(read(root(own), 'modekeep').equals(read(unpacked, 'modekeep'))).toBe(true)
   })
 
-  it('has whatever its pages link to', () => {
+  it('has all files that its pages link to', () => {
     const pages = filesBelow(unpacked).filter((path) => path.endsWith('.md'))
     const links = pages.flatMap((path) => linksOf({ path, text: String(read(unpacked, path)) }))
     expect(links.length).toBeGreaterThan(50)
@@ -175,7 +175,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
       expect(String(read(unpacked, path))).toBe(execFileSync(modekeep, args, { encoding: 'utf8' }))
   })
 
-  it('installs by its own script, and not with one byte changed', () => {
+  it('is installed by its own script, and refused with one changed byte', () => {
     const install = () => {
       const args = ['install.sh', '--root', join(dirname(unpacked), 'root'), '--plugin-dir', '/plugins']
       return spawnSync('sh', args, { cwd: unpacked, encoding: 'utf8', env: { PATH: process.env.PATH } })
@@ -208,7 +208,7 @@ describe.skipIf(unavailable)(`the bill of materials${unavailable && ` (${unavail
   const bom = () => JSON.parse(String(read(unpacked, 'sbom.cdx.json')))
   const componentOf = (name: string) => bom().components.find((component: { name: string }) => component.name === name)
 
-  it('is the one beside the archive, and of the time of the sources', () => {
+  it('equals the file next to the archive, and has the time of the sources', () => {
     expect(read(first.output, `${basename(unpacked)}.cdx.json`).equals(read(unpacked, 'sbom.cdx.json'))).toBe(true)
     expect(bom()).toMatchObject({
       bomFormat: 'CycloneDX',
@@ -224,7 +224,7 @@ describe.skipIf(unavailable)(`the bill of materials${unavailable && ` (${unavail
     })
   })
 
-  it('names Node with its parts, and the libraries whose origin is told', () => {
+  it('names Node with its parts, and the libraries with their origin', () => {
     const node = componentOf('node')
     expect(node).toMatchObject({ version: process.versions.node, licenses: [{ license: { id: 'MIT' } }] })
     const parts = new Map(
@@ -242,7 +242,7 @@ describe.skipIf(unavailable)(`the bill of materials${unavailable && ` (${unavail
     }
   })
 
-  it('names the npm packages that are bundled, with versions as locked and licences as shipped, and no others', () => {
+  it('names exactly the bundled npm packages, with locked versions and shipped licences', () => {
     const { packages } = JSON.parse(String(read(ROOT, 'package-lock.json')))
     const names = bom().components.flatMap(
       ({ purl }: { purl: string }) =>
@@ -263,7 +263,7 @@ describe.skipIf(unavailable)(`the bill of materials${unavailable && ` (${unavail
     expect(licences).not.toContain('(undefined)')
   })
 
-  it('refers to nothing that it does not have, and to nothing twice', () => {
+  it('has no reference without a target, and no duplicate', () => {
     const { components, dependencies, metadata } = bom()
     const refs = [metadata.component, ...components].map((component) => component['bom-ref'])
     expect(new Set(refs).size).toBe(refs.length)

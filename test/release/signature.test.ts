@@ -23,7 +23,7 @@ function fileWith(bytes: Uint8Array): string {
 }
 
 describe('the signature of a release', () => {
-  it('is verified by the commands of docs/release.md, and not for other sums or another key', async () => {
+  it('is verified by the commands of docs/release.md, and not for other sums or keys', async () => {
     const one = signer()
     const file = fileWith(await signatureOf(Buffer.from(SUMS), one.key))
     expect(one.verify(file, SUMS)).toMatchObject({
@@ -41,7 +41,7 @@ describe('the signature of a release', () => {
     expect(String(first)).toMatch(/^-----BEGIN SSH SIGNATURE-----\n/)
   })
 
-  it('of another purpose is none', async () => {
+  it('for another purpose is refused', async () => {
     const one = signer()
     const { stdout } = spawnSync('ssh-keygen', ['-Y', 'sign', '-f', one.key, '-n', 'file'], { input: SUMS })
     expect(one.verify(fileWith(stdout), SUMS).status).not.toBe(0)
@@ -50,7 +50,7 @@ describe('the signature of a release', () => {
   it.each([
     ['that is not there', () => '/none/key'],
     ['that is none', () => fileWith(Buffer.from('no key'))],
-  ])('with a key %s fails before anything is made', (_what, key) => {
+  ])('with a key %s fails before any file is made', (_what, key) => {
     const output = fs.mkdtempSync(join(tmpdir(), 'modekeep-unsigned-'))
     onTestFinished(() => fs.rmSync(output, { recursive: true }))
     const { status, stderr } = spawnSync(process.execPath, [join(ROOT, 'scripts/release.ts'), '--output', output], {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { blocksOf } from '../docs/example.ts'
 
-/** Somebody with a key of his own, for as long as a test lasts. */
+/** A signer with a new key, for the time of a test. */
 export interface Signer {
   /** The private key's file. */
   key: string

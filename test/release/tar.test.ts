@@ -19,7 +19,7 @@ const ENTRIES: Entry[] = [
   { path: LONG, bytes: Buffer.alloc(513, 'y'), mode: 0o644 },
 ]
 
-it("an archive is read by the machine's tar as it was given: names, bytes, modes, owners, times", () => {
+it("the machine's tar lists an archive with the given names, bytes, modes, owners and times", () => {
   const input = tar(ENTRIES, TIME)
   const listed = execFileSync('tar', ['-tvf', '-', '--numeric-owner', '--utc', '--full-time'], { input })
   expect(
@@ -54,11 +54,11 @@ it.each([
   ['a name', { path: 'f'.repeat(101), bytes: Buffer.alloc(0), mode: 0 }],
   ['a directory', { path: 'd'.repeat(100), directory: true, mode: 0 }],
   ['a link', { path: 'l', link: 'x'.repeat(101) }],
-] as const)('takes no %s that the format has no room for', (_what, entry) => {
+] as const)('an archive refuses a %s that is too long for the format', (_what, entry) => {
   expect(() => tar([entry], 0)).toThrow('too long')
 })
 
-it('a tree has its directories before what is in them, whatever the order of its files', () => {
+it('an archive has directories before their content, for any order of files', () => {
   const files = ['z/y/b', 'a', 'z/c'].map((path) => ({ path, bytes: Buffer.from(path), isProgram: path === 'a' }))
   const tree = treeOf('top', files)
   const listed = execFileSync('tar', ['-tvf', '-'], { input: tar(tree, TIME), encoding: 'utf8' })
@@ -74,7 +74,7 @@ it('a tree has its directories before what is in them, whatever the order of its
   expect(treeOf('top', files.toReversed())).toEqual(tree)
 })
 
-it('a release bears the time of its sources, and without one says how to give it', async () => {
+it('a release has the time of its sources, and a message names SOURCE_DATE_EPOCH if that is unknown', async () => {
   expect(await sourceDate('/', '1700000000')).toBe(1_700_000_000)
   await expect(sourceDate('/', 'now')).rejects.toThrow('SOURCE_DATE_EPOCH is "now"')
   await expect(sourceDate('/', undefined)).rejects.toThrow('set SOURCE_DATE_EPOCH')

@@ -43,7 +43,7 @@ describe('a rule', () => {
     ['namespaces: a glob', { namespaces: ['x', 'sh*'] }, {}, true],
     ['namespaces: a glob is the whole name', { namespaces: ['ho*'] }, {}, false],
     ['namespaces: a dot is a dot, a name no pattern', { namespaces: ['sho.'] }, {}, false],
-    ['namespaces: nobody', { namespaces: [] }, {}, false],
+    ['namespaces: none', { namespaces: [] }, {}, false],
     ['namespaces: everybody but who has none', { namespaces: ['*'] }, { namespace: undefined }, false],
     ['namespaces: an empty one is none', { namespaces: ['*'] }, { namespace: '' }, false],
     ['submounts: without the key, not included', {}, { submounts: 'include' }, false],
@@ -51,7 +51,7 @@ describe('a rule', () => {
     ['submounts: hidden without a key', {}, { submounts: 'hide' }, true],
     ['volumes: one written in the pod', { volumes: ['inline'] }, { lifecycle: 'inline' }, true],
     ['volumes: another', { volumes: ['persistent'] }, { lifecycle: 'inline' }, false],
-    ['volumes: a FlexVolume, of which nobody knows', { volumes: ['inline', 'persistent'] }, {}, false],
+    ['volumes: a FlexVolume, whose lifecycle is unknown', { volumes: ['inline', 'persistent'] }, {}, false],
     ['volumes: without the key, any', {}, { lifecycle: 'inline' }, true],
     ['sources of no meaning for a tmpfs', { sources: [] }, { fsType: 'tmpfs', source: 'tmpfs' }, true],
     ['sources: none', { sources: [] }, {}, false],
@@ -119,7 +119,7 @@ describe('a rule', () => {
   })
 
   it.each(['..', '.', '', 'a/b', 'A', 'a.b', '-a', 'a-', '*', '{namespace}', 'a\0', 'a\n', 'ä', 'a'.repeat(64)])(
-    'fills no path with the namespace %j',
+    'a rule does not fill a path with the namespace %j',
     (namespace) => {
       for (const source of [`/v/${namespace}/a`, '/v/a', '/a', '/v//a', '/v/{namespace}/a']) {
         expect(isAllowed({ sources: ['/v/{namespace}/*'] }, { namespace, source })).toBe(false)

@@ -234,7 +234,7 @@ describe("the node's configuration", () => {
     ['null', 'null'],
     ['a string', '"x"'],
     ['a number', '5'],
-  ])('a configuration that is %s is refused as no object', (_what, text) => {
+  ])('a configuration that is %s is refused, as it is no object', (_what, text) => {
     expect(rendered(parseConfig(text, FILE))).toEqual({
       config: DEFAULT_CONFIG,
       faults: [`node configuration ${FILE} is not a JSON object`],

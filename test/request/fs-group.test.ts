@@ -68,7 +68,7 @@ describe("the pod's group", () => {
   })
 
   it.each([['02000'], ['2e3'], [''], [' 5'], ['+5'], ['5.0'], ['4294967295']])(
-    '%j is a fault that names the key, the value and the way out',
+    '%j is a fault that names the key, the value and the remedy',
     (text) => {
       for (const key of [OLD, NEW]) {
         expect(rendered(parseFsGroup(new Map([[key, text]])))).toEqual({

@@ -55,7 +55,7 @@ const TOO_LONG_PATH = 'a path has at most 4095 bytes'
 const TOO_LONG_NAME = 'a name has at most 255 bytes'
 const TOO_LONG = 'at most 4095 are accepted'
 
-describe('a call is refused for the size of its input alone', () => {
+describe('a call is refused for the size of its input', () => {
   it.each<[string, string, () => void]>([
     ['source', TOO_LONG_PATH, () => read({ source: longPath })],
     ['a name in source', TOO_LONG_NAME, () => read({ source: longName })],
@@ -100,7 +100,7 @@ describe('a call is refused for the size of its input alone', () => {
     ['a name of 255 bytes', () => read({ source: `/srv/${'n'.repeat(255)}` })],
     ['a Secret of 1 MiB', () => publish({ secrets: { a: 'x'.repeat(MIB) } })],
     ['a key of a newer kubelet', () => read({ 'kubernetes.io/new': 'x'.repeat(MIB) })],
-  ])('but not for the largest that is accepted: %s', (_what, run) => {
+  ])('a call with the largest accepted input is not refused: %s', (_what, run) => {
     expect(faultsOf(run)).toEqual([])
   })
 })

@@ -39,7 +39,7 @@ describe('a request', () => {
     expect(read({ source: '/srv/volumes/data' })).toEqual(FRESH)
   })
 
-  it('a call recorded from kubelet 1.20.2 is read', () => {
+  it('a call recorded from kubelet 1.20.2 is parsed', () => {
     const recorded =
       '{"kubernetes.io/fsType":"","kubernetes.io/mounterArgs.FsGroup":"2000","kubernetes.io/pod.name":"p-node",' +
       '"kubernetes.io/pod.namespace":"default","kubernetes.io/pod.uid":"8c03","kubernetes.io/pvOrVolumeName":"v",' +
@@ -156,7 +156,7 @@ describe('a refused request', () => {
   })
 
   it.each([['-1'], ['02000'], ['4294967295'], ['root'], ['']])(
-    'has %j for idmapFrom, which is no group',
+    'a request with idmapFrom %j, which is no group, is refused',
     (idmapFrom) => {
       expect(faultsOf({ source: '/srv/volumes/data', ownership: 'idmap', idmapFrom })).toEqual([
         `option "idmapFrom" is "${idmapFrom}": write the group that the files have on disk, a decimal number from 0 to 4294967294`,
@@ -178,7 +178,7 @@ describe('a refused request', () => {
       'option "submounts" is "hide" but fsType is "ext4": leave submounts out, it is for directories of the node (bind)',
     ],
     [{ submounts: 'show' }, 'option "submounts" is "show": use one of refuse, hide, include'],
-  ])('submounts are refused where they have no meaning: %j', (options, fault) => {
+  ])('submounts are refused if they have no effect: %j', (options, fault) => {
     expect(faultsOf({ source: '/srv/volumes/data', ...options })).toEqual([fault])
   })
 
@@ -202,7 +202,7 @@ describe('a refused request', () => {
   })
 
   it.each(['8c03f2a2-6d7e-4b5a-9f58-0c6a3c1f7b11', 'd41d8cd98f00b204e9800998ecf8427e'])(
-    "in the directory of pod %s has to be that pod's",
+    'a request in the directory of pod %s must be of that pod',
     (uid) => {
       const directory = `/var/lib/kubelet/pods/${uid}/volumes/modekeep~fs/v`
       const readAs = (more: object) =>

@@ -18,13 +18,13 @@ for (let level = 0; level < ${DEPTH}; level++) {
 fs.writeFileSync('end', '')`
 
 describe.skipIf(!isRoot)(title, () => {
-  it(`are walked and restored ${DEPTH} directories deep, with far fewer handles`, async () => {
+  it(`are walked and restored ${DEPTH} directories deep, with far fewer open handles`, async () => {
     const { node, source } = memoryNode()
     execFileSync(process.execPath, ['-e', DEEPER], { cwd: source })
     for (const { handles } of await walkAndRestore(node, source, DEPTH + 2)) expect(handles).toBeLessThan(DEPTH / 2)
   })
 
-  it('are walked and restored with the memory and the handles of small ones', async () => {
+  it('are walked and restored with the memory and the open handles of small ones', async () => {
     const volumes: Measured[][] = []
     for (const files of [10_000, sized(50_000, 100_000)]) {
       const { node, source } = memoryNode()

@@ -33,15 +33,15 @@ function leave(store: Store, count: number): void {
   }
 }
 
-describe('what earlier pods have left', () => {
-  it.each(['walk', 'idmap'])('costs a mount and an unmount no call of the host: ownership %s', async (ownership) => {
+describe('records of earlier pods', () => {
+  it.each(['walk', 'idmap'])('add no call of the host to a mount and an unmount: ownership %s', async (ownership) => {
     const [none, many] = [await hostCalls(0, ownership), await hostCalls(LEFTOVERS, ownership)]
     expect(total(none)).toBeGreaterThan(50)
     expect(differences(none, many)).toEqual([])
   })
 
   const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
-  it.skipIf(!isRoot)(`costs a mount with a walk and its unmount no system calls${title}`, () => {
+  it.skipIf(!isRoot)(`add no system call to a mount with a walk and its unmount${title}`, () => {
     // Without any, the directories they lie in come and go.
     const [one, many] = [systemCalls(1), systemCalls(LEFTOVERS)]
     expect(one.getdents64).toBeGreaterThan(0)
@@ -98,7 +98,7 @@ function counted<T extends object>(of: T, name: string, add: (name: string, call
 const OF_FILES =
   /^(openat|getdents64|flock|statx|newfstatat|fstat|stat|lstat|unlink|unlinkat|rename|mkdir|rmdir|fsync|fdatasync|pwrite64|readlink)$/
 const RUNS = 3
-/** What the moment decides: how often a lock is tried, or a file looked at again. */
+/** Calls that vary by chance: how often a lock is tried, or a file is checked again. */
 const FEW = 20
 
 /** Of every thread. */

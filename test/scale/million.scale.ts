@@ -2,7 +2,7 @@ import { it } from 'vitest'
 import { expectFlat, makeFiles, memoryNode, walkAndRestore } from './large-volume.ts'
 import type { Measured } from './measured.ts'
 
-it('a million files, in one directory and in 10,000, need the memory and the handles of 10,000', async () => {
+it('a million files, in one directory and in 10,000, need the memory and the open handles of 10,000', async () => {
   const volumes: Measured[][] = []
   for (const [files, directories] of [
     [10_000, 0],

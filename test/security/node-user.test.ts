@@ -8,7 +8,7 @@ import { listTree, makeTree } from '../helpers/tree.ts'
 
 const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(BINARY) ? 'run "npm run build"' : ''
 
-/** Runs a program as a user of the node who is nobody special. */
+/** Runs a program as an ordinary user of the node. */
 function asUser(...[program = '', ...args]: string[]) {
   const { status, stdout, stderr } = spawnSync(
     'setpriv',
@@ -38,7 +38,7 @@ async function mountedNode() {
 }
 
 describe.skipIf(why !== '')(`a user of the node${why && ` (skipped: ${why})`}`, () => {
-  it('reads neither records nor journals nor the log, and opens no lock', async () => {
+  it('cannot read records, journals and the log, and cannot open a lock', async () => {
     const { node } = await mountedNode()
     const files = fs.readdirSync(node.state, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
     const paths = [...files.map((entry) => `${entry.parentPath}/${entry.name}`), node.log]
@@ -57,7 +57,7 @@ describe.skipIf(why !== '')(`a user of the node${why && ` (skipped: ${why})`}`, 
       expect(asUser('ls', path)).toMatchObject({ stdout: '' })
   })
 
-  it("gets nothing done by kubelet's calls or an operator's", async () => {
+  it("cannot run kubelet's calls or an operator's commands", async () => {
     const { node, source } = await mountedNode()
     const directory = fs.mkdtempSync(`${tmpdir()}/modekeep-user-`)
     onTestFinished(() => fs.rmSync(directory, { recursive: true }))
@@ -80,7 +80,7 @@ describe.skipIf(why !== '')(`a user of the node${why && ` (skipped: ${why})`}`, 
     expect(node.layers('a')).toEqual(layers)
   })
 
-  it('finds no secret in what a stolen state directory and log hold', async () => {
+  it('finds no secret in a stolen state directory and log', async () => {
     const { node, source } = await mountedNode()
     // A bind takes no Secret: the call fails, and is logged.
     const options = { source, 'kubernetes.io/secret/token': 'aHVudGVyMmh1bnRlcjI=' }

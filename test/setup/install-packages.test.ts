@@ -26,8 +26,8 @@ function machine(policy: string | undefined, install: string) {
 
 const ASKED = '/usr/sbin/policy-rc.d sshd start; echo "$?" >asked; echo "$*" >told'
 
-describe.skipIf(why !== '')(`packages of the tests${why && ` (skipped: ${why})`}`, () => {
-  it('are installed while no server may start, and nothing of that is left', () => {
+describe.skipIf(why !== '')(`the packages of the tests${why && ` (skipped: ${why})`}`, () => {
+  it('are installed without starting servers, and the policy file is removed', () => {
     const { top, args, options, policy } = machine(undefined, ASKED)
     expect(spawnSync('unshare', args, options).status).toBe(0)
     expect(fs.readFileSync(join(top, 'asked'), 'utf8')).toBe('101\n')
@@ -35,21 +35,21 @@ describe.skipIf(why !== '')(`packages of the tests${why && ` (skipped: ${why})`}
     expect(fs.existsSync(policy)).toBe(false)
   })
 
-  it("leave the machine's own policy as it is", () => {
+  it("are installed without changing the machine's own policy", () => {
     const { top, args, options, policy } = machine(OWN, ASKED)
     expect(spawnSync('unshare', args, options).status).toBe(0)
     expect(fs.readFileSync(join(top, 'asked'), 'utf8')).toBe('101\n')
     expect(fs.readFileSync(policy, 'utf8')).toBe(OWN)
   })
 
-  it('that cannot be installed fail the run, and nothing is left', () => {
+  it('make the run fail if they cannot be installed, and leave nothing', () => {
     const { args, options, policy } = machine(undefined, 'exit 100')
     expect(spawnSync('unshare', args, options).status).toBe(100)
     expect(fs.existsSync(policy)).toBe(false)
   })
 
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
-    'leave nothing when %s interrupts their installation',
+    'leave nothing if %s interrupts their installation',
     async (signal) => {
       const { top, args, options, policy } = machine(undefined, 'touch begun; sleep 1; touch ended')
       const child = spawn('unshare', args, { ...options, stdio: 'ignore' })

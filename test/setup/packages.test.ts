@@ -5,14 +5,14 @@ import { PACKAGES, packageOf } from '../../scripts/test/packages.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
-it('the list of packages names each once, and each program for one package', () => {
+it('the list of packages names each package once, and each program for one package', () => {
   const names = PACKAGES.map(({ name }) => name)
   const programs = PACKAGES.flatMap((one) => one.programs)
   expect(names).toEqual([...new Set(names)])
   expect(programs).toEqual([...new Set(programs)])
 })
 
-it('the list of packages has every program that a test asks for', () => {
+it('the list of packages has every program that a test needs', () => {
   const asked = fs.globSync('test/**/*.ts', { cwd: ROOT }).flatMap((file) => {
     const calls = fs
       .readFileSync(`${ROOT}/${file}`, 'utf8')
@@ -23,7 +23,7 @@ it('the list of packages has every program that a test asks for', () => {
   for (const program of asked) expect(packageOf(program)).not.toBe('')
 })
 
-it('.ci/run has no list of its own: it installs npm and runs commands of package.json', () => {
+it('.ci/run has no package list of its own: it installs npm and runs commands of package.json', () => {
   const gate = fs.readFileSync(`${ROOT}/.ci/run`, 'utf8')
   expect(gate.match(/apt-get install[^\n]*/g)).toEqual([
     'apt-get install -y -qq --no-install-recommends nodejs npm >/dev/null',

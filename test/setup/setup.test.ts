@@ -15,7 +15,7 @@ const SOURCES = [
 ]
 const [BEFORE, BUILT, INSTALLED, AFTER] = [1000, 2000, 4000, 3000]
 
-/** A set-up checkout with an executable, and a Node that says what it is told to run. */
+/** A set-up checkout with an executable, and a Node that prints its arguments. */
 function checkout() {
   const root = fs.mkdtempSync(join(tmpdir(), 'modekeep-setup-'))
   onTestFinished(() => fs.rmSync(root, { recursive: true }))
@@ -39,14 +39,14 @@ function checkout() {
   }
 }
 
-it.each(SOURCES)('the executable is built again when %s has changed', (path) => {
+it.each(SOURCES)('the executable is built again if %s has changed', (path) => {
   const { builds, touch } = checkout()
   expect(builds()).toBe(false)
   touch(path)
   expect(builds()).toBe(true)
 })
 
-it('the executable is not built again for what is not in it', () => {
+it('the executable is not built again for files that it does not contain', () => {
   const { builds, touch } = checkout()
   touch('README.md')
   expect(builds()).toBe(false)

@@ -25,7 +25,7 @@ function start(...args: string[]) {
 
 describe.skipIf(cannot !== '')(`a soak${cannot && ` (skipped: ${cannot})`}`, () => {
   it(
-    `of ${ROUNDS} rounds sees nothing odd, and leaves the state directory as it was`,
+    `of ${ROUNDS} rounds finds no fault, and leaves the state directory unchanged`,
     async () => {
       const { text } = await start('--rounds', String(ROUNDS)).ended
       const report: Report = JSON.parse(text)

@@ -4,7 +4,7 @@ import type { Options } from './options.ts'
 import { type Report, Soak } from './run.ts'
 import { progress, text } from './text.ts'
 
-// In namespaces of its own: whatever is left when this process ends goes with them.
+// In its own namespaces: everything that remains when this process ends is removed with them.
 const PLACE = '/mnt'
 const EACH_MS = 200
 const FIRST_AFTER_MS = 1000

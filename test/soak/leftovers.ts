@@ -8,7 +8,7 @@ const STAYS = new Set(['boot', 'sweep.lock', 'reservations.lock'])
 // What a program has open for a moment: a directory it reads, the table of mounts.
 const MOMENTARY = 4
 
-/** What is there while nobody is at work, to be compared with later. */
+/** The idle state, for a later comparison. */
 export interface Quiet {
   mounts: string[]
   processes: string[]

@@ -8,7 +8,7 @@ import { Odd, settles } from './odd.ts'
 export type Verb = 'mount' | 'unmount' | 'heal'
 type Reply = { status: string; message?: string }
 
-// Of a call that nobody disturbs; what was measured takes its place.
+// The duration of an undisturbed call; the measured one replaces it.
 const FIRST_GUESS = 150
 const LONGEST = 600_000
 

@@ -137,7 +137,7 @@ export class PodLife {
         await this.#repaired(kill)
         break
       case 'stop daemon':
-        // Its directory cannot be looked at any more.
+        // Its directory can no longer be inspected.
         this.#isServed = false
         this.#stopDaemon()
         return
@@ -218,7 +218,7 @@ export class PodLife {
   }
 }
 
-// What whoever started the run left open goes to everybody.
+// Descriptors that the starter of the run left open are inherited by every process.
 const INHERITED = new Set(fs.readdirSync('/proc/1/fd').map((name) => fs.readlinkSync(`/proc/1/fd/${name}`)))
 
 const quiet =

@@ -11,7 +11,7 @@ import { Watcher } from './watcher.ts'
 /** Rounds between two looks at the quiet node. */
 const LEG = 200
 
-/** What is told at the end. Sizes are bytes. */
+/** The final report. Sizes are bytes. */
 export interface Report {
   seed: number
   rounds: number
@@ -140,7 +140,7 @@ export class Soak {
     )
     const before = this.#before as Quiet
     await check(() => settles(() => nothingMore(look(this.#node, this.#watcher), before)))
-    // What was told once is not told again.
+    // Each fault is reported once.
     this.#before = { ...look(this.#node, this.#watcher), descriptors: before.descriptors, watchers: before.watchers }
   }
 

@@ -19,7 +19,7 @@ function storeWith(mounts: number): Store {
   } as never
 }
 
-it('a container is seen by a directory of its name in a mount point, and by no part of a name', () => {
+it('a container is found by a directory of its exact name in a mount point', () => {
   const isThere = createContainerCheck(storeWith(10))
   expect(isThere(`7-${ID}`)).toBe(true)
   expect(isThere(ID)).toBe(false)

@@ -77,8 +77,8 @@ function changeRows(rows: Record<string, (row: string) => string>): void {
       .join('\n')
 }
 
-describe('a volume of a file system is found', () => {
-  it('where it was last, as long as it is that very directory', async () => {
+describe('a volume is found', () => {
+  it('at its recorded path, if that is still the same directory', async () => {
     walked()
     expect(await place()).toBe(SOURCE)
     stage.fs.renameSync(SOURCE, `${SOURCE}.moved`)
@@ -87,7 +87,7 @@ describe('a volume of a file system is found', () => {
     expect(await place()).toBeUndefined()
   })
 
-  it('where somebody says that it may be', async () => {
+  it('at a given path', async () => {
     const at = (source: string) => locateVolume(stage.session(), volume, createPathLookups(stage), false, source)
     expect(await place()).toBeUndefined()
     expect(await at(SOURCE)).toEqual({ path: SOURCE, isSilent: false })
@@ -95,25 +95,25 @@ describe('a volume of a file system is found', () => {
     expect([isAt(SOURCE), isAt('/node/volumes')]).toEqual([true, false])
   })
 
-  it('not on another file system, though all its numbers are the same', async () => {
+  it('not on another file system with the same numbers', async () => {
     walked()
     stage.host.inodes.fileSystemId = () => 'another'
     expect(await place()).toBeUndefined()
   })
 
-  it('by the record of a mount where its own is gone', async () => {
+  it('by a mount record if its own record is lost', async () => {
     mountRecords.write(stage, { ...READY, source: SOURCE, volume })
     expect(await place()).toBe(SOURCE)
   })
 
-  it('not through a link that somebody has put in its place', async () => {
+  it('not through a link at its recorded path', async () => {
     walked()
     stage.fs.renameSync(SOURCE, `${SOURCE}.moved`)
     stage.fs.symlinkSync(`${SOURCE}.moved`, SOURCE)
     expect(await place()).toBeUndefined()
   })
 
-  it('at a mount that shows it, one that can be written to first, and none that shows other groups', async () => {
+  it('at a mount that shows it, a writable one first, and none that shows other groups', async () => {
     walked('/gone')
     for (const path of ['/mapped', '/read-only', '/writable', '/other']) {
       mountAt(path, { isNew: path === '/other', mapped: path === '/mapped' })
@@ -127,7 +127,7 @@ describe('a volume of a file system is found', () => {
   })
 })
 
-describe('a volume whose server may not answer', () => {
+describe('a volume whose server may be unresponsive', () => {
   /** Paths whose responsiveness was checked. */
   let checkedPaths: string[]
   /** Paths that do not respond. */
@@ -149,7 +149,7 @@ describe('a volume whose server may not answer', () => {
   const refusal = (path: string) =>
     `directory "${path}" does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then call this again`
 
-  it('is not looked for where that is silent, and this is said', async () => {
+  it('is not searched on an unresponsive server, and the result says so', async () => {
     mountAt('/nfs', { isNew: true })
     isNfs('/nfs')
     walked('/nfs/data')
@@ -166,7 +166,7 @@ describe('a volume whose server may not answer', () => {
     await expect(findVolume(stage.session(), volume)).rejects.toThrow(refusal('/nfs/data'))
   })
 
-  it('is found elsewhere all the same', async () => {
+  it('is found at another path nevertheless', async () => {
     mountAt('/nfs', { isNew: true })
     isNfs('/nfs')
     walked('/nfs/data')
@@ -175,7 +175,7 @@ describe('a volume whose server may not answer', () => {
     expect(await place()).toBe('/elsewhere')
   })
 
-  it('is found on a server that answers, and the node itself and servers that have nothing to do with it are not asked', async () => {
+  it("is found on a responsive server, without a request to the node's own and unrelated servers", async () => {
     walked('/share/gone')
     for (const path of ['/share', '/pod']) mountAt(path)
     mountAt('/other', { isNew: true })
@@ -190,7 +190,7 @@ describe('a volume whose server may not answer', () => {
   })
 })
 
-describe("a server's volume is found", () => {
+describe('a volume on a server is found', () => {
   beforeEach(() => {
     volume = computeTextVolume({ fsType: 'nfs', source: parseSource('host:/a') })
     mountAt('/share', { isNew: true })
@@ -211,20 +211,20 @@ describe("a server's volume is found", () => {
     expect(isAt('/share')).toBe(isFound)
   })
 
-  it('but not where it does not respond', async () => {
+  it('but not while it does not respond', async () => {
     mountShareAs('nfs', 'host:/a')
     stage.host.daemons.answers = async () => false
     expect(await place()).toBe('silent: /share')
   })
 
-  it('not where a part of it is mounted', async () => {
+  it('but not at a mount of a part of it', async () => {
     mountShareAs('nfs', 'host:/a')
     changeRows({ '/share': (row) => row.replace(' / /share', ' /part /share') })
     expect(await place()).toBeUndefined()
     expect(isAt('/share')).toBe(false)
   })
 
-  it('not where something else is mounted over it', async () => {
+  it('but not below another mount', async () => {
     const { table } = stage.host.mounts
     mountShareAs('nfs', 'host:/a')
     const before = stage.host.mounts.table()
@@ -235,7 +235,7 @@ describe("a server's volume is found", () => {
     expect(isAt('/share')).toBe(false)
   })
 
-  it('by no path that has its name', async () => {
+  it('but not by any path with its name', async () => {
     stage.host.mounts.table = () => ''
     walked()
     expect(await place()).toBeUndefined()
@@ -253,7 +253,7 @@ it.each<[string, () => void, RegExp]>([
     /give its directory instead, "modekeep restore DIR"/,
   ],
   ['was never recorded', () => {}, /nothing is recorded of volume .*: "modekeep status" names/],
-])('a volume that %s is refused with its way out', async (_what, arrange, message) => {
+])('a volume that %s is refused with the remedy', async (_what, arrange, message) => {
   arrange()
   await expect(findVolume(stage.session(), volume)).rejects.toThrow(message)
 })

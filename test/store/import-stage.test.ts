@@ -44,7 +44,7 @@ onEveryStage('an import', (open) => {
     return { ...session, host: { ...session.host, files: { ...files, moveDirectory } } }
   }
 
-  it('has the volume’s lock from the moment that it is the volume’s', async () => {
+  it("has the volume's lock from the moment of its publication", async () => {
     using made = await written()
     expect(await made.publish()).toBe('published')
     expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
@@ -56,7 +56,7 @@ onEveryStage('an import', (open) => {
     expect(listImports(session)).toEqual([])
   })
 
-  it('waits for a call that takes the volume’s lock in between', async () => {
+  it("waits for a call that takes the volume's lock meanwhile", async () => {
     let other: Lock | undefined
     const on = raced(() => {
       other = tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))
@@ -68,7 +68,7 @@ onEveryStage('an import', (open) => {
     expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
   })
 
-  it('gives way to one that has recorded something in between, and leaves nothing', async () => {
+  it('is given up if a call has recorded something meanwhile, and leaves nothing', async () => {
     const others = { ...RECORD, group: 3000 }
     const on = raced(() => volumeRecords.write(session, others))
     {
@@ -80,7 +80,7 @@ onEveryStage('an import', (open) => {
     expect(stage.fs.existsSync(locateImport(session, VOLUME).path)).toBe(false)
   })
 
-  it('gives way to a call that has the volume for long', async () => {
+  it("is given up if a call keeps the volume's lock for long", async () => {
     using _ = tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))
     using made = await written()
     expect(await made.publish()).toBe('busy')

@@ -64,7 +64,7 @@ async function recordMount(directory: string, boot = stage.host.bootId()): Promi
 describe.each([
   ['a mount directory', () => locateMountRecords(stage, DIRECTORY)],
   ['a volume', () => locateVolumeRecords(stage, VOLUME)],
-])('the place of %s', (_what, placeOf) => {
+])('the record directory of %s', (_what, placeOf) => {
   const removes = () => removeLeftover(stage.session(), placeOf())
 
   it.each([
@@ -72,24 +72,21 @@ describe.each([
     [['lock']],
     [['record.json.new']],
     [['lock', 'reservation.json', 'reservation.json.new', 'progress.json', 'progress.json.new']],
-  ])('goes where it has %j and no more', (files) => {
+  ])('is removed if it has only %j', (files) => {
     put(placeOf(), ...files)
     expect(listLeftoverFiles(stage, placeOf())).toHaveLength(files.length)
     expect(removes()).toBe(true)
     expect(isThere(placeOf())).toBe(false)
   })
 
-  it.each(['record.json', 'journal.db-wal', 'notes of a person'])(
-    'stays, with all that is in it, beside %s',
-    (name) => {
-      put(placeOf(), name, 'reservation.json')
-      expect(listLeftoverFiles(stage, placeOf())).toBeUndefined()
-      expect(removes()).toBe(false)
-      expect(names(placeOf())).toEqual(['reservation.json', name, 'lock'].sort())
-    },
-  )
+  it.each(['record.json', 'journal.db-wal', 'notes of a person'])('stays with all its files next to %s', (name) => {
+    put(placeOf(), name, 'reservation.json')
+    expect(listLeftoverFiles(stage, placeOf())).toBeUndefined()
+    expect(removes()).toBe(false)
+    expect(names(placeOf())).toEqual(['reservation.json', name, 'lock'].sort())
+  })
 
-  it('stays while a call holds its lock, whatever is in it', () => {
+  it('stays while a call holds its lock, with any files in it', () => {
     put(placeOf(), 'reservation.json')
     const lock = stage.host.tryLock(`${placeOf().path}/lock`)
     expect(removes()).toBe(false)
@@ -98,11 +95,11 @@ describe.each([
     expect(removes()).toBe(true)
   })
 
-  it('that does not exist is gone already', () => {
+  it('that does not exist counts as removed', () => {
     expect(removes()).toBe(true)
   })
 
-  it('keeps what is remembered when what an interrupted call left is removed', () => {
+  it('keeps its record when the leftovers of an interrupted call are removed', () => {
     put(placeOf(), 'record.json', 'reservation.json', 'progress.json.new', 'lock')
     removeTransientFiles(stage.session(), placeOf())
     expect(names(placeOf())).toEqual(['lock', 'record.json'])
@@ -110,7 +107,7 @@ describe.each([
 })
 
 describe('a lock', () => {
-  it('goes with its mount where nothing is recorded of that, and stays with its record', async () => {
+  it('is removed with its mount if nothing is recorded, and stays with its record', async () => {
     passBy(locateMountRecords(stage, DIRECTORY))
     expect(isThere(locateMountRecords(stage, DIRECTORY))).toBe(false)
     await recordMount(DIRECTORY)
@@ -118,7 +115,7 @@ describe('a lock', () => {
     expect(names(locateMountRecords(stage, DIRECTORY))).toEqual(['lock', 'record.json'])
   })
 
-  it('of a mount goes where the record of a longer name lies below', async () => {
+  it('of a mount is removed if the record of a longer name is below', async () => {
     const [short, long] = [`/${'x'.repeat(197)}`, `/${'x'.repeat(198)}`]
     await recordMount(long)
     passBy(locateMountRecords(stage, short))
@@ -126,7 +123,7 @@ describe('a lock', () => {
     expect(listMountRecordDirectories(stage)).toMatchObject([{ directory: long, hasRecord: true }])
   })
 
-  it('is given back where its place cannot be looked at, with a warning', () => {
+  it('is released with a warning if its directory cannot be listed', () => {
     const { files } = stage.host
     const list = () => {
       throw new Error('not today')
@@ -149,7 +146,7 @@ describe('a lock', () => {
     ])
   })
 
-  it('that cannot be removed is given back all the same', () => {
+  it('that cannot be removed is still released', () => {
     const place = locateMountRecords(stage, DIRECTORY)
     const lock = tryLockRecordDirectory(stage, place)
     const told: (boolean | undefined)[] = []
@@ -165,8 +162,8 @@ describe('a lock', () => {
   })
 })
 
-describe('what is remembered', () => {
-  it('of a mount goes after the leftover of its volume', async () => {
+describe('a record', () => {
+  it('of a mount is removed after the leftovers of its volume', async () => {
     await recordMount(DIRECTORY)
     put(locateVolumeRecords(stage, VOLUME), 'lock')
     forgetMount(stage.session(), DIRECTORY, VOLUME)
@@ -174,7 +171,7 @@ describe('what is remembered', () => {
     expect(listMountRecords(stage)).toEqual([])
   })
 
-  it('of a mount stays where its volume cannot be cleared, by which the next call finds that', async () => {
+  it("of a mount stays if its volume's leftovers cannot be removed, and the next call finds them by it", async () => {
     await recordMount(DIRECTORY)
     put(locateVolumeRecords(stage, VOLUME), 'lock', 'reservation.json')
     const { files } = stage.host
@@ -188,7 +185,7 @@ describe('what is remembered', () => {
     expect(stage.host.isLocked(`${locateVolumeRecords(stage, VOLUME).path}/lock`)).toBe(false)
   })
 
-  it('of a volume goes with its journal, and nothing of other people does', () => {
+  it('of a volume is removed with its journal, and foreign files stay', () => {
     volumeRecords.write(stage, RECORD)
     put(
       locateVolumeRecords(stage, VOLUME),
@@ -204,14 +201,14 @@ describe('what is remembered', () => {
     expect(names(locateVolumeRecords(stage, VOLUME))).toEqual(['lock', 'notes'])
   })
 
-  it('of a call at work on a volume goes with the leftover of the volume', () => {
+  it('of a running call for a volume is removed with the leftovers of the volume', () => {
     put(locateVolumeRecords(stage, VOLUME), 'lock')
     reservations.write(stage, { volume: VOLUME })
     expect(removeLeftover(stage.session(), locateVolumeRecords(stage, VOLUME))).toBe(true)
     expect(reservations.has(stage, VOLUME)).toBe(false)
   })
 
-  it('of mounts before a reboot goes once, and none that a call is at work on', async () => {
+  it('of mounts before a reboot is removed once, and not if a call has its lock', async () => {
     await recordMount(DIRECTORY, 'an earlier boot')
     await recordMount('/pods/b/v', 'an earlier boot')
     await recordMount('/pods/c/v')

@@ -32,7 +32,7 @@ beforeEach(() => {
   volume = locateVolumeRecords(stage, '1.2-3-4')
 })
 
-it('is had by one call at a time, and by the next that waits once it is given back', async () => {
+it('a lock has one holder at a time, and a waiting call gets it after its release', async () => {
   const first = await acquireRecordLock(stage.session(), mount)
   expect(isRecordDirectoryBusy(stage, mount)).toBe(true)
   expect(tryAcquireRecordLock(stage.session(), mount)).toBeUndefined()
@@ -50,7 +50,7 @@ it('is had by one call at a time, and by the next that waits once it is given ba
   expect(isRecordDirectoryBusy(stage, mount)).toBe(false)
 })
 
-it('of a mount directory, of a volume and of the works on the whole node are different ones', () => {
+it('the locks of a mount directory, of a volume and of the node are different', () => {
   const works = ['reservations', 'metrics', 'sweep', 'sub-paths', 'loop'] as const
   const locks = [
     tryLockRecordDirectory(stage, mount),
@@ -70,7 +70,7 @@ it('of a mount directory, of a volume and of the works on the whole node are dif
   ]).toEqual([true, true, true])
 })
 
-it('whose place its last holder is just removing is asked for again', () => {
+it('a lock whose directory is being removed is tried again', () => {
   const missing = Object.assign(new Error('ENOENT'), { code: 'ENOENT' })
   const denied = Object.assign(new Error('EACCES'), { code: 'EACCES' })
   const failing = (error: Error) => {
@@ -93,7 +93,7 @@ describe('a lock of a process that waits in the kernel', () => {
   it.each([
     ['a volume', () => volume],
     ['a publication for one target', () => locatePublicationLock(stage, 'id:pv')],
-  ])('of %s has a call that waits for it refused with the process', async (_what, placeOf) => {
+  ])('of %s makes a waiting call fail with the process id', async (_what, placeOf) => {
     using _ = await acquireRecordLock(stage.session(), placeOf())
     await expect(
       acquireRecordLock(
@@ -103,7 +103,7 @@ describe('a lock of a process that waits in the kernel', () => {
     ).rejects.toThrow(STUCK)
   })
 
-  it('of a mount directory is waited for: its call is given up', async () => {
+  it('of a mount directory is waited for', async () => {
     const first = await acquireRecordLock(stage.session(), mount)
     const next = acquireRecordLock(
       sessionOf(() => 'waits'),
@@ -126,14 +126,14 @@ describe('a lock of a process that waits in the kernel', () => {
   })
 })
 
-describe('a volume that a process still walks for a call that is over', () => {
+describe('a volume that a process of an ended call still walks', () => {
   const name = '1.2-3-4'
   let walker: Lock
   beforeEach(() => {
     stage.host.files.makeDirectory(volume.path)
     const path = locateWalkerLock(stage, name)
     const lock = stage.host.tryLock(path)
-    if (lock === undefined) throw new Error('nobody else is here')
+    if (lock === undefined) throw new Error('the lock is not free')
     walker = lock
     stage.fs.writeFileSync(path, '4711')
   })
@@ -150,7 +150,7 @@ describe('a volume that a process still walks for a call that is over', () => {
     expect(stage.fs.existsSync(volume.path)).toBe(false)
   })
 
-  it('is not had: who waits for it is told by which process, and has it if that ends within a moment', async () => {
+  it('is refused with the process id, unless the process ends within a moment', async () => {
     await expect(acquireRecordLock(stage.session(), volume)).rejects.toThrow(
       /^process 4711 still walks the volume for a call/,
     )
@@ -163,7 +163,7 @@ describe('a volume that a process still walks for a call that is over', () => {
     held[Symbol.dispose]()
   })
 
-  it('keeps its reservation, for which nobody waits in vain', async () => {
+  it('keeps its reservation, and waiting calls are refused', async () => {
     reservations.write(stage, { volume: name, group: 2000 })
     expect(listReservations(stage).map(({ record }) => record?.group)).toEqual([2000])
     await expect(waitUntilReleased(stage, name)).rejects.toThrow(/^process 4711 still walks/)
@@ -172,7 +172,7 @@ describe('a volume that a process still walks for a call that is over', () => {
     await waitUntilReleased(stage, name)
   })
 
-  it('that walks for a call that is at work is waited for with that call', async () => {
+  it('for a running call is waited for like that call', async () => {
     walker.release()
     const call = await acquireRecordLock(stage.session(), volume)
     const again = stage.host.tryLock(locateWalkerLock(stage, name))

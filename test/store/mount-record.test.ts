@@ -51,7 +51,7 @@ function put(text: string): void {
 const unreadable = () => listMounts(store).filter(({ problem }) => problem !== undefined)
 
 describe('a mount record', () => {
-  it('holds what an unmount needs', () => {
+  it('has all that an unmount needs', () => {
     expect(RECORD).toEqual({
       boot: 'boot-1',
       directory: '/pods/p/v',
@@ -65,7 +65,7 @@ describe('a mount record', () => {
     })
   })
 
-  it('of a volume that goes with its mount has none', () => {
+  it('of a volume that ends with its mount has no volume name', () => {
     const record = createMountRecord({ ...REQUEST, source: { type: 'none' }, fsType: 'tmpfs' }, 'boot-1', undefined)
     expect(record).toMatchObject({ request: { fsType: 'tmpfs' } })
     expect(record.volume).toBeUndefined()
@@ -86,7 +86,7 @@ describe('a mount record', () => {
     },
   )
 
-  it('may lie in the directory of a longer one', () => {
+  it('may be in the directory of a longer one', () => {
     const short = { ...RECORD, directory: `/${'x'.repeat(197)}` }
     const long = { ...RECORD, directory: `/${'x'.repeat(198)}` }
     for (const record of [short, long]) mountRecords.write(store, record)
@@ -99,7 +99,7 @@ describe('a mount record', () => {
     expect(listMountRecords(store)).toEqual([long])
   })
 
-  it('is listed without what else lies around', () => {
+  it('is listed without foreign files', () => {
     mountRecords.write(store, RECORD)
     const place = locateMountRecords(store, RECORD.directory).path
     fs.writeFileSync(`${place}/lock`, '')
@@ -126,10 +126,10 @@ describe('a mount record', () => {
     ["another directory's", sealed({ ...WHOLE, directory: '/pods/q/v' }), DamagedRecord],
     ['without its request', sealed({ ...WHOLE, request: undefined }), DamagedRecord],
     ['with text for its device', sealed({ ...WHOLE, mounted: { ...MOUNTED, device: '5' } }), DamagedRecord],
-    ["somebody else's", '{"name":"x","version":1}', DamagedRecord],
+    ["another program's", '{"name":"x","version":1}', DamagedRecord],
     ['of an earlier format', JSON.stringify({ ...WHOLE, format: 1, phase: 'ready' }), UnknownFormat],
-    ['of a later format, whatever else is in it', JSON.stringify({ format: 3, directory: 7 }), UnknownFormat],
-  ])('that is %s is never read as none, and does not hide others', (_what, text, problem) => {
+    ['of a later format with any content', JSON.stringify({ format: 3, directory: 7 }), UnknownFormat],
+  ])('that is %s is never read as missing, and does not hide others', (_what, text, problem) => {
     put(text)
     const other = { ...RECORD, directory: '/pods/q/v' }
     mountRecords.write(store, other)
@@ -142,7 +142,7 @@ describe('a mount record', () => {
     expect(unreadable()).toEqual([])
   })
 
-  it('of another format says what was found, what is known and the way out', () => {
+  it('of another format is refused with both formats and the remedy', () => {
     put(JSON.stringify({ format: 3 }))
     expect(() => mountRecords.read(store, RECORD.directory)).toThrow(
       `the record ${locateMountRecords(store, RECORD.directory).path}/record.json cannot be used (its format is 3, this version reads 2): ` +
@@ -151,7 +151,7 @@ describe('a mount record', () => {
   })
 })
 
-it('a record written is in the file as one JSON line', () => {
+it('a mount record is stored as one JSON line', () => {
   const record: MountRecord = { ...RECORD, mounted: { ...MOUNTED, mountId: '9223372036854775809' } }
   mountRecords.write(store, record)
   const text = fs.readFileSync(`${locateMountRecords(store, record.directory).path}/record.json`, 'utf8')

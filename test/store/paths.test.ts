@@ -32,8 +32,8 @@ function piecesOf(directory: string): string[] {
   return locateMountRecords(STATE, directory).path.slice(MOUNTS.length).split('/')
 }
 
-describe('the place of a mount record', () => {
-  it.each(DIRECTORIES.map((directory) => [directory]))('is made of names a file system takes: %s', (directory) => {
+describe('the path of a mount record', () => {
+  it.each(DIRECTORIES.map((directory) => [directory]))('has components that a file system permits: %s', (directory) => {
     const pieces = piecesOf(directory)
     expect(locateMountRecords(STATE, directory).path.startsWith(`${MOUNTS}%2F`)).toBe(true)
     expect(pieces.map((piece) => piece.length).filter((length) => length > 255 || length < 1)).toEqual([])
@@ -45,19 +45,19 @@ describe('the place of a mount record', () => {
     expect(decodeURIComponent(pieces.join('').replaceAll('+', ''))).toBe(directory)
   })
 
-  it('is another one for every directory, and never a file of another record', () => {
+  it('is different for every directory, and never a file of another record', () => {
     const places = DIRECTORIES.map((directory) => locateMountRecords(STATE, directory).path)
     expect(new Set(places).size).toBe(DIRECTORIES.length)
     expect(places.filter((place) => /\/(record\.json|lock|boot)(\/|$)/.test(place))).toEqual([])
   })
 
-  it('is readable for a directory as kubelet names them', () => {
+  it("is readable for kubelet's directories", () => {
     expect(locateMountRecords(STATE, '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v').path).toBe(
       '/var/lib/modekeep/mounts/%2Fvar%2Flib%2Fkubelet%2Fpods%2F8c03%2Fvolumes%2Fmodekeep~fs%2Fv',
     )
   })
 })
 
-it('a volume has a directory of its own, apart from mounts and from sources of pods', () => {
+it("a volume's records have their own directory, apart from mounts and pods' sources", () => {
   expect(locateVolumeRecords(STATE, 'fs-2-3').path).toBe('/var/lib/modekeep/ownership/fs-2-3')
 })

@@ -31,7 +31,7 @@ function lock(host: Host, volume: string): void {
 
 const listed = (store: Store) => listReservations(store).map(({ record, problem }) => record ?? problem)
 
-it('reservations are read as they were written, and listed while their calls are at work, until they are removed', () => {
+it('a reservation is read as it was written, and listed while its call runs, until it is removed', () => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
   expect(listed(store)).toEqual([])
   reservations.write(store, RESERVATION)
@@ -49,7 +49,7 @@ it('reservations are read as they were written, and listed while their calls are
 it.each([
   ["another version's", '{"format":2}', UnknownFormat],
   ['a damaged', '{"volume":"1-2-3"}', DamagedRecord],
-])('%s reservation is never passed over while its call is at work', (_what, text, problem) => {
+])('%s reservation is never skipped while its call runs', (_what, text, problem) => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
   store.host.files.makeDirectory('/state/reservations')
   store.host.files.replace('/state/reservations/1-2-3.json', text)
@@ -58,7 +58,7 @@ it.each([
   expect(listed(store)).toEqual([expect.any(problem)])
 })
 
-it('what dead calls have left is removed, the beginning of one too, and nothing of a call at work or of other people', () => {
+it('leftovers of crashed calls are removed, also partial ones, but nothing of running calls or foreign', () => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }
   const names = () => store.host.files.list('/state/reservations').sort()
   removeStaleReservations(store)

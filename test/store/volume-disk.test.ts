@@ -24,8 +24,8 @@ const recorded = () => volumeRecords.read(stage, volume())?.disk
 const files = () => groups(listTree(disk.fs as unknown as typeof stage.fs, '/'))
 const DIFFER = /are of serial A, wwid A, and this is serial B: a copy, or a forged one/
 
-describe('the disk that a volume lies on', () => {
-  it('is recorded by its walk, and no other gets what is recorded of it, unless that is forced', async () => {
+describe('the recorded disk of a volume', () => {
+  it('is written by its walk, and another disk is refused, unless forced', async () => {
     await walk()
     expect(recorded()).toEqual({ shown: 'serial A, wwid A', identities: ['serial A', 'wwid A'] })
     disk.disk = ['serial B']
@@ -48,7 +48,7 @@ describe('the disk that a volume lies on', () => {
   it.each([
     ['what f_fsid has of an ext4', 'ef53.00112233445566ff', true],
     ['the number of the device, as f_fsid has of an xfs', '58465342.fd00', false],
-  ])('where the volume is named by %s, a new UUID tells it from another one, or does not', async (_, id, helps) => {
+  ])('for a volume that is named by %s, is or is not told apart by a new UUID', async (_, id, helps) => {
     Object.assign(disk, { id })
     await walk()
     disk.disk = ['serial B']
@@ -57,7 +57,7 @@ describe('the disk that a volume lies on', () => {
     expect(advice.includes('give this one a new UUID')).toBe(helps)
   })
 
-  it('is the same by any of its names; each walk records what there is then', async () => {
+  it('is recognized by any of its names, and each walk records the current ones', async () => {
     await walk()
     disk.disk = ['wwid A', 'serial C']
     await walk()
@@ -65,7 +65,7 @@ describe('the disk that a volume lies on', () => {
     expect(await restore()).toMatchObject({ outcome: 'restored', otherDisk: undefined })
   })
 
-  it('is not compared where the kernel tells nothing, then or now; what was told before stays', async () => {
+  it('is not compared if the kernel reports none then or now, and the recorded names stay', async () => {
     await walk()
     disk.disk = []
     await walk()
@@ -77,7 +77,7 @@ describe('the disk that a volume lies on', () => {
     expect(recorded()?.identities).toEqual(['serial B'])
   })
 
-  it('is told by the journal where the record is damaged, or gone', async () => {
+  it('is read from the journal if the record is damaged or lost', async () => {
     await walk()
     const path = `${stage.config.stateDir}/ownership/${volume()}/record.json`
     const whole = stage.fs.readFileSync(path)
@@ -95,7 +95,7 @@ describe('the disk that a volume lies on', () => {
     await expect(restore()).rejects.toThrow(/are of serial A, wwid A, and this is serial B/)
   })
 
-  it('is where the volume is looked for: another one is not it', async () => {
+  it('is searched for the volume, and another disk is not accepted', async () => {
     await walk()
     const lookups = createPathLookups(stage)
     const place = async (isAny = false) => (await locateVolume(stage.session(), volume(), lookups, isAny))?.path
@@ -106,7 +106,7 @@ describe('the disk that a volume lies on', () => {
     expect(await other()).toMatch(DIFFER)
   })
 
-  it('of the records goes with them: whoever has cloned it has cloned both', async () => {
+  it('is not compared if the records are on the same disk, as a clone copies both', async () => {
     const source = '/node/volumes/data'
     makeTree(stage.fs, source, ['file two 0640 7'])
     const root = stage.world?.rootMount.fileSystem

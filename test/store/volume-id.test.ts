@@ -33,11 +33,11 @@ describe("a volume's identity", () => {
     '1.2-3-4-5',
     '../1-2-3',
     '1-2-3\n',
-  ])('is never %j', (text) => {
+  ])('is not parsed from %j', (text) => {
     expect([parseVolumeId(text), isVolumeId(text), isTextVolume(text)]).toEqual([undefined, false, false])
   })
 
-  it('begins with each of its own beginnings, never with a path', () => {
+  it('begins with each of its own beginnings, and never with a path', () => {
     for (const text of [`${UUID}-2-abc`, 'ef53.01-1a-0', `text-${DIGEST}`])
       for (let length = 1; length <= text.length; length++) expect(mayBeginVolumeId(text.slice(0, length))).toBe(true)
     for (const text of ['', '.', '..', '/srv', 'data', '1-2-3-4']) expect(mayBeginVolumeId(text)).toBe(false)
@@ -51,7 +51,7 @@ describe("a volume's identity", () => {
     expect(isSameRoot(parseRootVolumeId(`text-${DIGEST}`), { inode: 26n, born: 5n })).toBe(false)
   })
 
-  it('depends on the number of a device on xfs by f_fsid only', () => {
+  it('depends on the number of a device only for f_fsid on xfs', () => {
     expect(['58465342.1-2-3', 'ef53.58465342-2-3', '58465342-2-3'].map(isNamedByDevice)).toEqual([true, false, false])
   })
 })

@@ -42,7 +42,7 @@ function arrange(kernel: Kernel, recorded: Record<string, string>) {
   }
 }
 
-describe('the name of a volume on a kernel that tells UUIDs', () => {
+describe('the name of a volume on a kernel that reports UUIDs', () => {
   it.each([
     ['the new one where nothing is recorded', {}, {}, NOW],
     ['the new one where that is recorded', {}, { [NOW]: 'record.json' }, NOW],
@@ -61,12 +61,12 @@ describe('the name of a volume on a kernel that tells UUIDs', () => {
     expect(arrange(kernel, recorded).named()).toBe(wanted)
   })
 
-  it('is one of two, of which none is another where the kernel tells no UUID', () => {
+  it('is one of two, and has no second one if the kernel reports no UUID', () => {
     expect(arrange({}, {}).names()).toEqual({ now: NOW, former: OLDER })
     expect(arrange({ id: FORMER }, {}).names()).toEqual({ now: OLDER, former: undefined })
   })
 
-  it('is the new one once the older record is gone, and who still has the older one is refused', () => {
+  it('is the new one after the older record was removed, and a call with the older one is refused', () => {
     const { store, named } = arrange({}, { [OLDER]: 'record.json' })
     expect(named()).toBe(OLDER)
     const check = (volume: string) => () => refuseRenamed(store, volume, ROOT, '/srv/data')
@@ -155,12 +155,12 @@ describe('the name of a volume on xfs whose loop device has changed', () => {
   })
 })
 
-it('an unfinished walk on another disk keeps its name: inodes may have its group though the root does not', () => {
+it("an incomplete walk on another disk keeps the volume's name, as its inodes may have the group", () => {
   expect(arrangeXfs({ id: UUID }, { [LOOP_0]: ['image B'] }, false)).toBe(LOOP_0)
 })
 
-describe('the name of a volume on ext4 whose kernel reports no UUID any more', () => {
-  it('is the recorded UUID that f_fsid is made of', () => {
+describe('the name of a volume on ext4 whose kernel no longer reports a UUID', () => {
+  it('is the recorded UUID from which f_fsid is computed', () => {
     const uuid = '00112233445566778899aabbccddeeff'
     const fsid = 'ef53.8888888888888888'
     expect(arrange({ id: fsid, former: fsid }, { [`${uuid}-2-abc`]: JOURNAL_FILE }).named()).toBe(`${uuid}-2-abc`)

@@ -36,7 +36,7 @@ function fill(volume: string, bytes: number): void {
 }
 const volumeOf = (n: number) => `ab-${n.toString(16)}-1`
 
-it('a tenth of the file system may be taken, of a small one 16 MiB, and any number of bytes where it tells no size', () => {
+it('journals may take a tenth of the file system, at least 16 MiB, and any size if the capacity is unknown', () => {
   expect(computeTotalLimit(store)).toBe(20 * MIB)
   store.host.files.capacity = () => 40 * MIB
   expect(computeTotalLimit(store)).toBe(16 * MIB)
@@ -47,7 +47,7 @@ it('a tenth of the file system may be taken, of a small one 16 MiB, and any numb
   expect(reserveGrowth(store, 0, MIB)).toBeGreaterThanOrEqual(MIB)
 })
 
-it('all volumes are looked at once, and not again as long as what is given cannot be too much', () => {
+it('journals are measured once, and not again until the reserved bytes could exceed the limit', () => {
   for (let n = 0; n < 10; n++) fill(volumeOf(n), MIB)
   reserveGrowth(store, 0)
   expect(lists).toBe(12)
@@ -60,7 +60,7 @@ it('all volumes are looked at once, and not again as long as what is given canno
   expect(lists).toBe(0)
 })
 
-it('many small journals together take no more than one large one may', () => {
+it('many small journals together may take no more than one large one', () => {
   let taken = 0
   const grow = () => {
     for (let n = 0; n < 1000; n++) {
@@ -75,7 +75,7 @@ it('many small journals together take no more than one large one may', () => {
   expect(taken).toBeLessThanOrEqual(20 * MIB)
 })
 
-it('what was given back is given again', () => {
+it('released bytes can be reserved again', () => {
   fill(volumeOf(1), 15 * MIB)
   fill(volumeOf(2), 5 * MIB)
   const refused =
@@ -94,7 +94,7 @@ it.each([
   ['has lost its beginning', '+100\n'],
   ['was damaged', '=100\n\0\0\0\n'],
   ['has grown long', `=0\n${'+1\n'.repeat(30_000)}`],
-])('the file of what was given that %s is made anew from what is there', (_what, text) => {
+])('a reservation file that %s is written again from the measured sizes', (_what, text) => {
   fill(volumeOf(1), 18 * MIB)
   reserveGrowth(store, 0)
   if (text === undefined) world.fs.rmSync(GROWTH)

@@ -43,8 +43,8 @@ it.each([
   ['without its pending restore', sealed({ format: 2, ...RECORD, restorePending: undefined }), DamagedRecord],
   ["another volume's", sealed({ format: 2, ...RECORD, volume: 'fs-2-4' }), DamagedRecord],
   ['of an earlier format', JSON.stringify({ format: 1, ...RECORD }), UnknownFormat],
-  ['of a later format, whatever else is in it', JSON.stringify({ format: 3, volume: 7, sum: 'sha256' }), UnknownFormat],
-])('a volume record that is %s is never read as none', (_what, text, problem) => {
+  ['of a later format with any content', JSON.stringify({ format: 3, volume: 7, sum: 'sha256' }), UnknownFormat],
+])('a volume record that is %s is never read as missing', (_what, text, problem) => {
   const world = new MemoryWorld()
   const host = memoryHost(world)
   const store = { host, config: { stateDir: '/state' } }
@@ -55,14 +55,14 @@ it.each([
   expect(volumeRecords.find(store, 'fs-2-3').problem?.message).toContain('/state/ownership/fs-2-3/record.json')
 })
 
-it('a volume record is looked for where those cases put theirs', () => {
+it('a volume record is read from the file that the other cases damage', () => {
   const world = new MemoryWorld()
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
   world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', sealed({ format: 2, ...RECORD }))
   expect(volumeRecords.read({ host: memoryHost(world), config: { stateDir: '/state' } }, 'fs-2-3')).toEqual(RECORD)
 })
 
-it('a volume is named by file system, root inode and birth, in all their bits', () => {
+it('a volume is named by file system, root inode and birth time, with all their bits', () => {
   const host = memoryHost(new MemoryWorld())
   const named = { ...host, inodes: { ...host.inodes, fileSystemId: () => 'f00d' } }
   const stat = { inode: 2n ** 64n - 1n, born: 1_700_000_000_000_000_000n } as Stat

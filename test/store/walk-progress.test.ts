@@ -5,7 +5,7 @@ import { memoryStage } from '../helpers/stage.ts'
 const PROGRESS = { volume: 'v', pid: 12, at: 1_790_000_000_000, visited: 40_000, changed: 39_999 }
 const NONE = { record: undefined, problem: undefined }
 
-it('the progress of a walk is there while it walks', () => {
+it('the progress of a walk can be read while it runs', () => {
   const store = memoryStage()
   expect(walkProgress.find(store, 'v')).toEqual(NONE)
   walkProgress.write(store, PROGRESS)
@@ -15,7 +15,7 @@ it('the progress of a walk is there while it walks', () => {
   expect(walkProgress.find(store, 'v')).toEqual(NONE)
 })
 
-it('what is no progress reads as none', () => {
+it('an invalid progress record is read as missing', () => {
   const store = memoryStage()
   walkProgress.write(store, PROGRESS)
   store.host.files.replace(`${store.config.stateDir}/ownership/v/progress.json`, '{"pid":"12"}')

@@ -32,7 +32,7 @@ describe('the source of a bind mount', () => {
     [' /a'],
     ['/a\0/b'],
     ['nfs:/a'],
-  ])('%j is refused for its form, wherever sources may lie', (source) => {
+  ])('%j is refused for its form under any rule', (source) => {
     expect(rendered(faults(source))).toEqual([
       `option "source" is ${JSON.stringify(source)}: write an absolute path without "..", ".", "//" or a trailing slash`,
     ])
@@ -49,7 +49,7 @@ describe('the source of a bind mount', () => {
     ['/var/lib/modekeep', '/var/lib/modekeep'],
     ['/var/lib/modekeep/mounts', '/var/lib/modekeep'],
     ['/var/lib/modekeep/ownership', '/var/lib/modekeep'],
-  ])('%j is refused beside the records of %j', (source, stateDir) => {
+  ])('%j is refused next to the records of %j', (source, stateDir) => {
     expect(rendered(faults(source, [], stateDir))).toEqual([
       `option "source" is ${JSON.stringify(source)}: it holds modekeep's own records, which no pod may see; name another directory`,
     ])
@@ -68,11 +68,11 @@ describe('the source of a bind mount', () => {
     ['/mounts', '/state'],
     ['/var/lib2', '/var/lib/modekeep'],
     ['/var/lib/modekeep/volumes/x', '/var/lib/modekeep'],
-  ])('%j is allowed beside the records of %j', (source, stateDir) => {
+  ])('%j is allowed next to the records of %j', (source, stateDir) => {
     expect(faults(source, [], stateDir)).toEqual([])
   })
 
-  it('of a pod lies beside the records by default', () => {
+  it('is by default next to the records', () => {
     const check = (source: string) =>
       bind.faults(
         { source: parseSource(source), fsType: 'bind', ownership: 'none', mountOptions: [], readOnly: false },
@@ -82,22 +82,22 @@ describe('the source of a bind mount', () => {
     expect(check('/var/lib/modekeep/ownership/x')).toHaveLength(1)
   })
 
-  it('is never the root, which holds everything', () => {
+  it('is never the root directory, which contains everything', () => {
     expect(rendered(faults('/'))).toEqual([
       'option "source" is "/": write an absolute path without "..", ".", "//" or a trailing slash',
     ])
   })
 
-  it('that is missing is named', () => {
+  it('that is missing is reported', () => {
     expect(rendered(faults(''))).toEqual(['option "source" is missing: name the directory of the node to mount'])
   })
 
-  it('is told together with what is wrong with the mount options', () => {
+  it('is reported together with faults of the mount options', () => {
     expect(faults('/etc/', ['ro=1', 'rw', 'ro'])).toHaveLength(3)
   })
 })
 
-describe('what the source names on the node', () => {
+describe('the source on the node', () => {
   const world = new MemoryWorld()
   makeTree(world.fs as unknown as typeof NodeFs, '/srv', [
     'dir real/data 0755',
@@ -107,7 +107,7 @@ describe('what the source names on the node', () => {
   ])
   const host = memoryHost(world)
 
-  it('is opened, when it is a directory reached without a link', () => {
+  it('is opened if it is a directory reached without a link', () => {
     const { handle, stat } = openNode(host, '/srv/real/data')
     expect(stat.mode).toBe(0o040755)
     expect(host.inodes.pathOf(handle)).toBe('/srv/real/data')
@@ -124,7 +124,7 @@ describe('what the source names on the node', () => {
     ['/srv/dangling', LINK],
     ['/srv/real/file', 'is not a directory: name one'],
     ['/srv/real/file/x', 'leads through something that is not a directory: correct the name'],
-  ])('%s is refused, no handle being left open', (source, reason) => {
+  ])('%s is refused, and every handle is closed', (source, reason) => {
     let thrown: unknown
     try {
       openNode(host, source)

@@ -64,7 +64,7 @@ function answering(syscall: string, code: string): Host['mounts']['createTree'] 
   }
 }
 
-describe('what the kernel answers to the mount of a disk', () => {
+describe('a failing mount of a disk', () => {
   it.each([
     ['fsopen', 'ENODEV', /^this node's kernel cannot mount xfs: load the kernel module xfs$/],
     ['fsmount', 'EACCES', /is a read-only device: set readOnly on the volume .*words of the kernel/],
@@ -75,14 +75,14 @@ describe('what the kernel answers to the mount of a disk', () => {
     ['fsmount', 'EBUSY', /is in use on this node, by swap, LVM, RAID/],
     ['fsmount', 'EINVAL', /check the mountOptions \("nouuid" if it is a copy/],
     ['fsmount', 'ENOMEM', /^fsmount .*ENOMEM/],
-  ])('%s %s is told with a way out, no handle being left open', async (syscall, code, sentence) => {
+  ])('with %s %s is reported with the remedy, and every handle is closed', async (syscall, code, sentence) => {
     const node = nodeWith({ createTree: answering(syscall, code) })
     await expect(open(node)).rejects.toThrow(sentence)
     expect(node.world.handles.size).toBe(0)
     expect(node.world.locked.size).toBe(0)
   })
 
-  it('that no part of a detached mount can be cloned, before Linux 6.15, is told', async () => {
+  it('of a subPath before Linux 6.15 is reported with the needed version', async () => {
     const cloneTree = () => {
       throw new SystemError('open_tree', 'EINVAL', 'the source')
     }
@@ -102,7 +102,7 @@ describe('what the kernel answers to the mount of a disk', () => {
     ['ETXTBSY', /is in use as a program or as swap/],
     ['ENOENT', /needs a loop device, and this node has none .*load the kernel module loop/],
     ['EBUSY', /got no loop device/],
-  ])('that an image gets no loop device (%s) is told', async (code, sentence) => {
+  ])('of an image without a loop device (%s) is reported', async (code, sentence) => {
     const attachLoop = () => {
       throw new SystemError('open', code, '/dev/loop-control')
     }
@@ -114,7 +114,7 @@ describe('the file system on a disk', () => {
   it.each([
     ['rw', ['nouuid']],
     ['ro', ['nouuid', 'ro']],
-  ])('gets its own options, and ro for read-only volumes: %s', async (write, wanted) => {
+  ])('gets the options of its type, and ro for read-only volumes: %s', async (write, wanted) => {
     let seen: readonly string[] = []
     const node = nodeWith({})
     const { createTree } = node.host.mounts

@@ -29,11 +29,11 @@ describe('credentials', () => {
     'username=eve',
     'p'.repeat(511),
     ','.repeat(255),
-  ])('carry the password %j as it is', (password) => {
+  ])('have the password %j unchanged', (password) => {
     expect(credentials({ username: 'bob', password })).toBe(`username=bob\npassword=${password}\n`)
   })
 
-  it('carry bytes that are no text, and a domain', () => {
+  it('may have bytes that are no text, and a domain', () => {
     const password = Buffer.from([0xff, 0xfe, 0x80])
     expect(credentials({ username: ' b o b ', password, domain: 'W G' })).toBe(
       'username= b o b \npassword=\xff\xfe\x80\ndomain=W G\n',
@@ -50,7 +50,7 @@ describe('credentials', () => {
     ['username', 'u'.repeat(256), 'is too long: mount.cifs takes 255 bytes'],
     ['password', 'p'.repeat(512), 'is too long: mount.cifs takes 511 bytes, a comma counted twice'],
     ['password', ','.repeat(256), 'is too long: mount.cifs takes 511 bytes, a comma counted twice'],
-  ])('refuse a %s that the format cannot carry, and never show it: %j', (key, value, fault) => {
+  ])('with a %s that the format does not permit are refused without showing it: %j', (key, value, fault) => {
     expect(() => credentials({ ...USER, [key]: value })).toThrow(`the secret's "${key}" ${fault}`)
     try {
       credentials({ ...USER, [key]: value })
@@ -59,14 +59,14 @@ describe('credentials', () => {
     }
   })
 
-  it('are complete or none', () => {
+  it('are complete or missing', () => {
     expect(() => credentials({ username: 'bob' })).toThrow('the secret has no key "password": add it')
     expect(() => credentials({ domain: 'WG' })).toThrow('the secret has no key "username": add it')
     expect(credentials({ other: 'x' })).toBeUndefined()
   })
 })
 
-describe('a share', () => {
+describe('a CIFS share', () => {
   const faults = (...mountOptions: string[]) => new RemoteStage(cifs).faults({ source: SOURCE, mountOptions })
 
   it.each([
@@ -89,7 +89,7 @@ describe('a share', () => {
     'guest',
     'actimeo=1',
     'ro',
-  ])('takes the option %s', (option) => {
+  ])('accepts the option %s', (option) => {
     expect(faults(option)).toEqual([])
   })
 
@@ -100,11 +100,11 @@ describe('a share', () => {
     ['multiuser', 'leave multiuser out, as it needs credentials in the keyrings'],
     ['cruid=1000', 'leave cruid out, as it names a user of the node'],
     ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
-  ])('refuses %s and names its equal or the reason', (option, remedy) => {
+  ])('refuses %s and names its equivalent or the reason', (option, remedy) => {
     expect(faults(option)).toEqual([expect.stringContaining(`; ${remedy}`)])
   })
 
-  it.each(['sec=krb5', 'sec=krb5i'])('takes %s only where the node names it in full', (option) => {
+  it.each(['sec=krb5', 'sec=krb5i'])("accepts %s only if the node's rule names it with its value", (option) => {
     const stage = new RemoteStage(cifs)
     expect(stage.faults({ source: SOURCE, mountOptions: [option] })).toEqual([])
     expect([stage.naming(option), stage.naming('sec=ntlmssp')]).toEqual(['value', 'none'])
@@ -118,12 +118,12 @@ describe('a share', () => {
     'servern=x',
     'netbiosname=x',
     'domainauto',
-  ])('does not know %s, which would lead elsewhere', (option) => {
+  ])('refuses %s as unknown, as it would lead to another server', (option) => {
     expect(faults(option)).toEqual([expect.stringContaining('cifs takes ro, rw, ')])
   })
 
   it.each(['username', 'user', 'password', 'pass', 'password2', 'domain', 'credentials'])(
-    'wants %s in a secret, and never shows what was written',
+    'needs %s in a Secret, and never shows the value in mountOptions',
     (name) => {
       expect(faults(`${name}=hunter2`, 'seal')).toEqual([
         `option "mountOptions" has ${name}: put username, password and domain into a secret and name it in secretRef`,
@@ -132,14 +132,14 @@ describe('a share', () => {
   )
 })
 
-describe.skipIf(!isRoot)(titled(`a share that is mounted, ${runsAgainst('cifs')}`, cannotMountWith()), () => {
+describe.skipIf(!isRoot)(titled(`a mounted CIFS share, ${runsAgainst('cifs')}`, cannotMountWith()), () => {
   function openStage(): RemoteStage {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', MOUNTING)
     return stage
   }
 
-  it('goes to mount.cifs with exactly these arguments, and its credentials in no file of the node', async () => {
+  it('passes exactly these arguments to mount.cifs, and credentials in no file of the node', async () => {
     const stage = openStage()
     const secrets = secretsOf({ username: 'bob', password: 'a,b"c!$d', domain: 'WG', unused: 'z' })
     await stage.open({ source: SOURCE, mountOptions: ['vers=3.0', 'seal', 'noexec'], readOnly: true }, { secrets })
@@ -151,7 +151,7 @@ describe.skipIf(!isRoot)(titled(`a share that is mounted, ${runsAgainst('cifs')}
     expect(stage.programs.read('environment')).not.toContain('a,b')
   })
 
-  it('shows its files as the pod’s group, as its server decides about groups itself', async () => {
+  it("shows its files with the pod's group, as its server decides about groups", async () => {
     const stage = openStage()
     await stage.open({ source: SOURCE, mountOptions: ['uid=1000'] }, { secrets: secretsOf(USER), group: 2000 })
     expect(stage.mountOptions().slice(0, 5)).toEqual([
@@ -163,14 +163,14 @@ describe.skipIf(!isRoot)(titled(`a share that is mounted, ${runsAgainst('cifs')}
     ])
   })
 
-  it('keeps the modes its author wrote', async () => {
+  it('keeps the modes that its author wrote', async () => {
     const stage = openStage()
     const mountOptions = ['dir_mode=0750', 'gid=2000']
     await stage.open({ source: SOURCE, mountOptions }, { secrets: secretsOf(USER), group: 2000 })
     expect(stage.mountOptions().slice(0, 4)).toEqual(['dir_mode=0750', 'gid=2000', 'forcegid', 'file_mode=0660'])
   })
 
-  it.each(['gid=3000', 'noforcegid'])('refuses %s where the pod’s group is asked for', async (option) => {
+  it.each(['gid=3000', 'noforcegid'])("refuses %s together with the pod's group", async (option) => {
     const work = openStage().open({ source: SOURCE, mountOptions: [option] }, { secrets: secretsOf(USER), group: 2000 })
     expect(await messageOf(work)).toBe(
       `option "mountOptions" has "${option}", but ownership "auto" shows all files as group 2000: leave one of them out`,
@@ -184,7 +184,7 @@ describe.skipIf(!isRoot)(titled(`a share that is mounted, ${runsAgainst('cifs')}
     expect(stage.programs.read('secret-file')).toBe('')
   })
 
-  it('needs a user otherwise, and names the keys it was given', async () => {
+  it('needs a user otherwise, and the message names the given keys', async () => {
     const rest = 'or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions'
     expect(await messageOf(openStage().open({ source: SOURCE }))).toBe(
       `a share needs a user: name a secret with the keys username and password in secretRef, ${rest}`,
@@ -195,7 +195,7 @@ describe.skipIf(!isRoot)(titled(`a share that is mounted, ${runsAgainst('cifs')}
     )
   })
 
-  it('is not a guest’s and a user’s at once', async () => {
+  it('is refused with both guest and a user', async () => {
     const work = openStage().open({ source: SOURCE, mountOptions: ['guest'] }, { secrets: secretsOf(USER) })
     expect(await messageOf(work)).toBe(
       'option "mountOptions" has guest, but a secret has a username: leave one of them out',

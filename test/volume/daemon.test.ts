@@ -34,19 +34,19 @@ function nodeWith(states: Record<string, string>): { session: Session; killed: s
   return { session: { ...session, host: { ...session.host, daemons } }, killed }
 }
 
-it('a daemon is stopped by a signal or a debugger, and not where it sleeps or is gone', () => {
+it('a daemon counts as stopped by a signal or a debugger, and not if it sleeps or has ended', () => {
   expect(['T', 't', 'S', 'D', 'R'].filter((state) => isStopped({ pid: 1, state }))).toEqual(['T', 't'])
   expect(isStopped(undefined)).toBe(false)
 })
 
-it('of the daemons of a mount that goes, those that are stopped are ended, and those that run are told', () => {
+it('at an unmount stopped daemons are ended, and running ones are reported', () => {
   const { session, killed } = nodeWith({ old: 'T', writing: 'S', own: 't' })
   const left = endStopped(session, { staging: 'own', replacedDaemons: ['old', 'writing', 'gone'] })
   expect(left).toEqual(['writing'])
   expect(killed).toEqual(['old', 'own'])
 })
 
-it('is looked for among the processes that its record knows, and ended with no others', () => {
+it('a daemon is searched among the recorded processes, and ended with no others', () => {
   const session = memoryStage().session()
   const asked: unknown[] = []
   const daemons = {
@@ -71,7 +71,7 @@ it('is looked for among the processes that its record knows, and ended with no o
   ])
 })
 
-it('a mount that no daemon serves has none to end', () => {
+it('a mount without a daemon has none to end', () => {
   const { session, killed } = nodeWith({ another: 'T' })
   expect(endStopped(session, { staging: undefined, replacedDaemons: [] })).toEqual([])
   expect(killed).toEqual([])
@@ -80,7 +80,7 @@ it('a mount that no daemon serves has none to end', () => {
 const PLACE = '/node/pods/p/volumes/modekeep~fs/v'
 const NOT_WRITTEN = 'it is ended, with what it has not written yet'
 
-describe('a mount that a daemon or a server serves', () => {
+describe('a mount of a daemon or a server', () => {
   let stage: Stage
   let point: MountPoint
   beforeEach(() => {
@@ -142,7 +142,7 @@ describe('a mount that a daemon or a server serves', () => {
   const RUNS: Daemon = { pid: 7, state: 'S' }
   const STOPPED: Daemon = { pid: 7, state: 'T' }
 
-  it('is not held up before it goes where its daemon answers: one that is at work has as long as a helper', async () => {
+  it("is not delayed before its unmount if its daemon responds, within a helper's time limit", async () => {
     const there = record(mountTree())
     for (const [daemon, patience] of [
       [RUNS, 60_000],
@@ -159,7 +159,7 @@ describe('a mount that a daemon or a server serves', () => {
     ['is stopped', STOPPED, `its daemon is stopped: ${NOT_WRITTEN}`],
     ['does not respond', RUNS, `its daemon has not responded for 60 s (helperTimeoutSeconds): ${NOT_WRITTEN}`],
   ])(
-    'has its daemon ended before another takes its place where that %s, and says what is lost',
+    'has its daemon ended before its replacement if it %s, and the message names the lost data',
     async (_what, daemon, warning) => {
       const there = record(mountTree())
       const { session, killed } = served({ daemon, answers: false })
@@ -171,13 +171,13 @@ describe('a mount that a daemon or a server serves', () => {
     },
   )
 
-  it('has the daemon of the mount that is there asked, while its replacement is on record', async () => {
+  it("has the existing mount's daemon checked while its replacement is recorded", async () => {
     const replaces = { mountId: mountTree(), staging: 'before' }
     const { session } = served({ answers: false })
     expect(await findHangingDaemon(session, point, record('999', { replaces }))).toBe('before')
   })
 
-  it('waits for nobody where no daemon serves what is there, and no process is ended for it', async () => {
+  it('without a daemon waits for no process, and none is ended', async () => {
     const { session, asked, killed } = served({ answers: false, daemon: RUNS })
     expect(await findHangingDaemon(session, point, record('1'))).toBeUndefined()
     const mountId = mountTree()
@@ -188,7 +188,7 @@ describe('a mount that a daemon or a server serves', () => {
     expect([asked, killed, stage.warnings]).toEqual([[], [], []])
   })
 
-  it('whose server does not respond goes all the same, with a warning', async () => {
+  it('whose server does not respond is unmounted with a warning', async () => {
     const there = nfs(mountTree())
     const { session, asked } = served({ answers: false })
     expect(await findHangingDaemon(session, point, there)).toBeUndefined()
@@ -196,7 +196,7 @@ describe('a mount that a daemon or a server serves', () => {
     expect(stage.warnings).toEqual([expect.stringMatching(/^its server does not respond: the kernel may wait/)])
   })
 
-  it('is asked nothing while its daemon lives, and everything once it has ended', async () => {
+  it('is not queried while its daemon lives, and is once the daemon has ended', async () => {
     const there = record(mountTree())
     const living = served({ daemon: STOPPED })
     expect(await statServed(living.session, point, there)).toEqual({ stat: statPoint(stage.host, point) })
@@ -206,7 +206,7 @@ describe('a mount that a daemon or a server serves', () => {
     expect(ended.looked).toEqual([`${PLACE}, whatever is cached`])
   })
 
-  it('has an unknown health while its server does not respond, and nothing more is asked of it', async () => {
+  it('has an unknown health while its server does not respond, and gets no further request', async () => {
     const there = nfs(mountTree())
     const { session, looked } = served({ answers: false })
     const healthUnknownReason = 'health unknown: the server does not respond'
@@ -221,29 +221,26 @@ describe('a mount that a daemon or a server serves', () => {
     ['nfs4', 1, true],
     ['fuse.sshfs', 1, true],
     ['ext4', 0, false],
-  ])(
-    'that shows directories of a silent %s has that asked %i times, however many they are',
-    async (fsType, times, silent) => {
-      makeTree(stage.fs, '/srv/share', [])
-      const { session, asked } = served({ answers: false })
-      const share = openMountPoint(stage.host, '/srv/share') ?? expect.unreachable()
-      attachAt(stage.host, share, stage.host.mounts.createTree('nfs', []))
-      const { mounts } = stage.host
-      const table = () => mounts.table().replaceAll(/( \/srv\/share .*) - memory /g, `$1 - ${fsType} `)
-      const isSilent = createSourceCheck({ ...session, host: { ...session.host, mounts: { ...mounts, table } } })
-      for (const part of ['a', 'b']) {
-        const request = { ...READY.request, source: { type: 'local', path: `/srv/share/${part}` } } as const
-        expect(await isSilent({ ...READY, request })).toBe(silent)
-      }
-      expect(asked).toHaveLength(times)
-      expect(await isSilent(READY)).toBe(false)
-      expect(asked).toHaveLength(times)
-    },
-  )
+  ])('has an unresponsive %s checked %i times for any number of directories', async (fsType, times, silent) => {
+    makeTree(stage.fs, '/srv/share', [])
+    const { session, asked } = served({ answers: false })
+    const share = openMountPoint(stage.host, '/srv/share') ?? expect.unreachable()
+    attachAt(stage.host, share, stage.host.mounts.createTree('nfs', []))
+    const { mounts } = stage.host
+    const table = () => mounts.table().replaceAll(/( \/srv\/share .*) - memory /g, `$1 - ${fsType} `)
+    const isSilent = createSourceCheck({ ...session, host: { ...session.host, mounts: { ...mounts, table } } })
+    for (const part of ['a', 'b']) {
+      const request = { ...READY.request, source: { type: 'local', path: `/srv/share/${part}` } } as const
+      expect(await isSilent({ ...READY, request })).toBe(silent)
+    }
+    expect(asked).toHaveLength(times)
+    expect(await isSilent(READY)).toBe(false)
+    expect(asked).toHaveLength(times)
+  })
 
   describe('has a guard beneath it', () => {
     const changes = () => world().actions.map((action) => action.replace(/^(create-tree tmpfs) .*/, '$1'))
-    /** As the kernel writes what createTree was told. */
+    /** The table rows that the kernel writes for the created trees. */
     function withTable(): Host {
       const guards = new Set<number>()
       const { inodes, mounts } = stage.host
@@ -268,7 +265,7 @@ describe('a mount that a daemon or a server serves', () => {
       }
     }
 
-    it('that is read-only before anybody can see it, and is put there once', () => {
+    it('that is read-only before it is visible, and is attached once', () => {
       const host = withTable()
       const mountId = mountTree()
       world().actions.length = 0
@@ -288,7 +285,7 @@ describe('a mount that a daemon or a server serves', () => {
       expect(world().handles.size).toBe(handles)
     })
 
-    it('unless the kernel cannot put one there: the mount stays without', () => {
+    it('unless the kernel cannot attach one', () => {
       const mountId = mountTree()
       const { mounts } = stage.host
       putGuard({ ...stage.host, mounts: { ...mounts, attachBeneath: () => false } }, point)
@@ -306,14 +303,14 @@ describe('after a replacement', () => {
     return { session, killed }
   }
 
-  it('daemons that are stopped are ended and forgotten, as are those that are gone; the one that serves stays', () => {
+  it('stopped and ended daemons are ended and removed from the record, and the serving one stays', () => {
     const { session, killed } = replaced({ old: 'T', writing: 'S', own: 'T' }, ['old', 'writing', 'gone'])
     endReplaced(session, PLACE)
     expect(killed).toEqual(['old'])
     expect(left(session)).toEqual(['writing'])
   })
 
-  it('nothing is written where all daemons go on, or nothing is on record', () => {
+  it('the record is not written if all daemons run, or nothing is recorded', () => {
     const { session } = replaced({ writing: 'S' }, ['writing'])
     const { files } = session.host
     const written: string[] = []
@@ -323,7 +320,7 @@ describe('after a replacement', () => {
     expect(left(session)).toEqual(['writing'])
   })
 
-  it('a daemon that cannot be ended is a warning: the mount is there, and the next call tries again', () => {
+  it('a daemon that cannot be ended causes a warning, and the next call tries again', () => {
     const { session } = replaced({ old: 'T' }, ['old'])
     const warnings: string[] = []
     const kill = () => {

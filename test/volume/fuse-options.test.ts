@@ -36,7 +36,7 @@ describe('the options of FUSE programs', () => {
     ['bindfs', 'force-group=100,chown-ignore,multithreaded'],
     ['squashfuse', 'offset=4096,ro'],
     ['other', 'gid=2,attr_timeout=1.5,kernel_cache'],
-  ])('are allowed to %s where they are harmless: %s', (program, options) => {
+  ])('are accepted for %s if they are harmless: %s', (program, options) => {
     expect(faults(program, options)).toEqual([])
   })
 
@@ -47,7 +47,7 @@ describe('the options of FUSE programs', () => {
     ['bindfs', 'perms=a+rwx'],
     ['bindfs', 'map=1000/2000:@100/@200'],
     ['bindfs', 'create-as-user'],
-  ])('that let a user pass for another have to be named by the node, for %s: %s', (program, options) => {
+  ])('that let a user pass for another must be named by a rule, for %s: %s', (program, options) => {
     expect(faults(program, options)).toEqual([])
     expect(naming(program, options)).toBe('name')
   })
@@ -63,11 +63,11 @@ describe('the options of FUSE programs', () => {
     ['squashfuse', 'timeout=1'],
     ['squashfuse', 'fsname=x'],
     ['other', 'umask=9'],
-  ])('are refused to %s otherwise: %s', (program, options) => {
+  ])('are otherwise refused for %s: %s', (program, options) => {
     expect(faults(program, options)).toEqual([expect.stringMatching(/^option "mountOptions" has/)])
   })
 
-  it('of an unknown program are passed on where a rule names them', () => {
+  it('of an unknown program are passed on if a rule names them', () => {
     expect(faults('other', 'passwd_file=/x,allow-root,no_default_permissions,dev')).toEqual([])
     for (const option of ['passwd_file=/x', 'allow-root', 'no_default_permissions', 'dev']) {
       expect(naming('other', option)).toBe('name')
@@ -76,12 +76,15 @@ describe('the options of FUSE programs', () => {
 })
 
 describe('a FUSE fsType', () => {
-  it.each(['fuse.', 'fuse', 'fuse3.sshfs', 'fuse.../x', 'fuse.a/b', 'fuse.-o', 'fuse.A'])('is not %s', (fsType) => {
-    expect(findKind(fsType)).toBeUndefined()
-  })
+  it.each(['fuse.', 'fuse', 'fuse3.sshfs', 'fuse.../x', 'fuse.a/b', 'fuse.-o', 'fuse.A'])(
+    'is not parsed from %s',
+    (fsType) => {
+      expect(findKind(fsType)).toBeUndefined()
+    },
+  )
 })
 
-describe('a source that only its program understands', () => {
+describe('a source in the format of its program', () => {
   function faultsOf(source: string): string[] {
     const request = { source: parseSource(source), fsType: 'fuse.s3fs', mountOptions: [], readOnly: false }
     const faults = findKind('fuse.s3fs')?.faults({ ...request, ownership: 'none' }, DEFAULT_CONFIG)
@@ -89,13 +92,13 @@ describe('a source that only its program understands', () => {
   }
 
   it.each(['bucket/../other', 'bucket/..', 'remote:..', 'remote:../x', 'a/./b', '-o', 'a\nb'])(
-    'is not %j',
+    'is refused if it is %j',
     (source) => {
       expect(faultsOf(source)).toEqual([expect.stringMatching(/^option "source" is .* write no/)])
     },
   )
 
-  it('has to be there', () => {
+  it('is required', () => {
     expect(faultsOf('')).toEqual(['option "source" is missing: write what the program is to show'])
   })
 })

@@ -11,7 +11,7 @@ import { MOUNTING, RemoteStage, runsAgainst } from './remote.ts'
 
 const SOURCE = 'server:/exports/a'
 
-describe('an export', () => {
+describe('an NFS export', () => {
   it.each([
     'vers=4.2',
     'nfsvers=3',
@@ -42,7 +42,7 @@ describe('an export', () => {
     'ro',
     'noexec',
     'noatime',
-  ])('takes the option %s', (option) => {
+  ])('accepts the option %s', (option) => {
     expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] })).toEqual([])
   })
 
@@ -64,13 +64,13 @@ describe('an export', () => {
     ['intr', 'leave intr out, as the kernel ignores it'],
     ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
     ['retry=5', 'leave retry out, as kubelet tries again by itself'],
-  ])('refuses %s and names its equal or the reason', (option, remedy) => {
+  ])('refuses %s and names its equivalent or the reason', (option, remedy) => {
     expect(new RemoteStage(nfs).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
       expect.stringMatching(new RegExp(`^option "mountOptions" has \\["${option}"\\]: .*; ${remedy}$`)),
     ])
   })
 
-  it('takes xprtsec=mtls, by which the server knows the node, only where the node names it in full', () => {
+  it('accepts xprtsec=mtls, which authenticates the node, only if a rule names it with its value', () => {
     const stage = new RemoteStage(nfs)
     const options = ['xprtsec=none', 'xprtsec=tls', 'xprtsec=mtls']
     expect(options.map((option) => stage.naming(option))).toEqual(['none', 'none', 'value'])
@@ -79,14 +79,14 @@ describe('an export', () => {
     ])
   })
 
-  it.each(['sec=krb5', 'sec=krb5i', 'sec=krb5p'])('takes %s only where the node names it in full', (option) => {
+  it.each(['sec=krb5', 'sec=krb5i', 'sec=krb5p'])('accepts %s only if a rule names it with its value', (option) => {
     const stage = new RemoteStage(nfs)
     expect(stage.faults({ source: SOURCE, mountOptions: [option, 'hard'] })).toEqual([])
     expect([stage.naming(option), stage.naming('hard')]).toEqual(['value', 'none'])
   })
 
   it.each(['bg', 'addr=10.0.0.1', 'mounthost=other', 'clientaddr=10.0.0.1', 'retry=10000', 'remount', 'context=x'])(
-    'does not know %s, which would name another server, or wait where nobody looks',
+    'refuses %s as unknown, as it would name another server, or wait in the background',
     (option) => {
       expect(new RemoteStage(nfs4).faults({ source: SOURCE, mountOptions: [option] })).toEqual([
         expect.stringContaining(`option "mountOptions" has ["${option}"]: nfs4 takes ro, rw, `),
@@ -95,8 +95,8 @@ describe('an export', () => {
   )
 })
 
-describe.skipIf(!isRoot)(titled(`an export that is mounted, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
-  it.each([nfs, nfs4])('goes to mount.$name with exactly these arguments and this environment', async (kind) => {
+describe.skipIf(!isRoot)(titled(`a mounted NFS export, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
+  it.each([nfs, nfs4])('passes exactly these arguments and this environment to mount.$name', async (kind) => {
     const stage = new RemoteStage(kind)
     stage.programs.add(`mount.${kind.name}`, MOUNTING)
     const { mode } = await stage.open({ source: SOURCE, mountOptions: ['vers=4.2', 'noexec', 'hard'], readOnly: true })
@@ -108,7 +108,7 @@ describe.skipIf(!isRoot)(titled(`an export that is mounted, ${runsAgainst('nfs')
     expect(stage.programs.read('environment')).toContain('LC_ALL=C\0')
   })
 
-  it('is told by what mount.nfs says when it fails', async () => {
+  it('is refused with the message of a failing mount.nfs', async () => {
     const stage = new RemoteStage(nfs)
     stage.programs.add('mount.nfs', 'echo "mount.nfs: access denied by server while mounting $1" >&2; exit 32')
     expect(await messageOf(stage.open({ source: SOURCE }))).toBe(

@@ -35,7 +35,7 @@ describe('mount options', () => {
     ['sec=krb5', 'value'],
     ['sec=sys', 'none'],
     ['unheard-of', 'name'],
-  ])('%s has to be named by a rule as far as this: %s', (option, naming) => {
+  ])('%s must be named by a rule to this extent: %s', (option, naming) => {
     const plain = { matches: () => true, example: '' }
     const own = new Map<string, OptionRule>([
       ...OWN,
@@ -45,7 +45,7 @@ describe('mount options', () => {
     expect(findRequiredNaming(own, option)).toBe(naming)
   })
 
-  it('that are unknown are passed on to a program that may know them, control characters aside', () => {
+  it('that are unknown are passed on to a program that may know them, except with control characters', () => {
     expect(faults(['passwd_file=/x', 'allow-root'], true)).toEqual([])
     expect(rendered(faults(['a\nb'], true))).toEqual([unknown('a\nb')])
     expect(rendered(faults(['size=x'], true))).toEqual(['option "mountOptions" has "size=x": write it like size=64'])
@@ -64,7 +64,7 @@ describe('mount options', () => {
     ])
   })
 
-  it('that are unknown and many are cut where they are shown', () => {
+  it('that are many and unknown are truncated in the message', () => {
     const many = Array.from({ length: 30 }, (_, n) => `bogus${n}`)
     const shown = JSON.stringify(many)
     expect(rendered(faults(many))).toEqual([
@@ -73,13 +73,13 @@ describe('mount options', () => {
   })
 
   it.each([[['size=5', 'size=6']], [['size=5', 'size=5']], [['size=5', 'ro', 'size=6']]])(
-    "%j gives one of the file system's own twice",
+    "%j have one of the file system's own twice",
     (options) => {
       expect(rendered(faults(options))).toEqual(['option "mountOptions" has size twice: keep one'])
     },
   )
 
-  it('given twice with a bad value are told both', () => {
+  it('given twice with an invalid value have both faults', () => {
     expect(rendered(faults(['size=5', 'size=x']))).toEqual([
       'option "mountOptions" has "size=x": write it like size=64',
       'option "mountOptions" has size twice: keep one',
@@ -96,11 +96,11 @@ describe('mount options', () => {
     ['size=x', 'option "mountOptions" has "size=x": write it like size=64'],
     ['ro=1', 'option "mountOptions" has "ro=1": write ro without a value'],
     ['noatime=', 'option "mountOptions" has "noatime=": write noatime without a value'],
-  ])('%j is a bad value, shown with a good one', (option, fault) => {
+  ])('%j has an invalid value, and the message shows a valid one', (option, fault) => {
     expect(rendered(faults([option]))).toEqual([fault])
   })
 
-  it('that contradict each other are told in pairs, besides every other fault', () => {
+  it('that contradict each other are reported in pairs, with every other fault', () => {
     expect(rendered(faults(['size=x', 'suid', 'ro', 'rw', 'bogus']))).toEqual([
       'option "mountOptions" has both ro and rw: keep one',
       unknown('bogus'),
@@ -108,7 +108,7 @@ describe('mount options', () => {
     ])
   })
 
-  it("that are flags are not the file system's own", () => {
+  it('that are flags are not passed to the file system', () => {
     expect(filterOwnOptions(['ro', 'size=5', 'noatime', 'mode=0770'])).toEqual(['size=5', 'mode=0770'])
   })
 })

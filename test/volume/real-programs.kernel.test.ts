@@ -10,7 +10,7 @@ const cannot = cannotMountWith('mount.cifs', 'mount.nfs', 'strace')
 /** Runs the node's mount.cifs, and writes down its mount(2). Without a server it fails there, or in it. */
 const TRACED = 'exec strace -f -q -xx -s 4096 -e trace=mount -o $TOP/trace /usr/sbin/mount.cifs "$@"'
 
-describe.skipIf(cannot !== '')(titled("the programs of Debian's packages, up to mount(2)", cannot), () => {
+describe.skipIf(cannot !== '')(titled("the programs of Debian's packages, until mount(2)", cannot), () => {
   it.each([
     'plain',
     'a,b',
@@ -29,7 +29,7 @@ describe.skipIf(cannot !== '')(titled("the programs of Debian's packages, up to 
     '\xff\xfe',
     'p'.repeat(511),
     ','.repeat(255),
-  ])('mount.cifs hands the password %j to the kernel byte for byte', async (password) => {
+  ])('mount.cifs passes the password %j to the kernel byte for byte', async (password) => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', TRACED)
     const secrets = secretsOf({ username: 'b o b', password: Buffer.from(password, 'latin1'), domain: 'W=G' })
@@ -42,7 +42,7 @@ describe.skipIf(cannot !== '')(titled("the programs of Debian's packages, up to 
     expect(text).toContain(`,user=b o b,domain=W=G,pass=${password.replaceAll(',', ',,')}`)
   })
 
-  it.each([nfs, nfs4])('mount.$name understands its arguments, and says at once why it fails', async (kind) => {
+  it.each([nfs, nfs4])('mount.$name parses its arguments, and reports at once why it fails', async (kind) => {
     const message = await messageOf(
       new RemoteStage(kind).open({ source: '127.0.0.1:/exports', mountOptions: ['vers=4.2', 'port=1', 'soft'] }),
     )

@@ -29,7 +29,7 @@ const noSamba = cannotMountWith('smbd', 'smbclient', 'mount.cifs')
 const noGanesha = cannotMountWith('ganesha.nfsd', 'mount.nfs4').replace(/install nfs-ganesha\b/, '$& nfs-ganesha-vfs')
 
 describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba), () => {
-  it('accepts the credentials as modekeep writes them, through the descriptor it hands on', async () => {
+  it('accepts the credentials that modekeep writes, through the inherited descriptor', async () => {
     const { port, top } = await startSamba(PASSWORD)
     const secretFile = formatCredentials(SECRETS)
     if (!secretFile) throw new Error('there are no credentials')
@@ -48,7 +48,7 @@ describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba
     expect(fs.readdirSync(`${top}/shared`)).toEqual(['made'])
   })
 
-  onKernel('cifs')('shows its files as the pod’s group, and lets it write', async () => {
+  onKernel('cifs')("shows its files with the pod's group, and can be written", async () => {
     const { port, shared } = await startSamba(PASSWORD)
     const stage = new RemoteStage(cifs)
     const mountOptions = ['vers=3.0', `port=${port}`]
@@ -60,7 +60,7 @@ describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba
     expect(fs.readdirSync(shared)).toEqual([])
   })
 
-  onKernel('cifs')('with a wrong password is refused in the server’s words', async () => {
+  onKernel('cifs')("with a wrong password is refused with the server's message", async () => {
     const { port } = await startSamba(PASSWORD)
     const secrets = secretsOf({ username: 'root', password: 'wrong-password' })
     const mountOptions = ['vers=3.0', `port=${port}`]
@@ -83,7 +83,7 @@ describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4
     )
   })
 
-  onKernel('nfs4')('is mounted, and walked where root is root', async () => {
+  onKernel('nfs4')('is mounted, and walked if root is not squashed', async () => {
     const { port, shared } = await startGanesha('no_root_squash')
     execFileSync('chgrp', ['1234', shared])
     const stage = new RemoteStage(nfs4)

@@ -46,18 +46,18 @@ describe('a source on a server', () => {
     '///a',
     '//s p/a',
     '/srv/a',
-  ])('%j is no such source', (source) => {
+  ])('%j is refused', (source) => {
     const example = source.startsWith('/') ? '//server/share' : 'host:/export'
     expect(faults(source)).toEqual([
       `option "source" is ${quoted(source)}: write it like ${example}, without "..", "." or a comma`,
     ])
   })
 
-  it('must be there', () => {
+  it('is required', () => {
     expect(faults('')).toEqual(['option "source" is missing: write it like host:/export, without "..", "." or a comma'])
   })
 
-  it('has no part, as it can name that itself', () => {
+  it('has no subPath, as it can name the directory itself', () => {
     expect(faults('nfs:/a', 'b')).toEqual([
       'option "subPath" is "b": of nfs the source names the directory, add it there',
     ])

@@ -14,10 +14,10 @@ import { createStagingName } from '../../src/volume/kind/staged.ts'
 import { Programs, RECORDING } from '../helper/stand-in.ts'
 import { NO_FS_GROUP } from '../helpers/mount-records.ts'
 
-/** A stand-in for mount.nfs or mount.cifs: it writes down what it was given, and mounts a tmpfs. */
-export const MOUNTING = RECORDING.replace('exit 0', 'mount -t tmpfs -o mode=0750 stand-in "$2"')
+/** A fake mount.nfs or mount.cifs: it records its input, and mounts a tmpfs. */
+export const MOUNTING = RECORDING.replace('exit 0', 'mount -t tmpfs -o mode=0750 fake "$2"')
 
-// A module that nobody has used yet is not in the list.
+// An unused module is not in the list.
 spawnSync('modprobe', ['-qa', 'nfs', 'nfsv4', 'cifs'])
 const KERNEL = fs.readFileSync('/proc/filesystems', 'utf8')
 
@@ -28,8 +28,8 @@ export function kernelHas(kind: string): boolean {
 /** For titles of tests: what they run against, and why. */
 export function runsAgainst(kind: string): string {
   return kernelHas(kind)
-    ? 'against a recording stand-in; a real server has tests of its own'
-    : `against a recording stand-in, as this kernel has no ${kind} (/proc/filesystems)`
+    ? 'against a fake mount program; a real server has tests of its own'
+    : `against a fake mount program, as this kernel has no ${kind} (/proc/filesystems)`
 }
 
 /** A request in which the source is written as its author writes it. */
@@ -53,7 +53,7 @@ export function secretsOf(values: Readonly<Record<string, string | Buffer>>): Ma
   return new Map(Object.entries(values).map(([key, value]) => [key, Buffer.from(value as string)]))
 }
 
-/** Makes a tree of a kind with stand-ins for its helper programs; what they wrote is in `programs`. */
+/** Makes a tree of a kind with fake helper programs, whose records are in `programs`. */
 export class RemoteStage {
   readonly programs = new Programs()
   readonly stateDir = fs.mkdtempSync(`${tmpdir()}/modekeep-remote-`)

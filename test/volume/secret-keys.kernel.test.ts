@@ -67,7 +67,7 @@ describe.skipIf(!isRoot)(title, () => {
     ['fuse.bindfs', 'it takes none'],
     ['cifs', 'it takes username, password, domain'],
     ['fuse.sshfs', 'it takes ssh-privatekey, password, known_hosts'],
-  ])('a key that %s does not take is refused by name', async (fsType, takes) => {
+  ])('a key that %s does not support is refused by name', async (fsType, takes) => {
     allow()
     const made = mountWith(fsType, { token: VALUE }, `${stage.top}/volumes/data`)
     await expect(made).rejects.toThrow('the Secret has "token"')
@@ -87,7 +87,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect(stage.layers('a')).toEqual([])
   })
 
-  it('a key reaches the program in a file of mode 0600 in memory, which is gone when the mount is ready', async () => {
+  it('a key is passed to the program in a file of mode 0600 in memory, which is removed when the mount is ready', async () => {
     allow({ passwd: { option: 'passwd_file' } })
     await mountWith('fuse.s3fs', { passwd: VALUE })
     expect([read('content'), read('mode'), read('type')]).toEqual([VALUE, '600 0 0\n', 'tmpfs\n'])
@@ -109,19 +109,19 @@ describe.skipIf(!isRoot)(title, () => {
     expect(read('mode')).toMatch(/^[46]00 0 0/)
   })
 
-  it('a key reaches the environment only where the rule names a variable', async () => {
+  it('a key is passed in the environment only if the rule names a variable', async () => {
     allow({ passwd: { option: 'passwd_file' }, id: { variable: 'AWS_ACCESS_KEY_ID' } })
     await mountWith('fuse.s3fs', { passwd: 'x', id: VALUE })
     expect(read('environ').split('\n')).toContain(`AWS_ACCESS_KEY_ID=${VALUE}`)
     expect(read('cmdline')).not.toContain(VALUE)
   })
 
-  it('a value that no variable can carry is refused without the value', async () => {
+  it('a value with a zero byte is refused for a variable, without showing it', async () => {
     allow({ id: { variable: 'AWS_ACCESS_KEY_ID' } })
     await expect(mountWith('fuse.s3fs', { id: 'a\0b' })).rejects.toThrow('key "id" of the Secret')
   })
 
-  it('a program that fails leaves no file, and its message has no secret', async () => {
+  it('a failing program leaves no file, and its message has no secret', async () => {
     allow({ passwd: { option: 'passwd_file' } })
     const made = mountWith('fuse.s3fs', { passwd: VALUE }, 'bucket:fail')
     await expect(made).rejects.toThrow('s3fs failed')

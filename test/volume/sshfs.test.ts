@@ -15,7 +15,7 @@ function loginWith(secrets: Record<string, string>, mountOptions: string[] = [])
 }
 
 describe('the login of sshfs', () => {
-  it('by a key reads no terminal, and its last line ends', () => {
+  it("with a key does not use a terminal, and the key's last line ends with a newline", () => {
     const { options, input, kept } = loginWith({ 'ssh-privatekey': 'KEY' })
     expect(options.slice(-2)).toEqual(['IdentityFile=/stage/key', 'BatchMode=yes'])
     expect(input).toBeUndefined()
@@ -23,7 +23,7 @@ describe('the login of sshfs', () => {
     expect(loginWith({ 'ssh-privatekey': 'KEY\n' }).kept).toEqual({ key: 'KEY\n' })
   })
 
-  it('by a password is told on its input alone, and tries no key', () => {
+  it('with a password passes it only on stdin, and tries no key', () => {
     const { options, input, kept, args } = loginWith({ password: 'pä"s,s' })
     expect(options.slice(-3)).toEqual(['IdentityFile=none', 'PubkeyAuthentication=no', 'password_stdin'])
     expect(input).toBe('pä"s,s\n')
@@ -31,7 +31,7 @@ describe('the login of sshfs', () => {
     expect([...options, ...args].join(' ')).not.toContain('pä')
   })
 
-  it('knows no server, agent or configuration of the node', () => {
+  it('uses no host key, agent or configuration of the node', () => {
     const { options, args } = loginWith({ password: 'x' })
     expect(args).toEqual(['-F', '/dev/null'])
     for (const always of ['StrictHostKeyChecking=yes', 'IdentityAgent=none', 'ControlPath=none', 'UpdateHostKeys=no']) {
@@ -44,7 +44,7 @@ describe('the login of sshfs', () => {
     })
   })
 
-  it('notices a server that has gone silent, unless the pod says when', () => {
+  it('notices an unresponsive server, unless the pod sets the interval', () => {
     expect(loginWith({ password: 'x' }).options).toEqual(
       expect.arrayContaining(['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']),
     )
@@ -64,7 +64,7 @@ describe('the login of sshfs', () => {
     expect(() => loginWith(secrets, mountOptions)).toThrow(message)
   })
 
-  it('by a password may reconnect', () => {
+  it('with a password may reconnect', () => {
     expect(loginWith({ password: 'x' }, ['reconnect']).input).toBe('x\n')
   })
 })

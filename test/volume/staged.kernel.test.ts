@@ -12,7 +12,7 @@ import { cannotMountWith, titled } from '../helpers/needs.ts'
 
 const isRoot = process.getuid?.() === 0
 
-describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith()), () => {
+describe.skipIf(!isRoot)(titled('the mount of a helper program', cannotMountWith()), () => {
   let top: string
   let context: MountContext
   beforeEach(() => {
@@ -39,7 +39,7 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     fs.writeFileSync(`${directory}/a`, 'hello')
   }
 
-  it('is handed over detached, and nothing of the way there is left', async () => {
+  it('is returned detached, and its staging directory is removed', async () => {
     const tree = await mountStaged(context, mountOn)
     expect(left()).toEqual([[], false])
     fs.mkdirSync(`${top}/target`)
@@ -50,7 +50,7 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     linuxHost.inodes.close(tree)
   })
 
-  it('waits for a sweep that is just looking whether its stage was left', async () => {
+  it('waits for a sweep that is checking its staging directory', async () => {
     fs.mkdirSync(`${top}/state/staging`, { recursive: true })
     const sweeps = linuxHost.tryLock(`${top}/state/staging/mine.lock`)
     setTimeout(() => sweeps?.release(true), 20)
@@ -59,7 +59,7 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     expect(left()).toEqual([[], false])
   })
 
-  it('is seen by nobody else meanwhile, where mounts of the state directory spread', async () => {
+  it('is not visible in other mount namespaces, also if mounts of the state directory propagate', async () => {
     const peer = `${top}-peer`
     fs.mkdirSync(peer)
     execFileSync('mount', ['--bind', top, peer])
@@ -77,7 +77,7 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     }
   })
 
-  it('has a directory that shows what was opened, and files that only root reads, for as long as the call', async () => {
+  it('has a directory that shows the opened source, and files that only root reads, until the call ends', async () => {
     fs.mkdirSync(`${top}/source`)
     fs.writeFileSync(`${top}/source/b`, 'data')
     const source = linuxHost.inodes.openTrusted(`${top}/source`)
@@ -96,7 +96,7 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     expect(left()).toEqual([[], false])
   })
 
-  it('is gone when the helper fails after it has mounted', async () => {
+  it('is removed if the helper fails after it has mounted', async () => {
     const failing = mountStaged(context, async (directory) => {
       await mountOn(directory)
       throw new Error('failed afterwards')
@@ -105,12 +105,12 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     expect(left()).toEqual([[], false])
   })
 
-  it('must be there when the helper has ended', async () => {
+  it('must exist when the helper has ended', async () => {
     await expect(mountStaged(context, async () => {})).rejects.toThrow(/has mounted nothing/)
     expect(left()).toEqual([[], false])
   })
 
-  it('is swept when its call has died, and let alone while it is at work', async () => {
+  it('is removed after its call has crashed, and kept while the call runs', async () => {
     const place = `${top}/state/staging`
     fs.mkdirSync(`${place}/dead`, { recursive: true })
     fs.writeFileSync(`${place}/dead.lock`, '')
@@ -124,7 +124,7 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     expect(left()).toEqual([[], false])
   })
 
-  it('does not take a daemon with it whose call has ended while the sweep was beginning', async () => {
+  it('keeps its daemon if its call ends while the sweep begins', async () => {
     const place = `${top}/state/staging`
     fs.mkdirSync(place, { recursive: true })
     fs.writeFileSync(`${place}/ended.lock`, '')
@@ -137,7 +137,7 @@ describe.skipIf(!isRoot)(titled('what a helper program mounts', cannotMountWith(
     expect(await new Promise((done) => daemon.once('exit', (_, signal) => done(signal)))).toBe('SIGKILL')
   })
 
-  it('leaves no directory where nothing was ever staged', () => {
+  it('has no directory if nothing was ever staged', () => {
     sweep(`${top}/other`)
     expect(fs.existsSync(`${top}/other`)).toBe(false)
   })

@@ -70,7 +70,7 @@ describe('a tmpfs', () => {
     ['gid=4294967294'],
     ['noexec'],
     ['ro'],
-  ])('takes %s', (option) => {
+  ])('accepts %s', (option) => {
     expect(faults([option])).toEqual([])
   })
 
@@ -80,7 +80,7 @@ describe('a tmpfs', () => {
     ['size=999999999999999g', 'may have 64m on'],
     ['nr_inodes=65537', 'may have 65536, one for each KiB of tmpfsMaxSize, on'],
     ['nr_inodes=65k', 'may have 65536, one for each KiB of tmpfsMaxSize, on'],
-  ])('is refused %s, with what the node allows and the key to change', (option, most) => {
+  ])("is refused %s, with the node's limit and the key to change", (option, most) => {
     expect(rendered(faults([option]))).toEqual([
       `option "mountOptions" has "${option}", but a tmpfs ${most} this node: use less, or have tmpfsMaxSize ("64m") raised in the node's modekeep configuration`,
     ])
@@ -106,17 +106,20 @@ describe('a tmpfs', () => {
     ['uid=-1', 'uid=1000'],
     ['gid=01', 'gid=1000'],
     ['gid=', 'gid=1000'],
-  ])('refuses %s and shows a good value', (option, example) => {
+  ])('refuses %s and shows a valid value', (option, example) => {
     expect(rendered(faults([option]))).toEqual([`option "mountOptions" has "${option}": write it like ${example}`])
   })
 
-  it.each([['SIZE=64m'], ['huge=always'], ['mpol=bind'], ['swap'], ['context=x']])('does not know %s', (option) => {
-    expect(rendered(faults([option]))).toEqual([
-      `option "mountOptions" has ["${option}"]: tmpfs takes ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid`,
-    ])
-  })
+  it.each([['SIZE=64m'], ['huge=always'], ['mpol=bind'], ['swap'], ['context=x']])(
+    'refuses %s as unknown',
+    (option) => {
+      expect(rendered(faults([option]))).toEqual([
+        `option "mountOptions" has ["${option}"]: tmpfs takes ro, rw, nosuid, suid, nodev, dev, noexec, exec, relatime, noatime, strictatime, nodiratime, nosymfollow, size, nr_inodes, mode, uid, gid`,
+      ])
+    },
+  )
 
-  it('refuses two sizes, of which the kernel would take the last', () => {
+  it('refuses two sizes, as the kernel would use the last', () => {
     expect(rendered(faults(['size=64m', 'mode=0770', 'size=1m']))).toEqual([
       'option "mountOptions" has size twice: keep one',
     ])
@@ -130,7 +133,7 @@ describe('a tmpfs', () => {
     expect(rendered(faults([], '/srv/a'))).toEqual(['option "source" is "/srv/a": a tmpfs has none, leave it out'])
   })
 
-  it('gives the kernel its own options and leaves flags to the mount', () => {
+  it('passes its own options to the kernel, and flags to the mount', () => {
     const world = new MemoryWorld()
     const host = memoryHost(world)
     expect(tmpfs.openSource).toBeUndefined()
@@ -138,7 +141,7 @@ describe('a tmpfs', () => {
     expect(world.actions).toEqual(['create-tree tmpfs size=64m mode=0770 nr_inodes=65536'])
   })
 
-  it('gives the kernel the limits of the node where the pod names none: its own are half of the memory', () => {
+  it("gets the node's limits if the pod sets none, as the kernel's default is half of the memory", () => {
     const world = new MemoryWorld()
     const making = makingOn(memoryHost(world))
     tmpfs.openTree({ ...making, request: { ...REQUEST, mountOptions: [] }, tmpfsMaxSize: '1g' })
@@ -150,7 +153,7 @@ describe('a tmpfs', () => {
   })
 
   it.each([['EINVAL'], ['EBUSY']])(
-    "tells the pod's author what the kernel says of an option it refuses, if it says so at first or again: %s",
+    "refuses an option with the kernel's message, if it fails once or twice: %s",
     (code) => {
       const make = () => tmpfs.openTree(makingOn(hostWhoseTreeFails('fsconfig', code)))
       expect(make).toThrow(Refusal)
@@ -165,13 +168,13 @@ describe('a tmpfs', () => {
     ['fsopen', 'EINVAL'],
     ['fsmount', 'ENOMEM'],
     ['fsmount', 'EINVAL'],
-  ])("does not blame the pod's author for the node's own trouble: %s %s", (syscall, code) => {
+  ])("does not blame the pod's author for an error of the node: %s %s", (syscall, code) => {
     const make = () => tmpfs.openTree(makingOn(hostWhoseTreeFails(syscall, code)))
     expect(make).toThrow(SystemError)
     expect(make).toThrow(`${syscall} size=64m: ${code} (tmpfs: Bad value)`)
   })
 
-  it('passes on what is no system error at all', () => {
+  it('throws any other error unchanged', () => {
     const host = memoryHost(new MemoryWorld())
     const createTree = (): Handle => {
       throw new TypeError('fsconfig')

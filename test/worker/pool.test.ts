@@ -194,7 +194,7 @@ describe('the running CSI task of a target', () => {
   it.each([
     ['to a call with other options', publish('/a', { x: 'y' }), 0],
     ['a long time later', publish('/a'), 5 * 60_000],
-  ])('that failed is not told %s', async (_what, job, later) => {
+  ])('that failed is not reported %s', async (_what, job, later) => {
     const first = answer(publish('/a'), 1000)
     await vi.advanceTimersByTimeAsync(1000)
     await first

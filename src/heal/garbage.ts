@@ -1,6 +1,7 @@
-import { formatError } from '../errors/refusal.ts'
+import { formatError, Refusal } from '../errors/refusal.ts'
 import { formatLeftover } from '../mount/unmount.ts'
-import { createPathLookups } from '../mount-table/responsiveness.ts'
+import { createPathLookups, createUnresponsiveRefusal } from '../mount-table/responsiveness.ts'
+import { locateVolume } from '../store/find-volume.ts'
 import { isImportBusy, removeImport } from '../store/import-stage.ts'
 import { isRecordDirectoryBusy } from '../store/lock-holders.ts'
 import { removeLeftover } from '../store/locks.ts'
@@ -14,6 +15,7 @@ import {
 } from '../store/record-directories.ts'
 import { listReservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
+import { volumeRecords } from '../store/volume-record.ts'
 import { listStaleStages, sweepStages } from '../volume/kind/staged.ts'
 import { forget, type HealPlan, judge, judgeLocked } from './heal-plan.ts'
 import { Kubelets, type PodFate } from './kubelets.ts'
@@ -122,4 +124,18 @@ function toGarbageFate({ action, reason }: HealPlan): GarbageFate {
   if (action === 'forget') return { action: 'removed', reason }
   if (action === 'leave') return { action: 'kept', reason }
   return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal repairs it` }
+}
+
+/** @throws {Refusal} if the volume can be found and restored, or may be on a server that does not respond */
+export async function refuseToForget(session: Session, volume: string): Promise<void> {
+  // The volume was restored: its remaining entries, which its users changed, may be removed on request.
+  if (volumeRecords.find(session, volume).record?.left !== undefined) return
+  const place = await locateVolume(session, volume, createPathLookups(session))
+  if (place === undefined) return
+  if (place.isSilent) throw createUnresponsiveRefusal(place.path)
+  throw Refusal.of(
+    'volume-unknown',
+    `volume ${volume} is at ${place.path}`,
+    `put it back with "modekeep restore ${volume}"`,
+  )
 }

@@ -1,16 +1,22 @@
 import { formatError } from '../errors/refusal.ts'
+import type { Messages } from '../grpc/protobuf.ts'
 import { FILE_TYPE, type Host, SOCKET } from '../host/host.ts'
 import { tolerateSystemErrors } from '../host/system-error.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
 import type { MountRecord } from '../store/mount-record.ts'
 
-/** Kubelet's own default (kubernetes pkg/kubelet/kuberuntime, podLogsRootDirectory). */
-const POD_LOGS_DIRECTORY = '/var/log/pods'
-/** Time between two requests for kubelet's pods: after its start kubelet adds its pods one by one. */
-const REQUEST_INTERVAL_MS = 5000
 const REQUEST_TIMEOUT_MS = 2000
-/** Time for which an answer is used for other pods too. */
-const ANSWER_LIFETIME_MS = 500
+
+interface KubeletOptions {
+  /** Lists kubelet's pods. @throws if no answer arrives in time */
+  readonly list: (socket: string, withinMs: number) => Promise<readonly string[]>
+  /** Time between two requests for kubelet's pods: after its start kubelet adds its pods one by one. */
+  readonly intervalMs: number
+  /** Kubelet's directory of pod logs. */
+  readonly logs: string
+  /** Time for which an answer is used for other pods too. */
+  readonly lifetimeMs: number
+}
 
 export type PodFate =
   | { is: 'living' }
@@ -31,40 +37,61 @@ function toDoubtfulFate(why: string): PodFate {
   return { is: 'doubtful', reason }
 }
 
-/** @throws if no answer arrives in time */
-type ListPods = (socket: string, withinMs: number) => Promise<readonly string[]>
+/** Fields that name a pod in kubelet's list (kubernetes staging/src/k8s.io/kubelet/pkg/apis/podresources). */
+export const POD_RESOURCES = {
+  ListPodResourcesRequest: {},
+  ListPodResourcesResponse: { podResources: [1, 'PodResources', 'repeated'] },
+  PodResources: { name: [1, 'string'], namespace: [2, 'string'] },
+} as const satisfies Messages
 
-// Loaded only if a pod may be deleted: gRPC takes longer to load than the rest of a heal.
-const listPodsOfKubelet: ListPods = async (socket, within) =>
-  (await import('./pod-resources.ts')).listPods(socket, within)
+/** The versions since Kubernetes 1.20, and before. They differ only in fields that are not read here. */
+const VERSIONS = ['v1', 'v1alpha1']
+/** Status code of gRPC. */
+const UNIMPLEMENTED = 12
+
+/**
+ * Lists kubelet's pods as `namespace/name`, by its pod-resources socket.
+ * @throws {grpc.ServiceError} if no readable answer arrives in time
+ */
+export async function listPods(socket: string, withinMs: number): Promise<string[]> {
+  // gRPC takes longer to load than the rest of a heal, so it is loaded only if a pod may be deleted.
+  const [{ callOnce }, { protobufPackage }] = await Promise.all([
+    import('../grpc/client.ts'),
+    import('../grpc/protobuf.ts'),
+  ])
+  let unknown: unknown
+  for (const version of VERSIONS) {
+    const { method } = protobufPackage(version, POD_RESOURCES)
+    const List = method('PodResourcesLister/List', 'ListPodResourcesRequest', 'ListPodResourcesResponse')
+    try {
+      const { podResources } = await callOnce(socket, List, {}, withinMs)
+      return podResources.map(({ namespace, name }) => `${namespace}/${name}`)
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== UNIMPLEMENTED) throw error
+      unknown = error
+    }
+  }
+  throw unknown
+}
+
+// `logs` is kubelet's own default (kubernetes pkg/kubelet/kuberuntime, podLogsRootDirectory).
+const DEFAULTS: KubeletOptions = { list: listPods, intervalMs: 5000, logs: '/var/log/pods', lifetimeMs: 500 }
 
 /** Requests the list of pods from kubelet. Each watch has one instance, which keeps earlier answers. */
 export class Kubelets {
-  readonly #list: ListPods
-  readonly #apart: number
-  readonly #logs: string
-  readonly #fresh: number
+  readonly #options: KubeletOptions
   /** By mount directory: when kubelet first did not list its pod, by this process's clock, and the identity of that kubelet. */
   readonly #first = new Map<string, { at: number; kubelet: string }>()
-  readonly #asked = new Map<string, { at: number; answer: Promise<KubeletAnswer> }>()
+  readonly #answers = new Map<string, { at: number; answer: Promise<KubeletAnswer> }>()
 
-  /** @param logs kubelet's directory of pod logs */
-  constructor(
-    list = listPodsOfKubelet,
-    apart = REQUEST_INTERVAL_MS,
-    logs = POD_LOGS_DIRECTORY,
-    fresh = ANSWER_LIFETIME_MS,
-  ) {
-    this.#list = list
-    this.#apart = apart
-    this.#logs = logs
-    this.#fresh = fresh
+  constructor(options: Partial<KubeletOptions> = {}) {
+    this.#options = { ...DEFAULTS, ...options }
   }
 
   /** Finds whether the pod of a mount was deleted. Stats only a few files if no sign of that exists. */
   async findFate(host: Host, record: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
     const { directory } = record
-    const fate = await this.#now(host, record)
+    const fate = await this.#decideFate(host, record)
     if (fate.is === 'living' || fate.is === 'doubtful') this.forget(directory)
     return fate
   }
@@ -74,20 +101,27 @@ export class Kubelets {
     this.#first.delete(directory)
   }
 
-  async #now(host: Host, { directory, pod }: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
+  async #decideFate(host: Host, { directory, pod }: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
     const place = parseVolumePod(directory)
     if (place === undefined) return LIVING
-    const socket = `${place.root}/pod-resources/kubelet.sock`
-    const trace = this.#trace(host, { ...place, pod, socket })
+    const { root, uid } = place
+    const socket = `${root}/pod-resources/kubelet.sock`
+    const trace: PodTrace = {
+      uid,
+      pod,
+      born: host.files.born(`${root}/pods/${uid}`),
+      kubeletSince: host.files.born(socket),
+      hasLogs: pod !== undefined && host.files.has(`${this.#options.logs}/${pod.replace('/', '_')}_${uid}`),
+    }
     if (!mayBeGone(trace)) return LIVING
+    const doubt = (why: string) => (host.runningPods().has(uid) ? LIVING : toDoubtfulFate(why))
     const fault = findSocketFault(host, socket)
-    if (fault !== undefined) return host.runningPods().has(place.uid) ? LIVING : toDoubtfulFate(fault)
+    if (fault !== undefined) return doubt(fault)
     let answer: KubeletAnswer
     try {
-      answer = await this.#ask(host, socket)
+      answer = await this.#requestPods(host, socket)
     } catch (error) {
-      if (host.runningPods().has(place.uid)) return LIVING
-      return toDoubtfulFate(`kubelet does not say which pods it has (${socket}: ${formatError(error)})`)
+      return doubt(`kubelet does not say which pods it has (${socket}: ${formatError(error)})`)
     }
     const fate = decidePodFate(trace, answer)
     if (fate === 'living') return LIVING
@@ -97,40 +131,28 @@ export class Kubelets {
     const first = this.#first.get(directory)
     const at = first?.kubelet === kubelet ? first.at : performance.now()
     if (first?.kubelet !== kubelet) this.#first.set(directory, { at, kubelet })
-    const wait = Math.ceil(at + this.#apart - performance.now())
+    const wait = Math.ceil(at + this.#options.intervalMs - performance.now())
     return wait > 0 ? { is: 'going', wait, reason: POD_GONE_REASON } : { is: 'gone', reason: POD_GONE_REASON }
   }
 
-  #trace(host: Host, of: { root: string; uid: string; pod: string | undefined; socket: string }): PodTrace {
-    const { files } = host
-    const { root, uid, pod, socket } = of
-    return {
-      uid,
-      pod,
-      born: files.born(`${root}/pods/${uid}`),
-      kubeletSince: files.born(socket),
-      hasLogs: pod !== undefined && files.has(`${this.#logs}/${pod.replace('/', '_')}_${uid}`),
-    }
-  }
-
-  #ask(host: Host, socket: string): Promise<KubeletAnswer> {
-    const last = this.#asked.get(socket)
-    if (last !== undefined && performance.now() - last.at < this.#fresh) return last.answer
-    const answer = this.#list(socket, REQUEST_TIMEOUT_MS).then((pods) => ({
+  #requestPods(host: Host, socket: string): Promise<KubeletAnswer> {
+    const last = this.#answers.get(socket)
+    if (last !== undefined && performance.now() - last.at < this.#options.lifetimeMs) return last.answer
+    const answer = this.#options.list(socket, REQUEST_TIMEOUT_MS).then((pods) => ({
       pods: new Set(pods),
-      logs: this.#allLogs(host),
+      logs: this.#listLogs(host),
       running: host.runningPods(),
     }))
-    this.#asked.set(socket, { at: performance.now(), answer })
+    this.#answers.set(socket, { at: performance.now(), answer })
     return answer
   }
 
-  #allLogs({ files }: Host): PodLogs[] {
-    const names = tolerateSystemErrors(() => files.list(this.#logs)) ?? []
+  #listLogs({ files }: Host): PodLogs[] {
+    const names = tolerateSystemErrors(() => files.list(this.#options.logs)) ?? []
     return names.flatMap((name) => {
       // Neither part has an underscore.
       const [namespace, pod, uid, more] = name.split('_')
-      const born = files.born(`${this.#logs}/${name}`)
+      const born = files.born(`${this.#options.logs}/${name}`)
       if (uid === undefined || more !== undefined || born === undefined) return []
       return [{ pod: `${namespace}/${pod}`, uid, born }]
     })
@@ -166,14 +188,8 @@ export interface PodTrace {
   hasLogs: boolean
 }
 
-/** A pod's directory of logs. */
-interface PodLogs {
-  /** `namespace/name` */
-  pod: string
-  uid: string
-  /** When it was made, in milliseconds since 1970. */
-  born: number
-}
+/** A pod's directory of logs: the pod as `namespace/name`, and the time when the directory was made. */
+type PodLogs = { pod: string; uid: string; born: number }
 
 /** Kubelet's pods, and the logs and processes of pods at the same moment. */
 export interface KubeletAnswer {

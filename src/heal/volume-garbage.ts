@@ -1,12 +1,8 @@
 import { dirname, normalize } from 'node:path'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
+import { walkVolume } from '../fs-group/walk-volume.ts'
 import { deferClose, errorCode } from '../host/host.ts'
-import {
-  createPathLookups,
-  createUnresponsiveRefusal,
-  formatUnresponsive,
-  type PathLookups,
-} from '../mount-table/responsiveness.ts'
+import { formatUnresponsive, isLocalPath, type PathLookups } from '../mount-table/responsiveness.ts'
 import { locateVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
 import { hasWalker, isVolumeBusy } from '../store/lock-holders.ts'
@@ -16,20 +12,18 @@ import { JOURNAL_FILES, locateVolumeRecords, RECORD_FILE, TRANSIENT_FILES } from
 import { reservations } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { explainOtherDisk } from '../store/volume-disk.ts'
-import { parseRootVolumeId } from '../store/volume-id.ts'
-import { openJournalForReading } from '../store/volume-journal.ts'
+import { isTextVolume, parseRootVolumeId } from '../store/volume-id.ts'
+import { resolveVolumeIdentity } from '../store/volume-identity.ts'
+import { hasJournal, openJournal, openJournalForReading } from '../store/volume-journal.ts'
 import { explainAbsence, findNameNotice } from '../store/volume-notices.ts'
 import { explainUnrestored, type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+import { openNodeBy } from '../volume/kind/source-path.ts'
 import { Unresponsive } from '../worker/isolated.ts'
-import { pruneVolume } from './prune-volume.ts'
 
 /** An entry of the state directory, and the action for it. */
 export interface GarbageItem {
   kind: 'mount record' | 'lock' | 'volume' | 'import' | 'reservation' | 'stage' | 'container'
-  /**
-   * A mount directory, a volume's identity, a stage, or a container's id. A record directory without a complete name is
-   * named by its path.
-   */
+  /** A mount directory, a volume's id, a stage, a container's id, or the path of a record directory without a complete name. */
   name: string
   /** A dry run reports the action that would be done. */
   action: 'removed' | 'kept' | 'failed'
@@ -121,15 +115,13 @@ async function judgeVolume(
   const holds = hasJournalEntries(session, volume)
   if (holds instanceof UnknownFormat) return toKept(holds.message)
   if (volume === forget) return unneeded('its record is removed as requested')
-  if (problem !== undefined) {
+  if (problem !== undefined)
     return toKept('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
-  }
   if (holds instanceof Refusal) return toKept(holds.message)
-  if (record === undefined && holds) {
+  if (record === undefined && holds)
     return toKept(
       'its journal has records, but its path is not recorded: "modekeep restore DIR", with its directory, puts it back',
     )
-  }
   if (record === undefined) {
     const foreign = session.host.files
       .list(locateVolumeRecords(session, volume).path)
@@ -157,11 +149,10 @@ async function judgeVolume(
   if (restorePending) return toKept(`the restore of ${source} is pending: ${way}`)
   const kept = explainUnrestored(record)
   if (kept !== undefined) return toKept(`${source} was put back, but ${kept}`)
-  if (left !== undefined) {
+  if (left !== undefined)
     return toKept(
       `${source} was put back; of what is not in it now "modekeep gc --forget ${volume}" removes the record`,
     )
-  }
   return toKept(`${source} was walked for group ${group}: ${way} puts it back`)
 }
 
@@ -220,16 +211,37 @@ function commonDirectory(one: string, other: string): string {
   return parts.slice(0, parted < 0 ? parts.length : parted).join('/')
 }
 
-/** @throws {Refusal} if the volume can be found and restored, or may be on a server that does not respond */
-export async function refuseToForget(session: Session, volume: string): Promise<void> {
-  // The volume was restored: its remaining entries, which its users changed, may be removed on request.
-  if (volumeRecords.find(session, volume).record?.left !== undefined) return
-  const place = await locateVolume(session, volume, createPathLookups(session))
-  if (place === undefined) return
-  if (place.isSilent) throw createUnresponsiveRefusal(place.path)
-  throw Refusal.of(
-    'volume-unknown',
-    `volume ${volume} is at ${place.path}`,
-    `put it back with "modekeep restore ${volume}"`,
-  )
+/**
+ * Removes the entries of deleted inodes from the journal of a volume, if the journal has grown large or the volume was
+ * restored. The volume must be found and not change during the walk. Must be called under the volume's lock.
+ * @returns whether the journal was pruned
+ * @throws {Refusal} if the journal cannot be used; {Unresponsive} if a directory of the volume is kept locked
+ */
+export async function pruneVolume(session: Session, volume: string, lookups: PathLookups): Promise<boolean> {
+  const { host } = session
+  // A server or a daemon may stop responding during the walk.
+  if (isTextVolume(volume) || !hasJournal(session, volume)) return false
+  // This process would wait for an unresponsive source. Walks prune the journals of such volumes.
+  const { source, left } = volumeRecords.readUnlessDamaged(session, volume) ?? {}
+  if (source !== undefined && !isLocalPath(host, source)) return false
+  // Entries that a restore had to keep are removed once their inodes are deleted.
+  const isDue = left !== undefined || isOvergrown(session, volume)
+  const place = isDue ? await locateVolume(session, volume, lookups) : undefined
+  if (place === undefined || !isLocalPath(host, place.path)) return false
+  const { handle, stat } = await openNodeBy(lookups, host, place.path)
+  using _ = deferClose(host.inodes, handle)
+  if (resolveVolumeIdentity(session, handle, stat) !== volume || explainOtherDisk(session, volume, handle)) return false
+  // The clone excludes mounts below the volume, so they hide no inode.
+  const tree = host.mounts.cloneTree(handle)
+  using _tree = deferClose(host.inodes, tree)
+  const about = { volume, source: place.path, known: true, isDisk: false }
+  // The notes of one volume's walk must not appear as the call's.
+  const quiet = { ...session, note: () => {} }
+  const { isPruned = false } = await walkVolume(quiet, tree, about, { do: 'prune' }, () => {})
+  return isPruned
+}
+
+function isOvergrown(session: Session, volume: string): boolean {
+  using journal = openJournal(session, volume, false)
+  return journal.isOvergrown(0)
 }

@@ -1,8 +1,13 @@
 import { once } from 'node:events'
+import { dirname } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import { errorCode } from '../host/host.ts'
 import { createWatchStop, DirectoryWatches, ProcessWatch } from '../host/linux/watches.ts'
 import { computeLongestPauseMs } from '../host/waiting.ts'
+import { findPodDirectory } from '../mount-table/kubelet-volume.ts'
+import { getSourcePath } from '../request/source.ts'
+import { listMountRecords } from '../store/mount-record.ts'
+import type { Session } from '../store/session.ts'
 
 /**
  * Pause between a heal's end and the next one's start, so that one heal handles a burst of changes. It grows with
@@ -191,4 +196,32 @@ async function watchMounts(
 function readProcessorTimeMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000
+}
+
+/**
+ * A pod's author chooses the depth of a subPath, and the kernel limits the number of watched directories per user. The next
+ * periodic heal finds a link that is replaced above these levels.
+ */
+const MAX_WATCHED_LEVELS = 32
+
+/**
+ * Lists the directories whose changes may make a mount stale: of pods with mapped groups, the sources, and their parents.
+ * With a subPath these include all directories between the source and its target, where a link may be replaced.
+ */
+export function listSourceDirectories(session: Session): string[] {
+  const directories = new Set<string>()
+  for (const record of listMountRecords(session)) {
+    // Kubelet writes there, after the call that mapped, whether the pod has a user namespace.
+    const pod = record.given.by === 'idmap' ? findPodDirectory(record.directory) : undefined
+    if (pod !== undefined) directories.add(pod)
+    const source = getSourcePath(record.request.source)
+    if (source === undefined) continue
+    for (const directory of [source, dirname(source)]) directories.add(directory)
+    let at = dirname(record.source ?? source)
+    for (let level = 0; level < MAX_WATCHED_LEVELS && at.startsWith(`${source}/`); level++) {
+      directories.add(at)
+      at = dirname(at)
+    }
+  }
+  return [...directories].sort()
 }

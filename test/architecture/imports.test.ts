@@ -48,7 +48,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   // Kubelet's file of a pod's ids.
   'container-mount': ['zod/mini'],
   // A type of the thread that waits for changes of the mount table.
-  heal: ['@grpc/grpc-js', 'node:events', 'node:path', 'node:timers/promises', 'node:worker_threads'],
+  heal: ['node:events', 'node:path', 'node:timers/promises', 'node:worker_threads'],
   host: [
     // A type; execa starts children.
     'node:child_process',

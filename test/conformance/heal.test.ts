@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { refuseOtherNamespace } from '../../src/heal/namespace.ts'
+import { refuseOtherNamespace } from '../../src/heal/state.ts'
 import { SystemError } from '../../src/host/host.ts'
 import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'

@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from 'vitest'
-import { listSourceDirectories } from '../../src/heal/heal.ts'
+import { listSourceDirectories } from '../../src/heal/watch.ts'
 import { tryLockRecordDirectory } from '../../src/store/locks.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
 import { listVolumes, locateMountRecords, locateVolumeRecords } from '../../src/store/record-directories.ts'

@@ -59,7 +59,7 @@ const list = async () => {
   return listed
 }
 /** Each answer counts for itself: nothing is fresh in a test's milliseconds. */
-const kubelets = (apart = 0) => new Kubelets(list, apart, LOGS, 0)
+const kubelets = (apart = 0) => new Kubelets({ list, intervalMs: apart, logs: LOGS, lifetimeMs: 0 })
 
 const found = async (isDry = false, patience?: number, of = kubelets()) =>
   (await healMounts(stage.session(), isDry, patience, of)).map(({ state, action }) => [state, action])

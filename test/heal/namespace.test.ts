@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { refuseOtherNamespace } from '../../src/heal/namespace.ts'
+import { refuseOtherNamespace } from '../../src/heal/state.ts'
 import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { MOUNTED, READY } from '../helpers/mount-records.ts'
 import { memoryStage } from '../helpers/stage.ts'

@@ -46,7 +46,8 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     stage.close()
   })
 
-  const kubelets = () => new Kubelets(async () => ['kube-system/proxy'], 0, `${stage.top}/logs`, 0)
+  const kubelets = () =>
+    new Kubelets({ list: async () => ['kube-system/proxy'], intervalMs: 0, logs: `${stage.top}/logs`, lifetimeMs: 0 })
   const heal = async (isDry = false) =>
     (await healMounts(stage.session(), isDry, undefined, kubelets())).map(({ state, action, reason }) => ({
       state,

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
 import { parse } from 'protobufjs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { listPods, MESSAGES } from '../../src/heal/pod-resources.ts'
+import { listPods, POD_RESOURCES } from '../../src/heal/kubelets.ts'
 import { PodResources, PROTO } from '../helpers/pod-resources.ts'
 
 let top: string
@@ -46,7 +46,7 @@ describe('the pods that kubelet lists', () => {
 
   it('have the field numbers of the published proto', () => {
     const { root } = parse(PROTO('v1'))
-    for (const [message, fields] of Object.entries(MESSAGES)) {
+    for (const [message, fields] of Object.entries(POD_RESOURCES)) {
       const published = root.lookupType(`v1.${message}`)
       for (const [field, [number, type]] of Object.entries<readonly [number, string, string?]>(fields)) {
         expect(published.fields[field]).toMatchObject({ id: number, type })

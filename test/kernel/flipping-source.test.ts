@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { listSourceDirectories } from '../../src/heal/heal.ts'
+import { listSourceDirectories } from '../../src/heal/watch.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { readInLoop } from '../helpers/reader.ts'
 import { runtimeBind } from '../helpers/runtime-bind.ts'

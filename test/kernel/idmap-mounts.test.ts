@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
-import { listSourceDirectories } from '../../src/heal/heal.ts'
+import { listSourceDirectories } from '../../src/heal/watch.ts'
 import { containerRecords } from '../../src/store/container-record.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { pluginRecord } from '../../src/store/server-records.ts'

@@ -1,5 +1,5 @@
 import { Refusal } from '../../errors/refusal.ts'
-import { refuseOtherNamespace } from '../../heal/namespace.ts'
+import { refuseOtherNamespace } from '../../heal/state.ts'
 import type { Session } from '../../store/session.ts'
 import { completionVerb, helpVerb, versionVerb } from './about.ts'
 import { applyVerb } from './apply.ts'

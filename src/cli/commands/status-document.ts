@@ -1,5 +1,4 @@
-import { isOver, UNRECORDED_MOUNT } from '../../heal/find-state.ts'
-import { healMounts } from '../../heal/heal.ts'
+import { healMounts, isOver, UNRECORDED_MOUNT } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
 import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups, type PathLookups } from '../../mount-table/responsiveness.ts'

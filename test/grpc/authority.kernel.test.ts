@@ -109,7 +109,7 @@ describe('a path in the header :authority', () => {
     session.close()
   })
 
-  it('is accepted without Huffman code, with padding and priority, in every kind of literal', async () => {
+  it('is accepted without Huffman code, with padding and priority, in every literal form', async () => {
     for (const literal of [0x41, 0x01, 0x11]) {
       const block = Buffer.concat([
         // :method POST, :scheme http, :path /

@@ -63,7 +63,7 @@ describe.each(LITERALS)('a header %s', (_what, first, bits) => {
   })
 
   it.each(['/', 'a/', '//////', 'aaa/k/:/!/\\/0', '\\!k:%3-.', 'so%3a//a.sock'])(
-    'has them in Huffman code too: %s',
+    'gets dashes for slashes in Huffman code too: %s',
     (text) => {
       const got = mended(header(AUTHORITY, coded(text)), header(PATH, coded(text)))
       const dashed = text.replaceAll('/', '-')

@@ -20,8 +20,8 @@ function leftovers(name: string) {
   return { name: `${name}-${process.pid}`, cgroups, directory }
 }
 
-describe.skipIf(cannot !== '')(`what a run with a kubelet leaves${cannot && ` (skipped: ${cannot})`}`, () => {
-  it('is removed, and what an earlier one left first of all', async () => {
+describe.skipIf(cannot !== '')(`the leftovers of a test run with a kubelet${cannot && ` (skipped: ${cannot})`}`, () => {
+  it('are removed, those of an earlier run first', async () => {
     const ours = leftovers('done')
     makeGroups(ours.cgroups)
     const clean = await careFor(ours)
@@ -36,7 +36,7 @@ describe.skipIf(cannot !== '')(`what a run with a kubelet leaves${cannot && ` (s
     )
   })
 
-  it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('is removed after %s', async (signal) => {
+  it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)('are removed after %s', async (signal) => {
     const ours = leftovers(signal)
     const parent = `
       const { careFor } = await import(${JSON.stringify(SCRIPT)})

@@ -45,7 +45,7 @@ describe("the reader of kubelet's log", () => {
     expect(hasMissedDriver(NO_TEAR_DOWN_1_36, UID)).toBe(false)
   })
 
-  it('tells the failed tear-down of a volume from its failed set-up', () => {
+  it('distinguishes the failed tear-down of a volume from its failed set-up', () => {
     expect(hasFailedToTearDown(NO_TEAR_DOWN_1_36, UID)).toBe(true)
     expect(hasFailedToTearDown(JSON.stringify(NO_TEAR_DOWN_1_36), UID)).toBe(true)
     expect(hasFailedToSetUp(NO_TEAR_DOWN_1_36, UID)).toBe(false)

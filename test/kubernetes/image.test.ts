@@ -56,7 +56,7 @@ function unpacked(archive: Buffer): string {
 const ENTRIES: Entry[] = [{ path: 'file', bytes: Buffer.from('text'), mode: 0o755 }]
 
 describe('a docker-archive', () => {
-  it('names its images, and each by its content', () => {
+  it('names its images, and addresses each by its content', () => {
     const images = ['a:1', 'b:1'].map((name) => ({ name, command: ['/bin/sh'], labels: { name } }))
     const directory = unpacked(dockerArchive(images, ENTRIES, 'x64'))
     const manifest = JSON.parse(fs.readFileSync(`${directory}/manifest.json`, 'utf8'))
@@ -71,8 +71,8 @@ describe('a docker-archive', () => {
   })
 })
 
-describe("the driver's image", () => {
-  it('has the driver, its own commands and what these need of a shell, and is the same each time', () => {
+describe("the driver's container image", () => {
+  it('has the driver, its commands and their shell, and the same bytes each time', () => {
     const binary = join(place, 'binary')
     fs.writeFileSync(binary, 'the driver')
     const parts = { binary, busybox: shell(), licence: '' }
@@ -107,7 +107,7 @@ describe("the driver's image", () => {
   })
 
   it.skipIf(cannotContain !== '')(
-    `installs and uninstalls with the node's own C library, as the containers do${cannotContain}`,
+    `installs and uninstalls with the node's C library, as the containers do${cannotContain}`,
     { timeout: 300_000 },
     () => {
       const { busybox } = provideShell()
@@ -133,7 +133,7 @@ describe("the driver's image", () => {
     },
   )
 
-  it('is not made with a shell that needs libraries', () => {
+  it('is not built with a shell that needs libraries', () => {
     expect(() => shellRoot(process.execPath)).toThrow('is not static')
   })
 })

@@ -110,7 +110,7 @@ describe.each(SHELLS)('kubectl modekeep in %s', (name, shell) => {
   const isThere = hasShell(name, ...(name === 'busybox' ? ['sh', '-c', ':'] : ['-c', ':']))
 
   it.skipIf(!isThere)(
-    `ends when all nodes answered at once, and not with --timeout${isThere ? '' : ` (skipped: there is no ${name})`}`,
+    `ends once all nodes have answered, before --timeout${isThere ? '' : ` (skipped: there is no ${name})`}`,
     () => {
       const functions = fs.readFileSync(PLUGIN, 'utf8').replace('\nmain "$@"\n', '\n')
       const script = `${functions}
@@ -134,7 +134,7 @@ done`
     },
   )
 
-  it.skipIf(!isThere)(`shows one table of all nodes${isThere ? '' : ` (skipped: there is no ${name})`}`, () => {
+  it.skipIf(!isThere)(`prints one table of all nodes${isThere ? '' : ` (skipped: there is no ${name})`}`, () => {
     pods(['node-1', 'mk-a'], ['node-long-2', 'mk-b'])
     // With busybox' awk too.
     if (name === 'busybox') fs.writeFileSync(join(top, 'awk'), '#!/bin/sh\nexec busybox awk "$@"\n', { mode: 0o755 })
@@ -166,13 +166,13 @@ node-1, shop/web-0: stale: the source is gone: mount it
 describe('kubectl modekeep', () => {
   const hasNoCheck = spawnSync('shellcheck', ['--version']).status !== 0
   it.skipIf(hasNoCheck)(
-    `is clean for shellcheck${hasNoCheck ? ' (skipped: needs shellcheck: apt-get install shellcheck)' : ''}`,
+    `has no shellcheck warning${hasNoCheck ? ' (skipped: needs shellcheck: apt-get install shellcheck)' : ''}`,
     () => {
       expect(spawnSync('shellcheck', [PLUGIN], { encoding: 'utf8' })).toMatchObject({ status: 0, stdout: '' })
     },
   )
 
-  it('has verbs that modekeep has, with all of them in its help', () => {
+  it('has only verbs of modekeep, and lists all of them in its help', () => {
     const { status, stdout } = call(['--help'])
     expect(status).toBe(0)
     for (const verb of ['status', 'doctor', 'logs', 'restore'] as const) {
@@ -190,13 +190,13 @@ describe('kubectl modekeep', () => {
     ['another form of output', ['status', '-o', 'wide'], '-o is for a node itself'],
     ['no seconds', ['status', '--timeout', '1s'], '--timeout is "1s"'],
     ['JSON that is followed on all nodes', ['logs', '--json', '-f'], 'are for one node'],
-  ])('refuses %s, with status 2, and asks nobody', (_what, args, said) => {
+  ])('refuses %s with status 2, and queries no node', (_what, args, said) => {
     pods(['node-1', 'mk-a'])
     expect(call(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(said) })
     expect(fs.existsSync(join(top, 'calls'))).toBe(false)
   })
 
-  it('names each node that could not be asked and why, shows the others, and ends with 3', () => {
+  it('names each node that could not be queried and the reason, shows the others, and exits with 3', () => {
     pods(
       ['node-1', 'mk-a'],
       ['', 'mk-b', { affinity: 'node-2 node-2', phase: 'Pending' }],
@@ -227,7 +227,7 @@ describe('kubectl modekeep', () => {
     ])
   })
 
-  it('ends with 3 where there is nothing to ask: no right, no pod, no such node', () => {
+  it('exits with 3 if nothing can be queried: no permission, no pod, no such node', () => {
     expect(call(['status'])).toMatchObject({ status: 3, stderr: expect.stringContaining('pods is forbidden') })
     give('pods', '')
     expect(call(['status', '--in', 'other'])).toMatchObject({
@@ -241,7 +241,7 @@ describe('kubectl modekeep', () => {
     })
   })
 
-  it('asks the pod that stays where a node has two, in the place that the options name, with the verb’s own options', () => {
+  it("queries the newer of two pods of a node, in the given namespace, with the verb's own options", () => {
     pods(['node-1', 'mk-old', { ends: true }], ['node-1', 'mk-new'], ['node-2', 'mk-other'])
     give('mk-new.status', status({}))
     const options = ['--node=node-1', '--in', 'storage', '--context', 'prod', '--kubeconfig', '/k']
@@ -254,7 +254,7 @@ describe('kubectl modekeep', () => {
     ])
   })
 
-  it('has doctor count for each node, tell faults and warnings with their remedies, and end with 1', () => {
+  it("counts doctor's results for each node, prints faults and warnings with remedies, and exits with 1", () => {
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
     const finding = (level: string, text: string, remedy: string) => ({ area: 'state', level, text, remedy })
     const document = (findings: object[], faults: number) =>
@@ -274,7 +274,7 @@ node-2, state: fault: it is full
     })
   })
 
-  it('tells what a node refused', () => {
+  it('prints the refusal of a node', () => {
     pods(['node-1', 'mk-a'])
     give('mk-a.status', formatJsonDocument({ verb: 'error', error: 'the configuration is wrong: mend it' }))
     give('mk-a.status.status', '1')
@@ -284,7 +284,7 @@ node-2, state: fault: it is full
     })
   })
 
-  it('shows a pod that was named on the nodes that have it, and fails where none has', () => {
+  it('shows a named pod on the nodes that have it, and fails if none has it', () => {
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
     const nothing = 'nothing of "a/b" is mounted or recorded on this node: "modekeep status" lists what is'
     for (const pod of ['mk-a', 'mk-b']) {
@@ -314,7 +314,7 @@ node-2, state: fault: it is full
     ['a document without what is asked for', formatJsonDocument({ verb: 'status' })],
     ['a document that is closed otherwise', '{"apiVersion":"modekeep/v1","kind":"Status","mounts":[}]\n'],
     ['two documents', status({}) + status({})],
-  ])('ends with 3 and names the node whose answer is %s', (_what, text) => {
+  ])('exits with 3 and names the node whose answer is %s', (_what, text) => {
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
     give('mk-a.status', text)
     give('mk-b.status', status({ mounts: [mount('a/b')] }))
@@ -334,7 +334,7 @@ node-2, state: fault: it is full
     ['logs of one node', ['logs', '--node', 'node-1'], 'mk-a.logs'],
     ['logs of all nodes', ['logs'], 'mk-a.logs'],
     ['a restore', ['restore', '/srv/a', '--node', 'node-1'], 'mk-a.restore'],
-  ])('shows nothing that drives a terminal, and letters of all languages: %s', (_what, args, file) => {
+  ])('prints no control characters, and letters of all languages: %s', (_what, args, file) => {
     pods(['node-1', 'mk-a'])
     const unsafe = Buffer.from('\x1b[31m \u009b31m \u202e \u2066 \u061c', 'utf8')
     const text = Buffer.concat([
@@ -349,7 +349,7 @@ node-2, state: fault: it is full
     expect(stdout).toMatch(/2026 \[31m \?31m \? \? \? \? Größe 数据 😀\n$/)
   })
 
-  it('has the lines of all logs by their time, each with its node', () => {
+  it('sorts the lines of all logs by time, each with its node', () => {
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])
     give(
       'mk-a.logs',
@@ -394,7 +394,7 @@ node-2, state: fault: it is full
     expect(commands).not.toContain('sleep\x00301\x00')
   })
 
-  it('has restore speak and end as on its node', () => {
+  it('prints the output of restore and exits with its status', () => {
     pods(['node-1', 'mk-a'])
     give('mk-a.restore', 'put back\n')
     give('mk-a.restore.status', '1')
@@ -413,7 +413,7 @@ node-2, state: fault: it is full
     })
   })
 
-  it('reads a long document: a thousand mounts', () => {
+  it('parses a long document with a thousand mounts', () => {
     pods(['node-1', 'mk-a'])
     const mounts = Array.from({ length: 1000 }, (_, at) =>
       mount(`shop/web-${at}`, { source: `/srv/},{"${at}/${'x'.repeat(300)}` }),

@@ -33,11 +33,11 @@ const containersOf = ({ spec }: Resource): Resource[] => [...(spec.initContainer
 const named = (template: Resource, name: string) => containersOf(template).find((container) => container.name === name)
 
 describe('the overlays', () => {
-  it('are those that the folder has', () => {
+  it('are exactly those in the directory', () => {
     expect(fs.readdirSync(join(FOLDER, 'overlays')).sort()).toEqual(Object.keys(PLUGIN_DIRECTORIES).sort())
   })
 
-  it.each(OVERLAYS)('%s is whole, for its directory alone', (name, directory) => {
+  it.each(OVERLAYS)('%s is complete, for its plugin directory only', (name, directory) => {
     const resources = render(join(FOLDER, 'overlays', name))
     expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
     const template = podOf(resources)
@@ -50,12 +50,12 @@ describe('the overlays', () => {
     expect(others.filter((other) => JSON.stringify(resources).includes(`"${other}"`))).toEqual([])
   })
 
-  it.each(OVERLAYS)('%s is what Kubernetes 1.20 knows too, with the component for it', (name) => {
+  it.each(OVERLAYS)('%s is accepted by Kubernetes 1.20 with the component for it', (name) => {
     const tree = kustomization(`overlays/${name}`, { components: ['components/before-1.30'] })
     expect(render(tree).flatMap((resource) => faultsIn(resource, { newer: false }))).toEqual([])
   })
 
-  it("on OpenShift let the pods' account use what they need", () => {
+  it("for OpenShift permit the pods' account what they need", () => {
     const resources = render(join(FOLDER, 'overlays/openshift'))
     const { name, namespace } = one(resources, 'ServiceAccount').metadata
     expect(one(resources, 'RoleBinding').subjects).toEqual([{ kind: 'ServiceAccount', name, namespace }])
@@ -63,9 +63,9 @@ describe('the overlays', () => {
   })
 })
 
-describe('the components', () => {
+describe('a set of components', () => {
   it.each(COMPONENTS.map((list) => [list.join(' and ') || 'none', list] as const))(
-    '%s: a whole DaemonSet',
+    '%s: makes a complete DaemonSet',
     (_, list) => {
       const resources = render(kustomization('overlays/default', { components: list }))
       // A PodMonitor is the Prometheus operator's.
@@ -87,7 +87,7 @@ describe('the components', () => {
     },
   )
 
-  it('uninstall leaves nothing that heals, no device plugin, no CSI server and no plugin of the runtime', () => {
+  it('with uninstall has no heal, device plugin, CSI server or NRI plugin', () => {
     const template = podOf(
       render(
         kustomization('overlays/default', { components: ['device-plugin', 'csi', 'nri', 'components/uninstall'] }),
@@ -97,8 +97,8 @@ describe('the components', () => {
   })
 })
 
-describe('the plugin of the container runtime', () => {
-  it('is started, and probed over the socket that it serves, with arguments that modekeep takes', () => {
+describe("the NRI plugin's container", () => {
+  it('is started with valid arguments, and probed over the socket that it serves', () => {
     const { command, readinessProbe } = named(
       podOf(render(kustomization('overlays/default', { components: ['nri'] }))),
       'nri',
@@ -117,7 +117,7 @@ describe('probes and metrics', () => {
     named(podOf(render(kustomization('overlays/default', { components }))), 'modekeep')
   const commandOf = ([, ...command]: string[]) => parseCommand(command, () => '/') as CommandOf<'heal'>
 
-  it('are asked for where heal answers', () => {
+  it('use the port that heal serves', () => {
     const { command, livenessProbe, readinessProbe } = container([]) as Resource
     const { listen } = commandOf(command)
     expect(listen).toMatchObject({ address: undefined, hasMetrics: false })
@@ -129,7 +129,7 @@ describe('probes and metrics', () => {
     }
   })
 
-  it('are for Prometheus with their component alone', () => {
+  it('are used by Prometheus only with the metrics component', () => {
     const { command, ports } = container(['components/metrics']) as Resource
     const { listen } = commandOf(command)
     expect(listen?.hasMetrics).toBe(true)
@@ -143,7 +143,7 @@ describe('probes and metrics', () => {
 describe('the CSI driver', () => {
   const resources = () => render(kustomization('overlays/default', { components: ['csi'] }))
 
-  it('has the object that the documentation shows', () => {
+  it('has the CSIDriver object of the documentation', () => {
     const page = fs.readFileSync(resolve(FOLDER, '../../docs/csi.md'), 'utf8')
     const [, shown = ''] = /```yaml\n(apiVersion: storage[\s\S]*?)```/.exec(page) ?? []
     expect(one(resources(), 'CSIDriver')).toEqual(parse(shown))
@@ -162,7 +162,7 @@ describe('the CSI driver', () => {
     expect(livenessProbe.failureThreshold).toBeGreaterThan(1)
   })
 
-  it('is started with arguments that modekeep takes, under the name that the object has, as the node', () => {
+  it("is started with valid arguments, under the name of its object, with the node's name", () => {
     const container = named(podOf(resources()), 'csi')
     const [wrapper, ...verb] = container?.command ?? []
     expect(wrapper).toBe('on-node')
@@ -180,7 +180,7 @@ describe('the CSI driver', () => {
   })
 })
 
-it('the CSI component gives its service account the right to get one CSIDriver object, and no other right', () => {
+it('the CSI component permits its service account only to get one CSIDriver object', () => {
   const resources = render(kustomization('overlays/default', { components: ['csi'] }))
   const { name } = one(resources, 'CSIDriver').metadata
   expect(one(resources, 'ClusterRole').rules).toEqual([
@@ -223,7 +223,7 @@ describe('inline volumes by label', () => {
     expect(isAllowed(spec)).toBe(allowed)
   })
 
-  it('are denied where the namespace does not have it', () => {
+  it('are denied if the namespace does not have the label', () => {
     const { spec, metadata } = one(resources(), 'ValidatingAdmissionPolicyBinding')
     const policy = one(resources(), 'ValidatingAdmissionPolicy')
     expect(spec.policyName).toBe(policy.metadata.name)
@@ -240,7 +240,7 @@ describe('inline volumes by label', () => {
 describe('the containers', () => {
   const rendered = () => podOf(render(kustomization('overlays/default', { components: ['device-plugin'] })))
 
-  it('are told verbs and arguments that modekeep takes', () => {
+  it('have verbs and arguments that modekeep accepts', () => {
     const template = rendered()
     const [, ...heal] = named(template, 'modekeep')?.command ?? []
     expect(parseCommand(heal, () => '/')).toMatchObject({ verb: 'heal', isWatching: true })
@@ -249,7 +249,7 @@ describe('the containers', () => {
     expect(parseCommand(['device-plugin', ...(plugin?.args ?? [])], () => '/')).toMatchObject({ devices: 100 })
   })
 
-  it('have no more than they need', () => {
+  it('have only the needed capabilities', () => {
     const template = rendered()
     const capabilities = (name: string) => named(template, name)?.securityContext.capabilities
     expect(capabilities('install')).toEqual({ drop: ['ALL'], add: ['SYS_CHROOT'] })
@@ -260,7 +260,7 @@ describe('the containers', () => {
     expect(containersOf(template).filter(({ securityContext }) => securityContext.privileged)).toHaveLength(1)
   })
 
-  it('get a configuration that the driver takes', () => {
+  it('have a configuration that the driver accepts', () => {
     expect(parseConfig(configOf(render(join(FOLDER, 'overlays/default'))), 'config.json').faults).toEqual([])
   })
 })
@@ -277,20 +277,20 @@ function configOf(resources: Resource[]): string {
   return template.metadata.annotations[key]
 }
 
-describe('another configuration', () => {
-  it('replaces the whole of it in the template of the pods, so that it is rolled out and undone with it', () => {
+describe('a changed configuration', () => {
+  it('replaces the complete one in the pod template, so that it is rolled out and back with it', () => {
     const config = '{ "allow": [{ "sources": ["/srv/volumes/*"] }],\n  "logLevel": "debug" }\n'
     const resources = render(kustomization('overlays/gke', { config }))
     expect(configOf(resources)).toBe(config)
     expect(configOf(render(kustomization('overlays/gke', {})))).not.toBe(config)
   })
 
-  it('leaves none behind: there is no ConfigMap', () => {
+  it('leaves no ConfigMap', () => {
     const kinds = render(kustomization('overlays/default', { config: '{}' })).map(({ kind }) => kind)
     expect(kinds.toSorted()).toEqual(['DaemonSet', 'ServiceAccount'])
   })
 
-  it('is written into a file that has the defaults of the manifests', () => {
+  it('is written into a file with the defaults of the manifests', () => {
     const { spec } = parse(fs.readFileSync(join(FOLDER, 'config.yaml'), 'utf8'))
     const { annotations } = spec.template.metadata
     expect(annotations).toEqual({ 'modekeep/config': configOf(render(join(FOLDER, 'overlays/default'))) })
@@ -298,7 +298,7 @@ describe('another configuration', () => {
 })
 
 describe("the README's kustomization", () => {
-  it('is one, with an image of a registry and a configuration', () => {
+  it('is valid, with an image of a registry and a configuration', () => {
     const [, text = ''] = /```yaml\n([\s\S]*?)```/.exec(fs.readFileSync(join(FOLDER, 'README.md'), 'utf8')) ?? []
     const written = parse(text.replaceAll(/^ {3}/gm, ''))
     const directory = kustomization('overlays/default', {
@@ -311,7 +311,7 @@ describe("the README's kustomization", () => {
     expect(podOf(render(directory)).spec.containers[0].image).toBe(`registry.example.org/modekeep:${about.version}`)
   })
 
-  it('may be on every overlay that the table has, with its directory', () => {
+  it('works with every overlay in the table, with its directory', () => {
     const rows = [...fs.readFileSync(join(FOLDER, 'README.md'), 'utf8').matchAll(/^\| `(\w+)` \| `(\/[^`]+)` \|$/gm)]
     expect(Object.fromEntries(rows.map(([, name, directory]) => [name, directory]))).toEqual(PLUGIN_DIRECTORIES)
   })
@@ -321,7 +321,7 @@ describe('the examples', () => {
   const files = fs.readdirSync(join(FOLDER, 'examples')).map((name) => join(FOLDER, 'examples', name))
   const config = parseConfig('{ "allow": [{ "sources": ["/srv/volumes/*"] }] }', '').config
 
-  it.each([...files, join(FOLDER, 'device-plugin/example-pod.yaml')])('%s is what the API server takes', (file) => {
+  it.each([...files, join(FOLDER, 'device-plugin/example-pod.yaml')])('%s is accepted by the API server', (file) => {
     const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
     expect(resources.flatMap((resource) => faultsIn(resource, { newer: true }))).toEqual([])
     for (const { spec } of resources.filter((resource) => resource.spec?.template)) {
@@ -331,38 +331,32 @@ describe('the examples', () => {
 
   const OF_OTHERS = files.filter((file) => file.includes('/any-volume'))
 
-  it.each(OF_OTHERS)(
-    '%s asks for the group of a claim by an annotation, and for what keeps kubelet from a walk',
-    (file) => {
-      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
-      const templates = resources.map(({ spec }) => spec.template)
-      expect(templates.length).toBeGreaterThan(0)
-      for (const { metadata, spec } of templates) {
-        const { supplementalGroups = [], fsGroup } = spec.securityContext
-        expect([...supplementalGroups, fsGroup]).toContain(Number(metadata.annotations['modekeep/group']))
-        expect(spec.volumes.every((volume: Resource) => 'persistentVolumeClaim' in volume)).toBe(true)
-        if (fsGroup !== undefined) expect(fs.readFileSync(file, 'utf8')).toContain('"fsGroupPolicy":"None"')
-      }
-    },
-  )
+  it.each(OF_OTHERS)("%s requests the group of a claim by an annotation, and prevents kubelet's walk", (file) => {
+    const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+    const templates = resources.map(({ spec }) => spec.template)
+    expect(templates.length).toBeGreaterThan(0)
+    for (const { metadata, spec } of templates) {
+      const { supplementalGroups = [], fsGroup } = spec.securityContext
+      expect([...supplementalGroups, fsGroup]).toContain(Number(metadata.annotations['modekeep/group']))
+      expect(spec.volumes.every((volume: Resource) => 'persistentVolumeClaim' in volume)).toBe(true)
+      if (fsGroup !== undefined) expect(fs.readFileSync(file, 'utf8')).toContain('"fsGroupPolicy":"None"')
+    }
+  })
 
-  it.each(files.filter((file) => !OF_OTHERS.includes(file)))(
-    '%s asks for volumes that modekeep understands',
-    (file) => {
-      const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
-      const pods = resources.flatMap(({ kind, spec, metadata }) => {
-        if (kind === 'PersistentVolume') return [{ metadata, spec: { volumes: [{ name: 'v', ...spec }] } }]
-        const of = spec?.template?.spec ?? (kind === 'Pod' ? spec : undefined)
-        return of === undefined ? [] : [{ metadata, spec: of }]
-      })
-      const volumes = pods.flatMap((pod) =>
-        pod.spec.volumes.filter(({ flexVolume }: Volume) => flexVolume).map((volume: Volume) => ({ pod, volume })),
-      )
-      expect(volumes.length).toBeGreaterThan(0)
-      for (const { pod, volume } of volumes)
-        readRequest('/pods/p/volumes/modekeep~fs/v', JSON.stringify(kubeletOptions(pod, volume, {})), config, kinds)
-    },
-  )
+  it.each(files.filter((file) => !OF_OTHERS.includes(file)))('%s has volumes that modekeep accepts', (file) => {
+    const resources: Resource[] = parseAllDocuments(fs.readFileSync(file, 'utf8')).map((document) => document.toJS())
+    const pods = resources.flatMap(({ kind, spec, metadata }) => {
+      if (kind === 'PersistentVolume') return [{ metadata, spec: { volumes: [{ name: 'v', ...spec }] } }]
+      const of = spec?.template?.spec ?? (kind === 'Pod' ? spec : undefined)
+      return of === undefined ? [] : [{ metadata, spec: of }]
+    })
+    const volumes = pods.flatMap((pod) =>
+      pod.spec.volumes.filter(({ flexVolume }: Volume) => flexVolume).map((volume: Volume) => ({ pod, volume })),
+    )
+    expect(volumes.length).toBeGreaterThan(0)
+    for (const { pod, volume } of volumes)
+      readRequest('/pods/p/volumes/modekeep~fs/v', JSON.stringify(kubeletOptions(pod, volume, {})), config, kinds)
+  })
 })
 
 const HEAL = [

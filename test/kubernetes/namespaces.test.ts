@@ -37,14 +37,14 @@ function strayIn(resources: readonly Resource[], namespace: string): string[] {
   ])
 }
 
-describe('every object of a rendering has its namespace', () => {
-  it.each(listRenderings(OVERLAYS))('overlay %s with components: %s', (overlay, _, components) => {
+describe('every object of a rendering is in its namespace', () => {
+  it.each(listRenderings(OVERLAYS))('for overlay %s with components: %s', (overlay, _, components) => {
     expect(strayIn(render(kustomization(`overlays/${overlay}`, { components })), 'kube-system')).toEqual([])
   })
 
   // OpenShift's overlay alone has an object of its own that names a namespace.
   it.each(listRenderings(['default', 'openshift']))(
-    'overlay %s in another namespace, with components: %s',
+    'for overlay %s in another namespace, with components: %s',
     (overlay, _, components) => {
       const directory = kustomization(`overlays/${overlay}`, { components })
       const file = join(directory, 'kustomization.yaml')
@@ -54,7 +54,7 @@ describe('every object of a rendering has its namespace', () => {
     },
   )
 
-  it('covers every component of the folder', () => {
+  it('for every component in the directory', () => {
     const components = fs.readdirSync(join(FOLDER, 'components')).map((name) => `components/${name}`)
     expect(components.filter((name) => !ALL_COMPONENTS.some((list) => list.includes(name)))).toEqual([])
   })

@@ -38,7 +38,7 @@ describe('an image for both processors', () => {
     return bytes
   }
 
-  it('is an OCI layout whose every part has its digest and size, down to the files', () => {
+  it('is an OCI layout whose parts have their digests and sizes', () => {
     expect(parsed('oci-layout')).toEqual({ imageLayoutVersion: '1.0.0' })
     const [top, ...others] = parsed('index.json').manifests
     expect(others).toEqual([])
@@ -58,7 +58,7 @@ describe('an image for both processors', () => {
     }
   })
 
-  it("has docker's own list, which knows no processors: a tag for each, of the same files", () => {
+  it("has docker's list with one tag for each processor, of the same files", () => {
     const list = parsed('manifest.json')
     expect(list.map(({ RepoTags }: { RepoTags: string[] }) => RepoTags)).toEqual([['a:1-amd64'], ['a:1-arm64']])
     for (const { Config, Layers, RepoTags } of list) {
@@ -68,7 +68,7 @@ describe('an image for both processors', () => {
     }
   })
 
-  it('is the same each time', () => {
+  it('has the same bytes each time', () => {
     const again = ociArchive(IMAGE, variants)
     expect([again.archive.equals(archive), again.index.equals(index)]).toEqual([true, true])
   })
@@ -77,7 +77,7 @@ describe('an image for both processors', () => {
 const noRuntime = process.getuid?.() === 0 ? whyUnavailable(provideRuntime) : 'skipped: needs root; run "sudo npm test"'
 
 describe.skipIf(noRuntime)(`containerd${noRuntime && ` (${noRuntime})`}`, () => {
-  it('imports it under the name that kubelet asks for, and by its digest where that is wanted', {
+  it('imports the image under the name that kubelet uses, and by its digest if requested', {
     timeout: 120_000,
   }, () => {
     const { path } = provideRuntime()
@@ -107,13 +107,13 @@ describe.skipIf(noSkopeo)(`skopeo${noSkopeo && ` (${noSkopeo})`}`, () => {
     return execFileSync(program, whole, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
   }
 
-  it('copies it whole, and its digest stays what it was', () => {
+  it('copies the image completely, and keeps its digest', () => {
     skopeo('copy', '--all', '--preserve-digests', `oci-archive:${file}`, `oci:${place}/copied:1`)
     const [copied] = JSON.parse(fs.readFileSync(`${place}/copied/index.json`, 'utf8')).manifests
     expect(copied.digest).toBe(digest)
   })
 
-  it.each(['amd64', 'arm64'])('reads what docker load reads of it, for %s', (arch) => {
+  it.each(['amd64', 'arm64'])('reads the same image as docker load, for %s', (arch) => {
     const { Architecture, Name } = JSON.parse(skopeo('inspect', `docker-archive:${file}:a:1-${arch}`))
     expect([Architecture, Name]).toEqual([arch, 'docker.io/library/a'])
   })

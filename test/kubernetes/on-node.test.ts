@@ -23,11 +23,11 @@ function start(program: string) {
 }
 
 describe("the container's first process", () => {
-  it('gives modekeep its arguments, and ends with it and as it', async () => {
+  it('passes its arguments to modekeep, and ends with it and its status', async () => {
     expect(await start('echo "$@"; exit 7').ended).toEqual({ code: 7, text: 'heal --watch\n' })
   })
 
-  it('hands on the order to end, and waits for what is under way', async () => {
+  it('forwards SIGTERM, and waits for running work', async () => {
     const { child, ended, said } = start(
       'trap "echo told; sleep 0.5; echo done; exit 0" TERM; echo runs; while :; do sleep 0.1; done',
     )

@@ -11,7 +11,7 @@ const withContainer = (more: object) => ({ ...POD, spec: { containers: [{ name: 
 const faults = (resource: unknown, newer = true) => faultsIn(resource, { newer })
 
 describe('the check against the schemas of Kubernetes', () => {
-  it('passes what the API server takes', () => expect(faults(POD)).toEqual([]))
+  it('accepts what the API server accepts', () => expect(faults(POD)).toEqual([]))
 
   it.each([
     [
@@ -30,9 +30,9 @@ describe('the check against the schemas of Kubernetes', () => {
     ],
     ['a kind of another group', { ...POD, apiVersion: 'apps/v1' }, 'no schema for apps/v1 Pod'],
     ['nothing', null, 'no schema for  '],
-  ])('names %s', (_, resource, fault) => expect(faults(resource)).toEqual([fault]))
+  ])('reports %s', (_, resource, fault) => expect(faults(resource)).toEqual([fault]))
 
-  it('knows which fields are newer than Kubernetes 1.20', () => {
+  it('reports fields that are newer than Kubernetes 1.20', () => {
     const pod = withContainer({ securityContext: { appArmorProfile: { type: 'Unconfined' } } })
     expect(faults(pod)).toEqual([])
     expect(faults(pod, false)).toEqual(['Pod.spec.containers[0].securityContext.appArmorProfile is unknown'])

@@ -73,7 +73,7 @@ it.each<[LogLevel, string[]]>([
   ['warn', ['warn', 'error']],
   ['info', ['warn', 'info', 'error']],
   ['debug', ['warn', 'info', 'error']],
-])('at level %s writes what is at least as grave', (level, written) => {
+])('the call log at level %s writes entries of at least that level', (level, written) => {
   const lines = logged(level, (log) => {
     log.warn('a warning')
     log.end('Success')

@@ -17,13 +17,13 @@ afterEach(() => fs.rmSync(directory, { recursive: true, force: true }))
 describe('the log on a real node', () => {
   it.each([
     ['on a full disk', '/dev/full'],
-    ['that is a directory', '/proc'],
+    ['a directory', '/proc'],
     ['below a file', '/proc/version/log'],
-  ])('%s throws nothing', (_what, file) => {
+  ])('does not throw if it is %s', (_what, file) => {
     expect(() => appendLogLine(fs, file, 'line')).not.toThrow()
   })
 
-  it('rotates in the directory that was opened, although a link has its name by then', () => {
+  it('rotates in the opened directory, although a link has its name by then', () => {
     const [logs, others] = [`${directory}/logs`, `${directory}/others`]
     fs.mkdirSync(logs)
     fs.mkdirSync(others)
@@ -41,7 +41,7 @@ describe('the log on a real node', () => {
     expect(fs.readdirSync(`${logs}-moved`)).toEqual(['log.1'])
   })
 
-  it('keeps every line of several processes that write and rotate at once', async () => {
+  it('keeps every line of several processes that write and rotate concurrently', async () => {
     const processes = 6
     const lines = 60
     const code = `

@@ -75,7 +75,7 @@ describe('a log that is read by one process after another', () => {
     ['emptied', () => fs.truncateSync(file, 0)],
     ['removed', () => fs.rmSync(file)],
     ['written anew', () => fs.writeFileSync(file, `${'another'.padEnd(400, '.')}\n`)],
-  ])('tells nothing twice when the log was %s', (_what, spoil) => {
+  ])('has no line twice after the log was %s', (_what, spoil) => {
     append(3)
     news()
     spoil()

@@ -76,7 +76,7 @@ describe('a log that is read while it is written', () => {
     expect(lines()).toEqual(['five'])
   })
 
-  it('loses and repeats no line while it is rotated all the time', () => {
+  it('loses and repeats no line during continuous rotations', () => {
     const seen: string[] = []
     for (let n = 0; n < 500; n++) {
       write(`line ${n}`, 40)

@@ -49,17 +49,17 @@ describe('a warning of another call', () => {
     ['how often it came', { repeated: 10 }],
     ['another level', { level: 'info' }],
     ['a time that is none', { time: 'yesterday' }],
-  ])('is not the same with %s', (_what, over) => {
+  ])('differs if it has %s', (_what, over) => {
     appendLogLine(fs, file, warning({ ...at(-1000), ...over }))
     expect(isSaid()).toBe(false)
   })
 
-  it('counts from when it was written last', () => {
+  it('counts from its last line', () => {
     for (const age of [-2 * HOUR, -1000]) appendLogLine(fs, file, warning(at(age)))
     expect(isSaid()).toBe(true)
   })
 
-  it('says nothing where its line is torn, has lost its beginning, or is still on its way', () => {
+  it('does not count if its line is incomplete, has lost its beginning, or is still being written', () => {
     const line = warning(at(-1000))
     for (const torn of [line, line.slice(0, -20) + line, `${line.slice(40)}\n`]) {
       fs.writeFileSync(file, torn)
@@ -69,7 +69,7 @@ describe('a warning of another call', () => {
     expect(isSaid()).toBe(true)
   })
 
-  it('is read as far as 64 KiB from the end, whatever is cut there', () => {
+  it('is found within 64 KiB from the end, at any cut', () => {
     for (const { length, said } of [
       { length: 65_000, said: true },
       { length: 65_536, said: false },
@@ -79,14 +79,14 @@ describe('a warning of another call', () => {
     }
   })
 
-  it('says nothing once it was rotated away, where there is no log, and where that cannot be read', () => {
+  it('does not count after it was rotated away, without a log, or if the log is unreadable', () => {
     appendLogLine(fs, file, warning(at(-1)), 1)
     expect([fs.existsSync(`${file}.1`), isSaid()]).toEqual([true, false])
     fs.mkdirSync(file)
     expect(isSaid()).toBe(false)
   })
 
-  it('is found by a message that was cut, as both are cut alike', () => {
+  it('is found by a truncated message, as both are truncated in the same way', () => {
     const warn = () =>
       createCallLog({ verb: 'mount' }, 'info', (line) => appendLogLine(fs, file, line)).warn('é'.repeat(9000))
     warn()
@@ -96,7 +96,7 @@ describe('a warning of another call', () => {
   })
 })
 
-describe('kubelet, which repeats a call that fails,', () => {
+describe('kubelet, which repeats a failing call,', () => {
   const call = (warnings: readonly string[], error?: Error) => {
     const facts = { verb: 'mount', directory: '/pods/p/v' }
     const append = (line: string) => appendLogLine(fs, file, line)
@@ -113,7 +113,7 @@ describe('kubelet, which repeats a call that fails,', () => {
       .map(({ message, outcome, repeatedWarnings }) => message ?? [outcome, repeatedWarnings])
   const failure = new Error('it failed')
 
-  it('has a line for each, and its warnings once; what is new is told at once', () => {
+  it('causes one line for each call, and its warnings once, and new warnings at once', () => {
     call(['one', 'two'], failure)
     call(['one', 'two'], failure)
     call(['one', 'three', 'two'], failure)
@@ -122,13 +122,13 @@ describe('kubelet, which repeats a call that fails,', () => {
     expect(told()).toEqual([...first, ['Failure', 2], 'three', ['Failure', 2], ['Failure', 1]])
   })
 
-  it('has them all told by the call that succeeds at last', () => {
+  it('causes all warnings again with the call that finally succeeds', () => {
     call(['one', 'two'], failure)
     call(['one', 'two'])
     expect(told()).toEqual(['one', 'two', ['Failure', undefined], 'one', 'two', ['Success', undefined]])
   })
 
-  it('has them told again each hour', () => {
+  it('causes the warnings again each hour', () => {
     for (let minutes = 0; minutes < 120; minutes += 2) {
       vi.setSystemTime(NOW + minutes * 60_000)
       call(['one'], failure)

@@ -15,7 +15,7 @@ const DISK = row(20, 1, '8:1', '/', '/')
 const TMPFS = row(21, 20, '0:50', '/', ON_TMPFS)
 const found = (...rows: string[]) => parseKubeletSubPaths(rows.join(''), KUBELET)
 
-describe("kubelet's sub path binds of volumes that flip", () => {
+describe("kubelet's subPath binds of volumes with atomic updates", () => {
   it.each([
     ['a file on disk', [DISK], '8:1', ON_DISK, '/config', ON_DISK, 'config'],
     ['a file in a directory', [DISK], '8:1', ON_DISK, '/dir/config', ON_DISK, 'dir/config'],
@@ -65,7 +65,7 @@ describe("kubelet's sub path binds of volumes that flip", () => {
     ['deeper than kubelet binds', deleted, `${AT}/0`],
     ["below another directory than kubelet's", deleted, AT.replace('/var/lib/kubelet', '/var/lib/kubelets')],
     ["in a copy of kubelet's directory", deleted, `/srv${AT}`],
-  ])('are not mounts %s', (_what, root, mountPoint) => {
+  ])('are not found in mounts %s', (_what, root, mountPoint) => {
     expect(found(DISK, row(30, 20, '8:1', root, mountPoint))).toEqual([])
   })
 
@@ -79,7 +79,7 @@ describe("kubelet's sub path binds of volumes that flip", () => {
     ['with another over them', [DISK, row(30, 20, '8:1', deleted, AT), row(31, 30, '8:1', '/x', AT)], /another mount/],
     ['with another under them', [DISK, row(31, 20, '8:1', '/x', AT), row(30, 31, '8:1', deleted, AT)], /another mount/],
     ['that are hidden', [DISK, row(30, 20, '8:1', deleted, AT), row(31, 20, '0:60', '/', POD)], /volume directory/],
-  ])('are in doubt if stale: those %s', (_what, rows, doubt) => {
+  ])('are uncertain if stale: those %s', (_what, rows, doubt) => {
     expect(found(...rows)).toMatchObject([{ stale: true, doubt: expect.stringMatching(doubt) }])
   })
 })

@@ -16,7 +16,7 @@ it.each([
   [`${POD}/volumes/modekeep~fs`, false, false],
   [`${POD}/volumes/nodriver/data`, false, false],
   ['/mnt/data', false, false],
-])('%s: a volume %s, also counting subPaths %s', (path, isVolume, isPods) => {
+])('%s is a volume %s, also counting subPaths %s', (path, isVolume, isPods) => {
   expect(isKubeletVolume(path)).toBe(isVolume)
   expect(isKubeletMountPath(path)).toBe(isPods)
 })
@@ -28,7 +28,7 @@ it.each([
   [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, '{"attachmentID":"a","driverName":"modekeep.csi"}', true],
   [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, '{"driverName":"other.csi"}', false],
   [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, undefined, false],
-])('%s, where kubelet wrote %s: of this driver %s', (path, told, isOwn) => {
+])('%s, where kubelet wrote %s, is of this driver %s', (path, told, isOwn) => {
   const asked: string[] = []
   const readForeign = (file: string) => {
     asked.push(file)

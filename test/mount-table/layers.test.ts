@@ -17,8 +17,8 @@ function hostWith(...rows: string[]): Host & { reads: number } {
 
 const root = (mode: number, mountRoot = true) => ({ mode, mountRoot }) as Stat
 
-describe('a guard', () => {
-  it('is told where it is the topmost mount, and where it only lies below', () => {
+describe('a guard mount', () => {
+  it('is recognized as the topmost mount, and below another one', () => {
     expect(readLayers(hostWith(GUARD, VOLUME), '/pod').map(({ id }) => id)).toEqual([30, 31])
     expect(isGuard(hostWith(GUARD), '/pod', root(DIRECTORY))).toBe(true)
     expect(isGuard(hostWith(GUARD, VOLUME), '/pod', root(DIRECTORY))).toBe(false)
@@ -27,11 +27,11 @@ describe('a guard', () => {
   })
 
   it.each([
-    ['a tmpfs that can be written', GUARD.replace(' ro,size', ' rw,size')],
-    ["somebody else's tmpfs", GUARD.replace('modekeep', 'tmpfs')],
-    ['a tmpfs with room for inodes', GUARD.replace('nr_inodes=1,', 'nr_inodes=10,')],
-    ['a mount that calls itself so', GUARD.replace('- tmpfs', '- nfs')],
-  ])('is not %s', (_what, row) => {
+    ['a writable tmpfs', GUARD.replace(' ro,size', ' rw,size')],
+    ["another program's tmpfs", GUARD.replace('modekeep', 'tmpfs')],
+    ['a tmpfs that permits inodes', GUARD.replace('nr_inodes=1,', 'nr_inodes=10,')],
+    ['an NFS mount with its name', GUARD.replace('- tmpfs', '- nfs')],
+  ])('is not recognized in %s', (_what, row) => {
     expect(isGuard(hostWith(row), '/pod', root(DIRECTORY))).toBe(false)
     expect(hasGuard(hostWith(row), '/pod')).toBe(false)
   })
@@ -40,7 +40,7 @@ describe('a guard', () => {
     ['has permissions', root(DIRECTORY | 0o755)],
     ['is a file', root(REGULAR)],
     ['is no root of a mount', root(DIRECTORY, false)],
-  ])('is not asked of the long table where what is there %s', (_what, stat) => {
+  ])('is not searched in the mount table if the mount point %s', (_what, stat) => {
     const host = hostWith(GUARD)
     expect(isGuard(host, '/pod', stat)).toBe(false)
     expect(host.reads).toBe(0)

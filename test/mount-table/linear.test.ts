@@ -15,7 +15,7 @@ const repeat = (count: number, make: (at: number) => string) =>
 
 const ROOT = row(20, 1, '/')
 
-describe('the work on a path grows no faster than the path', () => {
+describe('linear time for a path', () => {
   const table = ROOT + row(21, 20, '/a') + row(22, 21, '/a/a')
 
   it.each<[string, (path: string) => void]>([
@@ -23,29 +23,29 @@ describe('the work on a path grows no faster than the path', () => {
     ['its location', (path) => createLocationFinder(table)(path)],
     ['all paths to the same place', (path) => findPathsToSame(table, path)],
     ['the faults of a subPath', (path) => checkSubPath(path.slice(1))],
-  ])('%s', (_what, use) => {
+  ])('the time to find %s is linear in the length of the path', (_what, use) => {
     expect(growth(8000, (names) => () => use('/a'.repeat(names)))).toBeLessThan(LINEAR)
   })
 
-  it('mountOptions that contradict each other', () => {
+  it('the time to find contradicting mountOptions is linear in their number', () => {
     const options = (count: number) => `${'x,'.repeat(count)}${'noatime,'.repeat(count)}`.split(',')
     expect(growth(4000, (count) => () => findContradictingFlags(options(count)))).toBeLessThan(LINEAR)
   })
 })
 
-describe('the work on a mount table grows no faster than the table', () => {
+describe('linear time for a mount table', () => {
   const DATED = '/k/pods/u/volumes/kubernetes.io~configmap/v/..2024_01_01_00_00_00.1/f//deleted'
 
   it.each<[string, (count: number) => string, (table: string) => void]>([
-    ['mounts beside each other', (count) => ROOT + repeat(count, (at) => row(at + 21, 20, `/m${at}`)), paths('/m7/x')],
-    ['mounts in each other', (count) => ROOT + repeat(count, (at) => row(at + 21, at + 20, '/a')), paths('/a/x')],
+    ['adjacent mounts', (count) => ROOT + repeat(count, (at) => row(at + 21, 20, `/m${at}`)), paths('/m7/x')],
+    ['nested mounts', (count) => ROOT + repeat(count, (at) => row(at + 21, at + 20, '/a')), paths('/a/x')],
     [
-      'mounts on one directory, the layers of it',
+      'many layers at one directory',
       (count) => ROOT + repeat(count, (at) => row(at + 21, at + 20, '/a')),
       (table) => selectLayers(parseMountinfo(table), '/a'),
     ],
     [
-      'mounts that show a directory at other paths, or parts of it',
+      'mounts that show a directory or its parts at other paths',
       (count) =>
         ROOT +
         row(10, 20, '/d', '/data') +
@@ -53,13 +53,13 @@ describe('the work on a mount table grows no faster than the table', () => {
       (table) => findShownPaths(table, { device: '8:1', path: '/data' }, () => true),
     ],
     [
-      'stale binds of kubelet',
+      'stale subPath binds',
       (count) =>
         `${ROOT}${row(10, 20, '/k/pods/u/volumes/kubernetes.io~configmap/v', '/k/pods/u/volumes/kubernetes.io~configmap/v')}` +
         repeat(count, (at) => row(at + 21, 20, `/k/pods/u/volume-subpaths/v/c/${at}`, DATED)),
       (table) => parseKubeletSubPaths(table, '/k'),
     ],
-  ])('%s', (_what, make, use) => {
+  ])('the time to search a table with %s is linear in its size', (_what, make, use) => {
     const measured = growth(2000, (count) => {
       const table = make(count)
       return () => use(table)
@@ -67,7 +67,7 @@ describe('the work on a mount table grows no faster than the table', () => {
     expect(measured).toBeLessThan(LINEAR)
   })
 
-  it('is used with 100,000 rows', () => {
+  it('a table with 100,000 rows is parsed', () => {
     const table = ROOT + repeat(100_000, (at) => row(at + 21, at + 20, '/a'))
     const rows = parseMountinfo(table)
     expect(selectLayers(rows, '/a')).toHaveLength(100_000)

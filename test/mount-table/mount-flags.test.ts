@@ -19,7 +19,7 @@ const NODIRATIME = 0x80
 const NOSYMFOLLOW = 0x200000
 const ALWAYS = NOSUID | NODEV
 
-describe('the attributes of a mount', () => {
+describe('the flags of a mount', () => {
   it.each([
     [[], ALWAYS, 0],
     [['ro'], ALWAYS | RDONLY, 0],
@@ -39,29 +39,29 @@ describe('the attributes of a mount', () => {
     [['noatime', 'nodiratime', 'noexec', 'ro'], ALWAYS | NOATIME | NODIRATIME | NOEXEC | RDONLY, ATIME],
     [['size=64m', 'mode=0770', 'noexec'], ALWAYS | NOEXEC, 0],
     [['unknown'], ALWAYS, 0],
-  ])('of %j', (options, set, clear) => {
+  ])('for %j', (options, set, clear) => {
     expect(parseMountFlags(options, false)).toEqual({ set, clear })
     expect(parseMountFlags(options, true)).toEqual({ set: set | RDONLY, clear })
   })
 
-  it('of a read-only volume stay read-only when the options say rw', () => {
+  it('for a read-only volume stay read-only if the options have rw', () => {
     expect(parseMountFlags(['rw'], true)).toEqual({ set: ALWAYS | RDONLY, clear: 0 })
   })
 
   it.each([['rw'], ['suid'], ['dev'], ['exec']])(
-    "are never cleared by %s: the source's own mount may have them",
+    "are never cleared by %s, as the source's own mount may have them",
     (o) => {
       expect(FLAGS.get(o)).toMatchObject({ set: 0, clear: 0 })
     },
   )
 
-  it('clear nothing but the time of access, whatever is asked for', () => {
+  it('clear only the atime flags, for any options', () => {
     expect(parseMountFlags([...FLAGS.keys()], false).clear).toBe(ATIME)
   })
 })
 
-describe('the flags a pod may use', () => {
-  it('are all but suid and dev', () => {
+describe('the mount flags for a pod', () => {
+  it('are all except suid and dev', () => {
     expect(ORDINARY_FLAGS).toEqual([
       'ro',
       'rw',
@@ -107,19 +107,19 @@ describe('the flags a pod may use', () => {
     [['noatime', 'nodiratime']],
     [['ro', 'noexec', 'nosuid', 'nodev']],
     [['size=1', 'size=2']],
-  ])('%j do not', (options) => {
+  ])('%j do not contradict each other', (options) => {
     expect(findContradictingFlags(options)).toEqual([])
   })
 })
 
-describe('the attributes of a mount in the table', () => {
+describe('the flags of a mount in the table', () => {
   it.each([
     [['rw', 'relatime'], 0, ATIME],
     [['rw'], STRICTATIME, ATIME],
     [['ro', 'nosuid', 'nodev', 'noexec', 'relatime'], RDONLY | NOSUID | NODEV | NOEXEC, ATIME],
     [['rw', 'noatime', 'nodiratime', 'nosymfollow'], NOATIME | NODIRATIME | NOSYMFOLLOW, ATIME],
     [['rw', 'relatime', 'idmapped'], 0, ATIME],
-  ])('%j', (options, set, clear) => {
+  ])('are parsed: %j', (options, set, clear) => {
     expect(parseRowFlags(options)).toEqual({ set, clear })
   })
 })

@@ -29,21 +29,21 @@ function failingWith(host: Host, code: string): Host {
 }
 
 describe('a mount point', () => {
-  it('has the real path of its parent, whichever spelling was used', () => {
+  it('has the real path of its parent for every spelling', () => {
     const { world, host } = arrange()
     world.fs.symlinkSync('/real', '/link')
     expect(openMountPoint(host, '/real/pods/v')?.path).toBe('/real/pods/v')
     expect(openMountPoint(host, '/v')?.path).toBe('/v')
   })
 
-  it('is none where its parent is missing or no directory', () => {
+  it('is undefined if its parent is missing or no directory', () => {
     const { world, host } = arrange()
     world.fs.writeFileSync('/file', '')
     expect(openMountPoint(host, '/nowhere/v')).toBeUndefined()
     expect(openMountPoint(host, '/file/v')).toBeUndefined()
   })
 
-  it('is a directory, an empty file or missing where nothing is mounted', () => {
+  it('is a directory, an empty file or missing if nothing is mounted', () => {
     const { world, host } = arrange()
     expect(seen(host, '/real/pods/v')).toEqual({ mounted: undefined, target: 'directory' })
     world.fs.writeFileSync('/real/pods/file', '')
@@ -51,7 +51,7 @@ describe('a mount point', () => {
     expect(seen(host, '/real/pods/none')).toEqual({ mounted: undefined, target: 'missing' })
   })
 
-  it('is refused where somebody has put a file with content', () => {
+  it('is refused if it is a file with content', () => {
     const { world, host } = arrange()
     world.fs.writeFileSync('/real/pods/full', 'x')
     expect(() => seen(host, '/real/pods/full')).toThrow(/is a link or a file: remove it/)
@@ -71,14 +71,14 @@ describe('a mount point', () => {
   })
 
   it.each(['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN'])(
-    'is broken where its server or daemon says %s',
+    'is broken if its server or daemon returns %s',
     (code) => {
       const { host } = arrange()
       expect(seen(failingWith(host, code), '/real/pods/v')).toEqual({ mounted: 'broken', target: 'directory' })
     },
   )
 
-  it('is not judged after any other error', () => {
+  it('is not returned after any other error', () => {
     const { host } = arrange()
     expect(() => seen(failingWith(host, 'ENOMEM'), '/real/pods/v')).toThrow(SystemError)
   })

@@ -120,7 +120,7 @@ describe('a line of mountinfo', () => {
         superOptions: ['rw'],
       },
     ],
-  ])('%s is read whole', (_where, line, row) => {
+  ])('%s is parsed completely', (_where, line, row) => {
     expect(parseMountinfo(`${line}\n`)).toEqual([row])
   })
 
@@ -160,15 +160,15 @@ describe('a line of mountinfo', () => {
     ['letters for its device', '25 30 a:b / /sys rw - sysfs sysfs rw'],
     ['no root', '25 30 0:23  /sys rw - sysfs sysfs rw'],
     ['a space before it', ' 25 30 0:23 / /sys rw - sysfs sysfs rw'],
-  ])('that is broken (%s) is quoted in the error, and the other lines do not hide it', (_what, line) => {
+  ])('that is invalid (%s) is quoted in the error among other lines', (_what, line) => {
     expect(() => parseMountinfo(`${DEBIAN}\n${line}\n${ALPINE}\n`)).toThrow(
       `mountinfo line not understood: ${JSON.stringify(line)}`,
     )
   })
 })
 
-describe('a whole mountinfo', () => {
-  it('is read in its order, and an empty one has no mount', () => {
+describe('a complete mountinfo', () => {
+  it('is parsed in its order, and an empty one has no mount', () => {
     const all = [DEBIAN, FEDORA, ALPINE, NIXOS, FLATCAR, CONTAINER, NAMESPACE, AUTOFS, NFS, DELETED, EMPTY_SOURCE]
     expect(parseMountinfo(all.map((line) => `${line}\n`).join('')).map((row) => row.id)).toEqual([
       25, 62, 21, 31, 44, 512, 130, 33, 92, 700, 88,
@@ -176,7 +176,7 @@ describe('a whole mountinfo', () => {
     expect(parseMountinfo('')).toEqual([])
   })
 
-  it('tells the layers of exactly one directory', () => {
+  it('has the layers of exactly one directory', () => {
     const rows = parseMountinfo(
       [
         '10 1 0:1 / /pods/a rw - t one rw',
@@ -191,7 +191,7 @@ describe('a whole mountinfo', () => {
     expect(selectLayers(rows, '/pods')).toEqual([])
   })
 
-  it('are in the order in which they lie, though what was put beneath another is listed after it', () => {
+  it('has layers in mount order, although one mounted beneath is listed last', () => {
     const rows = parseMountinfo(
       [
         '10 1 0:1 / / rw - ext4 x rw',

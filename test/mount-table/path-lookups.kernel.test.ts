@@ -45,7 +45,7 @@ async function inTime<T>(work: () => Promise<T>): Promise<T> {
   return result
 }
 
-describe.skipIf(!isRoot)(`a directory that is exchanged after its lookup was answered, and kept locked${title}`, () => {
+describe.skipIf(!isRoot)(`a directory that is replaced after its lookup, and kept locked${title}`, () => {
   let holder: string
   let stage: Stage
   let source: string
@@ -86,20 +86,20 @@ describe.skipIf(!isRoot)(`a directory that is exchanged after its lookup was ans
 
   const missing = () => `${stage.top}/volumes/shop/data`
 
-  it('is not waited for by an open', async () => {
+  it('does not block an open', async () => {
     forget()
     const lookups = createPathLookups(sessionOf(`${stage.top}/volumes/shop`))
     const found = await inTime(() => lookups.open(missing()).catch((error) => error.code))
     expect(found).toBeOneOf([undefined, 'ENOENT'])
   })
 
-  it('is not waited for by a command on a directory', async () => {
+  it('does not block a command on a directory', async () => {
     forget()
     const open = () => openByHand(sessionOf(`${stage.top}/volumes/shop`), missing(), { set: 0, clear: 0 })
     expect(await inTime(() => open().catch((error) => error.message))).toMatch(/does not respond|does not exist/)
   })
 
-  it('is not waited for by a command that finds a volume by its records', async () => {
+  it('does not block a command that finds a volume by its records', async () => {
     await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
     await stage.unmount('a')
     const [volume = ''] = fs.readdirSync(`${stage.config.stateDir}/ownership`)
@@ -108,7 +108,7 @@ describe.skipIf(!isRoot)(`a directory that is exchanged after its lookup was ans
     expect(await inTime(() => find().catch((error) => error.message))).toMatch(/does not respond|cannot be found/)
   })
 
-  it('is not waited for by a repair whose source was cached before', async () => {
+  it('does not block a repair whose source was cached before', async () => {
     stage.config.helperTimeoutSeconds = 5
     await stage.mount('a', { source })
     execFileSync('umount', [stage.podDirectory('a')])
@@ -140,7 +140,7 @@ describe.skipIf(!isRoot)(`a directory that is exchanged after its lookup was ans
 /** What is mounted on sysfs, whose names no cache tells. */
 const onSysfs = () => ['/sys/fs/cgroup', '/sys/fs/bpf', '/sys/kernel/debug'].filter((path) => fs.existsSync(path))
 
-it('a path that is missing, has a link or leads through a file is opened with the same error as by a plain open', async () => {
+it('a missing path, one with a link, and one through a file fail with the error of a plain open', async () => {
   const top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-lookups-')))
   onTestFinished(() => fs.rmSync(top, { recursive: true }))
   fs.mkdirSync(`${top}/a`)
@@ -174,7 +174,7 @@ it('a path that is missing, has a link or leads through a file is opened with th
   }
 })
 
-describe.skipIf(!isRoot)(`a path whose names the kernel does not resolve from its cache${title}`, () => {
+describe.skipIf(!isRoot)(`a path that the kernel does not resolve from its cache${title}`, () => {
   /** Opens a path and counts the lookups of other processes. */
   async function openCounting(path: string, host: Host = linuxHost) {
     let lookups = 0
@@ -188,7 +188,7 @@ describe.skipIf(!isRoot)(`a path whose names the kernel does not resolve from it
     return { result: handle === undefined ? 'silent' : 'opened', lookups }
   }
 
-  it('is opened after one lookup, also where a disk is mounted below such a file system', async () => {
+  it('is opened after one lookup, also if a disk is mounted below such a file system', async () => {
     const top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'modekeep-lookups-')))
     onTestFinished(() => fs.rmSync(top, { recursive: true }))
     execFileSync('mount', ['-t', 'sysfs', 'none', top])
@@ -217,12 +217,12 @@ describe.skipIf(!isRoot)(`a path whose names the kernel does not resolve from it
     }
   }
 
-  it('is opened on an overlay of layers whose names are not cached, and not on one that caches them', async () => {
+  it('is opened on an overlay whose layers do not cache names, and not on one whose layers do', async () => {
     expect((await openCounting('/tmp', overlayNode(false))).result).toBe('opened')
     expect((await openCounting('/tmp', overlayNode(true))).result).toBe('silent')
   })
 
-  it('is opened on a node that has no program for the lookup', async () => {
+  it('is opened on a node without a program for the lookup', async () => {
     expect(
       (
         await openCounting(

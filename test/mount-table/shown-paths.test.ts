@@ -15,13 +15,13 @@ const TABLE = table(
 
 const pathsOf = (path: string) => findShownPaths(TABLE, { device: '8:1', path }, () => true).map(({ path }) => path)
 
-it('finds the paths at which mounts show a directory or a part of it, without those that another mount covers', () => {
+it('the paths at which mounts show a directory or a part of it are found, without covered mounts', () => {
   expect(pathsOf('/srv/a')).toEqual(['/srv/a', '/bound', '/part'])
   expect(pathsOf('/srv/a/part/x')).toEqual(['/srv/a/part/x', '/bound/part/x', '/part/x'])
   expect(pathsOf('')).toEqual(['/', '/bound', '/part', '/beside'])
 })
 
-it('finds another mount of a part of an NFS export, whose root in the table is always "/"', () => {
+it('another mount of a part of an NFS export is found, although its root in the table is always "/"', () => {
   const nfs = [
     '20 1 8:1 / / rw - ext4 /dev/a rw',
     '21 20 0:9 / /export rw - nfs4 nas:/e rw',

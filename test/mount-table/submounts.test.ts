@@ -11,7 +11,7 @@ const find = (table: string, path: string, mountId?: number) =>
     ({ id }) => id,
   )
 
-describe('the mounts inside of a directory', () => {
+describe('the mounts inside a directory', () => {
   const table = [
     row(20, 1, '/'),
     row(21, 20, '/srv/data/disk'),
@@ -21,7 +21,7 @@ describe('the mounts inside of a directory', () => {
     row(25, 24, '/srv/data/inner'),
   ].join('')
 
-  it('hang in the mount that shows it, directly or in one another', () => {
+  it('are children of the mount that shows it, or of one another', () => {
     expect(find(table, '/srv/data', 20)).toEqual([21, 22])
     expect(find(table, '/srv/data', 24)).toEqual([25])
     expect(find(table, '/srv/data/disk', 21)).toEqual([22])
@@ -33,26 +33,29 @@ describe('the mounts inside of a directory', () => {
     expect(find(table, '/')).toEqual([21, 23, 24, 22, 25])
   })
 
-  it('end with a table that leads in a circle', () => {
+  it('are finite in a table with a circle', () => {
     expect(find(row(20, 20, '/') + row(21, 22, '/a/b') + row(22, 21, '/a/b'), '/a', 20)).toEqual([])
     expect(find(row(20, 20, '/') + row(21, 20, '/a/b') + row(21, 21, '/a/b'), '/a', 20)).toEqual([21, 21])
   })
 
-  it('are named by the first three and their number', () => {
+  it('are formatted with the first three and their number', () => {
     const rows = Array.from({ length: 5 }, (_, at) => ({ mountPoint: `/m${at}`, fsType: 'ext4' }))
     expect(formatMounts(rows)).toBe('"/m0" (ext4), "/m1" (ext4), "/m2" (ext4) and 2 more')
     expect(formatMounts(rows.slice(0, 1))).toBe('"/m0" (ext4)')
   })
 })
 
-describe('the work to find them grows no faster than', () => {
+describe('linear time for submounts', () => {
   const repeat = (count: number, make: (at: number) => string) =>
     Array.from({ length: count }, (_, at) => make(at)).join('')
   it.each<[string, (count: number) => () => void]>([
-    ['the table, beside each other', (count) => search(repeat(count, (at) => row(at + 21, 20, `/a/m${at}`)))],
-    ['the table, in each other', (count) => search(repeat(count, (at) => row(at + 21, at + 20, '/a/b')))],
-    ['the table, elsewhere', (count) => search(repeat(count, (at) => row(at + 21, 20, `/m${at}`)))],
-    ['a mount point', (count) => search(row(21, 20, '/a'.repeat(count)))],
+    [
+      'the size of a table with adjacent mounts',
+      (count) => search(repeat(count, (at) => row(at + 21, 20, `/a/m${at}`))),
+    ],
+    ['the size of a table with nested mounts', (count) => search(repeat(count, (at) => row(at + 21, at + 20, '/a/b')))],
+    ['the size of a table with other mounts', (count) => search(repeat(count, (at) => row(at + 21, 20, `/m${at}`)))],
+    ['the length of a mount point', (count) => search(row(21, 20, '/a'.repeat(count)))],
     [
       'the number of directories',
       (count) =>
@@ -62,7 +65,7 @@ describe('the work to find them grows no faster than', () => {
           (at) => `/v/${at}`,
         ),
     ],
-  ])('%s', (_what, make) => {
+  ])('the time to find submounts is linear in %s', (_what, make) => {
     expect(growth(2000, make)).toBeLessThan(LINEAR)
   })
 

@@ -20,7 +20,7 @@ const TABLE = [
   row(40, 20, '8:1', '/a\\040b', '/bl\\134ank'),
 ].join('')
 
-describe('the place of a directory', () => {
+describe('the location of a directory', () => {
   const locationOf = createLocationFinder(TABLE)
 
   it.each([
@@ -43,11 +43,11 @@ describe('the place of a directory', () => {
   it.each([
     ['an empty table', ''],
     ['a root that is no mount, as after chroot', row(21, 20, '8:2', '/', '/srv')],
-  ])('is not known from %s', (_what, table) => {
+  ])('is unknown from %s', (_what, table) => {
     expect(createLocationFinder(table)('/srv/data')).toBeUndefined()
   })
 
-  it('is found where the root mount is its own parent', () => {
+  it('is found if the root mount is its own parent', () => {
     expect(createLocationFinder(row(20, 20, '8:1', '/', '/'))('/a')).toEqual({ device: '8:1', path: '/a' })
   })
 })
@@ -71,6 +71,6 @@ it.each([
   ['/srv/data', ['/srv/data', '/srv/alias']],
   ['/srv/database', ['/srv/database']],
   ['/bl\\ank/x', ['/a b/x', '/bl\\ank/x']],
-])('what lies at %s is at %j', (path, expected) => {
+])('the directory at %s is also at %j', (path, expected) => {
   expect(findPathsToSame(TABLE, path)).toEqual(expected)
 })

@@ -31,14 +31,14 @@ function withoutBeneath(host: Host): Host {
 }
 
 describe('a replacement', () => {
-  it('puts the new mount beneath, then takes the old one away', () => {
+  it('attaches the new mount beneath, then detaches the old one', () => {
     const { world, host, point } = arrange('/srv/a')
     replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
     expect(world.actions.filter((action) => action !== 'clone-tree')).toEqual(['attach-beneath', 'detach'])
   })
 
-  it('takes away layers that show the same directory, or the one that comes next', () => {
+  it('detaches layers that show the same directory or the new one', () => {
     const { host, point } = arrange('/srv/a', '/srv/a', '/srv/a')
     replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
@@ -47,7 +47,7 @@ describe('a replacement', () => {
     expect(shown(next.host)).toEqual(['/srv/b'])
   })
 
-  it('reads the mount table twice, however many layers there are', () => {
+  it('reads the mount table twice for any number of layers', () => {
     const { host, point } = arrange(...Array.from({ length: 100 }, () => '/srv/a'))
     let reads = 0
     const table = () => {
@@ -59,20 +59,20 @@ describe('a replacement', () => {
     expect(reads).toBe(2)
   })
 
-  it('leaves a layer of another directory hidden, which its users never saw', () => {
+  it('keeps a layer of another directory hidden, which users never saw', () => {
     const { host, point } = arrange('/srv/c', '/srv/a')
     replaceAt(host, point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/c', '/srv/b'])
   })
 
-  it('has a gap on an older kernel, and ends the same', () => {
+  it('has a gap on an older kernel, and the same result', () => {
     const { world, host, point } = arrange('/srv/a')
     replaceAt(withoutBeneath(host), point, clone(host, '/srv/b'), '/srv/b')
     expect(shown(host)).toEqual(['/srv/b'])
     expect(world.actions.indexOf('detach')).toBeLessThan(world.actions.indexOf('attach'))
   })
 
-  it('that fails in its gap puts the old mount back', () => {
+  it('that fails in its gap attaches the old mount again', () => {
     const { host, point } = arrange('/srv/a')
     const tree = clone(host, '/srv/b')
     const older = withoutBeneath(host)
@@ -90,7 +90,7 @@ describe('a replacement', () => {
     expect(shown(host)).toEqual(['/srv/a'])
   })
 
-  it('does not begin on a node that is out of descriptors', () => {
+  it('does not begin on a node without free descriptors', () => {
     const { host, point } = arrange('/srv/a')
     const older = withoutBeneath(host)
     const spent = Object.assign(new Error('EMFILE'), { code: 'EMFILE' })
@@ -108,8 +108,8 @@ describe('a replacement', () => {
   })
 })
 
-describe('detaching all', () => {
-  it('removes every layer, and finds its work done', () => {
+describe('detachAll', () => {
+  it('removes every layer, and succeeds again without layers', () => {
     const { host, point } = arrange('/srv/a', '/srv/b')
     detachAll(host, point)
     expect(shown(host)).toEqual([])

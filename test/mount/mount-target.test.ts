@@ -19,20 +19,20 @@ function arrange(kind: 'directory' | 'file' | 'missing' | 'full directory' | 'fu
   return { world, host, fs, point: openMountPoint(host, PLACE) as MountPoint }
 }
 
-describe('the place that a mount lies on', () => {
+describe('the mount point of a volume', () => {
   it.each([
     ['directory', 'file'],
     ['missing', 'file'],
     ['file', 'directory'],
     ['missing', 'directory'],
-  ] as const)('is made of a %s into an empty %s', (kind, wanted) => {
+  ] as const)('is changed from a %s to an empty %s', (kind, wanted) => {
     const { host, fs, point } = arrange(kind)
     setTarget(host, point, wanted)
     const stat = fs.lstatSync(PLACE)
     expect(wanted === 'file' ? stat.isFile() && stat.size === 0 : stat.isDirectory()).toBe(true)
   })
 
-  it.each(['directory', 'file'] as const)('stays where it is a %s already: nothing is done', (kind) => {
+  it.each(['directory', 'file'] as const)('is unchanged if it is a %s already', (kind) => {
     const { world, host, point } = arrange(kind)
     world.actions.length = 0
     setTarget(host, point, kind)
@@ -44,7 +44,7 @@ describe('the place that a mount lies on', () => {
     ['full file', 'directory', /is a link or a file: remove it/],
     ['full file', 'file', /is a link or a file: remove it/],
     ['link', 'directory', /is a link or a file: remove it/],
-  ] as const)('is refused where it is a %s, and stays', (kind, wanted, message) => {
+  ] as const)('is refused and kept if it is a %s', (kind, wanted, message) => {
     const { host, fs, point } = arrange(kind)
     expect(() => setTarget(host, point, wanted)).toThrow(message)
     if (kind === 'full directory') expect(fs.readdirSync(PLACE)).toEqual(['kept'])
@@ -52,7 +52,7 @@ describe('the place that a mount lies on', () => {
     if (kind === 'link') expect(fs.readlinkSync(PLACE)).toBe('/etc')
   })
 
-  it('is a directory again where no file could be made in its place', () => {
+  it('is a directory again if no file could be created in its place', () => {
     const { host, fs, point } = arrange('directory')
     const failing = {
       ...host,

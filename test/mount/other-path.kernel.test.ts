@@ -57,20 +57,20 @@ const strictFor =
   (more: Rule, path = 'srv/strict/*') =>
   (top: string): Rule => ({ sources: [`${top}/${path}`], ...more })
 
-describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, () => {
+describe.skipIf(why !== '')(`a source for which a rule has another path${why}`, () => {
   it.each([
     ['the directory itself', 'data/x'],
     ['a directory in it', 'data/x/part'],
     ['the directory by a bind of one above it', 'data/srv/strict/x'],
     ['the directory of which the rule names the content', 'data/srv/strict'],
     ['a directory that holds it', 'data/srv'],
-  ])('is refused where that rule is for another namespace: %s', async (_what, source) => {
+  ])('is refused if that rule is for another namespace: %s', async (_what, source) => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }))
     await expect(node.mount(source)).rejects.toThrow(NAMED)
     if (source.endsWith('/x')) await node.mount(source, TEAM)
   })
 
-  it('is refused for writing where that rule is for reading, and mounted for reading', async () => {
+  it('is refused for writing if that rule is read-only, and mounted read-only', async () => {
     const node = nodeWithRules(strictFor({ readOnly: true }))
     await expect(node.mount('data/x')).rejects.toThrow('is for reading')
     await node.mount('data/x', READ_ONLY)
@@ -82,13 +82,13 @@ describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, 
     ['mountOptions', { mountOptions: ['nodev'] }, { mountOptions: 'noatime' }],
     ['volumes', { volumes: ['persistent'] }, {}],
     ['fsGroups', { fsGroups: ['3000'] }, { 'kubernetes.io/mounterArgs.FsGroup': '2000' }],
-  ])('is refused where that rule does not permit its %s', async (_key, rule, options) => {
+  ])('is refused if that rule does not permit its %s', async (_key, rule, options) => {
     const node = nodeWithRules(strictFor(rule))
     await expect(node.mount('data/x', options)).rejects.toThrow(NAMED)
     await node.mount('data/srv/other/x', options)
   })
 
-  it('has what both rules permit of set-gid bits and groups of the system', async () => {
+  it('may have set-gid bits and system groups only if both rules permit them', async () => {
     const node = nodeWithRules(strictFor({ setGid: false, protectedGroups: ['5000'] }))
     node.session.config.allow = node.session.config.allow.map((rule, at) =>
       at === 0 ? { ...rule, systemGroups: true, protectedGroups: ['4000'] } : rule,
@@ -99,7 +99,7 @@ describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, 
     expect(record?.systemGroups).toBeUndefined()
   })
 
-  it("is refused where it is another namespace's directory, and mounted where it is the pod's own", async () => {
+  it("is refused if it is another namespace's directory, and mounted if it is the pod's own", async () => {
     const node = nodeWithRules((top) => ({ sources: [`${top}/vols/{namespace}/*`] }))
     for (const name of ['shop', 'team']) node.make(`disk/${name}/a`)
     node.bind('disk', 'vols')
@@ -112,14 +112,14 @@ describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, 
     await node.mount('data/shop')
   })
 
-  it('is refused where it holds what another mount shows at a path of that rule', async () => {
+  it('is refused if it contains what another mount shows at a path of that rule', async () => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }, 'exports/*'))
     node.bind('srv/other/x', 'exports/x')
     await expect(node.mount('data/srv/other')).rejects.toThrow(NAMED)
     await node.mount('data/srv/strict')
   })
 
-  it('is refused where its subPath leads there, by a mount inside of the source too', async () => {
+  it('is refused if its subPath leads there, also through a mount inside the source', async () => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }))
     await expect(node.mount('data/srv', { subPath: 'strict/x' })).rejects.toThrow(NAMED)
     await node.mount('data/srv', { subPath: 'other' })
@@ -128,12 +128,12 @@ describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, 
     await expect(node.mount('data/plain', { subPath: 'inner' })).rejects.toThrow(NAMED)
   })
 
-  it('is mounted with a subPath where a rule permits the source by its other path', async () => {
+  it('is mounted with a subPath if a rule permits the source by its other path', async () => {
     const node = nodeWithRules(strictFor({}, 'srv/strict/x'))
     await node.mount('data/x', { subPath: 'part' })
   })
 
-  it('is refused where a mount inside of it that is included is another path of it', async () => {
+  it('is refused if an included mount inside it is another path of that rule', async () => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }))
     node.session.config.allow = node.session.config.allow.map((rule, at) =>
       at === 0 ? { ...rule, submounts: 'include' } : rule,
@@ -142,19 +142,19 @@ describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, 
     await expect(node.mount('data/plain', { submounts: 'include' })).rejects.toThrow(NAMED)
   })
 
-  it('is mounted where only mounts of pods are its other paths', async () => {
+  it('is mounted if only mounts of pods are its other paths', async () => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }, 'kubelet/*'))
     await node.mount('data/x')
     await node.mount('data/x', {}, node.make('kubelet/pods/second/volumes/modekeep~fs/v'))
   })
 
-  it('is mounted where another mount covers the path of that rule', async () => {
+  it('is mounted if another mount covers the path of that rule', async () => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }))
     execFileSync('mount', ['-t', 'tmpfs', 'none', `${node.top}/srv/strict`])
     await node.mount('data/x')
   })
 
-  it('stays mounted where a rule for its other path is added later', async () => {
+  it('stays mounted if a rule for its other path is added later', async () => {
     const node = nodeWithRules()
     await node.mount('data/x')
     node.session.config.allow = [...node.session.config.allow, strictFor({ namespaces: ['team'] })(node.top)]

@@ -155,12 +155,12 @@ describe('a mount call', () => {
       { ...bind, mountOptions: ['noexec', 'noatime'] },
       { ...bind, mountOptions: ['noatime', 'noexec'] },
     ],
-  ])('with only %s touches nothing', (_what, before, now) => {
+  ])('with only %s changes nothing', (_what, before, now) => {
     const plan = planMount(now, view({ mounted: MOUNTED, record: ready(before) }), kindOf)
     expect(plan).toEqual({ decision: 'ready', reason: 'the mount is there and as asked for', steps: [] })
   })
 
-  it('records which mount it replaces, also one that does not respond: a death in between is to be told', () => {
+  it('records the replaced mount, also an unresponsive one, so that a crash can be detected', () => {
     const record = ready(bind, { staging: 'old' })
     const { steps } = planMount(bind, view({ mounted: 'broken', mountId: BigInt(RECORDED.mountId), record }), kindOf)
     const written = steps.flatMap((step) => (step.do === 'record-ready' ? [step.record.replaces] : []))
@@ -171,7 +171,7 @@ describe('a mount call', () => {
     ['not recorded', { mounted: MOUNTED }],
     ['not answering', { mounted: 'broken' }],
     ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
-  ])("clears nothing that is %s where kubelet has no FlexVolume's directory", (_what, over) => {
+  ])("does not detach what is %s outside of kubelet's FlexVolume directories", (_what, over) => {
     expect(rendered(planMount({ ...bind, directory: '/home' }, view(over), kindOf))).toEqual({
       decision: 'refuse',
       fault: expect.any(String),
@@ -180,13 +180,13 @@ describe('a mount call', () => {
     })
   })
 
-  it('works anywhere, as long as nothing foreign is mounted there', () => {
+  it('is planned at any path without a foreign mount', () => {
     const home = { ...bind, directory: '/home' }
     expect(planMount(home, view(), kindOf).decision).toBe('fresh')
     expect(planMount(home, view({ mounted: MOUNTED, record: ready(home) }), kindOf).decision).toBe('ready')
   })
 
-  it('compares mount ids in all their 64 bits', () => {
+  it('compares mount ids with all their 64 bits', () => {
     const mountId = 2n ** 63n + 1n
     const record = ready(bind, { mounted: { ...RECORDED, mountId: '9223372036854775809' } })
     expect(planMount(bind, view({ mounted: { ...MOUNTED, mountId }, record }), kindOf).decision).toBe('ready')
@@ -203,18 +203,18 @@ it.each([
   ['/pods/8c03/volumes/kubernetes.io/v', false],
   ['/home', false],
   ['/', false],
-])("%s is a FlexVolume's directory of kubelet: %s", (directory, is) => {
+])('%s is a FlexVolume directory of kubelet: %s', (directory, is) => {
   expect(isKubeletVolume(directory)).toBe(is)
 })
 
 describe('a mount call for a tmpfs', () => {
-  it('that is there already touches nothing', () => {
+  it('that exists already changes nothing', () => {
     const plan = planMount(tmpfs, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), kindOf)
     expect(plan.decision).toBe('ready')
     expect(plan.steps).toEqual([])
   })
 
-  it('that is there with other options is refused, as its files would be lost', () => {
+  it('that exists with other options is refused, as its files would be lost', () => {
     const changed = { ...tmpfs, mountOptions: ['size=1m'] }
     const plan = planMount(changed, view({ mounted: MOUNTED, record: ready(tmpfs), source: undefined }), kindOf)
     expect(rendered(plan)).toEqual({
@@ -229,7 +229,7 @@ describe('a mount call for a tmpfs', () => {
     ['a bind', { fsType: 'bind', source: { type: 'local', path: '/srv/a' } }],
     ['a read-only one', { readOnly: true }],
     ['one for another group', { ownership: 'walk', fsGroup: { ...FS_GROUP, groupId: 3000 } }],
-  ])('that is there is not given up for %s', (_what, over) => {
+  ])('that exists is not replaced for %s', (_what, over) => {
     const plan = planMount({ ...tmpfs, ...over }, view({ mounted: MOUNTED, record: ready(tmpfs) }), kindOf)
     expect(rendered(plan)).toEqual({
       decision: 'refuse',
@@ -239,7 +239,7 @@ describe('a mount call for a tmpfs', () => {
     })
   })
 
-  it('takes the place of a bind, which keeps its files', () => {
+  it('replaces a bind mount, which keeps its files', () => {
     const seen = view({ mounted: MOUNTED, record: ready(bind), source: undefined })
     const plan = planMount(tmpfs, seen, kindOf)
     expect(plan).toMatchObject({ decision: 'replace', reason: 'the options changed' })
@@ -252,7 +252,7 @@ describe('a mount call for a tmpfs', () => {
     ['the record of another mount', { record: ready(tmpfs, { mounted: { ...RECORDED, mountId: '78' } }) }],
     ['the record of another boot', { record: ready(tmpfs, { boot: 'boot-1' }) }],
     ['the record of another bind', { record: ready(bind, { mounted: { ...RECORDED, mountId: '78' } }) }],
-  ])('is refused where a mount is there with %s, as it might be this tmpfs', (_what, over) => {
+  ])('is refused if a mount is there with %s, as it might be this tmpfs', (_what, over) => {
     expect(rendered(planMount(tmpfs, view({ mounted: MOUNTED, source: undefined, ...over }), kindOf))).toEqual({
       decision: 'refuse',
       fault: expect.any(String),
@@ -265,7 +265,7 @@ describe('a mount call for a tmpfs', () => {
   it.each<[string, Partial<MountView>]>([
     ['no record', {}],
     ['its record', { record: ready(tmpfs) }],
-  ])('replaces a mount that does not answer, with %s, as nothing of it can be read', (_what, over) => {
+  ])('replaces an unresponsive mount with %s, as its files are unreadable', (_what, over) => {
     const plan = planMount(tmpfs, view({ mounted: 'broken', source: undefined, ...over }), kindOf)
     expect(plan).toMatchObject({ decision: 'replace', reason: 'what is mounted does not respond' })
     expect(plan.steps.map((step) => step.do)).toEqual(REPLACE)
@@ -274,7 +274,7 @@ describe('a mount call for a tmpfs', () => {
   it.each<[string, Partial<MountView>]>([
     ['not recorded', { mounted: MOUNTED }],
     ['not answering', { mounted: 'broken' }],
-  ])("is told of the directory first where what is %s lies in no FlexVolume's", (_what, over) => {
+  ])('is refused for its directory first if what is %s is in no FlexVolume directory', (_what, over) => {
     const plan = planMount({ ...tmpfs, directory: '/home' }, view({ source: undefined, ...over }), kindOf)
     expect(rendered(plan)).toEqual({
       decision: 'refuse',
@@ -284,14 +284,14 @@ describe('a mount call for a tmpfs', () => {
     })
   })
 
-  it('that is gone is made anew', () => {
+  it('that was unmounted is made again', () => {
     const plan = planMount(tmpfs, view({ record: ready(tmpfs), source: undefined }), kindOf)
     expect(plan.decision).toBe('fresh')
     expect(plan.steps.map((step) => step.do)).toEqual(FRESH)
   })
 })
 
-describe('ownership in a plan', () => {
+describe('the ownership step of a plan', () => {
   const OWN_VOLUME = ['record', 'make-tree', 'set-flags', 'own-volume', 'record-ready', 'attach']
   const OWN_ROOT = ['record', 'make-tree', 'set-flags', 'own-root', 'record-ready', 'attach']
   it.each<[string, MountRequest, string[], Step | undefined]>([
@@ -314,20 +314,20 @@ describe('ownership in a plan', () => {
   })
 })
 
-it('a mount of a tmpfs that died before it took the place of another goes on', () => {
+it('a mount of a tmpfs that crashed before it replaced another is completed', () => {
   const record = ready(tmpfs, { mounted: { ...RECORDED, mountId: '78' }, replaces: { mountId: '77' } })
   const plan = planMount(tmpfs, view({ mounted: MOUNTED, record, source: undefined }), kindOf)
   expect(plan.decision).toBe('replace')
 })
 
-it("an empty file that is none of kubelet's volumes is never mounted on", () => {
+it("an empty file outside of kubelet's volumes is never a mount point", () => {
   const elsewhere = { ...bind, directory: '/etc/allow' }
   expect(planMount(elsewhere, view({ target: 'file' }), kindOf).decision).toBe('refuse')
   expect(planMount(bind, view({ target: 'file' }), kindOf).decision).toBe('fresh')
 })
 
 describe('the steps of a mount', () => {
-  it('are recorded first, attached last, and every effect that outlives the call has an inverse', () => {
+  it('record first, attach last, and have an inverse for every lasting effect', () => {
     const { steps } = planMount(walk, view(), kindOf)
     const record = createMountRecord(walk, BOOT, SOURCE)
     expect(steps).toEqual([
@@ -345,7 +345,7 @@ describe('the steps of a mount', () => {
     expect(record.mounted).toBeUndefined()
   })
 
-  it('leave the earlier record until the new mount is whole, and put it back when the replacement fails', () => {
+  it('keep the earlier record until the new mount is complete, and restore it if the replacement fails', () => {
     const record = ready(bind)
     const { steps } = planMount(walk, view({ mounted: MOUNTED, record }), kindOf)
     expect(steps.filter((step) => step.do.startsWith('record'))).toMatchObject([
@@ -353,12 +353,12 @@ describe('the steps of a mount', () => {
     ])
   })
 
-  it('set what the options and readOnly ask for', () => {
+  it('set the flags of the options and of readOnly', () => {
     const { steps } = planMount({ ...bind, readOnly: true, mountOptions: ['noexec', 'noatime'] }, view(), kindOf)
     expect(steps[2]).toEqual({ do: 'set-flags', set: 0x1 | 0x2 | 0x4 | 0x8 | 0x10, clear: 0x70 })
   })
 
-  it('are planned without touching what they are planned from', () => {
+  it('are planned without changing their input', () => {
     const request = Object.freeze({ ...walk, mountOptions: Object.freeze(['noexec', 'noatime']) })
     const before = Object.freeze(view({ mounted: Object.freeze({ ...MOUNTED }), record: Object.freeze(ready(bind)) }))
     expect(planMount(request, before, kindOf)).toEqual(planMount(request, before, kindOf))
@@ -366,7 +366,7 @@ describe('the steps of a mount', () => {
   })
 })
 
-describe('a mount whose volume an interrupted call has regrouped', () => {
+describe('a mount whose volume has another group since an interrupted call', () => {
   it.each([
     [{ group: 2000, complete: true }, 'ready'],
     [{ group: 2000, complete: false }, 'replace'],
@@ -375,7 +375,7 @@ describe('a mount whose volume an interrupted call has regrouped', () => {
     [{ group: 3000, complete: false, hasEnded: true }, 'replace'],
     [{ group: 3000, complete: true }, 'replace'],
     [undefined, 'ready'],
-  ] as const)('is not taken for ready: %j', (of, decision) => {
+  ] as const)('is not ready: %j', (of, decision) => {
     const walked = of && {
       volume: 'volume',
       source: '/volume',
@@ -388,12 +388,12 @@ describe('a mount whose volume an interrupted call has regrouped', () => {
   })
 })
 
-describe('a mount that a daemon serves', () => {
+describe('a mount with a daemon', () => {
   const at = { mounted: MOUNTED, boot: BOOT }
   const stepsOf = (plan: { steps: readonly { do: string }[] }) => plan.steps.map((step) => step.do)
   const served = ready(bind, { staging: '9-a' })
 
-  it('is ready, and gets what a call that died has left to do', () => {
+  it('is ready, and gets the remaining steps of a crashed call', () => {
     expect(planMount(bind, view({ ...at, record: served }), kindOf).steps).toEqual([])
     const bare = planMount(bind, view({ ...at, record: served, needsGuard: true }), kindOf)
     expect([bare.decision, stepsOf(bare)]).toEqual(['ready', ['guard']])
@@ -401,7 +401,7 @@ describe('a mount that a daemon serves', () => {
     expect([late.decision, stepsOf(late)]).toEqual(['ready', ['end-daemons']])
   })
 
-  it('is known by its daemon, also where a call died before it was replaced, and by no other', () => {
+  it('is recognized by its daemon, also if a call crashed before its replacement, and by no other', () => {
     const daemonOf = (record: MountRecord) => {
       const { steps } = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
       return steps.flatMap((step) => (step.do === 'record-ready' ? step.record.replaces : []))
@@ -414,7 +414,7 @@ describe('a mount that a daemon serves', () => {
     expect(daemonOf({ ...died, replaces: { mountId: '77' } })).toEqual([{ mountId: '77' }])
   })
 
-  it('hands on which processes they are, of daemons that there still are', () => {
+  it('passes on the recorded processes of daemons that still exist', () => {
     const daemon = (staging: string, pid: number) => ({ staging, processes: [{ pid, start: '100' }] })
     const daemons = [daemon('8-b', 8), daemon('9-a', 9)]
     const record = { ...served, replacedDaemons: ['8-b'], daemons: [daemon('7-c', 7), ...daemons] }
@@ -427,7 +427,7 @@ describe('a mount that a daemon serves', () => {
     expect(daemonsOf({ record: { ...record, boot: 'other' } })).toEqual([[]])
   })
 
-  it('hands all daemons of before on when it is replaced, but none of another boot', () => {
+  it('passes on all earlier daemons when it is replaced, but none of another boot', () => {
     const record = { ...served, replacedDaemons: ['8-b'] }
     const plan = planMount({ ...bind, mountOptions: ['noexec'] }, view({ ...at, record }), kindOf)
     expect(stepsOf(plan).at(-1)).toBe('end-daemons')

@@ -61,8 +61,8 @@ function refuse(call: 'createTree' | 'setFlags' | 'attach' | 'detach' | 'cloneTr
   }
 }
 
-describe('a plan', () => {
-  it('has its record before its tree, and is ready on record before anything is attached', async () => {
+describe('a mount plan', () => {
+  it('writes its record before it makes the tree, and marks it ready before it attaches', async () => {
     const seen: unknown[] = []
     const { createTree, attach } = stage.host.mounts
     stage.host.mounts.createTree = (...of) => {
@@ -82,7 +82,7 @@ describe('a plan', () => {
   })
 
   it.each(['createTree', 'setFlags', 'attach'] as const)(
-    'whose %s fails leaves neither a record nor a mount nor a handle',
+    'leaves no record, mount or handle if %s fails',
     async (call) => {
       const handles = world.handles.size
       refuse(call)
@@ -92,7 +92,7 @@ describe('a plan', () => {
     },
   )
 
-  it('that fails after it was attached takes that away again, latest first', async () => {
+  it('that fails after its attachment is undone in reverse order', async () => {
     world.actions.length = 0
     await expect(run([...FRESH, FAILS])).rejects.toThrow('EINVAL')
     expect([record(), shown()]).toEqual([undefined, []])
@@ -101,7 +101,7 @@ describe('a plan', () => {
     expect(at(/^rm.*record/)).toBeGreaterThan(at(/^detach/))
   })
 
-  it('that fails puts back the record that was there', async () => {
+  it('that fails restores the earlier record', async () => {
     const before = { ...begun, pod: 'n/before' }
     const restored: Step[] = [{ ...RECORD, undo: { restore: before } } as Step, MAKE, ATTACH, FAILS]
     await expect(run(restored)).rejects.toThrow('EINVAL')
@@ -109,8 +109,8 @@ describe('a plan', () => {
   })
 })
 
-describe('a plan that takes away what is mounted', () => {
-  it('closes what it kept of that when the new mount is there', async () => {
+describe('a plan that replaces a mount', () => {
+  it('closes its clone of the old mount when the new one is attached', async () => {
     const old = mountOld()
     const handles = world.handles.size
     await run(ANEW)
@@ -122,7 +122,7 @@ describe('a plan that takes away what is mounted', () => {
   it.each<[string, Step[], () => void]>([
     ['cannot be attached', ANEW, refuseFirstAttach],
     ['is attached on a file and fails then', [...ANEW.slice(0, -1), FILE, ATTACH, FAILS], () => {}],
-  ])('shows what was there where the new mount %s', async (_what, steps, spoil) => {
+  ])('shows the old mount if the new one %s', async (_what, steps, spoil) => {
     mountOld()
     const { fileSystem } = world.mounts.at(-1) ?? expect.unreachable()
     spoil()
@@ -134,7 +134,7 @@ describe('a plan that takes away what is mounted', () => {
     expect([record(), world.handles.size - handles, stage.warnings]).toEqual([undefined, 0, []])
   })
 
-  it('touches nothing where it cannot keep what is there: the node is out of something', async () => {
+  it('changes nothing if the old mount cannot be cloned, as the node lacks a resource', async () => {
     const old = mountOld()
     stage.host.mounts.cloneTree = () => {
       throw new SystemError('open_tree', 'ENOSPC', 'the source')
@@ -144,7 +144,7 @@ describe('a plan that takes away what is mounted', () => {
   })
 })
 
-it('an inverse that fails is a warning, the others still run, and the first cause is what is told', async () => {
+it('a failing inverse is a warning, the others still run, and the first error is thrown', async () => {
   refuse('detach')
   await expect(run([...FRESH, FAILS])).rejects.toThrow('EINVAL')
   expect(stage.warnings).toEqual([expect.stringMatching(/^could not undo "attach": .*EIO/)])

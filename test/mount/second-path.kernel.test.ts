@@ -52,14 +52,14 @@ function nodeWithBinds() {
 
 const RECORDS = "it holds modekeep's own records, which no pod may see; name another directory"
 
-describe.skipIf(why !== '')(`a source that an allowed path leads to by another mount${why}`, () => {
+describe.skipIf(why !== '')(`a source that is shown at an allowed path by another mount${why}`, () => {
   it.each<[string, string, string]>([
     ['the state directory itself', 'lib/state', 'state'],
     ['a directory below its records', 'lib/state', 'state/mounts/x'],
     ['a directory of its records', 'lib/state/ownership', 'ownership'],
     ['a directory that holds it', 'lib', 'lib'],
     ['a directory below one that holds it', 'lib', 'lib/state/mounts'],
-  ])("is refused where it is modekeep's records: %s", async (_what, from, source) => {
+  ])("is refused if it is modekeep's records: %s", async (_what, from, source) => {
     const node = nodeWithBinds()
     node.bind(from, source.split('/')[0] ?? '')
     const path = `${node.top}/data/${source}`
@@ -68,7 +68,7 @@ describe.skipIf(why !== '')(`a source that an allowed path leads to by another m
     await expect(openByHand(node.session, path, { set: 0, clear: 0 })).rejects.toThrow("holds modekeep's own records")
   })
 
-  it('is refused where it is a directory of records on a file system of their own', async () => {
+  it('is refused if it is a directory of records on its own file system', async () => {
     const node = nodeWithBinds()
     execFileSync('mount', ['-t', 'tmpfs', 'none', `${node.top}/lib/state/mounts`])
     fs.mkdirSync(`${node.top}/lib/state/mounts/inner`)
@@ -76,14 +76,14 @@ describe.skipIf(why !== '')(`a source that an allowed path leads to by another m
     await expect(node.mount(`${node.top}/data/state/mounts/inner`)).rejects.toThrow(RECORDS)
   })
 
-  it('is mounted where it is the directory of the node for volumes in the state directory', async () => {
+  it("is mounted if it is the node's directory of volumes in the state directory", async () => {
     const node = nodeWithBinds()
     node.bind('lib/state', 'state')
     await node.mount(`${node.top}/data/state/volumes/shop`)
     expect(execFileSync('findmnt', ['-no', 'FSROOT', node.directory], { encoding: 'utf8' })).toContain('/volumes/shop')
   })
 
-  it("is refused where it is in kubelet's directory of pods, or another pod's volume mounted there", async () => {
+  it("is refused if it is in kubelet's directory of pods, or another pod's volume mounted there", async () => {
     const node = nodeWithBinds()
     const other = node.make('lib/kubelet/pods/other/volumes/kubernetes.io~csi/pv/mount')
     execFileSync('mount', ['-t', 'tmpfs', 'none', other])
@@ -100,7 +100,7 @@ describe.skipIf(why !== '')(`a source that an allowed path leads to by another m
     }
   })
 
-  it('is refused for writing where it holds the log or the configuration, and mounted for reading', async () => {
+  it('is refused for writing if it contains the log or the configuration, and mounted read-only', async () => {
     const node = nodeWithBinds()
     const [logs, etc] = [node.bind('logs', 'logs'), node.bind('etc', 'etc')]
     await expect(node.mount(logs)).rejects.toThrow("holds modekeep's log")
@@ -108,7 +108,7 @@ describe.skipIf(why !== '')(`a source that an allowed path leads to by another m
     await node.mount(logs, { 'kubernetes.io/readwrite': 'ro' })
   })
 
-  it('is mounted where it only lies beside them', async () => {
+  it('is mounted if it is only next to them', async () => {
     const node = nodeWithBinds()
     node.make('lib/kubelet-2/pods/other')
     node.make('lib/state-2/mounts')
@@ -119,8 +119,8 @@ describe.skipIf(why !== '')(`a source that an allowed path leads to by another m
   })
 })
 
-describe.skipIf(why !== '')(`a directory that a person names${why}`, () => {
-  it('is refused by apply and plan where it holds the log or the configuration by whatever path, unless --yes is given', async () => {
+describe.skipIf(why !== '')(`the directory argument of a command${why}`, () => {
+  it('is refused by apply and plan if it contains the log or the configuration by any path, without --yes', async () => {
     const node = nodeWithBinds()
     for (const directory of [node.bind('logs', 'logs'), node.bind('etc', 'etc')]) {
       const words = ['--fsgroup', '2000', directory]
@@ -132,7 +132,7 @@ describe.skipIf(why !== '')(`a directory that a person names${why}`, () => {
     }
   })
 
-  it('is one of the system by whatever path leads to it', () => {
+  it('is a directory of the system by any path to it', () => {
     const { bind } = nodeWithBinds()
     const etc = bind('/etc', 'system')
     const refuse = (isSure?: boolean) => refuseSystemDirectory(linuxHost, etc, isSure)

@@ -46,7 +46,7 @@ describe('an unmount', () => {
     ['a pending restore, a record of another boot', EARLIER_BOOT, true, true],
     ['a pending restore though its own pod gave no group', WITHOUT_GROUP, true, true],
     ['a pending restore for a volume that went with its mount', WITHOUT_VOLUME, true, false],
-  ])('with %s detaches first and forgets last', async (_what, change, restorePending, isRestored) => {
+  ])('with %s detaches first and removes the record last', async (_what, change, restorePending, isRestored) => {
     const { stage, source, record } = await arrange(restorePending)
     const { host, config } = stage
     const file = `${config.stateDir}/mounts/${encodeURIComponent(record.directory)}/record.json`

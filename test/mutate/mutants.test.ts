@@ -42,7 +42,7 @@ describe('mutants', () => {
     ])
   })
 
-  it('are run against the tests that import the changed file, unit tests and kernel tests apart', () => {
+  it('are tested by the tests that import the changed file, unit tests and kernel tests apart', () => {
     const { unit, kernel } = new ImportGraph(process.cwd()).findTests('src/mount-table/mountinfo.ts')
     expect(unit).toContain('test/mount-table/mountinfo.test.ts')
     expect(kernel.length).toBeGreaterThan(0)

@@ -60,7 +60,7 @@ describe('the target state of an inode', () => {
     expectWanted(stat(mode), grant(2000), wanted)
   })
 
-  it('group 0 is a valid target', () => {
+  it('may have group 0', () => {
     expectWanted(stat(REGULAR | 0o640), keep(0), 0o640)
   })
 
@@ -68,7 +68,7 @@ describe('the target state of an inode', () => {
     ['a link', SYMLINK | 0o777, 'symlink'],
     ['a block device', BLOCK_DEVICE | 0o660, 'device'],
     ['a character device', CHARACTER_DEVICE | 0o2666, 'device'],
-  ])('the unchangeable type of %s', (_what, mode, leave) => {
+  ])('is unchanged for the type %s', (_what, mode, leave) => {
     expect(findUnchangeableType(stat(mode))).toBe(leave)
   })
 })

@@ -218,7 +218,7 @@ describe('an ACL', () => {
   it.each([
     ['as it was found', before, 5, 0o640],
     ['as it was left', after, 2000, 0o660],
-  ] as const)("%s is nobody else's decision", (_what, acl, gid, mode) => {
+  ] as const)("%s is not a user's decision", (_what, acl, gid, mode) => {
     expect(resolveIntendedOwnership({ ...given, settled: true }, withAcl(acl, gid, mode))).toEqual({ gid, mode })
   })
 
@@ -226,7 +226,7 @@ describe('an ACL', () => {
     ['another', other, 5, 0o640],
     ['none any more', undefined, 5, 0o640],
     ['the one that was given, with other permission bits', after, 5, 0o600],
-  ] as const)("is a user's decision where it is %s", (_what, acl, gid, mode) => {
+  ] as const)("is a user's decision if it is %s", (_what, acl, gid, mode) => {
     expect(resolveIntendedOwnership(given, withAcl(acl, gid, mode))).toBeUndefined()
   })
 })

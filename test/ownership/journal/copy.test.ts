@@ -69,7 +69,7 @@ it('a copy has the rows and ACL numbers of its journal, and accepts new records'
   expect(three.acls).toBe(3)
 })
 
-it('a copy shows one moment, whatever a walk records meanwhile', () => {
+it('a copy shows one moment during further records of a walk', () => {
   recordAll([record(1, acl(1)), record(2, acl(2))])
   using snapshot = new JournalSnapshot(host, path, VOLUME, true)
   const before = copied(snapshot.rows())

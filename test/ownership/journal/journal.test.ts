@@ -518,7 +518,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(next(), 1n, 7n)).toEqual(record(1n))
   })
 
-  it.each([[0], [1], [3], [5], [-1]])('a journal of format %i is refused, whichever volume it names', (format) => {
+  it.each([[0], [1], [3], [5], [-1]])('a journal of format %i is refused for any volume name in it', (format) => {
     dying([record(1n)])
     next()
     const database = place.host.openDatabase(place.path)

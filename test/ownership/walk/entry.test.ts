@@ -28,7 +28,7 @@ it.each(['ENOENT', 'ENOTDIR', 'ELOOP'])('a name that vanished (%s) has no result
   ).toBeUndefined()
 })
 
-it('any other error is thrown, and a result is returned', () => {
+it('ignoreVanished throws any other error, and returns a result', () => {
   const fail = () => {
     throw new SystemError('openat', 'EACCES', 'a')
   }

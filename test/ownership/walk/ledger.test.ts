@@ -8,7 +8,7 @@ import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'
 import { recordWith } from '../journal/place.ts'
 
-it('the answer for an inode is wait while its recorded change is in progress', () => {
+it('the ledger returns "wait" for an inode while its recorded change is in progress', () => {
   using journal = Journal.open(memoryHost(new MemoryWorld()), '/journal.db', 'fs-2-3')
   const ledger = new Ledger(journal, new FirstLinks(), false)
   const record = recordWith(1, NO_ACL)

@@ -86,7 +86,7 @@ describe('the guard against endless walks', () => {
     )
   })
 
-  it('a walk continues during its grace period, whatever is moved', () => {
+  it('a walk continues during its grace period despite any moves', () => {
     expect(verdict((unrest) => entriesIn(unrest, now, now), HOUR)).toBe('goes on')
   })
 

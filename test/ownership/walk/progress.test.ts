@@ -18,7 +18,7 @@ it('a walk that takes less than a second reports no progress', () => {
   expect(told).toEqual([])
 })
 
-it('progress is reported once a second, however often it is updated', () => {
+it('progress is reported once a second for any number of updates', () => {
   for (let visited = 1; visited <= 30; visited++) {
     vi.advanceTimersByTime(100)
     progress.report({ visited, changed: 0 })

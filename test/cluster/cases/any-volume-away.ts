@@ -29,7 +29,7 @@ async function withoutPlugin(cluster: Cluster, work: () => Promise<void>): Promi
 }
 
 const away: Case = {
-  name: "any volume: without the plugin's pod containers keep their group, and one that starts does without; status says so when it is back, and the next one has the group",
+  name: 'any volume: while the plugin is down containers keep their group and a new one starts without; status reports it later, and the next one has the group',
   lacks: lacksPlugins,
   run: (cluster) =>
     withForeignDriver(cluster, async (driver) => {
@@ -72,7 +72,7 @@ const away: Case = {
 const transcript = ({ elsewhere }: Cluster) => `${dirname(elsewhere)}/logs/three-doors.txt`
 
 const threeDoors: Case = {
-  name: 'any volume: modekeep status shows the mounts of FlexVolume and CSI and the container of another driver beside each other',
+  name: 'any volume: modekeep status shows the mounts of FlexVolume and CSI and the container of another driver together',
   lacks: lacksPlugins,
   run: (cluster) =>
     withForeignDriver(cluster, async (driver) => {

@@ -65,7 +65,7 @@ const claimOf = ({ spec }: Resource): string => spec.template.spec.volumes[0].pe
 
 /** They run at the same time, on claims of another CSI driver. */
 const examples = (what: string, files: readonly string[], more?: Pick<Case, 'needs' | 'lacks'>): Case => ({
-  name: `any volume: ${what} on claims of another CSI driver read and write as their group, nothing changes on disk`,
+  name: `any volume: ${what} on claims of another CSI driver read and write with their group, and nothing changes on disk`,
   lacks: lacksPlugins,
   ...more,
   run: (cluster) =>
@@ -119,7 +119,7 @@ const forUserNamespaces = examples('the example with hostUsers: false', ['any-vo
 })
 
 const ofTheNode: Case = {
-  name: 'any volume: a local PersistentVolume and an emptyDir, each with a group of its own; without the annotation the pod sees what is on disk and cannot write',
+  name: 'any volume: a local PersistentVolume and an emptyDir have a group each; without the annotation the pod sees the group on disk and cannot write',
   lacks: lacksPlugins,
   async run(cluster) {
     const path = `${cluster.volumes}/local`
@@ -148,7 +148,7 @@ const ofTheNode: Case = {
 }
 
 const refused: Case = {
-  name: 'any volume: what an annotation asks in vain is a sentence with the way out in kubectl describe, no container is made and nothing is left',
+  name: 'any volume: a refused annotation is reported with the remedy in kubectl describe, no container is created and nothing remains',
   lacks: lacksPlugins,
   async run(cluster) {
     const volumes = [

@@ -11,7 +11,7 @@ const CONFIG = '/etc/modekeep/config.json'
 const KEY = 'modekeep/config'
 
 const undone: Case = {
-  name: 'a configuration is rolled out, refused and undone together with its image, and leaves no ConfigMap',
+  name: 'a configuration is rolled out, refused and rolled back together with its image, and no ConfigMap remains',
   async run(cluster) {
     const first = releaseOf(cluster, '1')
     const [before, beside] = [read(), fs.statSync(INSTALLED).size]

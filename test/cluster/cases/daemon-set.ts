@@ -7,7 +7,7 @@ import { giveImage, releaseOf, rolledOut } from '../plane/release.ts'
 import type { Case } from './case.ts'
 
 const upgraded: Case = {
-  name: 'the DaemonSet is upgraded and undone under running pods, both doors serve on',
+  name: 'the DaemonSet is upgraded and rolled back under running pods, and both drivers keep serving',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/upgraded`, { file: 0o644 })
     for (const door of ['flex', 'csi'] as const) {

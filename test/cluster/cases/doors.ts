@@ -5,7 +5,7 @@ import { bind, byClaim, claimed, event, exec, inline, pod, podSpec, remove, runn
 import type { Case } from './case.ts'
 
 const bothInline: Case = {
-  name: 'one source through FlexVolume and CSI at once, inline, each pod sees what the other writes',
+  name: 'one inline source through FlexVolume and CSI at once: each pod sees what the other writes',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/both-inline`, { file: 0o666 })
     for (const door of ['flex', 'csi'] as const) {
@@ -22,7 +22,7 @@ const bothInline: Case = {
 }
 
 const bothClaimed: Case = {
-  name: 'a PersistentVolume and its claim through FlexVolume and through CSI',
+  name: 'a PersistentVolume and its claim are mounted through FlexVolume and through CSI',
   async run(cluster) {
     for (const door of ['flex', 'csi'] as const) {
       const source = makeFiles(`${cluster.volumes}/claimed-${door}`, { file: 0o644 })
@@ -42,7 +42,7 @@ const bothClaimed: Case = {
 }
 
 const flexGroup: Case = {
-  name: 'a walk gives the group through FlexVolume and changes no mode',
+  name: 'a walk through FlexVolume applies the group and changes no mode',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/walked`, SIX)
     await cluster.apply(pod('walked', podSpec([inline('flex', 'v', { source, ownership: 'walk' })], FSGROUP)))
@@ -56,7 +56,7 @@ const flexGroup: Case = {
 }
 
 const csiGroup: Case = {
-  name: 'the group of a pod comes through CSI',
+  name: "the pod's group is applied through CSI",
   needs: '1.23',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/csi-walked`, SIX)
@@ -70,7 +70,7 @@ const csiGroup: Case = {
 }
 
 const noGroup: Case = {
-  name: 'a kubelet that hands no group over: ownership through CSI is refused in the event, nothing is changed',
+  name: 'with a kubelet that passes no fsGroup, ownership through CSI is refused in the event, and nothing changes',
   before: '1.23',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/csi-groupless`, SIX)

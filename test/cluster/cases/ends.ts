@@ -9,7 +9,7 @@ import type { Case } from './case.ts'
 import { killServers } from './restarts.ts'
 
 const evicted: Case = {
-  name: 'the end of pods: a drained node lets both volumes go and puts the group back; a pod that is deleted by force leaves nothing either',
+  name: 'the end of pods: a drained node unmounts both volumes and restores the group, and a force-deleted pod leaves nothing',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/drained`, { file: 0o644 })
     const walk = { source, ownership: 'walk', restoreOnUnmount: 'true' }
@@ -34,7 +34,7 @@ const evicted: Case = {
 const SECRET = 'correct-horse-battery'
 
 const secret: Case = {
-  name: 'the end of a secret: it is in no log, event or record, whatever becomes of the mount',
+  name: 'the end of a secret: it is in no log, event or record after any outcome of the mount',
   async run(cluster) {
     const source = 'bob@127.0.0.1:/srv/files'
     for (const door of ['flex', 'csi'] as const) {
@@ -81,7 +81,7 @@ function unlessGone<T>(look: () => T, otherwise: T): T {
 }
 
 const fuse: Case = {
-  name: 'the end of a server: the daemon of a FUSE volume of CSI outlives the server, and ends with its pod',
+  name: 'the end of a server: the daemon of a FUSE volume of CSI keeps running, and ends with its pod',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/served`, { file: 0o644 })
     await cluster.apply(pod('served', podSpec([inline('csi', 'v', { source }, 'fuse.bindfs')])))

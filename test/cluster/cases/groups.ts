@@ -25,7 +25,7 @@ const walks: Case = {
 }
 
 const mapped: Case = {
-  name: 'two groups share one volume by idmap, each sees its own',
+  name: 'two pods with two groups share one volume by idmap, and each sees its own group',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/two-mapped`, { shared: 0o660 })
     for (const path of [source, `${source}/shared`]) fs.chownSync(path, 0, 1500)
@@ -45,7 +45,7 @@ const mapped: Case = {
 }
 
 const rolling: Case = {
-  name: 'a Deployment on a claim of CSI is updated without a gap, and its old pods leave nothing',
+  name: 'a Deployment on a CSI claim is updated without a gap, and its old pods leave nothing',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/rolling`, { file: 0o644 })
     const labels = { app: 'rolling' }

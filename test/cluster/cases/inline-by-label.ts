@@ -10,7 +10,7 @@ const LABEL = 'modekeep/inline'
 const DOORS = ['flex', 'csi'] as const
 
 const policy: Case = {
-  name: 'the component inline-by-label: inline volumes of both doors only in labelled namespaces, claims everywhere, older pods go on',
+  name: 'the component inline-by-label: inline volumes of both drivers only in labelled namespaces, claims everywhere, and older pods continue',
   needs: '1.30',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/by-label`, { file: 0o644 })

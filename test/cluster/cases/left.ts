@@ -15,7 +15,7 @@ import type { Case } from './case.ts'
 const PATIENCE = 240
 
 const leftMount: Case = {
-  name: 'the mount of a pod that was deleted while kubelet had no driver is called orphaned, unmounted by heal and put back',
+  name: 'the mount of a pod that was deleted while kubelet had no driver is reported as orphaned, and heal unmounts and restores it',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/left`, { file: 0o640 })
     const other = makeFiles(`${cluster.volumes}/stays`, { file: 0o640 })

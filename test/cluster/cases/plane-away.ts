@@ -10,7 +10,7 @@ import type { Case } from './case.ts'
 const DOORS: readonly Door[] = ['flex', 'csi']
 
 const etcd: Case = {
-  name: 'etcd is killed while pods are made and while they end: claims and pods are still there, one mount each, then no record',
+  name: 'etcd is killed while pods are created and while they end: claims and pods are kept, with one mount each, and no record in the end',
   async run(cluster) {
     const both = DOORS.map((door) => of(cluster, 'etcd', door))
     for (const { claim, name } of both) await bind(cluster, name, claim)
@@ -28,7 +28,7 @@ const etcd: Case = {
 }
 
 const deciders: Case = {
-  name: 'scheduler and controller manager are away when a claim and a pod are made and when these end: nothing is lost or left',
+  name: 'a claim and a pod are created and deleted while scheduler and controller manager are down: nothing is lost and nothing remains',
   async run(cluster) {
     const both = DOORS.map((door) => of(cluster, 'deciders', door))
     const { 'kube-scheduler': scheduler, 'kube-controller-manager': manager } = cluster.daemons

@@ -10,7 +10,7 @@ import { podsOfRelease } from '../plane/release.ts'
 import type { Case } from './case.ts'
 
 const asked: Case = {
-  name: 'kubectl modekeep shows the mounts, logs and faults of the nodes, puts a volume back, and names a node that it cannot ask',
+  name: 'kubectl modekeep shows the mounts, logs and faults of the nodes, restores a volume, and names a node that it cannot query',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/asked`, { file: 0o644 })
     const other = makeFiles(`${cluster.volumes}/asked-csi`, { file: 0o644 })

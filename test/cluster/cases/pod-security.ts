@@ -53,7 +53,7 @@ const within = (namespace: string, resource: Resource): Resource => ({
 })
 
 const forVolumes: Case = {
-  name: 'Pod Security restricted denies an inline FlexVolume, and has pods with an inline CSI volume and a claim of both doors',
+  name: 'Pod Security restricted denies an inline FlexVolume, and permits an inline CSI volume and claims of both drivers',
   needs: '1.25',
   async run(cluster) {
     const space = spaceOf('restricted')
@@ -90,7 +90,7 @@ const forVolumes: Case = {
 }
 
 const asWritten: Case = {
-  name: 'Pod Security: the DaemonSet and each example need the level that is written in their file, and no more',
+  name: 'Pod Security: the DaemonSet and each example need exactly the level that is written in their file',
   needs: '1.25',
   async run(cluster) {
     await makeNamespaces(cluster)

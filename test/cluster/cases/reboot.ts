@@ -12,7 +12,7 @@ import { rolledOut } from '../plane/release.ts'
 import type { Case } from './case.ts'
 
 const rebooted: Case = {
-  name: 'the node reboots: its pods have their volumes again and nothing is walked anew; pods that were deleted meanwhile leave nothing and their group is put back',
+  name: 'a reboot of the node: its pods get their volumes back without a walk, and pods deleted meanwhile leave nothing and are restored',
   async run(cluster) {
     const stays = await trio(cluster, 'boot-stays')
     const deleted = await trio(cluster, 'boot-deleted')

@@ -12,7 +12,7 @@ import { componentsFor, podsOfRelease, releaseOf, rolledOut, withdrawRelease } f
 import type { Case } from './case.ts'
 
 const deleted: Case = {
-  name: 'the manifests are deleted under running pods: these go on in their mounts, FlexVolume serves on, CSI waits; applied again both serve',
+  name: 'the manifests are deleted under running pods: the pods keep their mounts, FlexVolume serves, CSI waits, and both serve after a new apply',
   async run(cluster) {
     const kinds = { 'kept-flex': 'flex', 'kept-csi': 'csi', 'kept-daemon': 'daemon' } as const
     const ends = { 'ends-flex': 'flex', 'ends-csi': 'csi' } as const
@@ -50,7 +50,7 @@ const deleted: Case = {
 }
 
 const uninstalled: Case = {
-  name: 'the component uninstall waits for the last pod with a FlexVolume, which goes on; then the driver goes, and it comes again with the manifests',
+  name: 'the component uninstall waits for the last pod with a FlexVolume, then removes the driver, and the manifests install it again',
   async run(cluster) {
     const [last] = await podsOf(cluster, { 'last-flex': 'flex' })
     assert(last)

@@ -9,7 +9,7 @@ import { exec, gone, inline, pod, podSpec, remove, running } from '../plane/pods
 import type { Case } from './case.ts'
 
 const programs: Case = {
-  name: 'mounts stay the same ones over restarts of kubelet, containerd and the API server',
+  name: 'mounts stay over restarts of kubelet, containerd and the API server',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/restarted`, { file: 0o644 })
     const doors = ['flex', 'csi'] as const
@@ -29,7 +29,7 @@ const programs: Case = {
 }
 
 const server: Case = {
-  name: 'mounts outlive the CSI container, and a pod deleted while it is away is cleaned up when it is back',
+  name: 'mounts stay over a restart of the CSI container, and a pod deleted meanwhile is cleaned up after it',
   async run(cluster) {
     const source = makeFiles(`${cluster.volumes}/server-away`, { file: 0o644 })
     await cluster.apply(pod('server-away', podSpec([inline('csi', 'v', { source })])))

@@ -8,7 +8,7 @@ import type { Case } from './case.ts'
 const OWNER = 1234
 
 const none: Case = {
-  name: 'ownership none through CSI, inline and claimed, leaves every file as it is beside the fsGroup of the pod',
+  name: "ownership none through CSI, inline and claimed, changes no file despite the pod's fsGroup",
   async run(cluster) {
     const names = ['none-inline', 'none-claimed']
     const sources = names.map((name) => anothers(`${cluster.volumes}/${name}`))

@@ -28,7 +28,7 @@ const statusOf = async (door: Door, uid: string) =>
   (await statusOfNode()).mounts.find(({ directory }) => directory === mountPoint(door, uid))
 
 const auto: Case = {
-  name: 'hostUsers: false with ownership auto: the pod runs through each door, mapped by the NRI plugin or walked without it',
+  name: 'hostUsers: false with ownership auto: the pod runs through each driver, mapped by the NRI plugin or walked without it',
   needs: NEEDS_USER_NAMESPACES,
   lacks: lacksUserNamespaces,
   async run(cluster) {
@@ -53,7 +53,7 @@ const auto: Case = {
 }
 
 const idmap: Case = {
-  name: 'hostUsers: false with ownership idmap and no NRI plugin: event and status say why no container starts, and the pod goes without a trace',
+  name: 'hostUsers: false with ownership idmap and no NRI plugin: event and status report why no container starts, and the pod is deleted without leftovers',
   needs: NEEDS_USER_NAMESPACES,
   lacks: (cluster) =>
     lacksUserNamespaces(cluster) ?? (cluster.asksPlugins ? 'is of a node without the NRI plugin' : undefined),
@@ -82,7 +82,7 @@ const idmap: Case = {
 }
 
 const others: Case = {
-  name: 'hostUsers: false with ownership none and walk runs through each door as without it',
+  name: 'hostUsers: false with ownership none and walk runs through each driver as with host users',
   needs: NEEDS_USER_NAMESPACES,
   lacks: lacksUserNamespaces,
   async run(cluster) {

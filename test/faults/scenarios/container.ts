@@ -120,7 +120,7 @@ const line = (job: ContainerTask) => `${JSON.stringify(job)}\n`
 export const CONTAINER_JOBS: Situation[] = [
   {
     ...worker,
-    title: 'two volumes of a container that is created, in NRI',
+    title: 'creation of a container with two volumes, in NRI',
     input: (on) => line(attach(on)),
     before: async (on) => mounted(on),
     sound: isSound,
@@ -129,7 +129,7 @@ export const CONTAINER_JOBS: Situation[] = [
   },
   {
     ...worker,
-    title: 'a container that has started, in NRI',
+    title: 'start of a container, in NRI',
     input: () => line(released('started')),
     before: attached,
     sound: isSound,
@@ -138,7 +138,7 @@ export const CONTAINER_JOBS: Situation[] = [
   },
   {
     ...worker,
-    title: 'a container that is gone, in NRI',
+    title: 'end of a container, in NRI',
     input: () => line(released('gone')),
     before: attached,
     sound: isSound,

@@ -94,7 +94,7 @@ export const CSI: Situation[] = [
   },
   {
     ...worker,
-    title: 'publish again after the source was exchanged, in CSI',
+    title: 'publish again after the source was replaced, in CSI',
     input: (on) => order(on, 'publish', plain(on)),
     async before(on) {
       await published(on, plain(on))

@@ -7,7 +7,7 @@ import { control, type Facts, FSGROUP, look, makeFiles, modes, SIX, SIX_MODES } 
 const withoutTimes = (facts: Map<string, Facts>) => [...facts].map(([name, { mode, group }]) => [name, mode, group])
 
 const leavesNothing: Case = {
-  name: 'a deleted pod leaves no mount, record or directory, and restoreOnUnmount gives back what was',
+  name: 'a deleted pod leaves no mount, record or directory, and restoreOnUnmount returns the first state',
   when: 'restarts',
   small: true,
   async run({ node, threeRestarts }) {

@@ -29,7 +29,7 @@ export async function podWithConfig(node: TestNode, name: string): Promise<{ pod
 }
 
 const watched: Case = {
-  name: 'a container is started again after the source of its subPath was flipped, while heal watches',
+  name: "a container starts again after an atomic update of its subPath's source while heal watches",
   when: 'together',
   small: true,
   async run({ node }) {
@@ -56,7 +56,7 @@ const watched: Case = {
 }
 
 const unwatched: Case = {
-  name: 'without heal a container is not started after a flip; one heal, and it starts by itself',
+  name: 'without heal a container does not start after an atomic update, and after one heal it starts by itself',
   // Where nobody else's heal watches.
   when: 'alone',
   async run({ node }) {
@@ -74,7 +74,7 @@ const unwatched: Case = {
 }
 
 const overRestart: Case = {
-  name: 'a kubelet restart shows the new file of a flipped subPath to the next container, in one mount',
+  name: 'a kubelet restart shows the next container the new file of an updated subPath, in one mount',
   when: 'restarts',
   async run({ node, threeRestarts }) {
     const { pod, source } = await podWithConfig(node, 'restarted')

@@ -7,7 +7,7 @@ import { until } from '../node/until.ts'
 import type { Case } from './case.ts'
 
 const volume: Case = {
-  name: 'a volume of a FUSE daemon goes on over three kubelet restarts, in one mount, and ends with its pod',
+  name: 'a volume of a FUSE daemon stays over three kubelet restarts, in one mount, and ends with its pod',
   when: 'restarts',
   async run({ node, threeRestarts }) {
     const source = `${node.volumes}/served`
@@ -47,7 +47,7 @@ const MOUNT =
   'test -c /dev/fuse || { echo there is no /dev/fuse; exit 1; }; exec 9<>/dev/fuse && mkdir /mine && mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 mine /mine && grep -c " /mine fuse" /proc/mounts'
 
 const device: Case = {
-  name: 'with the device plugin a pod that is not privileged mounts FUSE, again after a kubelet restart',
+  name: 'with the device plugin an unprivileged pod mounts FUSE, again after a kubelet restart',
   when: 'alone',
   async run({ node }) {
     const plugin = new Daemon('device-plugin', node.elsewhere, [INSTALLED, 'device-plugin'], process.env)

@@ -19,7 +19,7 @@ interface Outcome {
 
 /** Kubelet's walk has been known to be cut off by its death, and not to be repeated (kubernetes#89776). */
 const killed: Case = {
-  name: "kubelet and driver are killed in mid-walk: one group everywhere before the container's first command",
+  name: "kubelet and driver are killed during a walk: all files have one group before the container's first command",
   when: 'alone',
   async run(scene) {
     const ours = await killedIn(scene, 'modekeep', true)
@@ -34,7 +34,7 @@ const killed: Case = {
 }
 
 const orphaned: Case = {
-  name: 'kubelet alone is killed in mid-walk: the walk goes on, and its next call finds one group',
+  name: 'kubelet alone is killed during a walk: the walk continues, and its next call finds one group',
   when: 'alone',
   async run(scene) {
     const ours = await killedIn(scene, 'modekeep', false)

@@ -13,7 +13,7 @@ export async function tried(pod: { exec(script: string): Promise<{ text: string 
 
 function view(groupAccess: 'keep' | 'grant', expected: string): Case {
   return {
-    name: `what a pod's user can write to with walk, ${groupAccess}`,
+    name: `a pod's user can write the documented files with walk, ${groupAccess}`,
     when: 'together',
     async run({ node }) {
       const wish = { user: USER, fsGroup: FSGROUP }

@@ -59,7 +59,7 @@ const oneLayer: Case = {
 }
 
 const tightened: Case = {
-  name: 'a file that the pod made 0600 stays so over kubelet restarts',
+  name: 'a file that the pod made 0600 keeps its mode over kubelet restarts',
   when: 'restarts',
   async run({ node, threeRestarts }) {
     const seen: Record<string, string> = {}
@@ -85,7 +85,7 @@ const tightened: Case = {
 }
 
 const readOnly: Case = {
-  name: 'a read-only volume is not changed, and cannot be written to',
+  name: 'a read-only volume is not changed, and cannot be written',
   when: 'restarts',
   async run({ node, threeRestarts }) {
     const pods = []

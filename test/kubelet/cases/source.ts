@@ -8,7 +8,7 @@ import type { Case } from './case.ts'
 import { control, makeFiles } from './tree.ts'
 
 const refused: Case<StandaloneNode> = {
-  name: "a refused source is named in the pod's event, and the pod starts by itself when it is right",
+  name: "a refused source is named in the pod's event, and the pod starts by itself once it is right",
   when: 'together',
   small: true,
   async run({ node }) {
@@ -73,7 +73,7 @@ const metrics: Case = {
 }
 
 const upgrade: Case = {
-  name: 'the binary is upgraded by install.sh while pods run and mounts are called',
+  name: 'the executable is upgraded by install.sh while pods run and mounts are called',
   when: 'together',
   async run({ node }) {
     const ROUNDS = 6

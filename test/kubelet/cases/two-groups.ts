@@ -9,7 +9,7 @@ import { control, look, makeFiles } from './tree.ts'
 const GROUPS = [2000, 3000] as const
 
 const idmap: Case = {
-  name: 'two pods with two groups use one volume with idmap over kubelet restarts, nothing on disk changes',
+  name: 'two pods with two groups use one volume with idmap over kubelet restarts, and nothing changes on disk',
   when: 'restarts',
   small: true,
   async run({ node, threeRestarts }) {
@@ -56,7 +56,7 @@ const idmap: Case = {
 }
 
 const walks: Case = {
-  name: 'a second group for a volume that is walked is refused by name, until the first pod is gone',
+  name: "a second group for a walked volume is refused with the pod's name, until the first pod is deleted",
   when: 'together',
   small: true,
   async run({ node }) {

@@ -40,7 +40,7 @@ const BAD: readonly [asked: string, message: RegExp][] = [
 /** What goes wrong, and what is then. */
 export const FAULTS: readonly Case[] = [
   {
-    name: 'an annotation that means nothing: the container is not created, the reason says what to write, nothing is left',
+    name: 'an invalid annotation: the container is not created, the reason names the remedy, and nothing remains',
     async run(node) {
       const volume = diskVolume(node, 'faults', 'ext4')
       for (const [at, [asked, wanted]] of BAD.entries()) {
@@ -57,7 +57,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'the volume can be unmounted as soon as the container has started; a container that was never started leaves nothing',
+    name: 'the volume can be unmounted as soon as the container has started, and a container that was never started leaves nothing',
     async run(node) {
       const volume = diskVolume(node, 'unstage', 'ext4')
       const pod = await asking(node, 'unstage', volume, '2000').run()
@@ -79,7 +79,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'a container that cannot be started: its volume can be unmounted while the runtime still has the container',
+    name: 'a container that cannot start: its volume can be unmounted while the runtime still has the container',
     async run(node) {
       const volume = diskVolume(node, 'wrong', 'ext4')
       const { wish } = asking(node, 'wrong', volume, '2000')
@@ -96,7 +96,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'a container that starts again has its group again',
+    name: 'a restarted container has its group again',
     async run(node) {
       const volume = diskVolume(node, 'again', 'ext4')
       const pod = await asking(node, 'again', volume, '2000').run()
@@ -114,7 +114,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'the plugin is killed between creation and start: the container has its group, and its clones go when it is back',
+    name: 'the plugin is killed between creation and start: the container has its group, and its clones are removed when the plugin is back',
     async run(node) {
       const volume = diskVolume(node, 'killed', 'ext4')
       const pod = await asking(node, 'killed', volume, '2000').begin()
@@ -138,7 +138,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'the plugin is late: the container is created without the group, which is known as soon as the plugin goes on',
+    name: 'the plugin is late: the container is created without the group, which is reported as soon as the plugin continues',
     async run(node) {
       const volume = diskVolume(node, 'late', 'ext4')
       const pod = await asking(node, 'late', volume, '2000').begin()
@@ -160,7 +160,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'the runtime is restarted under running pods: they keep their group, and new ones get it',
+    name: 'the runtime restarts under running pods: they keep their group, and new ones get it',
     async run(node) {
       const volume = diskVolume(node, 'restart', 'ext4')
       const pod = await asking(node, 'restart', volume, '2000').run()
@@ -178,7 +178,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'a hundred containers at once',
+    name: 'a hundred concurrent containers get their groups',
     async run(node) {
       const volume = diskVolume(node, 'hundred', 'ext4')
       const pod = await asking(node, 'hundred', volume, '2000').begin()
@@ -197,7 +197,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'containers that ask for nothing are as they were, with the plugin too',
+    name: 'containers without an annotation are unchanged with the plugin',
     async run(node) {
       const volume = diskVolume(node, 'nothing', 'ext4')
       const pod = node.pod({
@@ -220,7 +220,7 @@ export const FAULTS: readonly Case[] = [
     },
   },
   {
-    name: 'a group that the processes are not in is of no use: the pod is told',
+    name: "a group that the processes are not in is refused, and the pod's event reports it",
     async run(node) {
       const volume = diskVolume(node, 'member', 'ext4')
       const pod = asking(node, 'member', volume, '2001', { [OPTIONAL]: 'false' })
@@ -253,7 +253,7 @@ const loopsOf = (image: string) => execFileSync('losetup', ['-j', image], { enco
 /** After all others. */
 export const LAST: readonly Case[] = [
   {
-    name: 'at the end nothing is left: no clone, no record',
+    name: 'in the end no clone and no record remain',
     async run() {
       await mustHaveNoClones()
       await until('no container is on record', () => containerRecords().length === 0, 10)

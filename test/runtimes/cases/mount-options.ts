@@ -58,7 +58,7 @@ const runcVersion = () =>
 /** What each runc leaves of a volume's mount options by itself. */
 export const MOUNT_OPTIONS_WITHOUT: readonly Case[] = [
   {
-    name: "mount options: without the plugin runc clears nosuid, nodev and noexec of modekeep's own volume, and status and doctor say so",
+    name: "mount options: without the plugin runc clears nosuid, nodev and noexec of modekeep's own volume, and status and doctor report it",
     async run(node) {
       node.configure()
       const options = { ownership: 'none', mountOptions: 'noexec' }
@@ -83,7 +83,7 @@ export const MOUNT_OPTIONS_WITHOUT: readonly Case[] = [
 /** Containers have the restrictions of the volume's mount, with every runc. */
 export const MOUNT_OPTIONS: readonly Case[] = [
   {
-    name: "mount options: a container has those of modekeep's own volume, also readOnly and of a subPath",
+    name: "mount options: a container has those of modekeep's own volume, also with readOnly and for a subPath",
     async run(node) {
       const options = { ownership: 'none', mountOptions: 'noexec' }
       const volume = new OwnVolume(makeSource(node, 'options-own'), 2000, options)
@@ -99,7 +99,7 @@ export const MOUNT_OPTIONS: readonly Case[] = [
     },
   },
   {
-    name: 'mount options: a clone of another driver has those of the mount that it is a clone of',
+    name: "mount options: a clone of another driver's volume has those of its mount",
     async run(node) {
       const path = makeSource(node, 'options-clone')
       fs.chmodSync(path, 0o2770)
@@ -116,7 +116,7 @@ export const MOUNT_OPTIONS: readonly Case[] = [
     },
   },
   {
-    name: 'mount options: a pod in a user namespace of its own has them without the plugin',
+    name: 'mount options: a pod with its own user namespace has them without the plugin',
     needs: '2.0',
     async run(node) {
       const options = { ownership: 'none', mountOptions: 'noexec' }

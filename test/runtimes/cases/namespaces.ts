@@ -11,7 +11,7 @@ const DATA = [{ name: 'data', mountPath: '/data' }]
 /** Pods in user namespaces of their own: `hostUsers: false`. */
 export const NAMESPACES: readonly Case[] = [
   {
-    name: 'hostUsers: false: the group and the ids of the pod, beside a pod without on the same volume',
+    name: 'hostUsers: false: a volume shows the group and ids of the pod, next to a pod with host users',
     needs: '2.0',
     async run(node) {
       const volume = diskVolume(node, 'userns', 'ext4')
@@ -51,7 +51,7 @@ export const NAMESPACES: readonly Case[] = [
   },
   ...(['idmap', 'auto'] as const).map(
     (ownership): Case => ({
-      name: `hostUsers: false: modekeep's own volume with ownership ${ownership}, beside a pod without`,
+      name: `hostUsers: false: modekeep's own volume with ownership ${ownership}, next to a pod with host users`,
       needs: '2.0',
       async run(node) {
         const path = `${node.place}/own-${ownership}`

@@ -16,7 +16,7 @@ const SWEEP_MS = 5
 /** The plugin on a node that has no processor for it. */
 export const STARVED: readonly Case[] = [
   {
-    name: 'the plugin gets no processor and the runtime closes its connection: a pod that was refused before is refused at once after it, and is created once the plugin has its processor again',
+    name: 'a plugin without CPU time whose connection is closed: a refused pod is refused at once later, and is created once the plugin has CPU time',
     async run(node) {
       const volume = diskVolume(node, 'starved', 'ext4')
       const pod = (name: string) =>

@@ -9,7 +9,7 @@ import { clonesOnNode, GROUP, groupsSeen, mustBeUntouched, mustWrite, OPTIONAL, 
 const DATA = [{ name: 'data', mountPath: '/data' }]
 
 const onDisk = (type: DiskType): Case => ({
-  name: `a CSI volume of another driver on ${type}: two groups at once, nothing on disk changes`,
+  name: `a CSI volume of another driver on ${type} is shown to two groups, and nothing changes on disk`,
   async run(node) {
     const volume = diskVolume(node, type, type)
     const podOf = (group: number) =>
@@ -61,7 +61,7 @@ async function written(
 export const VOLUMES: readonly Case[] = [
   ...(['ext4', 'xfs', 'btrfs'] as const).map(onDisk),
   {
-    name: 'a local PersistentVolume',
+    name: 'a local PersistentVolume is mapped',
     async run(node) {
       const path = `${node.place}/local`
       fs.mkdirSync(path)
@@ -70,7 +70,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: "an emptyDir on the node's disk",
+    name: "an emptyDir on the node's disk is mapped",
     async run(node) {
       const volume = new EmptyDir()
       const pod = node.pod({
@@ -89,7 +89,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: 'an emptyDir in memory: refused, as no rule of the node has tmpfs; with a rule it is mapped',
+    name: 'an emptyDir in memory is refused without a rule for tmpfs, and mapped with a rule',
     async run(node) {
       const podOf = (name: string) =>
         node.pod({
@@ -112,7 +112,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: 'a hostPath: left alone by "2000", refused by its path, mapped where a rule of the node says so',
+    name: 'a hostPath is skipped by the annotation "2000", refused by its path, and mapped if a rule of the node allows it',
     async run(node) {
       const path = `${node.place}/host`
       fs.mkdirSync(path)
@@ -139,7 +139,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: 'a subPath: of its directory and of its file the clone, not of the volume; of a hostPath of its name none',
+    name: 'a subPath of a directory or file of the volume is cloned, and one of a hostPath with its name is not',
     async run(node) {
       const volume = diskVolume(node, 'subpath', 'ext4')
       const pod = node.pod({
@@ -163,7 +163,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: 'a volume twice in a container, once read-only: read-only stays so',
+    name: 'a volume that a container has twice, once read-only, stays read-only there',
     async run(node) {
       const volume = diskVolume(node, 'readonly', 'ext4')
       const pod = node.pod({
@@ -186,7 +186,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: 'two volumes with a group each, in two containers of a pod',
+    name: 'two volumes with one group each are mapped in two containers of a pod',
     async run(node) {
       const [data, logs] = [diskVolume(node, 'data', 'ext4'), diskVolume(node, 'logs', 'xfs')]
       const pod = node.pod({
@@ -212,7 +212,7 @@ export const VOLUMES: readonly Case[] = [
     },
   },
   {
-    name: 'a volume on overlayfs cannot be mapped: refused, or started without where the pod says so',
+    name: 'a volume on overlayfs cannot be mapped: refused, or started without the group if it is optional',
     async run(node) {
       const [lower, upper, work, path] = ['lower', 'upper', 'work', 'merged'].map(
         (name) => `${node.place}/overlay/${name}`,

@@ -39,7 +39,7 @@ export const WITHOUT: readonly Case[] = [
     },
   },
   {
-    name: 'control: a pod in a user namespace of its own',
+    name: 'control: a pod with its own user namespace has the expected uid_map',
     // Those before refuse volumes of such pods.
     needs: '2.0',
     async run(node) {

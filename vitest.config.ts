@@ -9,8 +9,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: ownMounts,
-    // One fewer is the default; most files wait for a program half of the time.
-    maxWorkers: availableParallelism() + 1,
+    // Files wait for deadlines and programs most of the time, so the CPUs serve three each.
+    maxWorkers: 3 * availableParallelism(),
     sequence: { sequencer: LongFirst },
     testTimeout: PATIENCE,
     hookTimeout: PATIENCE,

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { runConfined } from '../test/helpers/own-namespaces.ts'
 import { RESULTS_FILE } from '../test/helpers/results.ts'
@@ -28,17 +28,18 @@ process.env.TMPDIR = place
 const OWN_MOUNTS = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
 const vitest = (...rest: string[]) => [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, ...rest]
 const kubelet = (...rest: string[]) => [node, 'test/kubelet/main.ts', ...rest]
-// Half of the time goes into loading the same modules for each file; these tests need no process of their own.
-const UNISOLATED = '--no-isolate'
+// Half of the time goes into loading the same modules for each file; these tests need no process of their own. They keep
+// the CPU busy, so more processes would only load the modules once more.
+const UNISOLATED = ['--no-isolate', `--maxWorkers=${availableParallelism() + 1}`]
 const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
 
 async function everything(): Promise<number> {
   check('format and lint', `${bin}/biome`, 'check', '.')
   check('types', `${bin}/tsc`, '--noEmit')
   const parts: [string, string[]][] = [
-    ['unit', vitest('run', UNISOLATED, ...unitTests())],
+    ['unit', vitest('run', ...UNISOLATED, ...unitTests())],
     // Without root no test makes a mount, so files can share a process.
-    ['vitest', vitest('run', ...(isRoot ? [] : [UNISOLATED]), ...otherTests())],
+    ['vitest', vitest('run', ...(isRoot ? [] : UNISOLATED), ...otherTests())],
   ]
   return withAll(parts, [[['kubelet', kubelet('--small')]]], 'test/kubelet/provide.ts')
 }
@@ -150,7 +151,7 @@ function run(): Promise<number> {
   if (mode === '--long' && rest.length === 0) return long()
   if (mode === '--unit') {
     process.env.MODEKEEP_TEST_SIZE = 'unit'
-    return named(UNISOLATED, ...unitTests(), ...rest)
+    return named(...UNISOLATED, ...unitTests(), ...rest)
   }
   if (!isRoot) console.log(NEEDS_ROOT)
   if (mode !== '--results') return named(...args)

@@ -86,3 +86,39 @@ export function resolveWithin<T>(milliseconds: number, promise: Promise<T>): Pro
     })
   })
 }
+
+const CHECK_INTERVAL_MS = 250
+
+/** Measures for how long a worker has reported nothing. Counts its own ticks, because this process may be stopped too. */
+export class ResponseTimer {
+  readonly #defaultMs: number
+  #patienceMs: number
+  #elapsedMs = 0
+  #timer: NodeJS.Timeout
+
+  /** @param onTimeout is called once, when the worker has reported nothing for too long */
+  constructor(patienceMs: number, onTimeout: (elapsedMs: number) => void) {
+    this.#defaultMs = patienceMs
+    this.#patienceMs = patienceMs
+    this.#timer = setInterval(() => {
+      this.#elapsedMs += CHECK_INTERVAL_MS
+      if (this.#elapsedMs < this.#patienceMs) return
+      this.stop()
+      onTimeout(this.#elapsedMs)
+    }, CHECK_INTERVAL_MS).unref()
+  }
+
+  /** @param patienceMs new limit; null: the default; undefined: unchanged */
+  reset(patienceMs?: number | null): void {
+    this.#elapsedMs = 0
+    if (patienceMs !== undefined) this.#patienceMs = patienceMs ?? this.#defaultMs
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  [Symbol.dispose](): void {
+    this.stop()
+  }
+}

@@ -1,3 +1,4 @@
+import { ResponseTimer } from '../host/waiting.ts'
 import { type StartWorker, UnkillableProcesses, type WorkerReport } from '../host/worker-process.ts'
 import {
   findNext,
@@ -8,7 +9,7 @@ import {
   type WorkerSlot,
   type WorkerTask,
 } from './schedule.ts'
-import { countIfLeft, ResponseTimer, refuseIfLeft, type Supervision } from './supervision.ts'
+import { countIfLeft, refuseIfLeft, type Supervision } from './supervision.ts'
 
 /** An idle worker is closed after this time. Kubelet repeats its calls about once a minute. */
 const MAX_IDLE_MS = 90_000

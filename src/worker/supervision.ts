@@ -34,38 +34,7 @@ export function formatLeft(namespace: string, pids: readonly number[]): string {
   return formatTooManyLeft(`namespace ${namespace}`, pids)
 }
 
-const CHECK_INTERVAL_MS = 250
 const END_TIMEOUT_MS = 2000
-
-/** Measures for how long a worker has reported nothing. Counts its own ticks, because this process may be stopped too. */
-export class ResponseTimer {
-  readonly #defaultMs: number
-  #patienceMs: number
-  #elapsedMs = 0
-  #timer: NodeJS.Timeout
-
-  /** @param onTimeout is called once, when the worker has reported nothing for too long */
-  constructor(patienceMs: number, onTimeout: (elapsedMs: number) => void) {
-    this.#defaultMs = patienceMs
-    this.#patienceMs = patienceMs
-    this.#timer = setInterval(() => {
-      this.#elapsedMs += CHECK_INTERVAL_MS
-      if (this.#elapsedMs < this.#patienceMs) return
-      this.stop()
-      onTimeout(this.#elapsedMs)
-    }, CHECK_INTERVAL_MS).unref()
-  }
-
-  /** @param patienceMs new limit; null: the default; undefined: unchanged */
-  reset(patienceMs?: number | null): void {
-    this.#elapsedMs = 0
-    if (patienceMs !== undefined) this.#patienceMs = patienceMs ?? this.#defaultMs
-  }
-
-  stop(): void {
-    clearInterval(this.#timer)
-  }
-}
 
 /**
  * Waits at most 2 s for the end of a killed worker. After that the worker counts as left until it has ended.

@@ -5,7 +5,7 @@ import { execa } from 'execa'
 import { Refusal } from '../../errors/refusal.ts'
 import { nodeFs } from '../path-handle.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
-import { resolveWithin, retryUntilDefined } from '../waiting.ts'
+import { ResponseTimer, resolveWithin, retryUntilDefined } from '../waiting.ts'
 import {
   ISOLATED_PROCESS,
   readStreamLines,
@@ -42,15 +42,10 @@ export function waitUntilExit(child: ChildProcess): Promise<ExitStatus> {
 }
 
 /** The running executable. The file at its path may already be another version. */
-export const OWN_EXECUTABLE = '/proc/self/exe'
+const OWN_EXECUTABLE = '/proc/self/exe'
 
 /** The built executable has no URL and needs no entry script. */
 const ENTRY = import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
-
-/** Returns the arguments that start this program for the work that a word names. */
-export function createArguments(verb: string): string[] {
-  return [...ENTRY, verb]
-}
 
 /**
  * Starts this executable as a worker. Its tasks are lines of JSON on its stdin, its reports are lines of JSON on its
@@ -63,7 +58,7 @@ function startProcess<Outcome, Progress>(
   descriptors: readonly (number | 'ignore')[],
   onReport: (report: WorkerReport<Outcome, Progress>) => void,
 ) {
-  const child = execa(OWN_EXECUTABLE, args, {
+  const child = execa(OWN_EXECUTABLE, [...ENTRY, ...args], {
     ...CHILD_OPTIONS,
     env,
     // execa's types only accept descriptors up to 9.
@@ -95,7 +90,7 @@ export function startWorkers<Job, Outcome, Progress = never>(
 ): StartWorker<Job, Outcome, Progress> {
   const env = MODEKEEP_CONFIG === undefined ? {} : { MODEKEEP_CONFIG }
   return ({ onReport, onExit }) => {
-    const { child, exited, outputEnd } = startProcess<Outcome, Progress>(createArguments(verb), env, [], onReport)
+    const { child, exited, outputEnd } = startProcess<Outcome, Progress>([verb], env, [], onReport)
     void reportExit()
 
     async function reportExit(): Promise<void> {
@@ -114,7 +109,6 @@ export function startWorkers<Job, Outcome, Progress = never>(
   }
 }
 
-const CHECK_INTERVAL_MS = 250
 const EXIT_TIMEOUT_MS = 2000
 /** The first report needs no server or daemon, but many processes may start at the same time. */
 const START_TIMEOUT_MS = 30_000
@@ -125,26 +119,23 @@ const START_TIMEOUT_MS = 30_000
  * @throws {Refusal} if no process can be started; errors of `onReport`, after which the worker is killed
  */
 export async function callWorker({ task, handle, lock, patienceMs, onReport }: WorkerCall): Promise<WorkerCallEnd> {
-  // Counts checks instead of time, because this process may itself have been stopped.
-  let checksWithoutReport = -START_TIMEOUT_MS / CHECK_INTERVAL_MS
   let failure: { error: unknown } | undefined
-  const receive = (report: WorkerReport<unknown, unknown>) => {
-    checksWithoutReport = 0
+  const timedOut = Promise.withResolvers<undefined>()
+  const lockFd = lock === undefined ? undefined : await retryUntilDefined(() => openLocked(lock))
+  using timer = new ResponseTimer(START_TIMEOUT_MS + patienceMs, () => timedOut.resolve(undefined))
+  const { child, exited, outputEnd } = startHolder(handle, lockFd, (report) => {
+    timer.reset(patienceMs)
     try {
       if (failure === undefined) onReport(report)
     } catch (error) {
       failure = { error }
       child.kill('SIGKILL')
     }
-  }
-  const lockFd = lock === undefined ? undefined : await retryUntilDefined(() => openLocked(lock))
-  const { child, exited, outputEnd } = startHolder(handle, lockFd, receive)
+  })
   if (child.pid === undefined) throw createStartRefusal((await child).code)
   // The pipe stays open: its end tells the child that this process has ended.
   child.stdin.write(`${task}\n`)
-  let exitStatus = await resolveWithin(CHECK_INTERVAL_MS, exited)
-  while (exitStatus === undefined && checksWithoutReport++ < patienceMs / CHECK_INTERVAL_MS)
-    exitStatus = await resolveWithin(CHECK_INTERVAL_MS, exited)
+  let exitStatus = await Promise.race([exited, timedOut.promise])
   const isSilent = exitStatus === undefined
   if (isSilent) {
     child.kill('SIGKILL')
@@ -169,8 +160,7 @@ function startHolder(
   onReport: (report: WorkerReport<unknown, unknown>) => void,
 ) {
   using _ = lock === undefined ? undefined : deferCloseFd(lock)
-  const args = [...createArguments(ISOLATED_PROCESS), String(process.pid)]
-  const started = startProcess(args, {}, [handle, lock ?? 'ignore'], onReport)
+  const started = startProcess([ISOLATED_PROCESS, String(process.pid)], {}, [handle, lock ?? 'ignore'], onReport)
   // The pid in the lock file is only for administrators.
   if (lock !== undefined) tolerateSystemErrors(() => writeHolder(lock, started.child.pid))
   return started

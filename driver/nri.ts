@@ -22,7 +22,7 @@ import {
   superviseContainerTasks,
 } from '../src/nri/worker-tasks.ts'
 import { readConfig } from '../src/request/read-config.ts'
-import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/store/server-records.ts'
+import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/store/process-records.ts'
 import { type Session, warnOnFailure } from '../src/store/session.ts'
 import { computePatienceMs } from '../src/worker/given-up.ts'
 import { Workers } from '../src/worker/pool.ts'

@@ -1,7 +1,7 @@
 import type { Fault } from '../errors/fault.ts'
 import { findFirstError, formatError, Refusal } from '../errors/refusal.ts'
 import { restoreRootBits } from '../fs-group/root-bit.ts'
-import { type PluginRecord, pluginRecord } from '../store/server-records.ts'
+import { type PluginRecord, pluginRecord } from '../store/process-records.ts'
 import type { Session } from '../store/session.ts'
 import { attachClones } from './attach-clones.ts'
 import type {

@@ -13,7 +13,7 @@ import {
 import { parseRemote, type RemoteSource } from '../request/source.ts'
 import { findWalker, hasAbandonedWalker } from '../store/lock-holders.ts'
 import { acquireNodeLock } from '../store/locks.ts'
-import { listReservations, type Reservation } from '../store/reservation-record.ts'
+import { listReservations, type Reservation } from '../store/process-records.ts'
 import type { Session } from '../store/session.ts'
 import { listRootBits, rootBits } from '../store/volume-record.ts'
 import { formatTooManyLeft } from '../worker/given-up.ts'

@@ -13,14 +13,14 @@ import {
   listUnrecordedMounts,
   type MountRecord,
 } from '../store/mount-record.ts'
-import { locateVolumeRecords } from '../store/record-directories.ts'
 import {
   listReservations,
   type Reservation,
   removeStaleReservations,
   reservations,
   waitUntilReleased,
-} from '../store/reservation-record.ts'
+} from '../store/process-records.ts'
+import { locateVolumeRecords } from '../store/record-directories.ts'
 import { type Session, warnOnFailure } from '../store/session.ts'
 import { createExportFinder, mayOverlap, overlap, refuseManyAbandonedWalkers, type VolumeExtent } from './conflicts.ts'
 

@@ -6,6 +6,7 @@ import { isImportBusy, removeImport } from '../store/import-stage.ts'
 import { isRecordDirectoryBusy } from '../store/lock-holders.ts'
 import { removeLeftover } from '../store/locks.ts'
 import { listMounts, type MountRecord } from '../store/mount-record.ts'
+import { listReservedVolumes } from '../store/process-records.ts'
 import {
   listImports,
   listLeftoverFiles,
@@ -13,7 +14,6 @@ import {
   listVolumes,
   locateMountRecords,
 } from '../store/record-directories.ts'
-import { listReservedVolumes } from '../store/reservation-record.ts'
 import type { Session } from '../store/session.ts'
 import { volumeRecords } from '../store/volume-record.ts'
 import { listStaleStages, sweepStages } from '../volume/kind/staged.ts'

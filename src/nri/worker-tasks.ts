@@ -7,7 +7,7 @@ import type {
 import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import type { PluginRecord } from '../store/server-records.ts'
+import type { PluginRecord } from '../store/process-records.ts'
 import type { Workers } from '../worker/pool.ts'
 import type { LostTaskOutcomes, WorkerLimits } from '../worker/schedule.ts'
 import { formatLeft, type Supervision } from '../worker/supervision.ts'

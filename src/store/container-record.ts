@@ -55,8 +55,7 @@ export const containerRecords = new RecordKind<ContainerRecord>({
   format: 1,
   schema,
   ownerOf: ({ container }) => container,
-  directoryOf: locateContainerRecords,
-  name: { of: (container) => `${container}.json` },
+  locate: (store, container) => `${locateContainerRecords(store)}/${container}.json`,
   // Clones and containers do not survive a reboot.
   isOfThisBoot: true,
   remedy: (container) =>

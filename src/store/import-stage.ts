@@ -53,7 +53,7 @@ export class ImportStage implements Disposable {
     const { path } = this.#place
     const quota = createJournalQuota(this.#session, true)
     await writeJournal(this.#session.host, `${path}/${JOURNAL_FILE}`, this.#volume, journal, quota)
-    if (record) volumeRecords.write(this.#session, record, path)
+    if (record) volumeRecords.write(this.#session, record, `${path}/${RECORD_FILE}`)
   }
 
   /**

@@ -1,9 +1,6 @@
 import { Refusal } from '../errors/refusal.ts'
 import { withPath } from '../host/system-error.ts'
-import { mountRecords } from './mount-record.ts'
 import { LOCK_FILE, locateVolumeRecords, type RecordDirectory, type Store, WALKER_FILE } from './record-directories.ts'
-import type { Session } from './session.ts'
-import { walkProgress } from './walk-progress.ts'
 
 // Which process holds a lock, and whether a wait for it can end. Nothing here takes a lock: see locks.ts.
 
@@ -145,26 +142,5 @@ function createBlockedHolderCheck(store: Store, directory: RecordDirectory): (no
     else if (activity !== last?.activity) last = { activity, since: now }
     if (last === undefined || now - last.since < MAX_BLOCK_MS) return undefined
     return isDue || findProcessAtWork(store, directory) === pid ? pid : undefined
-  }
-}
-
-/** Milliseconds between two reports. A walk records its progress about as often. */
-const WAIT_REPORT_INTERVAL_MS = 1000
-
-/**
- * Returns a function that a call runs repeatedly while it waits for a record directory. The function reports to the
- * session the progress of the walk that the other call runs, if any. For a mount directory, that is the walk of the
- * volume that is being mounted.
- */
-export function createWaitReporter(session: Session, directory: RecordDirectory): () => void {
-  const { waits } = session
-  if (waits === undefined) return () => {}
-  let next = performance.now() + WAIT_REPORT_INTERVAL_MS
-  return () => {
-    if (performance.now() < next) return
-    next = performance.now() + WAIT_REPORT_INTERVAL_MS
-    const volume = directory.volume ?? mountRecords.find(session, directory.name).record?.volume
-    const walk = volume ? walkProgress.find(session, volume).record : undefined
-    if (walk !== undefined) waits({ visited: walk.visited, changed: walk.changed })
   }
 }

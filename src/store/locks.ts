@@ -1,14 +1,9 @@
 import { errorCode, type Lock } from '../host/host.ts'
 import { withPath } from '../host/system-error.ts'
 import { retryUntilDefined } from '../host/waiting.ts'
-import {
-  createStuckHolderCheck,
-  createWaitReporter,
-  hasWalker,
-  locateNodeLock,
-  locateWalkerLock,
-  type NodeLock,
-} from './lock-holders.ts'
+import { createStuckHolderCheck, hasWalker, locateNodeLock, locateWalkerLock, type NodeLock } from './lock-holders.ts'
+import { mountRecords } from './mount-record.ts'
+import { reservations, walkProgress } from './process-records.ts'
 import {
   JOURNAL_FILE,
   LOCK_FILE,
@@ -20,7 +15,6 @@ import {
   type Store,
   TRANSIENT_FILES,
 } from './record-directories.ts'
-import { reservations } from './reservation-record.ts'
 import { type Session, warnOnFailure } from './session.ts'
 import { hasJournal, isJournalEmpty } from './volume-journal.ts'
 import { volumeRecords } from './volume-record.ts'
@@ -42,6 +36,27 @@ export function acquireRecordLock(session: Session, directory: RecordDirectory):
     reportWalk()
     return undefined
   })
+}
+
+/** Milliseconds between two reports. A walk records its progress about as often. */
+const WAIT_REPORT_INTERVAL_MS = 1000
+
+/**
+ * Returns a function that a call runs repeatedly while it waits for a record directory. The function reports to the
+ * session the progress of the walk that the other call runs, if any. For a mount directory, that is the walk of the
+ * volume that is being mounted.
+ */
+function createWaitReporter(session: Session, directory: RecordDirectory): () => void {
+  const { waits } = session
+  if (waits === undefined) return () => {}
+  let next = performance.now() + WAIT_REPORT_INTERVAL_MS
+  return () => {
+    if (performance.now() < next) return
+    next = performance.now() + WAIT_REPORT_INTERVAL_MS
+    const volume = directory.volume ?? mountRecords.find(session, directory.name).record?.volume
+    const walk = volume ? walkProgress.find(session, volume).record : undefined
+    if (walk !== undefined) waits({ visited: walk.visited, changed: walk.changed })
+  }
 }
 
 /** Takes the lock without waiting; returns undefined while another call holds it. */

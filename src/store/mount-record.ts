@@ -107,8 +107,7 @@ export const mountRecords = new RecordKind<MountRecord>({
   format: 2,
   schema,
   ownerOf: ({ directory }) => directory,
-  directoryOf: (store, directory) => locateMountRecords(store, directory).path,
-  name: RECORD_FILE,
+  locate: (store, directory) => `${locateMountRecords(store, directory).path}/${RECORD_FILE}`,
 })
 
 /** The recorded group of a mount, with the method by which it was applied. */

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { createFault } from '../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { retryWhileRemoved } from '../host/waiting.ts'
-import { locateVolumeRecords, type Store } from './record-directories.ts'
+import type { Store } from './record-directories.ts'
 
 /** Describes how one kind of record is stored. */
 interface RecordForm<T extends object, Owner> {
@@ -10,21 +10,14 @@ interface RecordForm<T extends object, Owner> {
   format: number
   /** Creates the schema when a record is read, because most calls read few kinds. */
   schema(): z.ZodMiniType<T>
-  /** Returns the mount directory or the volume of a record; undefined: the node has one record of the kind. */
+  /** Returns the mount directory, the volume or the container of a record; undefined: the node has one of the kind. */
   ownerOf(record: T): Owner
-  directoryOf(store: Store, owner: Owner): string
-  /** File name; `of` the owner if one directory has the records of several owners. */
-  name: string | { of(owner: Owner): string }
+  /** Returns the path of the record's file. */
+  locate(store: Store, owner: Owner): string
   /** The record is not valid after a reboot, so a write does not wait for the disk. */
   isOfThisBoot?: true
   /** Remedy for an unreadable record, unless its file is to be moved away by hand. */
   remedy?(owner: Owner): string
-}
-
-/** Owner and directory of the kinds of record that each volume has once. */
-export const PER_VOLUME = {
-  ownerOf: ({ volume }: { volume: string }) => volume,
-  directoryOf: (store: Store, volume: string) => locateVolumeRecords(store, volume).path,
 }
 
 const MOVE_AWAY = 'move the file away where nothing of it is needed any more'
@@ -68,7 +61,7 @@ export class RecordKind<T extends object, Owner = string> {
 
   find(store: Store, owner: Owner): RecordResult<T> {
     const { format, ownerOf, isOfThisBoot } = this.#form
-    const path = this.#path(store, owner)
+    const path = this.#form.locate(store, owner)
     const text = store.host.files.read(path)
     if (text === undefined || (isOfThisBoot && isUnwritten(text))) return {}
     const { sum, ...record } = parseRecord(text)
@@ -96,38 +89,36 @@ export class RecordKind<T extends object, Owner = string> {
 
   /** Returns whether a record exists, readable or not. */
   has(store: Store, owner: Owner): boolean {
-    return store.host.files.list(this.#form.directoryOf(store, owner)).includes(this.#name(owner))
+    const [directory, name] = splitPath(this.#form.locate(store, owner))
+    return store.host.files.list(directory).includes(name)
   }
 
   /**
    * Writes a record with its format and checksum: atomically, and durably unless it is valid only in this boot.
-   * @param directory staging directory that will become the owner's directory
+   * @param path of its file, in a staging directory that will become the owner's directory
    */
-  write(store: Store, record: T, directory = this.#form.directoryOf(store, this.#form.ownerOf(record))): void {
-    const { format, ownerOf, isOfThisBoot } = this.#form
+  write(store: Store, record: T, path = this.#form.locate(store, this.#form.ownerOf(record))): void {
     const { files } = store.host
-    const formatted = { format, ...record }
-    const path = `${directory}/${this.#name(ownerOf(record))}`
+    const formatted = { format: this.#form.format, ...record }
     const text = `${JSON.stringify({ ...formatted, sum: computeRecordChecksum(formatted) })}\n`
     retryWhileRemoved(() => {
-      files.makeDirectory(directory)
-      if (isOfThisBoot) files.replaceUntilBoot(path, text)
+      files.makeDirectory(splitPath(path)[0])
+      if (this.#form.isOfThisBoot) files.replaceUntilBoot(path, text)
       else files.replace(path, text)
     })
   }
 
   remove(store: Store, owner: Owner): void {
-    store.host.files.remove(this.#path(store, owner))
+    store.host.files.remove(this.#form.locate(store, owner))
   }
+}
 
-  #path(store: Store, owner: Owner): string {
-    return `${this.#form.directoryOf(store, owner)}/${this.#name(owner)}`
-  }
+/** The record of a kind. */
+export type RecordOf<Kind> = Kind extends { read(store: Store, owner: never): infer T } ? NonNullable<T> : never
 
-  #name(owner: Owner): string {
-    const { name } = this.#form
-    return typeof name === 'string' ? name : name.of(owner)
-  }
+function splitPath(path: string): [directory: string, name: string] {
+  const slash = path.lastIndexOf('/')
+  return [path.slice(0, slash), path.slice(slash + 1)]
 }
 
 /** Returns whether an error reports a record that this version cannot use. */

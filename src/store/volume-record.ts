@@ -1,8 +1,8 @@
 import * as z from 'zod/mini'
 import type { SkipReason, WalkReport } from '../ownership/walk/report.ts'
 import { PRIVATE } from '../request/defaults.ts'
-import { PER_VOLUME, RecordKind } from './record.ts'
-import { RECORD_FILE, type Store } from './record-directories.ts'
+import { RecordKind, type RecordOf } from './record.ts'
+import { locateVolumeRecords, RECORD_FILE, type Store } from './record-directories.ts'
 import { isTextVolume, isVolumeId } from './volume-id.ts'
 
 export const volumeRecordSchema = () =>
@@ -46,8 +46,8 @@ export const VOLUME_RECORD_FORMAT = 2
 export const volumeRecords = new RecordKind<VolumeRecord>({
   format: VOLUME_RECORD_FORMAT,
   schema: volumeRecordSchema,
-  ...PER_VOLUME,
-  name: RECORD_FILE,
+  ownerOf: ({ volume }) => volume,
+  locate: (store, volume) => `${locateVolumeRecords(store, volume).path}/${RECORD_FILE}`,
 })
 
 /** Returns whether the last unmount is to restore the volume. An unreadable record requests nothing. */
@@ -98,28 +98,27 @@ export function formatApplyCommand({
   return `"${command}", DIR being ${source} or where that is mounted,`
 }
 
-const schema = () =>
-  z.object({
-    volume: z.string(),
-    /** Path of the volume's root on the node, or the source as the request names it. */
-    source: z.string(),
-    /** Namespace and name of the pod that it was set for; undefined in records of earlier versions. */
-    pod: z.optional(z.string()),
-  })
-
-/** A volume whose root had no set-gid bit before modekeep set it for a mapped mount. */
-export type RootBitRecord = z.infer<ReturnType<typeof schema>>
-
 const locateRootBits = ({ config }: Pick<Store, 'config'>) => `${config.stateDir}/${PRIVATE.rootBits}`
 
-/** Durable before the bit is set, and removed after the bit is removed. Both happen under the volume's lock. */
-export const rootBits = new RecordKind<RootBitRecord>({
+/**
+ * A volume whose root had no set-gid bit before modekeep set it for a mapped mount. The record is durable before the
+ * bit is set, and removed after the bit is removed. Both happen under the volume's lock.
+ */
+export const rootBits = new RecordKind({
   format: 1,
-  schema,
+  schema: () =>
+    z.object({
+      volume: z.string(),
+      /** Path of the volume's root on the node, or the source as the request names it. */
+      source: z.string(),
+      /** Namespace and name of the pod that it was set for; undefined in records of earlier versions. */
+      pod: z.optional(z.string()),
+    }),
   ownerOf: ({ volume }) => volume,
-  directoryOf: locateRootBits,
-  name: { of: (volume) => `${volume}.json` },
+  locate: (store, volume: string) => `${locateRootBits(store)}/${volume}.json`,
 })
+
+export type RootBitRecord = RecordOf<typeof rootBits>
 
 /** Lists the volumes that have such a record. */
 export function listRootBits(store: Store): string[] {

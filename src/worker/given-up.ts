@@ -1,7 +1,7 @@
 import { quoted } from '../errors/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
+import { givenUpWalks } from '../store/process-records.ts'
 import type { GivenUpProcess, Session } from '../store/session.ts'
-import { givenUpWalks } from '../store/walk-progress.ts'
 
 /** Fewest milliseconds that a supervisor waits for a report. */
 const SHORTEST_PATIENCE_MS = 5000

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { refuseManyAbandonedWalkers } from '../../src/fs-group/conflicts.ts'
 import { locateWalkerLock } from '../../src/store/lock-holders.ts'
 import { tryLockRecordDirectory } from '../../src/store/locks.ts'
+import { reservations } from '../../src/store/process-records.ts'
 import { locateVolumeRecords } from '../../src/store/record-directories.ts'
-import { reservations } from '../../src/store/reservation-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
 const VOLUMES = ['ef53.1-2-3', 'ef53.1-3-3', 'ef53.1-4-3', 'ef53.1-5-3']

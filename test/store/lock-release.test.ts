@@ -9,6 +9,7 @@ import {
   tryLockRecordDirectory,
 } from '../../src/store/locks.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
+import { reservations } from '../../src/store/process-records.ts'
 import {
   listLeftoverFiles,
   listMountRecordDirectories,
@@ -16,7 +17,6 @@ import {
   locateVolumeRecords,
   type RecordDirectory,
 } from '../../src/store/record-directories.ts'
-import { reservations } from '../../src/store/reservation-record.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'

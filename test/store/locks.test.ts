@@ -14,13 +14,13 @@ import {
   tryLockNode,
   tryLockRecordDirectory,
 } from '../../src/store/locks.ts'
+import { listReservations, reservations, waitUntilReleased } from '../../src/store/process-records.ts'
 import {
   locateMountRecords,
   locatePublicationLock,
   locateVolumeRecords,
   type RecordDirectory,
 } from '../../src/store/record-directories.ts'
-import { listReservations, reservations, waitUntilReleased } from '../../src/store/reservation-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
 let stage: Stage

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { walkProgress } from '../../src/store/walk-progress.ts'
+import { walkProgress } from '../../src/store/process-records.ts'
 import { memoryStage } from '../helpers/stage.ts'
 
 const PROGRESS = { volume: 'v', pid: 12, at: 1_790_000_000_000, visited: 40_000, changed: 39_999 }

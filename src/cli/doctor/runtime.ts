@@ -1,14 +1,14 @@
 import { quoted } from '../../errors/refusal.ts'
 import type { Diagnosis } from '../../host/linux/diagnosis.ts'
 import { listMountRecords } from '../../store/mount-record.ts'
-import type { Store } from '../../store/record-directories.ts'
 import {
   explainInactivePlugin,
   findRunningPlugin,
   NRI_SOCKET,
   type PluginRecord,
   pluginRecord,
-} from '../../store/server-records.ts'
+} from '../../store/process-records.ts'
+import type { Store } from '../../store/record-directories.ts'
 import type { Session } from '../../store/session.ts'
 import { findContainerProblems, findUnenforcedOptions } from '../node-state/containers.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'

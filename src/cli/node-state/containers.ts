@@ -2,8 +2,8 @@ import { findPodDirectory, hasUserNamespace } from '../../mount-table/kubelet-vo
 import { formatRestrictions, parseMountFlags } from '../../mount-table/mount-flags.ts'
 import { type ContainerRecord, createContainerCheck, listContainers, mayRun } from '../../store/container-record.ts'
 import type { MountRecord } from '../../store/mount-record.ts'
+import { explainInactivePlugin, findRunningPlugin } from '../../store/process-records.ts'
 import type { Store } from '../../store/record-directories.ts'
-import { explainInactivePlugin, findRunningPlugin } from '../../store/server-records.ts'
 import type { Session } from '../../store/session.ts'
 
 /** A volume of a container whose pod requested a group. */

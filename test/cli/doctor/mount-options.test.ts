@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { checkMountOptions } from '../../../src/cli/doctor/runtime.ts'
 import { DEFAULT_CONFIG } from '../../../src/request/defaults.ts'
 import { tryLockNode } from '../../../src/store/locks.ts'
-import { pluginRecord } from '../../../src/store/server-records.ts'
+import { pluginRecord } from '../../../src/store/process-records.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 async function findings(isRegistered?: boolean) {

@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest'
 import { UnknownFormat } from '../../src/errors/refusal.ts'
 import type { Host } from '../../src/host/host.ts'
-import { DamagedRecord } from '../../src/store/record.ts'
-import type { Store } from '../../src/store/record-directories.ts'
 import {
   listReservations,
   listReservedVolumes,
   type Reservation,
   removeStaleReservations,
   reservations,
-} from '../../src/store/reservation-record.ts'
+} from '../../src/store/process-records.ts'
+import { DamagedRecord } from '../../src/store/record.ts'
+import type { Store } from '../../src/store/record-directories.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 

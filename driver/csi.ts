@@ -17,7 +17,7 @@ import { logEvent, logFailure, reportProbe, waitForNodeLock } from './server.ts'
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or probes the server that runs. @returns the exit status */
 export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, directory, name } = command
-  return isProbe ? reportProbe(await probeServer(directory, name)) : serve(command, env)
+  return isProbe ? reportProbe(await probeServer(directory, name), 'csi-server') : serve(command, env)
 }
 
 async function serve(

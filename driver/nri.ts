@@ -34,7 +34,7 @@ export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Pr
   const { config, faults } = await readConfig(env)
   const store = { host: linuxHost, config }
   return command.isProbe
-    ? reportProbe(explainInactivePlugin(findRunningPlugin(store)))
+    ? reportProbe(explainInactivePlugin(findRunningPlugin(store)), 'nri-plugin')
     : serve(command, store, faults, env)
 }
 

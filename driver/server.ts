@@ -1,6 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { FAILED, OK } from '../src/cli/operate.ts'
+import type { FaultCode } from '../src/errors/entries/index.ts'
 import { escapeJson } from '../src/errors/escape.ts'
+import { formatCode } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import type { LogLevel } from '../src/log/call-log.ts'
 import { tryLockNode } from '../src/store/locks.ts'
@@ -32,9 +34,9 @@ export async function waitForNodeLock(
 const STDERR = 2
 
 /** Prints why a probe failed; kubelet shows the text in an event. @param reason undefined: success @returns the exit status */
-export function reportProbe(reason: string | undefined): number {
+export function reportProbe(reason: string | undefined, code: FaultCode): number {
   if (reason === undefined) return OK
-  writeAll(`${reason}\n`, STDERR)
+  writeAll(`${reason}${formatCode(code)}\n`, STDERR)
   return FAILED
 }
 

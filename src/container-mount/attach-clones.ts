@@ -244,6 +244,6 @@ function removeAll(session: Session, container: string): void {
     removeClones(session, container)
     containerRecords.remove(session, container)
   } catch (error) {
-    session.warn(`could not take the mounts of container ${container} away: ${formatError(error)}`)
+    session.warn(`could not take the mounts of container ${container} away: ${formatError(error)}`, 'cleanup-failed')
   }
 }

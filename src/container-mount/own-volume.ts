@@ -154,9 +154,13 @@ export function readOwnRestrictions(session: Session, request: OwnMountsRequest)
       if (restrictions !== undefined) return restrictions
       session.warn(
         `the volume at ${quoted(destination)} is not mounted at ${quoted(source)}: its mount options are unknown`,
+        'map-options',
       )
     } catch (error) {
-      session.warn(`the mount options of the volume at ${quoted(destination)} could not be read: ${formatError(error)}`)
+      session.warn(
+        `the mount options of the volume at ${quoted(destination)} could not be read: ${formatError(error)}`,
+        'map-options',
+      )
     }
     return []
   })

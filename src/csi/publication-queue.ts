@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { formatCode } from '../errors/fault.ts'
 import { resolveWithin } from '../host/waiting.ts'
 import type { Workers } from '../worker/pool.ts'
 import type { RunningTask } from '../worker/schedule.ts'
@@ -119,7 +120,7 @@ function formatTaskProgress({ visited, changed, isAnothers }: CsiTaskProgress): 
 }
 
 function createAborted(message: string): CsiTaskOutcome {
-  return { failure: { code: 'ABORTED', message } }
+  return { failure: { code: 'ABORTED', message: `${message}${formatCode('in-progress')}` } }
 }
 
 /** Hashes a task, because it may contain secrets that must not be kept. */

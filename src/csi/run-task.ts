@@ -32,7 +32,7 @@ export async function runCsiTask(task: CsiTask, context: CallContext): Promise<C
   try {
     if (task.do === 'stats') return { stats: await readStats(createSession(context), task.directory) }
     if (task.do === 'publish') log.note({ pod: findPodName(Object.entries(task.options)) })
-    for (const fault of context.configFaults) log.warn(renderFault(fault))
+    for (const fault of context.configFaults) log.warn(renderFault(fault), fault.code)
     if (task.do === 'publish') await runPublish(task, context)
     else {
       await unpublish(createSession(context), task.directory, task.driver)

@@ -1,3 +1,4 @@
+import { formatCode } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { SpaceUsage } from '../host/inodes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
@@ -60,9 +61,9 @@ export type CsiTaskProgress = WalkCounts & { isAnothers?: true }
 
 /** The result of a lost task is unknown. Kubelet treats ABORTED as an uncertain result and repeats the call. */
 export const LOST_CSI_TASK: LostTaskOutcomes<CsiTaskOutcome> = {
-  notStarted: { failure: { code: 'ABORTED', message: 'it was given up before it began' } },
+  notStarted: { failure: { code: 'ABORTED', message: `it was given up before it began${formatCode('in-progress')}` } },
   createExited(how) {
-    const message = `the process that was at work on it ${how}: the next call finishes what it began`
+    const message = `the process that was at work on it ${how}: the next call finishes what it began${formatCode('worker-failed')}`
     return { failure: { code: 'ABORTED', message } }
   },
 }

@@ -114,6 +114,14 @@ export function renderFaults(faults: readonly Fault[], words: FaultWords = FLEXV
   return `${texts.slice(0, tooMany).join('; ')}; and ${texts.length - tooMany} more`
 }
 
+/** Formats a code as the end of a message. */
+export const formatCode = (code: FaultCode) => ` [${code}]`
+
+/** Formats a reason that may have a code. */
+export function formatReason({ reason, code }: { reason: string; code?: FaultCode | null }): string {
+  return code ? `${reason}${formatCode(code)}` : reason
+}
+
 const MAX_CODES = 4
 
 /** Renders the codes of faults as the end of a message: ` [option-unknown]`. docs/troubleshooting.md describes each. */

@@ -66,3 +66,8 @@ export function formatError(error: unknown): string {
   const first = findFirstError(error)
   return first instanceof Error ? first.message : String(first)
 }
+
+/** Returns the code of an error's first fault; undefined for an error that is no refusal. */
+export function findFaultCode(error: unknown): FaultCode | undefined {
+  return error instanceof Refusal ? error.faults[0]?.code : undefined
+}

@@ -1,8 +1,8 @@
 import { escapeUnprintable } from '../errors/escape.ts'
 import {
-  createFault,
   type FaultWords,
   FLEXVOLUME_WORDS,
+  formatCode,
   renderCodes,
   renderFault,
   renderFaults,
@@ -114,7 +114,7 @@ export function createFailureReply(error: unknown): FlexVolumeReply {
  */
 export function createFailureMessage(error: unknown, words: FaultWords): string {
   if (error instanceof Refusal) return truncateMessage(renderFaults(error.faults, words), renderCodes(error.faults))
-  const end = `; see its log on the node${renderCodes([createFault('internal', '')])}`
+  const end = `; see its log on the node${formatCode('internal')}`
   return `modekeep failed: ${truncateMessage(formatError(error))}${end}`
 }
 

@@ -49,7 +49,7 @@ export function createSession(context: CallContext, decodeSecrets: () => Secrets
       progress?.(counts)
     },
     note: (facts) => log.note(facts),
-    warn: (message) => log.warn(message),
+    warn: log.warn,
   }
 }
 
@@ -67,7 +67,7 @@ function notePod(log: CallLog, options: string): void {
 export async function answerVolumeCall(call: VolumeCall, context: CallContext): Promise<FlexVolumeReply> {
   const { log, configFaults } = context
   if (call.verb === 'mount') notePod(log, call.options)
-  for (const fault of configFaults) log.warn(renderFault(fault))
+  for (const fault of configFaults) log.warn(renderFault(fault), fault.code)
   try {
     const message =
       call.verb === 'mount'

@@ -95,7 +95,8 @@ export async function applyGroupToVolume(
     throw createRootRefusal(source, inodes.stat(tree), group, 'it is immutable or append-only')
   const isRecorded = volumeRecords.has(session, volume)
   if (isRecorded && record === undefined) {
-    session.warn(`the record of volume ${volume} is damaged: the volume is walked again, and a pending restore is lost`)
+    const loss = 'the volume is walked again, and a pending restore is lost'
+    session.warn(`the record of volume ${volume} is damaged: ${loss}`, 'record-damaged')
   }
   const base = { volume, source, disk, asked, group, groupAccess: access, restorePending, baseline: record?.baseline }
   const { report } = await walkVolume(

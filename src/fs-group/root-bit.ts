@@ -74,7 +74,10 @@ export async function restoreRootBit(
   } catch (error) {
     if (isSweep && errorCode(error) === 'EAGAIN') return false
     const why = formatError(error)
-    session.warn(`the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`)
+    session.warn(
+      `the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`,
+      'set-gid',
+    )
     return error instanceof Unresponsive
   }
 }

@@ -153,7 +153,7 @@ export async function restoreByHand(
   if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED
   if (!isForced) refuseOtherDisk(session, volume, tree)
   const other = isForced ? explainOtherDisk(session, volume, tree) : undefined
-  if (other !== undefined) session.warn(other)
+  if (other !== undefined) session.warn(other, 'identity-twice')
   const about = { volume, source: directory, isDisk: false }
   const { isDone, kept, report } = await restoreTree(session, tree, about, record, { isForced })
   const outcome = !isDone ? 'unfinished' : kept > 0 ? 'partly restored' : 'restored'

@@ -1,4 +1,5 @@
-import { formatError, quoted, Refusal } from '../errors/refusal.ts'
+import type { FaultCode } from '../errors/entries/index.ts'
+import { findFaultCode, formatError, quoted, Refusal } from '../errors/refusal.ts'
 import { errorCode, type Handle, openOnlyCached } from '../host/host.ts'
 import { mountLocked } from '../mount/mount.ts'
 import { formatLeftover } from '../mount/unmount.ts'
@@ -20,7 +21,7 @@ import { explainPartialGroup, findVolumeChange, forget, type JudgedMount, judge,
 import type { Finding } from './state.ts'
 
 /** The result of a heal for one mount. */
-export type HealOutcome = Pick<Finding, 'state' | 'action' | 'reason'> & {
+export type HealOutcome = Pick<Finding, 'state' | 'action' | 'reason' | 'code'> & {
   /** The mount is healthy, but an interrupted call did not complete its last steps. */
   isUnfinished?: boolean
   /** The server or daemon of the mount does not respond: the mount is skipped, and not checked again under the lock. */
@@ -175,7 +176,8 @@ async function forgetRecord(session: Session, judged: JudgedMount): Promise<Heal
   const { state, reason } = judged.plan
   const { left, busy } = await forget(session, judged)
   // A bind that was removed from the pod's directory may have been the file system's last mount.
-  if (busy !== undefined && left.length === 0) return { state: 'busy', action: 'none', reason: busy.reason }
+  if (busy !== undefined && left.length === 0)
+    return { state: 'busy', action: 'none', reason: busy.reason, code: 'unmount-busy' }
   return { state, ...decideForgetOutcome(reason, left) }
 }
 
@@ -185,8 +187,9 @@ function predictForget({ plan: { state, reason }, left }: JudgedMount): HealOutc
 }
 
 /** @param left leftovers in the pod's directory */
-function decideForgetOutcome(reason: string, left: readonly string[]): Pick<HealOutcome, 'action' | 'reason'> {
-  return left.length === 0 ? { action: 'forgotten', reason } : { action: 'failed', reason: formatLeftover(left) }
+function decideForgetOutcome(reason: string, left: readonly string[]): Omit<HealOutcome, 'state'> {
+  if (left.length === 0) return { action: 'forgotten', reason }
+  return { action: 'failed', reason: formatLeftover(left), code: 'pod-directory' }
 }
 
 const NO_SECRETS = 'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'
@@ -207,7 +210,7 @@ export async function remount(
   // The configuration may have changed since.
   const faults = findKindFaults(request, session.config, kinds)
   if (faults.length > 0) throw new Refusal(faults)
-  const warn = (message: string) => session.warn(`${point.path}: ${message}`)
+  const warn = (message: string, code: FaultCode) => session.warn(`${point.path}: ${message}`, code)
   // The finding reports the result, so the call writes no notes.
   const quiet = { ...session, note: () => {}, warn }
   const isSecretive = record.hadSecrets
@@ -217,14 +220,18 @@ export async function remount(
     const isUnfinished = plan.steps.length > 0
     if (healthUnknownReason !== undefined) return { ...UNRESPONSIVE, reason: healthUnknownReason }
     const change = findVolumeChange(session, record, walked)
-    if (change !== undefined && !isUnfinished) return { state: 'changed', action: 'none', reason: change }
+    if (change !== undefined && !isUnfinished)
+      return { state: 'changed', action: 'none', reason: change, code: 'group-changed' }
     const partial = explainPartialGroup(session, record, walked, shownGroup)
-    if (partial !== undefined && !isUnfinished) return { state: 'partial', action: 'none', reason: partial }
+    if (partial !== undefined && !isUnfinished)
+      return { state: 'partial', action: 'none', reason: partial, code: 'group-partial' }
     return { ...HEALTHY, isUnfinished }
   }
   if (isInProgress) return { ...IN_PROGRESS, reason: 'a call is at work on its volume' }
   const found = { state: state === 'healthy' ? 'stale' : state, reason: reason || plan.reason } as const
-  if (isSecretive) return { ...found, action: 'failed', reason: `${found.reason}, and ${NO_SECRETS}` }
+  if (isSecretive) {
+    return { ...found, action: 'failed', reason: `${found.reason}, and ${NO_SECRETS}`, code: 'secret-not-stored' }
+  }
   return { ...found, action: ACTIONS[plan.decision] }
 }
 
@@ -232,5 +239,6 @@ export async function remount(
 export function toFailure(state: HealOutcome['state'], error: unknown): HealOutcome {
   // A refusal means that the mounted source can no longer be mounted; after another error its state is unknown.
   const seen = state === 'healthy' ? (error instanceof Refusal ? 'stale' : 'unknown') : state
-  return { state: seen, action: 'failed', reason: formatError(error) }
+  const code = findFaultCode(error)
+  return { state: seen, action: 'failed', reason: formatError(error), ...(code && { code }) }
 }

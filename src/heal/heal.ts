@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import { findFaultCode } from '../errors/refusal.ts'
 import { formatLeftover, unmountLocked } from '../mount/unmount.ts'
 import { parseMountinfo } from '../mount-table/mountinfo.ts'
 import { isRecordDirectoryBusy } from '../store/lock-holders.ts'
@@ -50,19 +51,16 @@ export async function decideState(
   return { outcome, isFinal: mode.isDry || isSettled(outcome) }
 }
 
-export const toUnreadableFinding = (directory: string, { message }: Error): Finding => ({
-  directory,
-  pod: '',
-  state: 'unknown',
-  action: 'none',
-  reason: message,
-})
+export function toUnreadableFinding(directory: string, error: Error): Finding {
+  const code = findFaultCode(error)
+  return { directory, pod: '', state: 'unknown', action: 'none', reason: error.message, ...(code && { code }) }
+}
 
 /** @returns undefined if the record was removed meanwhile */
 export function toFinding({ directory, pod = '' }: MountRecord, outcome: HealOutcome | 'gone'): Finding | undefined {
   if (outcome === 'gone') return undefined
-  const { state, action, reason } = outcome
-  return { directory, pod, state, action, reason }
+  const { state, action, reason, code } = outcome
+  return { directory, pod, state, action, reason, ...(code && { code }) }
 }
 
 /** Whether a mount is unmounted and nothing is left of it: the next heal or gc removes its record, and it is in no state. */
@@ -100,13 +98,15 @@ async function healOrphan(
     case 'living':
       return undefined
     case 'doubtful':
-      return isSettled(outcome) ? { state: 'orphaned', action: 'none', reason: fate.reason } : undefined
+      return isSettled(outcome) ? { ...ORPHANED, action: 'none', reason: fate.reason } : undefined
     case 'going':
     case 'gone':
-      if (isDry) return { state: 'orphaned', action: 'unmounted', reason: `${fate.reason}: modekeep heal unmounts it` }
+      if (isDry) return { ...ORPHANED, action: 'unmounted', reason: `${fate.reason}: modekeep heal unmounts it` }
       return unmountOrphan(session, record, kubelets)
   }
 }
+
+const ORPHANED = { state: 'orphaned', code: 'pod-gone' } as const
 
 const POD_CHECK_PENDING: HealOutcome = {
   ...IN_PROGRESS,
@@ -122,10 +122,12 @@ async function unmountOrphan(session: Session, record: MountRecord, kubelets: Ku
       if (fate.is !== 'gone') return POD_CHECK_PENDING
       const { left, busy } = await unmountLocked(session, judged.point, record)
       kubelets.forget(record.directory)
-      if (busy) session.warn(`${record.directory}: ${busy.reason}`)
-      if (left.length > 0) return { state: 'orphaned', action: 'failed', reason: formatLeftover(left) }
-      if (busy) return { state: 'busy', action: 'unmounted', reason: `${fate.reason}; ${busy.reason}` }
-      return { state: 'orphaned', action: 'unmounted', reason: fate.reason }
+      if (busy) session.warn(`${record.directory}: ${busy.reason}`, 'unmount-busy')
+      if (left.length > 0)
+        return { state: 'orphaned', action: 'failed', reason: formatLeftover(left), code: 'pod-directory' }
+      if (busy)
+        return { state: 'busy', action: 'unmounted', reason: `${fate.reason}; ${busy.reason}`, code: 'unmount-busy' }
+      return { ...ORPHANED, action: 'unmounted', reason: fate.reason }
     })
     return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {
@@ -141,6 +143,7 @@ export const UNRECORDED_MOUNT = {
   reason:
     'it is mounted without a record: its pod goes on, but heal cannot repair the mount, and no other group gets the volume; ' +
     "delete the pod, or wait for kubelet's next call for it, which CSI has every few minutes",
+  code: 'mount-unrecorded',
 } as const
 
 /** Whether nothing is to be repaired, which can be judged without the lock. */

@@ -1,3 +1,4 @@
+import type { FaultCode } from '../errors/entries/index.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { listMountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
@@ -46,6 +47,8 @@ export interface Finding {
   action: HealAction
   /** A clause for messages; '' if no fault is found. */
   reason: string
+  /** The code of the reason, if an entry describes it. */
+  code?: FaultCode
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { FaultCode } from '../errors/entries/index.ts'
+import { formatCode } from '../errors/fault.ts'
 import { formatError, quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Inodes, isDirectory } from '../host/host.ts'
 import { attachAt } from '../mount/attach.ts'
@@ -21,6 +23,7 @@ export interface SubPathFinding {
   /** A dry run reports the action that would be done. */
   action: 'replaced' | 'none'
   reason: string
+  code?: FaultCode
 }
 
 const STALE = 'its source was deleted when the volume changed'
@@ -156,7 +159,7 @@ function findReplaceObjection(
     return `${quoted(subPath)} is on another file system than its volume`
   if (isDirectory(current) === isDirectory(old)) return undefined
   const [was, is] = isDirectory(old) ? ['a directory', 'none'] : ['no directory', 'one']
-  return `${quoted(subPath)} was ${was} and is ${is} now: the container can only start again after kubelet mounts it again`
+  return `${quoted(subPath)} was ${was} and is ${is} now: the container can only start again after kubelet mounts it again${formatCode('sub-path-changed')}`
 }
 
 /** The kernel appends " (deleted)" to the path of a mount whose source was deleted. */

@@ -1,5 +1,6 @@
 import { dirname, normalize } from 'node:path'
-import { Refusal, UnknownFormat } from '../errors/refusal.ts'
+import type { FaultCode } from '../errors/entries/index.ts'
+import { findFaultCode, Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { walkVolume } from '../fs-group/walk-volume.ts'
 import { deferClose, errorCode } from '../host/host.ts'
 import { formatUnresponsive, isLocalPath, type PathLookups } from '../mount-table/responsiveness.ts'
@@ -28,6 +29,7 @@ export interface GarbageItem {
   /** A dry run reports the action that would be done. */
   action: 'removed' | 'kept' | 'failed'
   reason: string
+  code?: FaultCode
 }
 
 export interface GarbageRequest {
@@ -37,7 +39,7 @@ export interface GarbageRequest {
 }
 
 /** The action for an item, with the reason. */
-export type GarbageFate = Pick<GarbageItem, 'action' | 'reason'>
+export type GarbageFate = Pick<GarbageItem, 'action' | 'reason' | 'code'>
 
 export const IN_PROGRESS: GarbageFate = { action: 'kept', reason: 'a call is at work on it' }
 export const INTERRUPTED: GarbageFate = { action: 'removed', reason: 'an interrupted call left it' }
@@ -78,10 +80,10 @@ async function pruneKept(
   try {
     if (!(await pruneVolume(session, volume, lookups))) return judged
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error
+    if (!(error instanceof Refusal) || findFaultCode(error) === 'disk-errors') throw error
     if (error instanceof Unresponsive)
       return toKept(`${judged.reason}; what is gone from it stays recorded: ${error.message}`)
-    session.warn(error.message)
+    session.warn(error.message, findFaultCode(error) ?? 'records-kept')
     return judged
   }
   const now = await judgeVolume(session, volume, request, lookups)
@@ -106,7 +108,7 @@ async function judgeVolume(
 ): Promise<GarbageFate> {
   const mounts = listMounts(session)
   const user = mounts.find(({ record }) => record?.volume === volume && record.ended === undefined)
-  if (user) return toKept(`it is mounted at ${user.directory}`)
+  if (user) return { action: 'kept', reason: `it is mounted at ${user.directory}` }
   const unread = mounts.find((mount) => mount.problem)?.problem
   const unneeded = (reason: string): GarbageFate =>
     unread ? toKept(`a mount may need it: ${unread.message}`) : { action: 'removed', reason }
@@ -156,7 +158,7 @@ async function judgeVolume(
   return toKept(`${source} was walked for group ${group}: ${way} puts it back`)
 }
 
-const toKept = (reason: string): GarbageFate => ({ action: 'kept', reason })
+const toKept = (reason: string): GarbageFate => ({ action: 'kept', reason, code: 'records-kept' })
 
 /** Whether a journal has an entry to restore; returns the refusal if it cannot be read. */
 function hasJournalEntries(session: Session, volume: string): boolean | Refusal {

@@ -1,3 +1,4 @@
+import type { FaultCode } from '../errors/entries/index.ts'
 import { Refusal } from '../errors/refusal.ts'
 
 /** The path at which a program reads `secretFile`: an inherited descriptor, which no other process can open. */
@@ -25,7 +26,7 @@ export interface HelperInvocation {
   /** If true, the program's remaining processes continue after a success. By default they are ended. */
   leavesDaemon?: boolean
   /** Called with the reason if a restart of kubelet or of a container may end the daemon. */
-  warn?(message: string): void
+  warn?(message: string, code: FaultCode): void
 }
 
 export interface Helpers {

@@ -1,3 +1,4 @@
+import type { FaultCode } from '../errors/entries/index.ts'
 import { escapeJson } from '../errors/escape.ts'
 import { Refusal } from '../errors/refusal.ts'
 
@@ -57,7 +58,7 @@ export function createCallLog(
       Object.assign(callFacts, facts)
     },
 
-    warn(message: string): void {
+    warn(message: string, code?: FaultCode): void {
       if (message === last.message) {
         last.repeated++
         if (isReported(last.repeated)) writeRepeats()
@@ -66,7 +67,7 @@ export function createCallLog(
       writeRepeats()
       Object.assign(last, { message, repeated: 0, reported: 0 })
       if (!isWritten('warn')) return
-      const line = formatLine('warn', { ...subject(), message })
+      const line = formatLine('warn', { ...subject(), message, ...(code && { code }) })
       if (isDuplicate(line)) duplicates.push(line)
       else append(line)
     },
@@ -78,8 +79,8 @@ export function createCallLog(
     end(outcome: string, error?: unknown): void {
       writeRepeats()
       const durationMs = Math.round(Number(process.hrtime.bigint() - started) / 1e5) / 10
-      const isRefused = error instanceof Refusal && { isRefused: true }
-      const cause = error instanceof Error ? { ...isRefused, error: error.message, stack: error.stack } : {}
+      const refused = error instanceof Refusal && { isRefused: true, codes: error.faults.map(({ code }) => code) }
+      const cause = error instanceof Error ? { ...refused, error: error.message, stack: error.stack } : {}
       const hasFailed = error !== undefined
       if (!hasFailed) for (const line of duplicates) append(line)
       const repeated = hasFailed && duplicates.length > 0 && { repeatedWarnings: duplicates.length }

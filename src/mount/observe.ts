@@ -56,7 +56,7 @@ export async function observe(
 ): Promise<MountView> {
   const { host } = session
   const { stat, healthUnknownReason } = await statServed(session, point, record)
-  if (healthUnknownReason !== undefined) session.warn(healthUnknownReason)
+  if (healthUnknownReason !== undefined) session.warn(healthUnknownReason, 'unresponsive')
   // With a record, a call may have crashed between removing kubelet's directory and creating a file there.
   if (stat === undefined && record === undefined) throw createMissingMountPointRefusal(point.path)
   const seen = resolveMountPointState(host, point, stat)

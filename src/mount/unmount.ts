@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { findFaultCode, quoted, Refusal } from '../errors/refusal.ts'
 import { restoreVolume } from '../fs-group/restore-volume.ts'
 import { restoreRootBit, restoreRootBits } from '../fs-group/root-bit.ts'
 import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../host/host.ts'
@@ -48,7 +48,7 @@ export async function unmount(
   session.note({ decision: isOnRecord ? 'unmount' : 'nothing recorded', ...(record?.pod && { pod: record.pod }) })
   // Binds are unmounted first, as kubelet does: a remaining bind keeps the volume's file system mounted.
   const left = isOnRecord || isKubeletVolume(path) ? endSubPathBinds(host, path) : []
-  if (left.length > 0) session.warn(formatLeftover(left))
+  if (left.length > 0) session.warn(formatLeftover(left), 'pod-directory')
   const fileSystem = findFileSystem(session, point, record)
   using handles = new DisposableStack()
   const root = await ignoreRecordFailure(session, () => openRecordedRoot(session, point, record, handles))
@@ -73,7 +73,7 @@ export async function unmount(
   if (lock) sweepStages(session)
   if (busy === undefined) return undefined
   refuseBusy(session, busy, kept?.busySince)
-  session.warn(busy.reason)
+  session.warn(busy.reason, 'unmount-busy')
   return busy.reason
 }
 
@@ -215,7 +215,7 @@ async function ignoreRecordFailure<T>(session: Session, work: () => T | Promise<
     return await work()
   } catch (error) {
     if (!(error instanceof FileError) && !isUnreadable(error)) throw error
-    session.warn(`unmounting anyway: ${(error as Error).message}`)
+    session.warn(`unmounting anyway: ${(error as Error).message}`, findFaultCode(error) ?? 'cleanup-failed')
     return undefined
   }
 }
@@ -245,6 +245,6 @@ async function restoreIfPending(session: Session, record: MountRecord, isOver = 
     await restoreVolume(session, record)
   } catch (error) {
     if (isOver && error instanceof WorkerCrashed) throw error
-    session.warn(`volume not restored, tried again at its next unmount: ${(error as Error).message}`)
+    session.warn(`volume not restored, tried again at its next unmount: ${(error as Error).message}`, 'restore-pending')
   }
 }

@@ -1,4 +1,5 @@
 import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-request.ts'
+import type { FaultCode } from '../errors/entries/index.ts'
 import { formatError } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-flags.ts'
@@ -52,6 +53,7 @@ export function restrictOwnMounts(containers: ContainerHandler, settings: OwnMou
         ...listContainerFields(pod, container),
         destinations: listDestinations(mounts),
         message,
+        code: 'map-options' satisfies FaultCode,
       })
     if (mounts.some(({ source }) => slow.has(source))) {
       warn('an earlier read of these mounts has not ended: the container starts without their mount options')

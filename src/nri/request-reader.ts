@@ -1,4 +1,5 @@
 import type { ContainerCloneRequest } from '../container-mount/clone-request.ts'
+import type { FaultCode } from '../errors/entries/index.ts'
 import type { Fault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import type { LogLevel } from '../log/call-log.ts'
@@ -60,7 +61,8 @@ export function createRequestReader({
     const rules = { kubeletDir, map: config.map }
     const { request, warning } = decideClones(pod, container, volumes, rules, await groups)
     if (warning !== undefined && isNew(`${pod.uid} ${container.name}`)) {
-      log('warn', 'unmatched', { ...listContainerFields(pod, container), message: warning })
+      const code: FaultCode = 'map-unmatched'
+      log('warn', 'unmatched', { ...listContainerFields(pod, container), message: warning, code })
     }
     return request
   }

@@ -1,3 +1,4 @@
+import type { FaultCode } from '../errors/entries/index.ts'
 import type { Host } from '../host/host.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { LoadedConfig } from '../request/defaults.ts'
@@ -30,7 +31,7 @@ export interface Session {
   /** This call was made before by a process that was given up: the volume is not accessed. */
   givenUp?: GivenUpProcess | undefined
   /** Reports a warning to operators; the call proceeds. */
-  warn(message: string): void
+  warn(message: string, code: FaultCode): void
 }
 
 /** Runs an attempt whose failure does not fail the call: its error is a warning. */
@@ -38,7 +39,7 @@ export function warnOnFailure({ warn }: Pick<Session, 'warn'>, what: string, att
   try {
     attempt()
   } catch (error) {
-    warn(`${what}: ${(error as Error).message}`)
+    warn(`${what}: ${(error as Error).message}`, 'cleanup-failed')
   }
 }
 

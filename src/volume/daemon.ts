@@ -77,7 +77,10 @@ export async function findHangingDaemon(
   const staging = findStagingDirectory(record, there.mountId)
   if (staging === undefined) {
     if (await isUnresponsive(session, point, record)) {
-      session.warn('its server does not respond: the kernel may wait for it, with what it has not written yet')
+      session.warn(
+        'its server does not respond: the kernel may wait for it, with what it has not written yet',
+        'unmount-forced',
+      )
     }
     return undefined
   }
@@ -88,6 +91,7 @@ export async function findHangingDaemon(
     stopped
       ? 'its daemon is stopped: it is ended, with what it has not written yet'
       : `its daemon has not responded for ${config.helperTimeoutSeconds} s (helperTimeoutSeconds): it is ended, with what it has not written yet`,
+    'unmount-forced',
   )
   return staging
 }

@@ -1,3 +1,4 @@
+import type { FaultCode } from '../errors/entries/index.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { deferClose, type Handle } from '../host/host.ts'
@@ -21,7 +22,10 @@ export interface WorkerRequest {
   secrets: readonly (readonly [name: string, value: string])[]
 }
 
-export type IsolatedProgress = { note: Record<string, unknown> } | { warn: string } | { counts: WalkCounts }
+export type IsolatedProgress =
+  | { note: Record<string, unknown> }
+  | { warn: string; code: FaultCode }
+  | { counts: WalkCounts }
 
 export type IsolatedOutcome =
   | { done: unknown }
@@ -79,7 +83,7 @@ export async function runIsolated<T>(
       if (!('progress' in report)) return
       const reported = report.progress as IsolatedProgress
       if ('note' in reported) session.note(reported.note)
-      else if ('warn' in reported) session.warn(reported.warn)
+      else if ('warn' in reported) session.warn(reported.warn, reported.code)
       else progress?.(reported.counts)
     },
   })

@@ -118,7 +118,7 @@ export async function runWorkerRequest(
       largestBatch: SMALL_BATCH,
       secrets: decodeSecrets(secrets),
       note: (note) => send({ progress: { note } }),
-      warn: (warn) => send({ progress: { warn } }),
+      warn: (warn, code) => send({ progress: { warn, code } }),
       progress: (counts) => send({ progress: { counts } }),
     }
     const done = await (await loadWork(work))(session, handle, about as never)

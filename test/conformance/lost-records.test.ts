@@ -51,6 +51,7 @@ onEveryStage('a mount of a running pod whose record is lost', (open) => {
         state: 'unknown',
         action: 'none',
         reason: expect.stringContaining('mounted without a record'),
+        code: 'mount-unrecorded',
       },
     ])
     await mount('first', '2000')

@@ -33,7 +33,7 @@ onEveryStage('an unreadable record', (open) => {
   it.each([
     ['of another format', FUTURE],
     ['that is damaged', DAMAGED],
-  ])('%s, of a mount, is kept by every call, and the pod can unmount', async (_what, text) => {
+  ])('%s, of a mount, is kept by every call, and the pod can unmount', async (what, text) => {
     put(mountRecord, text)
     expect(await stage.heal()).toEqual([
       {
@@ -42,6 +42,7 @@ onEveryStage('an unreadable record', (open) => {
         state: 'unknown',
         action: 'none',
         reason: expect.stringContaining(`the record ${mountRecord}`),
+        code: what === 'that is damaged' ? 'record-damaged' : 'format-unknown',
       },
     ])
     expect(stage.layers('a')).toHaveLength(1)
@@ -174,6 +175,7 @@ onEveryStage('an unreadable record', (open) => {
       name: volume,
       action: 'kept',
       reason: expect.stringContaining(`a mount may need it: the record ${mountRecord}`),
+      code: 'records-kept',
     })
   })
 

@@ -6,6 +6,14 @@ import { ENTRY_SECTIONS, FAULT_ENTRIES } from '../../src/errors/entries/index.ts
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
+/** The sources that can raise a fault: all but the entries themselves. */
+const SOURCES = ['src', 'driver'].flatMap((directory) =>
+  fs
+    .readdirSync(`${ROOT}/${directory}`, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.startsWith('errors/entries/'))
+    .map((name) => fs.readFileSync(`${ROOT}/${directory}/${name}`, 'utf8')),
+)
+
 const countWords = (text: string) => text.split(/\s+/).length
 
 it('docs/troubleshooting.md is what "npm run docs" writes', () => {
@@ -18,6 +26,11 @@ describe('the entries of docs/troubleshooting.md', () => {
     expect(codes.length).toBeGreaterThan(100)
     expect([...new Set(codes)]).toEqual(codes)
     expect(codes.filter((code) => !/^[a-z]+(-[a-z]+)*$/.test(code))).toEqual([])
+  })
+
+  it('have only codes that the sources raise', () => {
+    const unused = [...FAULT_ENTRIES.keys()].filter((code) => !SOURCES.some((source) => source.includes(`'${code}'`)))
+    expect(unused).toEqual([])
   })
 
   it.each([...FAULT_ENTRIES])('%s has at most 60 words, in sentences of at most 25', (_code, entry) => {

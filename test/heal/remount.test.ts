@@ -15,7 +15,12 @@ it.each([
   ['interrupted', 'a text', 'interrupted'],
 ] as const)('after a failure (%s) a mount that is %s is reported as %s', (state, error, told) => {
   const reason = error instanceof Error ? error.message : error
-  expect(toFailure(state, error)).toEqual({ state: told, action: 'failed', reason })
+  expect(toFailure(state, error)).toEqual({
+    state: told,
+    action: 'failed',
+    reason,
+    ...(error instanceof Refusal && { code: 'internal' }),
+  })
 })
 
 it('a mount with secrets is not made again by heal, which reports it', async () => {

@@ -61,6 +61,7 @@ const mount = (
   repair: 'none',
   hiddenSubmounts: null,
   reason: '',
+  code: null,
   walk: null,
   unenforced: [],
   daemon: null,

@@ -158,7 +158,8 @@ describe('the running CSI task of a target', () => {
     expect(await first).toMatchObject({
       failure: {
         code: 'ABORTED',
-        message: 'mounting takes 2 s so far (inodes visited: 12, changed: 3) and goes on: kubelet asks again',
+        message:
+          'mounting takes 2 s so far (inodes visited: 12, changed: 3) and goes on: kubelet asks again [in-progress]',
       },
     })
     const second = answer(publish('/a'))
@@ -174,7 +175,7 @@ describe('the running CSI task of a target', () => {
     expect(await first).toMatchObject({
       failure: {
         message:
-          'mounting takes 2 s so far (waiting for the walk of another call, inodes visited: 12, changed: 3) and goes on: kubelet asks again',
+          'mounting takes 2 s so far (waiting for the walk of another call, inodes visited: 12, changed: 3) and goes on: kubelet asks again [in-progress]',
       },
     })
   })
@@ -263,7 +264,10 @@ describe('the running CSI task of a target', () => {
     const third = answer(publish('/c'), 1000)
     await vi.advanceTimersByTimeAsync(1000)
     expect(await third).toMatchObject({
-      failure: { code: 'ABORTED', message: 'waiting for 1 s, as much else is being mounted: kubelet asks again' },
+      failure: {
+        code: 'ABORTED',
+        message: 'waiting for 1 s, as much else is being mounted: kubelet asks again [in-progress]',
+      },
     })
   })
 })

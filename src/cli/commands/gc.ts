@@ -1,4 +1,5 @@
 import { reconcileContainers } from '../../container-mount/container-state.ts'
+import { formatReason } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import { restoreRootBits } from '../../fs-group/root-bit.ts'
 import { collectGarbage, refuseToForget } from '../../heal/garbage.ts'
@@ -60,7 +61,8 @@ export const gcVerb: SessionVerb<GcCommand, GcDocument> = {
 function formatKeptItems(items: GcDocument['items']): Line[] {
   const [first, second] = items
   if (first === undefined) return []
-  const { kind, name, reason } = first
+  const { kind, name } = first
+  const reason = formatReason(first)
   if (second === undefined) return [`kept  ${kind} ${name}: ${reason}`]
   const names = items.slice(0, MAX_NAMES).map((item) => `      ${item.name}`)
   const more = items.length > MAX_NAMES ? [`      and ${items.length - MAX_NAMES} more`] : []

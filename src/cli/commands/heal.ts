@@ -1,7 +1,7 @@
 import type * as NodeFs from 'node:fs'
-import { createFault } from '../../errors/fault.ts'
+import { createFault, formatReason } from '../../errors/fault.ts'
 import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
-import { healMounts, UNRECORDED_MOUNT } from '../../heal/heal.ts'
+import { healMounts } from '../../heal/heal.ts'
 import { Kubelets } from '../../heal/kubelets.ts'
 import { type Finding, type HealAction, isUnwell, refuseOtherNamespace } from '../../heal/state.ts'
 import { healSubPathsIsolated, listSubPathDirectories, type SubPathFinding } from '../../heal/sub-paths.ts'
@@ -65,7 +65,7 @@ export const healVerb: SessionVerb<HealCommand, HealDocument> = {
       isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
     const rows = mounts
       .filter(({ state }) => state !== 'healthy')
-      .map(({ state, action, directory, reason }) => [state, done(action), directory, reason])
+      .map((finding) => [finding.state, done(finding.action), finding.directory, formatReason(finding)])
     const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
     const without = containers.map(({ state, action, pod, name, container, volume, reason, remedy }) => {
       const where = pod === '' ? `container ${container}` : `${pod}/${name} (volume ${volume})`
@@ -218,10 +218,10 @@ export async function keepHealing(
       isBlind:
         watched.length < sources.length ||
         ![...watched, ...ofSubPaths].every((path) => session.host.inodes.isCached(path)) ||
-        mounts.some(({ state, action, reason }) => {
+        mounts.some(({ state, action, code }) => {
           if (state === 'busy') return true
           if (state === 'orphaned') return action === 'none'
-          return state === 'unknown' && reason !== UNRECORDED_MOUNT.reason
+          return state === 'unknown' && code !== 'mount-unrecorded'
         }),
       daemons: [...before, ...daemons()],
       isUnsettled: isUndone || performance.now() - lastDone < SETTLING_MS,
@@ -236,7 +236,7 @@ export async function keepHealing(
   const { listen } = command
   const scrape = listen?.hasMetrics ? () => metrics({ ...session, config, note: () => {}, warn: () => {} }) : undefined
   using _server = listen && (await serveHealth(listen, { notReady: () => notReady, metrics: scrape }))
-  await watch(healNow, { warn: (message) => newLog().warn(message), failed })
+  await watch(healNow, { warn: (message) => newLog().warn(message, 'command'), failed })
 }
 
 const NO_FINDINGS = '[[],[],[]]'

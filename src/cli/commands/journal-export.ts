@@ -102,7 +102,7 @@ function openVolumeSnapshot(session: Session, volume: string): VolumeSnapshot {
   const readBoth = () => {
     const record = volumeRecords.readUnlessDamaged(session, volume)
     if (record === undefined && volumeRecords.has(session, volume)) {
-      session.warn(`the record of volume ${volume} is damaged: the journal is exported without it`)
+      session.warn(`the record of volume ${volume} is damaged: the journal is exported without it`, 'record-damaged')
     }
     return { record, journal: openJournalSnapshot(session, volume, record !== undefined) }
   }

@@ -66,7 +66,7 @@ function listDetails(entry: LogEntry): string[] {
     ? found.map((one) => `${textOrEmpty(one.outcome)} ${textOrEmpty(one.directory)}`)
     : []
   return [
-    text('error') || text('message'),
+    `${text('error') || text('message')}${formatCodes(entry)}`,
     typeof repeated === 'number' ? `${repeated} times more` : '',
     typeof repeatedWarnings === 'number' ? `warnings as before: ${repeatedWarnings}` : '',
     [text('decision'), text('reason')].filter(Boolean).join(': '),
@@ -77,6 +77,12 @@ function listDetails(entry: LogEntry): string[] {
     ...healed,
     Array.isArray(removed) ? `${removed.length} removed` : '',
   ].filter((part) => part !== '')
+}
+
+/** A warning has one code, and a refused call a list. Lines of earlier versions have none. */
+function formatCodes({ code, codes }: LogEntry): string {
+  const all = Array.isArray(codes) ? codes.map(textOrEmpty) : [textOrEmpty(code)]
+  return all.join('') === '' ? '' : ` [${all.join(', ')}]`
 }
 
 function formatCounts({ visited, changed, left }: LogEntry): string {

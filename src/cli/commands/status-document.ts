@@ -1,4 +1,5 @@
-import { healMounts, isOver, UNRECORDED_MOUNT } from '../../heal/heal.ts'
+import type { FaultCode } from '../../errors/entries/index.ts'
+import { healMounts, isOver } from '../../heal/heal.ts'
 import type { Finding } from '../../heal/state.ts'
 import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups, type PathLookups } from '../../mount-table/responsiveness.ts'
@@ -91,6 +92,8 @@ export interface MountStatus {
   /** The state that `heal` would find, and the reason. */
   state: Finding['state']
   reason: string
+  /** The code of the reason; null: no entry describes it. */
+  code: FaultCode | null
   /** The action that `heal` would take. `failed`: it cannot repair the mount, and `reason` names the remedy. */
   repair: Finding['action']
   /** The running walk or restore of the volume. */
@@ -115,10 +118,10 @@ export async function readNodeStatus(session: Session): Promise<StatusDocument> 
     const found = findings.get(record.directory)
     if (found === undefined || isOver(record, found)) return []
     const hiddenSubmounts = hidden.get(record.directory) ?? null
-    const { state, reason, action: repair } = found
-    return [{ ...createMountStatus(session, record, hasPlugin), hiddenSubmounts, state, reason, repair }]
+    const { state, reason, code = null, action: repair } = found
+    return [{ ...createMountStatus(session, record, hasPlugin), hiddenSubmounts, state, reason, code, repair }]
   })
-  const unrecorded = [...findings.values()].filter(({ reason }) => reason === UNRECORDED_MOUNT.reason)
+  const unrecorded = [...findings.values()].filter(({ code }) => code === 'mount-unrecorded')
   return {
     verb: 'status',
     unrecorded: unrecorded.map(({ directory, reason }) => ({ directory, reason })),
@@ -161,7 +164,7 @@ function createMountStatus(
   session: Session,
   record: MountRecord,
   hasPlugin: boolean,
-): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason' | 'repair'> {
+): Omit<MountStatus, 'hiddenSubmounts' | 'state' | 'reason' | 'code' | 'repair'> {
   const { directory, volume = '', pod = '', source = '', given, mounted, request } = record
   const walk = record.volume === undefined ? null : readRunningWalk(session, record.volume)
   // The record gets its group only once the group has been applied.

@@ -1,3 +1,4 @@
+import { formatReason } from '../../errors/fault.ts'
 import { formatSkipped } from '../../store/volume-record.ts'
 import type { ContainerStatus } from '../node-state/containers.ts'
 import { formatHidden } from '../node-state/hidden-mounts.ts'
@@ -19,7 +20,9 @@ export function formatStatus(document: StatusDocument, now: number, look: Status
     style: 'notice',
   })
   const damaged = unreadable.map(({ directory, fault }) => noticed(directory, fault))
-  const lost = unrecorded.map(({ directory, reason }) => noticed(directory, reason))
+  const lost = unrecorded.map(({ directory, reason }) =>
+    noticed(directory, formatReason({ reason, code: 'mount-unrecorded' })),
+  )
   return [
     ...(mounts.length === 0 ? [formatNothingMounted(look)] : formatMountTable(mounts, now, look)),
     ...(volumes.length === 0 ? [] : ['', ...formatVolumeTable(volumes, look)]),
@@ -105,7 +108,7 @@ function formatWalk(walk: WalkStatus | null): Line[] {
   return [`  a walk or restore is under way${far}`]
 }
 
-function formatMountRemarks({ why, reason, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
+function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
   const lines: Line[] = []
   if (why !== '' && why !== 'asked for') lines.push(`  ownership: ${why}`)
   lines.push(...formatWalk(walk))
@@ -117,7 +120,7 @@ function formatMountRemarks({ why, reason, walk, daemon, hiddenSubmounts }: Moun
     const text = `  mounts inside of its source are hidden from the pod: ${formatHidden(hiddenSubmounts)}`
     lines.push({ text, style: 'notice' })
   }
-  if (reason !== '') lines.push({ text: `  ${reason}`, style: 'notice' })
+  if (reason !== '') lines.push({ text: `  ${formatReason({ reason, code })}`, style: 'notice' })
   return lines
 }
 

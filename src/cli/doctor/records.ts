@@ -1,3 +1,4 @@
+import { formatReason } from '../../errors/fault.ts'
 import { catchRefusalMessage } from '../../errors/refusal.ts'
 import { collectGarbage } from '../../heal/garbage.ts'
 import { healMounts, isOver } from '../../heal/heal.ts'
@@ -33,9 +34,10 @@ export async function* checkMounts(session: Session): AsyncGenerator<CheckResult
   const healthy = found.filter(({ state }) => state === 'healthy').length
   const readable = [...recorded.values()].filter(({ problem }) => problem === undefined).length
   yield ok(`${healthy} of ${readable} recorded mounts are healthy`)
-  for (const { directory, state, action, reason } of found) {
+  for (const finding of found) {
+    const { directory, state, action } = finding
     if (!isUnwell(state)) continue
-    const text = `${directory} is ${state}: ${reason}`
+    const text = `${directory} is ${state}: ${formatReason(finding)}`
     if (action === 'failed') yield fault(text, 'remove the cause, then run modekeep heal')
     else if (action === 'none') yield warning(text, 'what the reason says')
     else yield warning(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')

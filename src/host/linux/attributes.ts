@@ -1,4 +1,5 @@
 import { chmodSync, fstatSync } from 'node:fs'
+import { Refusal } from '../../errors/refusal.ts'
 import type { Handle, Name } from '../host.ts'
 import { readText } from '../read-file.ts'
 import { succeeds } from '../system-error.ts'
@@ -94,14 +95,14 @@ const CAP_FSETID = 4n
 /**
  * Changes the mode of a handle's inode: fchmodat2(2), Linux 6.6.
  * @throws {SystemError}
- * @throws {Error} if the kernel cleared set-gid. chmod(2) does so without an error if the process is not in the group
+ * @throws {Refusal} if the kernel cleared set-gid. chmod(2) does so without an error if the process is not in the group
  * and lacks CAP_FSETID. The inode is not at fault, so callers must not skip it
  */
 export function chmod(handle: Handle, mode: number): void {
   setMode(handle, mode)
   if ((mode & SET_GID) === 0 || hasFsetid()) return
   if ((fstatSync(handle).mode & SET_GID) !== 0) return
-  throw new Error('chmod left set-gid out: give modekeep CAP_FSETID')
+  throw Refusal.of('capability', 'chmod left set-gid out', 'give modekeep CAP_FSETID')
 }
 
 let fsetid: boolean | undefined

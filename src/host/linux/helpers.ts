@@ -65,7 +65,7 @@ async function resolveCommand(
     const consequence = isScoped
       ? "gets no scope of systemd's, so that a restart of kubelet may end it"
       : 'stays in the control groups of its caller, so that the end of a container may end it'
-    invocation.warn?.(`${invocation.program} ${consequence} (${reason})`)
+    invocation.warn?.(`${invocation.program} ${consequence} (${reason})`, 'program-failed')
     return plain
   }
 }

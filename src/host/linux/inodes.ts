@@ -1,7 +1,9 @@
 import { constants, readlinkSync } from 'node:fs'
+import { createFault } from '../../errors/fault.ts'
 import { DIRECTORY, FILE_TYPE, type Handle, type Inodes, REGULAR, tolerateErrno } from '../host.ts'
 import { O_PATH } from '../path-handle.ts'
 import { readText } from '../read-file.ts'
+import { refuseOnErrno } from '../system-error.ts'
 import { chmod, getAttribute, listAttributeNames, removeAttribute, setAttribute } from './attributes.ts'
 import { allocateFileChanges, linuxStatBatches } from './batches.ts'
 import { readFileSystemId, readFormerId } from './file-system-id.ts'
@@ -141,10 +143,10 @@ export const linuxInodes: Inodes = {
   space: readSpaceUsage,
 }
 
-const NOT_WRITTEN = () => "its disk did not write every change: check the node's kernel log and that disk"
-
 /**
- * syncfs(2) rejects an O_PATH descriptor, and only a directory or a regular file can be opened without side effects.
+ * syncfs(2) reports every failed write since the last sync. It rejects an O_PATH descriptor, and only a directory or a
+ * regular file can be opened without side effects.
+ * @throws {Refusal} if the disk failed to write
  */
 function syncFileSystem(handle: Handle): void {
   const type = viewHandleStat(handle).mode & FILE_TYPE
@@ -155,5 +157,11 @@ function syncFileSystem(handle: Handle): void {
   const [path, flags] = type === DIRECTORY ? ['.', READ_DIRECTORY] : [`/proc/self/fd/${handle}`, O_RDONLY | O_NONBLOCK]
   const readable = openAt(type === DIRECTORY ? handle : AT_FDCWD, path, flags, 'a volume')
   using _ = deferCloseFd(readable)
-  requireSuccess(syncfs(readable), 'syncfs', 'the file system of a volume', NOT_WRITTEN)
+  const reason = 'the disk of the volume did not write every change'
+  refuseOnErrno(
+    () => requireSuccess(syncfs(readable), 'syncfs', 'the file system of a volume'),
+    (message) => ({
+      'EIO ENOSPC EDQUOT': createFault('disk-errors', reason, "check the node's kernel log and that disk", message),
+    }),
+  )
 }

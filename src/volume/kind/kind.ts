@@ -1,3 +1,4 @@
+import type { FaultCode } from '../../errors/entries/index.ts'
 import type { Handle, Host, Stat } from '../../host/host.ts'
 import type { Secrets } from '../../request/json-options.ts'
 import type { MountRequest } from '../../request/mount-request.ts'
@@ -33,7 +34,7 @@ export interface MountContext {
   /** Whether the mount at a path is a pod's volume, and not the node's own. */
   isVolume(path: string): boolean
   /** Reports a problem that an administrator should check, though the mount succeeds. */
-  warn(message: string): void
+  warn(message: string, code: FaultCode): void
 }
 
 /** Whether this node alone can mount a mounted volume of the kind again, with the same content. */

@@ -28,6 +28,7 @@ const mount: MountStatus = {
   since: '2026-01-01T00:00:00Z',
   state: 'interrupted',
   reason: LONG,
+  code: null,
   repair: 'mounted',
   walk: { pid: 1234567, visited: 12_345_678, changed: 12_345_678 },
   unenforced: [],

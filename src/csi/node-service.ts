@@ -1,12 +1,14 @@
-import * as grpc from '@grpc/grpc-js'
+import type * as grpc from '@grpc/grpc-js'
 import { CSI_WORDS } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { createFailureMessage, truncateMessage } from '../flexvolume/protocol.ts'
+import { createUnaryHandlers } from '../grpc/server.ts'
 import type { SpaceUsage } from '../host/inodes.ts'
 import type { CsiMessage, Identity, Node } from './messages.ts'
 import type { PodInfoGuard } from './pod-info.ts'
 import type { PublicationQueue } from './publication-queue.ts'
-import { parsePublishRequest, parseStatsTarget, parseTarget, refuseOutsidePods } from './publish-request.ts'
+import { parsePublishRequest } from './publish-request.ts'
+import { parseStatsTarget, parseTarget, refuseOutsidePods } from './target-path.ts'
 import { CallFailure, type CsiTask, type CsiTaskOutcome, type VolumeStats } from './worker-tasks.ts'
 
 /** Identity of the driver on this node. */
@@ -17,10 +19,6 @@ export interface DriverSettings {
   readonly nodeId: string
   /** Kubelet's root directory: --root-dir. */
   readonly directory: string
-}
-
-interface CallEvents {
-  refused(method: string, code: string, message: string): void
 }
 
 // csi.proto: NodeServiceCapability.RPC.Type
@@ -64,7 +62,7 @@ export function createNodeHandlers(
   { name, version, nodeId, directory: kubeletDirectory }: DriverSettings,
   queue: PublicationQueue,
   podInfo: Pick<PodInfoGuard, 'assertConfirmed'>,
-  events: CallEvents,
+  refused: Parameters<typeof createUnaryHandlers>[0],
 ): grpc.UntypedServiceImplementation {
   const types = [GET_VOLUME_STATS, VOLUME_CONDITION, SINGLE_NODE_MULTI_WRITER, VOLUME_MOUNT_GROUP]
   const capabilities = types.map((type) => ({ rpc: { type } }))
@@ -79,31 +77,36 @@ export function createNodeHandlers(
     return outcome
   }
 
-  return createHandlers<typeof Identity & typeof Node>(events, {
-    GetPluginInfo: () => ({ name, vendorVersion: version }),
-    GetPluginCapabilities: () => ({}),
-    Probe: () => ({ ready: { value: true } }),
-    NodeGetCapabilities: () => ({ capabilities }),
-    NodeGetInfo: () => ({ nodeId, maxVolumesPerNode: 0n }),
-    async NodePublishVolume(request, until, client) {
-      const { namespace, ...publication } = parsePublishRequest(request, passesFsGroup(client))
-      await refuseOutsidePods(kubeletDirectory, publication.directory)
-      await podInfo.assertConfirmed()
-      await runTask({ do: 'publish', ...publication }, namespace, until)
-      return {}
+  return createUnaryHandlers<typeof Identity & typeof Node>(
+    refused,
+    {
+      GetPluginInfo: () => ({ name, vendorVersion: version }),
+      GetPluginCapabilities: () => ({}),
+      Probe: () => ({ ready: { value: true } }),
+      NodeGetCapabilities: () => ({ capabilities }),
+      NodeGetInfo: () => ({ nodeId, maxVolumesPerNode: 0n }),
+      async NodePublishVolume(request, { deadline, client }) {
+        const until = calculateAnswerTime(deadline)
+        const { namespace, ...publication } = parsePublishRequest(request, passesFsGroup(client))
+        await refuseOutsidePods(kubeletDirectory, publication.directory)
+        await podInfo.assertConfirmed()
+        await runTask({ do: 'publish', ...publication }, namespace, until)
+        return {}
+      },
+      async NodeUnpublishVolume({ volumeId, targetPath }, { deadline }) {
+        const directory = parseTarget(volumeId, targetPath)
+        await runTask({ do: 'unpublish', volumeId, directory, driver: name }, '', calculateAnswerTime(deadline))
+        return {}
+      },
+      async NodeGetVolumeStats({ volumeId, volumePath }, { deadline }) {
+        const directory = parseStatsTarget(volumeId, volumePath)
+        const { stats } = await runTask({ do: 'stats', volumeId, directory }, '', calculateAnswerTime(deadline))
+        if (stats === undefined) throw new Error('a look has told nothing')
+        return formatStats(stats)
+      },
     },
-    async NodeUnpublishVolume({ volumeId, targetPath }, until) {
-      const directory = parseTarget(volumeId, targetPath)
-      await runTask({ do: 'unpublish', volumeId, directory, driver: name }, '', until)
-      return {}
-    },
-    async NodeGetVolumeStats({ volumeId, volumePath }, until) {
-      const directory = parseStatsTarget(volumeId, volumePath)
-      const { stats } = await runTask({ do: 'stats', volumeId, directory }, '', until)
-      if (stats === undefined) throw new Error('a look has told nothing')
-      return formatStats(stats)
-    },
-  })
+    convertError,
+  )
 }
 
 const NO_SPACE = { total: '0', used: '0', available: '0' }
@@ -124,35 +127,6 @@ export function formatStats({ space, trouble }: VolumeStats): CsiMessage<'NodeGe
         : [formatUsage(BYTES, space.bytes), formatUsage(INODES, space.inodes)],
     volumeCondition: { abnormal: trouble !== '', message: trouble },
   }
-}
-
-type MethodReplies<S> = {
-  [N in keyof S]: S[N] extends grpc.MethodDefinition<infer I, infer O>
-    ? (request: I, until: number, client: string) => O | Promise<O>
-    : never
-}
-
-/** A task continues if its caller disconnects, because kubelet repeats the call. */
-function createHandlers<S extends grpc.ServiceDefinition>(
-  { refused }: CallEvents,
-  replies: MethodReplies<S>,
-): grpc.UntypedServiceImplementation {
-  const createHandler = (
-    name: string,
-    reply: (request: unknown, until: number, client: string) => unknown,
-  ): grpc.handleUnaryCall<unknown, unknown> => {
-    return async (call, answer) => {
-      try {
-        const client = String(call.metadata.get('user-agent')[0] ?? '')
-        answer(null, await reply(call.request, calculateAnswerTime(call.getDeadline()), client))
-      } catch (error) {
-        const { code, message } = convertError(error)
-        refused(name, code, message)
-        answer({ code: grpc.status[code], message })
-      }
-    }
-  }
-  return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, createHandler(name, reply)]))
 }
 
 function convertError(error: unknown) {

@@ -1,13 +1,12 @@
-import { stat } from 'node:fs/promises'
-import { createFault, type Fault, prefixFault } from '../errors/fault.ts'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { parseMountDirectory } from '../flexvolume/protocol.ts'
+import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../path/input-sizes.ts'
 import { parseGroup, parsePodUid } from '../request/option-faults.ts'
 import { AUTHOR_KEYS } from '../request/request.ts'
 import type { Lifecycle } from '../request/rule.ts'
 import type { CsiMessage } from './messages.ts'
-import { findCapabilityFaults, findRequestSizeFaults, findVolumeIdFaults } from './request-faults.ts'
-import { createNotPublished, type Publication } from './worker-tasks.ts'
+import { findMissingFields, findVolumeIdFaults, parseDirectory } from './target-path.ts'
+import type { Publication } from './worker-tasks.ts'
 
 /** Parsed NodePublishVolume request. */
 interface PublishRequest extends Publication {
@@ -99,53 +98,6 @@ export function parsePublishRequest(
   }
 }
 
-/** @throws {Refusal} if a target is not below kubelet's pods directory */
-export async function refuseOutsidePods(kubeletDirectory: string, directory: string): Promise<void> {
-  if (await isBelowPods(kubeletDirectory, directory)) return
-  throw Refusal.of(
-    'csi-target',
-    `target_path ${quoted(directory)} is not below ${kubeletDirectory}/pods`,
-    `give kubelet's --root-dir as --kubelet-dir`,
-  )
-}
-
-/** Parses the volume id and target path of a call. @throws {Refusal} with every fault */
-export function parseTarget(volumeId: string, path: string): string {
-  const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, target_path: path })]
-  const directory = parseDirectory('target_path', path, faults)
-  if (faults.length > 0) throw new Refusal(faults)
-  return directory
-}
-
-/**
- * Like `parseTarget`, for a stats call. A path where nothing can be published has no volume (csi-sanity uses `some/path`).
- * @throws {Refusal} with every missing field; {CallFailure} NOT_FOUND for an invalid path
- */
-export function parseStatsTarget(volumeId: string, path: string): string {
-  const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, volume_path: path })]
-  if (faults.length > 0) throw new Refusal(faults)
-  const directory = parseDirectory('volume_path', path, faults)
-  if (faults.length > 0) throw createNotPublished(path)
-  return directory
-}
-
-function findMissingFields(fields: Readonly<Record<string, string>>): Fault[] {
-  return Object.entries(fields).flatMap(([name, value]) =>
-    value === '' ? [createFault('csi-request', `${name} is missing`, 'name it')] : [],
-  )
-}
-
-function parseDirectory(field: string, path: string, faults: Fault[]): string {
-  if (path === '') return ''
-  try {
-    return parseMountDirectory(path)
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error
-    faults.push(...error.faults.map((fault) => prefixFault(fault, `${field}: `)))
-    return ''
-  }
-}
-
 /** Refuses unknown attributes. The author may write any key here, even those that only kubelet writes for a FlexVolume. */
 function findKeyFaults(context: Readonly<Record<string, string>>): Fault[] {
   const foreign = Object.keys(context).filter(
@@ -199,34 +151,62 @@ function sortKeys(entries: readonly (readonly [string, string])[]): Record<strin
   return Object.fromEntries(entries.toSorted(([first], [second]) => (first < second ? -1 : 1)))
 }
 
-/**
- * Returns whether a target lies below kubelet's pods directory. Other paths to that directory, such as links and bind mounts,
- * are recognized by its inode.
- * @param kubeletDirectory kubelet's --root-dir
- * @param path absolute and normalized
- */
-export async function isBelowPods(kubeletDirectory: string, path: string): Promise<boolean> {
-  const pods = `${kubeletDirectory === '/' ? '' : kubeletDirectory}/pods`
-  if (path.startsWith(`${pods}/`)) return true
-  const parts = path.split('/')
-  const prefixes = parts.flatMap((part, at) =>
-    part === 'pods' && at < parts.length - 1 ? [parts.slice(0, at + 1).join('/')] : [],
-  )
-  if (prefixes.length === 0) return false
-  const wanted = await findInode(pods)
-  if (wanted === undefined) return false
-  for (const prefix of prefixes.slice(0, MAX_PREFIXES)) if ((await findInode(prefix)) === wanted) return true
-  return false
+/** Checks the lengths of all fields first, because the request is parsed in the thread that answers all calls. */
+function findRequestSizeFaults(
+  { volumeId, volumeCapability, volumeContext, secrets }: CsiMessage<'NodePublishVolumeRequest'>,
+  isRead: (key: string) => boolean,
+): Fault[] {
+  const { fsType = '', mountFlags = [], volumeMountGroup = '' } = volumeCapability?.mount ?? {}
+  const fields = Object.entries(volumeContext).filter(([key]) => isRead(key))
+  const flagBytes = mountFlags.reduce((sum, flag) => sum + flag.length + 1, 0)
+  const secretBytes = Object.values(secrets).reduce((sum, value) => sum + Buffer.byteLength(value), 0)
+  return [
+    ...findVolumeIdFaults(volumeId),
+    ...checkFieldSize('fs_type', fsType),
+    ...checkFieldSize('volume_mount_group', volumeMountGroup),
+    ...(flagBytes > MAX_FIELD_BYTES ? [createFlagsFault(flagBytes)] : []),
+    ...fields.flatMap(([key, value]) =>
+      (key === 'subPath' ? checkPathSize : checkFieldSize)(`volumeAttributes "${key}"`, value),
+    ),
+    ...Object.keys(secrets).flatMap((key) => checkFieldSize(`the name of Secret key ${quoted(key)}`, key)),
+    ...checkSecretsSize(secretBytes),
+  ]
 }
 
-/** Kubelet's paths have one or two directories named `pods`. */
-const MAX_PREFIXES = 8
+function createFlagsFault(size: number): Fault {
+  return createFault(
+    'input-too-large',
+    `mount_flags have ${size} bytes`,
+    `at most ${MAX_FIELD_BYTES} are accepted, shorten them`,
+  )
+}
 
-async function findInode(path: string): Promise<string | undefined> {
-  try {
-    const { dev, ino } = await stat(path, { bigint: true })
-    return `${dev}:${ino}`
-  } catch {
-    return undefined
+// csi.proto: VolumeCapability.AccessMode.Mode
+const ACCESS_MODES = [1, 2, 3, 4, 5, 6, 7]
+
+function findCapabilityFaults(capability: CsiMessage<'VolumeCapability'> | undefined): Fault[] {
+  if (capability === undefined) return [createFault('csi-request', 'volume_capability is missing', 'name it')]
+  const { block, mount, accessMode } = capability
+  const faults: Fault[] = []
+  if (block !== undefined) {
+    faults.push(
+      createFault(
+        'csi-request',
+        'volume_capability asks for a block device',
+        'leave out volumeMode: Block',
+        'modekeep mounts',
+      ),
+    )
+  } else if (mount === undefined)
+    faults.push(createFault('csi-request', 'volume_capability has no access type', 'name mount'))
+  if (accessMode === undefined || !ACCESS_MODES.includes(accessMode.mode)) {
+    faults.push(
+      createFault(
+        'csi-request',
+        `volume_capability has access_mode ${quoted(accessMode?.mode ?? 0)}`,
+        `use one of ${ACCESS_MODES.join(', ')}`,
+      ),
+    )
   }
+  return faults
 }

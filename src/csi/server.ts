@@ -58,17 +58,13 @@ export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): 
   for (const path of Object.values(paths)) await removeStaleSocketAt(path)
   const workers = new Workers(startWorker, CSI_WORKER_LIMITS, LOST_CSI_TASK, superviseCsiTasks(patienceMs))
   const queue = new PublicationQueue(workers, () => performance.now())
-  const refused = (method: string, code: string, message: string) => log('warn', 'refused', { method, code, message })
+  const refused = (method: string, message: string, code: string) => log('warn', 'refused', { method, code, message })
   const servers: SocketServer[] = []
   const checking = setInterval(() => void podInfo.check(), CHECK_INTERVAL_MS)
   void podInfo.check()
   try {
     servers.push(
-      await listenOnSocket(
-        paths.csi,
-        { ...Identity, ...Node },
-        createNodeHandlers(settings, queue, podInfo, { refused }),
-      ),
+      await listenOnSocket(paths.csi, { ...Identity, ...Node }, createNodeHandlers(settings, queue, podInfo, refused)),
     )
     // Kubelet calls as soon as the registration socket exists, so it is created last.
     servers.push(

@@ -82,28 +82,50 @@ function isTrustedPeer(socket: net.Socket): boolean {
   return user !== undefined && (user === 0 || user === process.geteuid?.())
 }
 
-type UnaryReplies<S> = {
-  [N in keyof S]?: S[N] extends grpc.MethodDefinition<infer I, infer O> ? (request: I) => O : never
+/** What a reply may need of its call besides the request. */
+export interface UnaryCall {
+  readonly deadline: Date | number
+  /** User agent, such as `grpc-go/1.27.1`; '' if the client sends none. */
+  readonly client: string
 }
 
-/** Creates handlers of calls with one request and one answer. @param refused is called for each call that fails */
+type UnaryReplies<S> = {
+  [N in keyof S]?: S[N] extends grpc.MethodDefinition<infer I, infer O>
+    ? (request: I, call: UnaryCall) => O | Promise<O>
+    : never
+}
+
+interface CallFailure {
+  readonly code: keyof typeof grpc.status
+  readonly message: string
+}
+
+/**
+ * Creates handlers of calls with one request and one answer. A reply continues if its caller disconnects.
+ * @param refused is called for each call that fails
+ * @param convertError converts what a reply throws
+ */
 export function createUnaryHandlers<S extends grpc.ServiceDefinition>(
-  refused: (method: string, message: string) => void,
+  refused: (method: string, message: string, code: CallFailure['code']) => void,
   replies: UnaryReplies<S>,
+  convertError: (error: unknown) => CallFailure = convertInvalidArgument,
 ): grpc.UntypedServiceImplementation {
-  const handler = (name: string, reply: (request: unknown) => unknown): grpc.handleUnaryCall<unknown, unknown> => {
-    return ({ request }, answer) => {
+  type Reply = (request: unknown, call: UnaryCall) => unknown
+  const createHandler = (name: string, reply: Reply): grpc.handleUnaryCall<unknown, unknown> => {
+    return async (call, answer) => {
       try {
-        answer(null, reply(request))
+        const client = String(call.metadata.get('user-agent')[0] ?? '')
+        answer(null, await reply(call.request, { deadline: call.getDeadline(), client }))
       } catch (error) {
-        const message = formatError(error)
-        refused(name, message)
-        answer({
-          code: error instanceof InvalidArgument ? grpc.status.INVALID_ARGUMENT : grpc.status.INTERNAL,
-          message,
-        })
+        const { code, message } = convertError(error)
+        refused(name, message, code)
+        answer({ code: grpc.status[code], message })
       }
     }
   }
-  return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, handler(name, reply)]))
+  return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, createHandler(name, reply)]))
+}
+
+function convertInvalidArgument(error: unknown): CallFailure {
+  return { code: error instanceof InvalidArgument ? 'INVALID_ARGUMENT' : 'INTERNAL', message: formatError(error) }
 }

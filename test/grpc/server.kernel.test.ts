@@ -64,8 +64,8 @@ describe('a gRPC server on a unix socket', () => {
     })
     await expect(call('broken')).rejects.toMatchObject({ code: grpc.status.INTERNAL, details: 'it broke' })
     expect(refused).toEqual([
-      ['Echo', 'there is no such text'],
-      ['Echo', 'it broke'],
+      ['Echo', 'there is no such text', 'INVALID_ARGUMENT'],
+      ['Echo', 'it broke', 'INTERNAL'],
     ])
     await server.close(1000)
   })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CsiMessage } from '../../src/csi/messages.ts'
-import { parsePublishRequest, parseTarget } from '../../src/csi/publish-request.ts'
+import { parsePublishRequest } from '../../src/csi/publish-request.ts'
+import { parseTarget } from '../../src/csi/target-path.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { parseMountDirectory } from '../../src/flexvolume/protocol.ts'

@@ -9,7 +9,6 @@ import { FairSemaphore } from '../host/waiting.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-flags.ts'
 import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
-import { DeadlineTimer } from './deadline.ts'
 import { mayNeedClone } from './decide-clones.ts'
 import type { Container, Mount, PodSandbox } from './protocol.ts'
 import {
@@ -186,3 +185,48 @@ function mayStartWithout({ annotations }: PodSandbox): boolean {
     return false
   }
 }
+
+/**
+ * Measures a container's processing time, without the time that it waits in modekeep's queues for other containers.
+ * `expired` aborts when the limit is reached.
+ */
+class DeadlineTimer implements Disposable {
+  readonly #limitMs: number
+  readonly #controller = new AbortController()
+  readonly #isQueued: () => boolean
+  #spentMs = 0
+  #since = performance.now()
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param isQueued returns whether the container waits in a queue now */
+  constructor(limitMs: number, isQueued: () => boolean) {
+    this.#limitMs = limitMs
+    this.#isQueued = isQueued
+    this.#arm(Math.min(CHECK_INTERVAL_MS, limitMs))
+  }
+
+  get expired(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+  }
+
+  #arm(ms: number): void {
+    this.#timer = setTimeout(() => this.#tick(), ms)
+  }
+
+  #tick(): void {
+    const now = performance.now()
+    if (!this.#isQueued()) this.#spentMs += now - this.#since
+    this.#since = now
+    const remainingMs = this.#limitMs - this.#spentMs
+    // A timer may fire a fraction of a millisecond early.
+    if (remainingMs < 1) this.#controller.abort()
+    else this.#arm(Math.min(CHECK_INTERVAL_MS, remainingMs))
+  }
+}
+
+/** isQueued is called at this interval. */
+const CHECK_INTERVAL_MS = 50

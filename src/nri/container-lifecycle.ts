@@ -4,12 +4,11 @@ import { formatError } from '../errors/refusal.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import { createCreationHandler } from './container-creation.ts'
 import type { ProcessGroups } from './cri.ts'
-import { coalesceCalls } from './deadline.ts'
 import { findMissingClones, isInUserNamespace } from './decide-clones.ts'
 import { type Container, type PodSandbox, STATE } from './protocol.ts'
 import { createRequestReader, type DecisionSources, listContainerFields } from './request-reader.ts'
 import type { ContainerHandler } from './service.ts'
-import type { CloneService } from './worker-tasks.ts'
+import { type CloneService, coalesceCalls } from './worker-tasks.ts'
 
 interface LifecycleSettings extends DecisionSources {
   readonly clones: CloneService

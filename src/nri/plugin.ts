@@ -8,9 +8,9 @@ import { type BackOff, computePauseMs } from '../host/waiting.ts'
 import type { LogLevel } from '../log/call-log.ts'
 import type { PluginRecord } from '../store/process-records.ts'
 import { Connection } from './connection.ts'
-import { coalesceCalls } from './deadline.ts'
 import { codec, NRI_VERSION } from './protocol.ts'
 import { type ConnectionEvents, type ContainerHandler, createPluginService } from './service.ts'
+import { coalesceCalls } from './worker-tasks.ts'
 
 interface ConnectionTiming extends BackOff {
   /** Time limit for the runtime to accept the registration, and again to send its pods and containers. */

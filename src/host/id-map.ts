@@ -75,12 +75,6 @@ export function mapToShownId(ranges: readonly IdRange[], id: number): number | u
   return range && range.shown + id - range.disk
 }
 
-/** Returns undefined if the shown id cannot be stored. */
-export function mapToStoredId(ranges: readonly IdRange[], id: number): number | undefined {
-  const range = ranges.find(({ shown, count }) => id >= shown && id < shown + count)
-  return range && range.disk + id - range.shown
-}
-
 /**
  * Formats the lines of a uid_map or gid_map, user_namespaces(7). In a mount's map the stored ids are the inside ids.
  */

@@ -214,8 +214,6 @@ export interface Inodes {
   handleLimit(): number
   /** Opens the same inode a second time, for another thread. */
   duplicate(handle: Handle): Handle
-  /** Returns undefined if the limit of open handles is reached. */
-  tryDuplicate(handle: Handle): Handle | undefined
   getAttribute(handle: Handle, name: string): Uint8Array | undefined
   /**
    * Lists the extended attributes of a handle's inode, separated by NUL. Most inodes have none: ''. The inode was found

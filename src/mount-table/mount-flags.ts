@@ -1,5 +1,5 @@
 import type { Handle, Host, MountFlags } from '../host/host.ts'
-import { createRowFinder } from './mountinfo.ts'
+import { snapshotTable } from './mountinfo.ts'
 
 /** The MOUNT_ATTR_ bits of mount_setattr(2) are defined in include/uapi/linux/mount.h. */
 export const RDONLY = 0x1
@@ -86,12 +86,11 @@ export function formatRestrictions(attributes: number): string[] {
  * @returns for the handle of an inode: the restrictions of its mount; undefined where the mount is not attached any more
  */
 export function createMountRestrictionsReader({ inodes, mounts }: Host): (handle: Handle) => string[] | undefined {
-  let findRow: ReturnType<typeof createRowFinder> | undefined
+  const table = snapshotTable({ mounts })
   return (handle) => {
     const attributes = mounts.attributesOf(inodes.statMountPoint(handle).mountId)
     if (attributes !== undefined) return formatRestrictions(attributes)
-    findRow ??= createRowFinder(mounts.table())
-    const options = findRow(mounts.tableId(handle))?.options
+    const options = table.findRow(mounts.tableId(handle))?.options
     return options && RESTRICTIONS.filter((name) => options.includes(name))
   }
 }

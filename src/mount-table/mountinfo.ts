@@ -82,22 +82,6 @@ export function orderLayers(layers: readonly MountRow[]): MountRow[] {
   return [...stacked]
 }
 
-/**
- * Creates a function that finds rows by mount id. The text is indexed at the second query, because a search finds a single
- * row faster.
- */
-export function createRowFinder(text: string): (id: number) => MountRow | undefined {
-  let queries = 0
-  let starts: Map<number, number> | undefined
-  return (id) => {
-    queries++
-    if (queries === 1) return findRowById(text, id)
-    starts ??= indexLineStarts(text)
-    const start = starts.get(id)
-    return start === undefined ? undefined : parseMountinfo(text.slice(start, findLineEnd(text, start)))[0]
-  }
-}
-
 /** Maps each mount id to the offset of its first line. */
 function indexLineStarts(text: string): Map<number, number> {
   const starts = new Map<number, number>()
@@ -142,7 +126,8 @@ export interface TableSnapshot {
 
 export function snapshotTable({ mounts }: Pick<Host, 'mounts'>): TableSnapshot {
   let text: string | undefined
-  let findRow: ReturnType<typeof createRowFinder> | undefined
+  let queries = 0
+  let starts: Map<number, number> | undefined
   const read = () => {
     text ??= mounts.table()
     return text
@@ -150,8 +135,12 @@ export function snapshotTable({ mounts }: Pick<Host, 'mounts'>): TableSnapshot {
   return {
     text: read,
     findRow(id) {
-      findRow ??= createRowFinder(read())
-      return findRow(id)
+      queries++
+      // A search finds a single row faster than an index.
+      if (queries === 1) return findRowById(read(), id)
+      starts ??= indexLineStarts(read())
+      const start = starts.get(id)
+      return start === undefined ? undefined : parseMountinfo(read().slice(start, findLineEnd(read(), start)))[0]
     },
   }
 }

@@ -20,7 +20,7 @@ export function isSameLocation(one: TreeLocation, other: TreeLocation): boolean 
 
 /** Checks whether one of two locations equals the other or lies in it. */
 export function isNested(one: TreeLocation, other: TreeLocation): boolean {
-  return one.device === other.device && areNested(one.path, other.path)
+  return isWithin(one, other) || isWithin(other, one)
 }
 
 /** Checks whether one of two paths equals the other or lies in it. They have no trailing slash; '' is the root. */
@@ -129,10 +129,10 @@ export function findPathsToSame(mountinfo: string, path: string): string[] {
 }
 
 /** Returns the path at which a mount shows a location, or undefined if it does not show it. */
-export function resolvePathInMount(row: MountRow, { device, path }: TreeLocation): string | undefined {
+export function resolvePathInMount(row: MountRow, location: TreeLocation): string | undefined {
   const shown = resolveRowLocation(row)
-  const isShown = device === shown.device && `${path}/`.startsWith(`${shown.path}/`)
-  return isShown ? `${toPathPrefix(row.mountPoint)}${path.slice(shown.path.length)}` : undefined
+  if (!isWithin(location, shown)) return undefined
+  return `${toPathPrefix(row.mountPoint)}${location.path.slice(shown.path.length)}`
 }
 
 /** A location with the options of the mount that shows it. */
@@ -164,9 +164,8 @@ export function resolveNfsRoot(row: MountRow): MountRow {
 
 /** Returns the path of one location inside another: '' if they are equal, undefined if it does not lie inside. */
 export function resolveRelativePath(whole: TreeLocation, part: TreeLocation): string | undefined {
-  const isWithin = whole.device === part.device && `${part.path}/`.startsWith(`${whole.path}/`)
   // Bytes that are not UTF-8 are decoded to U+FFFD, so different names can look equal.
-  if (!isWithin || whole.path.includes('\uFFFD')) return undefined
+  if (!isWithin(part, whole) || whole.path.includes('\uFFFD')) return undefined
   return part.path.slice(whole.path.length + 1)
 }
 

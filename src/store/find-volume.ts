@@ -1,6 +1,6 @@
 import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { deferClose, errorCode, formatDeviceId, type Handle, type Host, type Stat } from '../host/host.ts'
+import { formatDeviceId, type Handle, type Host, type Stat } from '../host/host.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
 import {
   createLocalPathCheck,
@@ -16,7 +16,7 @@ import { explainOtherDisk, explainOtherSource } from './volume-disk.ts'
 import { formatVolumeId, isSameRoot, isTextVolume, parseRootVolumeId } from './volume-id.ts'
 import { computeTextVolume, computeVolumeNames, resolveVolumeIdentity } from './volume-identity.ts'
 import { hasJournal } from './volume-journal.ts'
-import { explainAbsence, findNameNotice } from './volume-notices.ts'
+import { explainAbsence, findNameNotice, inspectPath } from './volume-notices.ts'
 import { volumeRecords } from './volume-record.ts'
 
 /** Path of a volume. If none was found, the first path that may lead to it and whose server does not respond. */
@@ -76,7 +76,9 @@ export async function locateVolume(
 ): Promise<VolumeLocation | undefined> {
   let unresponsive: VolumeLocation | undefined
   for (const { path, isIt } of listCandidates(session, volume, isAny, source)) {
-    const found = await checkPath(session.host, path, lookups, isIt)
+    const found = await inspectPath(session.host, lookups, path, (handle) =>
+      isIt(handle, session.host.inodes.statMountPoint(handle)),
+    )
     if (found === 'silent') unresponsive ??= { path, isSilent: true }
     else if (found) return { path, isSilent: false }
   }
@@ -137,12 +139,8 @@ export async function explainOtherDiskAtPath(
   const mounted = await locateVolume(session, volume, lookups, true)
   const explain = mounted === undefined ? explainOtherSource : explainOtherDisk
   for (const path of mounted === undefined ? listRecordedSources(session, volume) : [mounted.path]) {
-    let other: string | undefined
-    await checkPath(session.host, path, lookups, (handle) => {
-      other = explain(session, volume, handle)
-      return true
-    })
-    if (other !== undefined) return other
+    const other = await inspectPath(session.host, lookups, path, (handle) => explain(session, volume, handle))
+    if (other !== undefined && other !== 'silent') return other
   }
   return undefined
 }
@@ -199,22 +197,4 @@ function computeTextVolumes({ fsType, source }: Pick<MountRow, 'fsType' | 'sourc
 /** Returns whether a mount is the topmost one at its mount point. */
 function isTopmostMount({ device }: MountRow, { mountRoot, device: at }: Stat): boolean {
   return mountRoot && formatDeviceId(at) === device
-}
-
-/** Returns false if nothing is at the path, or it cannot be opened or checked. */
-async function checkPath(
-  { inodes }: Host,
-  path: string,
-  lookups: PathLookups,
-  isIt: Candidate['isIt'],
-): Promise<boolean | 'silent'> {
-  try {
-    const handle = await lookups.open(path)
-    if (handle === undefined) return 'silent'
-    using _ = deferClose(inodes, handle)
-    return isIt(handle, inodes.statMountPoint(handle))
-  } catch (error) {
-    if (errorCode(error) === undefined) throw error
-    return false
-  }
 }

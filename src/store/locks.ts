@@ -62,13 +62,10 @@ function createWaitReporter(session: Session, directory: RecordDirectory): () =>
 /** Takes the lock without waiting; returns undefined while another call holds it. */
 export function tryAcquireRecordLock(session: Session, directory: RecordDirectory): Disposable | undefined {
   const lock = tryLockRecordDirectory(session, directory)
-  const release = () => lock && releaseRecordLock(session, directory, lock)
+  if (lock === undefined) return undefined
+  const release = () => void releaseRecordLock(session, directory, lock)
   // A failure is only a warning, because it does not affect the work that was done under the lock.
-  return (
-    lock && {
-      [Symbol.dispose]: () => warnOnFailure(session, `could not release the lock of ${directory.name}`, release),
-    }
-  )
+  return { [Symbol.dispose]: () => warnOnFailure(session, `could not release the lock of ${directory.name}`, release) }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { deferClose, errorCode, type Handle, isDirectory } from '../host/host.ts'
+import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
 import { tolerateSystemErrors } from '../host/system-error.ts'
 import type { PathLookups } from '../mount-table/responsiveness.ts'
 import { listMountRecords } from './mount-record.ts'
@@ -24,29 +24,41 @@ export async function findNameNotice(
   { volume, source }: Pick<VolumeRecord, 'volume' | 'source'>,
   lookups: PathLookups,
 ): Promise<NameNotice | undefined> {
-  if (isTextVolume(volume)) return undefined
-  if (!source.startsWith('/')) return undefined
-  const at = await openIfPresent(lookups, source)
-  if (at === 'silent') return undefined
-  using _ = deferClose(session.host.inodes, at)
-  const names = at && tolerateSystemErrors(() => inspectNames(session, volume, at))
-  if (names !== undefined) return formatNotice(volume, source, names)
+  if (isTextVolume(volume) || !source.startsWith('/')) return undefined
+  const { inodes } = session.host
+  const inspect = (path: string) =>
+    inspectPath(session.host, lookups, path, (handle) => {
+      const names = tolerateSystemErrors(() => inspectNames(session, volume, handle))
+      return names ?? (isDirectory(inodes.stat(handle)) ? 'directory' : undefined)
+    })
+  const at = await inspect(source)
   // The volume of a disk or an image is visible only where it is mounted. Mounts of a directory can be many and show
   // nothing else, so they are not checked.
-  if (at !== undefined && tolerateSystemErrors(() => isDirectory(session.host.inodes.stat(at)))) return undefined
+  if (at === 'silent' || at === 'directory') return undefined
+  if (at !== undefined) return formatNotice(volume, source, at)
   for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
-    const mounted = await openIfPresent(lookups, directory)
+    const mounted = await inspect(directory)
     if (mounted === 'silent') return undefined
-    using _mounted = deferClose(session.host.inodes, mounted)
-    const mountedNames = mounted && tolerateSystemErrors(() => inspectNames(session, volume, mounted))
-    if (mountedNames !== undefined) return formatNotice(volume, directory, mountedNames)
+    if (mounted !== undefined && mounted !== 'directory') return formatNotice(volume, directory, mounted)
   }
   return undefined
 }
 
-async function openIfPresent(lookups: PathLookups, path: string): Promise<Handle | 'silent' | undefined> {
+/**
+ * Opens a path and inspects what is there.
+ * @returns undefined if nothing is there, or if it cannot be opened or inspected
+ */
+export async function inspectPath<T>(
+  { inodes }: Host,
+  lookups: PathLookups,
+  path: string,
+  inspect: (handle: Handle) => T,
+): Promise<T | 'silent' | undefined> {
   try {
-    return (await lookups.open(path)) ?? 'silent'
+    const handle = await lookups.open(path)
+    if (handle === undefined) return 'silent'
+    using _ = deferClose(inodes, handle)
+    return inspect(handle)
   } catch (error) {
     if (errorCode(error) === undefined) throw error
     return undefined
@@ -106,32 +118,16 @@ export async function explainAbsence(
   source: string,
   lookups: PathLookups,
 ): Promise<VolumeAbsence> {
+  const { host } = session
   const found = isTextVolume(volume)
     ? 'unmounted'
-    : ((await inspectSource(session, volume, source, lookups)) ?? 'missing')
+    : await inspectPath(host, lookups, source, (handle) =>
+        isDirectory(host.inodes.stat(handle)) || explainOtherSource(session, volume, handle) ? 'another' : 'unmounted',
+      )
   if (found === 'unmounted')
     return { text: `${source} is not mounted: mount it`, alternative: 'its next mount uses the records' }
   const alternative = `if it is deleted for good, "modekeep gc --forget ${volume}" removes its record`
   return found === 'another'
     ? { text: `${source} is another one now: put the former one back`, alternative }
     : { text: `${source} is missing: put it back or mount it`, alternative }
-}
-
-/** Returns undefined if nothing is at the path, or it cannot be opened. */
-async function inspectSource(
-  session: Session,
-  volume: string,
-  source: string,
-  lookups: PathLookups,
-): Promise<'another' | 'unmounted' | undefined> {
-  const { inodes } = session.host
-  try {
-    const handle = await lookups.open(source)
-    if (handle === undefined) return undefined
-    using _ = deferClose(inodes, handle)
-    return isDirectory(inodes.stat(handle)) || explainOtherSource(session, volume, handle) ? 'another' : 'unmounted'
-  } catch (error) {
-    if (errorCode(error) === undefined) throw error
-    return undefined
-  }
 }

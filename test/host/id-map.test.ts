@@ -10,8 +10,8 @@ import {
   type IdMap,
   type IdRange,
   mapToShownId,
-  mapToStoredId,
 } from '../../src/host/id-map.ts'
+import { mapToStoredId } from '../memory-host/inodes.ts'
 
 const PAIRS: [number, number][] = [
   [0, 2000],

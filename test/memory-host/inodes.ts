@@ -8,7 +8,7 @@ import {
   SYMLINK,
   SystemError,
 } from '../../src/host/host.ts'
-import { type IdRange, mapToShownId, mapToStoredId } from '../../src/host/id-map.ts'
+import { type IdRange, mapToShownId } from '../../src/host/id-map.ts'
 import { memoryEntries } from './entries.ts'
 import { openBeneath, readLink } from './links.ts'
 import { createStatBatch } from './stat-batch.ts'
@@ -116,7 +116,6 @@ export function memoryInodes(world: MemoryWorld): Inodes {
 
     handleLimit: () => 1_000_000,
     duplicate: (handle) => world.open(world.at(handle)),
-    tryDuplicate: (handle) => world.open(world.at(handle)),
     attributeNames: (handle) => [...findAttributes(world.at(handle)).keys()].join('\0'),
     getAttribute: (handle, name) => findAttributes(world.at(handle)).get(name),
 
@@ -216,4 +215,10 @@ function statLocation(place: MemoryLocation): Stat {
     mountRoot: path === mount.root,
     immutable: false,
   }
+}
+
+/** Returns undefined if the shown id cannot be stored. */
+export function mapToStoredId(ranges: readonly IdRange[], id: number): number | undefined {
+  const range = ranges.find(({ shown, count }) => id >= shown && id < shown + count)
+  return range && range.disk + id - range.shown
 }

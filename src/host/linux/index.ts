@@ -16,7 +16,7 @@ import {
 import { linuxDaemons } from './daemons.ts'
 import { findUsers, isClaimed, listDevices } from './file-system-users.ts'
 import { linuxInodes } from './inodes.ts'
-import { endAbandoned, findLockHolder, readBlockedActivity } from './lock-holders.ts'
+import { endAbandoned, findLockHolders, readBlockedActivity } from './lock-holders.ts'
 import { isHeldByAnyProcess, isLockedFile, tryIsolatedLock, tryLockFile, whileUnlocked } from './locks.ts'
 import { linuxMounts } from './mounts.ts'
 import { listRunningPods, snapshotProcesses } from './processes.ts'
@@ -48,7 +48,7 @@ export const linuxHost: Host = {
   isLocked: isLockedFile,
   isWorkerLockHeld: isHeldByAnyProcess,
   tryWorkerLock: tryIsolatedLock,
-  lockHolder: findLockHolder,
+  lockHolder: (path) => findLockHolders(path)[0],
   readBlockedActivity,
   whileUnlocked,
   endAbandoned,

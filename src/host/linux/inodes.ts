@@ -127,11 +127,6 @@ export const linuxInodes: Inodes = {
   handleLimit: () => Number(/^Max open files +(\d+)/m.exec(readText('/proc/self/limits'))?.[1] ?? 1024),
   duplicate: (handle) => requireSuccess(dup(handle), 'fcntl', 'an open handle') as Handle,
 
-  tryDuplicate(handle) {
-    const copy = dup(handle)
-    return copy < 0 ? undefined : (copy as Handle)
-  },
-
   attributeNames: listAttributeNames,
   getAttribute,
   setAttribute,

@@ -5,9 +5,10 @@ import { hasOwnUserIds, hasRaisedRights, PROCESS_NAME, readProcText, withPidfd }
 /**
  * Finds the visible processes that hold flock(2) of a file.
  * @param path as they have opened it, without links
- * @param inode of the file
+ * @param inode of the file: by default of the one that is now at the path
  */
-export function findLockHolders(path: string, inode: bigint): number[] {
+export function findLockHolders(path: string, inode = readInode(path)): number[] {
+  if (inode === undefined) return []
   // fs/locks.c, lock_get_status. On some file systems its device numbers differ from those of stat(2).
   const lines = readFileSync('/proc/locks', 'latin1').matchAll(
     / FLOCK +ADVISORY +WRITE (\d+) [0-9a-f]+:[0-9a-f]+:(\d+) /g,
@@ -16,10 +17,8 @@ export function findLockHolders(path: string, inode: bigint): number[] {
   return holders.filter((pid) => tolerateSystemErrors(() => hasOpen(pid, path)) === true)
 }
 
-/** Returns one holder of the lock of the file that is now at the path. */
-export function findLockHolder(path: string): number | undefined {
-  const { ino } = tolerateSystemErrors(() => statSync(path, { bigint: true })) ?? {}
-  return ino === undefined ? undefined : findLockHolders(path, ino)[0]
+function readInode(path: string): bigint | undefined {
+  return tolerateSystemErrors(() => statSync(path, { bigint: true }))?.ino
 }
 
 /** Compares only the links' texts, because other open files may belong to an unresponsive server. */
@@ -83,15 +82,13 @@ function hasPendingKill(status: string): boolean {
  * @returns its pid
  */
 export function endAbandoned(lock: string, verb: string): number | undefined {
-  const { ino } = tolerateSystemErrors(() => statSync(lock, { bigint: true })) ?? {}
-  if (ino === undefined) return undefined
   const isAbandoned = (pid: number) =>
     pid !== process.pid &&
     hasOwnUserIds(pid) &&
     !hasRaisedRights(pid) &&
     hasFirstArgument(pid, verb) &&
     readParentPid(pid) !== process.ppid
-  for (const pid of findLockHolders(lock, ino)) {
+  for (const pid of findLockHolders(lock)) {
     const isEnded = withPidfd(pid, (kill) => {
       if (!isAbandoned(pid)) return false
       kill()

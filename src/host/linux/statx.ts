@@ -44,10 +44,7 @@ export function viewHandleStat(handle: Handle): StatView {
 /** The cheapest variant of `viewHandleStat`. */
 export function readOwnership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'> {
   callStatx(handle)
-  return pickOwnership(lastStat)
-}
-
-export function pickOwnership({ gid, mode, changed }: StatView): Pick<Stat, 'gid' | 'mode' | 'changed'> {
+  const { gid, mode, changed } = lastStat
   return { gid, mode, changed }
 }
 

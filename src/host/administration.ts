@@ -38,10 +38,7 @@ export function createNodeFiles(fs: Fs) {
       withPath('make', path, () => retryWhileRemoved(() => makeDirectories(fs, path, mode, 0o755))),
     /** Opens a regular file. Reads stay on that file, even if its path is exchanged. */
     open: (path: string) => withPath('read', path, () => openSourceFile(fs, path)),
-    /**
-     * Creates a file that only its owner can access until `secure`. It is durable after `sync`. EEXIST if the name
-     * exists.
-     */
+    /** Creates a file for its owner alone until `secure`, durable after `sync`. EEXIST if the name exists. */
     create: (path: string, bytes: Uint8Array) => withPath('write', path, () => createFile(fs, path, [bytes])),
     /** Sets root as owner and this mode, whatever the directory or the umask caused. */
     secure: (path: string, mode: number) =>
@@ -148,10 +145,7 @@ function openItself(fs: Fs, path: string): OpenedFile {
 export interface Administration {
   files: NodeFiles
   host: Host
-  /**
-   * Takes flock(2) on the directory itself, so no lock file is left. Returns undefined if another process holds the
-   * lock.
-   */
+  /** Takes flock(2) on the directory itself: no lock file is left. Undefined if another process holds the lock. */
   tryLockDirectory(path: string): Lock | undefined
   /** Never rejects: if the program cannot run, the result contains the reason. */
   tryDriver(trial: DriverTrial): Promise<DriverResult>

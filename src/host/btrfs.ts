@@ -1,9 +1,6 @@
 const F_FSID_SIZE = 8
 
-/**
- * Computes the f_fsid of a subvolume: the UUID folded into two words, combined with the subvolume's number
- * (fs/btrfs/super.c).
- */
+/** Folds the UUID into two words and combines them with the subvolume's number (fs/btrfs/super.c). */
 export function foldUuid(uuid: Buffer, subvolume: bigint): Buffer {
   const fsid = Buffer.alloc(F_FSID_SIZE)
   const fold = (offset: number) => uuid.readUInt32BE(offset) ^ uuid.readUInt32BE(offset + 8)

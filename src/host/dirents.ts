@@ -86,10 +86,7 @@ export class Dirents {
     return end - start
   }
 
-  /**
-   * Returns the seek position after the current entry, valid on any handle of the directory. Undefined before the first
-   * entry.
-   */
+  /** The seek position after the current entry, on any handle of the directory; undefined before the first entry. */
   get after(): bigint | undefined {
     return this.#next === 0 ? undefined : this.#offAt(this.#entry)
   }

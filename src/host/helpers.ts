@@ -7,9 +7,7 @@ export const SECRET_FILE = '/proc/self/fd/3'
 /** Environment variable of each helper. Processes that the helper starts inherit it, so modekeep recognizes them. */
 export const HELPER_MARK = 'MODEKEEP_HELPER'
 
-/**
- * Call of a node's program for work that the kernel cannot do. The program runs without a shell, in its own session.
- */
+/** A call of a node's program, without a shell and in its own session. */
 export interface HelperInvocation {
   /** A bare name, looked up in the node's system directories. */
   program: string

@@ -203,9 +203,7 @@ export interface Host {
   daemons: Daemons
   /** Runs a task in a worker process that ends with this one. */
   callWorker(call: WorkerCall): Promise<WorkerCallEnd>
-  /**
-   * Returns undefined if another process holds the lock. A killed holder loses it even if it still waits in the kernel.
-   */
+  /** Undefined if another process holds the lock. A killed holder loses it even while it waits in the kernel. */
   tryLock(path: string): Lock | undefined
   /** Checks whether a process holds the lock. Concurrent checks do not disturb each other. */
   isLocked(path: string): boolean
@@ -215,10 +213,7 @@ export interface Host {
   tryWorkerLock(lock: string): Lock | undefined
   /** Returns the pid of a visible lock holder. Briefly blocks every lock operation of the node. */
   lockHolder(path: string): number | undefined
-  /**
-   * Returns a text that changes with each progress of a process that waits in the kernel for a lock or a disk.
-   * Undefined in other states.
-   */
+  /** A text that changes with each progress of a process that waits in the kernel (state D); else undefined. */
   readBlockedActivity(pid: number): string | undefined
   /** Calls the function while no process holds the lock or can take it. */
   whileUnlocked<T>(path: string, call: () => T): T | 'locked'

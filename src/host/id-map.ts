@@ -5,10 +5,7 @@ export interface IdRange {
   count: number
 }
 
-/**
- * The owners and groups that a mount shows. Ids outside of all ranges appear as the kernel's overflow id and are
- * unusable.
- */
+/** The owners and groups that a mount shows. Ids outside of all ranges appear as the kernel's overflow id. */
 export interface IdMap {
   uids: readonly IdRange[]
   gids: readonly IdRange[]
@@ -75,9 +72,7 @@ export function mapToShownId(ranges: readonly IdRange[], id: number): number | u
   return range && range.shown + id - range.disk
 }
 
-/**
- * Formats the lines of a uid_map or gid_map, user_namespaces(7). In a mount's map the stored ids are the inside ids.
- */
+/** Formats a uid_map or gid_map, user_namespaces(7). In a mount's map the stored ids are the inside ids. */
 export function formatIdRanges(ranges: readonly IdRange[]): string {
   return ranges.map(({ disk, shown, count }) => `${disk} ${shown} ${count}\n`).join('')
 }

@@ -62,10 +62,7 @@ export function formatDeviceId(device: number): string {
   return `${Math.floor(device / 2 ** 20)}:${device % 2 ** 20}`
 }
 
-/**
- * Returns false for file systems of servers, daemons and memory, and for btrfs: their device numbers have no major
- * number.
- */
+/** False for servers, daemons, memory and btrfs: their device numbers have no major number. */
 export function hasDisk(device: number): boolean {
   return device >= 2 ** 20
 }
@@ -175,28 +172,16 @@ export interface Inodes {
   /** Like `stat` and `statEntry`, without a copy: a walk discards most results. */
   look(handle: Handle): StatView
   lookEntry(parent: Handle, name: Name): StatView
-  /**
-   * Returns two batches: the kernel fills one while the walk processes the other. Between two steps of a walk both are
-   * free.
-   */
+  /** Two batches: the kernel fills one while the walk processes the other. Between two steps both are free. */
   sights(): readonly [StatBatch, StatBatch]
-  /**
-   * Returns a batch for `size` changes, or undefined if no other thread is available: the caller then makes the changes
-   * itself.
-   */
+  /** Undefined if no other thread is available: the caller then makes the changes itself. */
   changes(size: number): FileChangeBatch | undefined
   /** Returns the fields of `stat` that a walk checks again before it changes an inode. */
   ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
   statEntry(parent: Handle, name: Name): Stat
-  /**
-   * Queries the server or daemon even if the attributes are cached: caches stay valid for seconds after a daemon has
-   * ended.
-   */
+  /** Queries the server or daemon: cached attributes stay valid for seconds after a daemon has ended. */
   askEntry(parent: Handle, name: Name): Stat
-  /**
-   * Never queries a server or a daemon. The result is enough to identify a mount. Without a name, it stats the handle
-   * itself.
-   */
+  /** Never queries a server or a daemon: enough to identify a mount. Without a name, it stats the handle itself. */
   statMountPoint(parent: Handle, name?: Name): Stat
   /** Creates an empty file. Fails with EEXIST if the name exists. */
   createFile(parent: Handle, name: Name, mode: number): void

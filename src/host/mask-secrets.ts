@@ -1,7 +1,5 @@
 const MASK = '***'
-/**
- * Shortest prefix of a secret that is masked at the end of an output. Shorter ones reveal nothing and match everywhere.
- */
+/** Shortest prefix of a secret that is masked at the end of an output. Shorter ones match everywhere. */
 const MIN_PARTIAL_LENGTH = 4
 /** Number of bytes by which positions in an output are indexed. */
 const SEED_LENGTH = 8
@@ -78,9 +76,7 @@ function mergeRanges(ranges: readonly ByteRange[]): ByteRange[] {
   return result
 }
 
-/**
- * An output prepared for comparison: folded, one character per byte, with the offset of each character and of the end.
- */
+/** A folded output, one character per byte, with the offset of each character and of the end. */
 interface OutputView {
   text: string
   at: readonly number[]
@@ -114,10 +110,7 @@ function findRanges({ text, at }: OutputView, forms: readonly SecretForm[], isEn
   return ranges
 }
 
-/**
- * Yields each piece of a form once, with its possible positions. Indexing the output is faster, because a secret may be
- * much longer.
- */
+/** Yields each piece once, with its possible positions. The output is indexed, because a secret may be longer. */
 function* findPieceStarts(
   text: string,
   forms: readonly SecretForm[],
@@ -161,31 +154,28 @@ const MIN_LINE_LENGTH = 4
 const MIN_SECRET_LENGTH = 3
 
 /** Bytes of the longest piece of a form: a window, or a complete shorter secret. */
-export const MAX_PIECE_BYTES = 8 * WINDOW_BYTES
+const MAX_PIECE_BYTES = 8 * WINDOW_BYTES
 
 /** One way to write a secret: folded, with one character per byte. */
-export interface SecretForm {
+interface SecretForm {
   readonly text: string
   /** Offsets of the characters that each stand for one byte, and the end of the last one. */
   readonly signs: readonly number[]
 }
 
 /** Folds letter case and the variants of base64 and URLs. The length stays the same. */
-export function foldVariants(bytes: string): string {
+function foldVariants(bytes: string): string {
   return bytes.toLowerCase().replace(/[+-]/g, ' ').replaceAll('_', '/')
 }
 
 /** Yields each piece of a form that reveals the secret: all its windows, or a short form as a whole. */
-export function* listPieces({ text, signs }: SecretForm): Generator<string> {
+function* listPieces({ text, signs }: SecretForm): Generator<string> {
   const lastStart = Math.max(0, signs.length - 1 - WINDOW_BYTES)
   for (let index = 0; index <= lastStart; index++)
     yield text.slice(signs[index], signs[index + WINDOW_BYTES] ?? text.length)
 }
 
-/**
- * Lists every way in which a program may write a secret. URL encoding is no form, because outputs are decoded before
- * the comparison.
- */
+/** Lists the ways to write a secret, except URL encoding: outputs are decoded before the comparison. */
 export function listSecretForms(secrets: readonly Uint8Array[]): SecretForm[] {
   const forms = secrets.flatMap((secret) => createFormsOfSecret(Buffer.from(secret)))
   const long = forms.filter(({ text }) => text.length >= MIN_SECRET_LENGTH)

@@ -22,10 +22,7 @@ export function syncDirectory(fs: Fs, path: string): void {
   fs.fsyncSync(directory.fd)
 }
 
-/**
- * Reads a file as text. If readFileSync opened the path itself, a failing close(2) would end the process without a
- * reply.
- */
+/** If readFileSync opened the path itself, a failing close(2) would end the process without a reply. */
 export function readText(path: string, fs: Fs = nodeFs): string {
   using file = openFile(fs, path)
   return fs.readFileSync(file.fd, 'utf8')
@@ -78,7 +75,7 @@ export function readHead(fs: Fs, path: string, length: number): Buffer {
 }
 
 /** Reads at most `length` bytes from the current position of an open file. */
-export function readUpTo(fs: Fs, fd: number, length: number): Buffer {
+function readUpTo(fs: Fs, fd: number, length: number): Buffer {
   const blocks: Buffer[] = []
   for (let remaining = length; remaining > 0; remaining -= blocks.at(-1)?.length ?? 0) {
     const block = Buffer.alloc(Math.min(remaining, BLOCK))

@@ -62,9 +62,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   EUCLEAN: 'repair its file system',
 }
 
-/**
- * Error for a file of modekeep's own: the message has its path, the reason and the remedy. `code` is the errno name.
- */
+/** An error of a file of modekeep's own, with path, reason and remedy. `code` is the errno name. */
 export class FileError extends Error {
   readonly code: string
 
@@ -75,9 +73,7 @@ export class FileError extends Error {
   }
 }
 
-/**
- * Runs a file operation and adds the path to its errors, because errors of write(2) and fsync(2) do not name the file.
- */
+/** Adds the path to the errors of a file operation: those of write(2) and fsync(2) do not name the file. */
 export function withPath<T>(operation: string, path: string, call: () => T): T {
   try {
     return call()

@@ -167,7 +167,7 @@ export interface ForeignFile extends Disposable {
   read(position: number, length: number): Uint8Array
 }
 
-export function openForeignFile(fs: Fs, path: string): ForeignFile {
+function openForeignFile(fs: Fs, path: string): ForeignFile {
   const file = openToRead(fs, path)
   return {
     size: file.stat.size,
@@ -193,7 +193,7 @@ export interface NewFile extends Disposable {
   finish(): void
 }
 
-export function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFile {
+function createNewFile(fs: Fs, path: string, mayReplace: boolean): NewFile {
   using scope = new DisposableStack()
   const parent = scope.use(openParent(fs, dirname(path)))
   const name = basename(path)

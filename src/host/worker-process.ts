@@ -57,10 +57,7 @@ export interface WorkerCallEnd {
   ended: Promise<unknown>
 }
 
-/**
- * Killed processes that the kernel does not let end. The owner of each is the namespace or the mount that it worked
- * for.
- */
+/** Killed processes that the kernel does not let end, by the namespace or the mount that they worked for. */
 export class UnkillableProcesses {
   readonly #owners = new Map<number, string>()
 

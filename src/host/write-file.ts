@@ -105,10 +105,7 @@ export function removeNames(fs: Fs, directory: string, names: readonly string[])
   for (const name of names) removeIn(fs, parent, name)
 }
 
-/**
- * Calls a function with the path of a name through its directory's handle. The function must not follow a link in that
- * name.
- */
+/** Calls a function with a name's path through its directory's handle. It must not follow a link in the name. */
 export function callByHandle<T>(fs: Fs, path: string, call: (at: string) => T): T {
   using parent = openParent(fs, dirname(path))
   return reportDirectoryPath(parent.path, () => call(parent.at(basename(path))))
@@ -221,9 +218,7 @@ function openOrMakeDirectory(fs: Fs, path: string, mode: number, modeAbove: numb
   }
 }
 
-/**
- * Calls mkdir(2) in an open directory. An existing directory is accepted, because another process may make it first.
- */
+/** Calls mkdir(2) in an open directory. Another process may make the directory first. */
 function makeDirectoryIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): ParentDirectory {
   const path = `${parent.path}/${name}`
   reportDirectoryPath(parent.path, () => tolerateErrno('EEXIST', () => fs.mkdirSync(parent.at(name), { mode })))

@@ -46,7 +46,7 @@ export function parseMountinfo(text: string): MountRow[] {
 }
 
 /** Finds the row of one mount in the text of mountinfo without parsing the other rows. */
-export function findRowById(text: string, id: number): MountRow | undefined {
+function findRowById(text: string, id: number): MountRow | undefined {
   const start = `\n${text}`.indexOf(`\n${id} `)
   return start === -1 ? undefined : parseMountinfo(text.slice(start, text.indexOf('\n', start) + 1))[0]
 }
@@ -71,7 +71,7 @@ export function selectLayers(rows: readonly MountRow[], directory: string): Moun
 }
 
 /** Orders the mounts of one directory, the lowest first. Each is visited once. */
-export function orderLayers(layers: readonly MountRow[]): MountRow[] {
+function orderLayers(layers: readonly MountRow[]): MountRow[] {
   const ids = new Set(layers.map(({ id }) => id))
   const above = Map.groupBy(layers, ({ parent }) => parent)
   const stacked = new Set(layers.filter(({ id, parent }) => parent === id || !ids.has(parent)))

@@ -94,10 +94,7 @@ export function hashPath(text: string): number {
   return hash
 }
 
-/**
- * Hashes a path and all paths above it, the shortest first, in one pass: no prefix is copied, so the time is linear in
- * the path's length.
- */
+/** Hashes a path and all paths above it, the shortest first, in one pass that copies no prefix. */
 export function* prefixHashes(path: string): Generator<{ hash: number; length: number }> {
   yield { hash: hashPath('/'), length: 1 }
   if (path === '/') return
@@ -110,7 +107,7 @@ export function* prefixHashes(path: string): Generator<{ hash: number; length: n
   yield { hash, length: path.length }
 }
 
-export function resolveLocationInMount(row: MountRow, path: string): TreeLocation {
+function resolveLocationInMount(row: MountRow, path: string): TreeLocation {
   const shown = resolveRowLocation(row)
   return { ...shown, path: `${shown.path}${toPathPrefix(path).slice(toPathPrefix(row.mountPoint).length)}` }
 }

@@ -7,9 +7,9 @@ export const MAX_NAME_BYTES = 255
 /** Limit of every other field that a pod's author writes. The kernel accepts less than a page of mount options. */
 export const MAX_FIELD_BYTES = 4095
 /** Limit of all options of a call. A Secret's values have at most 1 MiB, and base64 makes them a third longer. */
-export const MAX_OPTIONS_BYTES = 2 * 2 ** 20
+const MAX_OPTIONS_BYTES = 2 * 2 ** 20
 /** Limit of all values of a call's Secret together. It is the API server's limit of a Secret. */
-export const MAX_SECRETS_BYTES = 2 ** 20
+const MAX_SECRETS_BYTES = 2 ** 20
 
 /**
  * Checks the length of a path and of its names, before anything else is done with it.

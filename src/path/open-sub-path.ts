@@ -188,7 +188,7 @@ const formatLink = ({ path, target }: FollowedLink) => `${quoted(path)} -> ${quo
 const formatLeadingLink = (link: FollowedLink | undefined) => (link ? `, where the link ${formatLink(link)} leads` : '')
 
 /** Creates the messages about a subPath that cannot be mounted. Their paths are relative to the source. */
-export function createSubPathMessages(subPath: string) {
+function createSubPathMessages(subPath: string) {
   const subject = `subPath ${quoted(subPath)}`
   return {
     leaves: (link: FollowedLink | undefined) =>

@@ -87,10 +87,7 @@ export function listContainers(store: Store): ({ container: string } & RecordRes
   return listRecordedContainers(store).map((container) => ({ container, ...containerRecords.find(store, container) }))
 }
 
-/**
- * Returns whether a container may still exist: the node was not rebooted, and its pod's directory exists. Kubelet
- * removes that directory after the pod's containers.
- */
+/** Kubelet removes the pod's directory after its containers, and no container survives a reboot. */
 export function mayRun({ host }: Pick<Store, 'host'>, { boot, kubeletDir, pod }: ContainerRecord): boolean {
   return boot === host.bootId() && host.files.has(`${kubeletDir}/pods/${pod.uid}`)
 }

@@ -119,10 +119,7 @@ function findProcessAtWork(store: Store, { path, volume }: RecordDirectory): num
   return walker ?? store.host.lockHolder(`${path}/${LOCK_FILE}`)
 }
 
-/**
- * Returns a function that finds the process at work. It returns the pid if the process has waited in the kernel for one
- * thing for too long.
- */
+/** The function returns the pid of the process at work if it has waited in the kernel for one thing for too long. */
 function createBlockedHolderCheck(store: Store, directory: RecordDirectory): (now: number) => number | undefined {
   let holder: { pid: number | undefined; at: number } | undefined
   let last: { activity: string; since: number } | undefined

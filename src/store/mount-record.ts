@@ -192,10 +192,7 @@ export function listMounts(store: Store): ({ directory: string } & RecordResult<
     .map(({ directory }) => ({ directory, ...mountRecords.find(store, directory) }))
 }
 
-/**
- * Lists those of the given directories that have a record. The cost depends on their number, not on how many mounts are
- * recorded.
- */
+/** Lists those of the directories that have a record. The cost does not depend on how many are recorded. */
 export function findMounts(store: Store, directories: Iterable<string>): ReturnType<typeof listMounts> {
   return [...directories].flatMap((directory) => {
     // Most mounts are not modekeep's.

@@ -38,15 +38,12 @@ export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm']
 /** Lock of the process that walks a volume for another process. The file has its pid. */
 export const WALKER_FILE = 'walker.lock'
 /** Has the origin of the target directory of a CSI volume. */
-export const TARGET_FILE = 'target'
+const TARGET_FILE = 'target'
 export const PROGRESS_FILE = 'progress.json'
 export const GIVEN_UP_FILE = 'given-up.json'
 /** Written by earlier versions. Now all reservations are in a directory of their own. */
 const FORMER_RESERVATION = 'reservation.json'
-/**
- * Files that a call creates and removes itself, and the new file by which a record is replaced. A record directory with
- * no other file has no records.
- */
+/** Files that a call creates and removes itself. A record directory with no other file has no records. */
 export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
   LOCK_FILE,
   WALKER_FILE,

@@ -126,10 +126,7 @@ export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFo
   return error instanceof DamagedRecord || error instanceof UnknownFormat
 }
 
-/**
- * Returns whether a file is empty or all zeros, because the node crashed before its data reached the disk. Its record
- * is of an earlier boot.
- */
+/** The node crashed before the data reached the disk, so the record is of an earlier boot. */
 const isUnwritten = (text: string) => /^\0*$/.test(text)
 
 function parseRecord(text: string): Record<string, unknown> {

@@ -59,7 +59,7 @@ export function isJournalEmpty(store: Store, volume: string, known = false): boo
   return journal.isEmpty()
 }
 
-export function locateJournal(store: Store, volume: string): string {
+function locateJournal(store: Store, volume: string): string {
   return `${locateVolumeRecords(store, volume).path}/${JOURNAL_FILE}`
 }
 
@@ -67,19 +67,13 @@ const MIB = 2 ** 20
 const MAX_SHARE = 0.1
 /** Lowest limit. Other files fill a file system first where that is too much, and SQLite reports it. */
 const LOWEST_LIMIT_BYTES = 16 * MIB
-/**
- * Bytes of one reservation: the least is enough for a few thousand inodes, the most for some hundred thousand. So a
- * large journal reserves less often.
- */
+/** Bytes of one reservation. A large journal reserves more, so that it reserves less often. */
 const MIN_GROWTH_BYTES = MIB / 4
 const MAX_GROWTH_BYTES = 16 * MIB
 /** Greatest length of the growth file. A longer one is started again. */
 const MAX_GROWTH_FILE_LENGTH = 2 ** 16
 
-/**
- * Returns the most bytes that the records of all volumes may take. Returns undefined if the file system of the state
- * directory does not report its size.
- */
+/** The most bytes for all records; undefined if the state directory's file system does not report its size. */
 export function computeTotalLimit({ host, config }: Store): number | undefined {
   const size = host.files.capacity(config.stateDir)
   return size && Math.max(LOWEST_LIMIT_BYTES, Math.floor(size * MAX_SHARE))

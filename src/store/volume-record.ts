@@ -15,10 +15,7 @@ export const volumeRecordSchema = () =>
     complete: z.boolean(),
     /** The walk ended, but may have missed directories that were moved meanwhile. Set only if `complete` is false. */
     hasEnded: z.optional(z.boolean()),
-    /**
-     * Number of inodes that the last walk skipped, because they were changed since an earlier walk, and whether the
-     * root is one of them.
-     */
+    /** Inodes that the last walk skipped, because they were changed since an earlier one. */
     changedSince: z.optional(z.object({ inodes: z.number(), hasRoot: z.boolean() })),
     /** Inodes that the last walk skipped. Records of earlier versions have none. */
     skipped: z.optional(skippedInodesSchema()),
@@ -126,7 +123,7 @@ export function listRootBits(store: Store): string[] {
   return names.map((name) => name.replace(/\.json$/, '')).filter(isVolumeId)
 }
 
-export const skippedInodesSchema = () =>
+const skippedInodesSchema = () =>
   z.object({
     applied: z.number(),
     total: z.number(),

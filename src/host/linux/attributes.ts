@@ -29,10 +29,7 @@ const ENOSYS = -38
 const ENODATA = -61
 const EOPNOTSUPP = -95
 
-/**
- * Returns the value of an extended attribute, or undefined if the inode lacks it. Most inodes lack it, so that case
- * must not throw.
- */
+/** Returns undefined if the inode lacks the attribute, as most do: that case must not throw. */
 export function getAttribute(handle: Handle, name: string): Uint8Array | undefined {
   const result = getxattr(putName(formatMagicLink(handle)), putName(name, SECOND_NAME), DATA, BLOCK_SIZE)
   if (result === ENODATA || result === EOPNOTSUPP) return undefined

@@ -185,9 +185,7 @@ function combineNames(names: readonly string[], { identities, former = [] }: Bac
   return names.flatMap((name) => [...identities, ...former].map((outer) => `${name} in ${outer}`))
 }
 
-/**
- * Names the file system that contains an image: first the name to record, then names that earlier versions recorded.
- */
+/** Names an image's file system: first the name to record, then those that earlier versions recorded. */
 function readFileSystemNames(file: Handle): string[] {
   const { type, id } = statFs(file, 'an image')
   if (type === FUSE_SUPER_MAGIC) return [id]

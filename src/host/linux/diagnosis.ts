@@ -46,10 +46,7 @@ export interface Diagnosis {
   selfTest(): SelfTest[]
   /** @returns the program's path @throws {HelperError} naming the package that contains it */
   findProgram(program: string): string
-  /**
-   * Returns the free space of the path's file system for root. `inodes` is undefined if the file system does not count
-   * them.
-   */
+  /** Returns the free space for root. `inodes` is undefined if the file system does not count them. */
   space(path: string): { bytes: number; inodes: number | undefined }
   isSameFile(path: string, otherPath: string): boolean
   /** Checks for a listener at a Unix socket without connecting to it. */

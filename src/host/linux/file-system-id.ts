@@ -18,7 +18,7 @@ const UUID_SIZE = 16
 // statfs' f_type: include/uapi/linux/magic.h
 export const BTRFS_SUPER_MAGIC = 0x9123683e
 export const EXT4_SUPER_MAGIC = 0xef53
-export const F2FS_SUPER_MAGIC = 0xf2f52010
+const F2FS_SUPER_MAGIC = 0xf2f52010
 export const FUSE_SUPER_MAGIC = 0x65735546
 export const XFS_SUPER_MAGIC = 0x58465342
 
@@ -66,9 +66,7 @@ function readReportedUuid(handle: Handle, type: number): Buffer | undefined {
   return readUuid(readable, type, 'a volume')
 }
 
-/**
- * ioctl(2) rejects an O_PATH descriptor. Opening a FIFO or a device has side effects, and a socket cannot be opened.
- */
+/** ioctl(2) rejects O_PATH. Opening a FIFO or a device has side effects, and a socket cannot be opened. */
 function openReadable(handle: Handle, type: number): Handle | undefined {
   const directory = tolerateErrno('ENOTDIR', () => openAt(handle, '.', O_RDONLY | O_DIRECTORY, 'a volume'))
   if (directory !== undefined) return directory

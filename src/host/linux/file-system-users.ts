@@ -64,10 +64,7 @@ function listNamespaces(pids: readonly number[]): MountNamespace[] {
   return [...byName.values()]
 }
 
-/**
- * Finds mounts of devices in the text of mountinfo. btrfs has a device number of its own and names its device as
- * source.
- */
+/** Finds mounts of devices. btrfs has a device number of its own and names its device as source. */
 function createTableMatcher(devices: readonly string[]): (table: string) => boolean {
   return (table) =>
     table.split('\n').some((line) => {
@@ -136,7 +133,7 @@ export function listDevices(handle: Handle): string[] {
 }
 
 /** Returns the `major:minor` of a name from `listDevices`. */
-export function parseDeviceNumbers(name: string): string {
+function parseDeviceNumbers(name: string): string {
   return name.split(' ', 1)[0] ?? ''
 }
 

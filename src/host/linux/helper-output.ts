@@ -7,10 +7,7 @@ const MAX_SHOWN_LENGTH = 300
 // A process that a helper has started may keep the output open indefinitely.
 const GRACE_MS = 200
 
-/**
- * Reads all output of a helper and keeps the first and last 4 KiB of each stream. If the helper had secrets, only texts
- * of a fixed list are shown.
- */
+/** Keeps the first and last 4 KiB of each stream. If the helper had secrets, only texts of a list are shown. */
 export class HelperOutput {
   readonly #streams: readonly Readable[]
   readonly #ends: readonly OutputEnds[]
@@ -127,7 +124,7 @@ const MAX_ERRNO = 133
 const MAX_PHRASES = 3
 
 /** Finds the listed texts in an output. @param output on one line, with its secrets masked */
-export function findPhrases(output: string): string[] {
+function findPhrases(output: string): string[] {
   const text = output.toLowerCase()
   const [, errno = ''] = /mount error\((\d{1,3})\)/.exec(text) ?? []
   const isErrno = Number(errno) >= 1 && Number(errno) <= MAX_ERRNO

@@ -169,10 +169,7 @@ async function startHelper(
   return { leader: readLeader(child.pid), exited, output: new HelperOutput([child.stdout, child.stderr], secrets) }
 }
 
-/**
- * A group below the root of cgroup2, because a group with controlled children may not have processes of its own
- * (cgroups(7)).
- */
+/** Below the root of cgroup2: a group with controlled children may have no processes of its own (cgroups(7)). */
 const LEAF_GROUP = 'modekeep-fuse'
 
 /**

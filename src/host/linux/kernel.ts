@@ -40,9 +40,7 @@ function loadAddon(): KernelAddon {
   return loaded.exports
 }
 
-/**
- * The executable has no URL. Its loader copies the addon into a memory file and sets the variable to its descriptor.
- */
+/** The executable has no URL: its loader copies the addon into a memory file, which the variable names. */
 function findAddonFile(): string {
   if (import.meta.url === '') return `/proc/self/fd/${process.env.MODEKEEP_KERNEL}`
   return fileURLToPath(new URL(`../../../driver/kernel/${process.arch}.node`, import.meta.url))

@@ -28,10 +28,7 @@ function hasOpen(pid: number, path: string): boolean {
   )
 }
 
-/**
- * Returns the /proc directories of the threads. If the first thread of a process has ended, only the other directories
- * have its files.
- */
+/** If the first thread of a process has ended, only the directories of the others have its files. */
 export function listThreadDirectories(pid: number): string[] {
   return readdirSync(`/proc/${pid}/task`).map((task) => `/proc/${pid}/task/${task}`)
 }

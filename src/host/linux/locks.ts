@@ -34,10 +34,7 @@ export function openLocked(path: string): number | undefined {
   return keepIfLocked(path, openToWrite(nodeFs, path, constants.O_RDWR | constants.O_CREAT, 0o600).fd, LOCK_EX)
 }
 
-/**
- * Like `tryLockFile`, but a killed holder keeps the lock until it has ended. The file contains the pid of this process,
- * for messages.
- */
+/** Like `tryLockFile`, but a killed holder keeps the lock until it has ended. The file has the holder's pid. */
 export function tryIsolatedLock(path: string): Lock | undefined {
   const fd = openLocked(path)
   if (fd !== undefined) tolerateSystemErrors(() => writeHolder(fd, process.pid))

@@ -90,9 +90,7 @@ function removeMount(parent: Handle, name: Name, flags: number): number {
   return requireSuccess(umount2(putName(path), UMOUNT_NOFOLLOW | flags), 'umount2', name)
 }
 
-/**
- * Calls mount_setattr(2), Linux 5.12, with the four fields of struct mount_attr, on the mount with the handle as root.
- */
+/** Calls mount_setattr(2), Linux 5.12, with the fields of struct mount_attr. The handle is the mount's root. */
 function setAttributes(
   tree: Handle,
   recursion: number,

@@ -53,10 +53,7 @@ export function readProcText(pid: number, file: ProcFile): string {
   return tolerateSystemErrors(() => readText(`/proc/${pid}/${file}`)) ?? ''
 }
 
-/**
- * Checks whether a process is in this mount namespace. All processes that modekeep starts are, and processes of pods
- * are not.
- */
+/** All processes that modekeep starts are in this mount namespace, and processes of pods are not. */
 function sharesMounts(pid: number): boolean {
   return readMountNamespace(pid) === readMountNamespace('self')
 }

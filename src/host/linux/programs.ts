@@ -40,10 +40,7 @@ export function formatPackage(program: string): string | undefined {
   return rpm === undefined ? debian : `${debian} (Debian) or ${rpm} (RPM)`
 }
 
-/**
- * Directories in which the node's packages install programs. The list is fixed, so that no environment variable decides
- * what runs as root.
- */
+/** The directories of the node's packages. No environment variable decides what runs as root. */
 export const SYSTEM_PATH: readonly string[] = [
   '/usr/sbin',
   '/usr/bin',

@@ -15,9 +15,7 @@ interface PendingLookup {
   giveUp(): void
 }
 
-/**
- * Pending lookups by key. A process that waits for a FUSE daemon may not end even if killed, so one per key is enough.
- */
+/** By key. A process that waits for a FUSE daemon may not end even if killed, so one per key is enough. */
 const pendingLookups = new Map<string, PendingLookup>()
 
 /** Keys whose last lookup timed out. The next lookup of such a key gets a shorter timeout. */

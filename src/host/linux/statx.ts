@@ -105,10 +105,7 @@ const F_FRSIZE = 72
 const F_FSID = 56
 const F_FLAGS = 80
 
-/**
- * Calls statfs(2) on the file system of a handle. `id` does not identify a device: after a reboot another one may have
- * it.
- */
+/** Calls statfs(2). `id` does not identify a device: after a reboot another one may have it. */
 export function statFs(handle: Handle, target: string): { type: number; flags: number; id: string } {
   requireSuccess(fstatfs(handle, DATA), 'fstatfs', target)
   return {

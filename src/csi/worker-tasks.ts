@@ -1,12 +1,12 @@
-import { formatCode } from '../errors/fault.ts'
+import { type Fault, formatCode, renderFault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { SpaceUsage } from '../host/inodes.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { Lifecycle } from '../request/rule.ts'
 import type { GivenUpProcess } from '../store/session.ts'
-import { formatGivenUp, formatLeftProcess, MAX_LEFT } from '../worker/given-up.ts'
+import { createGivenUpFault, createLeftProcessFault, createTooManyLeftFault, MAX_LEFT } from '../worker/given-up.ts'
 import type { LostTaskOutcomes, WorkerLimits } from '../worker/schedule.ts'
-import { formatLeft, type Supervision } from '../worker/supervision.ts'
+import type { Supervision } from '../worker/supervision.ts'
 
 /** A volume to publish. Keys are sorted, so that a repeated call is recognized. */
 export interface Publication {
@@ -83,19 +83,20 @@ export function superviseCsiTasks(patienceMs: number): Supervision<CsiTask, CsiT
     // The second worker accesses no volume. If it is unresponsive too, kubelet repeats the call.
     retry: (task, givenUp) => (task.givenUp === undefined && task.do !== 'stats' ? { ...task, givenUp } : undefined),
     createOutcome: (task, unresponsive) =>
-      task.do === 'stats' ? createUnknownStats(formatGivenUp(unresponsive)) : undefined,
+      task.do === 'stats' ? createUnknownStats(createGivenUpFault(unresponsive)) : undefined,
     findOwner: (task) => (task.do === 'stats' ? task.directory : undefined),
     maxLeft: MAX_LEFT,
     refuseTooManyLeft(namespace, pids, task) {
-      if (task.do === 'stats') return createUnknownStats(formatLeftProcess(pids[0]))
-      return { failure: { code: 'FAILED_PRECONDITION', message: formatLeft(namespace, pids) } }
+      if (task.do === 'stats') return createUnknownStats(createLeftProcessFault(pids[0]))
+      const fault = createTooManyLeftFault(`namespace ${namespace}`, pids)
+      return { failure: { code: 'FAILED_PRECONDITION', message: `${renderFault(fault)}${formatCode(fault.code)}` } }
     },
   }
 }
 
 /** Creates the answer of a stats call that could not access the volume. */
-function createUnknownStats(reason: string): CsiTaskOutcome {
-  return { stats: { space: undefined, trouble: `unknown: ${reason}` } }
+function createUnknownStats(fault: Fault): CsiTaskOutcome {
+  return { stats: { space: undefined, trouble: `unknown: ${renderFault(fault)}` } }
 }
 
 /** A failure with a status code of its own. */

@@ -83,7 +83,10 @@ export async function applyGroupToVolume(
     }
     return { lock: held.move(), report: undefined, skipped: record?.skipped }
   }
-  if (inodes.isReadOnly(tree)) throw Refusal.of('source-read-only', formatReadOnly(source, group))
+  if (inodes.isReadOnly(tree)) {
+    const reason = `source ${quoted(source)} is on a read-only mount or file system of the node`
+    throw Refusal.of('source-read-only', `${reason}, so its files cannot be given group ${group}`, READ_ONLY_REMEDY)
+  }
   // An operator's call reports what it could not change, and an existing mount stays.
   const isNewMount = directory !== undefined && !fsGroup.isForced && !target.isMounted
   // The same walk would skip the root again, if it is the same root.
@@ -129,8 +132,7 @@ function setBaseline(
   return { group, groupAccess }
 }
 
-const formatReadOnly = (source: string, group: number) =>
-  `source ${quoted(source)} is on a read-only mount or file system of the node, so its files cannot be given group ${group}: ` +
+const READ_ONLY_REMEDY =
   'make it writable on the node, or use ownership "idmap", which changes nothing, or readOnly with files that have the group already'
 
 /** Returns false if the policy checks only the root, the root is as after a walk, and no walk was interrupted. */
@@ -158,9 +160,7 @@ function refuseConflict(
   device: number,
 ): void {
   // A mount that was never completed has no recorded device.
-  const copy = others.mounts.find(
-    (other) => other.volume === volume && other.mounted !== undefined && other.mounted.device !== device,
-  )
+  const copy = others.mounts.find(({ volume: of, mounted }) => of === volume && mounted && mounted.device !== device)
   if (copy) {
     throw Refusal.of(
       'identity-twice',

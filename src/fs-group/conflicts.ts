@@ -1,4 +1,3 @@
-import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { mayHaveUuid } from '../host/btrfs.ts'
 import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
@@ -16,7 +15,7 @@ import { acquireNodeLock } from '../store/locks.ts'
 import { listReservations, type Reservation } from '../store/process-records.ts'
 import type { Session } from '../store/session.ts'
 import { listRootBits, rootBits } from '../store/volume-record.ts'
-import { formatTooManyLeft } from '../worker/given-up.ts'
+import { createTooManyLeftFault } from '../worker/given-up.ts'
 
 /** Known properties of a volume, or of a part of one. */
 export interface VolumeExtent {
@@ -154,7 +153,7 @@ export function refuseManyAbandonedRoots(session: Session, pod: string | undefin
     .filter((volume) => parseNamespace(rootBits.find(session, volume).record?.pod) === namespace)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])
-  throw new Refusal(createFault('walk-given-up', formatTooManyLeft(`namespace ${namespace}`, processes)))
+  throw new Refusal(createTooManyLeftFault(`namespace ${namespace}`, processes))
 }
 
 function parseNamespace(pod: string | undefined): string | undefined {

@@ -2,7 +2,7 @@ import { Refusal } from '../errors/refusal.ts'
 import { mountRecords } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { hasJournal } from '../store/volume-journal.ts'
-import { formatGivenUp, recordGivenUp } from '../worker/given-up.ts'
+import { createGivenUpFault, recordGivenUp } from '../worker/given-up.ts'
 
 /**
  * Refuses a mount call that another process ran before and that was given up. That process recorded the mount before it
@@ -14,7 +14,7 @@ export function refuseGivenUp(session: Session, directory: string): void {
   if (givenUp === undefined) return
   const { volume } = mountRecords.find(session, directory).record ?? {}
   if (volume !== undefined && hasJournal(session, volume)) recordGivenUp(session, volume, givenUp)
-  throw Refusal.of('walk-given-up', formatGivenUp(givenUp))
+  throw new Refusal(createGivenUpFault(givenUp))
 }
 
 /**
@@ -25,5 +25,5 @@ export function refuseGivenUpRestore(session: Session, volume: string): void {
   const { givenUp } = session
   if (givenUp === undefined) return
   recordGivenUp(session, volume, givenUp)
-  throw Refusal.of('walk-given-up', formatGivenUp(givenUp))
+  throw new Refusal(createGivenUpFault(givenUp))
 }

@@ -1,8 +1,9 @@
+import { createFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Handle, useOrClose } from '../host/host.ts'
 import {
   createPathLookups,
-  formatUnresponsive,
+  createUnresponsiveFault,
   isLocalPath,
   isUnresponsivePath,
 } from '../mount-table/responsiveness.ts'
@@ -40,10 +41,14 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   await assertResponsive(session, mount.request)
   // Links in the requested source may have led to another server.
   if (await isUnresponsivePath(session, source))
-    throw Refusal.of('unresponsive', formatUnresponsive(`source ${quoted(source)}`, 'it is put back'))
+    throw new Refusal(createUnresponsiveFault(`source ${quoted(source)}`, 'it is put back'))
   if (needsIsolation(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
     const givenUp = (seconds: number, waiting: string) =>
-      `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s: repair the server or the daemon of its file system${waiting}`
+      createFault(
+        'unresponsive-call',
+        `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s`,
+        `repair the server or the daemon of its file system${waiting}`,
+      )
     return runIsolated(session, { work: 'restore', about: mount, givenUp })
   }
   const disk = await mountDiskAgain(session, volume, mount)

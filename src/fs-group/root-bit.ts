@@ -8,7 +8,7 @@ import type { Session } from '../store/session.ts'
 import { resolveVolumeIdentity } from '../store/volume-identity.ts'
 import { listRootBits, type RootBitRecord, rootBits } from '../store/volume-record.ts'
 import { openNode } from '../volume/kind/source-path.ts'
-import { formatGivenUpRoot } from '../worker/given-up.ts'
+import { createGivenUpRootFault } from '../worker/given-up.ts'
 import { runIsolated, Unresponsive } from '../worker/isolated.ts'
 import { refuseManyAbandonedRoots } from './conflicts.ts'
 import { findOtherUsers } from './holders.ts'
@@ -173,7 +173,7 @@ async function removeBitIsolated(session: Session, record: RootBitRecord, root: 
     about: root === undefined ? record : null,
     ...(root !== undefined && { handle: root, patienceMs: ROOT_PATIENCE_MS }),
     lock: locateWalkerLock(session, record.volume),
-    givenUp: (seconds, waiting, pid) => formatGivenUpRoot(record.source, seconds, pid, waiting),
+    givenUp: (seconds, waiting, pid) => createGivenUpRootFault(record.source, seconds, pid, waiting),
   })
   if (root !== undefined) inodes.syncFileSystem(root)
 }

@@ -1,3 +1,4 @@
+import { createFault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { Handle } from '../host/host.ts'
 import { isLocalTree } from '../mount-table/responsiveness.ts'
@@ -9,7 +10,7 @@ import { acquireWalkerLock } from '../store/locks.ts'
 import { givenUpWalks, runReportedWalk } from '../store/process-records.ts'
 import type { Session } from '../store/session.ts'
 import { createJournalQuota, hasJournal, openJournal, type StoreWithQuota } from '../store/volume-journal.ts'
-import { computeWalkPatienceMs, formatGivenUpWalk } from '../worker/given-up.ts'
+import { computeWalkPatienceMs, createGivenUpWalkFault } from '../worker/given-up.ts'
 import { type IsolatedWork, runIsolated, Unresponsive } from '../worker/isolated.ts'
 
 /** A volume to walk, as the lock holder knows it. */
@@ -94,8 +95,12 @@ async function walkIsolated(
     patienceMs,
     givenUp(seconds, waiting, walker) {
       pid = walker
-      if (isLocal) return formatGivenUpWalk(source, seconds, walker, waiting)
-      return `source ${quoted(source)} does not respond any more, so the walk of the volume was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and the next call goes on where this one was${waiting}`
+      if (isLocal) return createGivenUpWalkFault(source, seconds, walker, waiting)
+      return createFault(
+        'unresponsive-call',
+        `source ${quoted(source)} does not respond any more, so the walk of the volume was given up after ${seconds} s (the server or the daemon of its file system hangs)`,
+        `repair that on the node, and the next call goes on where this one was${waiting}`,
+      )
     },
   }
   try {

@@ -1,4 +1,5 @@
 import type { FaultCode } from '../errors/entries/index.ts'
+import { createFault } from '../errors/fault.ts'
 import { findFaultCode, formatError, quoted, Refusal } from '../errors/refusal.ts'
 import { errorCode, type Handle, openOnlyCached } from '../host/host.ts'
 import { mountLocked } from '../mount/mount.ts'
@@ -109,7 +110,8 @@ interface HealTask {
 async function healIsolated(session: Session, about: HealTask): Promise<HealOutcome | 'gone'> {
   try {
     const { record } = about
-    const givenUp = (_: number, waiting: string) => `${explainUnknownHealth(session, record)}${waiting}`
+    const givenUp = (_: number, waiting: string) =>
+      createFault('unresponsive-call', `${explainUnknownHealth(session, record)}${waiting}`)
     const { pod, directory } = record
     const owner = pod === undefined ? `directory ${quoted(directory)}` : `namespace ${pod.split('/')[0]}`
     return await runIsolated(session, { work: 'heal', about, owner, givenUp })

@@ -11,7 +11,7 @@ import { RESPONSE_TIMEOUT_MS } from '../mount-table/responsiveness.ts'
 import { openSubPath } from '../path/open-sub-path.ts'
 import { tryLockNode } from '../store/locks.ts'
 import type { Session } from '../store/session.ts'
-import { formatGivenUpLookup } from '../worker/given-up.ts'
+import { createGivenUpLookupFault } from '../worker/given-up.ts'
 import { runIsolated } from '../worker/isolated.ts'
 import { findOwnSubPathDirectories, findStaleOwnSubPaths, resolveOwnSubPath } from './own-sub-paths.ts'
 
@@ -223,7 +223,7 @@ async function healVolume(
       about,
       owner: `directory ${quoted(volumeDirectory)}`,
       patienceMs: RESPONSE_TIMEOUT_MS,
-      givenUp: (seconds, waiting, pid) => formatGivenUpLookup(volumeDirectory, seconds, pid, waiting),
+      givenUp: (seconds, waiting, pid) => createGivenUpLookupFault(volumeDirectory, seconds, pid, waiting),
     })
   } catch (error) {
     return binds.map((bind) => toSubPathFinding(bind, toSkipped(formatError(error))))

@@ -1,9 +1,10 @@
 import { dirname, normalize } from 'node:path'
 import type { FaultCode } from '../errors/entries/index.ts'
+import { renderFault } from '../errors/fault.ts'
 import { findFaultCode, Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { walkVolume } from '../fs-group/walk-volume.ts'
 import { deferClose, errorCode } from '../host/host.ts'
-import { formatUnresponsive, isLocalPath, type PathLookups } from '../mount-table/responsiveness.ts'
+import { createUnresponsiveFault, isLocalPath, type PathLookups } from '../mount-table/responsiveness.ts'
 import { locateVolume } from '../store/find-volume.ts'
 import { forgetVolume } from '../store/forget.ts'
 import { hasWalker, isVolumeBusy } from '../store/lock-holders.ts'
@@ -135,7 +136,7 @@ async function judgeVolume(
   const { source, group, left, restorePending } = record
   if (left !== undefined && !holds) return unneeded(`${source} was put back, and nothing is recorded of it any more`)
   const isSwapped = await isSwappedAway(session, record, lookups, isDry)
-  if (isSwapped === 'unknown') return toKept(formatUnresponsive(source, 'call this again'))
+  if (isSwapped === 'unknown') return toKept(renderFault(createUnresponsiveFault(source, 'call this again')))
   if (isSwapped) {
     return restorePending
       ? toKept(`its restore is pending, but ${source} is deleted: "modekeep gc --forget ${volume}" removes its record`)

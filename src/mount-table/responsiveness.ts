@@ -1,4 +1,5 @@
 import { dirname } from 'node:path'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import {
   deferClose,
@@ -95,13 +96,14 @@ export async function isLookupUnanswered({ daemons, inodes }: Host, path: string
 export const LOOKUP_CAUSE = 'a process keeps a directory of the path locked, or a disk does not respond'
 
 /** @param what the unresponsive object @param then the step to take, or that modekeep takes, after it responds */
-export function formatUnresponsive(what: string, then: string): string {
-  return `${what} does not respond (the server or the daemon of its file system hangs, or a process keeps a directory of the path locked): repair that on the node, then ${then}`
+export function createUnresponsiveFault(what: string, then: string): Fault {
+  const cause = 'the server or the daemon of its file system hangs, or a process keeps a directory of the path locked'
+  return createFault('unresponsive', `${what} does not respond (${cause})`, `repair that on the node, then ${then}`)
 }
 
 /** Creates the refusal of an operator's call that names an unresponsive directory, or a volume in it. */
 export function createUnresponsiveRefusal(path: string): Refusal {
-  return Refusal.of('unresponsive', formatUnresponsive(`directory ${quoted(path)}`, 'call this again'))
+  return new Refusal(createUnresponsiveFault(`directory ${quoted(path)}`, 'call this again'))
 }
 
 /** Checks whether a mount depends on no server or daemon. @param path the path of the mount */

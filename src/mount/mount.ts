@@ -1,3 +1,4 @@
+import { createFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import type { KindFacts } from '../fs-group/group-plan.ts'
 import { isLiveMount } from '../fs-group/holders.ts'
@@ -72,7 +73,11 @@ export function mountIsolated(session: Session, request: MountRequest): Promise<
     about: request,
     secrets: findKind(request.fsType)?.usesSecrets ? session.secrets : undefined,
     givenUp: (seconds, waiting) =>
-      `${what === undefined ? `the server of this ${request.fsType}` : `source ${quoted(what)}`} does not respond any more, so the call was given up after ${seconds} s (the server or the daemon of its file system hangs): repair that on the node, and kubelet's next call goes on${waiting}`,
+      createFault(
+        'unresponsive-call',
+        `${what === undefined ? `the server of this ${request.fsType}` : `source ${quoted(what)}`} does not respond any more, so the call was given up after ${seconds} s (the server or the daemon of its file system hangs)`,
+        `repair that on the node, and kubelet's next call goes on${waiting}`,
+      ),
   })
 }
 

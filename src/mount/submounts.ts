@@ -1,9 +1,9 @@
-import { createOptionFault, OPTION_WORD, renderFault, renderFaults } from '../errors/fault.ts'
+import { createOptionFault, type Fault, OPTION_WORD, prefixFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, isDirectory } from '../host/host.ts'
 import { parseVolumePod } from '../mount-table/kubelet-volume.ts'
 import type { MountRow } from '../mount-table/mountinfo.ts'
-import { formatUnresponsive, isUnresponsivePath } from '../mount-table/responsiveness.ts'
+import { createUnresponsiveFault, isUnresponsivePath } from '../mount-table/responsiveness.ts'
 import { formatMounts, readSubmounts } from '../mount-table/submounts.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { parseSource } from '../request/source.ts'
@@ -51,6 +51,12 @@ export async function planSubmounts(
   return { hidden }
 }
 
+/** Makes the fault of a mount inside of the source one of option "submounts". */
+function includeFault(fault: Fault, prefix: string): Fault {
+  const { reason, remedy, cause } = prefixFault(fault, `is "include", but ${prefix}`)
+  return createOptionFault('option-contradiction', 'submounts', reason, remedy, cause)
+}
+
 /** @throws {Refusal} for the first mount that the rules do not allow as the pod's source, or that cannot be cloned */
 async function assertIncludable(
   session: Session,
@@ -59,25 +65,26 @@ async function assertIncludable(
   { path }: OpenedSource,
   { internal, others }: { internal: readonly MountRow[]; others: readonly MountRow[] },
 ): Promise<void> {
-  const refuse = (why: string) =>
-    new Refusal(createOptionFault('option-contradiction', 'submounts', `is "include", but ${why}`))
+  const refuse = (reason: string, remedy: string) =>
+    new Refusal(createOptionFault('option-contradiction', 'submounts', `is "include", but ${reason}`, remedy))
+  const refuseMount = (faults: readonly Fault[], prefix = '') =>
+    new Refusal(faults.map((fault) => includeFault(fault, prefix)))
   if (internal.length > 0) {
-    throw refuse(
-      `source ${quoted(path)} has mounts of kubelet or modekeep inside, which no pod may see: ${formatMounts(internal)}: name a source without them`,
-    )
+    const reason = `source ${quoted(path)} has mounts of kubelet or modekeep inside, which no pod may see`
+    throw refuse(`${reason}: ${formatMounts(internal)}`, 'name a source without them')
   }
   const unbindable = others.filter(({ propagation }) => propagation.includes('unbindable'))
   if (unbindable.length > 0) {
-    throw refuse(`the kernel does not clone unbindable mounts: ${formatMounts(unbindable)}: make them private`)
+    throw refuse(`the kernel does not clone unbindable mounts: ${formatMounts(unbindable)}`, 'make them private')
   }
   for (const { mountPoint } of others) {
     const submountRequest = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
     const faults = kind.faults(submountRequest, session.config)
-    if (faults.length > 0) throw refuse(`${quoted(mountPoint)} cannot be a source: ${renderFaults(faults)}`)
+    if (faults.length > 0) throw refuseMount(faults, `${quoted(mountPoint)} cannot be a source: `)
     const verdict = judgeRequest(session, submountRequest, kind)
-    if ('refusal' in verdict) throw refuse(renderFault(verdict.refusal))
+    if ('refusal' in verdict) throw refuseMount([verdict.refusal])
     if (await isUnresponsivePath(session, mountPoint))
-      throw refuse(formatUnresponsive(quoted(mountPoint), 'mount it again'))
+      throw refuseMount([createUnresponsiveFault(quoted(mountPoint), 'mount it again')])
     const handle = openWithoutLinks(session.host, mountPoint, {})
     using _ = deferClose(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)

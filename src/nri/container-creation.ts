@@ -41,8 +41,11 @@ interface CreationSettings {
   readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
 }
 
-const POD_STALLED =
-  'is not mapped while a volume of the same pod, or the same volume of another pod, does not answer: kubelet tries again'
+const POD_STALLED = createFault(
+  'map-unresponsive',
+  'is not mapped while a volume of the same pod, or the same volume of another pod, does not answer',
+  'kubelet tries again',
+)
 
 /** Input of so many containers is read concurrently. Each takes milliseconds. */
 const MAX_CONCURRENT_READS = 4
@@ -117,11 +120,7 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       if (request === undefined) return undefined
       unresponsive.refuseIfUnresponsive(request)
       if (refused.isStalled(pod, container, request)) {
-        throw remember(
-          new Refusal(
-            request.clones.map((clone) => createCloneFault(clone, createFault('map-unresponsive', POD_STALLED))),
-          ),
-        )
+        throw remember(new Refusal(request.clones.map((clone) => createCloneFault(clone, POD_STALLED))))
       }
       deadline.throwIfAborted()
       hasBegun = true

@@ -140,11 +140,15 @@ const listVolumeKeys = (request: ContainerCloneRequest) =>
 
 const formatVolumeKey = ({ pod }: ContainerCloneRequest, volume: string) => `${pod.uid}/${volume}`
 
-const UNRESPONSIVE = 'did not answer in time: kubelet tries again; look at its disk or server, or'
-const WORKERS_BLOCKED =
-  "could not be mapped, as modekeep's workers wait for other volumes that do not answer: see modekeep's log on the node, or"
-const WORKER_NOT_STARTED =
-  "could not be mapped in time, as modekeep's worker process did not begin: kubelet tries again; the node is short of processor time or memory"
+const UNRESPONSIVE = ['did not answer in time', 'kubelet tries again; look at its disk or server, or'] as const
+const WORKERS_BLOCKED = [
+  "could not be mapped, as modekeep's workers wait for other volumes that do not answer",
+  "see modekeep's log on the node, or",
+] as const
+const WORKER_NOT_STARTED = [
+  "could not be mapped in time, as modekeep's worker process did not begin",
+  'kubelet tries again; the node is short of processor time or memory',
+] as const
 
 export const CONNECTION_CLOSED = 'the runtime closed the connection before it had an answer'
 
@@ -177,22 +181,26 @@ export function createDeadlineRefusal(
   { request, reading, task }: DeadlineContext,
 ): Refusal {
   if (request === undefined) {
-    const text = `modekeep had no time to read what the volumes need (${reading}): kubelet tries again; see its log on the node`
-    return prefixWithAnnotation(annotations, Refusal.of('map-late', text))
+    const reason = `modekeep had no time to read what the volumes need (${reading})`
+    return prefixWithAnnotation(
+      annotations,
+      Refusal.of('map-late', reason, 'kubelet tries again; see its log on the node'),
+    )
   }
   const { clones } = request
-  const refuseAll = (text: string) =>
-    new Refusal(clones.map((clone) => createCloneFault(clone, createFault('map-late', text))))
-  const refuseWithRemedy = (refused: readonly CloneRequest[], text: string) =>
+  const refuseAll = ([reason, remedy]: readonly [string, string]) =>
+    new Refusal(clones.map((clone) => createCloneFault(clone, createFault('map-late', reason, remedy))))
+  const refuseWithRemedy = (refused: readonly CloneRequest[], [reason, start]: readonly [string, string]) =>
     new Refusal(
       refused.map((clone) =>
-        createCloneFault(clone, createFault('map-unresponsive', `${text} ${findCloneRemedy(clone)}`)),
+        createCloneFault(clone, createFault('map-unresponsive', reason, `${start} ${findCloneRemedy(clone)}`)),
       ),
     )
   if (task?.isBlocked) return refuseWithRemedy(clones, WORKERS_BLOCKED)
   if (task !== undefined && task.progress === undefined) return refuseAll(WORKER_NOT_STARTED)
   const { step = 'open', volume } = task?.progress ?? {}
-  if (step !== 'open') return refuseAll(`was not mapped in time, as ${SLOW_STEPS[step]} took long: kubelet tries again`)
+  if (step !== 'open')
+    return refuseAll([`was not mapped in time, as ${SLOW_STEPS[step]} took long`, 'kubelet tries again'])
   return refuseWithRemedy(
     clones.filter((_, index) => volume === undefined || index === volume),
     UNRESPONSIVE,

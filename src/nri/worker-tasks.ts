@@ -5,12 +5,13 @@ import type {
   RuntimeSnapshot,
 } from '../container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
-import { createFault, type Fault } from '../errors/fault.ts'
+import { createFault, type Fault, renderFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { PluginRecord } from '../store/process-records.ts'
+import { createTooManyLeftFault } from '../worker/given-up.ts'
 import type { Workers } from '../worker/pool.ts'
 import type { LostTaskOutcomes, WorkerLimits } from '../worker/schedule.ts'
-import { formatLeft, type Supervision } from '../worker/supervision.ts'
+import type { Supervision } from '../worker/supervision.ts'
 import type { ReadRestrictions } from './own-mounts.ts'
 import { type AttachProgress, REMEMBER_MS } from './refused-containers.ts'
 
@@ -45,7 +46,9 @@ export function superviseContainerTasks(patienceMs: number): Supervision<Contain
     maxLeft: NRI_WORKER_LIMITS.maxPerNamespace,
     // Other tasks wait for a worker, because no container waits for them.
     refuseTooManyLeft: (namespace, pids, task) =>
-      task.do === 'attach' ? { failure: formatLeft(namespace, pids) } : undefined,
+      task.do === 'attach'
+        ? { failure: renderFault(createTooManyLeftFault(`namespace ${namespace}`, pids)) }
+        : undefined,
   }
 }
 

@@ -1,4 +1,4 @@
-import { createFault } from '../errors/fault.ts'
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import { mayHaveUuid } from '../host/btrfs.ts'
 import { BLOCK_DEVICE, FILE_TYPE, type Handle, type Host, refuseOnErrno, type Stat, useOrClose } from '../host/host.ts'
@@ -152,15 +152,19 @@ export function refuseTwin({ host, device, fsType, shown }: MountableDisk, tree:
   if (fsType !== 'btrfs') return
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES))
   const uuid = start.subarray(BTRFS_UUID, BTRFS_UUID + UUID_SIZE)
-  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw Refusal.of('identity-twice', formatTwin(shown))
+  if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(createTwinFault(shown))
 }
 
 /** Both remedies for a copy of an xfs: only a UUID of its own gives it records of its own. */
 const COPY_OF_XFS =
   ' ("nouuid" if it is a copy of one that is mounted, with ownership "idmap" or "none"; for a walk give the copy a new UUID with "xfs_admin -U generate" instead)'
 
-const formatTwin = (shown: string) =>
-  `source ${shown} has the UUID of a file system that is mounted: unmount that, or give one a new UUID`
+const createTwinFault = (shown: string, words = '') =>
+  createFault(
+    'identity-twice',
+    `source ${shown} has the UUID of a file system that is mounted`,
+    `unmount that, or give one a new UUID${words}`,
+  )
 
 /** Whether a mount of this namespace shows the device. */
 export function isShown(disk: MountableDisk): boolean {
@@ -201,8 +205,8 @@ export function explainMount(disk: MountableDisk, create: () => Handle): Handle 
         `source ${shown} is damaged`,
         `check it with fsck.${fsType} while it is not mounted ${words}`,
       ),
-      EEXIST: createFault('identity-twice', `${formatTwin(shown)} ${words}`),
-      EBUSY: createFault('disk-busy', `${formatBusy(disk)} ${words}`),
+      EEXIST: createTwinFault(shown, ` ${words}`),
+      EBUSY: createBusyFault(disk, words),
       'EINVAL ENOENT': createFault(
         'disk-content',
         `the kernel does not mount source ${shown}`,
@@ -212,14 +216,16 @@ export function explainMount(disk: MountableDisk, create: () => Handle): Handle 
   })
 }
 
-function formatBusy(disk: MountableDisk): string {
+function createBusyFault(disk: MountableDisk, words: string): Fault {
   const [there] = listDiskMounts(disk)
   if (there === undefined) {
-    return `source ${disk.shown} is in use on this node, by swap, LVM, RAID, another container, or a mount of another kind: end that use`
+    const reason = `source ${disk.shown} is in use on this node, by swap, LVM, RAID, another container, or a mount of another kind`
+    return createFault('disk-busy', reason, `end that use ${words}`)
   }
   const isReadOnly = there.superOptions.includes('ro')
-  return (
-    `source ${disk.shown} is mounted ${isReadOnly ? 'read-only' : 'for writing'} already at ${there.mountPoint}, and one disk is mounted in one way: ` +
-    `${isReadOnly ? 'set readOnly on the volume, or unmount that' : 'unmount that'}`
+  return createFault(
+    'disk-busy',
+    `source ${disk.shown} is mounted ${isReadOnly ? 'read-only' : 'for writing'} already at ${there.mountPoint}, and one disk is mounted in one way`,
+    `${isReadOnly ? 'set readOnly on the volume, or unmount that' : 'unmount that'} ${words}`,
   )
 }

@@ -2,7 +2,7 @@ import { quoted, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../host/host.ts'
 import {
   createUnresponsiveCheck,
-  formatUnresponsive,
+  createUnresponsiveFault,
   hasRemoteBelow,
   isLocalPath,
   isRemoteType,
@@ -42,7 +42,7 @@ export async function assertResponsive(session: LookupCaller, request: SourceReq
   const path = resolveRequestPath(request)
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
   if (path === undefined || !(await isUnresponsivePath(session, path, within))) return
-  throw Refusal.of('unresponsive', formatUnresponsive(`source ${quoted(path)}`, 'it is mounted'))
+  throw new Refusal(createUnresponsiveFault(`source ${quoted(path)}`, 'it is mounted'))
 }
 
 /** Whether a request's source, if it has a path, lies on this node's own file systems. */

@@ -1,3 +1,4 @@
+import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { givenUpWalks } from '../store/process-records.ts'
@@ -33,9 +34,10 @@ const CAUSE =
 const REMEDY = 'end the process that keeps a directory of the volume locked, or repair the disk'
 
 /** Explains why a call on a volume of this node's own disks was given up. */
-export function formatGivenUp({ pid, seconds, isLeft }: GivenUpProcess): string {
+export function createGivenUpFault({ pid, seconds, isLeft }: GivenUpProcess): Fault {
   const still = isLeft ? ', and it still waits' : ''
-  return `process ${pid}, which worked on the volume, was given up after ${seconds} s (${CAUSE})${still}: ${REMEDY}; the next call goes on`
+  const reason = `process ${pid}, which worked on the volume, was given up after ${seconds} s (${CAUSE})${still}`
+  return createFault('walk-given-up', reason, `${REMEDY}; the next call goes on`)
 }
 
 /** The most processes of a namespace that were given up and have not ended. */
@@ -46,26 +48,37 @@ export const MAX_LEFT = 4
  * @param owner a namespace or a directory
  * @param pids of given-up processes
  */
-export function formatTooManyLeft(owner: string, pids: readonly number[]): string {
-  return `${pids.length} processes that worked on volumes of ${owner} were given up and still wait in the kernel (${pids.join(', ')}): end the processes that keep directories of these volumes locked, or repair their disks or servers`
-}
-
-/** Like `formatGivenUp`, for a lookup of names in a volume. */
-export function formatGivenUpLookup(directory: string, seconds: number, pid: number, waiting: string): string {
-  return `the lookup in ${quoted(directory)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE}): ${REMEDY}${waiting}`
-}
-
-/** Like `formatGivenUp`, for a change of a volume's root. */
-export function formatGivenUpRoot(source: string, seconds: number, pid: number, waiting: string): string {
-  return `the change of the root of ${quoted(source)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE})${waiting}: ${REMEDY}`
+export function createTooManyLeftFault(owner: string, pids: readonly number[]): Fault {
+  return createFault(
+    'walk-given-up',
+    `${pids.length} processes that worked on volumes of ${owner} were given up and still wait in the kernel (${pids.join(', ')})`,
+    'end the processes that keep directories of these volumes locked, or repair their disks or servers',
+  )
 }
 
 /** Explains why a volume is not accessed: a process that worked on it was given up before. */
-export function formatLeftProcess(pid: number | undefined): string {
-  return `process ${pid}, which worked on the volume, was given up and still waits in the kernel: ${REMEDY}`
+export function createLeftProcessFault(pid: number | undefined): Fault {
+  const reason = `process ${pid}, which worked on the volume, was given up and still waits in the kernel`
+  return createFault('walk-given-up', reason, REMEDY)
 }
 
-/** Like `formatGivenUp`, for a walk by a worker. @param waiting clause that names a worker that still waits, or '' */
-export function formatGivenUpWalk(source: string, seconds: number, pid: number, waiting: string): string {
-  return `the walk of ${quoted(source)} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE}): ${REMEDY}, and the next call goes on where this one was${waiting}`
+/** Like `createGivenUpFault`, for a walk by a worker. @param waiting clause that names a worker that still waits, or '' */
+export function createGivenUpWalkFault(source: string, seconds: number, pid: number, waiting: string): Fault {
+  const remedy = `${REMEDY}, and the next call goes on where this one was${waiting}`
+  return createSilenceFault(`the walk of ${quoted(source)}`, seconds, pid, remedy)
+}
+
+/** Like `createGivenUpWalkFault`, for a lookup of names in a volume. */
+export function createGivenUpLookupFault(directory: string, seconds: number, pid: number, waiting: string): Fault {
+  return createSilenceFault(`the lookup in ${quoted(directory)}`, seconds, pid, `${REMEDY}${waiting}`)
+}
+
+/** Like `createGivenUpWalkFault`, for a change of a volume's root. */
+export function createGivenUpRootFault(source: string, seconds: number, pid: number, waiting: string): Fault {
+  return createSilenceFault(`the change of the root of ${quoted(source)}`, seconds, pid, `${REMEDY}${waiting}`)
+}
+
+function createSilenceFault(what: string, seconds: number, pid: number, remedy: string): Fault {
+  const reason = `${what} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE})`
+  return createFault('walk-given-up', reason, remedy)
 }

@@ -1,5 +1,5 @@
 import type { FaultCode } from '../errors/entries/index.ts'
-import { createFault, type Fault } from '../errors/fault.ts'
+import type { Fault } from '../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../errors/refusal.ts'
 import { deferClose, type Handle } from '../host/host.ts'
 import { FairSemaphore } from '../host/waiting.ts'
@@ -8,7 +8,7 @@ import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Secrets } from '../request/json-options.ts'
 import type { Session } from '../store/session.ts'
-import { computePatienceMs, formatTooManyLeft, MAX_LEFT } from './given-up.ts'
+import { computePatienceMs, createTooManyLeftFault, MAX_LEFT } from './given-up.ts'
 
 /** A server, a daemon or a disk does not respond, so isolated work was given up or not started. */
 export class Unresponsive extends Refusal {}
@@ -47,8 +47,8 @@ export interface IsolatedWork {
   owner?: string | undefined
   /** Milliseconds for which the worker may report nothing; undefined: as configured. */
   patienceMs?: number | undefined
-  /** Formats the error of a given-up worker. @param waiting clause that names a worker that still waits, or '' */
-  givenUp(seconds: number, waiting: string, pid: number): string
+  /** Creates the fault of a given-up worker. @param waiting clause that names a worker that still waits, or '' */
+  givenUp(seconds: number, waiting: string, pid: number): Fault
 }
 
 /**
@@ -65,8 +65,7 @@ export async function runIsolated<T>(
   const { host, config } = session
   const { work, about, lock, secrets = new Map(), owner, givenUp } = isolated
   const earlier = owner === undefined ? [] : unkillable.of(owner)
-  if (owner !== undefined && earlier.length >= MAX_LEFT)
-    throw new Unresponsive(createFault('walk-given-up', formatTooManyLeft(owner, earlier)))
+  if (owner !== undefined && earlier.length >= MAX_LEFT) throw new Unresponsive(createTooManyLeftFault(owner, earlier))
   using _turn = await turns.take()
   const patienceMs = isolated.patienceMs ?? computePatienceMs(config)
   const request: WorkerRequest = { work, about, config, secrets: [...secrets].map(encodeSecret) }
@@ -90,7 +89,7 @@ export async function runIsolated<T>(
   if (leftBehind !== undefined && owner !== undefined) unkillable.add(leftBehind, owner, ended)
   if (isSilent) {
     const waiting = leftBehind === undefined ? '' : `; until then process ${leftBehind} waits for it`
-    throw new Unresponsive(createFault('unresponsive-call', givenUp(patienceMs / 1000, waiting, pid)))
+    throw new Unresponsive(givenUp(patienceMs / 1000, waiting, pid))
   }
   return readOutcome(outcome) as T
 }

@@ -1,6 +1,5 @@
 import { resolveWithin } from '../host/waiting.ts'
 import type { UnkillableProcesses } from '../host/worker-process.ts'
-import { formatTooManyLeft } from './given-up.ts'
 
 /** A worker that was killed because it reported nothing for too long. */
 export interface UnresponsiveWorker {
@@ -27,11 +26,6 @@ export interface Supervision<Job, Outcome> {
   readonly maxLeft: number
   /** Returns the outcome of a task whose namespace or owner has reached the limit; undefined: the task waits. */
   refuseTooManyLeft(namespace: string, pids: readonly number[], job: Job): Outcome | undefined
-}
-
-/** Formats the refusal of a task. @param pids killed workers of the namespace that have not ended */
-export function formatLeft(namespace: string, pids: readonly number[]): string {
-  return formatTooManyLeft(`namespace ${namespace}`, pids)
 }
 
 const END_TIMEOUT_MS = 2000

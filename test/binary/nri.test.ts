@@ -218,7 +218,7 @@ describe.skipIf(cannot !== '')(titled('the executable as NRI plugin', cannot), (
   })
 
   it('reports to its probe whether the runtime calls it', async () => {
-    expect(node.probe()).toEqual({ status: 1, stderr: 'no "modekeep nri" runs on this node: start it\n' })
+    expect(node.probe()).toEqual({ status: 1, stderr: 'no "modekeep nri" runs on this node: start it [nri-plugin]\n' })
     const end = await node.serve()
     await expect.poll(() => node.probe()).toEqual({ status: 0, stderr: '' })
     end.socket.destroy()

@@ -1,4 +1,5 @@
 import { normalize } from 'node:path'
+import { createFault, type Fault, renderFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups, createUnresponsiveRefusal, type PathLookups } from '../../mount-table/responsiveness.ts'
@@ -63,9 +64,9 @@ export async function importJournal(
     return {
       ...document,
       outcome: 'would import',
-      refusal: comparison === 'nothing' ? null : formatImportRefusal(comparison, volume),
+      refusal: comparison === 'nothing' ? null : renderFault(createImportFault(comparison, volume)),
     }
-  if (comparison === 'other') throw Refusal.of('command', formatImportRefusal(comparison, volume))
+  if (comparison === 'other') throw new Refusal(createImportFault(comparison, volume))
   using stage = ImportStage.tryOpen(session, volume)
   if (stage === undefined) {
     throw Refusal.of(
@@ -82,8 +83,7 @@ export async function importJournal(
     disk: disk && formatDisk(disk),
   })
   const outcome = await stage.publish()
-  if (outcome !== 'published')
-    throw Refusal.of('command', formatImportRefusal(outcome === 'busy' ? 'busy' : 'other', volume))
+  if (outcome !== 'published') throw new Refusal(createImportFault(outcome === 'busy' ? 'busy' : 'other', volume))
   return { ...document, outcome: 'imported', refusal: null }
 }
 
@@ -207,8 +207,16 @@ function isSameExport(session: Session, { header, rows }: ExportedJournal): bool
   return true
 }
 
-function formatImportRefusal(why: 'other' | 'busy', volume: string): string {
+function createImportFault(why: 'other' | 'busy', volume: string): Fault {
   return why === 'busy'
-    ? `a walk or a restore of volume ${volume} is under way here: call this again when that has ended`
-    : `other changes of volume ${volume} are on record here: put them back with "modekeep restore ${volume}", then import`
+    ? createFault(
+        'command',
+        `a walk or a restore of volume ${volume} is under way here`,
+        'call this again when that has ended',
+      )
+    : createFault(
+        'command',
+        `other changes of volume ${volume} are on record here`,
+        `put them back with "modekeep restore ${volume}", then import`,
+      )
 }

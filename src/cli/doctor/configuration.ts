@@ -1,5 +1,5 @@
 import { dirname } from 'node:path'
-import { type Fault, renderFault } from '../../errors/fault.ts'
+import { createFault, type Fault, renderFault } from '../../errors/fault.ts'
 import { errorCode, type Handle, type Host } from '../../host/host.ts'
 import { createSwapMap } from '../../host/id-map.ts'
 import { deferClose } from '../../host/inodes.ts'
@@ -95,7 +95,11 @@ async function checkResponsiveSources(
   if (sources.length === 0) return new Map()
   if (!session.isolatesWalks) return checkEachSource(session.host, order)
   try {
-    const about = { work: 'sources', about: order, givenUp: () => '' }
+    const about = {
+      work: 'sources',
+      about: order,
+      givenUp: () => createFault('unresponsive-call', 'the sources do not respond'),
+    }
     return new Map(await runIsolated<[string, readonly CheckResult[]][]>(session, about))
   } catch (error) {
     if (!(error instanceof Unresponsive)) throw error

@@ -11,7 +11,7 @@ import { walkProgress } from '../../store/process-records.ts'
 import type { Session } from '../../store/session.ts'
 import { openJournalForReading } from '../../store/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../store/volume-record.ts'
-import { computeWalkPatienceMs, formatGivenUpWalk } from '../../worker/given-up.ts'
+import { computeWalkPatienceMs, createGivenUpWalkFault } from '../../worker/given-up.ts'
 import { runIsolated } from '../../worker/isolated.ts'
 
 /** Opens a volume's journal read-only; undefined if it has none. A walk may write to it concurrently. */
@@ -55,7 +55,7 @@ export async function announceInodeCount(session: Session, { tree, directory, vo
     about: null,
     handle: tree,
     patienceMs: computeWalkPatienceMs(session, volume),
-    givenUp: (seconds, waiting, pid) => formatGivenUpWalk(directory, seconds, pid, waiting),
+    givenUp: (seconds, waiting, pid) => createGivenUpWalkFault(directory, seconds, pid, waiting),
   })
   expect(count)
 }

@@ -21,7 +21,7 @@ import type { WalkObserver } from '../../ownership/walk/ledger.ts'
 import type { ProgressListener } from '../../ownership/walk/report.ts'
 import { type SurveyTask, surveyTree } from '../../ownership/walks.ts'
 import type { Session } from '../../store/session.ts'
-import { computeWalkPatienceMs, formatGivenUpWalk } from '../../worker/given-up.ts'
+import { computeWalkPatienceMs, createGivenUpWalkFault } from '../../worker/given-up.ts'
 import { runIsolated } from '../../worker/isolated.ts'
 import { openReadableJournal } from './recorded-walk.ts'
 
@@ -86,7 +86,7 @@ export async function surveyVolume(
     about,
     handle: tree,
     patienceMs: isLocalTree(host, tree, directory) ? computeWalkPatienceMs(session, volume) : undefined,
-    givenUp: (seconds, waiting, pid) => formatGivenUpWalk(directory, seconds, pid, waiting),
+    givenUp: (seconds, waiting, pid) => createGivenUpWalkFault(directory, seconds, pid, waiting),
   })
 }
 

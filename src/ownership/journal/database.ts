@@ -75,11 +75,11 @@ const GIVE_UP_REMEDY = 'or give up what could be restored by moving its director
  */
 export function createJournalRefusal(path: string, reason: string, cause?: unknown): Refusal {
   if (getPrimaryCode(cause) === SQLITE_FULL)
-    return new Refusal(createFault('journal-full', formatUnusable(path, reason, FULL_REMEDY)), { cause })
+    return new Refusal(createFault('journal-full', formatUnusable(path, reason), FULL_REMEDY), { cause })
   const remedy = isCorruptError(cause)
     ? `repair the disk, ${GIVE_UP_REMEDY}`
     : 'remove the cause, and the call is repeated'
-  return new Refusal(createFault('journal', formatUnusable(path, reason, remedy)), { cause })
+  return new Refusal(createFault('journal', formatUnusable(path, reason), remedy), { cause })
 }
 
 const FULL_REMEDY =
@@ -110,13 +110,14 @@ export function createFormatRefusal(path: string, format: unknown): Refusal {
   return new UnknownFormat(
     createFault(
       'format-unknown',
-      formatUnusable(path, reason, `install the version of modekeep that made it, ${GIVE_UP_REMEDY}`),
+      formatUnusable(path, reason),
+      `install the version of modekeep that made it, ${GIVE_UP_REMEDY}`,
     ),
   )
 }
 
-function formatUnusable(path: string, reason: string, remedy: string): string {
-  return `the ownership journal ${path} cannot be used (${reason}), so nothing more is changed: ${remedy}`
+function formatUnusable(path: string, reason: string): string {
+  return `the ownership journal ${path} cannot be used (${reason}), so nothing more is changed`
 }
 
 const SQLITE_CORRUPT = 11

@@ -3,7 +3,7 @@ import { computeOwnership, extractOwnership, findUnchangeableType } from '../own
 import { createInodeRecord } from '../ownership/inode/record.ts'
 import { changeInode } from '../ownership/walk/change.ts'
 import type { FsGroupRequest } from '../request/mount-request.ts'
-import type { AppliedGroup } from '../store/mount-record.ts'
+import { type AppliedGroup, REQUESTED } from '../store/mount-record.ts'
 import type { Session } from '../store/session.ts'
 import { refuseRenamed } from '../store/volume-identity.ts'
 import { formatSkipped, hasOneGroup } from '../store/volume-record.ts'
@@ -26,12 +26,12 @@ export async function applyGroupStep(
   step: WalkStep | MapStep,
   held: DisposableStack,
 ): Promise<AppliedGroup> {
-  if (step.do !== 'map-group') return applyByWalk(session, tree, step, 'asked for', held)
+  if (step.do !== 'map-group') return applyByWalk(session, tree, step, REQUESTED, held)
   const isRequested = tree.request.ownership === 'idmap'
   try {
     const from = await mapVolume(session, tree, step, held)
     const isPlain = from !== step.to && hasPlainRoot(session, tree.handle)
-    const why = `${isRequested ? 'asked for' : 'the file system maps groups'}${isPlain ? NEW_FILES_REASON : ''}`
+    const why = `${isRequested ? REQUESTED : 'the file system maps groups'}${isPlain ? NEW_FILES_REASON : ''}`
     return { by: 'idmap', from, why, ...(isPlain && { hasPlainRoot: true }) }
   } catch (error) {
     if (!(error instanceof Unmappable) || isRequested) throw error

@@ -110,6 +110,9 @@ export const mountRecords = new RecordKind<MountRecord>({
   locate: (store, directory) => `${locateMountRecords(store, directory).path}/${RECORD_FILE}`,
 })
 
+/** The recorded `why` of a method that the pod requested. */
+export const REQUESTED = 'asked for'
+
 /** The recorded group of a mount, with the method by which it was applied. */
 export type AppliedGroup = MountRecord['given']
 

@@ -1,4 +1,5 @@
 import { formatReason } from '../../errors/fault.ts'
+import { REQUESTED } from '../../store/mount-record.ts'
 import { formatSkipped } from '../../store/volume-record.ts'
 import type { ContainerStatus } from '../node-state/containers.ts'
 import { formatHidden } from '../node-state/hidden-mounts.ts'
@@ -110,7 +111,7 @@ function formatWalk(walk: WalkStatus | null): Line[] {
 
 function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
   const lines: Line[] = []
-  if (why !== '' && why !== 'asked for') lines.push(`  ownership: ${why}`)
+  if (why !== '' && why !== REQUESTED) lines.push(`  ownership: ${why}`)
   lines.push(...formatWalk(walk))
   if (daemon) {
     const text = daemon.pid === null ? '  daemon: dead' : `  daemon: process ${daemon.pid}, ${daemon.state}`

@@ -18,6 +18,7 @@ import {
   type ContainerCloneRequest,
   type ContainerOutcome,
   createCloneFault,
+  createContainerRecord,
 } from './clone-request.ts'
 import { type CloneSource, openCloneSource, type SourceContext } from './clone-source.ts'
 import {
@@ -27,7 +28,6 @@ import {
   removeClones,
   resolveClonePath,
 } from './clone-staging.ts'
-import { createContainerRecord } from './container-state.ts'
 import { cloneOwnVolume } from './own-volume.ts'
 import {
   createFailureFaults,

@@ -1,6 +1,8 @@
 import { attributeToAnnotation, type Fault, prefixFault } from '../errors/fault.ts'
 import { quoted } from '../errors/refusal.ts'
+import type { Host } from '../host/host.ts'
 import type { MapRuleGrant } from '../request/map-rule.ts'
+import type { ContainerRecord, ContainerVolume } from '../store/container-record.ts'
 
 /** Request for a mapped clone of one volume mount of a container. It is sent to the worker as JSON. */
 export interface CloneRequest {
@@ -108,4 +110,14 @@ const NAMESPACE_REMEDY = 'use ownership "walk", or leave "hostUsers" out'
 /** Finds the remedy for a volume that cannot be mapped. */
 export function findCloneRemedy({ isOwn }: CloneRequest): string {
   return isOwn ? NAMESPACE_REMEDY : LEAVE_OUT
+}
+
+export function createContainerRecord(
+  host: Host,
+  { container, containerName, sandbox, pod, isMember, kubeletDir }: ContainerCloneRequest,
+  state: ContainerRecord['state'],
+  volumes: ContainerVolume[],
+): ContainerRecord {
+  const [boot, at] = [host.bootId(), Date.now()]
+  return { container, containerName, sandbox, pod, isMember, kubeletDir, boot, at, state, volumes }
 }

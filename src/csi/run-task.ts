@@ -2,7 +2,6 @@ import { CSI_WORDS, renderFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { createFailureMessage, truncateMessage } from '../flexvolume/protocol.ts'
 import { type CallContext, createSession } from '../flexvolume/volume-call.ts'
-import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import { findState, isOver } from '../heal/heal.ts'
 import { isUnwell, type MountState } from '../heal/state.ts'
 import { deferClose } from '../host/host.ts'
@@ -16,6 +15,7 @@ import { DamagedRecord } from '../store/record.ts'
 import type { Session } from '../store/session.ts'
 import { statServed } from '../volume/daemon.ts'
 import { kinds } from '../volume/index.ts'
+import { refuseGivenUpMount } from '../worker/given-up.ts'
 import { publish, unpublish } from './publish.ts'
 import {
   CallFailure,
@@ -59,7 +59,7 @@ async function runPublish(task: Extract<CsiTask, { do: 'publish' }>, context: Ca
     createMountRequest(directory, { entries: Object.entries(options), secretKeys }, session.config, kinds),
   )
   session.note({ pod: request.pod, source: formatSource(request.source) })
-  refuseGivenUp(session, directory)
+  refuseGivenUpMount(session, directory)
   const isRepeat = await publish(session, { ...request, lifecycle, publication: { volumeId, isSingleWriter } })
   // Kubelet repeats each call about once a minute. Logging each repetition would rotate all other lines out of the log.
   if (!isRepeat) context.log.end('Success')

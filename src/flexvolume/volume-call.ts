@@ -1,7 +1,6 @@
 import { escapeUnprintable } from '../errors/escape.ts'
 import { type Fault, renderFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
-import { refuseGivenUp } from '../fs-group/given-up-call.ts'
 import type { CallLog } from '../log/call-log.ts'
 import { type MountResult, mountIsolated } from '../mount/mount.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
@@ -11,6 +10,7 @@ import { findPodName, readRequest } from '../request/request.ts'
 import { formatSource } from '../request/source.ts'
 import type { Session } from '../store/session.ts'
 import { kinds } from '../volume/index.ts'
+import { refuseGivenUpMount } from '../worker/given-up.ts'
 import { createFailureReply, type FlexVolumeCall, type FlexVolumeReply } from './protocol.ts'
 
 export type VolumeCall = Extract<FlexVolumeCall, { verb: 'mount' | 'unmount' }>
@@ -97,6 +97,6 @@ async function runMount({ directory, options }: MountArguments, context: CallCon
   const session = createSession(context, () => readSecrets(options))
   const request = readRequest(directory, options, session.config, kinds)
   session.note({ pod: request.pod, source: formatSource(request.source) })
-  refuseGivenUp(session, directory)
+  refuseGivenUpMount(session, directory)
   return formatMountMessage(request, await mountIsolated(session, request))
 }

@@ -19,8 +19,8 @@ import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findKind } from '../volume/index.ts'
 import { openNode, openNodeBy } from '../volume/kind/source-path.ts'
 import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
+import { refuseGivenUp } from '../worker/given-up.ts'
 import { runIsolated } from '../worker/isolated.ts'
-import { refuseGivenUpRestore } from './given-up-call.ts'
 import { listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
 import { type WalkTarget, walkVolume } from './walk-volume.ts'
 
@@ -36,7 +36,7 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const { volume, source, directory } = mount
   if (volume === undefined || source === undefined) return
   if (!volumeRecords.read(session, volume)?.restorePending) return
-  refuseGivenUpRestore(session, volume)
+  refuseGivenUp(session, volume)
   const { host } = session
   await assertResponsive(session, mount.request)
   // Links in the requested source may have led to another server.

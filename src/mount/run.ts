@@ -1,4 +1,4 @@
-import { applyGroupStep } from '../fs-group/give-group.ts'
+import { applyGroupStep } from '../fs-group/apply-group-step.ts'
 import type { MountPoint } from '../mount-table/mount-point.ts'
 import { forgetMount } from '../store/forget.ts'
 import { type AppliedGroup, type MountRecord, mountRecords } from '../store/mount-record.ts'

@@ -1,8 +1,10 @@
 import { createFault, type Fault } from '../errors/fault.ts'
-import { quoted } from '../errors/refusal.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
 import type { NodeConfig } from '../request/defaults.ts'
+import { mountRecords } from '../store/mount-record.ts'
 import { givenUpWalks } from '../store/process-records.ts'
 import type { GivenUpProcess, Session } from '../store/session.ts'
+import { hasJournal } from '../store/volume-journal.ts'
 
 /** Fewest milliseconds that a supervisor waits for a report. */
 const SHORTEST_PATIENCE_MS = 5000
@@ -27,6 +29,21 @@ export function computeWalkPatienceMs(session: Session, volume: string): number 
   const { at } = givenUpWalks.find(session, volume).record ?? {}
   const age = at === undefined ? FRESH_MS : Date.now() - at
   return age >= 0 && age < FRESH_MS ? SHORT_PATIENCE_MS : undefined
+}
+
+/** @throws {Refusal} if a process that made this mount call before was given up: it recorded the mount before its walk */
+export function refuseGivenUpMount(session: Session, directory: string): void {
+  if (session.givenUp === undefined) return
+  const { volume } = mountRecords.find(session, directory).record ?? {}
+  refuseGivenUp(session, volume !== undefined && hasJournal(session, volume) ? volume : undefined)
+}
+
+/** @throws {Refusal} if a process that made this call before was given up. Its walk of the volume is recorded */
+export function refuseGivenUp(session: Session, volume: string | undefined): void {
+  const { givenUp } = session
+  if (givenUp === undefined) return
+  if (volume !== undefined) recordGivenUp(session, volume, givenUp)
+  throw new Refusal(createGivenUpFault(givenUp))
 }
 
 const CAUSE =

@@ -61,7 +61,12 @@ describe("kubelet's mount call", () => {
 
   it('loads the steps of a mount and the unmount only if they are needed', async () => {
     const { first, later } = await sources(MOUNT)
-    const rare = ['src/mount/run.ts', 'src/mount/unmount.ts', 'src/fs-group/give-group.ts', 'src/ownership/walks.ts']
+    const rare = [
+      'src/mount/run.ts',
+      'src/mount/unmount.ts',
+      'src/fs-group/apply-group-step.ts',
+      'src/ownership/walks.ts',
+    ]
     expect(first).toContain('src/mount/mount.ts')
     expect(first.filter((path) => rare.includes(path))).toEqual([])
     expect(later).toEqual(expect.arrayContaining(rare))

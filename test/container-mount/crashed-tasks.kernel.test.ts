@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container-mount/attach-clones.ts'
-import { reconcileContainers, releaseClones } from '../../src/container-mount/container-state.ts'
+import { reconcileContainers, releaseClones } from '../../src/container-mount/container-task.ts'
 import type { Session } from '../../src/store/session.ts'
 import { listTree } from '../helpers/tree.ts'
 import { cannotMount } from '../kernel/mapped-volume.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { reconcileContainers, recordWithout, releaseClones } from '../../src/container-mount/container-state.ts'
+import { reconcileContainers, recordWithout, releaseClones } from '../../src/container-mount/container-task.ts'
 import { containerRecords, listContainerHolders } from '../../src/store/container-record.ts'
 import { cannotMount } from '../kernel/mapped-volume.ts'
 import { CONTAINER, nodeWith, type TestNode } from './node.ts'

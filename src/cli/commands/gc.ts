@@ -1,4 +1,4 @@
-import { reconcileContainers } from '../../container-mount/container-state.ts'
+import { reconcileContainers } from '../../container-mount/container-task.ts'
 import { formatReason } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import { restoreRootBits } from '../../fs-group/root-bit.ts'

@@ -1,4 +1,5 @@
 import { Refusal } from '../errors/refusal.ts'
+import { createSwapMap } from '../host/id-map.ts'
 import { computeOwnership, extractOwnership, findUnchangeableType } from '../ownership/inode/policy.ts'
 import { createInodeRecord } from '../ownership/inode/record.ts'
 import { changeInode } from '../ownership/walk/change.ts'
@@ -11,7 +12,7 @@ import type { DetachedTree } from '../volume/detached-tree.ts'
 import { applyGroupToVolume } from './apply-to-volume.ts'
 import type { MapStep, WalkStep } from './group-plan.ts'
 import { reserveVolume } from './holders.ts'
-import { mapGroup, SEVERAL_GROUPS, Unmappable } from './map-group.ts'
+import { mapIds, SEVERAL_GROUPS, Unmappable } from './map-group.ts'
 import { hasPlainRoot, SET_ROOT_BIT, setBit, setRootBit } from './root-bit.ts'
 import { refuseSystemGroup } from './system-group.ts'
 
@@ -99,15 +100,13 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
       // Mapped pods may have different groups, so only a call that works on the volume conflicts.
       reserved.use(await reserveVolume(session, reservation, directory, () => {}))
       refuseRenamed(session, volume, tree.handle, source ?? '')
-      if (!hasOneGroup(session, volume)) {
-        throw new Unmappable(SEVERAL_GROUPS)
-      }
+      if (!hasOneGroup(session, volume)) throw new Unmappable(SEVERAL_GROUPS)
     }
     // The walk that this call waited for may have changed the group.
     if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
     if (group !== step.to) {
       const { handle, clonedFrom } = tree
-      mapGroup(session, handle, clonedFrom, group, step.to, request.fsType)
+      mapIds(session, handle, clonedFrom, createSwapMap(group, step.to), request.fsType)
       // Checked after the map, because a rule that permits the group is useless where the kernel cannot map.
       refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [request])
       if (volume === undefined) setBit(session, handle)

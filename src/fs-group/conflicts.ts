@@ -128,12 +128,9 @@ const MAX_ABANDONED_WALKERS = 4
  */
 export function refuseManyAbandonedWalkers(session: Session, pod: string | undefined): void {
   const namespace = parseNamespace(pod)
-  if (namespace === undefined) return
-  const abandoned = listReservations(session)
-    .filter(({ record }) => parseNamespace(record?.pod) === namespace)
-    .filter(({ volume }) => hasAbandonedWalker(session, volume))
+  const abandoned = findAbandoned(session, namespace, listReservations(session))
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
-  const processes = abandoned.map(({ volume }) => findWalker(session, volume) ?? '(unknown)')
+  const processes = abandoned.map((volume) => findWalker(session, volume) ?? '(unknown)')
   throw Refusal.of(
     'walk-given-up',
     `the walks of ${abandoned.length} volumes of namespace ${namespace} were given up, and their processes still wait in the kernel (${processes.join(', ')})`,
@@ -147,13 +144,22 @@ export function refuseManyAbandonedWalkers(session: Session, pod: string | undef
  */
 export function refuseManyAbandonedRoots(session: Session, pod: string | undefined): void {
   const namespace = parseNamespace(pod)
-  if (namespace === undefined) return
-  const abandoned = listRootBits(session)
-    .filter((volume) => hasAbandonedWalker(session, volume))
-    .filter((volume) => parseNamespace(rootBits.find(session, volume).record?.pod) === namespace)
+  const records = listRootBits(session).map((volume) => ({ volume, ...rootBits.find(session, volume) }))
+  const abandoned = findAbandoned(session, namespace, records)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])
   throw new Refusal(createTooManyLeftFault(`namespace ${namespace}`, processes))
+}
+
+/** Finds the volumes of a namespace's records whose walker outlived its call. */
+function findAbandoned(
+  session: Session,
+  namespace: string | undefined,
+  records: readonly { volume: string; record?: { pod?: string | undefined } | undefined }[],
+): string[] {
+  if (namespace === undefined) return []
+  const own = records.filter(({ record }) => parseNamespace(record?.pod) === namespace)
+  return own.map(({ volume }) => volume).filter((volume) => hasAbandonedWalker(session, volume))
 }
 
 function parseNamespace(pod: string | undefined): string | undefined {

@@ -1,7 +1,7 @@
 import { createFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { errorCode, type Handle, type Host, SystemError } from '../host/host.ts'
-import { createSwapMap, describeIdMapFault, type IdMap, type IdRange, mapToShownId } from '../host/id-map.ts'
+import { describeIdMapFault, type IdMap, type IdRange, mapToShownId } from '../host/id-map.ts'
 import { findMountRow } from '../mount-table/mountinfo.ts'
 import type { Session } from '../store/session.ts'
 
@@ -40,23 +40,6 @@ const FIRST_LINUX_VERSION: Readonly<Record<string, string>> = {
   tmpfs: '6.3',
   ceph: '6.7',
   hugetlbfs: '6.9',
-}
-
-/**
- * Swaps two groups in a detached tree. Files of `from` on disk belong to `to` in the tree. Files that `to` creates in
- * the tree belong to `from` on disk. Nothing on disk changes.
- * @param from not equal to `to`
- * @throws {Unmappable} like `mapIds`
- */
-export function mapGroup(
-  session: Session,
-  tree: Handle,
-  source: Handle | undefined,
-  from: number,
-  to: number,
-  fsType?: string,
-): void {
-  mapIds(session, tree, source, createSwapMap(from, to), fsType)
 }
 
 /**

@@ -13,7 +13,6 @@ import {
   isNested,
   resolveRelativePath,
   resolveRowLocation,
-  type TreeLocation,
   toPathPrefix,
 } from '../mount-table/tree-location.ts'
 import { readAcl } from '../ownership/inode/attributes.ts'
@@ -82,13 +81,13 @@ export function findUnprivilegedPath(host: Host, volume: MountedTree, table: Tab
   return undefined
 }
 
-/** @property isCertain false where the row may be of another file system */
+/** A path by which a row of the mount table shows a volume or a part of it. */
 interface PathThroughRow {
   path: string
+  /** False where the row may be of another file system. */
   isCertain: boolean
 }
 
-/** Returns the path by which a row of the mount table shows the volume or a part of it. */
 function createRowPathFinder(
   host: Host,
   { tree, clonedFrom }: MountedTree,
@@ -97,8 +96,11 @@ function createRowPathFinder(
   const location = clonedFrom && createHandleLocationFinder(host, table)(clonedFrom)
   if (location !== undefined) {
     return (row) => {
-      const path = resolvePathThrough(row, location)
-      return path === undefined ? undefined : { path, isCertain: true }
+      const shown = resolveRowLocation(row)
+      if (!isNested(shown, location)) return undefined
+      const within = resolveRelativePath(shown, location) ?? ''
+      const path = within === '' ? row.mountPoint : `${toPathPrefix(row.mountPoint)}/${within}`
+      return { path, isCertain: true }
     }
   }
   // A new mount is in no table, and the device of a btrfs subvolume is not the one in the table.
@@ -113,26 +115,11 @@ function createRowPathFinder(
   }
 }
 
-function resolvePathThrough(row: MountRow, volume: TreeLocation): string | undefined {
-  const shown = resolveRowLocation(row)
-  if (!isNested(shown, volume)) return undefined
-  const within = resolveRelativePath(shown, volume) ?? ''
-  return within === '' ? row.mountPoint : `${toPathPrefix(row.mountPoint)}/${within}`
-}
-
 function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, path: string): boolean {
   const opened = inodes.openTrusted(path)
   using _ = deferClose(inodes, opened)
   return blocks.backingOf(opened).place === blocks.backingOf(tree).place
 }
-
-/** A directory in the tree of directories that users without privileges may not search, by name. */
-interface PathNode {
-  isClosed: boolean
-  children: Map<string, PathNode>
-}
-
-const createPathNode = (): PathNode => ({ isClosed: false, children: new Map() })
 
 /**
  * Returns whether a user without privileges reaches a path through the mount of a row. The mounts below one closed
@@ -140,34 +127,18 @@ const createPathNode = (): PathNode => ({ isClosed: false, children: new Map() }
  */
 function createReachabilityCheck(host: Host, rows: readonly MountRow[]): (row: MountRow, path: string) => boolean {
   const mountsTo = createMountFinder(rows)
-  const closed = createPathNode()
+  const closed = new Set<string>()
   return (row, path) => {
     const names = path.split('/').filter((name) => name !== '')
-    if (isBelowClosed(closed, names)) return false
+    if (names.some((_, depth) => closed.has(names.slice(0, depth).join('/')))) return false
     const mounts = mountsTo(path)
     if (mounts.at(-1)?.id !== row.id) return false
     // A server that does not respond would block the lookup, and a name that is not UTF-8 cannot be looked up.
     if (mounts.slice(0, -1).some(({ fsType }) => isRemoteType(fsType)) || path.includes('\uFFFD')) return true
-    const above = findClosed(host, names)
-    if (above === undefined) return true
-    if (above !== 'missing') closeNode(closed, names.slice(0, above))
-    return false
+    const depth = findClosed(host, names)
+    if (typeof depth === 'number') closed.add(names.slice(0, depth).join('/'))
+    return depth === undefined
   }
-}
-
-function isBelowClosed(top: PathNode, names: readonly string[]): boolean {
-  let node: PathNode | undefined = top
-  for (const name of names) {
-    if (node.isClosed) return true
-    node = node.children.get(name)
-    if (node === undefined) return false
-  }
-  return false
-}
-
-function closeNode(top: PathNode, names: readonly string[]): void {
-  const node = names.reduce((above, name) => above.children.getOrInsertComputed(name, createPathNode), top)
-  node.isClosed = true
 }
 
 /**

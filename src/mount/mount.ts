@@ -25,7 +25,7 @@ import { sweepStages } from '../volume/kind/staged.ts'
 import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
 import { runIsolated } from '../worker/isolated.ts'
 import { type MountView, observe } from './observe.ts'
-import { permitRequest, permitSource, refuseWritable } from './permission.ts'
+import { permitRequest, permitSource } from './permission.ts'
 import { type MountPlan, planMount } from './plan.ts'
 import { planSubmounts } from './submounts.ts'
 
@@ -154,9 +154,7 @@ async function mountOnce(
   if (!mode.isHealing) await assertResponsive(session, permitted)
   const source = kind.openSource?.(host, permitted)
   using _ = deferClose(host.inodes, source?.handle)
-  const isNewSource = isNew && source !== undefined
-  const request = isNewSource ? permitSource(session, permitted, kind, source) : permitted
-  if (isNewSource) refuseWritable(session, kind, request, source)
+  const request = isNew && source !== undefined ? permitSource(session, permitted, kind, source) : permitted
   const view = await observe(session, request, kind, point, source, record)
   const plan = planMount(request, view, (fsType) => findKind(fsType) ?? UNKNOWN_KIND, mode.isHealing)
   session.note({ decision: plan.decision, reason: plan.reason, steps: plan.steps.map((step) => step.do) })
@@ -165,7 +163,8 @@ async function mountOnce(
   const { given: recorded = { by: 'none' } as const, hiddenSubmounts } = view.record ?? {}
   const before = { plan, given: recorded, hiddenSubmounts, healthUnknownReason, walked, shownGroup }
   const volume = view.source?.volume ?? view.record?.volume
-  if (mode.isHealing && needsVolume(plan) && volume !== undefined && isVolumeBusy(session, volume)) {
+  const needsVolume = plan.steps.some((step) => ['own-root', 'own-volume', 'map-group'].includes(step.do))
+  if (mode.isHealing && needsVolume && volume !== undefined && isVolumeBusy(session, volume)) {
     return { ...before, isInProgress: true }
   }
   if (mode.finishes && plan.decision !== 'ready') return before
@@ -191,11 +190,6 @@ async function mountOnce(
   }
   if (given.why !== undefined) session.note({ given: given.by, why: given.why })
   return { plan, given, hiddenSubmounts: submounts.hidden, healthUnknownReason: undefined, walked, shownGroup }
-}
-
-/** Whether the plan takes the volume's lock. */
-function needsVolume({ steps }: MountPlan): boolean {
-  return steps.some((step) => step.do === 'own-root' || step.do === 'own-volume' || step.do === 'map-group')
 }
 
 /**

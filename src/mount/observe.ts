@@ -62,6 +62,8 @@ export async function observe(
   const seen = resolveMountPointState(host, point, stat)
   const boot = host.bootId()
   const isMapped = isRecordedMount(record, { ...seen, boot }) && record.given.by === 'idmap'
+  const { ownership, fsGroup } = request
+  const isMapRequested = fsGroup.groupId !== undefined && (ownership === 'idmap' || ownership === 'auto')
   const isServed = kind.hasDaemon === true && seen.mounted !== undefined && seen.mounted !== 'broken'
   return {
     ...seen,
@@ -72,7 +74,7 @@ export async function observe(
     source: kind.persistent ? readSourceView(session, request, kind, source) : undefined,
     boot,
     shownGroup: stat === undefined || stat === 'broken' ? undefined : stat.gid,
-    isMappedByRuntime: mayMap(request) && isMappedByRuntime(session, kind, point.path, isMapped),
+    isMappedByRuntime: isMapRequested && isMappedByRuntime(session, kind, point.path, isMapped),
     healthUnknownReason,
   }
 }
@@ -83,10 +85,6 @@ function isMappedByRuntime(session: Session, kind: VolumeKind, path: string, isM
   // Containers keep their clones while the plugin is not running, as at an upgrade.
   const isAway = explainInactivePlugin(findRunningPlugin(session)) !== undefined
   return isAway && !hasOwnClone(session, parseVolumePod(path)?.uid ?? '', isMapped)
-}
-
-function mayMap({ ownership, fsGroup }: MountRequest): boolean {
-  return fsGroup.groupId !== undefined && (ownership === 'idmap' || ownership === 'auto')
 }
 
 /** The kernel returns a mount's id without a request to its daemon, so a mount whose daemon died has one too. */

@@ -52,8 +52,8 @@ const readRuleFacts = (rule: Rule): RuleFacts => ({
 })
 
 /**
- * Checks an opened source where its path is not enough: for protected directories, and for rules that name it by other
- * paths.
+ * Checks an opened source where its path is not enough: for protected directories, for rules that name it by other
+ * paths, and for pods that could write to a disk or an image.
  * @returns the request, restricted to what all of these rules permit
  * @throws {Refusal}
  */
@@ -65,7 +65,9 @@ export function permitSource(
 ): MountRequest {
   const table = snapshotTable(session.host)
   refuseProtected(session, request, opened, table)
-  return permitOtherPaths(session, request, kind, opened, table)
+  const permitted = permitOtherPaths(session, request, kind, opened, table)
+  refuseWritable(session, kind, request, opened)
+  return permitted
 }
 
 /**
@@ -76,49 +78,35 @@ function permitOtherPaths(
   session: Session,
   request: MountRequest,
   kind: VolumeKind,
-  opened: OpenedSource,
+  { handle, path: openedPath }: OpenedSource,
   table: TableSnapshot,
 ): MountRequest {
-  const requested = getSourcePath(request.source) ?? opened.path
+  const requested = getSourcePath(request.source) ?? openedPath
   const kubeletDirectory = parseVolumePod(request.directory)?.root
-  const named = { handle: opened.handle, path: requested, kubeletDirectory, rules: session.config.allow }
-  let permitted = request
-  for (const { path, source } of findOtherPaths(session, table, named)) {
+  const named = { handle, path: requested, kubeletDirectory, rules: session.config.allow }
+  return findOtherPaths(session, table, named).reduce((permitted, { path, source }) => {
     const verdict = judgeRequest(session, { ...request, source: parseSource(source) }, kind)
-    if ('refusal' in verdict) {
-      const { reason, remedy, cause } = verdict.refusal
-      throw Refusal.of(
-        'source-second-path',
-        `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both: ${reason}`,
-        remedy,
-        cause,
-      )
-    }
-    permitted = restrict(permitted, readRuleFacts(verdict.rule))
-  }
-  return permitted
+    if ('rule' in verdict) return restrict(permitted, readRuleFacts(verdict.rule))
+    const { reason, remedy, cause } = verdict.refusal
+    throw Refusal.of(
+      'source-second-path',
+      `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both: ${reason}`,
+      remedy,
+      cause,
+    )
+  }, request)
 }
 
 /** Restricts a request to what another rule for the same source permits. `secretKeys` come from the rule of its path. */
 function restrict(request: MountRequest, other: RuleFacts): MountRequest {
-  const { fsGroup, systemGroups, protectedGroups, secretKeys } = request
-  const isProtecting = protectedGroups !== undefined || other.protectedGroups !== undefined
+  const { fsGroup, secretKeys } = request
+  const groups = [request.protectedGroups, other.protectedGroups].filter((list) => list !== undefined)
   return applyRuleFacts(request, {
     setGid: fsGroup.setGid === false || other.setGid === false ? false : fsGroup.setGid,
-    systemGroups: systemGroups && other.systemGroups,
-    protectedGroups: isProtecting
-      ? [...new Set([...(protectedGroups ?? []), ...(other.protectedGroups ?? [])])]
-      : undefined,
+    systemGroups: request.systemGroups && other.systemGroups,
+    protectedGroups: groups.length === 0 ? undefined : [...new Set(groups.flat())],
     secretKeys,
   })
-}
-
-/** Describes the privilege that write access to a source gives in addition; undefined if it gives none. */
-function describeWriteRisk({ isDisk, hasDaemon }: VolumeKind, { stat }: OpenedSource): string | undefined {
-  // The kernel trusts the blocks of a file system.
-  if (isDisk) return 'who writes to a disk that is mounted rules the kernel'
-  // A FUSE program runs as root and trusts a file that it reads as an image or an archive.
-  return hasDaemon && !isDirectory(stat) ? 'who writes to an image rules the program that reads it as root' : undefined
 }
 
 /**
@@ -126,14 +114,17 @@ function describeWriteRisk({ isDisk, hasDaemon }: VolumeKind, { stat }: OpenedSo
  * rules do not permit, and may exploit the kernel or the program.
  * @throws {Refusal} if the node's rules or a recorded mount let a pod write to the source
  */
-export function refuseWritable(
+function refuseWritable(
   session: Session,
-  kind: VolumeKind,
+  { isDisk, hasDaemon }: VolumeKind,
   { source: requested }: MountRequest,
   source: OpenedSource,
 ): void {
-  const danger = describeWriteRisk(kind, source)
-  if (danger === undefined) return
+  // The kernel trusts the blocks of a file system. A FUSE program runs as root and trusts a file that it reads.
+  if (!isDisk && (!hasDaemon || isDirectory(source.stat))) return
+  const danger = isDisk
+    ? 'who writes to a disk that is mounted rules the kernel'
+    : 'who writes to an image rules the program that reads it as root'
   const { host, config } = session
   const shown = quoted(formatSource(requested))
   // Another mount of the file system may show the source at a path where a rule lets pods write.

@@ -55,7 +55,7 @@ export function planMount(
   const kind = kindOf(fsType)
   const make = (decision: 'fresh' | 'replace', reason: string): MountPlan => {
     const given = planGroup(request, view.source, kind, view.isMappedByRuntime)
-    if (given.refusal !== undefined) return planRefusal(given.refusal)
+    if (given.refusal !== undefined) return planFault(given.refusal)
     const isOwnMount = decision === 'replace' && isRecordedMount(record, view)
     const steps = isOwnMount ? given.steps.map(keepMounted) : given.steps
     return {
@@ -66,7 +66,7 @@ export function planMount(
   }
   if (mounted === undefined) {
     if (view.target === 'file' && record === undefined && !isKubeletVolume(directory)) {
-      return planRefusal(createFault('mount-directory', `mount directory ${directory} is a file`, 'name a directory'))
+      return planRefusal('mount-directory', `mount directory ${directory} is a file`, 'name a directory')
     }
     const isInterrupted = record !== undefined && record.mounted === undefined
     return make('fresh', isInterrupted ? 'an earlier call was interrupted' : 'nothing is mounted')
@@ -77,37 +77,32 @@ export function planMount(
       return {
         decision: 'ready',
         reason: 'the mount is there and as asked for',
-        steps: planUnfinishedSteps(record, view),
+        // A call that crashed after the mount was attached did not reach these.
+        steps: [...includeIf(view.needsGuard, { do: 'guard' }), ...planDaemonEnds(record.replacedDaemons)],
       }
     }
     const { fsType } = record.request
     if (kindOf(fsType).persistent) return make('replace', change)
     return planRefusal(
-      createFault(
-        'options-changed',
-        `${change}, and replacing this ${fsType} would lose its files`,
-        'delete the pod to apply it',
-      ),
+      'options-changed',
+      `${change}, and replacing this ${fsType} would lose its files`,
+      'delete the pod to apply it',
     )
   }
   const isUnfinished = isBeingReplaced(record, view)
   if (!isKubeletVolume(directory) && !isUnfinished) {
     return planRefusal(
-      createFault(
-        'mount-directory',
-        `something else is mounted at ${directory}, which is no volume directory of kubelet's`,
-        'unmount it first',
-      ),
+      'mount-directory',
+      `something else is mounted at ${directory}, which is no volume directory of kubelet's`,
+      'unmount it first',
     )
   }
   if (mounted === 'broken') return make('replace', 'what is mounted does not respond')
   if (kind.persistent || isUnfinished) return make('replace', 'something else is mounted')
   return planRefusal(
-    createFault(
-      'options-changed',
-      `a mount without a record is there, and if it is this ${fsType}, replacing it would lose its files`,
-      'delete the pod to mount a new one',
-    ),
+    'options-changed',
+    `a mount without a record is there, and if it is this ${fsType}, replacing it would lose its files`,
+    'delete the pod to mount a new one',
   )
 }
 
@@ -118,18 +113,13 @@ function keepMounted<S extends WalkStep | MapStep>(step: S): S {
   return { ...step, otherwise: keepMounted(step.otherwise) }
 }
 
-function planRefusal(fault: Fault): MountPlan {
-  return { decision: 'refuse', reason: renderFault(fault), fault, steps: [] }
-}
+const planRefusal = (...fault: Parameters<typeof createFault>) => planFault(createFault(...fault))
 
-function includeIf(condition: boolean, step: Step): Step[] {
-  return condition ? [step] : []
-}
+const planFault = (fault: Fault): MountPlan => ({ decision: 'refuse', reason: renderFault(fault), fault, steps: [] })
 
-/** Plans the steps that a call did not reach because it crashed after the mount was attached. */
-function planUnfinishedSteps({ replacedDaemons }: MountRecord, { needsGuard }: MountView): Step[] {
-  return [...includeIf(needsGuard, { do: 'guard' }), ...includeIf(replacedDaemons.length > 0, { do: 'end-daemons' })]
-}
+const includeIf = (condition: boolean, step: Step): Step[] => (condition ? [step] : [])
+
+const planDaemonEnds = ({ length }: readonly string[]) => includeIf(length > 0, { do: 'end-daemons' })
 
 /** Whether a call crashed before it attached the new mount. */
 function isBeingReplaced(record: MountRecord | undefined, { mountId, boot }: MountView): boolean {
@@ -192,7 +182,7 @@ function planSteps(
     ...given.steps,
     { do: 'record-ready', record, undo },
     ...planAttachSteps(view, hasDaemon),
-    ...includeIf(replacedDaemons.length > 0, { do: 'end-daemons' }),
+    ...planDaemonEnds(replacedDaemons),
   ]
 }
 

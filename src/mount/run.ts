@@ -23,7 +23,8 @@ export async function runPlan(
   tree: DetachedTree,
   steps: readonly Step[],
 ): Promise<AppliedGroup> {
-  const { host } = session
+  const { host, config } = session
+  const { stateDir } = config
   // Locks that are held until the tree is attached or discarded.
   const held = new DisposableStack()
   let given: AppliedGroup = { by: 'none' }
@@ -87,21 +88,14 @@ export async function runPlan(
     // statMountPoint makes no request to the daemon, which may hang from the beginning.
     const { mountId, device } = host.inodes.statMountPoint(tree.handle)
     const mounted = { mountId: String(mountId), device, namespace: host.mountNamespace(), since: Date.now() }
-    const { staging } = tree
+    const { volume, staging, hadSecrets, hiddenSubmounts } = tree
+    // The program itself has ended by now, and the processes that it left behind serve the mount.
+    const served = (name: string) => ({ staging: name, processes: listStagedProcesses(host, stateDir, name) })
     return {
-      given,
-      volume: tree.volume,
-      staging,
-      daemons: staging === undefined ? daemons : [...(daemons ?? []), readDaemonFacts(staging)],
-      hadSecrets: tree.hadSecrets,
+      ...{ given, volume, staging, hadSecrets, hiddenSubmounts },
+      daemons: staging === undefined ? daemons : [...(daemons ?? []), served(staging)],
       mounted: { ...mounted, ...tree.deviceFacts },
-      hiddenSubmounts: tree.hiddenSubmounts,
     }
-  }
-
-  /** The program itself has ended by then, and the processes that it left behind serve the mount. */
-  function readDaemonFacts(staging: string) {
-    return { staging, processes: listStagedProcesses(host, session.config.stateDir, staging) }
   }
 
   /** Logs an inverse that fails and runs the others, because the pod's author needs the error of the failed step. */

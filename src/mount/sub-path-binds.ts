@@ -39,10 +39,7 @@ const isCsiVolume = (directory: string) => basename(dirname(dirname(directory)))
 
 /** Lists the reasons why kubelet cannot remove the directory of an unmounted volume. Changes nothing. */
 export function findInVolumeDirectory(host: Host, path: string): string[] {
-  using point = openMountPoint(host, path)
-  const stat = point && statPoint(host, point)
-  if (stat === undefined || stat === 'broken' || stat.mountRoot || !isDirectory(stat)) return []
-  return host.files.list(path).length > 0 ? [formatNotEmpty(path)] : []
+  return listDirectory(host, path).length > 0 ? [formatNotEmpty(path)] : []
 }
 
 function clearSubPaths(host: Host, directory: string, isEnding: boolean): string[] {

@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { mapGroup, Unmappable } from '../../src/fs-group/map-group.ts'
+import { mapIds, Unmappable } from '../../src/fs-group/map-group.ts'
 import { type Handle, type Host, SystemError } from '../../src/host/host.ts'
+import { createSwapMap } from '../../src/host/id-map.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -22,7 +23,8 @@ beforeEach(() => {
 
 function map(from: number, to: number, mounts: Partial<Host['mounts']> = {}): void {
   const over = { ...host, mounts: { ...host.mounts, ...mounts } }
-  mapGroup({ host: over, config: DEFAULT_CONFIG, note: () => {}, warn: () => {} }, tree, source, from, to)
+  const session = { host: over, config: DEFAULT_CONFIG, note: () => {}, warn: () => {} }
+  mapIds(session, tree, source, createSwapMap(from, to))
 }
 
 describe('a mapped tree', () => {

@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
-import { mapGroup } from '../../src/fs-group/map-group.ts'
+import { mapIds } from '../../src/fs-group/map-group.ts'
 import type { Handle } from '../../src/host/host.ts'
+import { createSwapMap } from '../../src/host/id-map.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { Session } from '../../src/store/session.ts'
@@ -81,7 +82,7 @@ export function withMapped(source: string, from: number, to: number, use: (tree:
   const tree = mounts.cloneTree(opened)
   try {
     mounts.setFlags(tree, { set: 0, clear: 0 })
-    mapGroup(session, tree, opened, from, to)
+    mapIds(session, tree, opened, createSwapMap(from, to))
     use(tree)
   } finally {
     inodes.close(tree)

@@ -97,14 +97,8 @@ function listCifsGroupOptions({ group, request: { mountOptions } }: MountContext
   if (group === undefined) return []
   const own = mountOptions.find((option) => ['gid', 'noforcegid'].includes(parseOptionName(option)))
   if (own !== undefined && own !== `gid=${group}`) {
-    throw new Refusal(
-      createOptionFault(
-        'secret',
-        'mountOptions',
-        `has ${quoted(own)}, but ownership "auto" shows all files as group ${group}`,
-        'leave one of them out',
-      ),
-    )
+    const reason = `has ${quoted(own)}, but ownership "auto" shows all files as group ${group}`
+    throw new Refusal(createOptionFault('secret', 'mountOptions', reason, 'leave one of them out'))
   }
   const written = new Set(mountOptions.map(parseOptionName))
   return (cifs.groupOptions?.(group) ?? []).filter((option) => !written.has(parseOptionName(option)))
@@ -116,14 +110,8 @@ function chooseCredentials(secrets: Secrets, mountOptions: readonly string[]): U
   const without = mountOptions.find((option) => WITHOUT_CREDENTIALS.test(option))
   const credentials = formatCredentials(secrets)
   if (credentials && (without === 'guest' || without === 'sec=none')) {
-    throw new Refusal(
-      createOptionFault(
-        'secret',
-        'mountOptions',
-        `has ${without}, but a secret has a username`,
-        'leave one of them out',
-      ),
-    )
+    const reason = `has ${without}, but a secret has a username`
+    throw new Refusal(createOptionFault('secret', 'mountOptions', reason, 'leave one of them out'))
   }
   if (credentials || without) return credentials
   const [found, remedy] =
@@ -159,37 +147,21 @@ export function formatCredentials(secrets: Secrets): Uint8Array | undefined {
 }
 
 function findCredentialFault(key: Key, value: Uint8Array | undefined): Fault | undefined {
+  const createKeyFault = (what: string, remedy: string) =>
+    createFault('secret', `the secret's "${key}" ${what}`, remedy)
   if (value === undefined)
     return key === 'domain' ? undefined : createFault('secret', `the secret has no key "${key}"`, 'add it')
   const has = (character: string) => value.includes(character.charCodeAt(0))
   if (has('\n'))
-    return createFault(
-      'secret',
-      `the secret's "${key}" has a newline, which no CIFS credential can`,
-      'write it without (printf instead of echo)',
-    )
-  if (has('\0'))
-    return createFault(
-      'secret',
-      `the secret's "${key}" has a NUL byte, which no CIFS credential can`,
-      'write it without',
-    )
+    return createKeyFault('has a newline, which no CIFS credential can', 'write it without (printf instead of echo)')
+  if (has('\0')) return createKeyFault('has a NUL byte, which no CIFS credential can', 'write it without')
   // mount.cifs doubles the commas of a password for the kernel; in another value a comma would begin a mount option.
   if (has(',') && key !== 'password')
-    return createFault(
-      'secret',
-      `the secret's "${key}" has a comma, which mount.cifs cannot pass on`,
-      'write it without',
-    )
+    return createKeyFault('has a comma, which mount.cifs cannot pass on', 'write it without')
   const length = value.length + value.filter((byte) => byte === COMMA).length
   if (length >= MAX_BYTES[key]) {
-    return createFault(
-      'secret',
-      `the secret's "${key}" is too long`,
-      `mount.cifs takes ${MAX_BYTES[key] - 1} bytes${key === 'password' ? ', a comma counted twice' : ''}`,
-    )
+    const counted = key === 'password' ? ', a comma counted twice' : ''
+    return createKeyFault('is too long', `mount.cifs takes ${MAX_BYTES[key] - 1} bytes${counted}`)
   }
-  return length === 0 && key === 'username'
-    ? createFault('secret', `the secret's "${key}" is empty`, 'write the name of a user')
-    : undefined
+  return length === 0 && key === 'username' ? createKeyFault('is empty', 'write the name of a user') : undefined
 }

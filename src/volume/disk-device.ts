@@ -51,21 +51,14 @@ function findSharedLoop({ blocks, inodes }: Host, shown: string, image: Handle, 
   return useOrClose(inodes, loop.device, (device) => {
     if (loop.isWhole && (readOnly || !loop.isReadOnly)) return device
     const name = blocks.nameOf(device)
-    throw new Refusal(
-      loop.isWhole
-        ? createFault(
-            'disk-busy',
-            `image ${shown} is in use read-only (${name}), so it cannot be mounted for writing`,
-            'set readOnly, or wait until that use ends',
-          )
-        : createFault(
-            'disk-busy',
-            `a part of image ${shown} is in use (${name}), and a second device would destroy it`,
-            'detach that one first',
-          ),
-    )
+    const [reason, remedy] = loop.isWhole
+      ? [`image ${shown} is in use read-only (${name}), so it cannot be mounted for writing`, READ_ONLY_REMEDY]
+      : [`a part of image ${shown} is in use (${name}), and a second device would destroy it`, 'detach that one first']
+    throw Refusal.of('disk-busy', reason, remedy)
   })
 }
+
+const READ_ONLY_REMEDY = 'set readOnly, or wait until that use ends'
 
 function attachImage({ blocks }: Host, shown: string, image: Handle, readOnly: boolean): Handle {
   return refuseOnErrno(
@@ -109,18 +102,18 @@ export function refuseOtherContent({ host, device, fsType, shown }: MountableDis
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES)).toString('latin1')
   const found = MAGICS.filter(({ at, bytes }) => start.startsWith(bytes, at)).map(({ what }) => what)
   if (found.includes(fsType)) return
-  throw new Refusal(
-    found[0] === undefined
-      ? createFault(
-          'disk-content',
-          `source ${shown} holds no ${fsType}`,
-          'make one there (mkfs), or correct the name; modekeep never formats a disk',
-        )
-      : createFault('disk-content', `source ${shown} holds ${found[0]}, not ${fsType}`, 'correct fsType or the name'),
+  const [content] = found
+  if (content !== undefined)
+    throw Refusal.of('disk-content', `source ${shown} holds ${content}, not ${fsType}`, 'correct fsType or the name')
+  throw Refusal.of(
+    'disk-content',
+    `source ${shown} holds no ${fsType}`,
+    'make one there (mkfs), or correct the name; modekeep never formats a disk',
   )
 }
 
-function listDiskMounts({ host, device }: MountableDisk): MountRow[] {
+/** Lists the mounts of this namespace that show the device: those of others are invisible here. */
+export function listDiskMounts({ host, device }: MountableDisk): MountRow[] {
   return parseMountinfo(host.mounts.table()).filter((row) => host.blocks.isShownBy(device, row))
 }
 
@@ -166,50 +159,34 @@ const createTwinFault = (shown: string, words = '') =>
     `unmount that, or give one a new UUID${words}`,
   )
 
-/** Whether a mount of this namespace shows the device. */
-export function isShown(disk: MountableDisk): boolean {
-  return listDiskMounts(disk).length > 0
-}
-
-/** Returns false also if the device is mounted only in another namespace, which is invisible here. */
-export function isMountedReadOnly(disk: MountableDisk): boolean {
-  return listDiskMounts(disk)[0]?.superOptions.includes('ro') ?? false
-}
-
 /**
  * Mounts, and explains an error of the kernel to the pod's author.
  * @throws {Refusal} or, for an error without an explanation, the system error
  */
 export function explainMount(disk: MountableDisk, create: () => Handle): Handle {
-  const { fsType, shown } = disk
+  const { fsType } = disk
+  const source = `source ${disk.shown}`
   return refuseOnErrno(create, (message) => {
     const words = `(the kernel: ${message})`
+    const module = `this node's kernel cannot mount ${fsType}`
     return {
-      ENODEV: createFault(
-        'kernel-module',
-        `this node's kernel cannot mount ${fsType}`,
-        `load the kernel module ${fsType}`,
-      ),
-      EACCES: createFault(
-        'disk-read-only',
-        `source ${shown} is a read-only device`,
-        `set readOnly on the volume ${words}`,
-      ),
+      ENODEV: createFault('kernel-module', module, `load the kernel module ${fsType}`),
+      EACCES: createFault('disk-read-only', `${source} is a read-only device`, `set readOnly on the volume ${words}`),
       EROFS: createFault(
         'disk-content',
-        `source ${shown} must have its log replayed, but cannot be written`,
+        `${source} must have its log replayed, but cannot be written`,
         `mount it once for writing, or see docs/volumes.md for mounting it without ${words}`,
       ),
       'EUCLEAN EIO': createFault(
         'disk-content',
-        `source ${shown} is damaged`,
+        `${source} is damaged`,
         `check it with fsck.${fsType} while it is not mounted ${words}`,
       ),
-      EEXIST: createTwinFault(shown, ` ${words}`),
+      EEXIST: createTwinFault(disk.shown, ` ${words}`),
       EBUSY: createBusyFault(disk, words),
       'EINVAL ENOENT': createFault(
         'disk-content',
-        `the kernel does not mount source ${shown}`,
+        `the kernel does not mount ${source}`,
         `check the mountOptions${fsType === 'xfs' ? COPY_OF_XFS : ''}, and the ${fsType} on it; its log (dmesg) may say more ${words}`,
       ),
     }

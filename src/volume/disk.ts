@@ -20,8 +20,7 @@ import type { Source } from '../request/source.ts'
 import {
   explainMount,
   isBlockDevice,
-  isMountedReadOnly,
-  isShown,
+  listDiskMounts,
   type MountableDisk,
   openDevice,
   refuseMountedByNode,
@@ -140,13 +139,14 @@ async function mountDevice(disk: MountableDisk, options: readonly string[], read
     try {
       return create(readOnly ? ['ro'] : [])
     } catch (error) {
-      if (!readOnly || errorCode(error) !== 'EBUSY' || isMountedReadOnly(disk)) throw error
+      if (!readOnly || errorCode(error) !== 'EBUSY' || listDiskMounts(disk)[0]?.superOptions.includes('ro')) throw error
       return create([])
     }
   }
   // The check after an unmount may claim the device at this moment.
   const until = performance.now() + MAX_CLAIM_MS
-  const isClaimed = (error: unknown) => errorCode(error) === 'EBUSY' && performance.now() < until && !isShown(disk)
+  const isClaimed = (error: unknown) =>
+    errorCode(error) === 'EBUSY' && performance.now() < until && listDiskMounts(disk).length === 0
   const result = await retryUntilDefined(() => {
     try {
       return { tree: attempt() }

@@ -95,28 +95,22 @@ async function startProgram(
   const taken = new Set(own.map(parseOptionName))
   // Permission bits are added only with "grant".
   const isWanted = (name: string) => !taken.has(name) && (fsGroup.access === 'grant' || name !== 'umask')
-  const given =
-    group === undefined ? [] : listFuseGroupOptions(group).filter((option) => isWanted(parseOptionName(option)))
+  const groupOptions = group === undefined ? [] : listFuseGroupOptions(group)
   // The mount table shows fsname: without it, it would show the path in the staging directory.
   const isNamed = source !== undefined && known !== undefined && !/[,\\]/.test(text)
   const options = [
     ...ALWAYS,
     ...(readOnly ? ['ro'] : []),
     ...own,
-    ...given,
+    ...groupOptions.filter((option) => isWanted(parseOptionName(option))),
     ...(isNamed ? [`fsname=${text}`] : []),
     ...(login?.options ?? delivered?.options ?? []),
   ]
+  // The program gets the opened source, even if its path leads elsewhere by then.
+  const shownSource = source === undefined ? text : stage.show(source.handle, readOnly)
   await host.helpers.run({
     program,
-    // The program gets the opened source, even if its path leads elsewhere by then.
-    args: [
-      source === undefined ? text : stage.show(source.handle, readOnly),
-      directory,
-      '-o',
-      options.join(','),
-      ...(login?.args ?? []),
-    ],
+    args: [shownSource, directory, '-o', options.join(','), ...(login?.args ?? [])],
     ...(login?.input ? { input: login.input } : {}),
     ...(delivered?.secretFile ? { secretFile: delivered.secretFile } : {}),
     ...(delivered ? { environment: delivered.environment } : {}),
@@ -127,9 +121,7 @@ async function startProgram(
   })
 }
 
-function listFuseGroupOptions(group: number): string[] {
-  return [`gid=${group}`, 'umask=0007']
-}
+const listFuseGroupOptions = (group: number): string[] => [`gid=${group}`, 'umask=0007']
 
 /** Options, environment and file that pass a Secret's keys to a program. Its arguments name files, and contain no value. */
 export interface DeliveredSecrets {
@@ -162,14 +154,8 @@ export function deliverSecrets(
     }
     const { option, keep } = delivery
     if (written.has(option)) {
-      throw new Refusal(
-        createOptionFault(
-          'secret',
-          'mountOptions',
-          `has ${option}, which the node's configuration sets from the Secret`,
-          'leave it out',
-        ),
-      )
+      const reason = `has ${option}, which the node's configuration sets from the Secret`
+      throw new Refusal(createOptionFault('secret', 'mountOptions', reason, 'leave it out'))
     }
     if (keep === 'daemon') delivered.secretFile = value
     // The file has a name of its own, because the key may be too long for a file name.

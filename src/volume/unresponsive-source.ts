@@ -18,19 +18,16 @@ type SourceRequest = Pick<MountRequest, 'source' | 'subPath'>
 export type IsUnresponsive = (record: { request: SourceRequest }) => Promise<boolean>
 
 /** Creates a check whether a server or a daemon on the path to a source does not respond. */
-export function createSourceCheck(session: LookupCaller): IsUnresponsive {
-  const isSilentAt = createUnresponsiveCheck(session)
-  return async ({ request }) => {
-    const path = resolveRequestPath(request)
-    return path !== undefined && (await isSilentAt(path))
-  }
-}
+export const createSourceCheck = (session: LookupCaller): IsUnresponsive => checkPath(createUnresponsiveCheck(session))
 
 /** Like `createSourceCheck`, for one source. Reads the mount table only if the path is not on a local file system. */
-export function createSingleSourceCheck(session: LookupCaller): IsUnresponsive {
+export const createSingleSourceCheck = (session: LookupCaller): IsUnresponsive =>
+  checkPath((path) => isUnresponsivePath(session, path))
+
+function checkPath(isUnresponsiveAt: (path: string) => Promise<boolean>): IsUnresponsive {
   return async ({ request }) => {
     const path = resolveRequestPath(request)
-    return path !== undefined && (await isUnresponsivePath(session, path))
+    return path !== undefined && (await isUnresponsiveAt(path))
   }
 }
 

@@ -24,11 +24,6 @@ export type OptionRemedies = ReadonlyMap<string, string>
 
 const NO_REMEDIES: OptionRemedies = new Map()
 
-function findRemedy(remedies: OptionRemedies, option: string): string[] {
-  const remedy = remedies.get(option) ?? remedies.get(parseOptionName(option))
-  return remedy === undefined ? [] : [remedy]
-}
-
 /** Options of fstab(5), which have no meaning for a file system. */
 export const FSTAB_REMEDIES: readonly (readonly [string, string])[] = [
   ['_netdev', 'leave _netdev out, as it tells the boot of a node when to mount'],
@@ -124,7 +119,9 @@ export function findOptionFaults(
   takesAny = false,
   remedies: OptionRemedies = NO_REMEDIES,
 ): Fault[] {
-  const remediesFor = (some: readonly string[]) => [...new Set(some.flatMap((option) => findRemedy(remedies, option)))]
+  const findRemedy = (option: string) => remedies.get(option) ?? remedies.get(parseOptionName(option)) ?? []
+  const formatRemedies = (some: readonly string[]) =>
+    [...new Set(some.flatMap(findRemedy))].map((remedy) => `; ${remedy}`).join('')
   const { unknown, known } = Object.groupBy(options, (option) => {
     const name = parseOptionName(option)
     if (own.has(name) || FLAGS.has(name)) return 'known'
@@ -135,8 +132,7 @@ export function findOptionFaults(
   )
   if (unknown) {
     const taken = [...FLAGS.keys(), ...own.keys()].join(', ')
-    const more = remediesFor(unknown).map((remedy) => `; ${remedy}`)
-    faults.push(createMountOptionsFault(`has ${quoted(unknown)}`, `${kind} takes ${taken}${more.join('')}`))
+    faults.push(createMountOptionsFault(`has ${quoted(unknown)}`, `${kind} takes ${taken}${formatRemedies(unknown)}`))
   }
   const seen = new Set<string>()
   for (const option of known ?? []) {
@@ -146,7 +142,7 @@ export function findOptionFaults(
       faults.push(
         createMountOptionsFault(
           `has ${quoted(option)}`,
-          `write ${example ? `it like ${example}` : `${name} without a value`}${remediesFor([option]).map((remedy) => `; ${remedy}`)}`,
+          `write ${example ? `it like ${example}` : `${name} without a value`}${formatRemedies([option])}`,
         ),
       )
     }

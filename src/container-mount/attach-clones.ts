@@ -38,7 +38,6 @@ import {
 } from './refused-sources.ts'
 import { checkRules, findRootFacts, restoreVolumeRootBits, setRootBits, type VolumeRootFacts } from './root-bits.ts'
 
-/** State of one requested clone. */
 interface PlannedClone {
   request: CloneRequest
   /** 'keep' if the mount needs no clone. */
@@ -183,7 +182,6 @@ function listSources({ source, failures }: PlannedClone): CloneSource[] {
   return failures !== undefined || source === undefined || source === 'keep' ? [] : [source]
 }
 
-/** Finishes a clone before it attaches it. */
 async function makeClone(
   session: Session,
   { directory, pod }: { directory: Handle; pod: string },

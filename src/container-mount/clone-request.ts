@@ -8,7 +8,6 @@ import type { ContainerRecord, ContainerVolume } from '../store/container-record
 export interface CloneRequest {
   /** Kubelet's name of the volume, or the source of a hostPath. */
   volume: string
-  /** Path in the container. */
   destination: string
   /** Path that the runtime would bind: below `<kubeletDir>/pods/<uid>/`, or elsewhere on the node. */
   source: string
@@ -46,7 +45,6 @@ export interface ContainerCloneRequest {
   isOptional: boolean
 }
 
-/** Outcome of one clone request. */
 export type CloneOutcome =
   /** The runtime binds `source` instead. It needs the restrictions too, because a current runc clears those it is not given. */
   | { do: 'replace'; source: string; restrictions?: readonly string[] }
@@ -107,7 +105,6 @@ export const LEAVE_OUT = `leave the volume out of the annotation, or write annot
 
 const NAMESPACE_REMEDY = 'use ownership "walk", or leave "hostUsers" out'
 
-/** Finds the remedy for a volume that cannot be mapped. */
 export function findCloneRemedy({ isOwn }: CloneRequest): string {
   return isOwn ? NAMESPACE_REMEDY : LEAVE_OUT
 }

@@ -27,11 +27,9 @@ export interface CloneSource {
   path: string
   /** Identity of the volume, or of the part that is cloned. */
   identity: string | undefined
-  /** Group on disk. */
   from: number
   /** Group that the clone shows in place of `from`; undefined: `from` itself. */
   to: number | undefined
-  /** Reads the group on disk again. */
   readGroup(): number
   /** Root of the volume, which differs from `path` for a subPath. Undefined for modekeep's own volume. */
   root?: { handle: Handle; path: string } | undefined
@@ -43,7 +41,6 @@ export interface CloneSource {
 }
 
 export interface SourceContext extends PodContext {
-  /** Locates a handle in `table`. */
   locationOf: ReturnType<typeof createHandleLocationFinder>
 }
 

@@ -10,7 +10,6 @@ const STAGING_NAME = Buffer.from('mounts')
 
 type StagingNode = Pick<Session, 'host'> & { config: Pick<Session['config'], 'stateDir'> }
 
-/** Resolves the mount point of the tmpfs that has the clones. */
 export function resolveStagingPath(node: Pick<StagingNode, 'config'>): string {
   return `${locateContainerRecords(node)}/mounts`
 }
@@ -26,13 +25,11 @@ export function isCloneSource(container: string, source: string): boolean {
   return directory === container && /^\d+$/.test(name ?? '')
 }
 
-/** Waits until no other task has the container's lock. */
 export async function lockContainer(session: Session, container: string): Promise<Disposable> {
   session.host.files.makeDirectory(locateContainerRecords(session))
   return retryUntilDefined(() => tryLockContainer(session, container))
 }
 
-/** Returns undefined if another task holds the lock. */
 export function tryLockContainer(session: Session, container: string): Disposable | undefined {
   return tryLockCloneFile(session, resolveLockPath(session, container))
 }
@@ -72,13 +69,18 @@ export async function createContainerDirectory(session: Session, container: stri
   return inodes.openEntry(staging, name)
 }
 
-/** The caller holds the staging lock. */
 function openOrCreateStaging(session: Session): Handle {
   const { inodes, mounts } = session.host
   const parent = inodes.openTrusted(locateContainerRecords(session))
   using _parent = deferClose(inodes, parent)
   const existing = openStaging(session, parent)
-  if (existing !== undefined) return existing
+  // The task that mounted it may have crashed before it made the mount private.
+  if (existing !== undefined) {
+    return useOrClose(inodes, existing, (staging) => {
+      makePrivate(session, staging)
+      return staging
+    })
+  }
   tolerateErrno('EEXIST', () => inodes.createDirectory(parent, STAGING_NAME, 0o700))
   const target = inodes.openEntry(parent, STAGING_NAME)
   using _target = deferClose(inodes, target)
@@ -89,15 +91,9 @@ function openOrCreateStaging(session: Session): Handle {
   })
 }
 
-function openStaging(node: StagingNode, parent: Handle): Handle | undefined {
-  const { inodes } = node.host
-  const isMounted = tolerateErrno('ENOENT', () => inodes.statMountPoint(parent, STAGING_NAME).mountRoot) ?? false
-  if (!isMounted) return undefined
-  return useOrClose(inodes, inodes.openEntry(parent, STAGING_NAME), (staging) => {
-    // The task that mounted it may have crashed before it made the mount private.
-    makePrivate(node, staging)
-    return staging
-  })
+function openStaging({ host: { inodes } }: StagingNode, parent: Handle): Handle | undefined {
+  const isMounted = tolerateErrno('ENOENT', () => inodes.statMountPoint(parent, STAGING_NAME).mountRoot)
+  return isMounted ? inodes.openEntry(parent, STAGING_NAME) : undefined
 }
 
 /** A mount that is attached below a shared mount becomes shared. Copies in other namespaces would keep the clones busy. */
@@ -139,7 +135,6 @@ export function removeClones(node: StagingNode, container: string): boolean {
   return true
 }
 
-/** Lists the containers that have a directory on the staging mount. */
 export function listStagedContainers(node: StagingNode): string[] {
   using staging = openStagingIfMounted(node)
   return staging === undefined ? [] : node.host.files.list(resolveStagingPath(node)).sort()
@@ -166,7 +161,6 @@ function openStagingIfMounted(node: StagingNode): ({ handle: Handle } & Disposab
   const parent = tolerateErrno('ENOENT', () => inodes.openTrusted(directory))
   if (parent === undefined) return undefined
   using _ = deferClose(inodes, parent)
-  if (!tolerateErrno('ENOENT', () => inodes.statMountPoint(parent, STAGING_NAME).mountRoot)) return undefined
-  const handle = inodes.openEntry(parent, STAGING_NAME)
-  return { handle, ...deferClose(inodes, handle) }
+  const handle = openStaging(node, parent)
+  return handle === undefined ? undefined : { handle, ...deferClose(inodes, handle) }
 }

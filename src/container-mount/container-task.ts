@@ -172,7 +172,12 @@ function decideContainerState(
   snapshot: RuntimeSnapshot | undefined,
   isPresent: (container: string) => boolean,
 ): 'keep' | 'started' | 'gone' {
-  if (problem !== undefined) return decideUnreadableState(container, snapshot, isPresent)
+  // An unreadable record is kept while its container may exist, because it protects the group of its volumes.
+  if (problem !== undefined) {
+    if (snapshot === undefined) return isPresent(container) ? 'keep' : 'gone'
+    if (snapshot.created.includes(container)) return 'keep'
+    return snapshot.started.includes(container) ? 'started' : 'gone'
+  }
   // Clones without a record are removed, unless the runtime has still to bind them.
   if (record === undefined) {
     return snapshot?.created.includes(container) && !snapshot.unmapped.includes(container) ? 'keep' : 'gone'
@@ -188,17 +193,6 @@ function decideContainerState(
   // A later snapshot is outdated, so containers that it does not list may be new ones.
   if (snapshot.isLater) return isNew ? 'gone' : 'keep'
   return isNew ? 'keep' : 'gone'
-}
-
-/** Keeps an unreadable record while its container may exist, because the record protects the group of its volumes. */
-function decideUnreadableState(
-  container: string,
-  snapshot: RuntimeSnapshot | undefined,
-  isPresent: (container: string) => boolean,
-): 'keep' | 'started' | 'gone' {
-  if (snapshot === undefined) return isPresent(container) ? 'keep' : 'gone'
-  if (snapshot.created.includes(container)) return 'keep'
-  return snapshot.started.includes(container) ? 'started' : 'gone'
 }
 
 /**

@@ -202,7 +202,6 @@ export function createRequestPerPath(
   return [request, ...requests]
 }
 
-/** Returns why a clone could not be made. */
 export function createFailureFaults(request: CloneRequest, error: unknown): readonly Fault[] {
   const { group } = request
   const what = group === undefined ? 'cannot be mapped for the pod' : `cannot show its group as ${group}`

@@ -36,7 +36,18 @@ export async function applyGroupStep(
     return { by: 'idmap', from, why, ...(isPlain && { hasPlainRoot: true }) }
   } catch (error) {
     if (!(error instanceof Unmappable) || isRequested) throw error
-    return runAlternative(session, tree, step.otherwise, error.why, held)
+    const { why } = error
+    const { otherwise } = step
+    if (otherwise === 'refuse') {
+      throw Refusal.of(
+        'idmap-impossible',
+        `the group of this volume can only be given by mapping, but ${why}`,
+        `leave "ownership" out, or mount a directory that can be walked`,
+      )
+    }
+    // Some volumes turn out to be unmappable only after the tree was mapped.
+    await tree.makeAnew()
+    return otherwise === 'nothing' ? { by: 'none', why } : applyByWalk(session, tree, otherwise, why, held)
   }
 }
 
@@ -119,22 +130,3 @@ async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, he
 
 /** Root has group 0, so its new files get the volume's group only by set-gid bits. */
 const NEW_FILES_REASON = `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_ROOT_BIT}`
-
-async function runAlternative(
-  session: Session,
-  tree: DetachedTree,
-  otherwise: MapStep['otherwise'],
-  why: string,
-  held: DisposableStack,
-): Promise<AppliedGroup> {
-  if (otherwise === 'refuse') {
-    throw Refusal.of(
-      'idmap-impossible',
-      `the group of this volume can only be given by mapping, but ${why}`,
-      `leave "ownership" out, or mount a directory that can be walked`,
-    )
-  }
-  // Some volumes turn out to be unmappable only after the tree was mapped.
-  await tree.makeAnew()
-  return otherwise === 'nothing' ? { by: 'none', why } : applyByWalk(session, tree, otherwise, why, held)
-}

@@ -17,7 +17,6 @@ import type { Session } from '../store/session.ts'
 import { listRootBits, rootBits } from '../store/volume-record.ts'
 import { createTooManyLeftFault } from '../worker/given-up.ts'
 
-/** Known properties of a volume, or of a part of one. */
 export interface VolumeExtent {
   volume?: string | undefined
   /** Undefined: it has none, like a tmpfs. */
@@ -84,11 +83,9 @@ function mayBeOneFileSystem(one: string | undefined, other: string | undefined):
 
 /** A volume that will be mapped without its lock. The mapping is recorded already. */
 export interface PlannedMapping {
-  /** Identity of the volume. */
   volume: string
   /** Its real path on the node. */
   source: string
-  /** Group id on disk. */
   group: number
 }
 

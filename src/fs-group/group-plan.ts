@@ -20,7 +20,6 @@ export type WalkStep =
   /** @property isMounted a mount of the pod exists already, and stays where the group cannot be applied to the root */
   | { do: 'own-volume'; fsGroup: FsGroupRequest; volume: string | undefined; isMounted?: boolean }
 
-/** Properties of a kind of volume that a plan depends on. */
 export type KindFacts = Pick<VolumeKind, 'persistent' | 'walk' | 'groupOptions' | 'hasDaemon'>
 
 export interface GroupPlan {
@@ -71,6 +70,9 @@ const MAPPED_TWICE = createOptionFault(
   'use "walk", or "auto", which walks for such pods, or have "modekeep nri" run on the node, which maps for them',
 )
 
+const createOwnershipFault = (reason: string, remedy: string) =>
+  createOptionFault('option-contradiction', 'ownership', reason, remedy)
+
 type WalkPlan = Pick<GroupPlan, 'withheld' | 'refusal'> & { steps: WalkStep[] }
 
 const READ_ONLY =
@@ -88,21 +90,14 @@ function planWalk(
     const alternative = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
     return {
       steps: [],
-      refusal: createOptionFault(
-        'option-contradiction',
-        'ownership',
-        `is "walk", but on ${quoted(fsType)} ${kind.walk}`,
-        `use ${alternative}`,
-      ),
+      refusal: createOwnershipFault(`is "walk", but on ${quoted(fsType)} ${kind.walk}`, `use ${alternative}`),
     }
   }
   if (source === undefined) return { steps: [{ do: 'own-root', fsGroup }] }
   if (source.isDirectory) return { steps: [{ do: 'own-volume', fsGroup, volume: source.volume }] }
   return {
     steps: [],
-    refusal: createOptionFault(
-      'option-contradiction',
-      'ownership',
+    refusal: createOwnershipFault(
       `is "walk", but what "subPath" names is not a directory, so it cannot be walked`,
       `use ownership "idmap", or mount the directory it is in`,
     ),

@@ -26,7 +26,6 @@ import { createExportFinder, mayOverlap, overlap, refuseManyAbandonedWalkers, ty
 
 export type VolumeHolder = MountRecord | ContainerHolder | Reservation
 
-/** Other users of a volume, of a part of it, or of a tree that contains it. */
 export interface OtherUsers {
   /** Location of the volume itself, if the mount table shows it. */
   location: TreeLocation | undefined
@@ -170,7 +169,7 @@ export async function reserveVolume(
   // A reservation of a crashed process would count as this call's while it waits.
   reservations.remove(session, reservation.volume)
   for (;;) {
-    const busy = await reserveUnlessBusy(session, reservation, except, refuse)
+    const busy = await reserveUnlessBusy()
     if (busy === undefined) break
     await waitUntilReleased(session, busy.volume)
   }
@@ -182,22 +181,16 @@ export async function reserveVolume(
     }),
   )
   return held.move()
-}
 
-/** @returns the conflicting reservation, if any */
-async function reserveUnlessBusy(
-  session: Session,
-  reservation: Reservation,
-  except: string | undefined,
-  refuse: (others: OtherUsers) => void,
-): Promise<Reservation | undefined> {
-  using _ = await acquireNodeLock(session, 'reservations')
-  warnOnFailure(session, 'could not remove a reservation', () => removeStaleReservations(session))
-  const others = findOtherUsers(session, reservation, except)
-  refuse(others)
-  // An unmount does not fail because of this limit: its restore stays pending. A restore by hand has no pod.
-  refuseManyAbandonedWalkers(session, reservation.pod)
-  const [busy] = others.reservations
-  if (busy === undefined) reservations.write(session, { ...reservation, location: others.location })
-  return busy
+  async function reserveUnlessBusy(): Promise<Reservation | undefined> {
+    using _ = await acquireNodeLock(session, 'reservations')
+    warnOnFailure(session, 'could not remove a reservation', () => removeStaleReservations(session))
+    const others = findOtherUsers(session, reservation, except)
+    refuse(others)
+    // An unmount does not fail because of this limit: its restore stays pending. A restore by hand has no pod.
+    refuseManyAbandonedWalkers(session, reservation.pod)
+    const [busy] = others.reservations
+    if (busy === undefined) reservations.write(session, { ...reservation, location: others.location })
+    return busy
+  }
 }

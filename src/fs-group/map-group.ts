@@ -7,7 +7,6 @@ import type { Session } from '../store/session.ts'
 
 /** No mount of the volume can have an id map on this node, with any option. A walk can still apply the group. */
 export class Unmappable extends Refusal {
-  /** The reason, without the remedy. */
   readonly why: string
 
   constructor(why: string, options?: ErrorOptions) {

@@ -162,9 +162,14 @@ export async function restoreTree(
   )
   const kept = report.left['changed since by its user']?.count ?? 0
   // The walk may have skipped inodes that were never recorded: without a record nothing is left to restore.
-  if (isStillRecorded && !isRestoreDone(report)) return { isDone: false, kept, report }
+  const isDone = Object.keys(report.left).every((reason) => FINAL_SKIP_REASONS.has(reason))
+  if (isStillRecorded && !isDone) return { isDone: false, kept, report }
   if (toBaseline && unfinished?.baseline) {
-    volumeRecords.write(session, createBaselineRecord(session, tree, unfinished, unfinished.baseline, kept))
+    const { group, groupAccess } = unfinished.baseline
+    const hasRoot = session.host.inodes.stat(tree).gid !== group
+    const changedSince = kept === 0 ? undefined : { inodes: kept, hasRoot }
+    const restored = { group, groupAccess, complete: true, restorePending: false, changedSince }
+    volumeRecords.write(session, { ...unfinished, ...restored })
     return { isDone: true, kept, report }
   }
   // The record leads to the inodes that were skipped. It also keeps a mount from skipping its walk, because a root that
@@ -188,21 +193,3 @@ const FINAL_SKIP_REASONS = new Set([
   'device',
   'sub-mount',
 ])
-
-/** Returns whether the walk reached everything, and skipped only inodes that another restore would not restore. */
-function isRestoreDone({ left }: WalkReport): boolean {
-  return Object.keys(left).every((reason) => FINAL_SKIP_REASONS.has(reason))
-}
-
-/** Returns the record of a volume in the state that `apply` left. @param kept number of inodes that users changed */
-function createBaselineRecord(
-  { host }: Session,
-  tree: Handle,
-  record: VolumeRecord,
-  { group, groupAccess }: NonNullable<VolumeRecord['baseline']>,
-  kept: number,
-): VolumeRecord {
-  const hasRoot = host.inodes.stat(tree).gid !== group
-  const changedSince = kept === 0 ? undefined : { inodes: kept, hasRoot }
-  return { ...record, group, groupAccess, complete: true, restorePending: false, changedSince }
-}

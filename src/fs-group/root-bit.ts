@@ -156,7 +156,6 @@ function openRoot(session: Session, record: RootBitRecord): Disposable & { handl
   throw Refusal.of('set-gid', `its source ${record.source} is another directory now`, 'put the volume back there')
 }
 
-/** Milliseconds that a call waits for the root of a volume. */
 const ROOT_PATIENCE_MS = 1000
 
 /**

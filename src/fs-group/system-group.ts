@@ -81,7 +81,6 @@ export function findUnprivilegedPath(host: Host, volume: MountedTree, table: Tab
   return undefined
 }
 
-/** A path by which a row of the mount table shows a volume or a part of it. */
 interface PathThroughRow {
   path: string
   /** False where the row may be of another file system. */

@@ -28,7 +28,6 @@ export interface VolumeByHand {
   directory: string
   volume: string
   tree: Handle
-  /** Type of its file system; undefined if it is unknown. */
   fsType: string | undefined
   /** Log or configuration file of modekeep in the directory. */
   ownFile?: { what: string; file: string } | undefined

@@ -19,7 +19,6 @@ export interface WalkTarget {
   source: string
   /** A walk of it is recorded, so it must have a journal. */
   known: boolean
-  /** The volume is on a disk of this node. */
   isDisk: boolean
   /** The volume's disk, as the journal records it. */
   disk?: string | undefined
@@ -69,7 +68,6 @@ function createWalkQuota(task: WalkTask, store: StoreWithQuota, volume: string):
   return task.do === 'apply' ? createJournalQuota(store, !hasJournal(store, volume)) : undefined
 }
 
-/** Argument of the worker process. */
 interface WalkRequest {
   volume: string
   task: WalkTask

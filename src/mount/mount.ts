@@ -86,7 +86,6 @@ export function runMountTask(session: Session, _: Handle, request: MountRequest)
   return mount(session, request)
 }
 
-/** How the group was applied. */
 export type MountResult = AppliedGroup & {
   /** Names the mounts inside of the source that the pod does not see; undefined: there are none. */
   hiddenSubmounts?: string | undefined
@@ -94,16 +93,13 @@ export type MountResult = AppliedGroup & {
   wasReady?: true
 }
 
-/** The plan of a call and its effects. */
 interface MountOutcome {
   plan: MountPlan
   given: AppliedGroup
   hiddenSubmounts: string | undefined
-  /** The reason if the health of the mount is unknown. */
   healthUnknownReason: string | undefined
   /** The volume's record before the call, if a walk was recorded; undefined also while another call uses the volume. */
   walked: MountView['walked']
-  /** The group of the root that was mounted before the call. */
   shownGroup: number | undefined
   /** Nothing was done, because another call uses the volume. */
   isInProgress?: boolean
@@ -222,7 +218,6 @@ export async function lockSingleWriter(
   )
 }
 
-/** Finds the publications of a volume that are mounted now. */
 function findPublications(session: Session, volumeId: string, volume: string | undefined): MountRecord[] {
   const points = new Set(parseMountinfo(session.host.mounts.table()).map(({ mountPoint }) => mountPoint))
   return findMounts(session, points).flatMap(({ record }) => {

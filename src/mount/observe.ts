@@ -29,14 +29,12 @@ export interface MountView extends MountPointState {
   /** Undefined for kinds without a source. */
   source: SourceView | undefined
   boot: string
-  /** The group of the mounted root. */
   shownGroup?: number | undefined
   /**
    * The pod has a user namespace, and the runtime itself maps this mount: modekeep's plugin does not replace it by a clone.
    * Checked only if a mapping is requested or exists.
    */
   isMappedByRuntime?: boolean
-  /** The reason if the health of the mount is unknown. */
   healthUnknownReason?: string | undefined
   /**
    * The record of the volume's last walk, complete or interrupted. Undefined if no walk is recorded, or while another call

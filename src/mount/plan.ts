@@ -34,7 +34,6 @@ export interface MountPlan {
   decision: 'ready' | 'fresh' | 'replace' | 'refuse'
   /** The reason of the decision, for the log. */
   reason: string
-  /** The fault of a refusal. */
   fault?: Fault
   steps: Step[]
 }
@@ -186,7 +185,6 @@ function planSteps(
   ]
 }
 
-/** Returns the mount that the new one replaces. */
 function findReplacedMount({ record, mountId, boot }: MountView): MountRecord['replaces'] {
   if (mountId === undefined) return undefined
   const staging = record?.boot === boot ? findStagingDirectory(record, mountId) : undefined

@@ -9,7 +9,6 @@ import { listStagedProcesses } from '../volume/kind/staged.ts'
 import { attachAt, detachAll, replaceAt, type SavedMount, saveMount, setTarget } from './attach.ts'
 import type { Step } from './plan.ts'
 
-/** The steps that have an inverse. */
 type Undoable = Extract<Step, { undo: unknown }>
 
 /**
@@ -83,7 +82,6 @@ export async function runPlan(
     }
   }
 
-  /** Reads the facts that are recorded once the mount is complete. */
   function readMadeFacts({ daemons }: MountRecord): Partial<MountRecord> {
     // statMountPoint makes no request to the daemon, which may hang from the beginning.
     const { mountId, device } = host.inodes.statMountPoint(tree.handle)

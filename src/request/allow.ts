@@ -4,7 +4,6 @@ import type { MountRequest } from './mount-request.ts'
 import { DEFAULT_FS_TYPES, isInRanges, matchesGlob, matchesSource, type Rule } from './rule.ts'
 import { formatSource } from './source.ts'
 
-/** The parts of a request that the rules compare. */
 export type AllowRequest = Omit<MountRequest, 'directory' | 'restoreOnUnmount'> & {
   /** Keys of the pod's Secret that a rule must name. */
   secretNames?: readonly string[]

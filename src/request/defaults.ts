@@ -23,7 +23,6 @@ export interface NodeConfig {
   csiPodInfoOnMount: boolean
 }
 
-/** A configuration, with the file that it was read from. */
 export type LoadedConfig = NodeConfig & { configFile?: string | undefined }
 
 /** SELinux relabeling is off, because it is a second walk that widens access. */

@@ -72,13 +72,11 @@ export interface MountRequest extends SystemGroupRule {
   submounts?: RecordedRequest['submounts']
   /** Namespace and name; undefined if kubelet reported none. */
   pod?: string | undefined
-  /** Namespace of the pod; undefined if kubelet reported none. */
   namespace?: string | undefined
   /** Undefined for a FlexVolume: kubelet does not report it. */
   lifecycle?: Lifecycle | undefined
   /** Undefined for a FlexVolume. */
   publication?: CsiPublication | undefined
-  /** `secretKeys` of the rule that allowed the request. */
   secretKeys?: SecretKeys | undefined
 }
 

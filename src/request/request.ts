@@ -118,7 +118,6 @@ interface VolumeKinds {
 interface CallOptions {
   /** By the keys of `optionsSchema`; other keys are faults, except new ones of kubelet's. */
   readonly entries: readonly [string, unknown][]
-  /** Keys of the Secret. */
   readonly secretKeys: readonly string[]
   /** Faults in the form of the call. */
   readonly faults?: readonly Fault[]
@@ -205,7 +204,6 @@ export function createMountRequest(
   return request
 }
 
-/** Returns faults in the lengths of the options that modekeep reads. */
 function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
@@ -218,7 +216,6 @@ function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
 // Namespace (63), slash, name (253). A longer text names no pod, and would fill the log.
 const MAX_POD_NAME_LENGTH = 317
 
-/** Returns the faults that the request's kind of volume finds. */
 export function findKindFaults(request: MountRequest, config: NodeConfig, kinds: VolumeKinds): Fault[] {
   const kind = kinds.find(request.fsType)
   if (!kind) {

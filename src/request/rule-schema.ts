@@ -125,10 +125,8 @@ export const MAP_RULE_KEYS = {
   protectedGroups: RULE_KEYS.protectedGroups,
 } satisfies Record<keyof MapRule, unknown>
 
-/** Schema of `allow` in the node's configuration. */
 export const createRulesSchema = () => createRuleListSchema(RULE_KEYS)
 
-/** Schema of `map`, the rules about volumes of other drivers. */
 export const createMapRulesSchema = () => createRuleListSchema(MAP_RULE_KEYS)
 
 type RuleKeySchemas = Readonly<Record<string, () => unknown>>

@@ -14,10 +14,8 @@ export const sourceSchema = () =>
 
 export type Source = z.infer<ReturnType<typeof sourceSchema>>
 
-/** Examples of sources on servers, for messages. */
 export const REMOTE_EXAMPLES = { export: 'host:/export', share: '//server/share' } as const
 
-/** A directory on a server. */
 export interface RemoteSource {
   server: string
   path: string

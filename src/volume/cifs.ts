@@ -51,7 +51,6 @@ const REMEDIES: OptionRemedies = new Map([
 /** Credentials belong in a Secret: mountOptions appear in the pod, in argv and in the mount table. */
 const CREDENTIALS = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
 
-/** A share of an SMB server. */
 export const cifs: VolumeKind = {
   name: 'cifs',
   persistent: true,

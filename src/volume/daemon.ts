@@ -8,7 +8,6 @@ import { type Session, warnOnFailure } from '../store/session.ts'
 import { findKind } from './index.ts'
 import { formatStagedMount, killStaged } from './kind/staged.ts'
 
-/** The daemons of a record. */
 type RecordedDaemons = Pick<MountRecord, 'daemons'>
 
 /** Finds the process that was started with a staging directory; undefined if it has ended. */
@@ -52,7 +51,6 @@ export async function statServed(
   return { stat: queryPoint(host, point, staging !== undefined) }
 }
 
-/** Whether a mount of a server or a daemon does not respond. */
 async function isUnresponsive({ host }: Session, point: MountPoint, record: MountRecord | undefined): Promise<boolean> {
   const { parent, name, path } = point
   const { mountId, device } = host.inodes.statMountPoint(parent, name)

@@ -36,7 +36,6 @@ export function readSourceView(
   return { root: { device, inode, group }, volume, path, isDirectory: isDirectory(stat) }
 }
 
-/** The decision about the mounts inside of a source. */
 export interface PlannedSubmounts {
   /** The mountinfo ids of the included mounts; undefined: none is included. */
   included?: ReadonlySet<number> | undefined

@@ -187,7 +187,6 @@ function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): 
 
 export const disks: readonly VolumeKind[] = DISKS.map(createDiskKind)
 
-/** Directories in which udev creates links to devices. */
 const UDEV_NAME = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
 const WRITABLE_BY_OTHERS = 0o022
 

@@ -46,7 +46,6 @@ const ALWAYS = [
 /** With these options ssh detects an unresponsive server. Otherwise it would wait longer than the mount exists. */
 const DEFAULTS = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
 
-/** The keys of a Secret that sshfs takes. */
 export const SSH_KEYS = ['ssh-privatekey', 'password', 'known_hosts'] as const
 
 interface SshLogin {
@@ -121,7 +120,6 @@ interface FuseProgram {
   options: () => OptionRules
   /** Checks the source of a program whose source is no path of the node. */
   sourceFaults?(source: Source): Fault[]
-  /** Creates the program's login from secrets. */
   login?: typeof createSshLogin
 }
 

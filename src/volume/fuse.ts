@@ -8,7 +8,7 @@ import type { SecretKeys } from '../request/rule.ts'
 import { formatSource, getSourcePath, type Source } from '../request/source.ts'
 import { PROGRAMS, readFuseRules, SSH_KEYS } from './fuse-programs.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
-import { filterOwnOptions, findOptionFaults, parseOptionName } from './kind/options.ts'
+import { createSubPathFault, filterOwnOptions, findOptionFaults, parseOptionName } from './kind/options.ts'
 import { createSourceFault, findPathFaults, openNode, type SourceRequirement } from './kind/source-path.ts'
 import { mountStaged, type Stage } from './kind/staged.ts'
 
@@ -42,14 +42,7 @@ export function findFuseKind(name: string): VolumeKind | undefined {
     faults({ source, subPath, mountOptions }, config) {
       const faults = known?.sourceFaults?.(source) ?? findFuseSourceFaults(source, known !== undefined, config)
       if (subPath !== undefined) {
-        faults.push(
-          createOptionFault(
-            'sub-path-unsupported',
-            'subPath',
-            `is ${quoted(subPath)}`,
-            `${name} has none, name the directory in "source"`,
-          ),
-        )
+        faults.push(createSubPathFault(subPath, `${name} has none, name the directory in "source"`))
       }
       return [...faults, ...findOptionFaults(name, mountOptions, readFuseRules(program), known === undefined)]
     },

@@ -11,10 +11,8 @@ const KINDS: ReadonlyMap<string, VolumeKind> = new Map(
   [bind, tmpfs, ...disks, nfs, nfs4, cifs].map((kind) => [kind.name, kind]),
 )
 
-/** Finds the kind that mounts a fsType. */
 export function findKind(fsType: string): VolumeKind | undefined {
   return KINDS.get(fsType) ?? findFuseKind(fsType)
 }
 
-/** The lookup of kinds, and their names for messages. */
 export const kinds = { find: findKind, names: [...KINDS.keys(), 'fuse.<program>'] }

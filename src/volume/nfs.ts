@@ -46,7 +46,6 @@ const REMEDIES: OptionRemedies = new Map([
   ['fg', 'leave fg out, as every mount is made in the foreground'],
 ])
 
-/** An export of an NFS server. */
 export const nfs: VolumeKind = createNfsKind('nfs')
 
 /** An export that is mounted with version 4 only. */

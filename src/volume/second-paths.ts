@@ -40,11 +40,9 @@ function isBelowKubelet(mountPoint: string, directory: string | undefined): bool
   return KUBELET_MOUNT_DIRECTORIES.some((name) => mountPoint.startsWith(`${toPathPrefix(directory)}/${name}/`))
 }
 
-/** A source that is held open. */
 export interface NamedSource {
   /** The root that a pod sees: the source, or the part of it that a subPath names. */
   handle: Handle
-  /** The path that was requested. */
   path: string
   /** Kubelet's root directory; undefined: not known. */
   kubeletDirectory: string | undefined

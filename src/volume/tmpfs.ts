@@ -26,7 +26,6 @@ const OPTIONS = createRulesOnce(() => [
 /** An inode takes about this much of the node's memory, which `size` does not limit (mm/shmem.c). */
 const BYTES_PER_INODE = 1024
 
-/** Computes the limits of a tmpfs, by the names of its options. */
 function computeLimits(tmpfsMaxSize: string): { size: number; nr_inodes: number } {
   const size = parseSize(tmpfsMaxSize) ?? 0
   return { size, nr_inodes: Math.floor(size / BYTES_PER_INODE) }

@@ -12,11 +12,9 @@ export interface OpenedSource {
   path: string
 }
 
-/** Input for a detached mount. */
 export interface MountContext {
   host: Host
   request: MountRequest
-  /** The result of `openSource`. */
   source: OpenedSource | undefined
   /** The group that `groupOptions` apply; undefined: none. */
   group: number | undefined
@@ -29,7 +27,6 @@ export interface MountContext {
   staging: string
   /** The limit for each helper program. */
   timeoutSeconds: number
-  /** See NodeConfig. */
   tmpfsMaxSize: string
   /** Whether the mount at a path is a pod's volume, and not the node's own. */
   isVolume(path: string): boolean

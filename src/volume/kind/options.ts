@@ -8,6 +8,9 @@ import { formatSource } from '../../request/source.ts'
 export const createMountOptionsFault = (reason: string, remedy: string): Fault =>
   createOptionFault('mount-options', 'mountOptions', reason, remedy)
 
+export const createSubPathFault = (subPath: string, remedy: string): Fault =>
+  createOptionFault('sub-path-unsupported', 'subPath', `is ${quoted(subPath)}`, remedy)
+
 /** The rule of an option of the file system itself: `size` in `size=64m`. */
 export interface OptionRule {
   matches(option: string): boolean
@@ -30,7 +33,6 @@ export const FSTAB_REMEDIES: readonly (readonly [string, string])[] = [
   ['nofail', 'leave nofail out, as it tells the boot of a node what to do without the mount'],
 ]
 
-/** Maps an option's name to its rule. */
 export type OptionRules = ReadonlyMap<string, OptionRule>
 
 type RuleEntry = readonly [name: string, rule: OptionRule]
@@ -54,7 +56,6 @@ export function rule(example: string, value: RegExp): RuleEntry {
   return [name, { matches: (option) => pattern().test(option), example }]
 }
 
-/** Options without a value. */
 export function words(...names: string[]): RuleEntry[] {
   return names.map((name) => [name, { matches: (option) => option === name, example: name }])
 }
@@ -74,7 +75,6 @@ export function withNamed(onlyNamed: readonly string[], entries: RuleEntry[]): R
   return entries.map(([name, plain]) => [name, { ...plain, onlyNamed }])
 }
 
-/** Options with one of a few values. */
 export function choices(values: Readonly<Record<string, readonly string[]>>): RuleEntry[] {
   return Object.entries(values).map(([name, all]) => {
     const choice = all.map((value) => `${name}=${value}`)
@@ -160,14 +160,7 @@ export function findFreshFaults(kind: string, { source, subPath }: Pick<MountReq
     faults.push(createOptionFault('source-invalid', 'source', `is ${quoted(text)}`, `a ${kind} has none, leave it out`))
   }
   if (subPath !== undefined) {
-    faults.push(
-      createOptionFault(
-        'sub-path-unsupported',
-        'subPath',
-        `is ${quoted(subPath)}`,
-        `a ${kind} is new and empty, leave it out`,
-      ),
-    )
+    faults.push(createSubPathFault(subPath, `a ${kind} is new and empty, leave it out`))
   }
   return faults
 }

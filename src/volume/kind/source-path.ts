@@ -20,6 +20,7 @@ import { type LoadedConfig, type NodeConfig, PRIVATE } from '../../request/defau
 import type { KindRequest } from '../../request/request.ts'
 import { formatSource, getSourcePath, REMOTE_EXAMPLES, type Source } from '../../request/source.ts'
 import type { OpenedSource } from './kind.ts'
+import { createSubPathFault } from './options.ts'
 
 export const createSourceFault = (reason: string, remedy: string): Fault =>
   createOptionFault('source-invalid', 'source', reason, remedy)
@@ -140,18 +141,10 @@ export function getNodePath(source: Source): string {
   return path
 }
 
-/** Finds the faults of a source on a server. */
 export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form: 'export' | 'share'): Fault[] {
   const faults: Fault[] = []
   if (subPath !== undefined) {
-    faults.push(
-      createOptionFault(
-        'sub-path-unsupported',
-        'subPath',
-        `is ${quoted(subPath)}`,
-        `of ${fsType} the source names the directory, add it there`,
-      ),
-    )
+    faults.push(createSubPathFault(subPath, `of ${fsType} the source names the directory, add it there`))
   }
   if (source.type === form) return faults
   const what = source.type === 'none' ? 'is missing' : `is ${quoted(formatSource(source))}`

@@ -29,7 +29,6 @@ export interface Stage {
   show(source: Handle, readOnly: boolean): string
 }
 
-/** Creates a name that is unique during a boot. */
 export function createStagingName(): string {
   return `${process.pid}-${process.hrtime.bigint().toString(36)}`
 }
@@ -39,7 +38,6 @@ export function listAllStagedProcesses({ daemons }: Host, stateDir: string): Pro
   return daemons.below(resolveStagingDirectory(stateDir))
 }
 
-/** Lists the processes that were started for one staging directory. */
 export function listStagedProcesses({ daemons }: Host, stateDir: string, staging: string): ProcessId[] {
   return daemons.below(`${resolveStagingDirectory(stateDir)}/${staging}`)
 }
@@ -152,7 +150,6 @@ function clearStage({ inodes, mounts }: Host, parent: Handle, name: Name): void 
   })
 }
 
-/** Lists the stages that no call uses. */
 export function listStaleStages(host: Host, stateDir: string): string[] {
   const place = resolveStagingDirectory(stateDir)
   return listStages(host, place).filter((name) => !host.isLocked(`${place}/${name}.lock`))

@@ -93,8 +93,8 @@ function useCachedOpens(session: Session): Session {
 /** Whether a repair looks up names in a volume, or changes its root: a process of a pod can block both. */
 function mayMeetLockedDirectory(session: Session, record: MountRecord): boolean {
   if (!mustNotWait(session)) return false
-  const { subPath, fsGroup, source: requested } = rebuildRequest(record)
-  if (subPath !== undefined || fsGroup.setGid) return true
+  const { subPath, rootSetGid, source: requested } = rebuildRequest(record)
+  if (subPath !== undefined || rootSetGid) return true
   const source = getSourcePath(requested)
   return source !== undefined && !session.host.inodes.isCached(source)
 }

@@ -1,10 +1,7 @@
 import type { CommandOf } from '../src/cli/commands/index.ts'
-import { FAILED, OK } from '../src/cli/operate.ts'
 import type { AttachStep } from '../src/container-mount/clone-request.ts'
 import { removeEmptyStaging } from '../src/container-mount/clone-staging.ts'
 import type { ContainerTask, ContainerTaskResult } from '../src/container-mount/container-task.ts'
-import { type Fault, renderFault } from '../src/errors/fault.ts'
-import { refuseOtherNamespace } from '../src/heal/state.ts'
 import { startWorkers } from '../src/host/linux/child-process.ts'
 import { linuxHost } from '../src/host/linux/index.ts'
 import { NRI_WORKER_VERB } from '../src/host/worker-process.ts'
@@ -26,86 +23,70 @@ import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/s
 import { type Session, warnOnFailure } from '../src/store/session.ts'
 import { computePatienceMs } from '../src/worker/given-up.ts'
 import { Workers } from '../src/worker/pool.ts'
-import { createEndSignal, keepHeapSmall, raisePriority, startThread, VERSION } from './process.ts'
-import { EventQueue, logEvent, logFailure, reportProbe, waitForNodeLock } from './server.ts'
+import { raisePriority, startThread } from './process.ts'
+import { EventQueue, logEvent, reportProbe, runNodeServer } from './server.ts'
 
 /** Serves the container runtime until SIGTERM or SIGINT, or probes the plugin that runs. @returns the exit status */
 export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
-  const { config, faults } = await readConfig(env)
-  const store = { host: linuxHost, config }
-  return command.isProbe
-    ? reportProbe(explainInactivePlugin(findRunningPlugin(store)), 'nri-plugin')
-    : serve(command, store, faults, env)
+  const { isProbe, directory, socket } = command
+  if (isProbe) {
+    const { config } = await readConfig(env)
+    return reportProbe(explainInactivePlugin(findRunningPlugin({ host: linuxHost, config })), 'nri-plugin')
+  }
+  const server = { work: 'nri', other: 'another plugin', facts: { directory, socket } } as const
+  return runNodeServer(env, server, (store, stop) => serve(command, store, stop, env))
 }
 
 async function serve(
   { directory, socket, criSocket, index }: CommandOf<'nri'>,
   store: Pick<Session, 'host' | 'config'>,
-  faults: readonly Fault[],
+  stop: AbortSignal,
   env: NodeJS.ProcessEnv,
-): Promise<number> {
-  const stop = createEndSignal()
-  keepHeapSmall()
+): Promise<void> {
+  // The reader of stdout may be slow, and the thread that answers the runtime must not wait for it.
+  const events = new EventQueue()
+  const log = events.tell.bind(events)
+  const workers = new Workers(
+    startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(NRI_WORKER_VERB, env),
+    NRI_WORKER_LIMITS,
+    LOST_CONTAINER_TASK,
+    superviseContainerTasks(computePatienceMs(store.config)),
+  )
+  const failed = (job: string, message: string) => log('warn', 'failed', { job, message })
   try {
-    for (const fault of faults) logEvent('warn', 'configuration', { message: renderFault(fault) })
-    refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
-    logEvent('info', 'start', { directory, socket, version: VERSION })
-    using lock = await waitForNodeLock(store, 'nri', 'another plugin', stop)
-    if (lock === undefined) return OK
-    // The reader of stdout may be slow, and the thread that answers the runtime must not wait for it.
-    const events = new EventQueue()
-    const tell = events.tell.bind(events)
-    const startWorker = startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(NRI_WORKER_VERB, env)
-    const workers = new Workers(
-      startWorker,
-      NRI_WORKER_LIMITS,
-      LOST_CONTAINER_TASK,
-      superviseContainerTasks(computePatienceMs(store.config)),
-    )
-    const failed = (job: string, message: string) => tell('warn', 'failed', { job, message })
-    try {
-      const clones = createCloneService(workers, failed)
-      const data: ReaderData = { criSocket, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } }
-      using reader = new NodeReader(() => startThread('node-reader', data))
-      // The reader's code is loaded once it has replied, so that the first container does not wait for that.
-      await reader.readMap()
-      // Threads inherit the priority, so it is raised after they have been started.
-      raisePriority()
-      const mapping = createContainerHandler({
-        kubeletDir: directory,
-        clones,
-        readConfig: () => reader.readMap(),
-        deadlineMs: DEADLINE_MS,
-        readPodVolumes: (kubeletDir, uid) => reader.readPodVolumes(kubeletDir, uid),
-        readProcessGroups: (sandbox) => reader.readProcessGroups(sandbox),
-        log: tell,
-      })
-      const containers = restrictOwnMounts(mapping, {
-        kubeletDir: directory,
-        readRestrictions: createRestrictionsReader(workers),
-        waitMs: RESTRICTIONS_WAIT_MS,
-        giveUpMs: RESTRICTIONS_GIVE_UP_MS,
-        log: tell,
-      })
-      const writeRecord = createRegistrationWriter(workers, failed)
-      await runNriPlugin(
-        { socket, index, handler: containers, timing: CONNECTION_TIMING, writeRecord, log: tell },
-        stop,
-      )
-    } finally {
-      workers.close()
-      await events.flush()
-    }
-    const warn = (message: string) => logEvent('warn', 'end', { message })
-    warnOnFailure({ warn }, 'cannot unmount the staging directory of clones', () =>
-      removeEmptyStaging({ ...store, warn }),
-    )
-    // Doctor reports a recorded plugin that does not run. This one ends on request, so its record is removed.
-    pluginRecord.remove(store, undefined)
-    logEvent('info', 'end')
-    return OK
-  } catch (error) {
-    logFailure(error)
-    return FAILED
+    const clones = createCloneService(workers, failed)
+    const data: ReaderData = { criSocket, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } }
+    using reader = new NodeReader(() => startThread('node-reader', data))
+    // The reader's code is loaded once it has replied, so that the first container does not wait for that.
+    await reader.readMap()
+    // Threads inherit the priority, so it is raised after they have been started.
+    raisePriority()
+    const mapping = createContainerHandler({
+      kubeletDir: directory,
+      clones,
+      readConfig: () => reader.readMap(),
+      deadlineMs: DEADLINE_MS,
+      readPodVolumes: (kubeletDir, uid) => reader.readPodVolumes(kubeletDir, uid),
+      readProcessGroups: (sandbox) => reader.readProcessGroups(sandbox),
+      log,
+    })
+    const handler = restrictOwnMounts(mapping, {
+      kubeletDir: directory,
+      readRestrictions: createRestrictionsReader(workers),
+      waitMs: RESTRICTIONS_WAIT_MS,
+      giveUpMs: RESTRICTIONS_GIVE_UP_MS,
+      log,
+    })
+    const writeRecord = createRegistrationWriter(workers, failed)
+    await runNriPlugin({ socket, index, handler, timing: CONNECTION_TIMING, writeRecord, log }, stop)
+  } finally {
+    workers.close()
+    await events.flush()
   }
+  const warn = (message: string) => logEvent('warn', 'end', { message })
+  warnOnFailure({ warn }, 'cannot unmount the staging directory of clones', () =>
+    removeEmptyStaging({ ...store, warn }),
+  )
+  // Doctor reports a recorded plugin that does not run. This one ends on request, so its record is removed.
+  pluginRecord.remove(store, undefined)
 }

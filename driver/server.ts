@@ -2,29 +2,73 @@ import { setTimeout } from 'node:timers/promises'
 import { FAILED, OK } from '../src/cli/operate.ts'
 import type { FaultCode } from '../src/errors/entries/index.ts'
 import { escapeJson } from '../src/errors/escape.ts'
-import { formatCode } from '../src/errors/fault.ts'
+import { formatCode, renderFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
+import { refuseOtherNamespace } from '../src/heal/state.ts'
+import { linuxHost } from '../src/host/linux/index.ts'
 import type { LogLevel } from '../src/log/call-log.ts'
+import { readConfig } from '../src/request/read-config.ts'
 import { tryLockNode } from '../src/store/locks.ts'
+import type { Session } from '../src/store/session.ts'
+import { createEndSignal, keepHeapSmall, VERSION } from './process.ts'
 import { writeAll, writeBytes } from './streams.ts'
 
 const POLL_INTERVAL_MS = 500
 
+/** A server of which one runs on a node. */
+interface NodeServer {
+  /** Name of its lock. */
+  work: 'csi' | 'nri'
+  /** For messages: `another CSI server`. */
+  other: string
+  /** What the event `start` reports. */
+  facts: Record<string, unknown>
+}
+
+type Store = Pick<Session, 'host' | 'config'>
+
 /**
- * Takes the node's lock for a server. Waits until an older process that holds it has ended.
- * @param holder for messages: `another CSI server`
- * @returns undefined if `stop` is aborted first
+ * Runs a server until SIGTERM or SIGINT, under the node's lock for it.
+ * @param serve must end once `stop` aborts
+ * @returns the exit status
  */
-export async function waitForNodeLock(
-  store: Parameters<typeof tryLockNode>[0],
-  work: 'csi' | 'nri',
-  holder: string,
+export async function runNodeServer(
+  env: NodeJS.ProcessEnv,
+  server: NodeServer,
+  serve: (store: Store, stop: AbortSignal) => Promise<void>,
+): Promise<number> {
+  const stop = createEndSignal()
+  keepHeapSmall()
+  try {
+    const { config, faults } = await readConfig(env)
+    for (const fault of faults) logEvent('warn', 'configuration', { message: renderFault(fault) })
+    const store = { host: linuxHost, config }
+    refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
+    logEvent('info', 'start', { ...server.facts, version: VERSION })
+    using lock = await waitForNodeLock(store, server, stop)
+    if (lock === undefined) return OK
+    await serve(store, stop)
+    logEvent('info', 'end')
+    return OK
+  } catch (error) {
+    logEvent('error', 'failed', {
+      message: formatError(error),
+      ...(error instanceof Refusal ? {} : { unexpected: true }),
+    })
+    return FAILED
+  }
+}
+
+/** Waits until an older process that holds the lock has ended. @returns undefined if `stop` is aborted first */
+async function waitForNodeLock(
+  store: Store,
+  { work, other }: NodeServer,
   stop: AbortSignal,
 ): Promise<Disposable | undefined> {
   for (let isLogged = false; !stop.aborted; ) {
     const lock = tryLockNode(store, work)
     if (lock !== undefined) return lock
-    if (!isLogged) logEvent('warn', 'waiting', { message: `${holder} is at work on this node` })
+    if (!isLogged) logEvent('warn', 'waiting', { message: `${other} is at work on this node` })
     isLogged = true
     await setTimeout(POLL_INTERVAL_MS, undefined, { signal: stop }).catch(() => {})
   }
@@ -81,12 +125,4 @@ export class EventQueue {
     }
     this.#writing = undefined
   }
-}
-
-/** Logs why a long-running process ends. An error other than a Refusal is marked as unexpected. */
-export function logFailure(error: unknown): void {
-  logEvent('error', 'failed', {
-    message: formatError(error),
-    ...(error instanceof Refusal ? {} : { unexpected: true }),
-  })
 }

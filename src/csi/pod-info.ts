@@ -1,6 +1,6 @@
 import { formatError, quoted, Refusal } from '../errors/refusal.ts'
 import { readOwned } from '../host/read-file.ts'
-import type { LogLevel } from '../log/call-log.ts'
+import type { LogEvent } from '../log/call-log.ts'
 import { CallFailure } from './worker-tasks.ts'
 
 interface PodInfoSources {
@@ -12,7 +12,7 @@ interface PodInfoSources {
   readonly readObject: (() => Promise<PodInfoAnswer>) | undefined
   /** Returns milliseconds. */
   readonly now: () => number
-  readonly log: (level: LogLevel, event: string, facts: Record<string, unknown>) => void
+  readonly log: LogEvent
 }
 
 /** Interval between checks of a running server. */

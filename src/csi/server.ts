@@ -7,7 +7,7 @@ import { removeStaleSocket, statSocketPath } from '../grpc/socket.ts'
 import { nodeFs } from '../host/path-handle.ts'
 import type { StartWorker } from '../host/worker-process.ts'
 import { isRefusedPath, makeDirectories, openGuardedParent } from '../host/write-file.ts'
-import type { LogLevel } from '../log/call-log.ts'
+import type { LogEvent } from '../log/call-log.ts'
 import { Workers } from '../worker/pool.ts'
 import { Identity, Node, Registration } from './messages.ts'
 import { createNodeHandlers, type DriverSettings } from './node-service.ts'
@@ -27,8 +27,7 @@ interface CsiServerSettings extends DriverSettings {
   readonly startWorker: StartWorker<CsiTask, CsiTaskOutcome, CsiTaskProgress>
   /** Time without a report after which a worker is killed. */
   readonly patienceMs: number
-  /** Must not throw. */
-  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
+  readonly log: LogEvent
 }
 
 /** Time limit for running calls when the server stops. */

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { formatError } from '../errors/refusal.ts'
 import { DirectoryWatches } from '../host/linux/watches.ts'
 import type { BackOff } from '../host/waiting.ts'
-import type { LogLevel } from '../log/call-log.ts'
+import type { LogEvent } from '../log/call-log.ts'
 import {
   applyEvent,
   decideAction,
@@ -43,8 +43,7 @@ export interface DevicePluginSettings {
   readonly device: string
   readonly count: number
   readonly timing: DevicePluginTiming
-  /** Must not throw. */
-  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
+  readonly log: LogEvent
 }
 
 /**

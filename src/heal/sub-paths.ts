@@ -54,13 +54,6 @@ interface SubPathTask {
   dryRun: boolean
 }
 
-/** Heals the binds of one volume. Must be called under the lock of `lockSubPaths`. */
-function healSubPathsOfVolume(session: Session, task: SubPathTask): SubPathFinding[] {
-  return findStaleBinds(session, task.kubeletDir)
-    .filter(({ volumeDirectory }) => volumeDirectory === task.volumeDirectory)
-    .map((bind) => healBind(session, bind, task.dryRun))
-}
-
 /** A bind whose source was deleted. */
 type StaleBind = KubeletSubPath & { isOwn: boolean }
 
@@ -75,17 +68,10 @@ function findStaleBinds(session: Session, kubeletDir: string | undefined): Stale
   ]
 }
 
-/**
- * Locks out other heals, because a second one could remove a bind that the first has just made.
- * @returns undefined if another heal has the lock
- */
-function lockSubPaths(session: Session): Disposable | undefined {
-  return tryLockNode(session, 'sub-paths')
-}
+/** Locks out other heals, because a second one could remove a bind that the first has just made. */
+const lockSubPaths = (session: Session) => tryLockNode(session, 'sub-paths')
 
-function toBusyFinding(bind: StaleBind): SubPathFinding {
-  return toSubPathFinding(bind, toSkipped('another heal is at work'))
-}
+const toBusyFinding = (bind: StaleBind) => toSubPathFinding(bind, toSkipped('another heal is at work'))
 
 function toSubPathFinding({ row, volumeDirectory, subPath }: KubeletSubPath, outcome: SubPathOutcome): SubPathFinding {
   return { mountPoint: row.mountPoint, source: `${volumeDirectory}/${subPath}`, ...outcome }
@@ -230,7 +216,9 @@ async function healVolume(
   }
 }
 
-/** Heals the binds of one volume in the isolated process. */
-export async function runSubPathTask(session: Session, _: Handle, about: SubPathTask): Promise<SubPathFinding[]> {
-  return healSubPathsOfVolume(session, about)
+/** Heals the binds of one volume in the isolated process. The caller has the lock. */
+export async function runSubPathTask(session: Session, _: Handle, task: SubPathTask): Promise<SubPathFinding[]> {
+  return findStaleBinds(session, task.kubeletDir)
+    .filter(({ volumeDirectory }) => volumeDirectory === task.volumeDirectory)
+    .map((bind) => healBind(session, bind, task.dryRun))
 }

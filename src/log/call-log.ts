@@ -4,6 +4,9 @@ import { Refusal } from '../errors/refusal.ts'
 
 export const LOG_LEVELS = ['error', 'warn', 'info', 'debug'] as const
 
+/** Writes an event of a long-running process. Must not throw. */
+export type LogEvent = (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
+
 export type LogLevel = (typeof LOG_LEVELS)[number]
 
 export type CallLog = ReturnType<typeof createCallLog>

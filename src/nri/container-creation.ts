@@ -6,7 +6,7 @@ import {
 import { createFault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { FairSemaphore } from '../host/waiting.ts'
-import type { LogLevel } from '../log/call-log.ts'
+import type { LogEvent } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-flags.ts'
 import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
 import { mayNeedClone } from './decide-clones.ts'
@@ -38,7 +38,7 @@ interface CreationSettings {
   readonly deadlineMs: number
   readonly readRequest: ReturnType<typeof createRequestReader>
   readonly queue: ContainerQueue
-  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
+  readonly log: LogEvent
 }
 
 const POD_STALLED = createFault(

@@ -1,7 +1,7 @@
 import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-request.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import { formatError } from '../errors/refusal.ts'
-import type { LogLevel } from '../log/call-log.ts'
+import type { LogEvent } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-flags.ts'
 import { isInUserNamespace } from './decide-clones.ts'
 import { mayBeOwnVolume } from './pod-volumes.ts'
@@ -22,8 +22,7 @@ interface OwnMountSettings {
   readonly waitMs: number
   /** A read that no container waits for any more is cancelled after this time, ms. */
   readonly giveUpMs: number
-  /** Must not throw. */
-  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
+  readonly log: LogEvent
 }
 
 /** A worker reads a mount table of 100,000 rows in this time, which is well below the runtime's own deadline. */

@@ -5,7 +5,7 @@ import { formatError } from '../errors/refusal.ts'
 import { openOwnSocket } from '../grpc/socket.ts'
 import { showUserPaths } from '../host/path-handle.ts'
 import { type BackOff, computePauseMs } from '../host/waiting.ts'
-import type { LogLevel } from '../log/call-log.ts'
+import type { LogEvent } from '../log/call-log.ts'
 import type { PluginRecord } from '../store/process-records.ts'
 import { Connection } from './connection.ts'
 import { codec, NRI_VERSION } from './protocol.ts'
@@ -30,8 +30,7 @@ interface PluginSettings {
   readonly timing: ConnectionTiming
   /** Writes the plugin's record. Must not reject. */
   readonly writeRecord: (record: PluginRecord) => Promise<void>
-  /** Must not throw. */
-  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
+  readonly log: LogEvent
 }
 
 /** Name of the plugin in the runtime and in its `required_plugins`. */

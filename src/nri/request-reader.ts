@@ -2,7 +2,7 @@ import type { ContainerCloneRequest } from '../container-mount/clone-request.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import type { Fault } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
-import type { LogLevel } from '../log/call-log.ts'
+import type { LogEvent } from '../log/call-log.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import { hasGroupAnnotation } from './annotations.ts'
 import type { ProcessGroups } from './cri.ts'
@@ -18,8 +18,7 @@ export interface DecisionSources {
   readonly readPodVolumes: (kubeletDir: string, uid: string) => Promise<PodVolumes>
   /** Resolves to undefined if no runtime reports the groups. Never rejects. */
   readonly readProcessGroups: (sandbox: string) => Promise<ProcessGroups | undefined>
-  /** Must not throw. */
-  readonly log: (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
+  readonly log: LogEvent
 }
 
 /** No node runs so many containers. */

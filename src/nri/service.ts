@@ -1,4 +1,4 @@
-import type { LogLevel } from '../log/call-log.ts'
+import type { LogEvent } from '../log/call-log.ts'
 import { type ServeMethod, Unimplemented } from './connection.ts'
 import { type Container, codec, EVENT, EVENT_MASK, type Mount, type PodSandbox } from './protocol.ts'
 
@@ -35,9 +35,6 @@ export interface ConnectionEvents {
   onSynchronized(): void
 }
 
-/** Must not throw. */
-type Log = (level: LogLevel, event: string, facts?: Record<string, unknown>) => void
-
 type ContainerEvent = { pod?: PodSandbox | undefined; container?: Container | undefined }
 
 /** Limit of the pods and containers that a runtime sends in parts. No node runs so many. */
@@ -56,7 +53,7 @@ const stateChangeEvent = codec('StateChangeEvent')
 /** Creates the plugin's service for one connection. */
 export function createPluginService(
   handler: ContainerHandler,
-  log: Log,
+  log: LogEvent,
   { onConfigured, onSynchronized }: ConnectionEvents,
   disconnected: AbortSignal,
 ): ServeMethod {

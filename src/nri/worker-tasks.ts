@@ -5,12 +5,12 @@ import type {
   RuntimeSnapshot,
 } from '../container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
-import { createFault, type Fault, renderFault } from '../errors/fault.ts'
+import { createFault, renderFault } from '../errors/fault.ts'
 import { Refusal } from '../errors/refusal.ts'
 import type { PluginRecord } from '../store/process-records.ts'
 import { createTooManyLeftFault } from '../worker/given-up.ts'
 import type { Workers } from '../worker/pool.ts'
-import type { LostTaskOutcomes, WorkerLimits } from '../worker/schedule.ts'
+import type { LostTaskOutcomes, RunningTask, WorkerLimits } from '../worker/schedule.ts'
 import type { Supervision } from '../worker/supervision.ts'
 import type { ReadRestrictions } from './own-mounts.ts'
 import { type AttachProgress, REMEMBER_MS } from './refused-containers.ts'
@@ -71,9 +71,21 @@ async function runUnawaitedTask(
   if (failure !== undefined) reportFailure(task.do, failure)
 }
 
-/** A worker that was lost reports no faults. */
-function createTaskRefusal({ failure, faults }: { failure: string; faults?: readonly Fault[] }): Refusal {
-  return new Refusal(faults ?? createFault('map-late', failure))
+/** Awaits a task, and cancels it when `giveUp` aborts. @throws {Refusal} whose text appears in the pod's events */
+async function awaitTask(
+  running: RunningTask<ContainerTaskResult, AttachStep>,
+  giveUp: AbortSignal,
+): Promise<Exclude<ContainerTaskResult, { failure: string }>> {
+  const cancel = () => running.cancel()
+  giveUp.addEventListener('abort', cancel, { once: true })
+  try {
+    const result = await running.outcome
+    // A worker that was lost reports no faults. The others have logged the details.
+    if (result.failure !== undefined) throw new Refusal(result.faults ?? createFault('map-late', result.failure))
+    return result
+  } finally {
+    giveUp.removeEventListener('abort', cancel)
+  }
 }
 
 /** Implements the clone service with tasks of worker processes. */
@@ -84,21 +96,11 @@ export function createCloneService(workers: Pick<NriWorkers, 'run'>, reportFailu
     async attach(request, deadline, onStart) {
       const running = workers.run({ do: 'attach', order: request }, request.pod.namespace)
       onStart(running)
-      const cancel = () => running.cancel()
-      deadline.addEventListener('abort', cancel, { once: true })
-      try {
-        const result = await running.outcome
-        // The failure is a message for the user. The worker has logged the details.
-        if (result.failure !== undefined) throw createTaskRefusal(result)
-        return { mounts: result.mounts ?? [] }
-      } finally {
-        deadline.removeEventListener('abort', cancel)
-      }
+      const { mounts = [] } = await awaitTask(running, deadline)
+      return { mounts }
     },
     async check(request, giveUp) {
-      const running = workers.run({ do: 'check', order: request }, `check ${request.pod.namespace}`)
-      giveUp.addEventListener('abort', () => running.cancel(), { once: true })
-      await running.outcome
+      await awaitTask(workers.run({ do: 'check', order: request }, `check ${request.pod.namespace}`), giveUp)
     },
     release: (container, namespace) => runUnawaited({ do: 'release', container, as: 'started' }, namespace),
     forget: (container, namespace) => runUnawaited({ do: 'release', container, as: 'gone' }, namespace),
@@ -119,10 +121,7 @@ export function createRegistrationWriter(
 export function createRestrictionsReader(workers: Pick<NriWorkers, 'run'>): ReadRestrictions {
   return async (request, giveUp) => {
     const running = workers.run({ do: 'restrictions', request }, `restrictions ${request.pod.namespace}`)
-    giveUp.addEventListener('abort', () => running.cancel(), { once: true })
-    const result = await running.outcome
-    if (result.failure !== undefined) throw createTaskRefusal(result)
-    return result.restrictions ?? []
+    return (await awaitTask(running, giveUp)).restrictions ?? []
   }
 }
 
@@ -138,7 +137,7 @@ export interface CloneService {
     deadline: AbortSignal,
     onStart: (task: AttachProgress) => void,
   ): Promise<ContainerOutcome>
-  /** Opens a container's volumes without making a clone. Settles once all of them respond, or `giveUp` aborts. */
+  /** Opens a container's volumes without making a clone. Settles, also with a refusal, once all of them respond or `giveUp` aborts. */
   check(request: ContainerCloneRequest, giveUp: AbortSignal): Promise<void>
   /** Removes the node's clones of a started container, which has its own mounts of them. Never throws. */
   release(container: string, namespace: string): Promise<void>

@@ -26,7 +26,7 @@ describe('the guard of podInfoOnMount', () => {
       isStated: async () => isStated,
       readObject: hasAccess ? readObject : undefined,
       now: () => now,
-      log: (level, event, { message }) => events.push(`${level} ${event}: ${message}`),
+      log: (level, event, facts) => events.push(`${level} ${event}: ${facts?.message}`),
     })
   }
   const refused = (why: string) => ({ code: 'FAILED_PRECONDITION', message: expect.stringContaining(why) })

@@ -14,7 +14,7 @@ const ATTACKS: Record<string, { prepare(file: string): void; says: (file: string
     prepare: (file) => fs.chownSync(file, USER, 0),
     says: (file) => `${file} belongs to uid 1000 (mode 0644), so it is not used: chown root ${file}`,
   },
-  'a file that all can write': {
+  'a file that every user can write': {
     prepare: (file) => fs.chmodSync(file, 0o666),
     says: (file) =>
       `${file} can be written by others than its owner (mode 0666, uid 0), so it is not used: chmod go-w ${file}`,
@@ -38,7 +38,7 @@ const ATTACKS: Record<string, { prepare(file: string): void; says: (file: string
     },
     says: (file) => `${file} is no regular file: write one there`,
   },
-  'a device that never ends': {
+  'a device with endless content': {
     prepare(file) {
       fs.rmSync(file)
       fs.symlinkSync('/dev/zero', file)

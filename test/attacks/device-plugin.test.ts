@@ -30,8 +30,8 @@ async function connected(path: string): Promise<net.Socket> {
 
 /** What a client may do that never ends. */
 const CLIENTS: readonly [what: string, connect: (path: string) => Promise<unknown>][] = [
-  ['says nothing', connected],
-  ['begins to speak and stops', async (path) => (await connected(path)).write('PRI * HTTP/2.0\r\n')],
+  ['sends nothing', connected],
+  ['sends half a request', async (path) => (await connected(path)).write('PRI * HTTP/2.0\r\n')],
   ['speaks another protocol', async (path) => (await connected(path)).write('GET / HTTP/1.1\r\n')],
   [
     'is idle after its settings',
@@ -43,7 +43,7 @@ const CLIENTS: readonly [what: string, connect: (path: string) => Promise<unknow
     },
   ],
   [
-    'never ends its call, and reads nothing',
+    'keeps a call open and reads nothing',
     async (path) => {
       const socket = await connected(path)
       const session = http2.connect('http://localhost', { createConnection: () => socket })

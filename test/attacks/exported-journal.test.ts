@@ -107,31 +107,31 @@ const renumbered = (to: (parts: Parts) => bigint) =>
   })
 
 const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
-  'one of no bytes': () => Buffer.alloc(0),
+  'an empty one': () => Buffer.alloc(0),
   'one of zeros': () => Buffer.alloc(100_000),
   'one that is text': () => Buffer.from('group 2000\n'),
-  'one that is cut off in its first line': (bytes) => bytes.subarray(0, 20),
-  'one that is cut off after it': (bytes) => bytes.subarray(0, headerEnd(bytes)),
-  'one that is cut off in an ACL': (bytes) => bytes.subarray(0, headerEnd(bytes) + 100),
-  'one that is cut off in a batch': (bytes) => bytes.subarray(0, batchesAt(bytes) + 100),
+  'one that is truncated in its first line': (bytes) => bytes.subarray(0, 20),
+  'one that is truncated after its first line': (bytes) => bytes.subarray(0, headerEnd(bytes)),
+  'one that is truncated in an ACL': (bytes) => bytes.subarray(0, headerEnd(bytes) + 100),
+  'one that is truncated in a batch': (bytes) => bytes.subarray(0, batchesAt(bytes) + 100),
   'one without its last byte': (bytes) => bytes.subarray(0, -1),
-  'one with a byte more': (bytes) => Buffer.concat([bytes, Buffer.alloc(1)]),
-  'one with another bit in a record': turned((bytes) => batchesAt(bytes) + 16 + 30),
-  'one with another bit in its first line': turned((bytes) => bytes.indexOf('"group":3000') + 9),
-  'one with another bit in its checksum': turned((bytes) => bytes.length - 1),
+  'one with an extra byte': (bytes) => Buffer.concat([bytes, Buffer.alloc(1)]),
+  'one with a changed bit in a record': turned((bytes) => batchesAt(bytes) + 16 + 30),
+  'one with a changed bit in its first line': turned((bytes) => bytes.indexOf('"group":3000') + 9),
+  'one with a changed bit in its checksum': turned((bytes) => bytes.length - 1),
   'one of a later version': (bytes) => Buffer.from(bytes.toString('latin1').replace('"file":1', '"file":2'), 'latin1'),
-  'one of another volume by its first line': withHeader({ volume: '1.2-3-4', record: null }),
+  'one whose first line names another volume': withHeader({ volume: '1.2-3-4', record: null }),
   'one whose record is of another volume': forged(({ header }) => {
     if (header.record) header.record.volume = '1.2-3-4'
   }),
-  'one of a volume that is a path': withHeader({ volume: '../../../etc' }),
-  'one whose batches are more than it has': withHeader({ batches: 2 ** 40 }),
+  'one whose volume is a path': withHeader({ volume: '../../../etc' }),
+  'one with fewer batches than its first line has': withHeader({ batches: 2 ** 40 }),
   'one whose records are larger than any disk': withHeader({ bytes: 2 ** 52 }),
   'one whose batch is larger than the file': (bytes) => {
     bytes.writeUInt32LE(0xffffffff, batchesAt(bytes) + 12)
     return sealed(bytes)
   },
-  'one whose batch is shorter than it says': (bytes) => {
+  'one whose batch is shorter than its length': (bytes) => {
     const at = batchesAt(bytes) + 12
     bytes.writeUInt32LE(bytes.readUInt32LE(at) - 1, at)
     return sealed(bytes)
@@ -146,13 +146,13 @@ const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     header.batches--
     header.bytes -= batches.shift()?.bytes.length ?? 0
   }),
-  'one with another bit in an ACL': turned((bytes) => headerEnd(bytes) + 16 + 30),
-  'one whose ACLs are more than it has': withHeader({ acls: 2 ** 40 }),
-  'one that has its batches for ACLs': forged(({ header }) => {
+  'one with a changed bit in an ACL': turned((bytes) => headerEnd(bytes) + 16 + 30),
+  'one with fewer ACLs than its first line has': withHeader({ acls: 2 ** 40 }),
+  'one with its batches in place of ACLs': forged(({ header }) => {
     header.acls += header.batches
     header.batches = 0
   }),
-  'one that has its ACLs for batches': forged(({ header }) => {
+  'one with its ACLs in place of batches': forged(({ header }) => {
     header.batches += header.acls
     header.acls = 0
   }),
@@ -160,7 +160,7 @@ const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     bytes.writeUInt32LE(0xffffffff, headerEnd(bytes) + 12)
     return sealed(bytes)
   },
-  'one whose ACL is longer than it says': (bytes) => {
+  'one whose ACL is longer than its length': (bytes) => {
     bytes.writeUInt32LE(40, headerEnd(bytes) + 12)
     return sealed(bytes)
   },
@@ -181,23 +181,23 @@ const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     header.acls = 0
     for (const { bytes } of acls.splice(0)) header.bytes -= bytes.length
   }),
-  'one that has an ACL twice': forged(({ header, acls }) => {
+  'one with a duplicate ACL': forged(({ header, acls }) => {
     const [bytes, number] = [acls.at(-1)?.bytes ?? Buffer.alloc(0), 9n]
     header.acls++
     header.bytes += bytes.length
     acls.push({ kind: 'acl', number, sum: new Checksums(header.volume).computeAclSum(number, bytes), bytes })
   }),
-  'one with an ACL of another number than is referred to': renumbered(() => 1_000_000n),
-  'one with two ACLs of one number': renumbered(({ acls }) => acls[1]?.number ?? 0n),
-  'one with an ACL of no number': renumbered(() => 0n),
-  'one with an ACL of a number beyond all': renumbered(() => 2n ** 32n),
-  "one whose ACLs have each other's numbers": forged(({ acls: [first, second] }) => {
+  'one with an ACL whose number is not referred to': renumbered(() => 1_000_000n),
+  'one with two ACLs of the same number': renumbered(({ acls }) => acls[1]?.number ?? 0n),
+  'one with an ACL without a number': renumbered(() => 0n),
+  'one with an ACL number out of range': renumbered(() => 2n ** 32n),
+  'one whose ACLs have swapped numbers': forged(({ acls: [first, second] }) => {
     if (first && second) [first.number, second.number] = [second.number, first.number]
   }),
   'one whose ACLs are in another order': forged(({ acls }) => {
     acls.reverse()
   }),
-  'one that names a batch that is not there': withHeader({ unsettled: [1000] }),
+  'one that names a missing batch': withHeader({ unsettled: [1000] }),
   'one that names a batch twice': withHeader({ unsettled: [1, 1] }),
 }
 

@@ -37,8 +37,8 @@ const isAlive = (pid: number) => readProcessStat(pid) !== undefined
 describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why && ` (skipped: ${why})`}`, () => {
   it.each([
     ['with every id of another user', ['--reuid', '1000', '--regid', '1000']],
-    ['with the real id of another user alone', ['--ruid', '1000']],
-    ['with the effective id of another user alone', ['--euid', '1000']],
+    ['with only the real id of another user', ['--ruid', '1000']],
+    ['with only the effective id of another user', ['--euid', '1000']],
   ])('%s is neither found nor signalled', async (_ids, ids) => {
     const pid = await forged(asUser(...ids))
     expect(linuxDaemons.find(STAGED)).toBeUndefined()

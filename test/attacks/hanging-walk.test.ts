@@ -69,7 +69,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of
 
   it.each([
     ['a change', SETATTR, 150],
-    ['a look', GETATTR, 400],
+    ['an inspection', GETATTR, 400],
     ['a directory', READDIR, 5],
   ])(
     'at %s: every call ends within its deadline, no other volume waits, and the walk continues when the server responds',

@@ -15,19 +15,22 @@ const hex = (byte: string) => byte.charCodeAt(0).toString(16).padStart(2, '0')
 
 /** How a program may write bytes. */
 const WAYS: readonly [how: string, write: (bytes: Buffer) => string][] = [
-  ['as they are', (bytes) => bytes.toString()],
-  ['in capital letters', (bytes) => bytes.toString().toUpperCase()],
-  ['in small letters', (bytes) => bytes.toString().toLowerCase()],
+  ['in plain text', (bytes) => bytes.toString()],
+  ['in upper case', (bytes) => bytes.toString().toUpperCase()],
+  ['in lower case', (bytes) => bytes.toString().toLowerCase()],
   ['in hex', (bytes) => bytes.toString('hex')],
-  ['in hex, capital letters', (bytes) => bytes.toString('hex').toUpperCase()],
+  ['in hex, upper case', (bytes) => bytes.toString('hex').toUpperCase()],
   ['in base64', (bytes) => bytes.toString('base64')],
   ['in base64url', (bytes) => bytes.toString('base64url')],
-  ['in base64, one byte before', (bytes) => Buffer.concat([Buffer.from(':'), bytes]).toString('base64')],
-  ['in base64, two bytes before', (bytes) => Buffer.concat([Buffer.from('u:'), bytes]).toString('base64')],
+  ['in base64, at an offset of one byte', (bytes) => Buffer.concat([Buffer.from(':'), bytes]).toString('base64')],
+  ['in base64, at an offset of two bytes', (bytes) => Buffer.concat([Buffer.from('u:'), bytes]).toString('base64')],
   ['in an address', url],
-  ['in an address, capital letters', (bytes) => url(bytes).toUpperCase()],
-  ['in an address, each byte', (bytes) => bytes.toString('latin1').replace(/./gs, (byte) => `%${hex(byte)}`)],
-  ['in an address, what must be', (bytes) => encodeURI(bytes.toString())],
+  ['in an address, upper case', (bytes) => url(bytes).toUpperCase()],
+  [
+    'in an address, with every byte escaped',
+    (bytes) => bytes.toString('latin1').replace(/./gs, (byte) => `%${hex(byte)}`),
+  ],
+  ['in an address, with the required escapes', (bytes) => encodeURI(bytes.toString())],
   ['in JSON', (bytes) => JSON.stringify(bytes.toString()).slice(1, -1)],
 ]
 

@@ -72,7 +72,11 @@ needing(missing.root, missing.dist, missing.setpriv).describe('the installer', (
 
   it.each<[string, (file: string) => void, string]>([
     ['is a FIFO', (file) => execFileSync('sh', ['-c', `rm ${file}; mkfifo ${file}`]), 'is no regular file'],
-    ['is a device that never ends', (file) => execFileSync('ln', ['-sf', '/dev/zero', file]), 'is no regular file'],
+    [
+      'is a device with endless content',
+      (file) => execFileSync('ln', ['-sf', '/dev/zero', file]),
+      'is no regular file',
+    ],
     ['is of 1 TiB', (file) => fs.truncateSync(file, 2 ** 40), 'is larger than 1 MiB'],
     [
       "is another user's",
@@ -80,11 +84,11 @@ needing(missing.root, missing.dist, missing.setpriv).describe('the installer', (
       'belongs to uid 1000 (mode 0644), so it is not used: chown root',
     ],
     [
-      'all can write',
+      'can be written by every user',
       (file) => fs.chmodSync(file, 0o666),
       'can be written by others than its owner (mode 0666, uid 0), so it is not used: chmod go-w',
     ],
-  ])('refuses at once, and changes nothing, where --config %s', async (_what, make, says) => {
+  ])('refuses at once, and changes nothing, if --config %s', async (_what, make, says) => {
     const world = makeWorld()
     const file = join(world.base, 'wish.json')
     fs.writeFileSync(file, '{}')

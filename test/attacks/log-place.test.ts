@@ -14,13 +14,13 @@ const USER = 1000
 /** What a member of the group of /var/log, as Debian and Ubuntu have it, may put in the place of the log. */
 const ATTACKS: Record<string, (log: string, target: string) => void> = {
   'a link to a file of root': (log, target) => fs.symlinkSync(target, log),
-  'a second name of a file of root': (log, target) => fs.linkSync(target, log),
+  'a hard link to a file of root': (log, target) => fs.linkSync(target, log),
   'a FIFO': (log) => void execFileSync('mkfifo', [log]),
-  "a file of another user's": (log) => {
+  'a file of another user': (log) => {
     fs.writeFileSync(log, '')
     fs.chownSync(log, USER, USER)
   },
-  'a link in the place of its directory': (log, target) => {
+  'a link in place of its directory': (log, target) => {
     fs.rmdirSync(dirname(log))
     fs.symlinkSync(dirname(target), dirname(log))
   },
@@ -80,7 +80,7 @@ describe.skipIf(why !== '')(titled('a log that users other than root can replace
 
 describe.skipIf(why !== '')(titled('an exported journal', why), () => {
   it.each<[string, (file: string) => void]>([
-    ["of another user's", (file) => fs.chownSync(file, USER, USER)],
+    ['of another user', (file) => fs.chownSync(file, USER, USER)],
     ['that others can write', (file) => fs.chmodSync(file, 0o666)],
   ])('%s is imported with --force only', async (_what, prepare) => {
     const node = new BinaryNode()

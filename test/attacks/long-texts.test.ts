@@ -11,9 +11,9 @@ const LONGEST_LINE = 4096
 describe.skipIf(why !== '')(`a pod's author who writes long texts${why && ` (skipped: ${why})`}`, () => {
   it.each<[string, (volumes: string) => Record<string, string>]>([
     ['a source that does not exist', (volumes) => ({ source: `${volumes}${'/directory'.repeat(390)}` })],
-    ['a source that no kernel takes', (volumes) => ({ source: `${volumes}${'/directory'.repeat(4000)}` })],
+    ['a source that no kernel accepts', (volumes) => ({ source: `${volumes}${'/directory'.repeat(4000)}` })],
     ['a source with control characters', (volumes) => ({ source: `${volumes}/${'\x1b\u202e'.repeat(9000)}` })],
-    ['a sub path', (volumes) => ({ source: volumes, subPath: '../'.repeat(12_000) })],
+    ['a subPath', (volumes) => ({ source: volumes, subPath: '../'.repeat(12_000) })],
     ['options', (volumes) => ({ source: volumes, mountOptions: `${'noatime,nodiratime,sync,x,'.repeat(1500)}y` })],
     [
       'keys',
@@ -26,7 +26,7 @@ describe.skipIf(why !== '')(`a pod's author who writes long texts${why && ` (ski
         ),
       }),
     ],
-    ['a name of a pod', (volumes) => ({ source: `${volumes}/none`, 'kubernetes.io/pod.name': 'p'.repeat(40_000) })],
+    ['the name of a pod', (volumes) => ({ source: `${volumes}/none`, 'kubernetes.io/pod.name': 'p'.repeat(40_000) })],
   ])('fills neither the log nor the event: %s', async (_what, optionsIn) => {
     const node = new BinaryNode()
     const options = JSON.stringify(optionsIn(node.volumes))

@@ -12,7 +12,7 @@ const title = `${PODS.length} pods at once${isRoot ? '' : ' (skipped: mounts nee
 const CASES: readonly { name: string; source: (pod: string) => string; options: Record<string, string> }[] = [
   { name: 'with one source', source: () => 'data', options: {} },
   { name: 'with a source each', source: (pod) => pod, options: {} },
-  { name: 'with one source and one group that is given by a walk', source: () => 'data', options: WALK },
+  { name: 'with one source and one group that a walk applies', source: () => 'data', options: WALK },
 ]
 
 describe.skipIf(!isRoot)(title, () => {

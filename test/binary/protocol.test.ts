@@ -155,8 +155,8 @@ describe.skipIf(!isBuilt)(built('a mount is refused and leaves nothing'), () => 
     ['given twice', '{"source":"/a","\\u0073ource":"/b"}', 'option "source" is given twice: keep one'],
     ['unknown', '{"sourc":"/a","__proto__":"x"}', 'unknown ["sourc","__proto__"]: the options are source, '],
     ['of wrong types', '{"source":5}', 'option "source" is 5: write it as a JSON string'],
-    ['outside what is allowed', '{"source":"/etc"}', 'does not have its source'],
-    ['of no kind there is', '{"source":"/a","kubernetes.io/fsType":"ext9"}', 'fsType is "ext9"'],
+    ['outside the rules', '{"source":"/etc"}', 'does not have its source'],
+    ['of an unknown type', '{"source":"/a","kubernetes.io/fsType":"ext9"}', 'fsType is "ext9"'],
   ])('for options that are %s', (_what, text, message) => {
     mountFails(text, message)
   })
@@ -287,7 +287,11 @@ describe.skipIf(!isBuilt || !isRoot)(
         () => configure(JSON.stringify({ ...config(), stateDirectory: '/x' })),
         'key "stateDirectory" is unknown',
       ],
-      ['a wrong value', () => configure(JSON.stringify({ ...config(), logLevel: 'loud' })), 'key "logLevel" is "loud"'],
+      [
+        'an invalid value',
+        () => configure(JSON.stringify({ ...config(), logLevel: 'loud' })),
+        'key "logLevel" is "loud"',
+      ],
       ['missing', () => fs.rmSync(`${top}/config.json`), 'config.json cannot be read (ENOENT)'],
       [
         'unreadable',

@@ -98,12 +98,12 @@ onEveryStage('the mount transaction', (open) => {
     ['a symbolic link', (top: string) => `${top}/volumes/link`, /has a symbolic link in its path/],
     ['a path through a link', (top: string) => `${top}/volumes/link/x`, /has a symbolic link in its path/],
     [
-      'a place not allowed',
+      'a directory outside the rules',
       (top: string) => `${top}/secret`,
       /does not have its source; its administrator can add a rule/,
     ],
     [
-      'a prefix that only looks allowed',
+      'a name that only begins with an allowed directory',
       (top: string) => `${top}/volumes2`,
       /does not have its source; its administrator can add a rule/,
     ],

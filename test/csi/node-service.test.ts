@@ -6,10 +6,10 @@ const SLACK = 200
 
 describe('a CSI call is answered', () => {
   it.each([
-    ["before kubelet's two minutes are over", 120_000, 100_000],
+    ["before kubelet's two minutes have passed", 120_000, 100_000],
     ['before an earlier deadline', 60_000, 58_000],
-    ['with time to get there, however little there is', 2000, 1500],
-    ['at once where it is late', -5000, 0],
+    ['with time for the reply, however short the deadline', 2000, 1500],
+    ['at once after its deadline', -5000, 0],
   ])('%s', (_what, left, expected) => {
     for (const deadline of [Date.now() + left, new Date(Date.now() + left)]) {
       expect(Math.abs(within(deadline) - expected)).toBeLessThan(SLACK)

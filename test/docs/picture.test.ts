@@ -26,8 +26,8 @@ describe('the terminal picture', () => {
 
   it.each([
     ['a line that is wider than the terminal', 'a'.repeat(41)],
-    ['a movement of the cursor', '\u001b[2K'],
-    ['a look that modekeep does not write', '\u001b[5mblinks'],
+    ['a cursor movement', '\u001b[2K'],
+    ['a text style that modekeep does not use', '\u001b[5mblinks'],
   ])('refuses %s', (_, text) => {
     expect(() => terminalPicture('', text, 40)).toThrow()
   })

@@ -27,7 +27,7 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
       () => JSON.parse(formatReplyLine(createFailureReply(new Error(written)))).message,
     ],
     ['in a line of the log', () => formatLogLine({ source: written })],
-    ['in a cut line of the log', () => formatLogLine({ source: written.repeat(1000) })],
+    ['in a truncated line of the log', () => formatLogLine({ source: written.repeat(1000) })],
   ])('%s', (_what, show) => {
     expect(isSafe(show())).toBe(true)
     expect(show()).toMatch(/\\+u/)

@@ -69,7 +69,7 @@ describe('the mount directory', () => {
     ['a space', '/a b/c d', '/a b/c d'],
     ['a newline', '/a\nb/c', '/a\nb/c'],
     ['a tab and a backslash', '/a\tb/c\\d', '/a\tb/c\\d'],
-    ['names that only begin with dots', '/..a/...', '/..a/...'],
+    ['names that begin with dots', '/..a/...', '/..a/...'],
     ['letters beyond ASCII', '/ä/日本', '/ä/日本'],
   ])('with %s is read as one normalized path', (_what, given, read) => {
     expect(parseCall(['unmount', given])).toEqual({ verb: 'unmount', directory: read })
@@ -80,7 +80,7 @@ describe('the mount directory', () => {
     ['empty', '', '"": an absolute path is needed'],
     ['relative', 'a/b', '"a/b": an absolute path is needed'],
     ['relative with a dot', './a', '"./a": an absolute path is needed'],
-    ['led by a space', ' /a', '" /a": an absolute path is needed'],
+    ['with a leading space', ' /a', '" /a": an absolute path is needed'],
     ['with .. in it', '/a/../b', '"/a/../b": it must not contain ".."'],
     ['ending in ..', '/a/..', '"/a/..": it must not contain ".."'],
     ['not UTF-8', '/a\ufffdb', '"/a\ufffdb": it is not valid UTF-8'],

@@ -30,21 +30,21 @@ const map = { do: 'map-group', from: undefined, to: 2000, volume: 'v' }
 
 describe('the group of a pod', () => {
   it.each<[string, Partial<MountRequest>, object[]]>([
-    ['is not given without ownership', { ownership: 'none' }, []],
-    ['is not given where none is asked for', { fsGroup: NO_FS_GROUP }, []],
-    ['is given by a walk', { ownership: 'walk' }, [walk]],
-    ['is not given by a walk of a read-only volume', { ownership: 'walk', readOnly: true }, []],
-    ['is mapped or not at all with idmap', { ownership: 'idmap' }, [{ ...map, otherwise: 'refuse' }]],
+    ['is not applied without ownership', { ownership: 'none' }, []],
+    ['is not applied if the pod requests none', { fsGroup: NO_FS_GROUP }, []],
+    ['is applied by a walk', { ownership: 'walk' }, [walk]],
+    ['is not applied by a walk of a read-only volume', { ownership: 'walk', readOnly: true }, []],
+    ['is either mapped or refused with idmap', { ownership: 'idmap' }, [{ ...map, otherwise: 'refuse' }]],
     [
-      'is mapped from the group named',
+      'is mapped from the group that idmapFrom names',
       { ownership: 'idmap', idmapFrom: 0 },
       [{ ...map, from: 0, otherwise: 'refuse' }],
     ],
     ['is mapped for a read-only volume too', { ownership: 'idmap', readOnly: true }, [{ ...map, otherwise: 'refuse' }]],
-    ['is mapped, else walked for, with auto', {}, [{ ...map, otherwise: walk }]],
-    ['is mapped, else not given, with auto and read-only', { readOnly: true }, [{ ...map, otherwise: 'nothing' }]],
-    ['needs no mapping for group 0', { fsGroup: GROUP_0 }, []],
-    ['is walked for where that is group 0', { ownership: 'walk', fsGroup: GROUP_0 }, [{ ...walk, fsGroup: GROUP_0 }]],
+    ['is mapped with auto, or else walked for', {}, [{ ...map, otherwise: walk }]],
+    ['is mapped with auto and read-only, or else not applied', { readOnly: true }, [{ ...map, otherwise: 'nothing' }]],
+    ['needs no mapping if it is group 0', { fsGroup: GROUP_0 }, []],
+    ['is walked for if it is group 0', { ownership: 'walk', fsGroup: GROUP_0 }, [{ ...walk, fsGroup: GROUP_0 }]],
   ])('%s', (_what, over, steps) => {
     expect(planGroup({ ...ASKED, ...over }, view().source, BIND)).toMatchObject({ steps })
   })
@@ -139,15 +139,15 @@ describe("the volume's backing file system", () => {
 
   it.each<[string, Partial<MountView>, string[]]>([
     ["kubelet's directory", {}, ['attach']],
-    ['a file in the place of it', { source: FILE }, ['set-target file', 'attach']],
-    ['a file that an earlier call left', { source: FILE, target: 'file' }, ['attach']],
-    ['a directory in the place of such a file', { target: 'file' }, ['set-target directory', 'attach']],
-    ['a directory where a call died between the two', { target: 'missing' }, ['set-target directory', 'attach']],
-    ['what the mount before lay on', { mounted: onDirectory }, ['replace']],
-    ['what the file before lay on', { mounted: onFile, source: FILE }, ['replace']],
+    ['a file in place of it', { source: FILE }, ['set-target file', 'attach']],
+    ['a file from an earlier call', { source: FILE, target: 'file' }, ['attach']],
+    ['a directory in place of such a file', { target: 'file' }, ['set-target directory', 'attach']],
+    ['a directory if a call crashed between the two', { target: 'missing' }, ['set-target directory', 'attach']],
+    ['the one below the earlier mount', { mounted: onDirectory }, ['replace']],
+    ['the one below the earlier file mount', { mounted: onFile, source: FILE }, ['replace']],
     ['a file after a directory', { mounted: onDirectory, source: FILE }, ['detach-all', 'set-target file', 'attach']],
     ['a directory after a file', { mounted: onFile }, ['detach-all', 'set-target directory', 'attach']],
-    ['a directory, where what is mounted does not respond', { mounted: 'broken' }, ['replace']],
+    ['a directory if the mount does not respond', { mounted: 'broken' }, ['replace']],
   ])('is %s', (_what, over, expected) => {
     expect(steps(over)).toEqual(expected)
   })

@@ -73,9 +73,9 @@ onEveryStage('an inode that is moved or deleted during a walk', (open) => {
     stage.fs.renameSync(`${source}/${second}`, `${source}/${first}/moved`)
 
   it.each([
-    ['is moved to where the walk has been', moveBack],
+    ['is moved to a part that the walk has visited', moveBack],
     [
-      'is moved there, another being put in its place',
+      'is moved there and replaced by another',
       (first: string, second: string) => {
         moveBack(first, second)
         stage.fs.mkdirSync(`${source}/${second}`)

@@ -118,7 +118,7 @@ describe.skipIf(!isRoot)(title, () => {
     ['Failure', 'its group may not search', 1234, 2000, 0o760],
     ['Failure', 'only others have access', 0, 1234, 0o755],
     ['Failure', 'the root is private', 0, 0, 0o700],
-  ])('after chown -R a new mount is %s where %s, with the counts', async (expected, _, uid, gid, mode) => {
+  ])('after chown -R a new mount is %s if %s, with the counts', async (expected, _, uid, gid, mode) => {
     await answer('mount', 'a')
     await answer('unmount', 'a')
     changeAll(uid, gid, mode)

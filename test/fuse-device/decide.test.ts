@@ -29,8 +29,14 @@ const CASES: [promise: string, events: readonly PluginEvent[], view: ObservedSoc
   ['it listens first', [], KUBELET, 0, { do: 'listen', kubelet: 'A' }],
   ['it registers when it listens', [serving], SERVING, 0, { do: 'register', kubelet: 'A' }],
   ['it waits for the answer', [serving, asking], SERVING, 1e9, FOREVER],
-  ['it leaves a kubelet that is replaced', [serving, asking], { ...SERVING, kubelet: 'B' }, 0, { do: 'abandon' }],
-  ['it waits to be watched', [serving, asking, registered], SERVING, 29_999, { do: 'wait', until: 30_000 }],
+  [
+    'it deregisters from a kubelet that was replaced',
+    [serving, asking],
+    { ...SERVING, kubelet: 'B' },
+    0,
+    { do: 'abandon' },
+  ],
+  ['it waits for a watch', [serving, asking, registered], SERVING, 29_999, { do: 'wait', until: 30_000 }],
   [
     'it registers again if no kubelet watches',
     [serving, registered],
@@ -38,7 +44,7 @@ const CASES: [promise: string, events: readonly PluginEvent[], view: ObservedSoc
     30_000,
     { do: 'register', kubelet: 'A' },
   ],
-  ['it rests while it is watched', [serving, watched, registered], SERVING, 1e9, FOREVER],
+  ['it is idle while a kubelet watches', [serving, watched, registered], SERVING, 1e9, FOREVER],
   [
     'it registers with the next kubelet, also while the last one still watches',
     [serving, watched, registered],
@@ -46,14 +52,20 @@ const CASES: [promise: string, events: readonly PluginEvent[], view: ObservedSoc
     0,
     { do: 'register', kubelet: 'B' },
   ],
-  ['it closes a socket that is gone', [serving, watched, registered], KUBELET, 0, { do: 'close' }],
-  ['it closes a socket that is gone, also without kubelet', [serving], NOTHING, 0, { do: 'close' }],
-  ['it closes a socket that is gone, also while it asks', [serving, asking], KUBELET, 0, { do: 'close' }],
+  ['it closes a deleted socket', [serving, watched, registered], KUBELET, 0, { do: 'close' }],
+  ['it closes a deleted socket, also without kubelet', [serving], NOTHING, 0, { do: 'close' }],
+  ['it closes a deleted socket, also during a registration', [serving, asking], KUBELET, 0, { do: 'close' }],
   ['it pauses after a failure', [serving, failed], SERVING, 249, { do: 'wait', until: 250 }],
   ['it tries again after the pause', [serving, failed], SERVING, 250, { do: 'register', kubelet: 'A' }],
   ['it pauses when it cannot listen', [failed], KUBELET, 249, { do: 'wait', until: 250 }],
-  ['another kubelet ends the pause', [failed, failed], { ...KUBELET, kubelet: 'B' }, 0, { do: 'listen', kubelet: 'B' }],
-  ['it gives up a detached directory', [serving, watched], { ...SERVING, directory: 'detached' }, 0, { do: 'give-up' }],
+  ['a new kubelet ends the pause', [failed, failed], { ...KUBELET, kubelet: 'B' }, 0, { do: 'listen', kubelet: 'B' }],
+  [
+    'it ends if its directory was detached',
+    [serving, watched],
+    { ...SERVING, directory: 'detached' },
+    0,
+    { do: 'give-up' },
+  ],
 ]
 
 describe("the device plugin's next action", () => {

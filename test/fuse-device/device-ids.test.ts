@@ -45,7 +45,7 @@ describe('device IDs of a request to the device plugin', () => {
   it.each([
     ['as many devices as there are', (size: number) => ids(size)],
     ['unknown devices', (size: number) => ids(size).map((id) => `${id}-unknown`)],
-    ['one device again and again', (size: number) => Array<string>(size).fill('fuse-0')],
+    ['one device many times', (size: number) => Array<string>(size).fill('fuse-0')],
     ['one long ID', (size: number) => ['x'.repeat(size * 100)]],
   ])('the work on a request is linear: %s', (_, request) => {
     const prepare = (size: number) => {

@@ -41,9 +41,9 @@ const coded = (text: string) => [...integer(0x80, 7, huffman(text).length), ...h
 
 /** The forms of a literal header with a name of the table. */
 const LITERALS: [string, number, number][] = [
-  ['that is to be kept in the table', 0x40, 6],
-  ['that is not', 0x00, 4],
-  ['that must never be', 0x10, 4],
+  ['that the table stores', 0x40, 6],
+  ['that the table does not store', 0x00, 4],
+  ['that must never be stored', 0x10, 4],
 ]
 const [AUTHORITY, PATH] = [1, 4]
 

@@ -91,13 +91,13 @@ describe("the device plugin's protobuf", () => {
   })
 
   it.each([
-    ['cut off in a text', [0x0a, 5, 0x61]],
-    ['cut off in a number', [0x0a, 0x80]],
-    ['cut off behind a tag', [0x0a]],
-    ['a number without an end', Array(12).fill(0x80)],
+    ['bytes that end in a text', [0x0a, 5, 0x61]],
+    ['bytes that end in a number', [0x0a, 0x80]],
+    ['bytes that end after a tag', [0x0a]],
+    ['an endless number', Array(12).fill(0x80)],
     ['a group', [0x0b]],
-    ['a number where a text belongs, and nothing behind it', [0x08, 1]],
-    ['a length that is a negative number', [0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]],
+    ['a number in place of a text', [0x08, 1]],
+    ['a negative length', [0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]],
   ])('refuses %s', (_what, bytes) => {
     expect(() => codec('Device').decode(Buffer.from(bytes))).toThrow(Error)
   })

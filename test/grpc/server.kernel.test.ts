@@ -125,7 +125,7 @@ describe('a gRPC server on a unix socket', () => {
     ['all users can write to its directory', 'shared/run', 0o777],
     ["its directory's group can write to it", 'shared/run', 0o770],
     ['all users can write to a directory above it', 'shared', 0o777],
-  ])('is not bound where %s', async (_what, name, mode) => {
+  ])('is not bound if %s', async (_what, name, mode) => {
     const run = join(top, 'shared/run')
     fs.mkdirSync(run, { recursive: true })
     if (isRoot) fs.chownSync(join(top, name), 0, 1000)

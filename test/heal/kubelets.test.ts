@@ -124,10 +124,10 @@ it.each<[why: string, change: () => void]>([
 
 it.each<[why: string, change: () => void, reason: RegExp]>([
   ['lists nothing', () => (listed = []), /no running pod of the API server/],
-  ['lists only what does not run', () => running.delete(PROXY), /no running pod of the API server/],
-  ['has a pod of its name', () => (listed = ['kube-system/proxy', 'default/web-0']), /lists a pod default\/web-0/],
-  ['gives no answer', () => (listed = new Error('deadline')), /does not say which pods it has .*deadline/],
-  ['may be another user’s', () => stage.fs.chmodSync(`${stage.top}/pod-resources`, 0o777), /not believed/],
+  ['lists only pods that do not run', () => running.delete(PROXY), /no running pod of the API server/],
+  ['has a pod with its name', () => (listed = ['kube-system/proxy', 'default/web-0']), /lists a pod default\/web-0/],
+  ['does not respond', () => (listed = new Error('deadline')), /does not say which pods it has .*deadline/],
+  ["may be another user's", () => stage.fs.chmodSync(`${stage.top}/pod-resources`, 0o777), /not believed/],
 ])('if kubelet %s the mount stays, and is reported as possibly orphaned', async (_, change, reason) => {
   change()
   for (const isDry of [true, false]) {

@@ -25,9 +25,9 @@ it('heal is refused if one mount of this boot is in another mount namespace, and
 
 it.each<[string, Partial<MountRecord>[]]>([
   ['nothing is mounted', []],
-  ['all was mounted here', [HERE, HERE]],
-  ['a reboot has ended what was mounted elsewhere', [{ ...ELSEWHERE, boot: 'boot-0' }]],
-  ['a mount was never finished', [{ mounted: undefined }]],
+  ['all mounts were made here', [HERE, HERE]],
+  ['a reboot has ended the mounts of the other namespace', [{ ...ELSEWHERE, boot: 'boot-0' }]],
+  ['a mount is incomplete', [{ mounted: undefined }]],
 ])('heal is not refused if %s', (_what, mounts) => {
   expect(withMounts(...mounts)).not.toThrow()
 })

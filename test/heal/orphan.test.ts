@@ -10,13 +10,13 @@ it('a pod may be deleted if this kubelet has not seen it and it has no logs', ()
 })
 
 it.each<[why: string, Partial<PodTrace>]>([
-  ['this kubelet has met it, and unmounts by itself', { born: 3000 }],
-  ['it was made in the moment in which kubelet began', { born: 2000 }],
-  ['it has logs: kubelet removes those once it knows all its pods', { hasLogs: true }],
-  ['no kubelet is there to be asked', { kubeletSince: undefined }],
-  ['its directory is not there, which is judged elsewhere', { born: undefined }],
-  ['kubelet did not tell its name', { pod: undefined }],
-  ['a pod of a file has the same uid when its file comes back', { uid: '0123456789abcdef0123456789abcdef' }],
+  ['this kubelet has seen it, and unmounts it itself', { born: 3000 }],
+  ['it was created at the moment when kubelet started', { born: 2000 }],
+  ['it has logs, which kubelet removes once it knows all its pods', { hasLogs: true }],
+  ['no kubelet can be queried', { kubeletSince: undefined }],
+  ['its directory does not exist, which another check reports', { born: undefined }],
+  ['kubelet did not pass its name', { pod: undefined }],
+  ['it is a static pod, whose uid returns with its file', { uid: '0123456789abcdef0123456789abcdef' }],
 ])('a pod does not count as deleted if %s', (_, more) => {
   expect(mayBeGone({ ...TRACE, ...more })).toBe(false)
 })
@@ -48,9 +48,9 @@ it('a pod lives while it has a process, for any answer of kubelet', () => {
 
 it.each<[why: string, Partial<KubeletAnswer>]>([
   ['lists nothing', { pods: new Set() }],
-  ['lists a static pod alone', { logs: [{ pod: 'kube-system/proxy', uid: 'a'.repeat(32), born: 500 }] }],
-  ['lists pods of which no process is seen here', { running: new Set() }],
-  ['keeps its logs elsewhere', { logs: [] }],
+  ['lists only a static pod', { logs: [{ pod: 'kube-system/proxy', uid: 'a'.repeat(32), born: 500 }] }],
+  ['lists pods without a process', { running: new Set() }],
+  ['has its logs in another directory', { logs: [] }],
 ])("a pod's fate is unknown while kubelet %s", (_, more) => {
   expect(decidePodFate(TRACE, { ...ANSWER, ...more })).toMatchObject({
     unknownReason: expect.stringContaining('API server'),

@@ -144,7 +144,7 @@ describe("kubelet's subPath bind of a deleted source", () => {
   it.each<[string, string[], string]>([
     ['is a directory now', ['file config/inner 0644'], '"config" was no directory and is one now: the container'],
     ['leads out of the volume', ['link config ../../../../../../../outside'], 'outside'],
-    ['is there no more', ['file another 0644'], 'config'],
+    ['does not exist any more', ['file another 0644'], 'config'],
   ])('is kept if what it shows %s', (_what, tree, reason) => {
     makeTree(stage.fs, '/outside', [])
     flip(tree)
@@ -209,7 +209,7 @@ describe('a change by kubelet during heal', () => {
   })
 
   it.each<[string, string[], () => void]>([
-    ['that it took away', [], () => stage.host.mounts.detach(point.parent, point.name)],
+    ['that it unmounted', [], () => stage.host.mounts.detach(point.parent, point.name)],
     [
       'over which it mounted another',
       [NEW, OLD, `/${TWO}/dir/config`],

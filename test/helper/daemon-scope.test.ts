@@ -34,7 +34,7 @@ describe('a daemon on a node with systemd', () => {
   it.each([
     ['fails', 'echo "Failed to connect to bus" >&2; exit 1', /exit status 1: Failed to connect to bus/],
     ['is no program', '', /systemd-run is not on this node/],
-    ['starts the program, and fails then', `${UNTIL_COMMAND}; "$@"; exit 3`, /exit status 3/],
+    ['starts the program and then fails', `${UNTIL_COMMAND}; "$@"; exit 3`, /exit status 3/],
   ])('is started once in its own session if systemd-run %s, with a warning', async (_how, body, why) => {
     const { programs, warnings, run, starts } = node()
     if (body !== '') programs.add('systemd-run', body)

@@ -26,12 +26,12 @@ function scrubbed(text: string | Buffer, ...secrets: (string | Buffer)[]): strin
 describe('secrets are masked', () => {
   const SECRET = 'p,a"s\\s w%rd!'
   it.each([
-    ['as they are', SECRET],
+    ['in plain text', SECRET],
     ['in base64, as kubelet sent them', Buffer.from(SECRET).toString('base64')],
     ['in base64 without padding', Buffer.from(SECRET).toString('base64').replace(/=+$/, '')],
     ['in an address', encodeURIComponent(SECRET)],
-    ['in an address, all quoted', 'p%2Ca%22s%5Cs%20w%25rd%21'],
-    ['in an address, in small letters', 'p%2ca%22s%5cs%20w%25rd%21'],
+    ['in an address, with every byte escaped', 'p%2Ca%22s%5Cs%20w%25rd%21'],
+    ['in an address, in lower case', 'p%2ca%22s%5cs%20w%25rd%21'],
     ['in JSON', JSON.stringify(SECRET).slice(1, -1)],
     ['with doubled commas', SECRET.replace(',', ',,')],
   ])('%s', (_how, form) => {

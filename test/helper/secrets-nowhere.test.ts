@@ -47,10 +47,10 @@ const HIDDEN = 'its output is not shown, as it had secrets'
 
 /** Programs that write a text in disguise. */
 const DISGUISES: readonly [how: string, program: string][] = [
-  ['in hex with blanks', 'od -An -tx1'],
-  ['one character after the other', "sed 's/./& /g'"],
+  ['in hex with spaces', 'od -An -tx1'],
+  ['one character at a time', "sed 's/./& /g'"],
   ['backwards', 'rev'],
-  ['with other letters', 'tr a-zA-Z n-za-mN-ZA-M'],
+  ['with replaced letters', 'tr a-zA-Z n-za-mN-ZA-M'],
   ['in decimal numbers', 'od -An -tu1'],
   ['line by line', 'fold -w 1'],
 ]

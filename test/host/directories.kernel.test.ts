@@ -50,7 +50,7 @@ const BEFORE = ['file', 'full', 'full/empty']
 describe('a directory that was replaced between its check and its use', () => {
   it.each<[string, Call, (over: typeof fs) => void, string[]]>([
     [
-      'makes a directory in',
+      'creates a directory in',
       'mkdirSync',
       (over) => trustedFiles(over).makeDirectory(`${own}/a/b`),
       ['a', 'a/b', ...BEFORE],
@@ -88,7 +88,7 @@ describe('a directory that was replaced between its check and its use', () => {
       ['full', 'full/empty', 'new'],
     ],
     [
-      'makes a link in',
+      'creates a link in',
       'symlinkSync',
       (over) => createNodeFiles(over).link('target', `${own}/link`),
       ['file', 'full', 'full/empty', 'link'],

@@ -17,7 +17,7 @@ describe('a system error', () => {
 describe('errorCode', () => {
   it.each([
     ['a system error', new SystemError('openat', 'ENOENT', 'x'), 'ENOENT'],
-    ["one of node's", Object.assign(new Error('x'), { code: 'EACCES' }), 'EACCES'],
+    ['an error of Node', Object.assign(new Error('x'), { code: 'EACCES' }), 'EACCES'],
     ['a code that is a number', Object.assign(new Error('x'), { code: 5 }), undefined],
     ['a plain error', new Error('ENOENT'), undefined],
     ['no error at all', { code: 'ENOENT' }, undefined],

@@ -90,7 +90,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot),
       (path) => fs.symlinkSync(make(`${top}/other`), path),
     ],
     [
-      "behind root's link upwards, out of a directory that others can write",
+      "behind root's link up and out of a directory that others can write",
       (path) => {
         make(`${top}/other`)
         fs.symlinkSync('../other', path)
@@ -151,7 +151,7 @@ const PLACES: [string, (path: string) => string | undefined][] = [
     },
   ],
   [
-    'a second name of a file',
+    'a hard link of a file',
     (path) => {
       fs.linkSync(make(`${top}/target`), path)
       return `${top}/target`
@@ -194,7 +194,7 @@ describe.skipIf(!isRoot)(titled('a file that modekeep writes', cannot), () => {
         fs.chownSync(directory, USER, USER)
       },
     ],
-    ['is behind a link that others could put there', (directory) => fs.symlinkSync(`${top}/target`, directory)],
+    ['is behind a link that others could place', (directory) => fs.symlinkSync(`${top}/target`, directory)],
   ])('is not created in a directory that %s', (_what, prepare) => {
     fs.mkdirSync(`${top}/target`)
     const directory = `${sharedDirectory()}/modekeep`

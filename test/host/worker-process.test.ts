@@ -14,7 +14,7 @@ it.each([
   ['one', ['a\n'], ['a']],
   ['several in a chunk', ['a\n\nb\n'], ['a', '', 'b']],
   ['one in several chunks', ['a', 'b', 'c\nd', '\n'], ['abc', 'd']],
-  ['what is cut off is none', ['a\nb'], ['a']],
+  ['no line without its newline', ['a\nb'], ['a']],
   ['none', [], []],
 ])('a stream is split into lines: %s', async (_what, chunks, expected) => {
   expect(await lines(...chunks)).toEqual(expected)

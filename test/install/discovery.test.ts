@@ -20,7 +20,7 @@ interface Case {
 const cases: Record<string, Case> = {
   'a flag with =': { argv: [['kubelet', '--v=2', '--volume-plugin-dir=/srv/x']], found: '/srv/x' },
   'a flag with a space': { argv: [['/usr/bin/kubelet', '--volume-plugin-dir', '/srv/x', '--v=2']], found: '/srv/x' },
-  'a flag with underscores, which the kubelet takes too': {
+  'a flag with underscores, which the kubelet accepts too': {
     argv: [['kubelet', '--volume_plugin_dir=/srv/x']],
     found: '/srv/x',
   },
@@ -38,13 +38,13 @@ const cases: Record<string, Case> = {
     found: '/srv/a b',
   },
   'YAML in single quotes': { argv: [kubelet], files: { [config]: "volumePluginDir:   '/srv/x'\r\n" }, found: '/srv/x' },
-  'YAML where the key is a comment': {
+  'YAML with the key in a comment': {
     argv: [kubelet],
     files: { [config]: '# volumePluginDir: /no\n' },
     found: byDefault,
   },
-  'YAML where the key is empty': { argv: [kubelet], files: { [config]: 'volumePluginDir: ""\n' }, found: byDefault },
-  'YAML where another key ends alike': {
+  'YAML with an empty key': { argv: [kubelet], files: { [config]: 'volumePluginDir: ""\n' }, found: byDefault },
+  'YAML with another key of the same ending': {
     argv: [kubelet],
     files: { [config]: 'myvolumePluginDir: /no\n' },
     found: byDefault,
@@ -84,7 +84,7 @@ const cases: Record<string, Case> = {
     },
     found: '/srv/x',
   },
-  'k3s by the last of its configuration': {
+  'k3s by the last value of its configuration': {
     argv: [['/usr/local/bin/k3s server']],
     files: {
       [k3s]: 'kubelet-arg:\n  - "volume-plugin-dir=/no"\n',
@@ -93,7 +93,7 @@ const cases: Record<string, Case> = {
     },
     found: '/srv/x',
   },
-  'k3s by its unit before its configuration, as k3s itself': {
+  'k3s by its unit before its configuration, like k3s itself': {
     argv: [['/usr/local/bin/k3s server']],
     files: {
       [k3s]: 'kubelet-arg: ["volume-plugin-dir=/no"]\n',
@@ -101,7 +101,7 @@ const cases: Record<string, Case> = {
     },
     found: '/srv/x',
   },
-  'k3s by a drop-in of its kubelet, after all that is an argument': {
+  'k3s by a drop-in of its kubelet, after all arguments': {
     argv: [['/usr/local/bin/k3s server']],
     files: {
       '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d/00.conf': 'volumePluginDir: /no\n',
@@ -109,8 +109,8 @@ const cases: Record<string, Case> = {
     },
     found: '/srv/x',
   },
-  'k3s that says nothing': { argv: [['/usr/local/bin/k3s server']], found: byDefault },
-  'rke2 and the kubelet it started': {
+  'k3s without a setting': { argv: [['/usr/local/bin/k3s server']], found: byDefault },
+  'rke2 and the kubelet that it started': {
     argv: [
       ['/usr/local/bin/rke2', 'server'],
       ['kubelet', '--volume-plugin-dir=/srv/x'],
@@ -124,8 +124,8 @@ const cases: Record<string, Case> = {
     ],
     found: '/srv/x',
   },
-  'a kubelet that says nothing': { argv: [['kubelet', '--v=2']], found: byDefault },
-  'a kubelet among programs that only mention it': {
+  'a kubelet without a setting': { argv: [['kubelet', '--v=2']], found: byDefault },
+  'a kubelet among programs whose arguments mention it': {
     argv: [
       ['grep', 'kubelet', '--volume-plugin-dir=/no'],
       ['k3s', 'kubectl', '--kubelet-arg=volume-plugin-dir=/no'],

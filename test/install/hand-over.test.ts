@@ -100,7 +100,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
     })
 
     it.each([
-      ['what is named', (binary: string) => `--binary=${binary}`],
+      ['the named executable', (binary: string) => `--binary=${binary}`],
       ['itself', () => '--dry-run'],
     ])('installs %s with an executable next to it that may not be run', async (_what, named) => {
       const world = makeWorld()
@@ -154,9 +154,9 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
 
     it.each([
       ['by SHA256SUMS', (wrong: string) => [`${wrong}  modekeep\n`]],
-      ['by SHA256SUMS without a sum of it', (wrong: string) => [`${wrong}  install.sh\n`]],
+      ['by SHA256SUMS without its sum', (wrong: string) => [`${wrong}  install.sh\n`]],
       ['by --sha256', (wrong: string) => ['', `--sha256=${wrong}`]],
-      ['by --sha256 of what is named', (wrong: string) => ['', '--sha256', wrong, '--binary', './modekeep']],
+      ['by --sha256 of the named executable', (wrong: string) => ['', '--sha256', wrong, '--binary', './modekeep']],
     ])('runs no part of an executable that is refused %s', async (_how, given) => {
       const world = makeWorld()
       const directory = unpacked(world)
@@ -211,7 +211,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
     it.each([
       ['a dry run', ['--dry-run'], 0],
       ['an install', [], 0],
-      ['what is refused', ['--frce'], 2],
+      ['a refused executable', ['--frce'], 2],
       ['help', ['--help'], 0],
     ])('is removed after %s', async (_what, args, status) => {
       const world = makeWorld()

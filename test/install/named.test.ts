@@ -61,9 +61,9 @@ describe('a named plugin directory', () => {
   )
 
   it.each([
-    ['no kubelet is seen', [['sleep', '1']], [], 'no kubelet is seen'],
+    ['no kubelet is visible', [['sleep', '1']], [], 'no kubelet is seen'],
     [
-      'one of several looks there',
+      'one of several kubelets uses it',
       [
         ['kubelet', '--volume-plugin-dir=/a'],
         ['kubelet', `--volume-plugin-dir=${flatcar}/`],
@@ -72,13 +72,13 @@ describe('a named plugin directory', () => {
       'pid 102',
     ],
     [
-      'a configuration cannot be read',
+      'a configuration is unreadable',
       [['kubelet', '--config=/gone']],
       [],
       'not known: cannot read its configuration /gone',
     ],
     [
-      'one that differs is not the only one',
+      'another kubelet has a different one',
       [
         ['kubelet', '--volume-plugin-dir=/a'],
         ['kubelet', '--config=/gone'],
@@ -86,9 +86,9 @@ describe('a named plugin directory', () => {
       [],
       'pid 102, looks there is not known',
     ],
-    ['k3s, whose arguments are hidden, says nothing', [['k3s server']], [], 'k3s, pid 101, looks there is not known'],
+    ['k3s, whose arguments are hidden, has no setting', [['k3s server']], [], 'k3s, pid 101, looks there is not known'],
     [
-      'the kubelet has mounts of its own',
+      'the kubelet has its own mounts',
       [['kubelet', '--volume-plugin-dir=/a']],
       [101],
       'not known: it has mounts of its own',
@@ -140,7 +140,7 @@ needing(missing.root, missing.dist, missing.setpriv).describe('the executable', 
 
   it.each([
     ['as root', []],
-    ['without the right to look into other processes, as in the container', without],
+    ['without permission to inspect other processes, as in the container', without],
   ])('is compared with a running kubelet, %s', async (_, prefix) => {
     const world = makeWorld()
     put(world, 'kubelet.yaml', 'volumePluginDir: /srv/of-kubelet\n')

@@ -16,9 +16,9 @@ const OTHER = `${'0'.repeat(64)}  install.sh\n`
 
 needing(missing.root).describe('a SHA256SUMS file next to the executable', () => {
   it.each([
-    ['as sha256sum writes it', (sum: string) => `${OTHER}${sum}  driver-1\n`],
-    ['of a binary file', (sum: string) => `${sum} *driver-1\n${OTHER}`],
-    ['in capitals', (sum: string) => `${sum.toUpperCase()}  driver-1\n`],
+    ['in the format of sha256sum', (sum: string) => `${OTHER}${sum}  driver-1\n`],
+    ['with the binary mark', (sum: string) => `${sum} *driver-1\n${OTHER}`],
+    ['in upper case', (sum: string) => `${sum.toUpperCase()}  driver-1\n`],
   ])('is checked: %s', async (_form, text) => {
     const world = makeWorld()
     const binary = standIn(world, '1')
@@ -34,8 +34,8 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
   })
 
   it.each([
-    ['tells of other files only', OTHER],
-    ['tells of a longer name only', `${'1'.repeat(64)}  old/driver-1\n`],
+    ['lists only other files', OTHER],
+    ['lists only a longer name', `${'1'.repeat(64)}  old/driver-1\n`],
     ['has no sum in its line', `${'x'.repeat(64)}  driver-1\n`],
     ['is empty', ''],
   ])('does not permit the install if it %s', async (_what, text) => {

@@ -56,10 +56,10 @@ needing(missing.root).describe('an upgrade, as kubelet sees it,', () => {
 
 const broken = {
   'that fails': '#!/bin/sh\necho \'{"status":"Success"}\'\nexit 3\n',
-  'that says nothing': '#!/bin/sh\n',
-  'that answers Failure': '#!/bin/sh\necho \'{"status":"Failure","message":"no"}\'\n',
+  'that prints nothing': '#!/bin/sh\n',
+  'that replies Failure': '#!/bin/sh\necho \'{"status":"Failure","message":"no"}\'\n',
   'that warns on stderr': '#!/bin/sh\necho careful >&2\necho \'{"status":"Success"}\'\n',
-  'that answers twice': '#!/bin/sh\necho \'{"status":"Success"}\'\necho \'{"status":"Success"}\'\n',
+  'that replies twice': '#!/bin/sh\necho \'{"status":"Success"}\'\necho \'{"status":"Success"}\'\n',
   'whose interpreter is missing': '#!/nonexistent/interpreter\n',
 }
 

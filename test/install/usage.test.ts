@@ -25,10 +25,10 @@ const misuses: [string, string[], RegExp][] = [
   ['an empty value', ['--plugin-dir='], /--plugin-dir is "": write an absolute path/],
   ['the root as plugin directory', ['--plugin-dir', '/'], /--plugin-dir is "\/": write a directory below it/],
   ['a relative plugin directory', ['--plugin-dir', 'exec'], /--plugin-dir is "exec": write an absolute path/],
-  ['a sum that is none', ['--sha256', 'abc'], /--sha256 is "abc": write 64 hexadecimal digits/],
-  ['a sum with a letter too many', ['--sha256', sum.replace('0', 'g')], /--sha256 is .*: write 64 hexadecimal digits/],
-  ['--purge alone', ['--purge'], /install has no option "--purge": it takes/],
-  ['--force alone', ['--force'], /install has no option "--force": it takes/],
+  ['an invalid sum', ['--sha256', 'abc'], /--sha256 is "abc": write 64 hexadecimal digits/],
+  ['a sum with an extra digit', ['--sha256', sum.replace('0', 'g')], /--sha256 is .*: write 64 hexadecimal digits/],
+  ['--purge without --uninstall', ['--purge'], /install has no option "--purge": it takes/],
+  ['--force without --uninstall', ['--force'], /install has no option "--force": it takes/],
 ]
 
 describe('the installer', () => {

@@ -297,10 +297,10 @@ onKernelStages('a walk with changes by other threads', (open) => {
   })
 
   it.for([
-    ['before the look', 'keep'],
-    ['before the look', 'grant'],
-    ['after the look', 'keep'],
-    ['after the look', 'grant'],
+    ['before the inspection', 'keep'],
+    ['before the inspection', 'grant'],
+    ['after the inspection', 'keep'],
+    ['after the inspection', 'grant'],
   ] as const)(
     'skips inodes that became immutable %s, with %s, and changes the rest',
     async ([when, access], { skip }) => {
@@ -316,7 +316,7 @@ onKernelStages('a walk with changes by other threads', (open) => {
       const before = now()
       await wait(LONG_AGO_MS)
       const still = ['many/11', 'many/333', ...(access === 'grant' ? ['many/granted'] : [])]
-      if (when === 'before the look') flag('+i', still)
+      if (when === 'before the inspection') flag('+i', still)
       else beforeStart(() => flag('+i', still))
       try {
         await mount({ groupAccess: access })

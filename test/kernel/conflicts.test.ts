@@ -96,8 +96,8 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
   })
 
   it.each([
-    ['the inner through another path of the outer', (on: Arranged) => `${on.bind(on.data, 'alias')}/sub`],
-    ['the inner through a path of its own', (on: Arranged) => on.bind(`${on.data}/sub`, 'alone')],
+    ['the inner by another path of the outer', (on: Arranged) => `${on.bind(on.data, 'alias')}/sub`],
+    ['the inner by its own path', (on: Arranged) => on.bind(`${on.data}/sub`, 'alone')],
   ])('one inside the other, %s: refused to a second group, in either order', async (_, innerOf) => {
     const on = arrange()
     const inner = innerOf(on)

@@ -51,7 +51,7 @@ describe.skipIf(skipped !== '')(`mount, repeat, unmount and restore are the same
     ['6.8, without FS_IOC_GETFSUUID', ['listxattrat', 'FS_IOC_GETFSUUID']],
     ['6.5, without fchmodat2', ['listxattrat', 'FS_IOC_GETFSUUID', 'fchmodat2']],
     ['6.4, without MOVE_MOUNT_BENEATH', ['listxattrat', 'FS_IOC_GETFSUUID', 'fchmodat2', 'MOVE_MOUNT_BENEATH']],
-    ['5.5, were it not for mount_setattr: without openat2', ['openat2']],
+    ['5.5 with mount_setattr: without openat2', ['openat2']],
   ] as [string, Lacking[]][])('on Linux %s', (_kernel, what) => wholeLife(lacking(what)))
 
   it('with a filter that returns EPERM for unknown calls', () =>

@@ -144,9 +144,9 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
   })
 
   it.each<[string, (source: string) => void, string]>([
-    ['nothing took its place', () => {}, 'nothing in the volume has taken the place of ".worktrees/one/dir/file"'],
+    ['its source was not replaced', () => {}, 'nothing in the volume has taken the place of ".worktrees/one/dir/file"'],
     [
-      'two links may have',
+      'its source may have two links',
       (at) => {
         fs.mkdirSync(`${at}/.worktrees/two/dir`, { recursive: true })
         for (const link of ['current', 'former']) fs.symlinkSync('.worktrees/two', `${at}/${link}`)

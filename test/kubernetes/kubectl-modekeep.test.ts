@@ -184,13 +184,13 @@ describe('kubectl modekeep', () => {
   })
 
   it.each([
-    ['no verb that exists', ['stauts'], 'there is no verb "stauts"'],
+    ['an unknown verb', ['stauts'], 'there is no verb "stauts"'],
     ['a restore without a node', ['restore', '/srv/a'], 'name it with --node'],
     ['an option without a value', ['status', '--node'], '--node has no value'],
     ['an empty value', ['status', '--node='], '--node is empty'],
-    ['another form of output', ['status', '-o', 'wide'], '-o is for a node itself'],
-    ['no seconds', ['status', '--timeout', '1s'], '--timeout is "1s"'],
-    ['JSON that is followed on all nodes', ['logs', '--json', '-f'], 'are for one node'],
+    ['another output format', ['status', '-o', 'wide'], '-o is for a node itself'],
+    ['an invalid number of seconds', ['status', '--timeout', '1s'], '--timeout is "1s"'],
+    ['JSON together with --follow on all nodes', ['logs', '--json', '-f'], 'are for one node'],
   ])('refuses %s with status 2, and queries no node', (_what, args, said) => {
     pods(['node-1', 'mk-a'])
     expect(call(args)).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining(said) })
@@ -312,8 +312,8 @@ node-2, state: fault: it is full
     ['a document in another language', '<html>502 Bad Gateway</html>\n'],
     ['a word', 'null\n'],
     ['another document', formatJsonDocument({ verb: 'version', version: '1' })],
-    ['a document without what is asked for', formatJsonDocument({ verb: 'status' })],
-    ['a document that is closed otherwise', '{"apiVersion":"modekeep/v1","kind":"Status","mounts":[}]\n'],
+    ['a document without the requested fields', formatJsonDocument({ verb: 'status' })],
+    ['a document with another end', '{"apiVersion":"modekeep/v1","kind":"Status","mounts":[}]\n'],
     ['two documents', status({}) + status({})],
   ])('exits with 3 and names the node whose answer is %s', (_what, text) => {
     pods(['node-1', 'mk-a'], ['node-2', 'mk-b'])

@@ -74,7 +74,7 @@ describe('a log that is read by one process after another', () => {
   it.each<[string, () => void]>([
     ['emptied', () => fs.truncateSync(file, 0)],
     ['removed', () => fs.rmSync(file)],
-    ['written anew', () => fs.writeFileSync(file, `${'another'.padEnd(400, '.')}\n`)],
+    ['written again', () => fs.writeFileSync(file, `${'another'.padEnd(400, '.')}\n`)],
   ])('has no line twice after the log was %s', (_what, spoil) => {
     append(3)
     news()

@@ -34,9 +34,9 @@ const isSaid = (line = warning()) => createDuplicateCheck(fs, file)(line)
 describe('a warning of another call', () => {
   it.each([
     ['a moment ago', 0, true],
-    ['an hour ago, but a second', 1000 - HOUR, true],
+    ['almost an hour ago', 1000 - HOUR, true],
     ['an hour ago', -HOUR, false],
-    ['by a clock that was ahead', 1000, false],
+    ['in the future, by a clock that was ahead', 1000, false],
   ])('that was written %s', (_when, age, said) => {
     appendLogLine(fs, file, warning(at(age)))
     expect(isSaid()).toBe(said)
@@ -46,9 +46,9 @@ describe('a warning of another call', () => {
     ['another message', { message: 'the "disk" is' }],
     ['another directory', { directory: '/pods/q/v' }],
     ['another verb', { verb: 'unmount' }],
-    ['how often it came', { repeated: 10 }],
+    ['another count', { repeated: 10 }],
     ['another level', { level: 'info' }],
-    ['a time that is none', { time: 'yesterday' }],
+    ['an invalid time', { time: 'yesterday' }],
   ])('differs if it has %s', (_what, over) => {
     appendLogLine(fs, file, warning({ ...at(-1000), ...over }))
     expect(isSaid()).toBe(false)

@@ -33,11 +33,11 @@ describe('the strict reader of the tests', () => {
     ['a sample before its TYPE', 'a_total 1\n'],
     ['a TYPE without HELP', '# TYPE a_total counter\na_total 1\n'],
     ['a sample of another family', `${FAMILY}b_total 1\n`],
-    ['a series twice', `${FAMILY}a_total 1\na_total 2\n`],
+    ['a duplicate series', `${FAMILY}a_total 1\na_total 2\n`],
     ['a family in two pieces', `${FAMILY}a_total 1\n${FAMILY}a_total{b="c"} 1\n`],
     ['a histogram without +Inf', '# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 1\nh_sum 1\nh_count 1\n'],
     [
-      'a bucket that falls',
+      'a bucket that is smaller than the one before',
       '# HELP h H.\n# TYPE h histogram\nh_bucket{le="1"} 2\nh_bucket{le="+Inf"} 1\nh_sum 1\nh_count 1\n',
     ],
   ])('the reader refuses %s', (_what, text) => {

@@ -153,7 +153,7 @@ spec:
   )
 
   it.each([
-    ['a driver that nobody knows', pv('example.com/disk', 'a: b'), 'is none of fstab/cifs'],
+    ['an unknown driver', pv('example.com/disk', 'a: b'), 'is none of fstab/cifs'],
     ['no server', pv('juliohm/cifs', 'share: /a'), 'write "server" and "share"'],
     ['no path', pv('fstab/cifs', 'mountOptions: vers=3.0'), 'write "networkPath"'],
     [
@@ -236,7 +236,7 @@ describe('a manifest above the bounds is refused before it is parsed', () => {
     ['5,002 documents', '---\na: b\n'.repeat(5002), 'more than 5000 documents: split it'],
     ['lists in lists on one line', '- '.repeat(300), 'nests values more than 200 deep'],
     ['lists in lists in brackets', `a: ${'['.repeat(300)}${']'.repeat(300)}`, 'nests values more than 200 deep'],
-    ['a key that is there twice', 'a: 1\na: 2\n', 'm.yaml, line 2, column 1, is not YAML (duplicate key)'],
+    ['a duplicate key', 'a: 1\na: 2\n', 'm.yaml, line 2, column 1, is not YAML (duplicate key)'],
   ])('%s', (_, text, message) => {
     expect(() => migrate(text, 'm.yaml')).toThrow(message)
   })

@@ -20,9 +20,9 @@ describe("kubelet's subPath binds of volumes with atomic updates", () => {
     ['a file on disk', [DISK], '8:1', ON_DISK, '/config', ON_DISK, 'config'],
     ['a file in a directory', [DISK], '8:1', ON_DISK, '/dir/config', ON_DISK, 'dir/config'],
     ['a file in a tmpfs', [DISK, TMPFS], '0:50', '', '/config', ON_TMPFS, 'config'],
-    ['a whole volume', [DISK], '8:1', ON_DISK, '', ON_DISK, '..data'],
+    ['a complete volume', [DISK], '8:1', ON_DISK, '', ON_DISK, '..data'],
     [
-      'a disk of its own',
+      'a volume on its own disk',
       [DISK, row(22, 20, '8:2', '/', '/var/lib/kubelet')],
       '8:2',
       ON_DISK.slice(16),
@@ -54,15 +54,15 @@ describe("kubelet's subPath binds of volumes with atomic updates", () => {
   const deleted = `${ON_DISK}/${DATED}/config//deleted`
   it.each([
     ['without a dated directory', `${ON_DISK}/config//deleted`, AT],
-    ['whose directory is dated otherwise', `${ON_DISK}/..2026_11_21/config//deleted`, AT],
+    ['whose directory has another date format', `${ON_DISK}/..2026_11_21/config//deleted`, AT],
     ['of another volume of the pod', deleted.replace('/settings/', '/other/'), AT],
     ['of another pod', deleted.replace('7d2e', '7d2f'), AT],
     ['of a plugin without an atomic writer', deleted.replace('~configmap', '~empty-dir'), AT],
     ["of a plugin that is not kubelet's", deleted.replace('kubernetes.io~configmap', 'example.com~configmap'), AT],
-    ['of a tmpfs that is mounted nowhere', `/${DATED}/config//deleted`, AT],
-    ['at another place of the pod', deleted, AT.replace('volume-subpaths', 'volumes')],
+    ['of a tmpfs that is not mounted', `/${DATED}/config//deleted`, AT],
+    ['at another path of the pod', deleted, AT.replace('volume-subpaths', 'volumes')],
     ['without an index', deleted, AT.replace('/0', '/zero')],
-    ['deeper than kubelet binds', deleted, `${AT}/0`],
+    ["deeper than kubelet's binds", deleted, `${AT}/0`],
     ["below another directory than kubelet's", deleted, AT.replace('/var/lib/kubelet', '/var/lib/kubelets')],
     ["in a copy of kubelet's directory", deleted, `/srv${AT}`],
   ])('are not found in mounts %s', (_what, root, mountPoint) => {
@@ -70,14 +70,22 @@ describe("kubelet's subPath binds of volumes with atomic updates", () => {
   })
 
   it.each([
-    ['that lie on another disk', [DISK, row(30, 20, '8:9', deleted, AT)], /volume directory/],
+    ['that are on another disk', [DISK, row(30, 20, '8:9', deleted, AT)], /volume directory/],
     [
-      'whose volume was mounted anew',
+      'whose volume was mounted again',
       [DISK, row(21, 20, '0:51', '/', ON_TMPFS), row(30, 20, '0:50', `/${DATED}/a//deleted`, AT)],
       /volume directory/,
     ],
-    ['with another over them', [DISK, row(30, 20, '8:1', deleted, AT), row(31, 30, '8:1', '/x', AT)], /another mount/],
-    ['with another under them', [DISK, row(31, 20, '8:1', '/x', AT), row(30, 31, '8:1', deleted, AT)], /another mount/],
+    [
+      'with another mount on top',
+      [DISK, row(30, 20, '8:1', deleted, AT), row(31, 30, '8:1', '/x', AT)],
+      /another mount/,
+    ],
+    [
+      'with another mount beneath',
+      [DISK, row(31, 20, '8:1', '/x', AT), row(30, 31, '8:1', deleted, AT)],
+      /another mount/,
+    ],
     ['that are hidden', [DISK, row(30, 20, '8:1', deleted, AT), row(31, 20, '0:60', '/', POD)], /volume directory/],
   ])('are uncertain if stale: those %s', (_what, rows, doubt) => {
     expect(found(...rows)).toMatchObject([{ stale: true, doubt: expect.stringMatching(doubt) }])

@@ -39,7 +39,7 @@ describe('a guard mount', () => {
   it.each([
     ['has permissions', root(DIRECTORY | 0o755)],
     ['is a file', root(REGULAR)],
-    ['is no root of a mount', root(DIRECTORY, false)],
+    ['is no mount root', root(DIRECTORY, false)],
   ])('is not searched in the mount table if the mount point %s', (_what, stat) => {
     const host = hostWith(GUARD)
     expect(isGuard(host, '/pod', stat)).toBe(false)

@@ -57,7 +57,7 @@ describe('a line of mountinfo', () => {
       },
     ],
     [
-      'of Alpine, with no tag',
+      'of Alpine, without tags',
       ALPINE,
       {
         id: 21,
@@ -73,7 +73,7 @@ describe('a line of mountinfo', () => {
       },
     ],
     [
-      'of Flatcar, with every tag there is',
+      'of Flatcar, with every tag',
       FLATCAR,
       {
         id: 44,
@@ -105,7 +105,7 @@ describe('a line of mountinfo', () => {
       },
     ],
     [
-      'with dashes for names',
+      'with dashes as names',
       DASH,
       {
         id: 93,
@@ -131,7 +131,7 @@ describe('a line of mountinfo', () => {
     ['a space in a share', CIFS, { root: '/a', source: '//server/share one' }],
     ['an escaped backslash before digits', '1 0 0:1 / /a\\134040b rw - t s rw', { mountPoint: '/a\\040b' }],
     ['a hash', '1 0 0:1 / /a rw - t \\043s rw', { source: '#s' }],
-    ['what only looks like an escape', '1 0 0:1 / /a\\04b\\x rw - t s rw', { mountPoint: '/a\\04b\\x' }],
+    ['a backslash without an escape', '1 0 0:1 / /a\\04b\\x rw - t s rw', { mountPoint: '/a\\04b\\x' }],
     ['a deleted root', DELETED, { root: '/cm/..2024_01_01//deleted', mountPoint: '/pods/p/vol' }],
     ['an empty source', EMPTY_SOURCE, { fsType: 'tmpfs', source: '', superOptions: ['rw', 'size=1024k'] }],
     ['an overlay', CONTAINER, { superOptions: ['rw', 'lowerdir=/l/A:/l/B', 'upperdir=/u', 'workdir=/w', 'uuid=on'] }],
@@ -145,11 +145,11 @@ describe('a line of mountinfo', () => {
     ['a word', 'nonsense'],
     ['no separator', '25 30 0:23 / /sys rw,nosuid shared:7 sysfs sysfs rw'],
     ['no super options', '25 30 0:23 / /sys rw - sysfs sysfs'],
-    ['nothing behind the separator', '25 30 0:23 / /sys rw -'],
+    ['nothing after the separator', '25 30 0:23 / /sys rw -'],
     ['too few fields', '25 30 0:23 /'],
     ['a separator too early', '25 30 0:23 / /sys -'],
     ['letters for its id', 'x 30 0:23 / /sys rw - sysfs sysfs rw'],
-    ['letters behind its id', '25x 30 0:23 / /sys rw - sysfs sysfs rw'],
+    ['letters after its id', '25x 30 0:23 / /sys rw - sysfs sysfs rw'],
     ['an id below zero', '-25 30 0:23 / /sys rw - sysfs sysfs rw'],
     ['an id with a fraction', '2.5 30 0:23 / /sys rw - sysfs sysfs rw'],
     ['no id', ' 30 0:23 / /sys rw - sysfs sysfs rw'],

@@ -30,12 +30,12 @@ describe('the location of a directory', () => {
     ['below a mount', '/srv/data/sub', '8:2', '/data/sub'],
     ['through a bind mount of it', '/srv/alias/sub', '8:2', '/data/sub'],
     ['in a subvolume', '/srv/disk/a', '8:3', '/@home/old/a'],
-    ['beside one with a longer name', '/srv2/data', '8:4', '/data'],
-    ['beside one with a shorter name', '/srv22', '8:1', '/srv22'],
+    ['next to one with a longer name', '/srv2/data', '8:4', '/data'],
+    ['next to one with a shorter name', '/srv22', '8:1', '/srv22'],
     ['over a hidden mount', '/mnt/inner/x', '8:6', '/inner/x'],
     ['in a mount that is not hidden', '/mnt/inner/deep/x', '8:7', '/seven/x'],
     ['on two layers', '/two/x', '8:9', '/upper/x'],
-    ['with blanks', '/bl\\ank/x', '8:1', '/a b/x'],
+    ['with spaces', '/bl\\ank/x', '8:1', '/a b/x'],
   ])('%s: %s', (_what, path, device, place) => {
     expect(locationOf(path)).toEqual({ device, path: place })
   })

@@ -61,9 +61,9 @@ describe.skipIf(why !== '')(`a source for which a rule has another path${why}`, 
   it.each([
     ['the directory itself', 'data/x'],
     ['a directory in it', 'data/x/part'],
-    ['the directory by a bind of one above it', 'data/srv/strict/x'],
-    ['the directory of which the rule names the content', 'data/srv/strict'],
-    ['a directory that holds it', 'data/srv'],
+    ['the directory by a bind of its parent', 'data/srv/strict/x'],
+    ['the directory whose content the rule names', 'data/srv/strict'],
+    ['a directory that contains it', 'data/srv'],
   ])('is refused if that rule is for another namespace: %s', async (_what, source) => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }))
     await expect(node.mount(source)).rejects.toThrow(NAMED)

@@ -58,19 +58,19 @@ describe('a mount call', () => {
   const cases: [string, MountRequest, Partial<MountView>, string, string, string[]][] = [
     ['on an empty directory', bind, {}, 'fresh', NOTHING, FRESH],
     ['repeated', bind, { mounted: MOUNTED, record: ready(bind) }, 'ready', 'the mount is there and as asked for', []],
-    ['of which only the record is left', bind, { record: ready(bind) }, 'fresh', NOTHING, FRESH],
-    ['after a call that died', bind, { record: ready(bind, { mounted: undefined }) }, 'fresh', INTERRUPTED, FRESH],
+    ['with only the record left', bind, { record: ready(bind) }, 'fresh', NOTHING, FRESH],
+    ['after a crashed call', bind, { record: ready(bind, { mounted: undefined }) }, 'fresh', INTERRUPTED, FRESH],
     [
-      'after a call that died, something being mounted',
+      'after a crashed call, with a mount',
       bind,
       { mounted: MOUNTED, record: ready(bind, { mounted: undefined }) },
       'replace',
       ELSE,
       REPLACE,
     ],
-    ['onto a mount nobody recorded', bind, { mounted: MOUNTED }, 'replace', ELSE, REPLACE],
+    ['on a mount without a record', bind, { mounted: MOUNTED }, 'replace', ELSE, REPLACE],
     [
-      'onto a mount with another id than recorded',
+      'on a mount with another id than recorded',
       bind,
       { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) },
       'replace',
@@ -78,7 +78,7 @@ describe('a mount call', () => {
       REPLACE,
     ],
     [
-      'onto a mount recorded in another boot, its id being the same',
+      'on a mount recorded in another boot with the same id',
       bind,
       { mounted: MOUNTED, record: ready(bind, { boot: 'boot-1' }) },
       'replace',
@@ -111,7 +111,7 @@ describe('a mount call', () => {
       REPLACE,
     ],
     [
-      'on a mount that does not answer',
+      'on an unresponsive mount',
       bind,
       { mounted: 'broken', record: ready(bind) },
       'replace',
@@ -119,7 +119,7 @@ describe('a mount call', () => {
       REPLACE,
     ],
     [
-      'on a mount that does not answer and is not recorded',
+      'on an unresponsive mount without a record',
       bind,
       { mounted: 'broken' },
       'replace',
@@ -137,7 +137,7 @@ describe('a mount call', () => {
     ['mount options', { mountOptions: ['noexec'] }],
     ['readOnly', { readOnly: true }],
     ['fsGroup', { fsGroup: { ...FS_GROUP, groupId: 3000 } }],
-    ['no fsGroup any more', { fsGroup: NO_FS_GROUP }],
+    ['fsGroup (none)', { fsGroup: NO_FS_GROUP }],
     ['ownership', { ownership: 'walk' }],
     ['change policy', { fsGroup: { ...FS_GROUP, changePolicy: 'Always' } }],
     ['restoreOnUnmount', { restoreOnUnmount: true }],
@@ -151,7 +151,7 @@ describe('a mount call', () => {
   it.each<[string, MountRequest, MountRequest]>([
     ['another pod name', bind, { ...bind, pod: 'n/q' }],
     [
-      'its mount options in another order',
+      'another order of its mount options',
       { ...bind, mountOptions: ['noexec', 'noatime'] },
       { ...bind, mountOptions: ['noatime', 'noexec'] },
     ],
@@ -169,7 +169,7 @@ describe('a mount call', () => {
 
   it.each<[string, Partial<MountView>]>([
     ['not recorded', { mounted: MOUNTED }],
-    ['not answering', { mounted: 'broken' }],
+    ['unresponsive', { mounted: 'broken' }],
     ['recorded for another mount', { mounted: { ...MOUNTED, mountId: 78n }, record: ready(bind) }],
   ])("does not detach what is %s outside of kubelet's FlexVolume directories", (_what, over) => {
     expect(rendered(planMount({ ...bind, directory: '/home' }, view(over), kindOf))).toEqual({
@@ -248,7 +248,7 @@ describe('a mount call for a tmpfs', () => {
 
   it.each<[string, Partial<MountView>]>([
     ['no record', {}],
-    ['the record of a call that died', { record: ready(tmpfs, { mounted: undefined }) }],
+    ['the record of a crashed call', { record: ready(tmpfs, { mounted: undefined }) }],
     ['the record of another mount', { record: ready(tmpfs, { mounted: { ...RECORDED, mountId: '78' } }) }],
     ['the record of another boot', { record: ready(tmpfs, { boot: 'boot-1' }) }],
     ['the record of another bind', { record: ready(bind, { mounted: { ...RECORDED, mountId: '78' } }) }],
@@ -273,7 +273,7 @@ describe('a mount call for a tmpfs', () => {
 
   it.each<[string, Partial<MountView>]>([
     ['not recorded', { mounted: MOUNTED }],
-    ['not answering', { mounted: 'broken' }],
+    ['unresponsive', { mounted: 'broken' }],
   ])('is refused for its directory first if what is %s is in no FlexVolume directory', (_what, over) => {
     const plan = planMount({ ...tmpfs, directory: '/home' }, view({ source: undefined, ...over }), kindOf)
     expect(rendered(plan)).toEqual({
@@ -295,7 +295,7 @@ describe('the ownership step of a plan', () => {
   const OWN_VOLUME = ['record', 'make-tree', 'set-flags', 'own-volume', 'record-ready', 'attach']
   const OWN_ROOT = ['record', 'make-tree', 'set-flags', 'own-root', 'record-ready', 'attach']
   it.each<[string, MountRequest, string[], Step | undefined]>([
-    ['none is asked for', bind, FRESH, undefined],
+    ['no ownership', bind, FRESH, undefined],
     ['walk and no fsGroup', { ...walk, fsGroup: NO_FS_GROUP }, FRESH, undefined],
     ['walk and readOnly', { ...walk, readOnly: true }, FRESH, undefined],
     ['walk', walk, OWN_VOLUME, { do: 'own-volume', fsGroup: FS_GROUP, volume: VOLUME }],

@@ -121,7 +121,7 @@ describe('a plan that replaces a mount', () => {
 
   it.each<[string, Step[], () => void]>([
     ['cannot be attached', ANEW, refuseFirstAttach],
-    ['is attached on a file and fails then', [...ANEW.slice(0, -1), FILE, ATTACH, FAILS], () => {}],
+    ['is attached on a file and then fails', [...ANEW.slice(0, -1), FILE, ATTACH, FAILS], () => {}],
   ])('shows the old mount if the new one %s', async (_what, steps, spoil) => {
     mountOld()
     const { fileSystem } = world.mounts.at(-1) ?? expect.unreachable()

@@ -57,8 +57,8 @@ describe.skipIf(why !== '')(`a source that is shown at an allowed path by anothe
     ['the state directory itself', 'lib/state', 'state'],
     ['a directory below its records', 'lib/state', 'state/mounts/x'],
     ['a directory of its records', 'lib/state/ownership', 'ownership'],
-    ['a directory that holds it', 'lib', 'lib'],
-    ['a directory below one that holds it', 'lib', 'lib/state/mounts'],
+    ['a directory that contains it', 'lib', 'lib'],
+    ['a directory below one that contains it', 'lib', 'lib/state/mounts'],
   ])("is refused if it is modekeep's records: %s", async (_what, from, source) => {
     const node = nodeWithBinds()
     node.bind(from, source.split('/')[0] ?? '')

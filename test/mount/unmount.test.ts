@@ -35,17 +35,17 @@ const WITHOUT_VOLUME: Change = (record) => ({ ...record, volume: undefined })
 
 describe('an unmount', () => {
   it.each<[string, Change, boolean, boolean]>([
-    ['nothing on record and no pending restore', NONE, false, false],
-    ['nothing on record, whatever restore is pending', NONE, true, false],
+    ['no record and no pending restore', NONE, false, false],
+    ['no record and any pending restore', NONE, true, false],
     ['a record', AS_IT_IS, false, false],
     ['a record of an interrupted call', INTERRUPTED, false, false],
     ['a record of another boot', EARLIER_BOOT, false, false],
-    ['a volume that went with its mount', WITHOUT_VOLUME, false, false],
+    ['a volume that ends with its mount', WITHOUT_VOLUME, false, false],
     ['a pending restore', AS_IT_IS, true, true],
     ['a pending restore, an interrupted call', INTERRUPTED, true, true],
     ['a pending restore, a record of another boot', EARLIER_BOOT, true, true],
-    ['a pending restore though its own pod gave no group', WITHOUT_GROUP, true, true],
-    ['a pending restore for a volume that went with its mount', WITHOUT_VOLUME, true, false],
+    ['a pending restore of a pod without a group', WITHOUT_GROUP, true, true],
+    ['a pending restore for a volume that ends with its mount', WITHOUT_VOLUME, true, false],
   ])('with %s detaches first and removes the record last', async (_what, change, restorePending, isRestored) => {
     const { stage, source, record } = await arrange(restorePending)
     const { host, config } = stage

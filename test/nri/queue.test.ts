@@ -157,7 +157,7 @@ describe('a stuck worker of the NRI plugin', () => {
       'cleans up at a connection',
       (clones: CloneService) => clones.reconcile({ at: 0, created: [], started: [], unmapped: [] }),
     ],
-  ])('is killed after 60 s where it %s', async (_what, begin) => {
+  ])('is killed after 60 s if it %s', async (_what, begin) => {
     const { clones, killed } = stuckPool(['without', 'reconcile'])
     void begin(clones)
     await minute()

@@ -162,7 +162,7 @@ describe('a journal', () => {
   })
 
   it.each([
-    ['a row of it is another type', "UPDATE log SET records = 'text' || hex(records)"],
+    ['a row has another type', "UPDATE log SET records = 'text' || hex(records)"],
     ['a batch has no bytes', 'UPDATE log SET records = zeroblob(0)'],
     ['a batch is missing', 'DELETE FROM log WHERE batch = 2'],
     ['the first batch is missing', 'DELETE FROM log WHERE batch = 1'],
@@ -171,19 +171,19 @@ describe('a journal', () => {
       'a mode was changed by hand',
       "UPDATE log SET records = CAST(substr(records, 1, 32) || x'ff01' || substr(records, 35) AS BLOB)",
     ],
-    ['two batches changed places', 'UPDATE log SET batch = 50 - batch'],
+    ['two batches are swapped', 'UPDATE log SET batch = 50 - batch'],
     ['a table is missing', 'DROP TABLE log'],
     ['a table is a view', 'DROP TABLE log; CREATE VIEW log AS SELECT 1 AS batch, 2 AS records, 3 AS sum'],
     ['an ACL is missing', 'DELETE FROM acls WHERE number = 3'],
     ['all ACLs are missing', 'DELETE FROM acls'],
     ['an ACL was changed by hand', 'UPDATE acls SET acl = zeroblob(length(acl)) WHERE length(acl) > 0'],
-    ['two ACLs changed places', 'UPDATE acls SET number = 1000000 - number'],
-    ['an ACL is another type', "UPDATE acls SET acl = 'text'"],
+    ['two ACLs are swapped', 'UPDATE acls SET number = 1000000 - number'],
+    ['an ACL has another type', "UPDATE acls SET acl = 'text'"],
     ['an ACL has the hash of another', "UPDATE acls SET hash = 'x' || hash"],
     ['the table of ACLs is missing', 'DROP TABLE acls'],
     ['its log is text', "INSERT INTO log (batch, records, sum) VALUES (99, 'text', 0)"],
     ['its format is text', "UPDATE journal SET format = 'x'"],
-    ['it claims two volumes', "INSERT INTO journal VALUES (4, 'another', NULL)"],
+    ['it has two volumes', "INSERT INTO journal VALUES (4, 'another', NULL)"],
   ])('is refused, or its records are right, if %s', (_what, sql) => {
     for (const reading of [true, false]) {
       const path = put(STATES['searched by a second walk'] ?? {})

@@ -83,7 +83,7 @@ describe.skipIf(unavailable)(`a release${unavailable && ` (${unavailable})`}`, (
 
   it.each([
     ['of the archives', () => first.output],
-    ['of the files in one', () => unpacked],
+    ['of the files in one archive', () => unpacked],
   ])('has the sums %s of all its files', (_what, place) => {
     const text = String(read(place(), 'SHA256SUMS'))
     expect(

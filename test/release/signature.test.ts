@@ -48,8 +48,8 @@ describe('the signature of a release', () => {
   })
 
   it.each([
-    ['that is not there', () => '/none/key'],
-    ['that is none', () => fileWith(Buffer.from('no key'))],
+    ['that does not exist', () => '/none/key'],
+    ['that is invalid', () => fileWith(Buffer.from('no key'))],
   ])('with a key %s fails before any file is made', (_what, key) => {
     const output = fs.mkdtempSync(join(tmpdir(), 'modekeep-unsigned-'))
     onTestFinished(() => fs.rmSync(output, { recursive: true }))

@@ -57,12 +57,12 @@ describe("the pod's group", () => {
   it.each([
     ['absent', {}, undefined],
     ['-1', { [NEW]: '-1' }, undefined],
-    ['given by kubelet 1.15 and later', { [NEW]: '2000' }, 2000],
-    ['given by kubelet up to 1.14', { [OLD]: '2000' }, 2000],
+    ['from kubelet 1.15 and later', { [NEW]: '2000' }, 2000],
+    ['from kubelet up to 1.14', { [OLD]: '2000' }, 2000],
     ['0', { [NEW]: '0' }, 0],
     ['the largest', { [NEW]: '4294967294' }, 4294967294],
-    ['given twice alike', { [OLD]: '2000', [NEW]: '2000' }, 2000],
-    ['given twice as none', { [OLD]: '-1', [NEW]: '-1' }, undefined],
+    ['given twice with the same value', { [OLD]: '2000', [NEW]: '2000' }, 2000],
+    ['given twice as empty', { [OLD]: '-1', [NEW]: '-1' }, undefined],
   ])('the group of the pod, %s', (_what, options: Record<string, string>, group) => {
     expect(parseFsGroup(new Map(Object.entries(options)))).toEqual({ group, faults: [] })
   })

@@ -17,11 +17,11 @@ describe('the options argument', () => {
   it.each([
     ['empty', ''],
     ['blank', '  '],
-    ['cut off', '{"source":"/a"'],
-    ['with a comma too many', '{"source":"/a",}'],
+    ['truncated', '{"source":"/a"'],
+    ['with an extra comma', '{"source":"/a",}'],
     ['with single quotes', "{'source':'/a'}"],
     ['two documents', '{}{}'],
-    ['with text behind it', '{} x'],
+    ['with text after it', '{} x'],
     ['with a byte order mark', '\ufeff{}'],
     ['with a raw newline in a string', '{"source":"a\nb"}'],
   ])('an unparsable options argument is refused as no JSON: %s', (_what, text) => {
@@ -71,12 +71,12 @@ describe('a duplicate key', () => {
   it.each([
     ['plainly', '{"a":"1","a":"2"}', ['option "a" is given twice: keep one']],
     ['with the same value', '{"a":"1","a":"1"}', ['option "a" is given twice: keep one']],
-    ['three times, named once', '{"a":"1","a":"2","a":"3"}', ['option "a" is given twice: keep one']],
+    ['three times, and named once', '{"a":"1","a":"2","a":"3"}', ['option "a" is given twice: keep one']],
     ['with spaces before the colon', '{"a" \n:"1","a"\t:"2"}', ['option "a" is given twice: keep one']],
     ['in an escaped spelling', '{"a":"1","\\u0061":"2"}', ['option "a" is given twice: keep one']],
     ['both in escaped spellings', '{"\\u0041":"1","\\u0041":"2"}', ['option "A" is given twice: keep one']],
     ['with a quote in it', '{"a\\"b":"1","a\\"b":"2"}', ['option "a\\"b" is given twice: keep one']],
-    ['beside values that are no strings', '{"a":1,"b":true,"a":2}', ['option "a" is given twice: keep one']],
+    ['next to values that are no strings', '{"a":1,"b":true,"a":2}', ['option "a" is given twice: keep one']],
     ['empty', '{"":"1","":"2"}', ['option "" is given twice: keep one']],
     ['__proto__', '{"__proto__":"1","__proto__":"2"}', ['option "__proto__" is given twice: keep one']],
     [
@@ -95,10 +95,10 @@ describe('a duplicate key', () => {
     ['keys that differ in case', '{"a":"1","A":"1"}'],
     ['keys that are numbers', '{"2":"1","1":"2"}'],
     ['an array of strings', '{"a":["a","a"],"b":"a"}'],
-    ['an object below, which is refused for itself', '{"a":{"b":"1"},"b":"2"}'],
-    ['an object below that has a key twice', '{"a":{"b":"1","b":"2"}}'],
+    ['a nested object, which is refused for itself', '{"a":{"b":"1"},"b":"2"}'],
+    ['a nested object with a duplicate key', '{"a":{"b":"1","b":"2"}}'],
     ['an array of objects', '{"a":[{"b":"1"},{"b":"2"}],"b":"3"}'],
-    ['keys beside an object, told once that is repaired', '{"a":{},"b":"1","b":"2"}'],
+    ['keys next to a nested object', '{"a":{},"b":"1","b":"2"}'],
     ['an escaped newline before a quote', '{"a":"\\n\\":","b":"\\n\\":"}'],
   ])('no duplicate key is reported in %s', (_what, text) => {
     expect(parseOptionsText(text).faults).toEqual([])

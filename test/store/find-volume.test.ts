@@ -243,9 +243,13 @@ describe('a volume on a server is found', () => {
 })
 
 it.each<[string, () => void, RegExp]>([
-  ['was where it is no more', () => walked('/gone'), /cannot be found: \/gone is missing: put it back or mount it/],
   [
-    'has a record that cannot be read',
+    'is no longer at its recorded path',
+    () => walked('/gone'),
+    /cannot be found: \/gone is missing: put it back or mount it/,
+  ],
+  [
+    'has an unreadable record',
     () => {
       walked()
       stage.fs.writeFileSync(`${stage.config.stateDir}/ownership/${volume}/record.json`, '{')

@@ -79,7 +79,7 @@ describe.each([
     expect(isThere(placeOf())).toBe(false)
   })
 
-  it.each(['record.json', 'journal.db-wal', 'notes of a person'])('stays with all its files next to %s', (name) => {
+  it.each(['record.json', 'journal.db-wal', 'notes of a user'])('stays with all its files next to %s', (name) => {
     put(placeOf(), name, 'reservation.json')
     expect(listLeftoverFiles(stage, placeOf())).toBeUndefined()
     expect(removes()).toBe(false)

@@ -46,8 +46,8 @@ describe('the recorded disk of a volume', () => {
   })
 
   it.each([
-    ['what f_fsid has of an ext4', 'ef53.00112233445566ff', true],
-    ['the number of the device, as f_fsid has of an xfs', '58465342.fd00', false],
+    ['f_fsid on ext4', 'ef53.00112233445566ff', true],
+    ['f_fsid on xfs, which is the device number', '58465342.fd00', false],
   ])('for a volume that is named by %s, is or is not told apart by a new UUID', async (_, id, helps) => {
     Object.assign(disk, { id })
     await walk()

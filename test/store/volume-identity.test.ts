@@ -44,19 +44,19 @@ function arrange(kernel: Kernel, recorded: Record<string, string>) {
 
 describe('the name of a volume on a kernel that reports UUIDs', () => {
   it.each([
-    ['the new one where nothing is recorded', {}, {}, NOW],
-    ['the new one where that is recorded', {}, { [NOW]: 'record.json' }, NOW],
-    ['the older one while that is recorded alone', {}, { [OLDER]: 'record.json' }, OLDER],
-    ['the older one while it has a journal alone', {}, { [OLDER]: JOURNAL_FILE }, OLDER],
-    ['the new one where both are recorded', {}, { [OLDER]: 'record.json', [NOW]: JOURNAL_FILE }, NOW],
-    ['the new one where of the older a lock alone is left', {}, { [OLDER]: 'lock' }, NOW],
-    ['the older one where of the new a lock alone is there', {}, { [OLDER]: JOURNAL_FILE, [NOW]: 'lock' }, OLDER],
-    ['the new one where f_fsid is another', { former: 'ef53.00112233445566fe' }, { [OLDER]: 'record.json' }, NOW],
-    ['the new one where f_fsid says nothing', { former: undefined }, { [OLDER]: 'record.json' }, NOW],
+    ['the new one if nothing is recorded', {}, {}, NOW],
+    ['the new one if it is recorded', {}, { [NOW]: 'record.json' }, NOW],
+    ['the older one if only that is recorded', {}, { [OLDER]: 'record.json' }, OLDER],
+    ['the older one if only that has a journal', {}, { [OLDER]: JOURNAL_FILE }, OLDER],
+    ['the new one if both are recorded', {}, { [OLDER]: 'record.json', [NOW]: JOURNAL_FILE }, NOW],
+    ['the new one if the older has only a lock', {}, { [OLDER]: 'lock' }, NOW],
+    ['the older one if the new has only a lock', {}, { [OLDER]: JOURNAL_FILE, [NOW]: 'lock' }, OLDER],
+    ['the new one if f_fsid differs', { former: 'ef53.00112233445566fe' }, { [OLDER]: 'record.json' }, NOW],
+    ['the new one if f_fsid is unknown', { former: undefined }, { [OLDER]: 'record.json' }, NOW],
     ['the new one of another root', { inode: 3n }, { [OLDER]: 'record.json' }, `${UUID}-3-abc`],
-    ['the new one of a root made at another moment', { born: 0xabdn }, { [OLDER]: 'record.json' }, `${UUID}-2-abd`],
-    ['the new one where no birth time is known', { born: 0n }, { [`${FORMER}-2-0`]: 'record.json' }, `${UUID}-2-0`],
-    ['f_fsid where there is no UUID', { id: FORMER }, { [NOW]: 'record.json' }, OLDER],
+    ['the new one for a root with another birth time', { born: 0xabdn }, { [OLDER]: 'record.json' }, `${UUID}-2-abd`],
+    ['the new one if the birth time is unknown', { born: 0n }, { [`${FORMER}-2-0`]: 'record.json' }, `${UUID}-2-0`],
+    ['f_fsid if there is no UUID', { id: FORMER }, { [NOW]: 'record.json' }, OLDER],
   ])('is %s', (_what, kernel: Kernel, recorded: Record<string, string>, wanted) => {
     expect(arrange(kernel, recorded).named()).toBe(wanted)
   })
@@ -117,35 +117,35 @@ function arrangeXfs(device: Device, recorded: Record<string, string[]>, complete
 
 describe('the name of a volume on xfs whose loop device has changed', () => {
   it.each([
-    ['its UUID where nothing is recorded', { id: UUID }, {}, BY_UUID],
-    ['its UUID where that is recorded', { id: UUID }, { [BY_UUID]: A, [LOOP_0]: A }, BY_UUID],
+    ['its UUID if nothing is recorded', { id: UUID }, {}, BY_UUID],
+    ['its UUID if that is recorded', { id: UUID }, { [BY_UUID]: A, [LOOP_0]: A }, BY_UUID],
     ['the recorded name of the same disk', { id: UUID }, { [LOOP_0]: A }, LOOP_0],
     ['the same without a UUID', {}, { [LOOP_0]: A }, LOOP_0],
-    ['the UUID that is recorded of the same disk', {}, { [BY_UUID]: A }, BY_UUID],
-    ['the recorded name where nothing is known of the disk', { id: UUID, disk: [] }, { [LOOP_0]: A }, LOOP_0],
-    ['its UUID where another disk had its device', { id: UUID }, { [LOOP_1]: ['image B'] }, BY_UUID],
-    ['a name of its own where another disk is recorded', {}, { [LOOP_0]: ['image B'] }, LOOP_1],
+    ['the recorded UUID of the same disk', {}, { [BY_UUID]: A }, BY_UUID],
+    ['the recorded name if the disk is unknown', { id: UUID, disk: [] }, { [LOOP_0]: A }, LOOP_0],
+    ['its UUID if another disk had its device', { id: UUID }, { [LOOP_1]: ['image B'] }, BY_UUID],
+    ['a new name if another disk is recorded', {}, { [LOOP_0]: ['image B'] }, LOOP_1],
     ['its own recorded name before that of another disk', {}, { [LOOP_0]: A, [LOOP_1]: ['image B'] }, LOOP_0],
     [
-      'the name of another disk where its group is what modekeep gave',
+      'the name of another disk if its group was applied by modekeep',
       { id: UUID, gid: 2000 },
       { [LOOP_0]: ['image B'] },
       LOOP_0,
     ],
     [
-      'that of the same disk where it has no birth time',
+      'that of the same disk if it has no birth time',
       { id: UUID, born: 0n },
       { [`${XFS}.07-80-0`]: A },
       `${XFS}.07-80-0`,
     ],
     [
-      'the recorded name of the same device number where neither birth time nor disk is known',
+      'the recorded name of the same device number if birth time and disk are unknown',
       { id: UUID, born: 0n, disk: [] },
       { [`${XFS}.0107000000000000-80-0`]: A },
       `${XFS}.0107000000000000-80-0`,
     ],
     [
-      'its UUID where neither birth time nor disk is known',
+      'its UUID if birth time and disk are unknown',
       { id: UUID, born: 0n, disk: [] },
       { [`${XFS}.07-80-0`]: A },
       `${UUID}-80-0`,

@@ -90,7 +90,7 @@ it('released bytes can be reserved again', () => {
 it.each([
   ['is missing', undefined],
   ['is empty', ''],
-  ['was cut off in mid-line', '=100\n+5'],
+  ['was truncated in a line', '=100\n+5'],
   ['has lost its beginning', '+100\n'],
   ['was damaged', '=100\n\0\0\0\n'],
   ['has grown long', `=0\n${'+1\n'.repeat(30_000)}`],

@@ -53,37 +53,32 @@ describe('doctor, for the rules of the configuration,', () => {
 
   it.each<[string, Rule, string, string]>([
     [
-      'a word that no kind takes',
+      'a word that no volume type accepts',
       { fsTypes: ['ext4'], mountOptions: ['noatime', 'noatimee'] },
       'ext4 does not take',
       'one of ro, rw,',
     ],
     [
-      'none of several',
+      'an option of no volume type in the list',
       { fsTypes: ['ext4', 'xfs'], mountOptions: ['nonsense=1'] },
       'none of ext4, xfs takes',
       'nouuid',
     ],
     [
-      'a value that its option never has',
+      'an invalid value of its option',
       { fsTypes: ['nfs'], mountOptions: ['sec=krb6'] },
       'nfs does not take',
       'it like sec or sec=sys or',
     ],
     [
-      'a value of what has none',
+      'a value of an option without values',
       { fsTypes: ['ext4'], mountOptions: ['noatime=1'] },
       'ext4 does not take',
       'it like noatime in "allow" of /c.json',
     ],
+    ['an option of no default volume type', { mountOptions: ['discard'] }, 'none of bind, tmpfs takes', 'size'],
     [
-      'those of the kinds that are meant by default',
-      { mountOptions: ['discard'] },
-      'none of bind, tmpfs takes',
-      'size',
-    ],
-    [
-      'a program of which the options are known',
+      'an option of a program with known options',
       { fsTypes: ['fuse.sshfs'], mountOptions: ['ssh_command=x'] },
       'fuse.sshfs does not take',
       'reconnect',
@@ -105,12 +100,12 @@ describe('doctor, for the rules of the configuration,', () => {
       'names, values and flags',
       { fsTypes: ['nfs'], mountOptions: ['noatime', 'suid', 'vers', 'vers=4.2', 'sec=krb5p'] },
     ],
-    ['what one of its kinds takes', { fsTypes: ['ext4', 'xfs'], mountOptions: ['nouuid', 'data=journal'] }],
+    ['an option of one of its volume types', { fsTypes: ['ext4', 'xfs'], mountOptions: ['nouuid', 'data=journal'] }],
     [
       'options of a program that modekeep does not know',
       { fsTypes: ['ext4', 'fuse.rclone'], mountOptions: ['vfs-cache-mode=full'] },
     ],
-    ['a kind that there is none of, which is a fault itself', { fsTypes: ['ext5'], mountOptions: ['x'] }],
+    ['an unknown volume type, which is a fault itself', { fsTypes: ['ext5'], mountOptions: ['x'] }],
   ])('reports nothing for valid mount options of a rule: %s', (_what, rule) => {
     const faults = found({ ...rule, sources: OWN }).filter(({ text }) => text.includes('has mountOptions'))
     expect(faults).toEqual([])
@@ -122,26 +117,34 @@ describe('doctor, for the rules of the configuration,', () => {
   })
 
   it.each<[string, Rule[], string[]]>([
-    ['everybody in one directory', [{ sources: ['/srv/*'] }], ["rule 1 lets one namespace into another's: /srv/*"]],
+    [
+      'all namespaces in one directory',
+      [{ sources: ['/srv/*'] }],
+      ["rule 1 lets one namespace into another's: /srv/*"],
+    ],
     ['any source', [{}], ["rule 1 lets one namespace into another's: /*"]],
     [
-      'two that are named',
+      'two named namespaces',
       [{ namespaces: ['a', 'b'], sources: ['/s'] }],
       ['rule 1 lets namespace "a" into that of "b": /s'],
     ],
     ['a glob', [{ namespaces: ['a-*'], sources: ['/s'] }], ['rule 1 lets namespace "a-x" into that of "a-y": /s']],
-    ['one namespace', [{ namespaces: ['a'], sources: ['/srv/*'] }], []],
-    ['each its own', [{ sources: ['/srv/{namespace}/*', 'nfs:/x/{namespace}'] }], []],
-    ['each its own, by two rules', [{ sources: ['/v/{namespace}/*'] }, { sources: ['/w/{namespace}/*'] }], []],
+    ['a single namespace', [{ namespaces: ['a'], sources: ['/srv/*'] }], []],
+    ['each namespace in its own directory', [{ sources: ['/srv/{namespace}/*', 'nfs:/x/{namespace}'] }], []],
+    [
+      'each namespace in its own directory, by two rules',
+      [{ sources: ['/v/{namespace}/*'] }, { sources: ['/w/{namespace}/*'] }],
+      [],
+    ],
     ['a rule that is read-only', [{ sources: ['/srv/*'], readOnly: true }], []],
-    ['tmpfs, which is new each time', [{ fsTypes: ['tmpfs'] }], []],
+    ['tmpfs, which is new for each pod', [{ fsTypes: ['tmpfs'] }], []],
     [
       'a directory above the others',
       [{ namespaces: ['ops'], sources: ['/v/*'] }, { sources: ['/v/{namespace}/*'] }],
       [expect.stringMatching(/^rules 1 and 2 let .*: \/v\/\*$/)],
     ],
     [
-      'a reader of what another writes',
+      'a namespace that reads what another writes',
       [
         { namespaces: ['a'], sources: ['/v/a/*'] },
         { namespaces: ['b'], sources: ['/v/*'], readOnly: true },
@@ -168,9 +171,14 @@ describe('doctor, for the rules of the configuration,', () => {
       /^rule 2 is wider than rule 1/,
     ],
     ['with other options', { namespaces: ['a'] }, { namespaces: ['a'], mountOptions: ['suid'] }, undefined],
-    ['of another kind', { namespaces: ['a'] }, { namespaces: ['a'], fsTypes: ['ext4'] }, undefined],
-    ['with a group more', { namespaces: ['a'] }, { namespaces: ['a'], idmapFrom: ['5'] }, /^rule 2 is wider/],
-    ['for another place', { namespaces: ['a'], sources: ['/s'] }, { namespaces: ['a'], sources: ['/t'] }, undefined],
+    ['of another volume type', { namespaces: ['a'] }, { namespaces: ['a'], fsTypes: ['ext4'] }, undefined],
+    ['with an additional group', { namespaces: ['a'] }, { namespaces: ['a'], idmapFrom: ['5'] }, /^rule 2 is wider/],
+    [
+      'for another directory',
+      { namespaces: ['a'], sources: ['/s'] },
+      { namespaces: ['a'], sources: ['/t'] },
+      undefined,
+    ],
   ])('warns of a later rule that is %s', (_what, one, other, expected) => {
     const said = warnings(one, other)
     expect(said).toHaveLength(expected === undefined ? 0 : 1)

@@ -75,7 +75,11 @@ describe('doctor, for the container runtime,', () => {
   })
 
   it.each([
-    ['the runtime asks plugins', {}, `the container runtime asks plugins (NRI, "${SOCKET}"); no "modekeep nri" runs`],
+    [
+      'the runtime supports plugins',
+      {},
+      `the container runtime asks plugins (NRI, "${SOCKET}"); no "modekeep nri" runs`,
+    ],
     ['no process listens', { isListening: false }, `nobody is seen to listen at the NRI socket "${SOCKET}"`],
     ['there is no socket', { hasSocket: false }, `the container runtime has no NRI socket at "${SOCKET}", and no`],
   ])('reports no fault if no plugin was ever started, as the plugin is optional: %s', (_, node, text) => {

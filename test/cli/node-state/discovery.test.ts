@@ -73,7 +73,7 @@ describe('kubelet discovery', () => {
 
   it.each([
     ['another user', { '/proc/3/status': ROOTS.replaceAll('0\t0', '1000\t1000') }],
-    ['root by one id alone', { '/proc/3/status': ROOTS.replace('0\t0\t', '1000\t0\t') }],
+    ['root by only one of its ids', { '/proc/3/status': ROOTS.replace('0\t0\t', '1000\t0\t') }],
     ['root in a container, which may not mount', { '/proc/3/status': ROOTS.replace('1ffffffffff', '000a80425fb') }],
     ['a user that is unknown', { '/proc/3/status': '' }],
   ])('ignores processes of %s', (_who, status) => {
@@ -83,7 +83,7 @@ describe('kubelet discovery', () => {
   it.each([
     ['belongs to another user', { uid: 1000, mode: 0o100755 }, 'uid 1000, mode 755'],
     ['others can write', { uid: 0, mode: 0o100775 }, 'uid 0, mode 775'],
-    ['cannot be seen', undefined, 'cannot be seen'],
+    ['cannot be inspected', undefined, 'cannot be seen'],
   ])('does not use the arguments of a kubelet whose executable %s', (_what, stat, says) => {
     const files = filesOf({ '/proc/3/cmdline': argv('kubelet', '--volume-plugin-dir=/evil') })
     const of = stat && { dev: 1, ino: 1, gid: 0, ...stat }

@@ -219,10 +219,10 @@ describe.skipIf(!isRoot)(title, () => {
   })
 
   it.each([
-    ['its group is another', { [SEEN_GROUP]: 6 }],
-    ['its mode is another', { [SEEN_MODE]: 0o100600 }],
-    ['it is something else', { [SEEN_MODE]: 0o040640 }],
-    ['it is of another time', { [NEEDS_SAME_TIME]: 1 }],
+    ['its group differs', { [SEEN_GROUP]: 6 }],
+    ['its mode differs', { [SEEN_MODE]: 0o100600 }],
+    ['it is of another type', { [SEEN_MODE]: 0o040640 }],
+    ['its ctime differs', { [NEEDS_SAME_TIME]: 1 }],
   ])('skip a file that differs from the inspected one: %s', (_, more) => {
     const handle = file()
     const time = timeOf(handle)

@@ -26,13 +26,13 @@ describe('a disk is recognized by', () => {
   it.each<[string, Record<string, string>, string[]]>([
     ['its wwid and serial', { wwid: 'eui.01', serial: 'A  1' }, ['wwid eui.01', 'serial A 1']],
     ['those of its device', { 'device/wwid': 'naa.5', 'device/cid': 'fe01' }, ['wwid naa.5', 'cid fe01']],
-    ['the same said twice, once', { wwid: 'naa.5', 'device/wwid': 'naa.5' }, ['wwid naa.5']],
+    ['a repeated value, once', { wwid: 'naa.5', 'device/wwid': 'naa.5' }, ['wwid naa.5']],
     ['a serial of its controller, with its namespace', { 'device/serial': 'S1', nsid: '2' }, ['serial S1 namespace 2']],
     ['the name of its mapping', { 'dm/uuid': 'LVM-a' }, ['mapped LVM-a']],
-    ['no empty names, nor zeroes', { serial: '', wwid: ' 0000 ', 'dm/uuid': '' }, []],
-    ['no names of a place', { serial: 'QM00001', wwid: 't10.ATA QEMU HARDDISK QM00002' }, []],
-    ["no number of a device in kpartx' maps", { 'dm/uuid': 'part1-devnode_7:0_Wh5pYvM' }, []],
-    ['nothing that could end a line', { serial: 'a\nb\u001bc' }, ['serial a b c']],
+    ['no empty names or zeroes', { serial: '', wwid: ' 0000 ', 'dm/uuid': '' }, []],
+    ['no names of a connector', { serial: 'QM00001', wwid: 't10.ATA QEMU HARDDISK QM00002' }, []],
+    ['no device number in the maps of kpartx', { 'dm/uuid': 'part1-devnode_7:0_Wh5pYvM' }, []],
+    ['nothing with a line end', { serial: 'a\nb\u001bc' }, ['serial a b c']],
   ])('%s', (_what, files, identities) => {
     const shown = identities.length === 0 ? '' : `sda (${identities.join(', ')})`
     expect(readDevice(device('sda', files))).toEqual({ shown, identities })

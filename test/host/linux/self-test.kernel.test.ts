@@ -28,10 +28,10 @@ describe.skipIf(!isRoot)(titled("the comparison of modekeep's system calls with 
 
   const real = { ...linuxInodes }
   it.each<[string, Partial<Inodes>, string[]]>([
-    ['tells another mode', { statEntry: (...at) => ({ ...statOf(real.statEntry(...at)), mode: 0 }) }, ['statx']],
-    ['tells no entries', { readEntries: () => new Uint8Array() }, ['getdents64']],
+    ['returns another mode', { statEntry: (...at) => ({ ...statOf(real.statEntry(...at)), mode: 0 }) }, ['statx']],
+    ['returns no entries', { readEntries: () => new Uint8Array() }, ['getdents64']],
     [
-      'tells another error',
+      'returns another error',
       {
         openEntry(parent, name) {
           if (String(name).includes('no-such')) throw new SystemError('openat', 'EACCES', 'a name')
@@ -41,12 +41,12 @@ describe.skipIf(!isRoot)(titled("the comparison of modekeep's system calls with 
       ['errors'],
     ],
     ['follows links', { openLinkFree: () => real.openTrusted('/') }, ['openat2']],
-    ['gives no group', { chown: () => {} }, ['create and fchownat']],
-    ['gives no mode', { chmod: () => {} }, ['fchmodat2']],
-    ['keeps another value', { getAttribute: () => Uint8Array.of(0) }, ['extended attributes']],
+    ['sets no group', { chown: () => {} }, ['create and fchownat']],
+    ['sets no mode', { chmod: () => {} }, ['fchmodat2']],
+    ['stores another value', { getAttribute: () => Uint8Array.of(0) }, ['extended attributes']],
     ['lists no attribute', { attributeNames: () => '' }, ['extended attributes']],
     [
-      'makes text of names',
+      'decodes names as text',
       { createFile: (tree, name, mode) => real.createFile(tree, Buffer.from(name.toString()), mode) },
       ['names that are no UTF-8'],
     ],

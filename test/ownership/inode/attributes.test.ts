@@ -34,7 +34,7 @@ it.each<[string, number, Entry[], Entry[]]>([
     ],
   ],
   [
-    'named entries keep what the old mask let through, and no more',
+    'named entries keep the rights that the old mask permitted, and no more',
     0o6,
     [
       ['owner', 0o6],
@@ -54,7 +54,7 @@ it.each<[string, number, Entry[], Entry[]]>([
     ],
   ],
   [
-    'what the mask kept from the owning group is not given with the bits',
+    'rights that the mask withheld from the owning group are not added with the bits',
     0o6,
     [
       ['owner', 0o7],
@@ -70,7 +70,7 @@ it.each<[string, number, Entry[], Entry[]]>([
     ],
   ],
   [
-    'a directory gains the right to enter it',
+    'a directory gains the permission to enter it',
     0o7,
     [
       ['owner', 0o7],

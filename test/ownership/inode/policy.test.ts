@@ -37,7 +37,7 @@ describe('the target state of an inode', () => {
     ['a directory with set-gid', DIRECTORY | 0o2770, 0o2770],
     ['a directory with set-uid and sticky', DIRECTORY | 0o5777, 0o7777],
     ['a file', REGULAR | 0o640, 0o640],
-    ['a file nobody may read', REGULAR | 0o000, 0o000],
+    ['a file without permission bits', REGULAR | 0o000, 0o000],
     ['a set-uid file', REGULAR | 0o4755, 0o4755],
     ['a file with every bit', REGULAR | 0o7777, 0o7777],
     ['a fifo', FIFO | 0o600, 0o600],
@@ -51,7 +51,7 @@ describe('the target state of an inode', () => {
     ['a closed directory', DIRECTORY | 0o000, 0o2770],
     ['a directory with set-uid and sticky', DIRECTORY | 0o5701, 0o7771],
     ['a file', REGULAR | 0o640, 0o660],
-    ['a file nobody may read', REGULAR | 0o000, 0o660],
+    ['a file without permission bits', REGULAR | 0o000, 0o660],
     ['a program', REGULAR | 0o111, 0o771],
     ['a set-uid file', REGULAR | 0o4755, 0o4775],
     ['a fifo', FIFO | 0o600, 0o660],
@@ -75,7 +75,7 @@ describe('the target state of an inode', () => {
 
 it.each<[string, number, number, boolean]>([
   ['group and set-gid', DIRECTORY | 0o2755, 2000, true],
-  ['group and set-gid, whatever else it allows', DIRECTORY | 0o7000, 2000, true],
+  ['group and set-gid, with any other bits', DIRECTORY | 0o7000, 2000, true],
   ['the group without set-gid', DIRECTORY | 0o755, 2000, false],
   ['another group', DIRECTORY | 0o2755, 5, false],
   ['neither', DIRECTORY | 0o755, 5, false],

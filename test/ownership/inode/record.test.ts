@@ -73,18 +73,18 @@ const users = { uid: 1000 }
 describe('the intended state of a recorded inode', () => {
   // With a record that is settled, and with one whose change may have been cut off.
   it.each<[string, InodeRecord, InodeState, boolean, boolean]>([
-    ['as found', FILE, file(5, 0o640), true, true],
-    ['as made', FILE, file(2000, 0o640), true, true],
-    ['as found, and written to', FILE, file(5, 0o640, undefined, { ...written, ...grown }), true, true],
-    ['as made, and written to', FILE, file(2000, 0o640, undefined, { ...written, ...grown }), true, true],
-    ['as made, and given to a user', FILE, file(2000, 0o640, undefined, users), true, true],
+    ['unchanged', FILE, file(5, 0o640), true, true],
+    ['changed as intended', FILE, file(2000, 0o640), true, true],
+    ['unchanged and written to', FILE, file(5, 0o640, undefined, { ...written, ...grown }), true, true],
+    ['changed as intended and written to', FILE, file(2000, 0o640, undefined, { ...written, ...grown }), true, true],
+    ['changed as intended and then owned by a user', FILE, file(2000, 0o640, undefined, users), true, true],
     ['of another group', FILE, file(77, 0o640), false, false],
     ['of another mode', FILE, file(2000, 0o600), false, false],
     ['of another mode, before', FILE, file(5, 0o600), false, false],
-    ['with set-uid put on since', FILE, file(2000, 0o4640), false, false],
-    ['with sticky put on since', FILE, file(2000, 0o1640), false, false],
+    ['with set-uid that was set since', FILE, file(2000, 0o4640), false, false],
+    ['with sticky that was set since', FILE, file(2000, 0o1640), false, false],
 
-    ['a state in between, whole', AGAIN, file(2000, 0o600), false, true],
+    ['a state in between, completely', AGAIN, file(2000, 0o600), false, true],
     ['the first state', AGAIN, file(5, 0o640), true, true],
     ['the last state', AGAIN, file(3000, 0o660), true, true],
     ['the group of one state with the mode of another', AGAIN, file(3000, 0o600), false, true],
@@ -92,55 +92,67 @@ describe('the intended state of a recorded inode', () => {
     ['the group of one state, and no mode of any', AGAIN, file(3000, 0o604), false, false],
     ['no group of any, and a mode of one', AGAIN, file(4000, 0o600), false, false],
 
-    ['a directory as found', DIR, dir(5, 0o750), true, true],
-    ['a directory as made', DIR, dir(2000, 0o2750), true, true],
+    ['an unchanged directory', DIR, dir(5, 0o750), true, true],
+    ['a directory changed as intended', DIR, dir(2000, 0o2750), true, true],
     ['a directory after chown, before chmod', DIR, dir(2000, 0o750), false, true],
-    ['a directory after chown, before chmod, and used', DIR, dir(2000, 0o750, { ...written, ...grown }), false, true],
-    ['a directory with the mode made and the group found', DIR, dir(5, 0o2750), false, false],
-    ['a directory that was closed', DIR, dir(2000, 0o2700), false, false],
-    ['a directory opened further', DIR, dir(2000, 0o2770), false, false],
-
-    ['a set-uid file as found', SUID, file(5, 0o4755), true, true],
-    ['a set-uid file as made', SUID, file(2000, 0o4755), true, true],
-    ['a set-uid file after chown, before chmod', SUID, file(2000, 0o755), false, true],
-    ['the same, its mtime moved', SUID, file(2000, 0o755, undefined, written), false, false],
-    ['the same, its size changed', SUID, file(2000, 0o755, undefined, grown), false, false],
     [
-      "the same, a user's own: set-uid is his to give",
+      'a directory after chown, before chmod, with later changes inside',
+      DIR,
+      dir(2000, 0o750, { ...written, ...grown }),
+      false,
+      true,
+    ],
+    ['a directory with the intended mode and the first group', DIR, dir(5, 0o2750), false, false],
+    ['a directory with removed permissions', DIR, dir(2000, 0o2700), false, false],
+    ['a directory with added permissions', DIR, dir(2000, 0o2770), false, false],
+
+    ['an unchanged set-uid file', SUID, file(5, 0o4755), true, true],
+    ['a set-uid file changed as intended', SUID, file(2000, 0o4755), true, true],
+    ['a set-uid file after chown, before chmod', SUID, file(2000, 0o755), false, true],
+    ['the same with another mtime', SUID, file(2000, 0o755, undefined, written), false, false],
+    ['the same with another size', SUID, file(2000, 0o755, undefined, grown), false, false],
+    [
+      'the same of a user, who may set set-uid',
       { ...SUID, uid: 1000 },
       file(2000, 0o755, undefined, users),
       false,
       true,
     ],
-    ["the same, a user's by now", SUID, file(2000, 0o755, undefined, users), false, false],
+    ['the same, owned by a user since', SUID, file(2000, 0o755, undefined, users), false, false],
     [
-      "a user's own with set-gid: that is not his to give",
+      "a user's file with set-gid, which the user may not set",
       { ...BOTH, uid: 1000 },
       file(2000, 0o711, undefined, users),
       false,
       false,
     ],
-    ['a set-uid file before the chown, taken by its user', SUID, file(5, 0o755), false, false],
-    ['a set-uid file that a restore had regrouped', SUID, file(5, 0o755), false, false],
-    ['a set-uid file that a write stripped', SUID, file(5, 0o755, undefined, written), false, false],
-    ['a set-uid file with other bits gone too', SUID, file(2000, 0o744), false, false],
+    ['a set-uid file before the chown, with set-uid removed by its user', SUID, file(5, 0o755), false, false],
+    ['a set-uid file that a restore had changed to another group', SUID, file(5, 0o755), false, false],
+    ['a set-uid file without set-uid after a write', SUID, file(5, 0o755, undefined, written), false, false],
+    ['a set-uid file without other bits as well', SUID, file(2000, 0o744), false, false],
     ['a set-uid file with set-gid instead', SUID, file(2000, 0o2755), false, false],
     ['both set-ids after chown, before chmod', BOTH, file(2000, 0o711), false, true],
     ['both set-ids after a write', BOTH, file(2000, 0o711, undefined, written), false, false],
 
-    ['a capability kept, as found', CAPABLE, file(5, 0o755, CAP), true, true],
-    ['a capability kept, as made', CAPABLE, file(2000, 0o755, Uint8Array.from(CAP)), true, true],
-    ["a capability kept, on a user's file that was written", CAPABLE, file(2000, 0o755, CAP, written), true, true],
-    ['a capability lost to chown', CAPABLE, file(2000, 0o755), false, true],
-    ['a capability lost to the chown of a restore', CAPABLE, file(5, 0o755), false, false],
-    ['a capability lost, mtime moved', CAPABLE, file(2000, 0o755, undefined, written), false, false],
-    ['a capability lost, size changed', CAPABLE, file(2000, 0o755, undefined, grown), false, false],
-    ['a capability lost, the owner not root', CAPABLE, file(2000, 0o755, undefined, users), false, false],
-    ['a capability lost, and another mode', CAPABLE, file(2000, 0o700), false, false],
-    ['a capability lost, and another group', CAPABLE, file(77, 0o755), false, false],
-    ['a capability replaced, and written to', CAPABLE, file(2000, 0o755, OTHER_CAP, written), false, false],
-    ["a capability replaced on a user's file", CAPABLE, file(2000, 0o755, OTHER_CAP, users), false, false],
-    ['a capability given since, and written to', FILE, file(2000, 0o640, CAP, written), false, false],
+    ['with its capability, unchanged', CAPABLE, file(5, 0o755, CAP), true, true],
+    ['with its capability, changed as intended', CAPABLE, file(2000, 0o755, Uint8Array.from(CAP)), true, true],
+    ["with its capability, on a user's file that was written to", CAPABLE, file(2000, 0o755, CAP, written), true, true],
+    ['without its capability after chown', CAPABLE, file(2000, 0o755), false, true],
+    ['without its capability after the chown of a restore', CAPABLE, file(5, 0o755), false, false],
+    ['without its capability, with another mtime', CAPABLE, file(2000, 0o755, undefined, written), false, false],
+    ['without its capability, with another size', CAPABLE, file(2000, 0o755, undefined, grown), false, false],
+    [
+      'without its capability, with an owner other than root',
+      CAPABLE,
+      file(2000, 0o755, undefined, users),
+      false,
+      false,
+    ],
+    ['without its capability, with another mode', CAPABLE, file(2000, 0o700), false, false],
+    ['without its capability, with another group', CAPABLE, file(77, 0o755), false, false],
+    ['with another capability and written to', CAPABLE, file(2000, 0o755, OTHER_CAP, written), false, false],
+    ["with another capability on a user's file", CAPABLE, file(2000, 0o755, OTHER_CAP, users), false, false],
+    ['with a capability that was added since, and written to', FILE, file(2000, 0o640, CAP, written), false, false],
   ])('the state is resolved, %s: %#', (_what, known, now, settled, unsettled) => {
     expect({
       settled: isAsLeft({ ...known, settled: true }, now),
@@ -150,9 +162,9 @@ describe('the intended state of a recorded inode', () => {
 
   // A chown that was cut off takes a capability away; it never puts one there.
   it.each<[string, InodeRecord, InodeState]>([
-    ['another capability in its place', CAPABLE, file(2000, 0o755, OTHER_CAP)],
-    ['another capability, before the chown', CAPABLE, file(5, 0o755, OTHER_CAP)],
-    ['a capability it never had', FILE, file(2000, 0o640, CAP)],
+    ['with another capability', CAPABLE, file(2000, 0o755, OTHER_CAP)],
+    ['with another capability before the chown', CAPABLE, file(5, 0o755, OTHER_CAP)],
+    ['with a capability that it did not have', FILE, file(2000, 0o640, CAP)],
   ])('%s: changed by a user, whether its record is settled or not', (_what, known, now) => {
     expect(isAsLeft({ ...known, settled: true }, now)).toBe(false)
     expect(isAsLeft({ ...known, settled: false }, now)).toBe(false)
@@ -178,8 +190,8 @@ describe('the intended state of a recorded inode', () => {
 describe('the content of a recorded inode', () => {
   it.each<[string, InodeRecord, Partial<Stat>, boolean]>([
     ['same mtime and size', FILE, {}, true],
-    ["same mtime and size, a user's own", { ...FILE, uid: 1000 }, { uid: 1000 }, true],
-    ['same mtime and size, of another owner by now', FILE, { uid: 1000 }, false],
+    ["same mtime and size of a user's file", { ...FILE, uid: 1000 }, { uid: 1000 }, true],
+    ['same mtime and size, with another owner since', FILE, { uid: 1000 }, false],
     ['mtime later', FILE, { modified: 11n }, false],
     ['mtime earlier', FILE, { modified: 9n }, false],
     ['longer', FILE, { size: 4n }, false],
@@ -216,16 +228,16 @@ describe('an ACL', () => {
   })
 
   it.each([
-    ['as it was found', before, 5, 0o640],
-    ['as it was left', after, 2000, 0o660],
+    ['the ACL as it was recorded', before, 5, 0o640],
+    ['the ACL as the walk left it', after, 2000, 0o660],
   ] as const)("%s is not a user's decision", (_what, acl, gid, mode) => {
     expect(resolveIntendedOwnership({ ...given, settled: true }, withAcl(acl, gid, mode))).toEqual({ gid, mode })
   })
 
   it.each([
     ['another', other, 5, 0o640],
-    ['none any more', undefined, 5, 0o640],
-    ['the one that was given, with other permission bits', after, 5, 0o600],
+    ['removed', undefined, 5, 0o640],
+    ['the one that was set, with other permission bits', after, 5, 0o600],
   ] as const)("is a user's decision if it is %s", (_what, acl, gid, mode) => {
     expect(resolveIntendedOwnership(given, withAcl(acl, gid, mode))).toBeUndefined()
   })

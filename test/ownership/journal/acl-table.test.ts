@@ -123,7 +123,7 @@ it('an ACL of a transaction that was rolled back is written with the next record
 
 it.each([
   ['a flipped bit in an ACL', `UPDATE acls SET acl = x'${'01'.repeat(43)}03' WHERE number = 1`],
-  ['two ACLs exchanged', 'UPDATE acls SET number = -number; UPDATE acls SET number = 3 + number'],
+  ['two swapped ACLs', 'UPDATE acls SET number = -number; UPDATE acls SET number = 3 + number'],
   ['an ACL of another type', "UPDATE acls SET acl = 'text' WHERE number = 2"],
   ['a changed checksum', 'UPDATE acls SET sum = sum + 1 WHERE number = 2'],
   ['a missing ACL', 'DELETE FROM acls WHERE number = 2'],

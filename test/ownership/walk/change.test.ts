@@ -192,14 +192,14 @@ describe('a change that the kernel refuses', () => {
 })
 
 it.each<[string, Partial<InodeRecord>, boolean]>([
-  ['the group is another', {}, true],
-  ['all is as wanted', { after: { gid: 0, mode: 0o640 } }, false],
+  ['the group differs', {}, true],
+  ['nothing differs', { after: { gid: 0, mode: 0o640 } }, false],
   [
-    'the ACL is another',
+    'the ACL differs',
     { after: { gid: 0, mode: 0o640 }, acl: { before: undefined, seen: undefined, after: ACL } },
     true,
   ],
-  ['the capability is gone', { after: { gid: 0, mode: 0o640 }, capability: CAP }, true],
+  ['the capability was removed', { after: { gid: 0, mode: 0o640 }, capability: CAP }, true],
   ['the capability is forfeited', { after: { gid: 0, mode: 0o640 }, capability: CAP, forfeited: true }, false],
 ])('isChangeNeeded if %s: %s', (_what, over, needed) => {
   const { inode, record } = arrange()

@@ -33,7 +33,7 @@ function walk(sights: Sight[]): { completed: string[]; outside: (string | undefi
 describe('names of an inode', () => {
   it.each<[string, Sight[], string[], string[]]>([
     ['none', [], [], []],
-    ['the only one', [[1n, 1, 7, 'a']], ['a'], []],
+    ['the only name of an inode is complete', [[1n, 1, 7, 'a']], ['a'], []],
     [
       'both',
       [
@@ -43,9 +43,9 @@ describe('names of an inode', () => {
       ['b'],
       [],
     ],
-    ['one of two', [[1n, 2, 7, 'a']], [], ['a']],
+    ['one of two names is incomplete', [[1n, 2, 7, 'a']], [], ['a']],
     [
-      'two of three, told under one',
+      'two of three names are reported under one path',
       [
         [1n, 3, 7, 'a'],
         [1n, 3, 7, 'b'],
@@ -54,7 +54,7 @@ describe('names of an inode', () => {
       ['b'],
     ],
     [
-      'all three',
+      'all three names are complete',
       [
         [1n, 3, 7, 'a'],
         [1n, 3, 7, 'b'],
@@ -64,7 +64,7 @@ describe('names of an inode', () => {
       [],
     ],
     [
-      'those of two inodes, mixed',
+      'names of two inodes are counted separately',
       [
         [1n, 2, 7, 'a'],
         [2n, 2, 7, 'x'],
@@ -76,7 +76,7 @@ describe('names of an inode', () => {
       ['alone'],
     ],
     [
-      'one, seen again under its new name: a rename moves ctime',
+      'a name that is seen again after a rename counts anew, as ctime has changed',
       [
         [1n, 2, 7, 'a'],
         [1n, 2, 8, 'renamed'],
@@ -85,7 +85,7 @@ describe('names of an inode', () => {
       ['renamed'],
     ],
     [
-      'one, renamed at every sight',
+      'a name that is renamed before each visit never completes',
       [
         [1n, 2, 7, 'a'],
         [1n, 2, 8, 'b'],
@@ -96,7 +96,7 @@ describe('names of an inode', () => {
       ['d'],
     ],
     [
-      'both, after a count that started anew',
+      'both names are complete after a new count',
       [
         [1n, 2, 7, 'a'],
         [1n, 2, 8, 'b'],
@@ -106,7 +106,7 @@ describe('names of an inode', () => {
       [],
     ],
     [
-      'a ctime set back counts anew as well',
+      'an earlier ctime begins a new count as well',
       [
         [1n, 2, 7, 'a'],
         [1n, 2, 6, 'b'],
@@ -115,7 +115,7 @@ describe('names of an inode', () => {
       ['b'],
     ],
     [
-      'a link made meanwhile, which moves ctime',
+      'a link that is created meanwhile changes ctime and begins a new count',
       [
         [1n, 2, 7, 'a'],
         [1n, 3, 8, 'b'],
@@ -125,7 +125,7 @@ describe('names of an inode', () => {
       ['c'],
     ],
     [
-      'complete, and met again: a new count',
+      'a complete inode that is visited again begins a new count',
       [
         [1n, 2, 7, 'a'],
         [1n, 2, 7, 'b'],

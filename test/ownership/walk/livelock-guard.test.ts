@@ -77,7 +77,7 @@ describe('the guard against endless walks', () => {
   })
 
   it.each([
-    ['made or moved', () => now, false],
+    ['created or moved', () => now, false],
     ['gone', () => undefined, false],
     ['in a directory that was moved', () => now - HOUR, true],
   ])('a walk ends if nearly all entries are %s, and the message names the directory', (_what, changed, isMoved) => {

@@ -165,22 +165,22 @@ describe('the pipeline of changes', () => {
 
   it.each([
     [
-      'as its record left it is recorded again',
+      'in its recorded state is recorded again',
       'c',
       { gid: 3000, mode: 0o640 },
       ['record c:2000', 'chown /volume/c 2000'],
     ],
     [
-      'as its record left it is put back without another record',
+      'in its recorded state is restored without another record',
       'c',
       { gid: 3000, mode: 0o640 },
       ['chown /volume/c 0'],
     ],
-    ['changed since is left', 'c', { gid: 4000, mode: 0o640 }, []],
-  ] as const)('and %s', (what, name, { gid }, expected) => {
+    ['changed since by a user is skipped', 'c', { gid: 4000, mode: 0o640 }, []],
+  ] as const)('an inode %s', (what, name, { gid }, expected) => {
     const { inodes } = volume.host
     inodes.chown(inodes.openEntry(top, Buffer.from(name)), gid)
-    const restores = what.includes('put back')
+    const restores = what.includes('restored')
     const task = restores ? RESTORE : createStrategy({ ...OWN, isFirstWalk: false })
     const line = pipeline({ findStates: () => [STATES], find: () => earlier(name) }, task)
     log.length = 0
@@ -198,11 +198,11 @@ describe('every inode is closed if a walk ends with an error', () => {
   const asking = { ...TASK, needsRecord: () => true }
 
   it.each<[string, () => Pipeline]>([
-    ['the journal cannot be asked', () => pipeline({ query: fail }, asking)],
-    ['nothing can be recorded', () => pipeline({ record: fail })],
-    ['a decision fails', () => pipeline({}, { ...TASK, decide: fail })],
-    ['a batch cannot be settled', () => pipeline({ settle: fail })],
-  ])('%s', (_what, make) => {
+    ['if the journal cannot be queried', () => pipeline({ query: fail }, asking)],
+    ['if no record can be written', () => pipeline({ record: fail })],
+    ['if a decision fails', () => pipeline({}, { ...TASK, decide: fail })],
+    ['if a batch cannot be settled', () => pipeline({ settle: fail })],
+  ])('every inode is closed %s', (_what, make) => {
     const { inodes } = volume.host
     const { close } = inodes
     const closed: Handle[] = []

@@ -67,7 +67,7 @@ const LEFT = 'changed since by its user'
 describe('the strategy that applies a group', () => {
   it.each<[string, Partial<Stat>, unknown]>([
     ['a link', { mode: SYMLINK | 0o777 }, { skip: 'symlink' }],
-    ['a device, which opens hardware', { mode: CHARACTER | 0o660 }, { skip: 'device' }],
+    ['a device', { mode: CHARACTER | 0o660 }, { skip: 'device' }],
     ['a file with the group', { gid: 2000 }, 'unchanged'],
     ['a file with another group', {}, 'inspect'],
     ['a directory without set-gid', { gid: 2000, mode: DIRECTORY | 0o755 }, 'inspect'],
@@ -110,7 +110,7 @@ describe('the strategy that applies a group', () => {
   it.each<[string, Partial<InodeRecord>, Partial<Stat>]>([
     ['another group', {}, { gid: 4000 }],
     ['other permission bits', {}, { gid: 2000, mode: REGULAR | 0o600 }],
-    ['the group that it had', {}, { gid: 5 }],
+    ['its first group', {}, { gid: 5 }],
   ])("a user's change since a walk for the same group is kept: %s", (_what, over, now) => {
     expect(own().decide(found(now), PATH, record(over))).toEqual({ skip: LEFT })
   })
@@ -155,8 +155,8 @@ describe('the strategy that restores', () => {
   })
 
   it.each<[string, Partial<InodeRecord>, InodeState]>([
-    ['may be another inode: there is no birth time', { born: 0n }, found({ gid: 4000, born: 0n })],
-    ['was given a capability', {}, found({ gid: 4000 }, { capability: CAP })],
+    ['may be another inode, as its birth time is unknown', { born: 0n }, found({ gid: 4000, born: 0n })],
+    ['has a new capability', {}, found({ gid: 4000 }, { capability: CAP })],
   ])('a forced restore does not override an inode that %s', (_what, over, now) => {
     expect(restore(true).decide(now, PATH, record(over))).toEqual({ skip: LEFT })
   })

@@ -3,9 +3,9 @@ import type { Fault } from '../errors/fault.ts'
 import type { Host } from '../host/host.ts'
 import type { NodeConfig } from '../request/defaults.ts'
 import type { Session } from '../store/session.ts'
+import type { DoctorContext } from './commands/doctor.ts'
 import type { ServeHealth, WatchNode } from './commands/heal.ts'
 import type { CommandOf } from './commands/index.ts'
-import type { DoctorContext } from './doctor/index.ts'
 
 /** File descriptors of stdout and stderr. */
 type Stream = 1 | 2

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import type { DoctorDocument } from '../../src/cli/doctor/index.ts'
+import type { DoctorDocument } from '../../src/cli/commands/doctor.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
 

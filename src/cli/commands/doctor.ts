@@ -1,4 +1,26 @@
-import type { CheckFinding, DoctorDocument } from '../doctor/index.ts'
+import { formatError } from '../../errors/refusal.ts'
+import type { Diagnosis } from '../../host/linux/diagnosis.ts'
+import type { Session } from '../../store/session.ts'
+import { type ConfigurationFile, checkConfiguration } from '../doctor/configuration.ts'
+import { type CheckResult, fault } from '../doctor/findings.ts'
+import {
+  checkFuseDevice,
+  checkHelpers,
+  checkKernel,
+  checkKubelets,
+  checkMountOptions,
+  checkRuntime,
+  checkSystemCalls,
+} from '../doctor/node.ts'
+import { checkFreeSpace, checkPermissions } from '../doctor/paths.ts'
+import {
+  checkContainerRecords,
+  checkHiddenMounts,
+  checkMounts,
+  checkRootBits,
+  checkTmpfsMemory,
+  checkVolumes,
+} from '../doctor/records.ts'
 import type { Line } from '../output/output.ts'
 import { readPathOption } from './operands.ts'
 import type { DocumentVerb } from './verb.ts'
@@ -41,4 +63,67 @@ function formatFinding({ level, text, remedy }: CheckFinding): Line[] {
   const line = `  ${level.padEnd(7)}  ${text}`
   const styled: Line = level === 'ok' ? line : { text: line, style: level === 'fault' ? 'fault' : 'notice' }
   return remedy === '' ? [styled] : [styled, `           do: ${remedy}`]
+}
+
+/** Input of doctor in addition to the session. */
+export interface DoctorContext {
+  diagnosis: Diagnosis
+  configuration: ConfigurationFile
+  /** This program's own file; undefined if it runs from its sources. */
+  executable: string | undefined
+}
+
+/** Every check, by the area under which doctor reports it. */
+const CHECKS = {
+  kernel: [({ diagnosis }) => checkKernel(diagnosis.features(), diagnosis.release())],
+  'system calls': [({ diagnosis }) => checkSystemCalls(diagnosis.selfTest())],
+  helpers: [({ diagnosis }, { config }) => checkHelpers(diagnosis, config)],
+  kubelet: [
+    ({ diagnosis, executable }, { host }) => checkKubelets(host, diagnosis, executable),
+    (_, { host }) => checkFuseDevice(host),
+  ],
+  runtime: [({ diagnosis }, session) => checkRuntime(session, diagnosis), (_, session) => checkMountOptions(session)],
+  configuration: [({ configuration }, session) => checkConfiguration(session, configuration)],
+  state: [
+    ({ configuration }, { host, config }) => checkPermissions(host, config, configuration.file),
+    ({ diagnosis }, { host, config }) => checkFreeSpace(host, diagnosis, config.stateDir),
+  ],
+  mounts: [checkMounts, checkHiddenMounts, checkTmpfsMemory, checkContainerRecords, checkRootBits].map(
+    (check): Check =>
+      (_, session) =>
+        check(session),
+  ),
+  volumes: [(_, session) => checkVolumes(session)],
+} satisfies Readonly<Record<string, readonly Check[]>>
+
+type Check = (context: DoctorContext, session: Session) => Iterable<CheckResult> | AsyncIterable<CheckResult>
+
+export interface CheckFinding extends CheckResult {
+  area: keyof typeof CHECKS
+}
+
+export interface DoctorDocument {
+  verb: 'doctor'
+  /** Number of findings of each level. */
+  ok: number
+  warnings: number
+  faults: number
+  findings: CheckFinding[]
+}
+
+/** Checks the node without changes. A check that throws becomes a fault, and the other checks continue. */
+export async function runDoctor(session: Session, context: DoctorContext): Promise<DoctorDocument> {
+  const findings: CheckFinding[] = []
+  for (const [area, checks] of Object.entries(CHECKS) as [CheckFinding['area'], readonly Check[]][]) {
+    for (const check of checks) {
+      try {
+        for await (const result of check(context, session)) findings.push({ area, ...result })
+      } catch (error) {
+        const text = `this could not be checked: ${formatError(error)}`
+        findings.push({ area, ...fault(text, 'remove the cause and run doctor again') })
+      }
+    }
+  }
+  const count = (level: CheckFinding['level']) => findings.filter((finding) => finding.level === level).length
+  return { verb: 'doctor', ok: count('ok'), warnings: count('warning'), faults: count('fault'), findings }
 }

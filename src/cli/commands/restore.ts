@@ -9,8 +9,13 @@ import { explainOtherDisk } from '../../store/volume-disk.ts'
 import { explainUnrestored, volumeRecords } from '../../store/volume-record.ts'
 import { announceInodeCount, openReadableJournal } from '../node-state/recorded-walk.ts'
 import { type Difference, surveyVolume } from '../node-state/survey.ts'
-import { type Line, quoteForShell } from '../output/output.ts'
-import { countSkippedInodes, formatDifferences, formatSkippedInodes } from '../output/report.ts'
+import {
+  countSkippedInodes,
+  formatDifferences,
+  formatSkippedInodes,
+  type Line,
+  quoteForShell,
+} from '../output/output.ts'
 import { readTargetOperand, resolveTarget, type TargetOperand } from './operands.ts'
 import type { SessionVerb } from './verb.ts'
 

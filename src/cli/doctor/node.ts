@@ -1,9 +1,25 @@
-import { Refusal } from '../../errors/refusal.ts'
+import { quoted, Refusal } from '../../errors/refusal.ts'
+import { explainRootOnly, FUSE_DEVICE } from '../../fuse-device/decide.ts'
+import { isPluginSocket } from '../../fuse-device/sockets.ts'
+import type { Host } from '../../host/host.ts'
 import type { Diagnosis, Feature, FeatureName } from '../../host/linux/diagnosis.ts'
 import type { SelfTest } from '../../host/linux/self-test.ts'
 import type { NodeConfig } from '../../request/defaults.ts'
 import { DEFAULT_FS_TYPES } from '../../request/rule.ts'
+import { listMountRecords } from '../../store/mount-record.ts'
+import {
+  explainInactivePlugin,
+  findRunningPlugin,
+  NRI_SOCKET,
+  type PluginRecord,
+  pluginRecord,
+} from '../../store/process-records.ts'
+import type { Store } from '../../store/record-directories.ts'
+import type { Session } from '../../store/session.ts'
+import { findContainerProblems, findUnenforcedOptions } from '../node-state/containers.ts'
+import { findKubelets } from '../node-state/kubelets.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
+import { checkWriters, statPath } from './paths.ts'
 
 /** The first kernel release of each feature, and the consequence of its absence: a fault if it `isNeeded`. */
 const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; isNeeded?: true }>> = {
@@ -79,4 +95,134 @@ export function* checkHelpers({ findProgram }: Diagnosis, { allow }: NodeConfig)
       }
     }
   }
+}
+
+/** @param executable this program's own file, compared with the installed one; undefined if it runs from its sources */
+export function* checkKubelets(
+  host: Host,
+  diagnosis: Diagnosis,
+  executable: string | undefined,
+): Generator<CheckResult> {
+  const found = findKubelets(host.files)
+  if (found.length === 0)
+    yield warning('no kubelet runs here', 'start kubelet, or run doctor where its processes are visible')
+  for (const { pid, kind, directory, why } of found) {
+    const label = `${kind} (process ${pid})`
+    if (directory === undefined) {
+      yield fault(`${label}: ${why}`, 'call this as root, where that file can be read')
+      continue
+    }
+    const at = `${label} uses the plugin directory ${directory} (${why})`
+    const install = `./install.sh --plugin-dir ${directory}`
+    if (statPath(host, directory) === undefined) yield fault(`${at}, which does not exist`, install)
+    else yield* [ok(at), ...checkDriver(host, diagnosis, `${directory}/modekeep~fs/fs`, install, executable)]
+  }
+}
+
+function checkDriver(
+  host: Host,
+  { isSameFile }: Diagnosis,
+  driver: string,
+  install: string,
+  executable?: string,
+): CheckResult[] {
+  const stat = statPath(host, driver)
+  if (stat === undefined) return [fault(`${driver} is missing: kubelet does not know modekeep/fs`, install)]
+  if ((stat.mode & 0o111) === 0) return [fault(`${driver} is not executable`, install)]
+  const faults = checkWriters(host, 'the driver', driver)
+  if (faults.length > 0) return faults
+  if (executable === undefined) return [ok(`${driver} is there`)]
+  return isSameFile(driver, executable)
+    ? [ok(`${driver} is this version`)]
+    : [warning(`${driver} is another version than ${executable}`, `${install}, or call ${driver} doctor`)]
+}
+
+// This directory does not depend on kubelet's --root-dir.
+const DEVICE_PLUGINS = '/var/lib/kubelet/device-plugins'
+
+/** Checks /dev/fuse if modekeep's device plugin has run here. A FUSE volume's own daemon runs on the node as root. */
+export function* checkFuseDevice(host: Pick<Host, 'files' | 'inodes'>): Generator<CheckResult> {
+  if (!host.files.list(DEVICE_PLUGINS).some(isPluginSocket)) return
+  const device = statPath(host, FUSE_DEVICE)
+  // The plugin itself reports a missing device to kubelet. A container sees the device only if it was given it.
+  if (device === undefined) return
+  const text = explainRootOnly(FUSE_DEVICE, device.mode)
+  const remedy = `chmod 0666 ${FUSE_DEVICE}, and a udev rule or a line for systemd-tmpfiles that keeps it so (docs/fuse-in-pods.md)`
+  yield text === undefined ? ok(`every pod that is given ${FUSE_DEVICE} can open it`) : warning(text, remedy)
+}
+
+const ENABLE_NRI_REMEDY =
+  'enable NRI in its configuration and restart it: containerd before 2.0 has [plugins."io.containerd.nri.v1.nri"] with disable = true, ' +
+  'CRI-O enable_nri in [crio.nri] (docs/any-volume.md)'
+
+type ListenerCheck = Pick<Diagnosis, 'isListening'>
+
+/** Checks the runtime's NRI socket, modekeep's plugin, and containers without their requested group. */
+export function* checkRuntime(store: Store, diagnosis: ListenerCheck): Generator<CheckResult> {
+  const { record, problem } = pluginRecord.find(store, undefined)
+  if (problem !== undefined) yield warning(problem.message, 'start "modekeep nri" again, which writes it anew')
+  yield checkPlugin(store, record, diagnosis)
+  const lacking = findContainerProblems(store).filter(({ state }) => state === 'without')
+  const [first] = lacking
+  if (first === undefined) return
+  const such = `${quoted(first.volume)} of pod ${first.pod}`
+  const text = `volumes that containers asked a group for and have without it: ${lacking.length}, such as ${such}`
+  yield warning(text, `modekeep status says why of each; ${first.remedy}`)
+}
+
+function checkPlugin(store: Store, record: PluginRecord | undefined, { isListening }: ListenerCheck): CheckResult {
+  const plugin = findRunningPlugin(store)
+  if (plugin?.isRegistered) {
+    return ok(`the container runtime (${formatRuntimeVersion(plugin)}) asks "modekeep nri"`)
+  }
+  const socket = plugin?.socket ?? record?.socket ?? NRI_SOCKET
+  const isThere = store.host.files.stat(socket) !== undefined
+  if (plugin !== undefined) {
+    if (!isThere) return fault(`the container runtime has no NRI socket at ${quoted(socket)}`, ENABLE_NRI_REMEDY)
+    return fault(explainInactivePlugin(plugin) ?? '', `see why in the runtime's log; ${ENABLE_NRI_REMEDY}`)
+  }
+  if (record !== undefined) {
+    const since = new Date(record.since).toISOString()
+    const text = `"modekeep nri" was at work on this node (${since}) and is not any more: containers are created without the group that they ask for`
+    return fault(text, 'start it; modekeep status has the containers')
+  }
+  const none = 'no "modekeep nri" runs, which only pods need that ask for a group of other drivers\' volumes'
+  if (!isThere) return ok(`the container runtime has no NRI socket at ${quoted(socket)}, and ${none}`)
+  return isListening(socket)
+    ? ok(`the container runtime asks plugins (NRI, ${quoted(socket)}); ${none}`)
+    : ok(`nobody is seen to listen at the NRI socket ${quoted(socket)}: the runtime has ended, or NRI is off; ${none}`)
+}
+
+function formatRuntimeVersion({ runtime, nri }: PluginRecord): string {
+  return nri === undefined ? runtime : `${runtime}, NRI ${nri}`
+}
+
+const PROMISE = 'nosuid, nodev and noexec of the volumes'
+
+/** Checks whether containers keep the mount options of their volumes, by the container runtime and its version. */
+export async function* checkMountOptions(session: Session): AsyncGenerator<CheckResult> {
+  const plugin = findRunningPlugin(session)
+  if (plugin?.isRegistered) {
+    yield ok(`${PROMISE} hold in containers: "modekeep nri" gives them to ${plugin.runtime}, whatever runc it has`)
+    return
+  }
+  const runtime = (await readRuntime(session)) ?? 'the container runtime (its version could not be read)'
+  const text =
+    `${runtime} clears ${PROMISE} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
+    'volumeMounts; pods with "hostUsers: false" keep them'
+  const concerned = listMountRecords(session).filter(
+    (record) => record.ended === undefined && findUnenforcedOptions(session, record, false).length > 0,
+  )
+  if (concerned.length === 0) yield ok(`${text}; no mount on this node depends on it`)
+  else yield warning(`${text}: ${concerned.length} mounts depend on it`, 'start "modekeep nri" (docs/mounts.md)')
+}
+
+/** Queries the runtime if one of its sockets exists. gRPC is loaded only in that case. */
+async function readRuntime({ host }: Session): Promise<string | undefined> {
+  const { RUNTIME_SOCKETS, readRuntimeVersion } = await import('../../nri/cri.ts')
+  for (const socket of RUNTIME_SOCKETS.filter((path) => host.files.has(path))) {
+    const version = await readRuntimeVersion(socket)
+    if (version !== undefined) return version
+  }
+  return undefined
 }

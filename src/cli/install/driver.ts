@@ -3,8 +3,7 @@ import { DIRECTORY, REGULAR } from '../../host/host.ts'
 import { succeeds } from '../../host/system-error.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
-import { createInstallRefusal } from './install-refusal.ts'
-import { createStagedName, type InstallSite, renameIntoPlace, takeStep } from './site.ts'
+import { createInstallRefusal, createStagedName, type InstallSite, renameIntoPlace, takeStep } from './site.ts'
 
 /** @throws {Refusal} if the path of the driver's directory is a link or no directory */
 export function checkDriverDirectory({ files, driverDirectory }: InstallSite): void {

@@ -2,8 +2,7 @@ import { basename, dirname } from 'node:path'
 import { Refusal } from '../../errors/refusal.ts'
 import type { NodeFiles, SourceFile } from '../../host/administration.ts'
 import type { InstallCommand } from '../commands/install.ts'
-import { createInstallRefusal } from './install-refusal.ts'
-import type { InstallerRun, InstallSite } from './site.ts'
+import { createInstallRefusal, type InstallerRun, type InstallSite } from './site.ts'
 
 const INIT_TIMEOUT_SECONDS = 30
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

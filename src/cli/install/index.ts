@@ -1,11 +1,22 @@
+import { dirname } from 'node:path'
+import type { Refusal } from '../../errors/refusal.ts'
 import { tolerateSystemErrors } from '../../host/system-error.ts'
+import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
-import { makePluginDirectory, makeSiteDirectories, refuseOutsideRoot, refuseWritablePaths } from './directories.ts'
+import { findWritablePaths } from '../doctor/paths.ts'
 import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'
 import { findConfiguration, findExecutable } from './executable.ts'
-import { createInstallRefusal } from './install-refusal.ts'
-import { choosePluginDirectory } from './plugin-directory.ts'
-import { type InstallerRun, type InstallSite, removeInstallLeftovers, resolveSitePaths, runLocked } from './site.ts'
+import { choosePluginDirectory, WRITABLE_DIR } from './plugin-directory.ts'
+import {
+  createInstallRefusal,
+  type InstallerRun,
+  type InstallSite,
+  removeInstallLeftovers,
+  resolveSitePaths,
+  runLocked,
+  takeStep,
+  VOLUMES_DIR,
+} from './site.ts'
 import { uninstallFrom } from './uninstall.ts'
 
 /**
@@ -58,3 +69,112 @@ function resolveSite<Command extends InstallCommand | UninstallCommand>(
   refuseOutsideRoot(site)
   return site
 }
+
+/** Refuses paths that leave --root: a link that is correct in that system may lead into the running one. */
+export function refuseOutsideRoot({ files, root, plugins, state, logFile, configDirectory, link }: InstallSite): void {
+  if (root === '') return
+  for (const place of [plugins, state, dirname(logFile), configDirectory, dirname(link)]) {
+    let existing = place
+    while (existing !== '/' && !files.hasDirectory(existing)) existing = dirname(existing)
+    if (`${files.realPath(existing)}/`.startsWith(`${root}/`)) continue
+    const remedy = 'make the link or path in it relative, or run this in that system with chroot'
+    throw createInstallRefusal([`${place} leads out of ${root}`, remedy])
+  }
+}
+
+/** @returns true if the directory is new: kubelet searches for it only at its start */
+export function makePluginDirectory(site: InstallSite): boolean {
+  const { files, plugins } = site
+  const isNew = !files.hasDirectory(plugins)
+  const text = `${plugins} (0755)`
+  try {
+    if (isNew) takeStep(site, `create ${text}`, () => files.makeDirectory(plugins, 0o755), 'created', text)
+  } catch (error) {
+    throw cannotWrite(plugins, `it does not exist and cannot be created (${(error as Error).message})`)
+  }
+  if (!site.command.isDry && !files.canWrite(plugins)) throw cannotWrite(plugins, 'it is read-only')
+  return isNew
+}
+
+function cannotWrite(directory: string, why: string): Refusal {
+  return createInstallRefusal([
+    `cannot write to ${directory}: ${why}`,
+    `where /usr is read-only, set the kubelet's flag --volume-plugin-dir=${WRITABLE_DIR}`,
+    `(or volumePluginDir: ${WRITABLE_DIR} in its configuration), restart it, and run this again`,
+  ])
+}
+
+// Packages create groups up to this id (/etc/login.defs). With rsyslog, Debian's /var/log belongs to such a group.
+const LARGEST_SYSTEM_GROUP = 999
+
+/**
+ * Refuses directories that users other than root can write. Such a user could run programs as root (driver), mount
+ * forbidden volumes (configuration) or let root write elsewhere (state, log). Runs before anything is created there.
+ * @throws {Refusal} that names each path with its owner and mode; a dry run only warns
+ */
+export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
+  const { plugins, configDirectory, config, state, logFile, command, warn } = site
+  const logs = dirname(logFile)
+  const found = [
+    ...findWriters(site, 'the driver', plugins),
+    ...[configDirectory, config].flatMap((path) => findWriters(site, 'the configuration', path)),
+    ...findWriters(site, 'the state', state),
+    ...[logs, logFile].flatMap((path) => findWriters(site, 'the log', path)),
+  ]
+  const places = [...new Map(found.map((one) => [one.place, one])).values()].sort(comparePlaces)
+  const isWarned = ({ what, place, stat: { uid, gid, mode } }: (typeof found)[number]) =>
+    command.isDry ||
+    (what === 'the log' && place !== logs && uid === 0 && gid <= LARGEST_SYSTEM_GROUP && !(mode & 0o002))
+  for (const { message } of places.filter(isWarned)) warn(message)
+  const refused = places.filter((one) => !isWarned(one))
+  if (refused.length === 0) return
+  const remedy = refused.map(({ place }) => `chown root ${place}; chmod go-w ${place}`).join('; ')
+  throw createInstallRefusal([...refused.map(({ message }) => message), `${remedy}; then run this again`])
+}
+
+const comparePlaces = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
+
+/** Finds what users other than root can write at a path or its nearest existing parent. */
+function findWriters({ admin, files, root }: InstallSite, what: string, path: string) {
+  let existing = path
+  while (existing !== '/' && files.stat(existing) === undefined) existing = dirname(existing)
+  return [existing, files.realPath(existing)]
+    .flatMap((at) => findWritablePaths(admin.host, at, root))
+    .map(({ place, stat }) => {
+      const owner = `uid ${stat.uid}, gid ${stat.gid}, mode ${(stat.mode & 0o7777).toString(8).padStart(4, '0')}`
+      return {
+        what,
+        place,
+        stat,
+        message: `${place} can be written by others than root (${owner}): they could replace ${what}`,
+      }
+    })
+}
+
+export function makeSiteDirectories(site: InstallSite): void {
+  const { files, root, state, stateDir, configText, example } = site
+  const make = (path: string, mode: number) => {
+    if (files.hasDirectory(path)) return
+    const text = `${path} (${mode.toString(8).padStart(4, '0')})`
+    takeStep(site, `create ${text}`, () => files.makeDirectory(path, mode), 'created', text)
+  }
+  make(state, 0o700)
+  const { mode = 0o700 } = files.stat(state) ?? {}
+  if ((mode & 0o7777) !== 0o700)
+    takeStep(site, `set the mode of ${state} to 0700`, () => files.chmod(files.realPath(state), 0o700))
+  // Only the default prefix is created; the operator creates a prefix that the configuration names.
+  if (!configText.includes('"allow"')) {
+    const above = dirname(VOLUMES_DIR)
+    if (stateDir !== above) make(root + above, 0o700)
+    make(root + VOLUMES_DIR, 0o755)
+  }
+  make(dirname(site.logFile), 0o750)
+  make(site.configDirectory, 0o755)
+  if (files.head(example, EXAMPLE.length + 1)?.toString() === EXAMPLE) return
+  takeStep(site, `write ${example} (0644)`, () => files.replace(example, EXAMPLE, 0o644), 'written', example)
+}
+
+/** The default configuration, formatted like driver/config.example.json. */
+const EXAMPLE = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/"(allow|map)": [\s\S]*?^ {2}\]/gm, (rules) =>
+  rules.replace(/\s+/g, ' ').replaceAll('[ ', '[').replaceAll(' ]', ']'),
+)}\n`

@@ -2,8 +2,7 @@ import { dirname, normalize } from 'node:path'
 import type { NodeFiles } from '../../host/administration.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { DEFAULT_PLUGIN_DIR, findKubelets, type Kubelet } from '../node-state/kubelets.ts'
-import { createInstallRefusal } from './install-refusal.ts'
-import type { InstallerRun } from './site.ts'
+import { createInstallRefusal, type InstallerRun } from './site.ts'
 
 /** The plugin directory to configure in kubelet on a node whose /usr is read-only. */
 export const WRITABLE_DIR = '/var/lib/kubelet/volumeplugins'

@@ -1,8 +1,9 @@
+import { createFault } from '../../errors/fault.ts'
+import { Refusal } from '../../errors/refusal.ts'
 import type { Administration, NodeFiles } from '../../host/administration.ts'
 import type { Lock } from '../../host/host.ts'
 import { DEFAULT_CONFIG } from '../../request/defaults.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
-import { createInstallRefusal } from './install-refusal.ts'
 
 /** One run of the installer. It throws a Refusal with the fault first, then the remedies. */
 export interface InstallerRun<Command = InstallCommand | UninstallCommand> {
@@ -142,4 +143,13 @@ export function removeStaged({ files, warn }: InstallSite, path: string) {
     files.removeEmpty(directory)
   }
   if (files.hasDirectory(path)) warn(`${path} holds files that are not modekeep's: left in place`)
+}
+
+/** Creates a refusal of the installer, whose message has several lines. */
+export function createInstallRefusal(lines: string | readonly string[], options?: ErrorOptions): Refusal {
+  const list = typeof lines === 'string' ? [lines] : lines
+  return new Refusal(
+    list.map((line) => createFault('install', line)),
+    options,
+  )
 }

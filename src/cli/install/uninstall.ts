@@ -5,8 +5,14 @@ import { parseMountinfo } from '../../mount-table/mountinfo.ts'
 import { warnOnFailure } from '../../store/session.ts'
 import type { UninstallCommand } from '../commands/install.ts'
 import { checkDriverDirectory } from './driver.ts'
-import { createInstallRefusal } from './install-refusal.ts'
-import { createStagedName, type InstallSite, removeStaged, takeStep, VOLUMES_DIR } from './site.ts'
+import {
+  createInstallRefusal,
+  createStagedName,
+  type InstallSite,
+  removeStaged,
+  takeStep,
+  VOLUMES_DIR,
+} from './site.ts'
 
 const MAX_SHOWN_MOUNTS = 5
 /** A table of 100,000 mounts has some 20 MiB. */

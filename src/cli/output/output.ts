@@ -1,4 +1,7 @@
 import { escapeJson, escapeUnprintable } from '../../errors/escape.ts'
+import type { Ownership } from '../../ownership/inode/policy.ts'
+import type { WalkReport } from '../../ownership/walk/report.ts'
+import type { Difference, InodeType } from '../node-state/survey.ts'
 
 /** One line without a newline. `render` makes its control characters printable. */
 export type Line = string | { text: string; style: 'strong' | 'notice' | 'fault' }
@@ -89,4 +92,134 @@ function findBreak(line: string, width: number, indent: number): number | undefi
   const isWithin = (at: number) => spans.some(({ index, 0: text }) => at > index && at < index + text.length)
   const open = blanks.filter((at) => !isWithin(at))
   return open.findLast((at) => at <= width) ?? open[0] ?? blanks[0]
+}
+
+/** A column, and how its cells are cut if the terminal is too narrow. */
+export interface Column {
+  head: string
+  /** The shortest useful length, and the cut part: the middle of a path, the end of a name. */
+  cut?: { to: number; at: 'middle' | 'end' }
+}
+
+/**
+ * Formats the rows of a table, the head first, in at most `width` characters if cutting columns suffices. The widest
+ * column is cut first.
+ */
+export function formatTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  width = Number.POSITIVE_INFINITY,
+): string[] {
+  const all = [columns.map(({ head }) => head), ...rows]
+  const widths = columns.map((_, at) => Math.max(...all.map((row) => row[at]?.length ?? 0)))
+  const gaps = 2 * (columns.length - 1)
+  for (let over = sum(widths) + gaps - width; over > 0; over--) {
+    const [widest] = columns
+      .flatMap(({ cut }, at) => (cut && (widths[at] ?? 0) > cut.to ? [at] : []))
+      .sort((one, other) => (widths[other] ?? 0) - (widths[one] ?? 0))
+    if (widest === undefined) break
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+  const fit = (cell: string, at: number) => {
+    const room = widths[at] ?? 0
+    return columns[at]?.cut?.at === 'end' ? cutEnd(cell, room) : cutMiddle(cell, room)
+  }
+  return alignColumns(all.map((row) => row.map(fit)))
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0)
+
+function cutEnd(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length - 1)}…`
+}
+
+/** Cuts the middle, and keeps more of the end, because paths share their beginning. */
+export function cutMiddle(text: string, length: number): string {
+  if (text.length <= length) return text
+  const before = Math.floor((length - 1) / 3)
+  return `${text.slice(0, before)}…${text.slice(text.length - (length - 1 - before))}`
+}
+
+/** On a terminal with fewer columns, tables omit some of their own. */
+const NARROW_COLUMNS = 70
+
+/** A column of a table of items. */
+export interface ItemColumn<Item> extends Column {
+  of(item: Item): string
+  /** Shown only with `-o wide`, or only if the terminal is not narrow. */
+  only?: 'wide' | 'not narrow'
+}
+
+/** How much of a table is shown. @property width of the terminal; undefined: as wide as the content */
+export interface TableOptions {
+  form?: string | undefined
+  width?: number | undefined
+}
+
+/** Returns the width that limits a table, and whether its narrow columns alone fit. */
+export function measureTable({ form, width: terminal }: TableOptions) {
+  const width = form === 'wide' ? undefined : terminal
+  return { isWide: form === 'wide', width, isNarrow: (width ?? NARROW_COLUMNS) < NARROW_COLUMNS }
+}
+
+/** Formats a row for each item, with its remarks below. */
+export function formatItems<Item>(
+  items: readonly Item[],
+  columns: readonly ItemColumn<Item>[],
+  options: TableOptions,
+  listRemarks: (item: Item) => readonly Line[],
+): Line[] {
+  const { isWide, width, isNarrow } = measureTable(options)
+  const shown = columns.filter(({ only }) => only === undefined || (only === 'wide' ? isWide : !isNarrow))
+  const cells = items.map((item) => shown.map(({ of }) => of(item)))
+  const [head = '', ...rows] = formatTable(shown, cells, width)
+  const below = items.map(listRemarks)
+  return [{ text: head, style: 'strong' }, ...rows.flatMap((text, at) => [text, ...(below[at] ?? [])])]
+}
+
+const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }
+
+/** Formats an age in its largest unit, like kubectl. */
+export function formatAge(milliseconds: number): string {
+  const [unit, size] = Object.entries(UNITS).find(([, length]) => milliseconds >= length) ?? ['s', UNITS.s]
+  return `${Math.max(0, Math.floor(milliseconds / size))}${unit}`
+}
+
+/** Returns the number of inodes that a walk skipped. */
+export function countSkippedInodes({ left }: WalkReport): number {
+  return Object.values(left).reduce((sum, { count }) => sum + count, 0)
+}
+
+/** Formats the reasons for skipped inodes, with examples. */
+export function formatSkippedInodes({ left }: WalkReport): Line[] {
+  return Object.entries(left).map(([reason, { count, examples }]) => {
+    const names = examples.join(', ') + (count > examples.length ? ', …' : '')
+    return { text: `  left alone, ${reason}: ${count} (${names})`, style: 'notice' }
+  })
+}
+
+/** Formats each inode before and after, like `ls -l`, and kubelet's result if there is one. */
+export function formatDifferences(differences: readonly Difference[], changed: number): Line[] {
+  if (differences.length === 0) return []
+  const shown = differences.length < changed ? `the first ${differences.length} of ${changed}` : 'all'
+  const hasKubelet = differences.some(({ kubelet }) => kubelet !== null)
+  const head = hasKubelet ? ['now', 'modekeep', 'kubelet', 'path'] : ['now', 'then', 'path']
+  const rows = differences.map(({ before, after, kubelet, path, type, uid }) => {
+    const rules = [before, after, ...(kubelet === null ? [] : [kubelet])]
+    return [...rules.map(({ mode, gid }: Ownership) => `${formatMode(type, mode)} ${uid} ${gid}`), path]
+  })
+  const table = alignColumns([head, ...rows], '   ').map((row) => `  ${row}`)
+  return ['', `Changes (${shown}), mode, owner and group:`, ...table]
+}
+
+/** Formats type and mode like `ls -l`: `-rwSr-xr-t`. */
+export function formatMode(type: InodeType, mode: number): string {
+  const triples = ['s', 's', 't'].map((special, index) => {
+    const bits = mode >> (6 - 3 * index)
+    const isSpecial = mode & (0o4000 >> index)
+    const last = bits & 1 ? (isSpecial ? special : 'x') : isSpecial ? special.toUpperCase() : '-'
+    return `${bits & 4 ? 'r' : '-'}${bits & 2 ? 'w' : '-'}${last}`
+  })
+  const letter = type === 'file' ? '-' : type === 'fifo' ? 'p' : type.charAt(0)
+  return letter + triples.join('')
 }

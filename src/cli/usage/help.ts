@@ -1,4 +1,4 @@
-import type { listExplanations } from '../commands/explain.ts'
+import type { listExplanations } from '../commands/about.ts'
 import { getVerbForm, isVerb, KUBELET_VERBS, VERB_NAMES, type Verb } from '../commands/index.ts'
 import { listSpellings, OPTIONS, type OptionName } from '../commands/options.ts'
 import { wrapText } from '../output/output.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkFuseDevice } from '../../../src/cli/doctor/kubelet.ts'
+import { checkFuseDevice } from '../../../src/cli/doctor/node.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const SOCKET = 'modekeep-fuse-7-mh3k1.sock'

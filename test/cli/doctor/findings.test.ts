@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { runDoctor } from '../../../src/cli/commands/doctor.ts'
 import { checkConfiguration } from '../../../src/cli/doctor/configuration.ts'
-import { runDoctor } from '../../../src/cli/doctor/index.ts'
 import { checkHelpers, checkKernel, checkSystemCalls } from '../../../src/cli/doctor/node.ts'
 import { checkFreeSpace } from '../../../src/cli/doctor/paths.ts'
 import { checkVolumes } from '../../../src/cli/doctor/records.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkKubelets } from '../../../src/cli/doctor/kubelet.ts'
+import { checkKubelets } from '../../../src/cli/doctor/node.ts'
 import type { Diagnosis } from '../../../src/host/linux/diagnosis.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 

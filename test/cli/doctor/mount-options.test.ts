@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkMountOptions } from '../../../src/cli/doctor/runtime.ts'
+import { checkMountOptions } from '../../../src/cli/doctor/node.ts'
 import { DEFAULT_CONFIG } from '../../../src/request/defaults.ts'
 import { tryLockNode } from '../../../src/store/locks.ts'
 import { pluginRecord } from '../../../src/store/process-records.ts'

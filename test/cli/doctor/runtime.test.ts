@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkRuntime } from '../../../src/cli/doctor/runtime.ts'
+import { checkRuntime } from '../../../src/cli/doctor/node.ts'
 import { DEFAULT_CONFIG } from '../../../src/request/defaults.ts'
 import { containerRecords } from '../../../src/store/container-record.ts'
 import { tryLockNode } from '../../../src/store/locks.ts'

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
-import { doctorVerb } from '../../../src/cli/commands/doctor.ts'
-import type { DoctorDocument } from '../../../src/cli/doctor/index.ts'
+import { type DoctorDocument, doctorVerb } from '../../../src/cli/commands/doctor.ts'
 import { render } from '../../../src/cli/output/output.ts'
 
 const DOCUMENT: DoctorDocument = {

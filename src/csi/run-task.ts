@@ -98,7 +98,7 @@ const MOUNTED_STATES: ReadonlySet<MountState> = new Set(['healthy', 'changed', '
  * never queries a file system that may be unresponsive.
  * @throws {CallFailure} NOT_FOUND if modekeep has published nothing at the path
  */
-export async function readStats(session: Session, directory: string): Promise<VolumeStats> {
+async function readStats(session: Session, directory: string): Promise<VolumeStats> {
   using point = openMountPoint(session.host, directory)
   const found = point && (await findState(session, point.path))
   const { record } = point ? mountRecords.find(session, point.path) : {}

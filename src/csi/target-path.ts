@@ -60,7 +60,7 @@ export async function refuseOutsidePods(kubeletDirectory: string, directory: str
  * @param kubeletDirectory kubelet's --root-dir
  * @param path absolute and normalized
  */
-export async function isBelowPods(kubeletDirectory: string, path: string): Promise<boolean> {
+async function isBelowPods(kubeletDirectory: string, path: string): Promise<boolean> {
   const pods = `${kubeletDirectory === '/' ? '' : kubeletDirectory}/pods`
   if (path.startsWith(`${pods}/`)) return true
   const parts = path.split('/')

@@ -182,7 +182,7 @@ export async function runDevicePlugin(
   }
 }
 
-export interface DeviceCondition {
+interface DeviceCondition {
   /** Fault for all users. */
   unhealthy?: string | undefined
   /** Fault for users other than root. */

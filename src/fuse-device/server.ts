@@ -36,7 +36,7 @@ export const MESSAGES = {
   PreferredAllocationResponse: { containerResponses: [1, 'ContainerPreferredAllocationResponse', 'repeated'] },
 } as const
 
-export type DevicePluginMessage<N extends keyof typeof MESSAGES> = Message<typeof MESSAGES, N>
+type DevicePluginMessage<N extends keyof typeof MESSAGES> = Message<typeof MESSAGES, N>
 
 export const { codec, method } = protobufPackage('v1beta1', MESSAGES)
 

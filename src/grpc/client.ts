@@ -87,7 +87,7 @@ export async function callOnce<Request, Reply>(
  * The connections of one client. grpc-js closes a client without the connection whose server has not answered the HTTP/2
  * handshake: each call to a runtime or kubelet that hangs would leave a descriptor.
  */
-export class ClientConnections implements Disposable {
+class ClientConnections implements Disposable {
   readonly credentials: ChannelCredentials
   readonly #sockets = new Set<Socket>()
   #isClosed = false

@@ -83,7 +83,7 @@ function isTrustedPeer(socket: net.Socket): boolean {
 }
 
 /** What a reply may need of its call besides the request. */
-export interface UnaryCall {
+interface UnaryCall {
   readonly deadline: Date | number
   /** User agent, such as `grpc-go/1.27.1`; '' if the client sends none. */
   readonly client: string

@@ -38,7 +38,7 @@ export async function findState(session: Session, directory: string): Promise<Fi
  * pod.
  * @returns `isFinal`: there is nothing to repair
  */
-export async function decideState(
+async function decideState(
   session: Session,
   record: MountRecord,
   isUnresponsive: IsUnresponsive,
@@ -51,13 +51,13 @@ export async function decideState(
   return { outcome, isFinal: mode.isDry || isSettled(outcome) }
 }
 
-export function toUnreadableFinding(directory: string, error: Error): Finding {
+function toUnreadableFinding(directory: string, error: Error): Finding {
   const code = findFaultCode(error)
   return { directory, pod: '', state: 'unknown', action: 'none', reason: error.message, ...(code && { code }) }
 }
 
 /** @returns undefined if the record was removed meanwhile */
-export function toFinding({ directory, pod = '' }: MountRecord, outcome: HealOutcome | 'gone'): Finding | undefined {
+function toFinding({ directory, pod = '' }: MountRecord, outcome: HealOutcome | 'gone'): Finding | undefined {
   if (outcome === 'gone') return undefined
   const { state, action, reason, code } = outcome
   return { directory, pod, state, action, reason, ...(code && { code }) }
@@ -204,36 +204,27 @@ export async function healMounts(
   const isUnresponsive = createSourceCheck(session)
   const mounts = listMounts(session)
   const repairs = new Map<string, Promise<unknown>>()
+  const heal = async (record: MountRecord): Promise<HealOutcome | 'gone'> => {
+    const { outcome, isFinal } = await decideState(session, record, isUnresponsive, { isDry, patience, kubelets })
+    if (isFinal || outcome === 'gone') return outcome
+    const isLocal = !needsIsolation(session, record.request)
+    const turn = isLocal ? '' : JSON.stringify(record.request.source)
+    const before = repairs.get(turn) ?? Promise.resolve()
+    const repaired = before.then(() => healOne(session, record, outcome.state, isUnresponsive))
+    // A directory of a local volume may be locked, so other repairs wait for it only for a limited time.
+    repairs.set(turn, isLocal ? Promise.race([repaired, setTimeout(MAX_TURN_MS, undefined, { ref: false })]) : repaired)
+    if (patience === undefined) return repaired
+    return Promise.race([repaired, setTimeout(patience, UNDER_REPAIR, { ref: false })])
+  }
   // Checks run concurrently, so that an unresponsive server delays no other mount. Repairs run in turn for
   // all local volumes, and for each other source.
-  const outcomes = await Promise.all(
-    mounts.map(async ({ record }) => {
-      if (record === undefined) return undefined
-      const { outcome: seen, isFinal } = await decideState(session, record, isUnresponsive, {
-        isDry,
-        patience,
-        kubelets,
-      })
-      if (isFinal || seen === 'gone') return seen
-      const { request } = record
-      const isLocal = !needsIsolation(session, request)
-      const turn = isLocal ? '' : JSON.stringify(request.source)
-      const before = repairs.get(turn) ?? Promise.resolve()
-      const repaired = before.then(() => healOne(session, record, seen.state, isUnresponsive))
-      // A directory of a local volume may be locked, so other repairs wait for it only for a limited time.
-      repairs.set(
-        turn,
-        isLocal ? Promise.race([repaired, setTimeout(MAX_TURN_MS, undefined, { ref: false })]) : repaired,
-      )
-      if (patience === undefined) return repaired
-      return Promise.race([repaired, setTimeout(patience, UNDER_REPAIR, { ref: false })])
+  const all = await Promise.all(
+    mounts.map(async ({ directory, record, problem }) => {
+      if (problem) return toUnreadableFinding(directory, problem)
+      return record && toFinding(record, await heal(record))
     }),
   )
-  const findings = mounts.flatMap(({ directory, record, problem }, index): Finding | [] => {
-    const outcome = outcomes[index]
-    if (problem) return toUnreadableFinding(directory, problem)
-    return (record && outcome && toFinding(record, outcome)) ?? []
-  })
+  const findings = all.filter((finding) => finding !== undefined)
   if (!isDry) removeLeftovers(session)
   const found = new Set(findings.map(({ directory }) => directory))
   return [...findings, ...findUnrecorded(session).filter(({ directory }) => !found.has(directory))]

@@ -148,4 +148,4 @@ export const FAMILIES = {
 export type FamilyName = keyof typeof FAMILIES
 
 /** Seconds: from a repeated mount to the walk of a volume with millions of files. */
-export const BUCKETS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, Number.POSITIVE_INFINITY]
+const BUCKETS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, Number.POSITIVE_INFINITY]

@@ -23,7 +23,7 @@ export interface SupportedDriver {
 }
 
 /** A driver whose volumes modekeep cannot mount. They are not changed. */
-export interface UnsupportedDriver {
+interface UnsupportedDriver {
   names: readonly string[]
   /** Options that the driver reads. */
   options: readonly string[]

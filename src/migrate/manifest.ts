@@ -10,7 +10,9 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml'
-import { Refusal } from '../errors/refusal.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
+import { nodeFs, readHead } from '../host/read-file.ts'
+import { errorCode } from '../host/system-error.ts'
 import type { MapEntry } from './edits.ts'
 
 /** A map of a manifest that modekeep may rewrite. */
@@ -22,7 +24,7 @@ export interface ManifestMap {
   map: YAMLMap
 }
 
-export interface Manifest {
+interface Manifest {
   /** Values of the key `flexVolume` anywhere in the manifest. */
   volumes: ManifestMap[]
   /** Objects of the kind Secret with a type. */
@@ -141,15 +143,15 @@ function formatOwner(path: readonly unknown[]): string {
 }
 
 /** A manifest above these bounds is refused before it is parsed: the parser needs some 250 bytes of memory for each byte. */
-export const MAX_MANIFEST_BYTES = 4 * 1024 * 1024
-export const MAX_DOCUMENTS = 5000
+const MAX_MANIFEST_BYTES = 4 * 1024 * 1024
+const MAX_DOCUMENTS = 5000
 export const MAX_DEPTH = 200
 
 /**
  * Refuses a text whose parsing would take disproportionate time or memory. Reads each character once.
  * @throws {Refusal} that names the bound and its value
  */
-export function assertParsable(text: string, file: string): void {
+function assertParsable(text: string, file: string): void {
   const documents = (text.match(/^---(?=\s|$)/gm)?.length ?? 0) + 1
   if (documents > MAX_DOCUMENTS + 1) {
     throw Refusal.of('command', `${file} has more than ${MAX_DOCUMENTS} documents`, `split it`)
@@ -175,4 +177,43 @@ function exceedsDepth(text: string): boolean {
     if (flow > MAX_DEPTH || (flow === 0 && onLine > MAX_DEPTH)) return true
   }
   return false
+}
+
+/** Reads a file, or `stdin` for "-". @throws {Refusal} if it is no text, or longer than a manifest may be */
+export async function readManifestText(file: string, stdin: AsyncIterable<Buffer>): Promise<string> {
+  const bytes = file === '-' ? await readStream(stdin, file) : readRegularFile(file)
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+  } catch {
+    throw Refusal.of('command', `file ${quoted(file)} is not UTF-8`, 'write it so')
+  }
+}
+
+function readRegularFile(file: string): Buffer {
+  try {
+    return assertManifestSize(readHead(nodeFs, file, MAX_MANIFEST_BYTES + 1), file)
+  } catch (error) {
+    const code = errorCode(error)
+    if (code === undefined) throw error
+    if (code === 'EINVAL') {
+      throw Refusal.of('file-access', `file ${quoted(file)} is not a regular file`, `name one, or "-" for stdin`)
+    }
+    throw Refusal.of('file-access', `file ${quoted(file)} cannot be read (${code})`, 'name another')
+  }
+}
+
+function assertManifestSize(bytes: Buffer, file: string): Buffer {
+  if (bytes.length <= MAX_MANIFEST_BYTES) return bytes
+  throw Refusal.of('command', `file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB`, 'split it')
+}
+
+async function readStream(stream: AsyncIterable<Buffer>, file: string): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let sizeBytes = 0
+  for await (const chunk of stream) {
+    sizeBytes += chunk.length
+    chunks.push(chunk)
+    if (sizeBytes > MAX_MANIFEST_BYTES) break
+  }
+  return assertManifestSize(Buffer.concat(chunks), file)
 }

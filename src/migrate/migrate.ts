@@ -1,4 +1,5 @@
 import { isMap, isScalar, type YAMLMap } from 'yaml'
+import { escapeUnprintable } from '../errors/escape.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import type { MountRequest } from '../request/mount-request.ts'
 import { formatSource } from '../request/source.ts'
@@ -225,4 +226,22 @@ function createRules(requests: readonly MountRequest[]): object[] {
       }
     })
     .toArray()
+}
+
+/** Formats the remarks as lines. @param name of the file */
+export function formatMigrationRemarks(
+  { volumes, secrets, left, notes, allow }: MigrationResult,
+  name: string,
+): string {
+  const line = (kind: string) => (remark: MigrationRemark) =>
+    `${kind}: ${name}, line ${remark.line}${remark.what && `, ${remark.what}`}: ${remark.text}`
+  const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
+  const rules = allow.map((rule) => `  ${JSON.stringify(rule)}`)
+  const lines = [
+    ...left.map(line('left')),
+    ...notes.map(line('note')),
+    ...(rules.length > 0 ? ['note: "allow" in the configuration of the nodes needs:', ...rules] : []),
+    `modekeep: ${counted(volumes, 'volume')} and ${counted(secrets, 'Secret')} rewritten, ${counted(left.length, 'thing')} left to do`,
+  ]
+  return lines.map((text) => `${escapeUnprintable(text)}\n`).join('')
 }

@@ -73,7 +73,7 @@ function createLogFacts(job: ContainerTask): Record<string, unknown> {
     const { container, containerName, pod, mounts } = job.request
     return { ...facts, pod, container, containerName, volumes: mounts }
   }
-  const { container, containerName, pod, clones } = job.order
+  const { container, containerName, pod, clones } = job.request
   const volumes = clones.map(({ volume, destination, group }) => ({ volume, destination, group }))
   return { ...facts, pod, container, containerName, volumes }
 }

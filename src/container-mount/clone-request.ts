@@ -16,7 +16,7 @@ export interface CloneRequest {
   /** Group that the container sees. Undefined for modekeep's own volume (`isOwn`), whose mount record has it. */
   group: number | undefined
   /** Prefix of refusals: `annotation modekeep/group is "data=2000"`, or that the pod has a user namespace. */
-  asked: string
+  requestedBy: string
   /** Whether `source` is modekeep's own volume, which has a mount record. */
   isOwn: boolean
   /** Types of file system that the node's rule allows; undefined: any. */
@@ -94,10 +94,10 @@ export function findPropagation(options: readonly string[]): string | undefined 
 }
 
 /** Names the clone, and the pod's request for it, in a fault. */
-export function createCloneFault({ asked, volume, destination }: CloneRequest, fault: Fault): Fault {
+export function createCloneFault({ requestedBy, volume, destination }: CloneRequest, fault: Fault): Fault {
   const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`
   const named = prefixFault(fault, `volume ${name} `)
-  return asked === '' ? named : attributeToAnnotation(named, asked)
+  return requestedBy === '' ? named : attributeToAnnotation(named, requestedBy)
 }
 
 /** Remedy for a volume of another driver that cannot be mapped. */

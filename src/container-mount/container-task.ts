@@ -37,14 +37,14 @@ import { restoreVolumeRootBits } from './root-bits.ts'
 
 /** A task of a worker process, sent by the thread that answers the runtime as a line of JSON. */
 export type ContainerTask =
-  | { do: 'attach'; order: ContainerCloneRequest }
+  | { do: 'attach'; request: ContainerCloneRequest }
   /** The container has started, or it was removed or never created ('gone'). */
   | { do: 'release'; container: string; as: 'started' | 'gone' }
   | { do: 'reconcile'; known?: RuntimeSnapshot }
   /** Records that the container runs without its clones. */
-  | { do: 'without'; order: ContainerCloneRequest; why: string }
+  | { do: 'without'; request: ContainerCloneRequest; why: string }
   /** Opens a container's volumes as `attach` does, without making a clone. It ends once they respond. */
-  | { do: 'check'; order: ContainerCloneRequest }
+  | { do: 'check'; request: ContainerCloneRequest }
   /** Records whether the runtime has the plugin registered. */
   | { do: 'registration'; record: PluginRecord }
   /** Reads the restrictions of modekeep's own mounts, which the runtime applies to the container's. */
@@ -69,15 +69,15 @@ export async function runContainerTask(
   try {
     switch (task.do) {
       case 'attach':
-        return await attachClones(session, task.order, report)
+        return await attachClones(session, task.request, report)
       case 'release':
         await releaseClones(session, task.container, task.as)
         return {}
       case 'without':
-        await recordWithout(session, task.order, task.why)
+        await recordWithout(session, task.request, task.why)
         return {}
       case 'check':
-        checkCloneSources(session, task.order)
+        checkCloneSources(session, task.request)
         return {}
       case 'registration':
         pluginRecord.write(session, task.record)

@@ -80,7 +80,7 @@ export function decideClones(
       volume.kind === 'emptyDir' ? ('emptyDir' as const) : hasSetGidRequest ? ('requested' as const) : undefined
     const clone = {
       ...createCloneRequest(volume, groupId),
-      asked: reason,
+      requestedBy: reason,
       ...(groupId !== undefined && setGid && { setGid }),
     }
     const { namespace } = pod
@@ -241,5 +241,5 @@ function findFault(volume: MountedVolume, group: number | undefined, kubeletDir:
 
 function createCloneRequest({ mount, name, isOwn = false }: MountedVolume, group: number | undefined): CloneRequest {
   const { destination, source, options } = mount
-  return { volume: name, destination, source, options, group, asked: '', isOwn }
+  return { volume: name, destination, source, options, group, requestedBy: '', isOwn }
 }

@@ -94,17 +94,17 @@ export function createCloneService(workers: Pick<NriWorkers, 'run'>, reportFailu
     runUnawaitedTask(workers, reportFailure, task, namespace)
   return {
     async attach(request, deadline, onStart) {
-      const running = workers.run({ do: 'attach', order: request }, request.pod.namespace)
+      const running = workers.run({ do: 'attach', request }, request.pod.namespace)
       onStart(running)
       const { mounts = [] } = await awaitTask(running, deadline)
       return { mounts }
     },
     async check(request, giveUp) {
-      await awaitTask(workers.run({ do: 'check', order: request }, `check ${request.pod.namespace}`), giveUp)
+      await awaitTask(workers.run({ do: 'check', request }, `check ${request.pod.namespace}`), giveUp)
     },
     release: (container, namespace) => runUnawaited({ do: 'release', container, as: 'started' }, namespace),
     forget: (container, namespace) => runUnawaited({ do: 'release', container, as: 'gone' }, namespace),
-    recordWithout: (request, reason) => runUnawaited({ do: 'without', order: request, why: reason }),
+    recordWithout: (request, reason) => runUnawaited({ do: 'without', request, why: reason }),
     reconcile: (snapshot) => runUnawaited({ do: 'reconcile', known: snapshot }),
   }
 }

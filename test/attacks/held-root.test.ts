@@ -65,7 +65,7 @@ class VolumeNode {
       env: { MODEKEEP_CONFIG: `${this.node.top}/config.json` },
     })
     onTestFinished(() => void child.kill('SIGKILL'))
-    const clone = { volume: 'data', destination: '/data', source, options: ['rbind', 'rw'], group: GROUP, asked: '' }
+    const clone = { volume: 'data', destination: '/data', source, options: ['rbind', 'rw'], group: GROUP, requestedBy: '' }
     const order = {
       container: 'c'.repeat(64),
       containerName: 'app',
@@ -76,7 +76,7 @@ class VolumeNode {
       clones: [{ ...clone, isOwn: false, grants: [{ fsTypes: ['ext4'], setGid: 'root' }], setGid: 'requested' }],
       isOptional: false,
     }
-    child.stdin?.write(`${JSON.stringify({ do: 'attach', order })}\n`)
+    child.stdin?.write(`${JSON.stringify({ do: 'attach', request: order })}\n`)
     return child.pid ?? expect.unreachable()
   }
 

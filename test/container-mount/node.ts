@@ -51,7 +51,7 @@ export function nodeWith(fsType: string) {
       source,
       options: ['rbind', 'rprivate', 'rw'],
       group: 2000,
-      asked: 'annotation modekeep/group is "data=2000"',
+      requestedBy: 'annotation modekeep/group is "data=2000"',
       isOwn: false,
       grants: [{ fsTypes: ['ext4', 'xfs', 'btrfs', 'tmpfs', 'overlay'], systemGroups: true }],
       ...over,

@@ -46,7 +46,7 @@ async function ownVolume(kind: string, more: Record<string, string> = {}) {
   await mount(own, readRequest(directory, JSON.stringify(options), config, kinds))
   writeIds(node)
   const clone = (from = directory) =>
-    node.clone({ volume: 'v', destination: '/v', source: from, group: undefined, asked: '', isOwn: true })
+    node.clone({ volume: 'v', destination: '/v', source: from, group: undefined, requestedBy: '', isOwn: true })
   const attach = (from?: string) => attachClones(own, node.order([clone(from)], { hasUserNamespace: true }))
   const mountAgain = (at = directory) => {
     const ofPod = { ...options, 'kubernetes.io/pod.uid': UID }

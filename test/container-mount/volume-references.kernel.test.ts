@@ -43,7 +43,7 @@ describe.skipIf(!isRoot)('a container that sees a volume with another group', ()
         source: path,
         options: ['rbind', 'rprivate'],
         group: 2000,
-        asked: `annotation modekeep/group is "${path}=2000"`,
+        requestedBy: `annotation modekeep/group is "${path}=2000"`,
         isOwn: false,
         grants: [{ fsTypes: ['tmpfs'], systemGroups: true }],
       },

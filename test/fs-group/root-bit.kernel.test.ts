@@ -54,7 +54,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
       source,
       options: ['rbind', 'rw'],
       group: POD_GROUP,
-      asked: '',
+      requestedBy: '',
       isOwn: false,
       grants: [{ fsTypes: ['ext4'], setGid: 'root', systemGroups: true }],
       ...over,

@@ -61,7 +61,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
       source,
       options: ['rbind', 'rw'],
       group: 2000,
-      asked: '',
+      requestedBy: '',
       isOwn: false,
       ...over,
     }

@@ -51,7 +51,7 @@ describe('a decision maps', () => {
       source: SOURCES.claim,
       options: ['rbind', 'rprivate', 'ro'],
       group: 2000,
-      asked: 'annotation modekeep/group is "2000"',
+      requestedBy: 'annotation modekeep/group is "2000"',
       isOwn: false,
       fsTypes: ['ext4', 'xfs', 'btrfs'],
     })
@@ -119,7 +119,7 @@ describe('a decision maps', () => {
   it("modekeep's own volume in a user namespace, with its own group", () => {
     const order = decided(undefined, mounts, { isInUserNamespace: true })
     expect(order?.hasUserNamespace).toBe(true)
-    expect(order?.clones[0]?.asked).toBe('the pod has a user namespace of its own')
+    expect(order?.clones[0]?.requestedBy).toBe('the pod has a user namespace of its own')
     expect(order?.clones.map(({ destination, group, isOwn }) => [destination, group, isOwn])).toEqual([
       ['/own', undefined, true],
       ['/own-claim', undefined, true],

@@ -33,9 +33,9 @@ function plugin(timeOf: (namespace: string) => number) {
       most = Math.max(most, ++alive)
       return {
         send(job) {
-          const namespace = job.do === 'attach' || job.do === 'check' ? job.order.pod.namespace : ''
+          const namespace = job.do === 'attach' || job.do === 'check' ? job.request.pod.namespace : ''
           const mounts =
-            job.do === 'attach' ? job.order.clones.map(() => ({ do: 'replace', source: '/c' }) as const) : []
+            job.do === 'attach' ? job.request.clones.map(() => ({ do: 'replace', source: '/c' }) as const) : []
           if (job.do === 'attach') events.onReport({ progress: { step: 'open', volume: 0 } })
           const ms = timeOf(namespace)
           if (ms !== Number.POSITIVE_INFINITY) setTimeout(() => events.onReport({ outcome: { mounts } }), ms)
@@ -122,7 +122,7 @@ function stuckPool(hanging: readonly string[]) {
 }
 
 const nameOf = (job: ContainerTask) =>
-  job.do === 'release' ? job.container : job.do === 'attach' ? job.order.pod.namespace : ''
+  job.do === 'release' ? job.container : job.do === 'attach' ? job.request.pod.namespace : ''
 
 const orderIn = (namespace: string): ContainerCloneRequest => ({
   container: 'c',

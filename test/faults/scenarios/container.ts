@@ -19,9 +19,9 @@ const subPath = (on: FaultNode, volume: string) => `${on.node.top}/pods/${POD}/v
 
 function clone(volume: string, source: string, group: number): CloneRequest {
   const destination = `/${volume}`
-  const asked = `annotation modekeep/group is "${volume}=${group}"`
+  const requestedBy = `annotation modekeep/group is "${volume}=${group}"`
   const options = ['rbind', 'rprivate', 'rw']
-  return { volume, destination, source, options, group, asked, isOwn: false }
+  return { volume, destination, source, options, group, requestedBy, isOwn: false }
 }
 
 function attach(on: FaultNode): ContainerTask {
@@ -35,7 +35,7 @@ function attach(on: FaultNode): ContainerTask {
     clones: [clone('data', source(on, 'data'), GROUPS[0]), clone('other', subPath(on, 'other'), GROUPS[1])],
     isOptional: false,
   }
-  return { do: 'attach', order }
+  return { do: 'attach', request: order }
 }
 
 const released = (as: 'started' | 'gone'): ContainerTask => ({ do: 'release', container: CONTAINER, as })

@@ -6,6 +6,7 @@ import { runConfined } from '../test/helpers/own-namespaces.ts'
 import { RESULTS_FILE } from '../test/helpers/results.ts'
 import { closeWith, readTally, sum, TALLY_FILE, type Tally } from '../test/helpers/tally.ts'
 import { installPackages } from './test/install.ts'
+import { LaterOutput } from './test/later-output.ts'
 import { Preparation } from './test/preparation.ts'
 import { otherTests, sizedTests, unitTests } from './test/selection.ts'
 
@@ -53,7 +54,7 @@ async function long(): Promise<number> {
     ['nri', [node, 'test/runtimes/main.ts']],
     ['e2e', [node, 'test/e2e/main.ts', '--quick']],
   ]
-  // Each node has its own namespaces, and the cluster takes longer than all others, mostly waiting for pods.
+  // The cluster takes longer than all others.
   return withAll(parts, [[cluster], others], 'test/e2e/provide.ts')
 }
 
@@ -63,28 +64,49 @@ const durations: string[] = []
 type Part = [name: string, command: string[]]
 
 /**
- * Runs vitest's parts while a script fetches and builds the programs of the nodes. Then runs the nodes' parts.
- * @param lanes parts that run concurrently with those of the other lanes
+ * Runs vitest's parts. Meanwhile a script fetches and builds the programs of the nodes, then the nodes' parts begin. These
+ * mostly wait for pods, and their output is printed when vitest's has ended.
+ * @param lanes parts of nodes, which run concurrently with those of the other lanes
  */
 async function withAll(parts: readonly Part[], lanes: readonly Part[][], provide: string): Promise<number> {
   await installPackages(isRoot)
   if (!isRoot) console.log(NEEDS_ROOT)
   const prepared = isRoot ? new Preparation(node, `${root}/${provide}`) : undefined
-  try {
+  const output = new LaterOutput()
+  let isEnding = false
+  const own = runOwn()
+  const ended = await Promise.allSettled([own, ...lanes.map(runLane)])
+  const failure = ended.find((one) => one.status === 'rejected')
+  if (failure) throw failure.reason
+  const total = sum(ended.flatMap((one) => (one.status === 'fulfilled' ? one.value : [])))
+  console.log(`\n${durations.join(', ')}`)
+  closeWith(total)
+  return total.failed > 0 ? 1 : 0
+
+  async function runOwn(): Promise<Tally[]> {
     const tallies: Tally[] = []
-    for (const [name, command] of parts) tallies.push(await part(name, command, 'SIGKILL'))
-    await prepared?.done()
-    const ended = await Promise.allSettled(lanes.map((lane, at) => runLane(lane, at > 0)))
-    for (const lane of ended) {
-      if (lane.status === 'rejected') throw lane.reason
-      tallies.push(...lane.value)
+    try {
+      for (const [name, command] of parts) tallies.push(await part(name, command, 'SIGKILL'))
+    } catch (error) {
+      isEnding = true
+      prepared?.stop()
+      throw error
+    } finally {
+      output.release()
     }
-    const total = sum(tallies)
-    console.log(`\n${durations.join(', ')}`)
-    closeWith(total)
-    return total.failed > 0 ? 1 : 0
-  } finally {
-    prepared?.stop()
+    return tallies
+  }
+
+  async function runLane(lane: readonly Part[], at: number): Promise<Tally[]> {
+    const said = await prepared?.done()
+    if (said && at === 0) output.print(`\n${said}`)
+    const tallies: Tally[] = []
+    for (const [name, command] of lane) {
+      if (!isRoot) tallies.push(withoutKubelet(name))
+      else if (!isEnding)
+        tallies.push(await part(name, command, 'SIGTERM', (line) => output.print(`${name.padEnd(8)}${line}`)))
+    }
+    return tallies
   }
 }
 
@@ -95,25 +117,16 @@ function check(what: string, command: string, ...rest: string[]): void {
   if (status !== 0) throw new Ended(status ?? 1)
 }
 
-/** Runs parts one after another. @param isQuiet prints the output of each when it has ended */
-async function runLane(lane: readonly Part[], isQuiet: boolean): Promise<Tally[]> {
-  const tallies: Tally[] = []
-  for (const [name, command] of lane) {
-    tallies.push(isRoot ? await part(name, command, 'SIGTERM', isQuiet) : withoutKubelet(name))
-  }
-  return tallies
-}
-
-async function part(name: string, command: string[], end: 'SIGKILL' | 'SIGTERM', isQuiet = false): Promise<Tally> {
+/** @param print gets each line of the output; undefined: the output is this process's */
+async function part(
+  name: string,
+  command: string[],
+  end: 'SIGKILL' | 'SIGTERM',
+  print?: (line: string) => void,
+): Promise<Tally> {
   const file = `${place}/${name}`
-  const log = `${file}.log`
-  const output = isQuiet ? fs.openSync(log, 'w') : 'inherit'
   const startedMs = performance.now()
-  const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end, output)
-  if (output !== 'inherit') {
-    fs.closeSync(output)
-    process.stdout.write(`\n${name}:\n${fs.readFileSync(log, 'utf8')}`)
-  }
+  const status = await runConfined(command, { ...process.env, [TALLY_FILE]: file }, end, print)
   durations.push(`${name} ${Math.round((performance.now() - startedMs) / 1000)} s`)
   if (status === INTERRUPTED) throw new Ended(status)
   return readTally(name, file, status)

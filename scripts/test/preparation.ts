@@ -24,11 +24,10 @@ export class Preparation {
     })
   }
 
-  async done(): Promise<void> {
-    const { exitCode, signalCode } = this.#child
-    if (exitCode === null && signalCode === null) console.log('\nwaiting for what is being prepared …')
+  /** @returns the output of the script, once it has ended */
+  async done(): Promise<string> {
     await this.#ended
-    if (this.#said) console.log(`\n${this.#said.trim()}`)
+    return this.#said.trim()
   }
 
   stop(): void {

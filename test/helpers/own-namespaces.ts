@@ -1,4 +1,5 @@
-import { type StdioOptions, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
 
 const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -6,17 +7,23 @@ const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
  * Runs a command that ends with this process, by a signal or a crash.
  * @param end the signal for the command: one that has its own namespaces takes all processes in them along when it is killed,
  * one that has to tidy up first is asked to end
- * @param output descriptor of a file for its output, which is otherwise this process's
+ * @param print gets each line of its output; undefined: its output is this process's
  * @returns its exit status, 130 where it was ended
  */
 export function runConfined(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
   end: 'SIGKILL' | 'SIGTERM' = 'SIGKILL',
-  output: number | 'inherit' = 'inherit',
+  print?: (line: string) => void,
 ): Promise<number> {
-  const stdio: StdioOptions = ['inherit', output, output]
-  const child = spawn('setpriv', ['--pdeathsig', end.slice('SIG'.length), ...args], { stdio, env })
+  const output = print ? 'pipe' : 'inherit'
+  const child = spawn('setpriv', ['--pdeathsig', end.slice('SIG'.length), ...args], {
+    stdio: ['inherit', output, output],
+    env,
+  })
+  for (const stream of [child.stdout, child.stderr]) {
+    if (print && stream) createInterface(stream).on('line', print)
+  }
   let isEnding = false
   const stop = () => {
     if (!isEnding && end === 'SIGKILL') console.log('interrupted: everything of the run is ended and removed')
@@ -26,7 +33,7 @@ export function runConfined(
   for (const signal of ENDING) process.on(signal, stop)
   return new Promise<number>((done, failed) => {
     child.once('error', failed)
-    child.once('exit', (code) => done(isEnding ? 130 : (code ?? 130)))
+    child.once('close', (code) => done(isEnding ? 130 : (code ?? 130)))
   }).finally(() => {
     for (const signal of ENDING) process.off(signal, stop)
   })

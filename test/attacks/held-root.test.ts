@@ -65,7 +65,14 @@ class VolumeNode {
       env: { MODEKEEP_CONFIG: `${this.node.top}/config.json` },
     })
     onTestFinished(() => void child.kill('SIGKILL'))
-    const clone = { volume: 'data', destination: '/data', source, options: ['rbind', 'rw'], group: GROUP, requestedBy: '' }
+    const clone = {
+      volume: 'data',
+      destination: '/data',
+      source,
+      options: ['rbind', 'rw'],
+      group: GROUP,
+      requestedBy: '',
+    }
     const order = {
       container: 'c'.repeat(64),
       containerName: 'app',

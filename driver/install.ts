@@ -5,7 +5,7 @@ import { install, uninstall } from '../src/cli/install/index.ts'
 import { createInstallRefusal, type InstallerRun } from '../src/cli/install/site.ts'
 import { formatJsonDocument } from '../src/cli/output/output.ts'
 import { escapeUnprintable } from '../src/errors/escape.ts'
-import { renderFault } from '../src/errors/fault.ts'
+import { renderCodes, renderFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxAdministration } from '../src/host/linux/administration.ts'
 import { print, writeAll } from './streams.ts'
@@ -60,13 +60,15 @@ export async function runInstaller(
     return OK
   } catch (error) {
     if (stopping.signal.aborted) return 128 + constants.signals[stopping.signal.reason as NodeJS.Signals]
-    printFault(
-      error instanceof Refusal ? error.faults.map((fault) => renderFault(fault)) : [formatUnexpectedError(error)],
-      json,
-      env,
-    )
+    printFault(error instanceof Refusal ? renderLines(error) : [formatUnexpectedError(error)], json, env)
     return FAILED
   }
+}
+
+/** Renders the fault and its remedies as a line each. The last one ends with the code. */
+function renderLines({ faults }: Refusal): string[] {
+  const lines = faults.map((fault) => renderFault(fault))
+  return [...lines.slice(0, -1), `${lines.at(-1)}${renderCodes(faults)}`]
 }
 
 /** Prints the fault, and below it the remedies. */

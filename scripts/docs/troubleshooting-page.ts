@@ -13,7 +13,7 @@ export function troubleshootingPage(): string {
 }
 
 function formatEntry(code: string, { meaning, cause, remedy, see }: FaultEntry): string {
-  const link = see === undefined ? '' : ` See [${see.replace(/^.*#/, '').replaceAll('-', ' ')}](${see}).`
+  const link = see === undefined ? '' : ` See [${see.split('#')[0]}](${see}).`
   return `### ${code}\n\n${cause === undefined ? meaning : `${meaning} ${cause}`}\n\n**Remedy:** ${remedy}${link}\n`
 }
 

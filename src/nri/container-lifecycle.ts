@@ -5,10 +5,34 @@ import { hasGroupAnnotation } from './annotations.ts'
 import { createCreationHandler } from './container-creation.ts'
 import type { ProcessGroups } from './cri.ts'
 import { findMissingClones, isInUserNamespace } from './decide-clones.ts'
-import { type Container, type PodSandbox, STATE } from './protocol.ts'
+import { type Container, type Mount, type PodSandbox, STATE } from './protocol.ts'
 import { createRequestReader, type DecisionSources, listContainerFields } from './request-reader.ts'
-import type { ContainerHandler } from './service.ts'
 import { type CloneService, coalesceCalls } from './worker-tasks.ts'
+
+/** Handles a runtime's calls and events about its containers. The methods other than `create` must not throw. */
+export interface ContainerHandler {
+  /**
+   * Is called before the runtime creates a container.
+   * @param disconnected aborts when the runtime closes the connection
+   * @returns the mounts that replace those at the same destinations; undefined: none
+   * @throws {Refusal} if the container must not be created; also as a rejection
+   */
+  create(
+    pod: PodSandbox,
+    container: Container,
+    disconnected: AbortSignal,
+  ): Promise<readonly Mount[] | undefined> | undefined
+  /** Is called before the first container of the sandbox is created. */
+  onSandboxStarted(pod: PodSandbox): void
+  /** The container runs, with mounts of its own. */
+  onStarted(pod: PodSandbox, container: Container): void
+  /** The container has ended, or will never run. May be called twice. */
+  onEnded(container: string): void
+  /** All containers of the sandbox have ended. A container that never ran may have no other event. */
+  onSandboxStopped(sandbox: string): void
+  /** Gets all pods and containers, at each connection, before any other call. */
+  synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): void
+}
 
 interface LifecycleSettings extends DecisionSources {
   readonly clones: CloneService

@@ -1,19 +1,14 @@
-import type { CloneRequest, OwnMountsRequest } from '../container-mount/clone-request.ts'
+import type { CloneRequest } from '../container-mount/clone-request.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import { formatError } from '../errors/refusal.ts'
 import type { LogEvent } from '../log/call-log.ts'
 import { restrictOptions } from '../mount-table/mount-flags.ts'
+import type { ContainerHandler } from './container-lifecycle.ts'
 import { isInUserNamespace } from './decide-clones.ts'
 import { mayBeOwnVolume } from './pod-volumes.ts'
 import type { Container, Mount, PodSandbox } from './protocol.ts'
 import { listContainerFields } from './request-reader.ts'
-import type { ContainerHandler } from './service.ts'
-
-/** Returns the mount options for each mount of a request. */
-export type ReadRestrictions = (
-  request: OwnMountsRequest,
-  giveUp: AbortSignal,
-) => Promise<readonly (readonly string[])[]>
+import type { ReadRestrictions } from './worker-tasks.ts'
 
 interface OwnMountSettings {
   readonly kubeletDir: string

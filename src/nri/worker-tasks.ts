@@ -2,6 +2,7 @@ import type {
   AttachStep,
   ContainerCloneRequest,
   ContainerOutcome,
+  OwnMountsRequest,
   RuntimeSnapshot,
 } from '../container-mount/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../container-mount/container-task.ts'
@@ -12,7 +13,6 @@ import { createTooManyLeftFault } from '../worker/given-up.ts'
 import type { Workers } from '../worker/pool.ts'
 import type { LostTaskOutcomes, RunningTask, WorkerLimits } from '../worker/schedule.ts'
 import type { Supervision } from '../worker/supervision.ts'
-import type { ReadRestrictions } from './own-mounts.ts'
 import { type AttachProgress, REMEMBER_MS } from './refused-containers.ts'
 
 export const LOST_CONTAINER_TASK: LostTaskOutcomes<ContainerTaskResult> = {
@@ -124,6 +124,12 @@ export function createRestrictionsReader(workers: Pick<NriWorkers, 'run'>): Read
     return (await awaitTask(running, giveUp)).restrictions ?? []
   }
 }
+
+/** Returns the mount options for each mount of a request. */
+export type ReadRestrictions = (
+  request: OwnMountsRequest,
+  giveUp: AbortSignal,
+) => Promise<readonly (readonly string[])[]>
 
 /** Makes and removes clones in worker processes, so that no volume blocks the thread that answers the runtime. */
 export interface CloneService {

@@ -8,11 +8,10 @@ import type {
 } from '../../src/container-mount/clone-request.ts'
 import { createFault, type Fault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { createContainerHandler } from '../../src/nri/container-lifecycle.ts'
+import { type ContainerHandler, createContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import type { ProcessGroups } from '../../src/nri/cri.ts'
 import type { PodVolumes } from '../../src/nri/pod-volumes.ts'
 import type { Container, PodSandbox } from '../../src/nri/protocol.ts'
-import type { ContainerHandler } from '../../src/nri/service.ts'
 import type { CloneService } from '../../src/nri/worker-tasks.ts'
 import { containerOf, KUBELET, mountOf, POD, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 

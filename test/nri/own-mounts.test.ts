@@ -2,9 +2,10 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { OwnMountsRequest } from '../../src/container-mount/clone-request.ts'
 import { createFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { type ReadRestrictions, restrictOwnMounts } from '../../src/nri/own-mounts.ts'
+import type { ContainerHandler } from '../../src/nri/container-lifecycle.ts'
+import { restrictOwnMounts } from '../../src/nri/own-mounts.ts'
 import type { Container, Mount, PodSandbox } from '../../src/nri/protocol.ts'
-import type { ContainerHandler } from '../../src/nri/service.ts'
+import type { ReadRestrictions } from '../../src/nri/worker-tasks.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL } from './pods.ts'
 
 const FLAGS = ['nosuid', 'nodev', 'noexec']

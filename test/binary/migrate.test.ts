@@ -34,7 +34,7 @@ describe('modekeep migrate', () => {
     const none = call([join(top, 'none')])
     expect([none.status, none.stderr]).toEqual([
       1,
-      `modekeep: file "${top}/none" cannot be read (ENOENT): name another\n`,
+      `modekeep: file "${top}/none" cannot be read (ENOENT): name another [file-access]\n`,
     ])
     expect(call(['-'], 'a: [')).toMatchObject({ status: 1, stderr: expect.stringContaining('is not YAML') })
     const full = openSync('/dev/full', 'w')
@@ -49,7 +49,7 @@ describe('modekeep migrate', () => {
       const { status, stderr } = call([file])
       expect([status, stderr]).toEqual([
         1,
-        `modekeep: file "${file}" is not a regular file: name one, or "-" for stdin\n`,
+        `modekeep: file "${file}" is not a regular file: name one, or "-" for stdin [file-access]\n`,
       ])
     }
     const large = join(top, 'large.yaml')

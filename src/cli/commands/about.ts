@@ -1,5 +1,5 @@
 import { FAULT_ENTRIES } from '../../errors/entries/index.ts'
-import { createFault, type Fault } from '../../errors/fault.ts'
+import type { Fault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import { isUnwell } from '../../heal/state.ts'
 import type { Host } from '../../host/host.ts'
@@ -31,12 +31,11 @@ export const helpVerb = {
     'modekeep help restore',
     'modekeep help --man | sudo install -D -m 644 /dev/stdin /usr/local/share/man/man8/modekeep.8',
   ],
-  read({ words: [topic, second], given, faults }: VerbArguments): HelpCommand {
+  read({ words: [topic, second], given, refuse }: VerbArguments): HelpCommand {
     const isManual = given.has('man')
-    if (second !== undefined)
-      faults.push(createFault('usage', `help is about one verb, got also ${quoted(second)}`, 'leave it out'))
+    if (second !== undefined) refuse(`help is about one verb, got also ${quoted(second)}`, 'leave it out')
     if (isManual && topic !== undefined) {
-      faults.push(createFault('usage', `--man is a page about all verbs, got ${quoted(topic)}`, 'leave one out'))
+      refuse(`--man is a page about all verbs, got ${quoted(topic)}`, 'leave one out')
     }
     return { verb: 'help', topic, isManual }
   },
@@ -75,16 +74,15 @@ export const completionVerb = {
     'modekeep completion zsh > /usr/local/share/zsh/site-functions/_modekeep',
     'modekeep completion fish > /etc/fish/completions/modekeep.fish',
   ],
-  read({ words, given, faults }: VerbArguments): CompletionCommand {
+  read({ words, given, refuse }: VerbArguments): CompletionCommand {
     const [word, ...more] = words
     const offer = given.get('offer') as OfferedNameKind | undefined
     const shell = SHELLS.find((name) => name === word)
     if (given.has('offer')) {
-      if (word !== undefined)
-        faults.push(createFault('usage', `--offer is for no shell alone, got ${quoted(words)}`, 'leave one out'))
+      if (word !== undefined) refuse(`--offer is for no shell alone, got ${quoted(words)}`, 'leave one out')
     } else if (shell === undefined || more.length > 0) {
       const got = word === undefined ? 'none' : quoted(more.length > 0 ? words : word)
-      faults.push(createFault('usage', `completion takes the name of a shell, got ${got}`, 'write bash, zsh or fish'))
+      refuse(`completion takes the name of a shell, got ${got}`, 'write bash, zsh or fish')
     }
     return { verb: 'completion', shell: shell ?? 'bash', offer }
   },
@@ -153,15 +151,14 @@ export const explainVerb = {
   ],
   options: {},
   examples: ['modekeep explain group-conflict', 'modekeep explain'],
-  read({ words: [word, ...more], faults }: VerbArguments): ExplainCommand {
+  read({ words: [word, ...more], refuse }: VerbArguments): ExplainCommand {
     // A code may be copied with its brackets.
     const code = word?.replace(/^\[(.*)\]$/, '$1')
-    if (more.length > 0)
-      faults.push(createFault('usage', `explain takes one code, got also ${quoted(more)}`, 'name one'))
+    if (more.length > 0) refuse(`explain takes one code, got also ${quoted(more)}`, 'name one')
     if (code !== undefined && !FAULT_ENTRIES.has(code)) {
       const nearest = findNearest(code, [...FAULT_ENTRIES.keys()])
       const remedy = `${nearest === undefined ? '' : `did you mean ${nearest}? `}"modekeep explain" lists all`
-      faults.push(createFault('usage', `there is no code ${quoted(code)}`, remedy))
+      refuse(`there is no code ${quoted(code)}`, remedy)
     }
     return { verb: 'explain', code }
   },

@@ -1,4 +1,3 @@
-import { createFault } from '../../errors/fault.ts'
 import { needsWalk } from '../../fs-group/apply-to-volume.ts'
 import {
   applyByHand,
@@ -76,10 +75,9 @@ export const APPLY_OPTIONS = {
 
 /** Reads the directory, and the group, access and policy to apply. */
 export function readGroupOperands(verb: string, args: VerbArguments): Omit<ApplyGroupCommand<string>, 'verb'> {
-  const { given, faults } = args
+  const { given, refuse } = args
   const directory = readDirectoryOperand(verb, args)
-  if (!given.has('fsgroup'))
-    faults.push(createFault('usage', '--fsgroup is missing', 'name the group, as in --fsgroup 2000'))
+  if (!given.has('fsgroup')) refuse('--fsgroup is missing', 'name the group, as in --fsgroup 2000')
   const fsGroup: FsGroupRequest = {
     groupId: Number(given.get('fsgroup')),
     access: given.get('group-access') === 'grant' ? 'grant' : 'keep',

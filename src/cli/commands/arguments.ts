@@ -24,11 +24,11 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
   const { operands, read } = getVerbForm(verb)
   if (operands === undefined && args.words.length > 0) {
     const why = verb === 'version' ? 'takes no argument' : 'is about the whole node'
-    args.faults.push(createFault('usage', `${verb} ${why}, got ${quoted(args.words[0])}`, 'leave it out'))
+    args.refuse(`${verb} ${why}, got ${quoted(args.words[0])}`, 'leave it out')
   }
   const command = read(args)
   if (command.verb === 'help' && command.topic !== undefined && !isVerb(command.topic)) {
-    args.faults.push(createFault('usage', formatUnknownVerb(command.topic)))
+    args.refuse(formatUnknownVerb(command.topic))
   }
   if (args.faults.length > 0) throw new Refusal(args.faults)
   return command
@@ -52,17 +52,17 @@ function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'working
   const given = new Map<string, string | undefined>()
   const words: string[] = []
   const faults: Fault[] = []
+  const refuse = (reason: string, remedy?: string) => void faults.push(createFault('usage', reason, remedy))
   for (const token of tokens) {
     if (token.kind === 'positional') words.push(token.value)
     if (token.kind !== 'option') continue
     const { name, rawName, value } = token
-    if (!Object.hasOwn(options, name))
-      faults.push(createFault('usage', formatUnknownOption(verb, rawName, Object.keys(options))))
-    else if (given.has(name)) faults.push(createFault('usage', `${rawName} is given twice`, 'keep one'))
-    else faults.push(...checkOptionValue(name as OptionName, value).map((text) => createFault('usage', text)))
+    if (!Object.hasOwn(options, name)) refuse(formatUnknownOption(verb, rawName, Object.keys(options)))
+    else if (given.has(name)) refuse(`${rawName} is given twice`, 'keep one')
+    else for (const text of checkOptionValue(name as OptionName, value)) refuse(text)
     given.set(name, value)
   }
-  return { given, words, faults }
+  return { given, words, faults, refuse }
 }
 
 /** Collects the options of all verbs, so that values of foreign options are recognised. A short letter is the verb's own. */

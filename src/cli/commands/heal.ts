@@ -1,5 +1,5 @@
 import type * as NodeFs from 'node:fs'
-import { createFault, formatReason } from '../../errors/fault.ts'
+import { formatReason } from '../../errors/fault.ts'
 import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
 import { healMounts } from '../../heal/heal.ts'
 import { Kubelets } from '../../heal/kubelets.ts'
@@ -43,17 +43,15 @@ export const healVerb: SessionVerb<HealCommand, HealDocument> = {
   examples: ['modekeep heal --dry-run --kubelet-subpaths'],
   failure: 'a mount could not be repaired',
   read(args) {
-    const { given, faults } = args
+    const { given, refuse } = args
     const isDry = given.has('dry-run')
     const isWatching = given.has('watch')
     const isForKubelet = given.has('kubelet-subpaths')
     if (given.has('kubelet-dir') && !isForKubelet)
-      faults.push(createFault('usage', '--kubelet-dir is for --kubelet-subpaths', 'give both, or leave it out'))
-    if (isWatching && isDry) faults.push(createFault('usage', '--watch repairs and --dry-run does not', 'keep one'))
-    if (given.has('listen') && !isWatching)
-      faults.push(createFault('usage', '--listen is for --watch', 'give both, or leave it out'))
-    if (given.has('metrics') && !given.has('listen'))
-      faults.push(createFault('usage', '--metrics is for --listen', 'give both, or leave it out'))
+      refuse('--kubelet-dir is for --kubelet-subpaths', 'give both, or leave it out')
+    if (isWatching && isDry) refuse('--watch repairs and --dry-run does not', 'keep one')
+    if (given.has('listen') && !isWatching) refuse('--listen is for --watch', 'give both, or leave it out')
+    if (given.has('metrics') && !given.has('listen')) refuse('--metrics is for --listen', 'give both, or leave it out')
     const where = parseListenAddress(given.get('listen') ?? '')
     const listen = where && { ...where, hasMetrics: given.has('metrics') }
     return { verb: 'heal', listen, isDry, isWatching, kubelet: isForKubelet ? readKubeletDirectory(args) : undefined }

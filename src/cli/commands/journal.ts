@@ -1,4 +1,3 @@
-import { createFault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import { isTextVolume } from '../../store/volume-id.ts'
@@ -33,20 +32,14 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
     'modekeep journal import /root/data.journal --at /mnt/data',
   ],
   read(args) {
-    const { words, given, faults } = args
+    const { words, given, refuse } = args
     const [action, ...rest] = words
     const operands = { ...args, words: rest }
     if (action === 'export') return readExport(operands)
     const isImport = action === 'import'
     if (!isImport) {
       const got = action === undefined ? 'none' : quoted(action)
-      faults.push(
-        createFault(
-          'usage',
-          `journal takes export or import, got ${got}`,
-          `write "journal export VOLUME" or "journal import FILE"`,
-        ),
-      )
+      refuse(`journal takes export or import, got ${got}`, `write "journal export VOLUME" or "journal import FILE"`)
     }
     if (isImport) refuseActionOptions(operands, 'export', ['output'])
     const at = given.get('at')
@@ -88,13 +81,11 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
 }
 
 function readExport(args: VerbArguments): JournalCommand {
-  const { given, faults } = args
+  const { given, refuse } = args
   refuseActionOptions(args, 'import', ['at', 'dry-run'])
   const isStdout = (given.get('output') ?? STDOUT) === STDOUT
-  if (given.has('force') && isStdout)
-    faults.push(createFault('usage', '--force is for --output FILE', 'give both, or leave it out'))
-  if (given.has('json') && isStdout)
-    faults.push(createFault('usage', '--json needs stdout for its document', 'export with --output FILE'))
+  if (given.has('force') && isStdout) refuse('--force is for --output FILE', 'give both, or leave it out')
+  if (given.has('json') && isStdout) refuse('--json needs stdout for its document', 'export with --output FILE')
   return {
     verb: 'journal',
     action: 'export',
@@ -104,9 +95,9 @@ function readExport(args: VerbArguments): JournalCommand {
   }
 }
 
-function refuseActionOptions({ given, faults }: VerbArguments, action: string, names: readonly OptionName[]): void {
+function refuseActionOptions({ given, refuse }: VerbArguments, action: string, names: readonly OptionName[]): void {
   for (const name of names) {
-    if (given.has(name)) faults.push(createFault('usage', `--${name} is for journal ${action}`, 'leave it out'))
+    if (given.has(name)) refuse(`--${name} is for journal ${action}`, 'leave it out')
   }
 }
 

@@ -1,5 +1,4 @@
 import { resolve } from 'node:path'
-import { createFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { deferClose, errorCode } from '../../host/host.ts'
 import { createPathLookups } from '../../mount-table/responsiveness.ts'
@@ -87,9 +86,9 @@ async function isExistingPath(session: Session, path: string): Promise<boolean> 
 }
 
 /** Reads the one directory that a verb takes, as an absolute, normalized path. */
-export function readDirectoryOperand(verb: string, { words, workingDirectory, faults }: VerbArguments): string {
+export function readDirectoryOperand(verb: string, { words, workingDirectory, faults, refuse }: VerbArguments): string {
   const wrong = findDirectoryFault(verb, words)
-  if (wrong !== undefined) faults.push(createFault('usage', wrong))
+  if (wrong !== undefined) refuse(wrong)
   return faults.length > 0 ? '' : resolve(makeAbsolute(words[0] ?? '', workingDirectory))
 }
 
@@ -104,12 +103,12 @@ export function readTargetOperand(verb: string, args: VerbArguments): TargetOper
 }
 
 /** Reads the one file that a verb takes, as an absolute path that is not normalized. */
-export function readFileOperand(verb: string, { words, workingDirectory, faults }: VerbArguments): string {
+export function readFileOperand(verb: string, { words, workingDirectory, faults, refuse }: VerbArguments): string {
   const [file = '', ...more] = words
   if (file === '' || more.length > 0) {
-    faults.push(createFault('usage', `${verb} takes one file, got ${file === '' ? 'none' : quoted(words)}`, `name one`))
+    refuse(`${verb} takes one file, got ${file === '' ? 'none' : quoted(words)}`, `name one`)
   } else if (/[\0\ufffd]/.test(file)) {
-    faults.push(createFault('usage', `file ${quoted(file)} is not valid UTF-8`, `give it another name`))
+    refuse(`file ${quoted(file)} is not valid UTF-8`, `give it another name`)
   }
   return faults.length > 0 ? '' : makeAbsolute(file, workingDirectory)
 }

@@ -1,4 +1,3 @@
-import { createFault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
 import { MAX_SOCKET_NAME } from '../../fuse-device/sockets.ts'
 import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
@@ -11,10 +10,10 @@ import type { VerbArguments, VerbForm } from './verb.ts'
 const measureLongestSocket = (name: string) =>
   Math.max(`/plugins_registry/${name}-reg.sock`.length, `/plugins/${name}/csi.sock`.length)
 
-function refuseLongDirectory({ given, faults }: VerbArguments, directory: string, socketBytes: number): void {
+function refuseLongDirectory({ given, faults, refuse }: VerbArguments, directory: string, socketBytes: number): void {
   if (faults.length > 0 || Buffer.byteLength(directory) + socketBytes <= MAX_SOCKET_PATH) return
   const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
-  faults.push(createFault('usage', `${named} is too long for a socket in it`, `use a path of less bytes`))
+  refuse(`${named} is too long for a socket in it`, `use a path of less bytes`)
 }
 
 export const csiVerb = {
@@ -37,13 +36,13 @@ export const csiVerb = {
   },
   examples: ['modekeep csi --kubelet-dir /var/lib/kubelet', 'modekeep csi --probe'],
   read(args: VerbArguments) {
-    const { given, faults } = args
+    const { given, refuse } = args
     const directory = readKubeletDirectory(args)
     const name = given.get('driver-name') ?? CSI_DRIVER
     refuseLongDirectory(args, directory, measureLongestSocket(name))
     const [server, access] = [given.get('api-server'), given.get('api-access')]
     if ((server === undefined) !== (access === undefined)) {
-      faults.push(createFault('usage', '--api-server and --api-access belong together', 'give both or none'))
+      refuse('--api-server and --api-access belong together', 'give both or none')
     }
     const api = server === undefined || access === undefined ? undefined : { server, directory: access }
     return { verb: 'csi' as const, api, directory, name, nodeId: given.get('node-id'), isProbe: given.has('probe') }
@@ -70,7 +69,7 @@ export const nriVerb = {
   },
   examples: ['modekeep nri', 'modekeep nri --probe'],
   read(args: VerbArguments) {
-    const { given, faults } = args
+    const { given, refuse } = args
     const directory = readKubeletDirectory(args)
     const socket = given.get('socket') ?? NRI_SOCKET
     const criSocket = given.get('cri-socket')
@@ -79,13 +78,7 @@ export const nriVerb = {
       ['--cri-socket', criSocket ?? ''],
     ] as const) {
       if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) continue
-      faults.push(
-        createFault(
-          'usage',
-          `${option} ${quoted(path)} is too long for a socket`,
-          `use a path of at most ${MAX_SOCKET_PATH} bytes`,
-        ),
-      )
+      refuse(`${option} ${quoted(path)} is too long for a socket`, `use a path of at most ${MAX_SOCKET_PATH} bytes`)
     }
     const index = given.get('plugin-index') ?? '10'
     return { verb: 'nri' as const, directory, socket, criSocket, index, isProbe: given.has('probe') }

@@ -1,5 +1,4 @@
 import { setTimeout } from 'node:timers/promises'
-import { createFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import type { Session } from '../../store/session.ts'
 import type { Line } from '../output/output.ts'
@@ -44,27 +43,21 @@ export const statusVerb: SessionVerb<StatusCommand, StatusDocument> = {
   ],
   isLooking: true,
   read(args) {
-    const { given, faults } = args
+    const { given, refuse } = args
     const isWanted = given.has('prometheus')
     if (given.has('output') && !isWanted) {
-      faults.push(
-        createFault('usage', '--output is for --prometheus', 'give both, or leave it out (a form is "-o json")'),
-      )
+      refuse('--output is for --prometheus', 'give both, or leave it out (a form is "-o json")')
     }
     const output = given.get('output')
-    if (output && !output.startsWith('/'))
-      faults.push(createFault('usage', `--output is ${quoted(output)}`, `write an absolute path`))
-    if (given.has('json') && isWanted)
-      faults.push(createFault('usage', '--json and --prometheus are two forms', 'keep one'))
+    if (output && !output.startsWith('/')) refuse(`--output is ${quoted(output)}`, `write an absolute path`)
+    if (given.has('json') && isWanted) refuse('--json and --prometheus are two forms', 'keep one')
     const form = given.get('format') as StatusCommand['form']
-    if (form && isWanted) faults.push(createFault('usage', `-o ${form} and --prometheus are two forms`, `keep one`))
-    if (form && form !== 'json' && given.has('json'))
-      faults.push(createFault('usage', `-o ${form} and --json are two forms`, `keep one`))
+    if (form && isWanted) refuse(`-o ${form} and --prometheus are two forms`, `keep one`)
+    if (form && form !== 'json' && given.has('json')) refuse(`-o ${form} and --json are two forms`, `keep one`)
     const isWatching = given.has('watch')
-    if (isWatching && isWanted) faults.push(createFault('usage', '--prometheus prints once', 'leave out --watch'))
+    if (isWatching && isWanted) refuse('--prometheus prints once', 'leave out --watch')
     const selection = readSelection(args)
-    if (selection && isWanted)
-      faults.push(createFault('usage', '--prometheus is about the whole node', 'leave out what selects'))
+    if (selection && isWanted) refuse('--prometheus is about the whole node', 'leave out what selects')
     return { verb: 'status', metrics: isWanted ? { output } : undefined, selection, form, isWatching }
   },
   run: status,
@@ -75,24 +68,19 @@ export const statusVerb: SessionVerb<StatusCommand, StatusDocument> = {
 }
 
 function readSelection(args: VerbArguments): Selection | undefined {
-  const { words, given, faults } = args
+  const { words, given, refuse } = args
   const namespace = given.get('namespace')
   const [word, ...more] = words
-  if (more.length > 0)
-    faults.push(createFault('usage', `status takes one pod, mount or volume, got ${quoted(words)}`, `name one`))
+  if (more.length > 0) refuse(`status takes one pod, mount or volume, got ${quoted(words)}`, `name one`)
   if (word === undefined) return namespace === undefined ? undefined : { namespace, of: undefined }
   if (/^[./]/.test(word)) return { namespace, of: { directory: readDirectoryOperand('status', args) } }
   const [first = '', name, ...parts] = word.split('/')
   if (name === undefined) return { namespace, of: { word: trimEllipsis(word) } }
   if (first === '' || name === '' || parts.length > 0) {
-    faults.push(
-      createFault('usage', `status has ${quoted(word)}`, `write NAMESPACE/POD, a path, or a volume as it names it`),
-    )
+    refuse(`status has ${quoted(word)}`, `write NAMESPACE/POD, a path, or a volume as it names it`)
   }
   if (namespace !== undefined && namespace !== first) {
-    faults.push(
-      createFault('usage', `--namespace is ${quoted(namespace)}, and the pod ${quoted(word)}`, `leave one out`),
-    )
+    refuse(`--namespace is ${quoted(namespace)}, and the pod ${quoted(word)}`, `leave one out`)
   }
   return { namespace, of: { pod: word } }
 }

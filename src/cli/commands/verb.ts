@@ -8,8 +8,9 @@ export interface VerbArguments {
   /** Options by name; undefined for one without a value. */
   given: ReadonlyMap<string, string | undefined>
   words: readonly string[]
-  /** Faults of the arguments; `read` adds its own. */
-  faults: Fault[]
+  faults: readonly Fault[]
+  /** Adds a fault of the arguments. */
+  refuse(reason: string, remedy?: string): void
   /** Returns the base of a relative path; called only for one. */
   workingDirectory: () => string
 }

@@ -19,9 +19,14 @@ export function formatNodeNumbers({ rdev }: { rdev: number }): string {
 
 export const readNodeNumbers = (device: Handle) => formatNodeNumbers(fs.fstatSync(device))
 
+/** Returns the text of a file of sysfs or proc; undefined if there is none. */
+export function readKernelText(path: string): string | undefined {
+  return tolerateSystemErrors(() => readText(path).trim())
+}
+
 /** Returns the path of the kernel's own name of a block device, which sysfs reports. @param numbers `major:minor` */
 export function findNodePath(numbers: string): string {
-  const uevent = tolerateSystemErrors(() => readText(`/sys/dev/block/${numbers}/uevent`)) ?? ''
+  const uevent = readKernelText(`/sys/dev/block/${numbers}/uevent`) ?? ''
   return `/dev/${/^DEVNAME=(.+)$/m.exec(uevent)?.[1] ?? `block/${numbers}`}`
 }
 
@@ -53,7 +58,7 @@ function isSameNode(path: string, device: Handle): boolean {
 }
 
 export function isReadOnlyDevice(device: Handle): boolean {
-  return tolerateSystemErrors(() => readText(`/sys/dev/block/${readNodeNumbers(device)}/ro`).trim()) === '1'
+  return readKernelText(`/sys/dev/block/${readNodeNumbers(device)}/ro`) === '1'
 }
 
 /** Opens a block device for reading: kernels that protect mounted devices refuse a mount of one that is open for writing. */

@@ -84,12 +84,12 @@ export const linuxDaemons: Daemons = {
     return undefined
   },
 
-  // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
   answers: async (parent, name, milliseconds, key) =>
-    (await import('./responsiveness.ts')).answers(parent, name, milliseconds, key),
+    (await linuxDaemons.lookUp(parent, name, milliseconds, key)) !== undefined,
 
+  // Loaded on demand: calls for mounts of the kernel need no code that runs programs.
   lookUp: async (parent, name, milliseconds, key) =>
-    (await import('./responsiveness.ts')).lookUp(parent, name, milliseconds, key),
+    (await import('./lookups.ts')).lookUp(parent, name, milliseconds, key),
 
   below(directory) {
     const isMatch = createDirectoryMatcher(directory)

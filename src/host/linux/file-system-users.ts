@@ -7,10 +7,10 @@ import {
   type MountedFileSystem,
   type NamedProcess,
 } from '../host.ts'
-import { nodeFs as fs, readText } from '../read-file.ts'
+import { nodeFs as fs } from '../read-file.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
 import { listBtrfsDevices } from './backing.ts'
-import { findNodePath, formatNodeNumbers, readNodeNumbers } from './block-devices.ts'
+import { findNodePath, formatNodeNumbers, readKernelText, readNodeNumbers } from './block-devices.ts'
 import { deferCloseFd } from './open.ts'
 import { listProcessIds, readMountNamespace } from './processes.ts'
 import { statMagicLink, statUnsynced } from './statx.ts'
@@ -58,7 +58,7 @@ function listNamespaces(pids: readonly number[]): MountNamespace[] {
       continue
     }
     // An ending process has no mount table, but another process of its namespace may have one.
-    const table = tolerateSystemErrors(() => readText(`/proc/${pid}/mountinfo`)) ?? ''
+    const table = readKernelText(`/proc/${pid}/mountinfo`) ?? ''
     if (table !== '') byName.set(name, { name, table, pids: [pid] })
   }
   return [...byName.values()]
@@ -95,7 +95,7 @@ function createUsageMatcher({ device, mountId, tableId }: MountedFileSystem): (p
   const listOpen = (pid: number) => tolerateSystemErrors(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
   if (hasNfs()) {
     const line = new RegExp(`^mnt_id:\\s*${tableId}$`, 'm')
-    const isOnMount = (file: string) => line.test(tolerateSystemErrors(() => readText(file)) ?? '')
+    const isOnMount = (file: string) => line.test(readKernelText(file) ?? '')
     return (pid) => listOpen(pid).some((fd) => isOnMount(`/proc/${pid}/fdinfo/${fd}`))
   }
   const isOnFileSystem = (link: string) => {
@@ -109,13 +109,13 @@ function createUsageMatcher({ device, mountId, tableId }: MountedFileSystem): (p
 
 /** The kernel lists all NFS file systems here, including those that no mount table shows. */
 function hasNfs(): boolean {
-  const volumes = tolerateSystemErrors(() => readText('/proc/fs/nfsfs/volumes')) ?? ''
-  return volumes.trim().split('\n').length > 1
+  const volumes = readKernelText('/proc/fs/nfsfs/volumes') ?? ''
+  return volumes.split('\n').length > 1
 }
 
 /** Reads the process's name from the kernel. Its arguments are in its memory, so reading them may wait for a daemon. */
 function nameProcess(pid: number): NamedProcess[] {
-  const name = tolerateSystemErrors(() => readText(`/proc/${pid}/comm`).trim())
+  const name = readKernelText(`/proc/${pid}/comm`)
   return name === undefined ? [] : [{ pid, name }]
 }
 
@@ -127,7 +127,7 @@ export function listDevices(handle: Handle): string[] {
   const directories = tolerateSystemErrors(() => listBtrfsDevices(handle)) ?? []
   if (directories === 'in doubt') return []
   return directories.flatMap((directory) => {
-    const numbers = tolerateSystemErrors(() => readText(`${directory}/dev`).trim())
+    const numbers = readKernelText(`${directory}/dev`)
     return numbers === undefined ? [] : [addSequence(numbers)]
   })
 }
@@ -144,7 +144,7 @@ function parseDeviceNumbers(name: string): string {
 function addSequence(numbers: string): string {
   const directory = `/sys/dev/block/${numbers}`
   for (const file of ['diskseq', '../diskseq', 'loop/backing_file']) {
-    const sequence = tolerateSystemErrors(() => readText(`${directory}/${file}`).trim())
+    const sequence = readKernelText(`${directory}/${file}`)
     if (sequence) return `${numbers} ${sequence}`
   }
   return numbers

@@ -23,14 +23,10 @@ const lastUnresponsive = new Set<string>()
 const RETRY_TIMEOUT_MS = 500
 
 /**
- * Checks in another process, because a thread that waits indefinitely would keep this process from ending. If no
- * process can be started, the daemon counts as responsive: detaching its mount could lose unwritten data.
+ * Looks a name up in another process, because a thread that waits indefinitely would keep this process from ending. If
+ * no process can be started, the daemon counts as responsive: detaching its mount could lose unwritten data.
+ * @returns undefined on timeout
  */
-export async function answers(parent: Handle, name: Name, milliseconds: number, key?: string): Promise<boolean> {
-  return (await lookUp(parent, name, milliseconds, key)) !== undefined
-}
-
-/** Like `answers`, and reports whether the name exists. */
 export async function lookUp(parent: Handle, name: Name, milliseconds: number, key?: string): Promise<LookupResult> {
   const pending = key === undefined ? undefined : pendingLookups.get(key)
   const program = SYSTEM_PATH.map((directory) => `${directory}/stat`).find(isExecutable)

@@ -2,13 +2,13 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { cannotInject } from '../helpers/inject.ts'
+import { cannotInject } from '../../helpers/inject.ts'
 
-const ANSWERS = join(import.meta.dirname, '../../src/host/linux/responsiveness.ts')
+const LOOKUPS = join(import.meta.dirname, '../../../src/host/linux/lookups.ts')
 const ASK = `
   const { openSync } = await import('node:fs')
-  const { answers } = await import(${JSON.stringify(ANSWERS)})
-  console.log(await answers(openSync('/', 'r'), Buffer.from('tmp'), 1000))`
+  const { lookUp } = await import(${JSON.stringify(LOOKUPS)})
+  console.log((await lookUp(openSync('/', 'r'), Buffer.from('tmp'), 1000)) !== undefined)`
 
 describe.skipIf(cannotInject !== '')(`a daemon that is checked${cannotInject && `: ${cannotInject}`}`, () => {
   // fork(3) calls clone(2), and a thread is created by clone3(2).

@@ -1,5 +1,4 @@
-import type { FaultEntry } from '../../src/errors/entries/entry.ts'
-import { ENTRY_SECTIONS } from '../../src/errors/entries/index.ts'
+import { ENTRY_SECTIONS, type FaultEntry } from '../../src/errors/entries/index.ts'
 
 /** docs/troubleshooting.md: symptoms without a code, then the entry of each code. */
 export function troubleshootingPage(): string {

@@ -1,7 +1,7 @@
 import type { FaultCode } from './entries/index.ts'
 import { escapeUnprintable } from './escape.ts'
 
-/** What a fault is about. Each door has its own word for it. */
+/** The subject of a fault. Each protocol has its own word for it. */
 export type FaultSubject = 'option' | 'annotation'
 
 /**

@@ -1,8 +1,16 @@
-import type { FaultEntry } from './entry.ts'
 import { MAP_ENTRIES } from './map.ts'
 import { CSI_ENTRIES, DIRECTORY_ENTRIES, NODE_ENTRIES, RECORD_ENTRIES } from './node.ts'
 import { OPTION_ENTRIES, SOURCE_ENTRIES, SUB_PATH_ENTRIES } from './pod.ts'
 import { DISK_ENTRIES, GROUP_ENTRIES, SERVER_ENTRIES } from './volume.ts'
+
+/** The meaning of a code for an operator. Commands and values have Markdown's backticks. */
+export interface FaultEntry {
+  readonly meaning: string
+  readonly cause?: string
+  readonly remedy: string
+  /** Page of docs/ that describes the topic, with an anchor. */
+  readonly see?: string
+}
 
 /** The entries of docs/troubleshooting.md and of `modekeep explain`, by section. Calls of kubelet load only the type. */
 export const ENTRY_SECTIONS = {
@@ -17,7 +25,7 @@ export const ENTRY_SECTIONS = {
   CSI: CSI_ENTRIES,
   'Volumes of other drivers': MAP_ENTRIES,
   'The node and its commands': NODE_ENTRIES,
-}
+} satisfies Record<string, Record<string, FaultEntry>>
 
 type KeysOf<Sections> = Sections extends unknown ? keyof Sections : never
 

@@ -1,5 +1,3 @@
-import type { FaultEntry } from './entry.ts'
-
 /** Faults of volumes that `modekeep nri` maps. */
 export const MAP_ENTRIES = {
   'annotation-invalid': {
@@ -107,4 +105,4 @@ export const MAP_ENTRIES = {
       'Start `modekeep nri`, and enable NRI in the container runtime. Then delete the pod, so that its successor gets the group.',
     see: 'any-volume.md#where-the-plugin-is-away',
   },
-} satisfies Record<string, FaultEntry>
+}

@@ -1,5 +1,3 @@
-import type { FaultEntry } from './entry.ts'
-
 export const RECORD_ENTRIES = {
   journal: {
     meaning:
@@ -57,7 +55,7 @@ export const RECORD_ENTRIES = {
     remedy:
       'Later calls, `modekeep heal` or `modekeep gc` try again. Until then leftovers may keep a volume busy. If it continues, remove the cause in the message.',
   },
-} satisfies Record<string, FaultEntry>
+}
 
 export const DIRECTORY_ENTRIES = {
   'mount-directory': {
@@ -92,7 +90,7 @@ export const DIRECTORY_ENTRIES = {
       'Run `modekeep heal`. If it keeps the mount, restart kubelet with the driver installed. If `kubectl get pod -A` does not list the uid, run `modekeep unmount DIR` and `rmdir DIR`.',
     see: 'mounts.md#mounts-of-deleted-pods',
   },
-} satisfies Record<string, FaultEntry>
+}
 
 export const CSI_ENTRIES = {
   'csi-pod-info': {
@@ -136,7 +134,7 @@ export const CSI_ENTRIES = {
     remedy:
       'Give the `--root-dir` of kubelet as `--kubelet-dir`. Make the path a directory without links, with `chown root` and `chmod go-w`. End another server at the socket.',
   },
-} satisfies Record<string, FaultEntry>
+}
 
 export const NODE_ENTRIES = {
   'config-owner': {
@@ -183,4 +181,4 @@ export const NODE_ENTRIES = {
     meaning: 'modekeep failed in an unexpected way. The log has the stack.',
     remedy: 'Report the line of `modekeep logs --failed`. Kubelet repeats the call.',
   },
-} satisfies Record<string, FaultEntry>
+}

@@ -1,5 +1,3 @@
-import type { FaultEntry } from './entry.ts'
-
 export const OPTION_ENTRIES = {
   'option-unknown': {
     meaning: 'A key below `flexVolume.options` does not exist.',
@@ -65,7 +63,7 @@ export const OPTION_ENTRIES = {
       'Use `ownership: auto` with `heal --watch`, which replaces the mount, or `walk`. With `modekeep nri` on the node both methods work.',
     see: 'any-volume.md',
   },
-} satisfies Record<string, FaultEntry>
+}
 
 export const SOURCE_ENTRIES = {
   'not-allowed': {
@@ -134,7 +132,7 @@ export const SOURCE_ENTRIES = {
       'A restore is pending, but the source is another directory or disk than the one that was walked. Nothing is changed there.',
     remedy: 'Put the original back. The next unmount, or `modekeep restore DIR`, then restores it.',
   },
-} satisfies Record<string, FaultEntry>
+}
 
 export const SUB_PATH_ENTRIES = {
   'sub-path': {
@@ -156,4 +154,4 @@ export const SUB_PATH_ENTRIES = {
     meaning: '`modekeep heal` found that the part of the volume changed from a file to a directory, or back.',
     remedy: 'Delete the pod. The container can start only after kubelet mounts the part again.',
   },
-} satisfies Record<string, FaultEntry>
+}

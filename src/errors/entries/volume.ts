@@ -1,8 +1,6 @@
-import type { FaultEntry } from './entry.ts'
-
 export const GROUP_ENTRIES = {
   'group-conflict': {
-    meaning: 'Another pod uses the volume, or a part of it, with another group, and at least one of them needs a walk.',
+    meaning: 'Another pod uses the volume or a part of it with another group. At least one of the two needs a walk.',
     remedy:
       'Use `ownership: idmap` in both, the same `fsGroup` in both, or wait. `modekeep status` shows the other pod, the log names it as `heldBy`.',
   },
@@ -88,7 +86,7 @@ export const GROUP_ENTRIES = {
     remedy:
       "Add `FSETID` to the capabilities of that container, as `driver/kubernetes` does. Kubelet's next call continues.",
   },
-} satisfies Record<string, FaultEntry>
+}
 
 export const DISK_ENTRIES = {
   'disk-content': {
@@ -120,7 +118,7 @@ export const DISK_ENTRIES = {
       'The disk of the volume failed to write, so modekeep keeps all records of it. Kubelet repeats the mount, and a restore stays pending.',
     remedy: 'Check `dmesg` and the disk.',
   },
-} satisfies Record<string, FaultEntry>
+}
 
 export const SERVER_ENTRIES = {
   'program-missing': {
@@ -169,4 +167,4 @@ export const SERVER_ENTRIES = {
     remedy:
       'Wait. `modekeep status` shows the progress of a walk. Without a walk, check the server or disk of the volume.',
   },
-} satisfies Record<string, FaultEntry>
+}

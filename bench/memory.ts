@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { CsiNode } from '../test/csi/node.ts'
-import { type UsedMemory, usedMemory, wholeOf } from '../test/helpers/memory.ts'
-import { freePort } from '../test/helpers/ports.ts'
+import { measureMemory, sumMemory, type UsedMemory } from '../test/helpers/memory.ts'
+import { findFreePort } from '../test/helpers/ports.ts'
 import { ServingNode } from '../test/helpers/serving-node.ts'
 import { makeVolume, NriNode, replaced } from '../test/nri/node.ts'
 import { STUCK, stickWorkers } from '../test/nri/stuck-workers.ts'
@@ -114,7 +114,7 @@ class Watched extends ServingNode {
 async function ofHeal(): Promise<string[][]> {
   const node = new Watched()
   try {
-    const at = `127.0.0.1:${await freePort()}`
+    const at = `127.0.0.1:${await findFreePort()}`
     node.run('heal', '--watch', `--listen=${at}`, '--metrics')
     await ready(`http://${at}/readyz`)
     const rows = [row('heal, no mount', await idle(node))]
@@ -158,19 +158,19 @@ async function ready(url: string): Promise<void> {
 
 async function idle({ top }: ServingNode): Promise<UsedMemory> {
   await setTimeout(QUIET_MS)
-  return usedMemory(top)
+  return measureMemory(top)
 }
 
 /** The most at one moment while it works. @param word of the processes that count, if not all */
 async function most({ top }: ServingNode, work: () => Promise<void>, word?: string): Promise<UsedMemory> {
-  let found = usedMemory(top, word)
+  let found = measureMemory(top, word)
   let isOver = false
   const working = work().finally(() => {
     isOver = true
   })
   while (!isOver) {
-    const now = usedMemory(top, word)
-    if (wholeOf(now) > wholeOf(found)) found = now
+    const now = measureMemory(top, word)
+    if (sumMemory(now) > sumMemory(found)) found = now
     await setTimeout(SAMPLE_MS)
   }
   await working
@@ -179,6 +179,6 @@ async function most({ top }: ServingNode, work: () => Promise<void>, word?: stri
 
 const row = (what: string, used: UsedMemory): string[] => [
   what,
-  ...[wholeOf(used), used.own, used.files].map((kilobytes) => (kilobytes / 1024).toFixed(0)),
+  ...[sumMemory(used), used.own, used.files].map((kilobytes) => (kilobytes / 1024).toFixed(0)),
   String(used.processes),
 ]

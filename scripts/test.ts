@@ -4,7 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { dirname, resolve } from 'node:path'
 import { runConfined } from '../test/helpers/own-namespaces.ts'
 import { RESULTS_FILE } from '../test/helpers/results.ts'
-import { closeWith, readTally, sum, TALLY_FILE, type Tally } from '../test/helpers/tally.ts'
+import { printTally, readTally, sumTallies, TALLY_FILE, type Tally } from '../test/helpers/tally.ts'
 import { installPackages } from './test/install.ts'
 import { LaterOutput } from './test/later-output.ts'
 import { Preparation } from './test/preparation.ts'
@@ -78,9 +78,9 @@ async function withAll(parts: readonly Part[], lanes: readonly Part[][], provide
   const ended = await Promise.allSettled([own, ...lanes.map(runLane)])
   const failure = ended.find((one) => one.status === 'rejected')
   if (failure) throw failure.reason
-  const total = sum(ended.flatMap((one) => (one.status === 'fulfilled' ? one.value : [])))
+  const total = sumTallies(ended.flatMap((one) => (one.status === 'fulfilled' ? one.value : [])))
   console.log(`\n${durations.join(', ')}`)
-  closeWith(total)
+  printTally(total)
   return total.failed > 0 ? 1 : 0
 
   async function runOwn(): Promise<Tally[]> {

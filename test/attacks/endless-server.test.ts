@@ -3,17 +3,17 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { cannotServe } from '../helpers/fuse-node.ts'
-import { titled } from '../helpers/needs.ts'
-import { ownDirectory, planDirectory } from '../helpers/walk.ts'
+import { addSkipReason } from '../helpers/needs.ts'
+import { applyToDirectory, planDirectory } from '../helpers/walk.ts'
 import { attacked, startRestless } from './restless.ts'
 
 const cannot = cannotServe()
-const WALKS = { walk: ownDirectory, survey: planDirectory }
+const WALKS = { walk: applyToDirectory, survey: planDirectory }
 // Ten, where the machine does nothing else: each level takes a dozen replies.
 const MOST_SECONDS = 30
 const MEMORY = 160 * 2 ** 20
 
-describe.skipIf(cannot !== '')(titled('a server with endless directories', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a server with endless directories', cannot), () => {
   it.each([
     ['walk', 'circle', /^directory "\." lists the same entries again and again/],
     ['survey', 'circle', /^directory "\." lists the same entries again and again/],

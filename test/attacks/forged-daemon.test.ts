@@ -8,7 +8,7 @@ import { linuxHost } from '../../src/host/linux/index.ts'
 import { readProcessStat } from '../../src/host/linux/processes.ts'
 import { mountRecords } from '../../src/store/mount-record.ts'
 import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
-import { needed, titled } from '../helpers/needs.ts'
+import { addSkipReason, requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const why = isRoot ? '' : 'other users\' processes need root; run "sudo npm test"'
@@ -56,7 +56,7 @@ describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why &&
       `${place}/lent.c`,
       '#define _GNU_SOURCE\n#include <unistd.h>\nint main(void) { return setresuid(0, 0, 0) || setresgid(0, 0, 0) || pause(); }\n',
     )
-    execFileSync(needed('cc'), ['-o', `${place}/lent`, `${place}/lent.c`])
+    execFileSync(requireProgram('cc'), ['-o', `${place}/lent`, `${place}/lent.c`])
     fs.chmodSync(`${place}/lent`, 0o4755)
     const start = `exec -a forged ${place}/lent ${STAGED}`
     const pid = await forged(['setpriv', '--reuid', '1000', '--regid', '1000', '--clear-groups', 'bash', '-c', start])
@@ -100,7 +100,7 @@ describe.skipIf(why !== '')(`a process that pretends to be a FUSE daemon${why &&
 const cannot = cannotServe('bindfs')
 
 describe.skipIf(cannot !== '')(
-  titled("a process of root with a copy of a daemon's arguments and variables", cannot),
+  addSkipReason("a process of root with a copy of a daemon's arguments and variables", cannot),
   () => {
     let node: FuseNode
     let directory: string

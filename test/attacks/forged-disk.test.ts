@@ -5,7 +5,7 @@ import { type RestoreDocument, restore } from '../../src/cli/commands/restore.ts
 import { checkVolumes } from '../../src/cli/doctor/records.ts'
 import { pruneVolume } from '../../src/heal/volume-garbage.ts'
 import { createPathLookups } from '../../src/mount-table/responsiveness.ts'
-import { type DiskType, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
+import { type DiskType, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -36,7 +36,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
   afterEach(() => {
     detachDisks()
     stage.close()
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   /** A program whose privileges are recorded; the forged copy has another one with the same inode, size and mtime. */

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
 import { startHangingServer } from '../helpers/hanging.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe()
 const SUCCESS = { status: 'Success' }
@@ -17,7 +17,7 @@ const TOGETHER = 7
 const LONGEST = 25_000
 const SILENT = /respond/
 
-describe.skipIf(cannot !== '')(titled('a FUSE server that hangs after a number of requests', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a FUSE server that hangs after a number of requests', cannot), () => {
   function newNode(): FuseNode {
     const node = new FuseNode([])
     const config = JSON.parse(fs.readFileSync(node.config, 'utf8'))

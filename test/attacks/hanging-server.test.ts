@@ -10,9 +10,9 @@ import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
 import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
-import { startHangingServer, stateOf } from '../helpers/hanging.ts'
+import { readProcessState, startHangingServer } from '../helpers/hanging.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { compile } from '../race/compile.ts'
 
 const cannot = cannotServe('cc')
@@ -22,7 +22,7 @@ const SUCCESS = { status: 'Success' }
 const MOST = 60_000
 
 /** The server takes requests and never answers: who waits for it cannot even be killed. */
-describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a FUSE server that hangs', cannot), () => {
   let node: FuseNode
   beforeEach(() => {
     node = new FuseNode([])
@@ -164,7 +164,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs', cannot), () =>
     const server = await startHangingServer(directory, `${node.top}/hangs`, String(WRITE))
     server.hang()
     const writer = spawn(compile('attacks/dirty-page.c'), [`${directory}/file`], { stdio: 'ignore' })
-    await until(() => stateOf(writer.pid) === 'D')
+    await until(() => readProcessState(writer.pid) === 'D')
     const { result, took } = await timed(() => node.unmount('a'))
     expect(result).toEqual(SUCCESS)
     expect(took).toBeLessThan(15_000)

@@ -2,9 +2,9 @@ import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
-import { startHangingServer, stateOf } from '../helpers/hanging.ts'
+import { readProcessState, startHangingServer } from '../helpers/hanging.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe()
 const SUCCESS = { status: 'Success' }
@@ -19,7 +19,7 @@ const SOON = 40
 const LEFT = /^process \d+ still walks the volume for a call that is over/
 const GIVEN_UP = /does not respond any more, so the walk of the volume was given up after 5 s/
 
-describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of a walk', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a FUSE server that hangs in the middle of a walk', cannot), () => {
   let node: FuseNode
   let served: string
   let asked: Record<string, string>
@@ -47,12 +47,12 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of
     const places = `${node.state}/ownership`
     const locks = fs.existsSync(places) ? fs.readdirSync(places).map((name) => `${places}/${name}/walker.lock`) : []
     const pids = locks.filter((lock) => fs.existsSync(lock)).map((lock) => Number(fs.readFileSync(lock, 'utf8')))
-    return pids.find((pid) => pid > 0 && stateOf(pid) !== undefined)
+    return pids.find((pid) => pid > 0 && readProcessState(pid) !== undefined)
   }
 
   /** The server has taken a request of the walker's, and does not answer it. */
   async function untilStuck() {
-    for (let seen = 0; seen < 5; seen = stateOf(walker()) === 'D' ? seen + 1 : 0) {
+    for (let seen = 0; seen < 5; seen = readProcessState(walker()) === 'D' ? seen + 1 : 0) {
       await new Promise((resolve) => setTimeout(resolve, 100))
     }
   }
@@ -190,7 +190,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE server that hangs in the middle of
       unmountOther()
       await ends(isBack, 2)
     }
-    expect(stateOf(walker())).toBe('D')
+    expect(readProcessState(walker())).toBe('D')
     server.resume()
     await until(() => node.layers('a').length === 1)
     for (const pod of ['a', 'b']) expect(await node.unmount(pod)).toEqual(SUCCESS)

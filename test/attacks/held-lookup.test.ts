@@ -4,9 +4,9 @@ import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { CsiNode } from '../csi/node.ts'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
-import { compileHolder, hold, holdWithWriter, within } from '../helpers/held-directory.ts'
+import { compileHolder, finishWithin, lockDirectory, lockDirectoryWithWriter } from '../helpers/held-directory.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe('cc')
 const SUCCESS = { status: 'Success' }
@@ -27,7 +27,7 @@ interface Report {
 }
 
 describe.skipIf(cannot !== '')(
-  titled('a directory below the root of a volume that a process keeps locked', cannot),
+  addSkipReason('a directory below the root of a volume that a process keeps locked', cannot),
   () => {
     let node: FuseNode
     let holder: string
@@ -77,16 +77,16 @@ describe.skipIf(cannot !== '')(
       expect(await node.mount('a', { source: data, subPath: 'a/b' })).toEqual(SUCCESS)
       expect(await node.mount('b', { source: other })).toEqual(SUCCESS)
       exchange()
-      const release = await holdWithWriter(holder, `${data}/a`)
+      const release = await lockDirectoryWithWriter(holder, `${data}/a`)
       for (const verb of ['status', 'heal']) {
-        const report = await within(IN_TIME, () => run(verb))
+        const report = await finishWithin(IN_TIME, () => run(verb))
         expect(mountOf(report, 'a')).toMatchObject({ state: 'unknown', reason: expect.stringMatching(UNKNOWN) })
         expect(mountOf(report, 'b')).toMatchObject({ state: 'healthy' })
       }
-      await within(IN_TIME, () => run('doctor'))
+      await finishWithin(IN_TIME, () => run('doctor'))
       // Without a verb: what is mounted, in a line.
-      expect(await within(IN_TIME, () => print())).toContain('2 on this node')
-      await within(IN_TIME, () => run('gc'))
+      expect(await finishWithin(IN_TIME, () => print())).toContain('2 on this node')
+      await finishWithin(IN_TIME, () => run('gc'))
       await release()
       expect(mountOf(await run('heal'), 'a')).toMatchObject({ state: 'stale', action: 'failed' })
     })
@@ -96,8 +96,8 @@ describe.skipIf(cannot !== '')(
       const sources = [`${data}/a/b/*`, `${node.volumes}/link/*`, `${data}/*`, `${other}/*`]
       node.configure({ allow: [{ sources, fsTypes: ['bind'] }] })
       exchange()
-      const release = await holdWithWriter(holder, `${data}/a`)
-      const { findings } = await within(IN_TIME, () => run('doctor'))
+      const release = await lockDirectoryWithWriter(holder, `${data}/a`)
+      const { findings } = await finishWithin(IN_TIME, () => run('doctor'))
       for (const path of [`${data}/a/b`, `${node.volumes}/link`]) {
         expect(findings).toContainEqual(
           expect.objectContaining({ level: 'warning', text: expect.stringContaining(`${path} does not respond`) }),
@@ -116,7 +116,7 @@ describe.skipIf(cannot !== '')(
       expect(await node.mount('a', { source: data, subPath: 'a/b' })).toEqual(SUCCESS)
       expect(await node.mount('b', { source: other })).toEqual(SUCCESS)
       exchange()
-      await holdWithWriter(holder, `${data}/a`)
+      await lockDirectoryWithWriter(holder, `${data}/a`)
       const child = spawn(BINARY, ['heal', '--watch', '--json'], {
         env: { PATH: process.env.PATH, MODEKEEP_CONFIG: node.config },
         stdio: ['ignore', 'ignore', 'inherit'],
@@ -125,7 +125,7 @@ describe.skipIf(cannot !== '')(
       await new Promise((done) => setTimeout(done, 3000))
       for (let round = 0; round < 2; round++) {
         execFileSync('umount', [node.podDirectory('b')])
-        await within(IN_TIME, () => until(() => node.layers('b').length === 1))
+        await finishWithin(IN_TIME, () => until(() => node.layers('b').length === 1))
       }
       expect(lookups()).toBeLessThanOrEqual(2)
     })
@@ -155,8 +155,8 @@ describe.skipIf(cannot !== '')(
         expect(node.byHand<{ outcome: string }>('restore', source).outcome).toBe('partly restored')
         fs.rmSync(`${source}/a/file`)
       }
-      const release = await holdWithWriter(holder, `${data}/a`)
-      const { items } = await within(IN_TIME, () => run('gc'))
+      const release = await lockDirectoryWithWriter(holder, `${data}/a`)
+      const { items } = await finishWithin(IN_TIME, () => run('gc'))
       expect(items).toEqual(
         [
           expect.objectContaining({
@@ -184,11 +184,11 @@ describe.skipIf(cannot !== '')(
         expect(await node.mount(pod, { ...mapped, source })).toEqual(SUCCESS)
         expect(hasBit(source)).toBe(true)
       }
-      const release = await hold(holder, data)
-      expect(await within(IN_TIME, () => node.unmount('a'))).toEqual(SUCCESS)
-      for (const pod of ['b', 'c']) expect(await within(PATIENCE + 4, () => node.unmount(pod))).toEqual(SUCCESS)
+      const release = await lockDirectory(holder, data)
+      expect(await finishWithin(IN_TIME, () => node.unmount('a'))).toEqual(SUCCESS)
+      for (const pod of ['b', 'c']) expect(await finishWithin(PATIENCE + 4, () => node.unmount(pod))).toEqual(SUCCESS)
       expect([data, other, `${node.volumes}/third`].map(hasBit)).toEqual([true, false, false])
-      await within(IN_TIME, () => run('gc'))
+      await finishWithin(IN_TIME, () => run('gc'))
       await release()
       await run('gc')
       expect(hasBit(data)).toBe(false)
@@ -211,8 +211,8 @@ describe.skipIf(cannot !== '')(
         fs.mkdirSync(`${source}/a`)
       }
       fs.mkdirSync(`${other}/a/b`)
-      await holdWithWriter(holder, `${data}/a`)
-      const { subPaths } = await within(IN_TIME, () => run('heal'))
+      await lockDirectoryWithWriter(holder, `${data}/a`)
+      const { subPaths } = await finishWithin(IN_TIME, () => run('heal'))
       expect(subPaths).toContainEqual(
         expect.objectContaining({
           mountPoint: binds.get('a'),
@@ -225,7 +225,7 @@ describe.skipIf(cannot !== '')(
   },
 )
 
-describe.skipIf(cannot !== '')(titled('a subPath of a CSI volume that a process keeps locked', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a subPath of a CSI volume that a process keeps locked', cannot), () => {
   it('its condition is unknown, one process waits for it, and the statistics of other volumes are answered', async (context) => {
     const holder = compileHolder(context)
     const node = new CsiNode()
@@ -238,12 +238,12 @@ describe.skipIf(cannot !== '')(titled('a subPath of a CSI volume that a process 
     expect(await node.publish(2, other)).toMatchObject({ code: 'OK' })
     fs.renameSync(`${data}/a`, `${data}/a.old`)
     fs.mkdirSync(`${data}/a`)
-    const release = await holdWithWriter(holder, `${data}/a`)
+    const release = await lockDirectoryWithWriter(holder, `${data}/a`)
     const told: string[] = []
     for (let round = 0; round < 4; round++) {
-      const answer = await within(IN_TIME, () => node.stats(1))
+      const answer = await finishWithin(IN_TIME, () => node.stats(1))
       told.push(JSON.stringify(answer))
-      expect(await within(PATIENCE, () => node.stats(2))).toMatchObject({ code: 'OK' })
+      expect(await finishWithin(PATIENCE, () => node.stats(2))).toMatchObject({ code: 'OK' })
     }
     for (const one of told) expect(one).toMatch(/unknown: process \d+, which worked on the volume, was given up/)
     expect(node.workers().length).toBeLessThanOrEqual(3)

@@ -5,11 +5,11 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { CsiNode } from '../csi/node.ts'
 import { freeze, makeFileSystem } from '../helpers/frozen-volume.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
-import { stateOf } from '../helpers/hanging.ts'
-import { compileHolder, hold, within } from '../helpers/held-directory.ts'
+import { readProcessState } from '../helpers/hanging.ts'
+import { compileHolder, finishWithin, lockDirectory } from '../helpers/held-directory.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
-import { memoryOfEach } from '../helpers/memory.ts'
-import { titled } from '../helpers/needs.ts'
+import { measureEachProcess } from '../helpers/memory.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { NriNode, replaced } from '../nri/node.ts'
 
 const cannot = cannotServe('cc', 'mkfs.ext4', 'fsfreeze')
@@ -27,7 +27,7 @@ const ASKS = { 'modekeep/group': String(GROUP), 'modekeep/set-gid': 'root' }
 const SINGLE_WRITER = 6
 const hasBit = (path: string) => (fs.statSync(path).mode & 0o2000) !== 0
 /** Waits in the kernel. */
-const isStuck = (pid: number) => stateOf(pid) === 'D'
+const isStuck = (pid: number) => readProcessState(pid) === 'D'
 
 /** Calls of kubelet and commands of a person on a node with a volume and another one. */
 class VolumeNode {
@@ -90,25 +90,27 @@ class VolumeNode {
   async isRefusedEverywhere(pid: number): Promise<void> {
     const named = expect.stringMatching(new RegExp(`process ${pid} `))
     const walked = () => this.mount('a', { ...WALK, source: this.data })
-    expect(await within(AT_ONCE, walked)).toEqual({ status: 'Failure', message: named })
+    expect(await finishWithin(AT_ONCE, walked)).toEqual({ status: 'Failure', message: named })
     const mapped = () => this.mount('b', { ...MAP, source: this.data })
-    expect(await within(AT_ONCE, mapped)).toEqual({ status: 'Failure', message: named })
-    expect(await within(AT_ONCE, () => this.byHand('apply', this.data, '--fsgroup', '3000'))).toMatchObject({
+    expect(await finishWithin(AT_ONCE, mapped)).toEqual({ status: 'Failure', message: named })
+    expect(await finishWithin(AT_ONCE, () => this.byHand('apply', this.data, '--fsgroup', '3000'))).toMatchObject({
       error: named,
     })
-    expect(await within(AT_ONCE, () => this.mount('c', { ...MAP, source: this.other }))).toEqual({ status: 'Success' })
-    await within(IN_TIME, () => this.byHand('gc'))
-    await within(IN_TIME, () => this.byHand('heal'))
-    await within(IN_TIME, () => this.byHand('status'))
+    expect(await finishWithin(AT_ONCE, () => this.mount('c', { ...MAP, source: this.other }))).toEqual({
+      status: 'Success',
+    })
+    await finishWithin(IN_TIME, () => this.byHand('gc'))
+    await finishWithin(IN_TIME, () => this.byHand('heal'))
+    await finishWithin(IN_TIME, () => this.byHand('status'))
   }
 }
 
-describe.skipIf(cannot !== '')(titled('an NRI worker that waits for the root of a volume', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('an NRI worker that waits for the root of a volume', cannot), () => {
   it('has other calls for its volume refused with its process id, and no call for another volume', async (context) => {
     const holder = compileHolder(context)
     const volumes = new VolumeNode()
     const { data } = volumes
-    const release = await hold(holder, data)
+    const release = await lockDirectory(holder, data)
     const pid = volumes.startWorker()
     await expect.poll(() => isStuck(pid), { timeout: 10_000 }).toBe(true)
     await volumes.isRefusedEverywhere(pid)
@@ -127,7 +129,7 @@ describe.skipIf(cannot !== '')(titled('an NRI worker that waits for the root of 
     const thaw = freeze(data)
     const { status } = await end.call('CreateContainer', 'ContainerRequest', node.request(1, ASKS, source))
     expect(status?.message).toContain('the making of the mapped mount took long')
-    const [pid = 0, ...others] = memoryOfEach(node.top, 'nri-worker')
+    const [pid = 0, ...others] = measureEachProcess(node.top, 'nri-worker')
       .map(({ pid }) => pid)
       .filter(isStuck)
     expect(others).toEqual([])
@@ -139,7 +141,7 @@ describe.skipIf(cannot !== '')(titled('an NRI worker that waits for the root of 
   })
 })
 
-describe.skipIf(cannot !== '')(titled('a FlexVolume call that waits for the root of a volume', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a FlexVolume call that waits for the root of a volume', cannot), () => {
   it('makes the plugin refuse a container with its process id, before and after its deadline', async () => {
     const volumes = new VolumeNode()
     const { node, data, other } = volumes
@@ -151,13 +153,13 @@ describe.skipIf(cannot !== '')(titled('a FlexVolume call that waits for the root
     }
     expect(await create(1, other, 'pvc-1')).toBe('1')
     const thaw = freeze(data)
-    const first = within(IN_TIME, () => volumes.mount('a', { ...MAP, source: data }))
+    const first = finishWithin(IN_TIME, () => volumes.mount('a', { ...MAP, source: data }))
     await setTimeout(2000)
-    const before = await within(AT_ONCE, () => create(2, data, 'pvc-2'))
+    const before = await finishWithin(AT_ONCE, () => create(2, data, 'pvc-2'))
     const { message = '' } = await first
     const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(message) ?? []
     expect(before).toContain(`process ${pid} `)
-    expect(await within(AT_ONCE, () => create(3, data, 'pvc-3'))).toContain(`process ${pid} `)
+    expect(await finishWithin(AT_ONCE, () => create(3, data, 'pvc-3'))).toContain(`process ${pid} `)
     thaw()
   })
 })
@@ -176,17 +178,17 @@ async function serveVolume(): Promise<{ node: CsiNode; data: string }> {
   return { node, data }
 }
 
-describe.skipIf(cannot !== '')(titled('a killed process that waits for the root of a volume', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a killed process that waits for the root of a volume', cannot), () => {
   it('keeps other CSI workers from changing the volume until it has ended', async () => {
     const { node, data } = await serveVolume()
     const thaw = freeze(data)
     const publish = (pod: number) =>
       node.publish(pod, data, { attributes: { ownership: 'idmap', setGid: 'root' }, group: String(GROUP) })
-    const first = await within(IN_TIME, () => publish(1))
+    const first = await finishWithin(IN_TIME, () => publish(1))
     const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(JSON.stringify(first)) ?? []
     expect(isStuck(Number(pid))).toBe(true)
     for (const pod of [1, 2])
-      expect(JSON.stringify(await within(AT_ONCE, () => publish(pod)))).toMatch(`process ${pid} `)
+      expect(JSON.stringify(await finishWithin(AT_ONCE, () => publish(pod)))).toMatch(`process ${pid} `)
     expect(node.workers().filter(isStuck)).toEqual([Number(pid)])
     thaw()
     await expect.poll(() => node.workers().filter(isStuck), { timeout: 10_000 }).toEqual([])
@@ -204,7 +206,7 @@ describe.skipIf(cannot !== '')(titled('a killed process that waits for the root 
     const first = publish(1)
     await expect.poll(() => node.workers().filter(isStuck), { timeout: 5000 }).toHaveLength(1)
     const [pid] = node.workers().filter(isStuck)
-    expect(JSON.stringify(await within(AT_ONCE, () => publish(2)))).toMatch(`process ${pid} `)
+    expect(JSON.stringify(await finishWithin(AT_ONCE, () => publish(2)))).toMatch(`process ${pid} `)
     thaw()
     expect(await first).toMatchObject({ code: 'OK' })
   })
@@ -218,7 +220,7 @@ describe.skipIf(cannot !== '')(titled('a killed process that waits for the root 
       allow: [{ sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }],
     })
     const thaw = freeze(data)
-    const first = await within(IN_TIME, () => node.mount('a', { ...MAP, source: data }))
+    const first = await finishWithin(IN_TIME, () => node.mount('a', { ...MAP, source: data }))
     const [, pid = ''] = /process (\d+), which worked on the volume, was given up/.exec(first.message ?? '') ?? []
     expect(isStuck(Number(pid))).toBe(true)
     for (const [pod, options] of [
@@ -226,7 +228,7 @@ describe.skipIf(cannot !== '')(titled('a killed process that waits for the root 
       ['b', MAP],
       ['c', WALK],
     ] as const) {
-      const answer = await within(AT_ONCE, () => node.mount(pod, { ...options, source: data }))
+      const answer = await finishWithin(AT_ONCE, () => node.mount(pod, { ...options, source: data }))
       expect(answer).toEqual({ status: 'Failure', message: expect.stringContaining(`process ${pid} `) })
     }
     thaw()
@@ -237,7 +239,7 @@ describe.skipIf(cannot !== '')(titled('a killed process that waits for the root 
   })
 })
 
-describe.skipIf(cannot !== '')(titled('roots of several volumes that block calls', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('roots of several volumes that block calls', cannot), () => {
   it("delay another pod's unmount by one wait at most, and at most four of a namespace are waited for", async () => {
     const node = new FuseNode([])
     const rule = { sources: [`${node.volumes}/*`], fsTypes: ['bind'], setGid: 'root', systemGroups: true }
@@ -262,10 +264,10 @@ describe.skipIf(cannot !== '')(titled('roots of several volumes that block calls
       execFileSync('umount', ['--lazy', node.podDirectory(name)])
       fs.rmSync(`${node.state}/mounts`, { recursive: true, force: true })
     }
-    expect(await within(AT_ONCE + 2, () => node.unmount('other'))).toEqual({ status: 'Success' })
+    expect(await finishWithin(AT_ONCE + 2, () => node.unmount('other'))).toEqual({ status: 'Success' })
     for (let more = 0; more < 6; more++) {
       expect(await node.mount('other', optionsOf(other, 'farm'))).toEqual({ status: 'Success' })
-      expect(await within(AT_ONCE + 2, () => node.unmount('other'))).toEqual({ status: 'Success' })
+      expect(await finishWithin(AT_ONCE + 2, () => node.unmount('other'))).toEqual({ status: 'Success' })
     }
     expect(stuckErrands(node.top)).toBe(4)
     for (const thaw of thawed) thaw()

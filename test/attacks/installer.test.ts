@@ -12,8 +12,8 @@ import {
   missing,
   needing,
   pluginDir,
-  standIn,
   type World,
+  writeDriver,
 } from '../install/world.ts'
 
 const USER = ['setpriv', '--reuid', '1000', '--regid', '1000', '--clear-groups'] as const
@@ -36,7 +36,7 @@ function procOf(world: World, ...pids: (number | undefined)[]) {
 }
 
 async function installs(world: World, ...more: string[]) {
-  const args = ['install', '--root', world.root, '--binary', standIn(world, 'a'), ...more]
+  const args = ['install', '--root', world.root, '--binary', writeDriver(world, 'a'), ...more]
   const { exitCode, stdout, stderr } = await execa(BINARY, args, {
     reject: false,
     timeout: 10_000,

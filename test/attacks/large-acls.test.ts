@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { cannotMountWith, needed, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith, requireProgram } from '../helpers/needs.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
-import { ownDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { applyToDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 import { acl, attributes, setAttributes } from '../kernel/attributes.ts'
 import { attacked } from './restless.ts'
 
@@ -22,7 +22,7 @@ function volumeOn(fsType: 'ext4' | 'xfs'): Walked {
   const [disk, volume] = [`${top}/disk`, `${top}/volume`]
   onTestFinished(() => fs.rmSync(top, { recursive: true }))
   execFileSync('truncate', ['-s', '2G', disk])
-  execFileSync(needed(`mkfs.${fsType}`), ['-q', disk])
+  execFileSync(requireProgram(`mkfs.${fsType}`), ['-q', disk])
   fs.mkdirSync(volume)
   execFileSync('mount', ['-o', 'loop', disk, volume])
   onTestFinished(() => {
@@ -56,7 +56,7 @@ const acls = ({ journal }: Walked) => {
   return Number(row?.count)
 }
 
-describe.skipIf(cannot !== '')(titled('a pod that gives its inodes ACLs', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a pod that gives its inodes ACLs', cannot), () => {
   it.each(
     (['ext4', 'xfs'] as const).flatMap((fsType) =>
       (['keep', 'grant'] as const).map((access) => [fsType, access] as const),
@@ -74,11 +74,11 @@ describe.skipIf(cannot !== '')(titled('a pod that gives its inodes ACLs', cannot
     // A link of this instant is not counted on.
     await setTimeout(50)
     const before = tree(walked)
-    await ownDirectory(walked, 2000, {}, access)
+    await applyToDirectory(walked, 2000, {}, access)
     // Of the files, of `odd` and of `own`; the last two are of other entries once they are granted.
     expect(acls(walked)).toBe(access === 'keep' ? 3 : 6)
     expect(new Set(Object.values(tree(walked).groups))).toEqual(new Set([2000]))
-    await ownDirectory(walked, 3000, {}, access)
+    await applyToDirectory(walked, 3000, {}, access)
     await restoreDirectory(walked)
     expect(tree(walked)).toEqual(before)
     expect(acls(walked)).toBe(0)
@@ -87,7 +87,7 @@ describe.skipIf(cannot !== '')(titled('a pod that gives its inodes ACLs', cannot
   it('does not fill the disk with one ACL on many inodes', async () => {
     const walked = volumeOn('xfs')
     inherit(walked.directory, 300, LARGEST)
-    await ownDirectory(walked, 2000)
+    await applyToDirectory(walked, 2000)
     expect(fs.statSync(walked.journal).size).toBeLessThan(1_000_000)
     const { memory, refusal } = await attacked(() => restoreDirectory(walked))
     expect(refusal).toBeUndefined()
@@ -109,14 +109,14 @@ describe.skipIf(cannot !== '')(titled('a pod that gives its inodes ACLs', cannot
         ),
       )
     }
-    const walk = await attacked(() => ownDirectory(walked, 2000))
+    const walk = await attacked(() => applyToDirectory(walked, 2000))
     expect([walk.refusal, acls(walked)]).toEqual([undefined, FILES])
     expect(walk.memory).toBeLessThan(MEMORY)
-    const again = await attacked(() => ownDirectory(walked, 3000))
+    const again = await attacked(() => applyToDirectory(walked, 3000))
     expect([again.refusal, acls(walked)]).toEqual([undefined, FILES])
     expect(again.memory).toBeLessThan(MEMORY)
     fs.rmSync(`${walked.directory}/large`, { recursive: true })
-    await ownDirectory(walked, 2000)
+    await applyToDirectory(walked, 2000)
     expect(acls(walked)).toBe(0)
     expect(fs.statSync(walked.journal).size).toBeLessThan(200_000)
   })

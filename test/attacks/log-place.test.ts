@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it } from 'vitest'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const why = !isRoot ? 'mounts need root; run "sudo npm test"' : !fs.existsSync(BINARY) ? 'run "npm run build"' : ''
@@ -45,7 +45,7 @@ function attackedNode(attack: string) {
   return { node, log, files }
 }
 
-describe.skipIf(why !== '')(titled('a log that users other than root can replace', why), () => {
+describe.skipIf(why !== '')(addSkipReason('a log that users other than root can replace', why), () => {
   it.each(Object.keys(ATTACKS))(
     'is not written or waited for, and mounts, unmounts and heal succeed: %s',
     async (attack) => {
@@ -78,7 +78,7 @@ describe.skipIf(why !== '')(titled('a log that users other than root can replace
   })
 })
 
-describe.skipIf(why !== '')(titled('an exported journal', why), () => {
+describe.skipIf(why !== '')(addSkipReason('an exported journal', why), () => {
   it.each<[string, (file: string) => void]>([
     ['of another user', (file) => fs.chownSync(file, USER, USER)],
     ['that others can write', (file) => fs.chmodSync(file, 0o666)],

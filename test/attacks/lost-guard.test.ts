@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs')
 
-describe.skipIf(cannot !== '')(titled('a FUSE mount with secrets that has lost its guard', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a FUSE mount with secrets that has lost its guard', cannot), () => {
   it('gets the guard back from heal and is otherwise unchanged', async () => {
     const node = new FuseNode(['fuse.bindfs'])
     const source = `${node.volumes}/data`

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MODEKEEP } from '../binary/modekeep.ts'
-import { standInFor } from '../helper/stand-in.ts'
+import { bindFakeProgram } from '../helper/fake-programs.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
-import { cannotMountWith, needed } from '../helpers/needs.ts'
+import { cannotMountWith, requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { pipeCores } from './piped-cores.ts'
 
@@ -128,7 +128,7 @@ describe('a crash', () => {
   })
 
   it('of modekeep starts no core_pattern program at any moment after its first system call', async ({ skip }) => {
-    needed('strace')
+    requireProgram('strace')
     if (!fs.existsSync(MODEKEEP)) skip('there is no dist/modekeep: run "npm run build"')
     const cores = await pipeCores()
     if (typeof cores === 'string') return skip(cores)
@@ -157,7 +157,7 @@ describe('a crash', () => {
     const programs = `${node.top}/programs`
     fs.mkdirSync(programs)
     fs.writeFileSync(`${programs}/mount.cifs`, `#!/bin/sh\nTOP=${programs}\n${KNOWING}\n`, { mode: 0o755 })
-    standInFor('mount.cifs', programs)
+    bindFakeProgram('mount.cifs', programs)
     const config = { stateDir: node.state, logFile: node.log, allow: [{ sources: ['//server/*'], fsTypes: ['cifs'] }] }
     fs.writeFileSync(`${node.top}/config.json`, JSON.stringify(config))
     const options = {

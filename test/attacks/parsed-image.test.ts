@@ -1,22 +1,22 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Programs, RECORDING } from '../helper/stand-in.ts'
+import { FakePrograms, RECORDING } from '../helper/fake-programs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
 
-/** Programs that take a file for what it holds: one that modekeep knows, and one that only the node does. */
+/** FakePrograms that take a file for what it holds: one that modekeep knows, and one that only the node does. */
 const NAMES = ['squashfuse', 'fuse2fs']
 
 describe.skipIf(!isRoot).each(NAMES)(`an image for fuse.%s that a pod can write${title}`, (name) => {
   let stage: Stage
-  let programs: Programs
+  let programs: FakePrograms
   let own: string
   beforeEach(() => {
     stage = kernelStage('tmpfs')
     stage.allow({ fsTypes: ['bind', `fuse.${name}`] })
-    programs = new Programs()
+    programs = new FakePrograms()
     programs.add(name, RECORDING)
     stage.host = { ...stage.host, helpers: programs.helpers }
     own = `${stage.top}/volumes/own`

@@ -2,9 +2,9 @@ import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { NRI_WORKER_LIMITS } from '../../src/nri/worker-tasks.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
-import { stateOf } from '../helpers/hanging.ts'
-import { usedMemory } from '../helpers/memory.ts'
-import { titled } from '../helpers/needs.ts'
+import { readProcessState } from '../helpers/hanging.ts'
+import { measureMemory } from '../helpers/memory.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { makeVolume, NriNode } from '../nri/node.ts'
 import { memoryOfWorkers, STUCK, stickWorkers } from '../nri/stuck-workers.ts'
 
@@ -20,7 +20,7 @@ function memoryLimit(): number {
   return Number(mebibytes) * 1024
 }
 
-describe.skipIf(cannot !== '')(titled('an NRI plugin whose workers wait for hanging volumes', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('an NRI plugin whose workers wait for hanging volumes', cannot), () => {
   it("uses less memory than its container's limit with the maximum number of workers", async () => {
     const node = new NriNode()
     onTestFinished(() => node.end())
@@ -36,10 +36,10 @@ describe.skipIf(cannot !== '')(titled('an NRI plugin whose workers wait for hang
     const { server } = await stickWorkers(node, end)
     onTestFinished(() => void server.kill('SIGKILL'))
     // Those that map were killed, and the kernel does not let them end.
-    const waiting = () => memoryOfWorkers(node).filter(({ pid }) => stateOf(pid) === 'D')
+    const waiting = () => memoryOfWorkers(node).filter(({ pid }) => readProcessState(pid) === 'D')
     await expect.poll(() => waiting().length, { timeout: 30_000 }).toBe(NRI_WORKER_LIMITS.maxPerKind)
     await expect.poll(() => memoryOfWorkers(node).length, { timeout: 30_000 }).toBe(STUCK)
-    const { files, own } = usedMemory(node.top)
+    const { files, own } = measureMemory(node.top)
     const workers = memoryOfWorkers(node).map((worker) => worker.own)
     const plugin = own - workers.reduce((all, one) => all + one, 0)
     // Each worker may become as large as the largest is.

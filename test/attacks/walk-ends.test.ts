@@ -7,9 +7,9 @@ import { deferClose, type Inodes } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { SELF } from '../../src/ownership/walk/entry.ts'
 import { traverse, type Visitor } from '../../src/ownership/walk/traverse.ts'
-import { cannotMountWith, needed, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith, requireProgram } from '../helpers/needs.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
-import { ownDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { applyToDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 import { attacked, startRestless } from './restless.ts'
 
 const PATIENCE = 10
@@ -21,7 +21,7 @@ const cannot = cannotMountWith()
 const STILL = Array.from({ length: 400 }, (_, n) => `file d${n % 20}/f${n} 0640 5`)
 
 const WALKS = {
-  walk: (walked: Walked) => ownDirectory(walked, 2000),
+  walk: (walked: Walked) => applyToDirectory(walked, 2000),
   survey: (walked: Walked) => planDirectory(walked, 2000),
   restore: restoreDirectory,
 }
@@ -40,15 +40,15 @@ async function volumeOn(fsType: 'tmpfs' | 'xfs'): Promise<{ walked: Walked; quie
   const directory = `${top}/volume`
   makeTree(fs, directory, STILL)
   const walked = { directory, journal: `${top}/journal.sqlite` }
-  await ownDirectory(walked, 1000)
+  await applyToDirectory(walked, 1000)
   const { seconds } = await attacked(() => restoreDirectory(walked))
-  await ownDirectory(walked, 1000)
+  await applyToDirectory(walked, 1000)
   return { walked, quiet: seconds }
 }
 
 function disk(top: string): string {
   execFileSync('truncate', ['-s', '2G', `${top}.xfs`])
-  execFileSync(needed('mkfs.xfs'), ['-q', `${top}.xfs`])
+  execFileSync(requireProgram('mkfs.xfs'), ['-q', `${top}.xfs`])
   return `${top}.xfs`
 }
 
@@ -58,7 +58,7 @@ const still = (walked: Walked) =>
 const all = (walked: Walked, group: number) =>
   Object.fromEntries(Object.keys(still(walked)).map((path) => [path, group]))
 
-describe.skipIf(cannot !== '')(titled('a pod that changes its volume endlessly', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a pod that changes its volume endlessly', cannot), () => {
   it.each(Object.keys(WALKS) as (keyof typeof WALKS)[])(
     'by nesting directories ever deeper does not keep a %s from ending in normal time',
     async (what) => {
@@ -74,7 +74,7 @@ describe.skipIf(cannot !== '')(titled('a pod that changes its volume endlessly',
         expect(handles).toBeLessThan(HANDLES)
       }
       execFileSync('rm', ['-rf', `${walked.directory}/deeper`])
-      await ownDirectory(walked, 3000)
+      await applyToDirectory(walked, 3000)
       expect(still(walked)).toEqual(all(walked, 3000))
       await restoreDirectory(walked)
       expect(still(walked)).toEqual(all(walked, 5))
@@ -88,7 +88,7 @@ describe.skipIf(cannot !== '')(titled('a pod that changes its volume endlessly',
       await using second = await startRestless('fill', walked.directory)
       await using third = await startRestless('sow', walked.directory)
       for (const one of [pod, second, third]) one.resume()
-      const { seconds, memory, handles, refusal } = await attacked(() => ownDirectory(walked, 2000))
+      const { seconds, memory, handles, refusal } = await attacked(() => applyToDirectory(walked, 2000))
       expect(pod.isAtIt()).toBe(true)
       // A machine that gives the pod few turns lets the walk come to its end.
       if (refusal)
@@ -112,7 +112,7 @@ describe.skipIf(cannot !== '')(titled('a pod that changes its volume endlessly',
       '{}',
       '+',
     ])
-    await ownDirectory(walked, 3000)
+    await applyToDirectory(walked, 3000)
     expect(still(walked)).toEqual(all(walked, 3000))
     await restoreDirectory(walked)
     expect(still(walked)).toEqual(all(walked, 5))

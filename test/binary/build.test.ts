@@ -9,12 +9,12 @@ import { debianLibraries, LIBRARIES } from '../../scripts/build/libraries.ts'
 import { newestGlibc, versionNeeds } from '../../scripts/build/needed.ts'
 import { buildProgram } from '../../scripts/build/program.ts'
 import { ARCHITECTURES, type Architecture } from '../../scripts/build/runtime.ts'
-import { orSkip } from '../helpers/unavailable.ts'
+import { skipIfUnavailable } from '../helpers/unavailable.ts'
 
 const OLDEST_GLIBC = '2.28'
 
 const node = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/bin/node`)
-const carried = orSkip(debianLibraries)
+const carried = skipIfUnavailable(debianLibraries)
 const isAtMost = (version: string) =>
   /^\d/.test(version) && version.localeCompare(OLDEST_GLIBC, 'en', { numeric: true }) <= 0
 

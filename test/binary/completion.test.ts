@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cannotMountWith, isInstalled, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith, isInstalled } from '../helpers/needs.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const cannot = fs.existsSync(MODEKEEP) ? cannotMountWith() : `there is no ${MODEKEEP}; run "npm run build"`
 
-describe.skipIf(cannot !== '')(titled('shell completion of recorded names', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('shell completion of recorded names', cannot), () => {
   let top: string
   let mountPoint: string
   let volume: string

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { call } from '../csi/kubelet.ts'
 import { CsiNode, until } from '../csi/node.ts'
 import { cannotInject } from '../helpers/inject.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { PATIENCE, sized } from '../helpers/size.ts'
 
 const CALLS_PER_ROUND = 7
@@ -25,7 +25,7 @@ beforeEach(() => {
   return () => node.end()
 })
 
-describe.skipIf(cannotInject !== '')(titled('a long-running CSI server', cannotInject), () => {
+describe.skipIf(cannotInject !== '')(addSkipReason('a long-running CSI server', cannotInject), () => {
   it.each(['none', 'walk', 'idmap'])(
     'starts no process for repeated calls on a healthy volume: %s',
     async (ownership) => {

@@ -1,13 +1,13 @@
 import { execa } from 'execa'
 import { expect, it, onTestFinished } from 'vitest'
 import { CsiNode } from '../csi/node.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const cannot = process.getuid?.() === 0 ? '' : 'needs root; run "sudo npm test"'
 
 it.skipIf(cannot)(
-  titled(
+  addSkipReason(
     'the probe of the CSI server succeeds if it is healthy, and fails if it hangs, was killed or has ended',
     cannot,
   ),

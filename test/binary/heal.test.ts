@@ -4,7 +4,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { write } from '../helpers/atomic-writer.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
-import { kubeletPod } from '../helpers/kubelet-pod.ts'
+import { createKubeletPod } from '../helpers/kubelet-pod.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const title = `heal and status${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
@@ -59,7 +59,7 @@ describe.skipIf(!isRoot)(title, () => {
 
   it("--kubelet-subpaths repairs kubelet's binds of directories that an update deleted", async () => {
     const node = new BinaryNode()
-    const pod = kubeletPod(node.top)
+    const pod = createKubeletPod(node.top)
     const volume = pod.volume('configmap', 'config', 'disk')
     write(volume, { name: 'one' })
     const bound = pod.bind(volume, 'name')

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
-import { freePort } from '../helpers/ports.ts'
+import { findFreePort } from '../helpers/ports.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const title = `heal --watch over HTTP${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
@@ -9,7 +9,7 @@ const title = `heal --watch over HTTP${isRoot ? '' : ' (skipped: mounts need roo
 describe.skipIf(!isRoot)(title, () => {
   async function watched(...more: string[]) {
     const node = new BinaryNode()
-    const at = `127.0.0.1:${await freePort()}`
+    const at = `127.0.0.1:${await findFreePort()}`
     const { child, ended } = node.start(['heal', '--watch', '--listen', at, ...more])
     onTestFinished(async () => {
       child.kill('SIGKILL')

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { expectSame, makeVolume, owned, type Snapshot, snapshot } from '../crash/volume.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../helpers/tree.ts'
 import { acl, setAttributes } from '../kernel/attributes.ts'
@@ -59,7 +59,7 @@ describe.skipIf(!isRoot)(title('a disk that moves to another node with its journ
     const [here, there] = [new BinaryNode(), new BinaryNode()]
     const image = `${here.top}/disk.img`
     execFileSync('truncate', ['-s', '64M', image])
-    execFileSync(needed('mkfs.ext4'), ['-q', '-F', image])
+    execFileSync(requireProgram('mkfs.ext4'), ['-q', '-F', image])
     return { here, there, image, disk: `${here.volumes}/disk` }
   }
 

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { cannotServe, FuseNode, until } from '../helpers/fuse-node.ts'
 import { cannotInject } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { BINARY } from '../helpers/node-directory.ts'
 
 const O_CLOEXEC = 0o2000000
@@ -44,7 +44,7 @@ describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (s
     expect(errors).toBe('')
   })
 
-  it.skipIf(cannot !== '')(titled('is not inherited by a daemon that modekeep starts', cannot), async () => {
+  it.skipIf(cannot !== '')(addSkipReason('is not inherited by a daemon that modekeep starts', cannot), async () => {
     const node = new FuseNode(['fuse.bindfs'])
     const source = `${node.volumes}/data`
     fs.mkdirSync(source)
@@ -54,7 +54,7 @@ describe.skipIf(process.getuid?.() !== 0)('the kernel addon of the executable (s
   })
 })
 
-describe.skipIf(cannotInject !== '')(titled('a kernel addon that cannot be loaded', cannotInject), () => {
+describe.skipIf(cannotInject !== '')(addSkipReason('a kernel addon that cannot be loaded', cannotInject), () => {
   const file = '/proc/self/fd/6'
   const run = (...args: string[]) => {
     const strike = ['-f', '-qq', '-o', '/dev/null', '-P', file, '-e', 'inject=openat:error=EIO']

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { criRuntime, infoWith } from '../nri/cri.ts'
 import { makeVolume, NriNode, type ReplacedMount, replaced } from '../nri/node.ts'
 import type { RuntimeEnd } from '../nri/runtime.ts'
@@ -24,7 +24,7 @@ const mounts = (below: string) =>
     .filter((row) => row.includes(` ${node.state}${below}`))
 const standing = () => mounts('/nri/mounts/')
 
-describe.skipIf(cannot !== '')(titled('the executable as NRI plugin', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('the executable as NRI plugin', cannot), () => {
   beforeEach(() => {
     node = new NriNode()
     return () => node.end()

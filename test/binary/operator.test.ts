@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 import { MODEKEEP, reply } from './modekeep.ts'
@@ -112,7 +112,13 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         'file sub/power 0755',
         'link out /etc',
       ])
-      execFileSync(needed('setfattr'), ['-n', 'security.capability', '-v', CAP_NET_RAW, `${directory}/sub/power`])
+      execFileSync(requireProgram('setfattr'), [
+        '-n',
+        'security.capability',
+        '-v',
+        CAP_NET_RAW,
+        `${directory}/sub/power`,
+      ])
     })
     afterEach(() => stage.close())
 
@@ -156,8 +162,8 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
     })
 
     it('a plan equals the apply after it, also for immutable files, and the second apply changes nothing', () => {
-      execFileSync(needed('chattr'), ['+i', `${directory}/test4`])
-      execFileSync(needed('chattr'), ['+a', `${directory}/test5`])
+      execFileSync(requireProgram('chattr'), ['+i', `${directory}/test4`])
+      execFileSync(requireProgram('chattr'), ['+a', `${directory}/test5`])
       try {
         const planned = json('plan', directory, '--fsgroup', '2000')
         expect(planned.report).toMatchObject({ changed: 8, left: { 'immutable or append-only': { count: 2 } } })
@@ -169,7 +175,7 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
         })
         expect(listTree(fs, directory)).toEqual(before)
       } finally {
-        execFileSync(needed('chattr'), ['-i', '-a', `${directory}/test4`, `${directory}/test5`])
+        execFileSync(requireProgram('chattr'), ['-i', '-a', `${directory}/test4`, `${directory}/test5`])
       }
     })
 
@@ -335,14 +341,14 @@ for (const fsType of ['tmpfs', 'ext4'] as const) {
 
     it('a restore that cannot restore everything fails, and keeps the remaining records', () => {
       call('apply', directory, '--fsgroup', '2000')
-      execFileSync(needed('chattr'), ['+i', `${directory}/test1`])
+      execFileSync(requireProgram('chattr'), ['+i', `${directory}/test1`])
       try {
         const said = call('restore', directory)
         expect(said.status).toBe(1)
         expect(said.stdout).toContain('left alone, immutable or append-only: 1 (test1)')
         expect(said.stderr).toMatch(/^modekeep: not everything was put back[^\n]*\n$/)
       } finally {
-        execFileSync(needed('chattr'), ['-i', `${directory}/test1`])
+        execFileSync(requireProgram('chattr'), ['-i', `${directory}/test1`])
       }
       expect(call('restore', directory)).toMatchObject({ stderr: '', status: 0 })
       expect(listTree(fs, directory).test1?.gid).toBe(0)

@@ -8,7 +8,7 @@ import { newestGlibc, versionNeeds } from '../../scripts/build/needed.ts'
 import { buildProgram, ENTRY } from '../../scripts/build/program.ts'
 import { type Architecture, nodePackage } from '../../scripts/build/runtime.ts'
 import { sized } from '../helpers/size.ts'
-import { whyUnavailable } from '../helpers/unavailable.ts'
+import { explainUnavailable } from '../helpers/unavailable.ts'
 import { EmulatedRoot, lacking } from './emulator.ts'
 import { MODEKEEP, reply } from './modekeep.ts'
 
@@ -17,7 +17,7 @@ const arch: Architecture = process.arch === 'x64' ? 'arm64' : 'x64'
 const MACHINE = { x64: 62, arm64: 183 } as const
 const OLDEST_GLIBC = '2.28'
 
-const unavailable = whyUnavailable(() => debianLibraries(arch))
+const unavailable = explainUnavailable(() => debianLibraries(arch))
 
 let program: Buffer
 beforeAll(async () => {

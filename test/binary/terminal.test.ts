@@ -3,8 +3,8 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { formatHelp } from '../../src/cli/usage/help.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
-import { terminal } from '../helpers/terminal.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
+import { openTerminal } from '../helpers/terminal.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const WIDTHS = [60, 80, 200]
@@ -13,7 +13,7 @@ const cannot = fs.existsSync(MODEKEEP) ? cannotMountWith('tmux') : `there is no 
 // A walk of about two seconds: progress begins after one.
 const [DIRECTORIES, FILES] = [300, 1000]
 
-describe.skipIf(cannot !== '')(titled('the executable on a terminal', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('the executable on a terminal', cannot), () => {
   let top: string
   const env = () => ({ MODEKEEP_CONFIG: `${top}/config.json` })
   beforeAll(() => {
@@ -23,7 +23,7 @@ describe.skipIf(cannot !== '')(titled('the executable on a terminal', cannot), (
   afterAll(() => fs.rmSync(top, { recursive: true }))
 
   it.each(WIDTHS)('of %i columns prints help in that width', async (width) => {
-    using shown = terminal(`${MODEKEEP} help gc`, width, env())
+    using shown = openTerminal(`${MODEKEEP} help gc`, width, env())
     const lines = formatHelp('gc', width).trimEnd().split('\n')
     expect(await shown.until((all) => all.includes('Examples:'))).toEqual(expect.arrayContaining(lines))
   })
@@ -39,7 +39,7 @@ describe.skipIf(cannot !== '')(titled('the executable on a terminal', cannot), (
     })
 
     it.each(WIDTHS)('fits %i columns, and its shortened names are accepted by commands', async (width) => {
-      using shown = terminal(`${MODEKEEP} status`, width, env())
+      using shown = openTerminal(`${MODEKEEP} status`, width, env())
       const lines = await shown.until((all) => all.some((line) => line.includes('walked')))
       expect(lines.filter((line) => line.length > width)).toEqual([])
       const [volume = ''] = lines.find((line) => /walked/.test(line))?.split(' ') ?? []
@@ -48,7 +48,7 @@ describe.skipIf(cannot !== '')(titled('the executable on a terminal', cannot), (
     })
 
     it('with --watch stays, shows changes in place, and ends with Ctrl-C', async () => {
-      using shown = terminal(`trap : INT; ${MODEKEEP} status --watch; echo ended $?`, 80, env())
+      using shown = openTerminal(`trap : INT; ${MODEKEEP} status --watch; echo ended $?`, 80, env())
       const before = await shown.until((all) => all.some((line) => line.includes('walked')))
       expect(before.filter((line) => /^volume /.test(line))).toHaveLength(1)
       call('restore', `${top}/volumes/other`)
@@ -60,7 +60,7 @@ describe.skipIf(cannot !== '')(titled('the executable on a terminal', cannot), (
 
     it('with --watch prints a document for each change if stdout is no terminal', async () => {
       const command = `${MODEKEEP} status --watch -o json | head -n 1 | cut -c 1-45; echo ended`
-      using shown = terminal(command, 80, env())
+      using shown = openTerminal(command, 80, env())
       const lines = await shown.until((all) => all.length > 0)
       expect(lines).toContain('{"apiVersion":"modekeep/v1","kind":"Status","')
     })
@@ -82,7 +82,7 @@ describe.skipIf(cannot !== '')(titled('the executable on a terminal', cannot), (
       [200, /^apply \[#+-{10,}] +\d+% +[\d,]+ of 300,301 +[\d,]+ changed +[\d,]+\/s +\d+ s left$/],
     ])('shows bar, count, rate and remaining time in %i columns, on one line', async (width, line) => {
       const command = `${MODEKEEP} apply ${top}/many --fsgroup ${2000 + width}`
-      using shown = terminal(`${command} || echo failed`, width, env())
+      using shown = openTerminal(`${command} || echo failed`, width, env())
       const lines = await shown.until((all) => all.some((text) => line.test(text)) || all.length > 1)
       expect(lines).toEqual([expect.stringMatching(line)])
       // Nothing of it is left behind.

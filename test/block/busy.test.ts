@@ -10,7 +10,7 @@ import { writeMetrics } from '../../src/metrics/expose.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { listMountRecords, type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
 import { kinds } from '../../src/volume/index.ts'
-import { attachDisk, DISK_TYPES, detachDisks, loopsBelow, makeImage } from '../helpers/disks.ts'
+import { attachDisk, DISK_TYPES, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -31,7 +31,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     for (const child of children) await end(child)
     detachDisks()
     stage.close()
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   async function mountImage(pod: string, fsType = 'ext4', more: Record<string, string> = {}): Promise<string> {
@@ -91,13 +91,13 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     const garbage = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
     expect(garbage).toContainEqual({ kind: 'mount record', name: directory, action: 'kept', reason: inUse })
     expect(await stage.heal()).toMatchObject([{ state: 'busy', action: 'none', reason: inUse }])
-    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(listLoopDevices(stage.top)).toHaveLength(1)
 
     await end(user)
     expect((await status(stage.session())).mounts).toEqual([])
     expect(await stage.heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
     expect(listMountRecords(stage)).toEqual([])
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   it('succeeds once the use ends, before the limit', async () => {
@@ -272,7 +272,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     await expect(stage.unmount('a')).rejects.toThrow('still in use')
     await mountImage('a')
     expect(await states()).toEqual([['healthy', 'none']])
-    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(listLoopDevices(stage.top)).toHaveLength(1)
     await end(user)
     expect(await stage.unmount('a')).toBeUndefined()
   })

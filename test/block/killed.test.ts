@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { loopsBelow, makeImage, ON_DISK } from '../helpers/disks.ts'
+import { listLoopDevices, makeImage, ON_DISK } from '../helpers/disks.ts'
 import { cannotInject, killAtEach } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
-import { killPoints, type TracedCall } from '../helpers/strace-text.ts'
+import { listKillPoints, type TracedCall } from '../helpers/strace-text.ts'
 
 const title = `a call for an image killed at what it does to devices and mounts${cannotInject && ` (skipped: ${cannotInject})`}`
 const TEN_MINUTES = 600_000
@@ -32,8 +32,8 @@ function stage() {
     directory,
     JSON.stringify({ source: image, 'kubernetes.io/fsType': 'ext4', ...more }),
   ]
-  const choose = (calls: TracedCall[]) => killPoints(calls, isOfDevices, node.top)
-  const expectNoneLost = () => expect(loopsBelow(node.top)).toHaveLength(node.layers('a').length)
+  const choose = (calls: TracedCall[]) => listKillPoints(calls, isOfDevices, node.top)
+  const expectNoneLost = () => expect(listLoopDevices(node.top)).toHaveLength(node.layers('a').length)
   return { node, directory, call, mountWith, choose, expectNoneLost }
 }
 
@@ -51,9 +51,9 @@ describe.skipIf(cannotInject !== '')(title, () => {
           expectNoneLost()
           await call(...args)
           expect(fs.readFileSync(`${directory}/one`, 'utf8')).toBe('content\n')
-          expect(loopsBelow(node.top)).toHaveLength(1)
+          expect(listLoopDevices(node.top)).toHaveLength(1)
           await call('unmount', directory)
-          expect(loopsBelow(node.top)).toEqual([])
+          expect(listLoopDevices(node.top)).toEqual([])
         },
       })
       expect(missed).toEqual([])
@@ -75,7 +75,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
         async check() {
           expectNoneLost()
           await call('unmount', directory)
-          expect(loopsBelow(node.top)).toEqual([])
+          expect(listLoopDevices(node.top)).toEqual([])
           await call(...mountWith({}))
           expect(fs.statSync(`${directory}/one`).gid).toBe(ON_DISK)
           await call('unmount', directory)

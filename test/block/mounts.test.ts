@@ -2,7 +2,15 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { listMountRecords } from '../../src/store/mount-record.ts'
-import { attachDisk, DISK_TYPES, type DiskType, detachDisks, loopsBelow, makeImage, ON_DISK } from '../helpers/disks.ts'
+import {
+  attachDisk,
+  DISK_TYPES,
+  type DiskType,
+  detachDisks,
+  listLoopDevices,
+  makeImage,
+  ON_DISK,
+} from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
 
@@ -20,7 +28,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
   afterEach(() => {
     detachDisks()
     stage.close()
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   const isReadOnly = fsType === 'squashfs'
@@ -34,12 +42,12 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
   it('shows an image, and its loop device is removed at unmount', async () => {
     await stage.mount('a', ask())
     expect(read('a')).toBe('content\n')
-    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(listLoopDevices(stage.top)).toHaveLength(1)
     expect(stage.layers('a')).toMatchObject([{ fsType, source: expect.stringMatching(/^\/dev\/loop\d+$/) }])
     await stage.mount('a', ask())
     expect(stage.noted.decision).toBe('ready')
     await stage.unmount('a')
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   it('shows a disk by its name in /dev, and unmount does not detach it', async () => {
@@ -49,13 +57,13 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     expect(read('a')).toBe('content\n')
     expect(stage.layers('a')).toMatchObject([{ source: device }])
     await stage.unmount('a')
-    expect(loopsBelow(stage.top)).toEqual([`${device} ${image}`])
+    expect(listLoopDevices(stage.top)).toEqual([`${device} ${image}`])
   })
 
   it('shows the same file system to two pods', async () => {
     await stage.mount('a', ask())
     await stage.mount('b', ask())
-    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(listLoopDevices(stage.top)).toHaveLength(1)
     if (!isReadOnly) {
       fs.writeFileSync(`${stage.podDirectory('a')}/new`, 'of a')
       expect(read('b', 'new')).toBe('of a')
@@ -67,7 +75,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
   it('is mounted once for concurrent calls', async () => {
     const pods = ['a', 'b', 'c', 'd', 'e']
     await Promise.all(pods.map((pod) => stage.mount(pod, ask())))
-    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(listLoopDevices(stage.top)).toHaveLength(1)
     for (const pod of pods) expect(read(pod)).toBe('content\n')
   })
 
@@ -108,7 +116,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     )
     fs.writeFileSync(`${image}3`, Buffer.alloc(1 << 20))
     await expect(stage.mount('a', ask({ source: `${image}3` }))).rejects.toThrow(`holds no ${fsType}`)
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   it('mounts the new image after it was replaced under the same name', async () => {
@@ -118,13 +126,13 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     await stage.mount('a', ask())
     expect(stage.noted).toMatchObject({ decision: 'replace', reason: 'the source is another one now' })
     expect(read('a')).toBe('other\n')
-    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(listLoopDevices(stage.top)).toHaveLength(1)
   })
 
   it('mounts again after a reboot', async () => {
     await stage.mount('a', ask())
     stage.reboot()
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
     await stage.mount('a', ask())
     expect(read('a')).toBe('content\n')
   })
@@ -132,7 +140,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
   it('is remounted by heal after it was unmounted', async () => {
     await stage.mount('a', ask())
     execFileSync('umount', [stage.podDirectory('a')])
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
     expect(await stage.heal()).toMatchObject([{ state: 'missing', action: 'mounted' }])
     expect(read('a')).toBe('content\n')
     expect(await stage.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
@@ -159,7 +167,7 @@ describe.skipIf(!isRoot).each(DISK_TYPES)(`%s on a disk and in an image${title}`
     await stage.unmount('b')
     await stage.unmount('a')
     expect(stage.warnings).toEqual([])
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
     await stage.mount('a', ask())
     expect(shown('a')).toEqual(onDisk)
   })

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { loopsBelow, makeImage } from '../helpers/disks.ts'
+import { listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { sized } from '../helpers/size.ts'
 import { isRoot, kernelStage } from '../helpers/stage.ts'
 import { Actors } from '../race/actors.ts'
@@ -34,7 +34,7 @@ describe.skipIf(!isRoot)(title, () => {
     }
     const [turns = 0] = await running.stop()
     await stage.unmount('a')
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
     stage.close()
     expect(turns).toBeGreaterThan(ROUNDS)
     for (const count of Object.values(seen)) expect(count).toBeGreaterThan(0)

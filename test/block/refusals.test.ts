@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { parseSource } from '../../src/request/source.ts'
 import { disks } from '../../src/volume/disk.ts'
-import { attachDisk, type DiskType, detachDisks, loopsBelow, makeImage, udevName } from '../helpers/disks.ts'
-import { needed } from '../helpers/needs.ts'
+import { attachDisk, createUdevLink, type DiskType, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { rendered } from '../helpers/rendered.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -87,7 +87,7 @@ describe.skipIf(!isRoot)(`a disk mount${title}`, () => {
   afterEach(() => {
     detachDisks()
     stage.close()
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   const ask = (source: string, more: Record<string, string> = {}) =>
@@ -190,7 +190,7 @@ describe.skipIf(!isRoot)(`a disk mount${title}`, () => {
 
   it("never panics the node, as ext4's own errors= setting is overridden", async () => {
     makeImage(image, 'ext4')
-    execFileSync(needed('tune2fs'), ['-e', 'panic', image])
+    execFileSync(requireProgram('tune2fs'), ['-e', 'panic', image])
     await ask(image)
     const [row] = stage.layers('a')
     expect(row?.superOptions.join()).not.toContain('panic')
@@ -202,7 +202,7 @@ describe.skipIf(!isRoot)(`a disk mount${title}`, () => {
     makeImage(image, 'ext4')
     const device = disk()
     const names = '/dev/disk/by-modekeep-test'
-    const unname = udevName(`${names}/disk`, device)
+    const unname = createUdevLink(`${names}/disk`, device)
     try {
       fs.symlinkSync(image, `${names}/out`)
       await ask(`${names}/disk`)

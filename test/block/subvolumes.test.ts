@@ -5,8 +5,8 @@ import type { GcDocument } from '../../src/cli/commands/gc.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
 import type { RestoreDocument } from '../../src/cli/commands/restore.ts'
 import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
-import { loopsBelow, makeImage } from '../helpers/disks.ts'
-import { needed } from '../helpers/needs.ts'
+import { listLoopDevices, makeImage } from '../helpers/disks.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
 
@@ -24,15 +24,15 @@ describe.skipIf(!isRoot)(title, () => {
     makeImage(image, 'btrfs')
     fs.mkdirSync(place)
     execFileSync('mount', ['-o', 'loop', image, place])
-    execFileSync(needed('btrfs'), ['-q', 'subvolume', 'create', `${place}/data`])
+    execFileSync(requireProgram('btrfs'), ['-q', 'subvolume', 'create', `${place}/data`])
     fs.mkdirSync(`${place}/data/deep`)
     fs.writeFileSync(`${place}/data/file`, 'data\n')
-    execFileSync(needed('btrfs'), ['-q', 'subvolume', 'snapshot', `${place}/data`, `${place}/copy`])
+    execFileSync(requireProgram('btrfs'), ['-q', 'subvolume', 'snapshot', `${place}/data`, `${place}/copy`])
     execFileSync('umount', [place])
   })
   afterEach(() => {
     stage.close()
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   const ask = (subvolume: string, group: number, more: Record<string, string> = {}) => ({
@@ -47,7 +47,7 @@ describe.skipIf(!isRoot)(title, () => {
   it('are separate volumes on one device, snapshots too', async () => {
     await stage.mount('a', ask('data', 2000, { restoreOnUnmount: 'true' }))
     await stage.mount('b', ask('copy', 3000))
-    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(listLoopDevices(stage.top)).toHaveLength(1)
     expect(groups(stage.shown('a'))).toEqual({ '.': 2000, deep: 2000, file: 2000 })
     expect(groups(stage.shown('b'))).toEqual({ '.': 3000, deep: 3000, file: 3000 })
     await stage.unmount('a')
@@ -74,7 +74,7 @@ describe.skipIf(!isRoot)(title, () => {
     const source = () => `${place}/data`
     const bind = (more: Record<string, string>) => ({ source: source(), 'kubernetes.io/fsGroup': '2000', ...more })
     const snapshot = (name: string) =>
-      execFileSync(needed('btrfs'), ['-q', 'subvolume', 'snapshot', source(), `${source()}/${name}`])
+      execFileSync(requireProgram('btrfs'), ['-q', 'subvolume', 'snapshot', source(), `${source()}/${name}`])
     const volumes = async () =>
       ((await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument).volumes
     const restore = (isForced = false) =>

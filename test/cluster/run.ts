@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith, listFailures } from '../helpers/tally.ts'
+import { listFailures, printTally } from '../helpers/tally.ts'
 import { ANYWHERE } from '../kubelet/cases/index.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
@@ -61,7 +61,7 @@ async function runCases({ options, programs }: World, cluster: Cluster, clock: C
     const versions = { kubernetes: cluster.version.replace(/^v/, ''), ...versionsOf(programs.runtime) }
     writeResults(options.results, 'test:cluster', tally, versions)
   }
-  closeWith(tally)
+  printTally(tally)
   return failed > 0
 }
 

@@ -23,7 +23,7 @@ import { locateMountRecords } from '../../src/store/record-directories.ts'
 import { makeImage } from '../helpers/disks.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
 import { startHangingServer } from '../helpers/hanging.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { PLUGIN, RECORDING } from '../kubernetes/fake-kubectl.ts'
@@ -141,7 +141,7 @@ const SITUATIONS: Record<MountState, Record<string, Situation>> = {
   partial: {
     'a volume with an immutable file': {
       async make(node) {
-        const chattr = (flag: string) => execFileSync(needed('chattr'), [flag, `${node.source}/test`])
+        const chattr = (flag: string) => execFileSync(requireProgram('chattr'), [flag, `${node.source}/test`])
         chattr('+i')
         node.ends.push(() => chattr('-i'))
         await node.publish(WALK)

@@ -6,7 +6,7 @@ import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
 import { formatStatus } from '../../src/cli/commands/status-text.ts'
 import { checkVolumes } from '../../src/cli/doctor/records.ts'
 import { listVolumes } from '../../src/store/record-directories.ts'
-import { parts } from '../helpers/line.ts'
+import { splitLine } from '../helpers/line.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
 
@@ -76,7 +76,7 @@ onEveryStage('a journal of an unknown format', (open) => {
     const before = held()
     const document = (await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
     expect(document.volumes).toMatchObject([{ fault: sentence() }])
-    expect(formatStatus(document, 0).map((line) => parts(line).text)).toContain(`  ${sentence()}`)
+    expect(formatStatus(document, 0).map((line) => splitLine(line).text)).toContain(`  ${sentence()}`)
     expect(await Array.fromAsync(checkVolumes(stage.session()))).toContainEqual(
       expect.objectContaining({ level: 'fault', text: sentence() }),
     )

@@ -91,7 +91,7 @@ describe.skipIf(skipped !== '')(`a container's task that crashes at any system c
       (session) => releaseClones(session, CONTAINER, as),
       async (node) => {
         await releaseClones(node.session, CONTAINER, as)
-        expect(node.mounted()).toEqual([node.stand])
+        expect(node.mounted()).toEqual([node.stagingMount])
       },
     )
     expect(points).toBeGreaterThan(10)

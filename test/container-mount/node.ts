@@ -43,7 +43,7 @@ export function nodeWith(fsType: string) {
     source,
     session,
     warnings,
-    stand: `${top}/state/nri/mounts`,
+    stagingMount: `${top}/state/nri/mounts`,
 
     clone: (over: Partial<CloneRequest> = {}): CloneRequest => ({
       volume: 'data',

@@ -53,7 +53,7 @@ describe.each(KINDS)('a subPath on %s%s', (fsType, why) => {
     for (const [index, other] of [...others, file, above, elsewhere].entries()) {
       await expect(attachPart(node, bind(node, other, 'data', index))).rejects.toThrow(REFUSED)
     }
-    expect([node.records(), mountedBelow(node.stand)]).toEqual([[], []])
+    expect([node.records(), mountedBelow(node.stagingMount)]).toEqual([[], []])
   })
 
   it.skipIf(why !== '')(

@@ -100,7 +100,7 @@ describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
     const { node } = await damaged(harm)
     makeRoot(node)
     await releaseClones(node.session, CONTAINER, 'started')
-    expect([node.mounted(), node.records()]).toEqual([[node.stand], [`${CONTAINER}.json`]])
+    expect([node.mounted(), node.records()]).toEqual([[node.stagingMount], [`${CONTAINER}.json`]])
     await releaseClones(node.session, CONTAINER, 'gone')
     expect(node.records()).toEqual([])
   })

@@ -5,7 +5,7 @@ import { killAtEach } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import type { NodeDirectory } from '../helpers/node-directory.ts'
 import { FULL, sized } from '../helpers/size.ts'
-import { endsOfWrites, isPassing, killPoints, lasts, type TracedCall } from '../helpers/strace-text.ts'
+import { endsOfWrites, isPassing, isPersistent, listKillPoints, type TracedCall } from '../helpers/strace-text.ts'
 import {
   expectNothingWidened,
   expectSame,
@@ -78,8 +78,8 @@ export class Crashing {
   choose = (calls: TracedCall[]) => {
     const ends = endsOfWrites(calls)
     const { top } = this.node
-    const chosen = (call: TracedCall) => lasts(call, top) && (FULL || ends(call))
-    return killPoints(calls, (call) => chosen(call) || (FULL && isPassing(call)), top, this.unsteady)
+    const chosen = (call: TracedCall) => isPersistent(call, top) && (FULL || ends(call))
+    return listKillPoints(calls, (call) => chosen(call) || (FULL && isPassing(call)), top, this.unsteady)
   }
 
   /**

@@ -3,10 +3,10 @@ import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { KILL } from '../faults/fault.ts'
-import { cannotInject, injectAt, modekeepOn, traceOf } from '../helpers/inject.ts'
+import { cannotInject, injectAt, modekeepOn, traceProgram } from '../helpers/inject.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { PATIENCE, sized } from '../helpers/size.ts'
-import { endsOfWrites, isPassing, killPoints, lasts, type TracedCall } from '../helpers/strace-text.ts'
+import { endsOfWrites, isPassing, isPersistent, listKillPoints, type TracedCall } from '../helpers/strace-text.ts'
 import { makeVolume } from './volume.ts'
 
 const title = `an import, killed at any of its changes${cannotInject && ` (skipped: ${cannotInject})`}`
@@ -29,11 +29,11 @@ describe.skipIf(cannotInject !== '')(title, () => {
       const wouldRestore = run(here, 'restore', source, '--dry-run').report.changed
       expect(wouldRestore).toBeGreaterThan(inodes / 2)
       const program = modekeepOn(there, ['journal', 'import', file])
-      const { calls } = await traceOf(program)
+      const { calls } = await traceProgram(program)
       const ends = endsOfWrites(calls)
-      const chosen = (call: TracedCall) => (lasts(call, there.top) && ends(call)) || isPassing(call)
+      const chosen = (call: TracedCall) => (isPersistent(call, there.top) && ends(call)) || isPassing(call)
       // The runtime opens more or fewer files in each run, and the order of the deaths is compared below.
-      const all = killPoints(calls, chosen, there.top, /^openat$/)
+      const all = listKillPoints(calls, chosen, there.top, /^openat$/)
       const points = all.filter((_, index) => index % sized(3, 1) === 0)
       const seen: boolean[] = []
       const missed: string[] = []

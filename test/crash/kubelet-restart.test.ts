@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { cannotInject, trace } from '../helpers/inject.ts'
+import { cannotInject, traceModekeep } from '../helpers/inject.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { Crashing } from './every-call.ts'
 import { GROUP } from './volume.ts'
@@ -88,7 +88,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     const crashing = on()
     const args = crashing.mountCall('a')
     await dieInMidWalk(crashing, args)
-    const calls = await trace(crashing.node, args, 'fchownat,setxattr,move_mount')
+    const calls = await traceModekeep(crashing.node, args, 'fchownat,setxattr,move_mount')
     const names = calls.map(({ name }) => name)
     expect(names.filter((name) => name === 'fchownat').length).toBeGreaterThan(100)
     expect(names.filter((name) => name === 'move_mount')).toHaveLength(1)

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
-import { cannotMountWith, needed } from '../helpers/needs.ts'
+import { cannotMountWith, requireProgram } from '../helpers/needs.ts'
 import { expectSame, GROUP, makeVolume, owned, type Snapshot, snapshot } from './volume.ts'
 
 const skipped = cannotMountWith('mkfs.ext4')
@@ -26,7 +26,7 @@ class TwoDisks extends BinaryNode {
     for (const [image, directory] of this.#disks) {
       fs.mkdirSync(directory, { recursive: true })
       run('truncate', '-s', '64M', image)
-      run(needed('mkfs.ext4'), '-q', '-F', image)
+      run(requireProgram('mkfs.ext4'), '-q', '-F', image)
       run('mount', '-o', `loop,${COMMIT}`, image, directory)
     }
     fs.chmodSync(this.state, 0o700)

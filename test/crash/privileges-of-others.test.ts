@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { cannotInject, killAtEach } from '../helpers/inject.ts'
 import { PATIENCE } from '../helpers/size.ts'
-import { killPoints } from '../helpers/strace-text.ts'
+import { listKillPoints } from '../helpers/strace-text.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { Crashing } from './every-call.ts'
 import { CAPABILITY, expectSame, GROUP, type Snapshot, setAttribute, snapshot, wipe } from './volume.ts'
@@ -57,7 +57,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
         const { tried, missed } = await killAtEach(on.node, {
           args: on.mountCall('a'),
           prepare,
-          choose: (calls) => killPoints(calls, ({ name }) => ofInodes.test(name), on.node.top),
+          choose: (calls) => listKillPoints(calls, ({ name }) => ofInodes.test(name), on.node.top),
           check,
         })
         console.log(`privileges of others: ${tried} points tried, ${tried - missed.length} deaths, all survived`)

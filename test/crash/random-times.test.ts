@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { numbers } from '../helpers/numbers.ts'
+import { createRandom } from '../helpers/numbers.ts'
 import { PATIENCE, sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
@@ -19,7 +19,7 @@ describe.skipIf(!isRoot)(title, () => {
     async () => {
       // MODEKEEP_TEST_SEED repeats a run's choices, if not the machine's timing.
       const seed = Number(process.env.MODEKEEP_TEST_SEED ?? Date.now() % 1e6)
-      const random = numbers(seed)
+      const random = createRandom(seed)
       const on = new Crashing('tmpfs')
       const specs = Array.from({ length: FILES }, (_, n) => {
         const mode = n % 9 ? '0640' : n % 2 ? '4750' : '2711'

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect } from 'vitest'
 import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import type { NodeDirectory } from '../helpers/node-directory.ts'
 import { listTree, makeTree } from '../helpers/tree.ts'
 
@@ -20,7 +20,7 @@ export function mountStorage(node: NodeDirectory, fsType: 'tmpfs' | 'ext4'): voi
     return
   }
   execFileSync('truncate', ['-s', '64M', `${node.top}/image`])
-  execFileSync(needed('mkfs.ext4'), ['-q', '-F', `${node.top}/image`])
+  execFileSync(requireProgram('mkfs.ext4'), ['-q', '-F', `${node.top}/image`])
   execFileSync('mount', ['-o', 'loop', `${node.top}/image`, node.volumes])
 }
 
@@ -35,7 +35,7 @@ export function wipe(node: NodeDirectory): void {
 }
 
 export function setAttribute(path: string, name: string, hex: string): void {
-  execFileSync(needed('setfattr'), ['-n', name, '-v', `0x${hex}`, path])
+  execFileSync(requireProgram('setfattr'), ['-n', name, '-v', `0x${hex}`, path])
 }
 
 /** cap_net_raw, permitted: struct vfs_cap_data, revision 2. */
@@ -74,7 +74,7 @@ export function snapshot(root: string): Snapshot {
   for (const [path, { mode, gid }] of Object.entries(listTree(fs, root))) {
     shown[path] = { mode, uid: fs.lstatSync(`${root}/${path}`).uid, gid, attributes: [] }
   }
-  const text = execFileSync(needed('getfattr'), ['-R', '-h', '-d', '-m', '-', '-e', 'hex', '.'], {
+  const text = execFileSync(requireProgram('getfattr'), ['-R', '-h', '-d', '-m', '-', '-e', 'hex', '.'], {
     cwd: root,
     encoding: 'utf8',
   })

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PodInfoGuard } from '../../src/csi/pod-info.ts'
 import { resolveSocketPaths, serveCsi } from '../../src/csi/server.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { makeDeadSocket } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
 
@@ -39,7 +39,7 @@ async function serve(): Promise<void> {
   await serveCsi({ ...settings, podInfo, startWorker, log }, stop.signal)
 }
 
-describe.skipIf(!isRoot)(titled("the CSI server's sockets", cannot), () => {
+describe.skipIf(!isRoot)(addSkipReason("the CSI server's sockets", cannot), () => {
   it('replace a socket that a killed server of root left', async () => {
     await makeDeadSocket(socket)
     await serve()

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import fc from 'fast-check'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { listTree, makeTree, modes } from '../helpers/tree.ts'
 import { runs, SEED } from '../property/holds.ts'
@@ -103,8 +103,8 @@ describe.skipIf(!isRoot)(title, () => {
         ['i', 'frozen'],
         ['a', 'growing'],
       ] as const) {
-        execFileSync(needed('chattr'), [`+${flag}`, `${source}/${name}`])
-        onTestFinished(() => void execFileSync(needed('chattr'), [`-${flag}`, `${source}/${name}`]))
+        execFileSync(requireProgram('chattr'), [`+${flag}`, `${source}/${name}`])
+        onTestFinished(() => void execFileSync(requireProgram('chattr'), [`-${flag}`, `${source}/${name}`]))
       }
     })
     kubelet(Buffer.from(theirs), GROUP)

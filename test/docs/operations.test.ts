@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { patternOf, sessionsOf } from './console.ts'
 import { ROOT } from './pages.ts'
@@ -30,7 +30,7 @@ it('a session in a page is split into commands, expected output, and skipped out
 describe.skipIf(!isRoot)(title, () => {
   it.each(sessions.filter(({ steps }) => steps.length > 0))('$heading: prints the shown output', ({ steps }) => {
     const commands = steps.map(({ command }) => command).join('\n')
-    for (const [, program = ''] of commands.matchAll(/fsType=fuse\.(\w+)/g)) needed(program)
+    for (const [, program = ''] of commands.matchAll(/fsType=fuse\.(\w+)/g)) requireProgram(program)
     const outputs = play(steps)
     expect(outputs).toHaveLength(steps.length)
     for (const [index, { command, shown }] of steps.entries()) {

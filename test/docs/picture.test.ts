@@ -2,11 +2,11 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { PICTURE, sessionPicture } from '../../scripts/docs/picture.ts'
 import { terminalPicture } from '../../scripts/docs/terminal.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 
 const cannot = cannotMountWith()
 
-describe.skipIf(cannot !== '')(titled("the README's picture", cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason("the README's picture", cannot), () => {
   it('equals the session\'s current output: "sudo npm run docs" draws it', () => {
     expect(fs.readFileSync(PICTURE, 'utf8')).toBe(sessionPicture())
   })

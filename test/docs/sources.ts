@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
-import { attachDisk, makeImage, ON_DISK, udevName } from '../helpers/disks.ts'
-import { needed } from '../helpers/needs.ts'
+import { attachDisk, createUdevLink, makeImage, ON_DISK } from '../helpers/disks.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { SshServer } from '../helpers/ssh-server.ts'
 import type { Volume } from './example.ts'
 
@@ -33,8 +33,8 @@ function directory(path: string, files: Record<string, string>): void {
 const ON_SERVER = { one: 'content\n' }
 const FILL = 'echo content > "$2/one"'
 
-function standIn(program: string, script: string): void {
-  const name = needed(program)
+function writeDriver(program: string, script: string): void {
+  const name = requireProgram(program)
   const real = ['/sbin', '/usr/sbin'].map((place) => `${place}/${name}`).find((path) => fs.existsSync(path))
   if (real === undefined) throw new Error(`${program} is not in /sbin`)
   overlayFile(fs.realpathSync(real), `#!/bin/sh\nset -e\n${script}\n`)
@@ -77,7 +77,7 @@ export const PREPARE: Readonly<Record<string, (volume: Volume) => Prepared | Pro
 
   disk(volume) {
     makeImage(`${VOLUMES}/disk`, 'xfs')
-    const end = udevName(sourceOf(volume), attachDisk(`${VOLUMES}/disk`))
+    const end = createUdevLink(sourceOf(volume), attachDisk(`${VOLUMES}/disk`))
     return { files: IN_IMAGE, end }
   },
 
@@ -87,20 +87,20 @@ export const PREPARE: Readonly<Record<string, (volume: Volume) => Prepared | Pro
     fs.mkdirSync(place)
     execFileSync('mount', ['-o', 'loop', sourceOf(volume), place])
     fs.mkdirSync(`${place}/projects`)
-    execFileSync(needed('btrfs'), ['-q', 'subvolume', 'create', `${place}/projects/web`])
+    execFileSync(requireProgram('btrfs'), ['-q', 'subvolume', 'create', `${place}/projects/web`])
     directory(`${place}/projects/web`, { page: 'page\n' })
     execFileSync('umount', [place])
     return { files: { page: 'page\n' } }
   },
 
   nfs() {
-    standIn('mount.nfs', `mount -t tmpfs -o mode=0755 export "$2" && ${FILL}`)
+    writeDriver('mount.nfs', `mount -t tmpfs -o mode=0755 export "$2" && ${FILL}`)
     return { files: ON_SERVER }
   },
 
   share() {
     // As the kernel shows a share: all of one group.
-    standIn(
+    writeDriver(
       'mount.cifs',
       `o=,$4,; g=\${o#*,gid=}; mount -t tmpfs -o "mode=0770,gid=\${g%%,*}" share "$2" && ${FILL} && chgrp -R "\${g%%,*}" "$2"`,
     )
@@ -108,7 +108,7 @@ export const PREPARE: Readonly<Record<string, (volume: Volume) => Prepared | Pro
   },
 
   async remote(volume) {
-    for (const program of ['sshfs', 'sshd']) needed(program)
+    for (const program of ['sshfs', 'sshd']) requireProgram(program)
     overlayFile('/etc/hosts', '127.0.0.1 localhost files.example.com\n')
     execFileSync('mount', ['-t', 'tmpfs', 'srv', '/srv'])
     directory('/srv/files', { one: 'content\n' })
@@ -128,13 +128,13 @@ export const PREPARE: Readonly<Record<string, (volume: Volume) => Prepared | Pro
   },
 
   owners(volume) {
-    needed('bindfs')
+    requireProgram('bindfs')
     directory(sourceOf(volume), { old: 'old\n' })
     return { files: { old: 'old\n' } }
   },
 
   tools(volume) {
-    needed('squashfuse')
+    requireProgram('squashfuse')
     makeImage(sourceOf(volume), 'squashfs')
     return { files: IN_IMAGE }
   },

@@ -3,7 +3,7 @@ import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { type Cluster, startCluster } from '../cluster/plane/cluster.ts'
 import { applyRelease } from '../cluster/plane/release.ts'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith, formatFailure } from '../helpers/tally.ts'
+import { formatFailure, printTally } from '../helpers/tally.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import { writeDriver } from './driver.ts'
@@ -78,6 +78,6 @@ function report(
       versions,
     )
   }
-  closeWith(tally)
+  printTally(tally)
   return failed.length > 0
 }

@@ -1,4 +1,4 @@
-import { type FaultPoint, injectAt, traceOf } from '../helpers/inject.ts'
+import { type FaultPoint, injectAt, traceProgram } from '../helpers/inject.ts'
 import { type Fault, inWords } from './fault.ts'
 import { isNodesEnd } from './own-calls.ts'
 import type { Scenario } from './scenario.ts'
@@ -28,7 +28,7 @@ const CHANGES = 'openat,fchownat,setxattr,removexattr,move_mount,write,pwrite64,
 /** All that can befall a command, in the order of its system calls. */
 export async function jobsOf(scenario: Scenario, faults: readonly Fault[]): Promise<Job[]> {
   await scenario.prepare()
-  const { ended, calls } = await traceOf(scenario.program())
+  const { ended, calls } = await traceProgram(scenario.program())
   const { top } = scenario.program()
   const points = scenario.points(ended, calls).map((point) => elsewhere(point, top))
   const jobs = faults.flatMap((fault) => points.map((point) => ({ point, fault })))

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { FaultPoint } from '../helpers/inject.ts'
-import { tracedCalls } from '../helpers/strace-text.ts'
+import { parseTrace } from '../helpers/strace-text.ts'
 import { expectPreceded } from './durable-first.ts'
 import { FAULTS, faultsNamed, inWords } from './fault.ts'
 import { readOptions } from './options.ts'
@@ -12,7 +12,7 @@ const INJECTED = '= -1 EIO (Input/output error) (INJECTED)'
 
 describe('the order of records and changes in a trace', () => {
   const check = (...lines: string[]) => {
-    const calls = tracedCalls(lines.map((line) => `7 ${line}`).join('\n'))
+    const calls = parseTrace(lines.map((line) => `7 ${line}`).join('\n'))
     const point: FaultPoint = { name: 'fsync', when: 1, text: '' }
     const ended = { text: '', errors: '', code: 0, signal: null, hung: false }
     const after: After = { point, fault: { name: 'EIO', lasts: false }, ended, calls, turn: 0 }
@@ -54,7 +54,7 @@ describe('the system calls of a command', () => {
   ]
 
   it('begin at its configuration and end at its answer, without those of the runtime', () => {
-    const calls = ownCalls(tracedCalls(trace.map((line) => `7 ${line}`).join('\n')), '/n/config.json')
+    const calls = ownCalls(parseTrace(trace.map((line) => `7 ${line}`).join('\n')), '/n/config.json')
     expect(calls.map(({ name, when }) => `${name} ${when}`)).toEqual(['openat 2', 'mmap 2', 'statx 1', 'write 1'])
   })
 

@@ -1,4 +1,4 @@
-import { distinct, type FaultPoint } from '../helpers/inject.ts'
+import { type FaultPoint, removeDuplicates } from '../helpers/inject.ts'
 import type { TracedCall } from '../helpers/strace-text.ts'
 
 /** Memory, threads, time and signals are the runtime's: without them Node, V8 and libc end the process. */
@@ -30,7 +30,7 @@ function itsOwnTime(calls: readonly TracedCall[], first: string): readonly Trace
  */
 export function ownCalls(calls: readonly TracedCall[], first: string): FaultPoint[] {
   const struck = new Set(calls.filter(isFirstOf(calls)))
-  return distinct(
+  return removeDuplicates(
     itsOwnTime(calls, first).filter((call) => struck.has(call) && !UNNAMED.test(call.name) && isItsOwn(call)),
   )
 }

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Crashing } from '../crash/every-call.ts'
 import { cannotInject } from '../helpers/inject.ts'
-import { lacking } from '../helpers/refuse.ts'
+import { refuseCalls } from '../helpers/refuse.ts'
 import { PATIENCE } from '../helpers/size.ts'
 import { ERRNO } from './fault.ts'
 
@@ -17,7 +17,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
       const on = new Crashing('tmpfs')
       on.fresh()
       const { node } = on
-      const wrapper = lacking(['fchmodat2'], errno)
+      const wrapper = refuseCalls(['fchmodat2'], errno)
       node.wrapper = wrapper
       const failed = await node.call(...on.mountCall('a'))
       expect(failed).toEqual({ status: 'Failure', message: expect.stringMatching(`fchmodat2.*${name}`) })

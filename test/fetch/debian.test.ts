@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { CACHE } from '../../scripts/fetch/cache.ts'
 import { debianFile } from '../../scripts/fetch/debian.ts'
 import { GCC_LICENCES } from '../../scripts/fetch/pinned.ts'
-import { orSkip } from '../helpers/unavailable.ts'
+import { skipIfUnavailable } from '../helpers/unavailable.ts'
 
 /** A cache of this file's own, with the archive that the user's cache has already. */
 const { users, own } = vi.hoisted(() => {
@@ -27,7 +27,7 @@ beforeAll(() => {
 afterAll(() => fs.rmSync(own, { recursive: true, force: true }))
 
 const ROOT = resolve(import.meta.dirname, '../..')
-const file = orSkip(debianFile)
+const file = skipIfUnavailable(debianFile)
 const sum = (path: string) => createHash('sha256').update(fs.readFileSync(path)).digest('hex')
 
 it('a Debian file has the pinned sum, and is downloaded again if the cached copy differs', () => {

@@ -31,8 +31,8 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
   afterEach(async () => {
     for (const container of clones) await releaseClones(stage.session(), container, 'gone')
     clones.clear()
-    const stand = `${stage.config.stateDir}/nri/mounts`
-    if (fs.existsSync(stand)) execFileSync('umount', [stand])
+    const stagingMount = `${stage.config.stateDir}/nri/mounts`
+    if (fs.existsSync(stagingMount)) execFileSync('umount', [stagingMount])
     stage.close()
   })
 

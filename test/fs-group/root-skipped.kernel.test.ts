@@ -6,7 +6,7 @@ import { formatStatus } from '../../src/cli/commands/status-text.ts'
 import type { FlexVolumeReply } from '../../src/flexvolume/protocol.ts'
 import { answerVolumeCall } from '../../src/flexvolume/volume-call.ts'
 import { createCallLog } from '../../src/log/call-log.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -30,7 +30,7 @@ describe.skipIf(!isRoot)(title, () => {
     stage.close()
   })
 
-  const chattr = (flag: string, path: string) => execFileSync(needed('chattr'), [flag, path])
+  const chattr = (flag: string, path: string) => execFileSync(requireProgram('chattr'), [flag, path])
   const group = (path = source) => fs.statSync(path).gid
 
   function answer(verb: 'mount' | 'unmount', pod: string, more: Record<string, string> = {}): Promise<FlexVolumeReply> {
@@ -147,7 +147,7 @@ describe.skipIf(!isRoot)(title, () => {
     // u32 version, then {u16 tag, u16 bits, u32 id}: user, group, group 2000, mask, other.
     const acl = '02000000 01000700ffffffff 04000000ffffffff 08000700d0070000 10000700ffffffff 20000000ffffffff'
     const value = `0x${acl.replaceAll(' ', '')}`
-    execFileSync(needed('setfattr'), ['-n', 'system.posix_acl_access', '-v', value, source])
+    execFileSync(requireProgram('setfattr'), ['-n', 'system.posix_acl_access', '-v', value, source])
     expect((await answer('mount', 'b')).status).toBe('Success')
   })
 

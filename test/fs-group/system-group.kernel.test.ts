@@ -76,8 +76,8 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
       isOptional: false,
     })
     await releaseClones(stage.session(), CONTAINER, 'gone')
-    const stand = `${stage.config.stateDir}/nri/mounts`
-    if (fs.existsSync(stand)) execFileSync('umount', [stand])
+    const stagingMount = `${stage.config.stateDir}/nri/mounts`
+    if (fs.existsSync(stagingMount)) execFileSync('umount', [stagingMount])
   }
 
   const DOORS = [

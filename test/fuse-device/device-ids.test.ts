@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DeviceIds } from '../../src/fuse-device/server.ts'
-import { growth, LINEAR } from '../helpers/work.ts'
+import { LINEAR, measureGrowth } from '../helpers/work.ts'
 
 const MOST = 10_000
 
@@ -60,6 +60,6 @@ describe('device IDs of a request to the device plugin', () => {
         }
       }
     }
-    expect(growth(MOST, prepare)).toBeLessThan(LINEAR)
+    expect(measureGrowth(MOST, prepare)).toBeLessThan(LINEAR)
   })
 })

@@ -3,12 +3,12 @@ import type { ServiceDefinition } from '@grpc/grpc-js'
 import protobuf from 'protobufjs'
 import { debianFile } from '../../scripts/fetch/debian.ts'
 import { DEVICE_PLUGIN_PROTO } from '../../scripts/fetch/pinned.ts'
-import { orSkip } from '../helpers/unavailable.ts'
+import { skipIfUnavailable } from '../helpers/unavailable.ts'
 
 let parsed: protobuf.Root | undefined
 
 /** The published proto through a protobuf implementation that shares nothing with the plugin's. */
-const published = orSkip(() => {
+const published = skipIfUnavailable(() => {
   parsed ??= protobuf.parse(fs.readFileSync(debianFile(DEVICE_PLUGIN_PROTO), 'utf8'), { keepCase: true }).root
   return parsed
 })

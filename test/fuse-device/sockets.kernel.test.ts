@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { removeStaleSockets } from '../../src/fuse-device/sockets.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { makeDeadSocket } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { Stage, until } from './stage.ts'
@@ -22,7 +22,7 @@ afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 const swept = () => removeStaleSockets(top, Date.now() + LATER)
 const at = (number: number) => join(top, `modekeep-fuse-${number}-a.sock`)
 
-describe.skipIf(!isRoot)(titled("the device plugin's sockets", cannot), () => {
+describe.skipIf(!isRoot)(addSkipReason("the device plugin's sockets", cannot), () => {
   it("are removed after a plugin of root was killed, and a FIFO or another user's socket with their names stays", async () => {
     await makeDeadSocket(at(1))
     await makeDeadSocket(at(2))

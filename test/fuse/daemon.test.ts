@@ -2,12 +2,12 @@ import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { parseMountinfo, selectLayers } from '../../src/mount-table/mountinfo.ts'
-import { cannotServe, errorAt, FuseNode, until } from '../helpers/fuse-node.ts'
-import { titled } from '../helpers/needs.ts'
+import { cannotServe, FuseNode, readErrorAt, until } from '../helpers/fuse-node.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs')
 
-describe.skipIf(cannot !== '')(titled('a FUSE daemon', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a FUSE daemon', cannot), () => {
   let node: FuseNode
   let source: string
   let directory: string
@@ -52,7 +52,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE daemon', cannot), () => {
     expect(node.heal()).toMatchObject([{ state: 'healthy', action: 'none' }])
     await until(() => node.processes().length === 0)
     // The kernel knows the attributes for a while.
-    await until(() => errorAt(container) === 'ENOTCONN')
+    await until(() => readErrorAt(container) === 'ENOTCONN')
   })
 
   it('that responds slowly is ended with its replaced mount, and no written data is lost', async () => {

@@ -8,11 +8,11 @@ import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs', 'strace')
 
-describe.skipIf(cannot !== '')(titled('a FUSE volume whose call was killed', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume whose call was killed', cannot), () => {
   let node: FuseNode
   let options: Record<string, string>
   beforeEach(() => {

@@ -1,13 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { cannotServe, errorAt, FuseNode, killDaemon, squash, until } from '../helpers/fuse-node.ts'
+import { cannotServe, FuseNode, killDaemon, readErrorAt, squash, until } from '../helpers/fuse-node.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs', 'squashfuse', 'mksquashfs')
 
-describe.skipIf(cannot !== '')(titled('a FUSE volume', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
   let node: FuseNode
   let source: string
   let directory: string
@@ -126,10 +126,10 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume', cannot), () => {
 
   it('is mounted again by heal after its daemon has died while its attributes are cached', async () => {
     await node.mount('one', { ...options, mountOptions: 'attr_timeout=600' })
-    expect(errorAt(directory)).toBe('')
+    expect(readErrorAt(directory)).toBe('')
     process.kill(node.daemon('one'), 'SIGKILL')
-    await until(() => errorAt(`${directory}/a`, fs.readFileSync) === 'ENOTCONN')
-    expect(errorAt(directory)).toBe('')
+    await until(() => readErrorAt(`${directory}/a`, fs.readFileSync) === 'ENOTCONN')
+    expect(readErrorAt(directory)).toBe('')
     expect(node.heal()).toMatchObject([{ state: 'stale', action: 'replaced' }])
     expect(shown()).toBe('hello')
   })
@@ -145,7 +145,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume', cannot), () => {
     for (let deaths = 0; deaths < 3; deaths++) {
       const daemon = node.daemon('one')
       process.kill(daemon, 'SIGKILL')
-      await until(() => errorAt(`${directory}/a`) === '' && node.daemon('one') !== daemon)
+      await until(() => readErrorAt(`${directory}/a`) === '' && node.daemon('one') !== daemon)
       expect(shown()).toBe('hello')
     }
     watching.kill('SIGTERM')
@@ -163,7 +163,7 @@ describe.skipIf(cannot !== '')(titled('a FUSE volume', cannot), () => {
     await node.mount('one', options)
     await killDaemon(node, 'one')
     expect(await node.unmount('one')).toEqual(success)
-    expect([node.layers('one'), errorAt(directory), node.staged()]).toEqual([[], '', []])
+    expect([node.layers('one'), readErrorAt(directory), node.staged()]).toEqual([[], '', []])
   })
 
   it('blocks neither status nor heal nor other mounts while its daemon hangs, and can be unmounted', async () => {

@@ -4,9 +4,9 @@ import { expect, it, onTestFinished } from 'vitest'
 import type { DoctorDocument } from '../../src/cli/commands/doctor.ts'
 import type { HealDocument } from '../../src/cli/commands/heal.ts'
 import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
-import { processesWith } from '../helper/stand-in.ts'
+import { findProcessesWith } from '../helper/fake-programs.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 
 const cannot = cannotServe('bindfs')
 
@@ -17,8 +17,8 @@ it.skipIf(cannot !== '')(
     const [real, served] = [`${node.top}/real`, `${node.volumes}/served`]
     for (const directory of [`${real}/data`, served, `${node.volumes}/local`])
       fs.mkdirSync(directory, { recursive: true })
-    execFileSync(needed('bindfs'), ['-o', 'attr_timeout=0,entry_timeout=0', real, served])
-    const server = Number(processesWith(`${real}\0${served}\0`)[0])
+    execFileSync(requireProgram('bindfs'), ['-o', 'attr_timeout=0,entry_timeout=0', real, served])
+    const server = Number(findProcessesWith(`${real}\0${served}\0`)[0])
     onTestFinished(() => void process.kill(server, 'SIGKILL'))
     await node.mount('a', { source: `${served}/data` })
     await node.mount('b', { source: `${served}/data` })

@@ -2,14 +2,14 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { base64, SshServer } from '../helpers/ssh-server.ts'
 
 const TMPFS_MAGIC = 0x01021994
 
 const cannot = cannotServe('sshfs', 'sshd', 'ssh-keygen')
 
-describe.skipIf(cannot !== '')(titled('fuse.sshfs with a real sshd', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('fuse.sshfs with a real sshd', cannot), () => {
   let node: FuseNode
   let server: SshServer
   let options: Record<string, string>

@@ -1,12 +1,12 @@
 import * as fs from 'node:fs'
 import { describe, it } from 'vitest'
 import { MODEKEEP, run } from '../binary/modekeep.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { expectGolden } from './golden.ts'
 
 const cannot = fs.existsSync(MODEKEEP) ? '' : 'run "npm run build"'
 
-describe.skipIf(cannot !== '')(titled('the golden file', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('the golden file', cannot), () => {
   it('help.txt has the help of modekeep and of each verb', () => {
     const overview = run(['help']).text
     const verbs = [...overview.matchAll(/^ {2}modekeep ([a-z-]+)/gm)].map(([, verb = '']) => verb)

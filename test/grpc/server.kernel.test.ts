@@ -8,8 +8,8 @@ import { GrpcClient } from '../../src/grpc/client.ts'
 import { protobufPackage } from '../../src/grpc/protobuf.ts'
 import { createUnaryHandlers, InvalidArgument, listenOnSocket } from '../../src/grpc/server.ts'
 import { isStaleSocket, statSocketPath } from '../../src/grpc/socket.ts'
-import { titled } from '../helpers/needs.ts'
-import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
+import { addSkipReason } from '../helpers/needs.ts'
+import { exchangeAfterCheck, swapDirectories } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const { method } = protobufPackage('test', { Text: { text: [1, 'string'] } } as const)
@@ -109,7 +109,7 @@ describe('a gRPC server on a unix socket', () => {
     for (const name of [run, join(top, 'others')]) fs.mkdirSync(name)
     const umask = process.umask
     vi.spyOn(process, 'umask').mockImplementationOnce((mask) => {
-      exchange(run, join(top, 'others'))
+      swapDirectories(run, join(top, 'others'))
       return umask(mask as number)
     })
     const server = await served(join(run, 'test.sock'))
@@ -153,7 +153,7 @@ describe('a gRPC client on a unix socket', () => {
     const theirs = await listenOnSocket(join(top, 'others/test.sock'), service, {
       Echo: (_call: unknown, answer: grpc.sendUnaryData<{ text: string }>) => answer(null, { text: 'of another' }),
     })
-    exchangeAfterCheck(() => exchange(run, join(top, 'others')))
+    exchangeAfterCheck(() => swapDirectories(run, join(top, 'others')))
     using client = new GrpcClient(join(run, 'test.sock'))
     expect(fs.lstatSync(run).isSymbolicLink()).toBe(true)
     expect(await client.call(service.Echo, { text: 'hello' }, 60_000)).toMatchObject({ text: 'hello' })
@@ -168,7 +168,7 @@ describe('a gRPC client on a unix socket', () => {
     await expect(client.call(service.Echo, { text: '' }, 60_000)).rejects.toThrow(`ECONNREFUSED ${path}.old`)
   })
 
-  it.skipIf(!isRoot)(titled("refuses another user's socket", isRoot ? '' : 'needs root'), async () => {
+  it.skipIf(!isRoot)(addSkipReason("refuses another user's socket", isRoot ? '' : 'needs root'), async () => {
     const server = await served()
     fs.chownSync(path, 1000, 1000)
     expect(() => new GrpcClient(path)).toThrow(/EPERM \(it belongs to another user than root\)/)

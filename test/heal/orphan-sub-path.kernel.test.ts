@@ -13,7 +13,7 @@ import { unmount } from '../../src/mount/unmount.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { listMountRecords } from '../../src/store/mount-record.ts'
 import { kinds } from '../../src/volume/index.ts'
-import { loopsBelow, makeImage } from '../helpers/disks.ts'
+import { listLoopDevices, makeImage } from '../helpers/disks.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 
@@ -107,9 +107,9 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
       'kubernetes.io/fsType': 'ext4',
     })
     bind(directory, 'sub')
-    expect(loopsBelow(stage.top)).toHaveLength(1)
+    expect(listLoopDevices(stage.top)).toHaveLength(1)
     expect(await heal()).toMatchObject([{ action: 'unmounted' }])
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   it('heal of a deleted pod reports an image that a process uses, until the use ends', async () => {
@@ -136,7 +136,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     }
     expect(await heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
     expect(listMountRecords(stage)).toEqual([])
-    expect(loopsBelow(stage.top)).toEqual([])
+    expect(listLoopDevices(stage.top)).toEqual([])
   })
 
   it('an unmount removes the binds of its volume, and no others', async () => {

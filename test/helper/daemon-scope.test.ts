@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { linuxHelpers } from '../../src/host/linux/helpers.ts'
-import { messageOf, Programs } from './stand-in.ts'
+import { FakePrograms, readFailureMessage } from './fake-programs.ts'
 
 /** A helper that leaves a daemon and writes down each start of itself, where systemd runs. */
 function node() {
-  const programs = new Programs()
+  const programs = new FakePrograms()
   programs.add('serves', 'echo $$ >> $TOP/started; echo "$@" > $TOP/argv; [ "$1" != fail ]')
   const warnings: string[] = []
   programs.add('true', 'exit 0')
@@ -53,14 +53,14 @@ describe('a daemon on a node with systemd', () => {
   it('is not started a second time if it fails itself', async () => {
     const { programs, run, starts } = node()
     programs.add('systemd-run', `${UNTIL_COMMAND}; exec "$@"`)
-    expect(await messageOf(run(['fail']))).toBe('serves failed with exit status 1: it said nothing')
+    expect(await readFailureMessage(run(['fail']))).toBe('serves failed with exit status 1: it said nothing')
     expect(starts()).toBe(1)
   })
 
   it('is not started if systemd-run fails between trial and start', async () => {
     const { programs, run } = node()
     programs.add('systemd-run', `${UNTIL_COMMAND}; [ "\${1##*/}" = true ] || exit 1`)
-    expect(await messageOf(run(['a']))).toBe('serves failed with exit status 1: it said nothing')
+    expect(await readFailureMessage(run(['a']))).toBe('serves failed with exit status 1: it said nothing')
     expect(() => programs.read('started')).toThrow('ENOENT')
   })
 })

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { HelperError } from '../../src/host/helpers.ts'
-import { messageOf, Programs, processesWith } from './stand-in.ts'
+import { FakePrograms, findProcessesWith, readFailureMessage } from './fake-programs.ts'
 
 const LATE = "did not end within 1 s (helperTimeoutSeconds in the node's modekeep configuration) and was ended"
 
@@ -16,7 +16,7 @@ function isRunning(pid: string): boolean {
 
 describe('a helper program', () => {
   it("gets its arguments unchanged without a shell, and nothing of modekeep's environment", async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('record', 'printf "%s|" "$@" > $TOP/argv; cat /proc/self/environ > $TOP/environment; pwd > $TOP/cwd')
     const args = ['a b', '$HOME', '`id`', "'", '"', ';', '*', '', '-o', 'x\ny']
     await programs.run('record', { args, environment: { EXTRA: 'yes' } })
@@ -33,7 +33,7 @@ describe('a helper program', () => {
   })
 
   it('reads its stdin to the end, or an empty stdin', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('input', 'cat > $TOP/got')
     await programs.run('input', { input: Buffer.from('one\0two') })
     expect(programs.read('got')).toBe('one\0two')
@@ -42,13 +42,13 @@ describe('a helper program', () => {
   })
 
   it('may leave its stdin unread', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('deaf', 'exec 0<&-; exit 0')
     await programs.run('deaf', { input: Buffer.alloc(1_000_000) })
   })
 
   it('has its own session, and no other descriptors of this process', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('look', 'cut -d" " -f1,5,6 /proc/$$/stat > $TOP/ids; ls /proc/$$/fd > $TOP/fds')
     const held = fs.openSync('/etc/passwd', 'r')
     await programs.run('look')
@@ -66,26 +66,26 @@ describe('a helper program', () => {
   })
 
   it('that fails is reported with its exit status and output, on one line without control characters', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('fails', String.raw`printf 'out\n'; printf '\033[31mmount: "bad"\r\n\tthing\0\n' >&2; exit 32`)
     const work = programs.run('fails')
     await expect(work).rejects.toThrow(HelperError)
     await expect(work).rejects.toThrow(Refusal)
-    expect(await messageOf(work)).toMatch(/^fails failed with exit status 32: /)
-    expect(await messageOf(work)).toContain('[31mmount: "bad" thing')
-    expect(await messageOf(work)).not.toMatch(/\p{Cc}/u)
+    expect(await readFailureMessage(work)).toMatch(/^fails failed with exit status 32: /)
+    expect(await readFailureMessage(work)).toContain('[31mmount: "bad" thing')
+    expect(await readFailureMessage(work)).not.toMatch(/\p{Cc}/u)
   })
 
   it('that fails without output is reported as such', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('silent', 'exit 3')
-    expect(await messageOf(programs.run('silent'))).toBe('silent failed with exit status 3: it said nothing')
+    expect(await readFailureMessage(programs.run('silent'))).toBe('silent failed with exit status 3: it said nothing')
   })
 
   it('that is killed is reported with the signal', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('dies', 'echo so far; kill -SEGV $$')
-    expect(await messageOf(programs.run('dies'))).toBe('dies was ended by SIGSEGV: so far')
+    expect(await readFailureMessage(programs.run('dies'))).toBe('dies was ended by SIGSEGV: so far')
   })
 
   it.each([
@@ -103,24 +103,24 @@ describe('a helper program', () => {
     ['fusermount3', 'install the package fuse3'],
     ['constructor', 'install it'],
   ])('that is missing is reported with its package: %s', async (program, way) => {
-    const programs = new Programs([])
-    expect(await messageOf(programs.run(program))).toBe(
+    const programs = new FakePrograms([])
+    expect(await readFailureMessage(programs.run(program))).toBe(
       `${program} is not on this node: it is looked for in ${programs.top}; ${way}`,
     )
   })
 
   it.each([['../bin/sh'], ['/bin/sh'], ['-x'], ['']])('is refused if its name is a path: %j', async (program) => {
-    expect(await messageOf(new Programs().run(program))).toBe(`no bare name of a program: ${program}`)
+    expect(await readFailureMessage(new FakePrograms().run(program))).toBe(`no bare name of a program: ${program}`)
   })
 
   it('that is not executable, or not a program, is reported', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('plain', 'exit 0', 0o644)
-    expect(await messageOf(programs.run('plain'))).toBe(
+    expect(await readFailureMessage(programs.run('plain'))).toBe(
       `${programs.top}/plain is not executable: install its package again`,
     )
     fs.writeFileSync(`${programs.top}/rubbish`, '#!/no/interpreter\n', { mode: 0o755 })
-    expect(await messageOf(programs.run('rubbish'))).toBe(
+    expect(await readFailureMessage(programs.run('rubbish'))).toBe(
       'rubbish could not be started (ENOENT): install its package again',
     )
   })
@@ -128,41 +128,43 @@ describe('a helper program', () => {
 
 describe('a hostile helper', () => {
   it('that hangs is ended after its time limit', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('hangs', 'echo begun; echo $$ > $TOP/pid; sleep 1000')
-    expect(await messageOf(programs.run('hangs', { timeoutSeconds: 1 }))).toBe(`hangs ${LATE}: begun`)
+    expect(await readFailureMessage(programs.run('hangs', { timeoutSeconds: 1 }))).toBe(`hangs ${LATE}: begun`)
     expect(isRunning(programs.read('pid'))).toBe(false)
   })
 
   it('that ignores SIGTERM is killed with its children', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add(
       'stubborn',
       "trap '' TERM; sleep 1000 & echo $! > $TOP/child; echo $$ > $TOP/pid; wait; wait; sleep 1000",
     )
-    expect(await messageOf(programs.run('stubborn', { timeoutSeconds: 1 }))).toBe(`stubborn ${LATE}: it said nothing`)
+    expect(await readFailureMessage(programs.run('stubborn', { timeoutSeconds: 1 }))).toBe(
+      `stubborn ${LATE}: it said nothing`,
+    )
     expect([programs.read('pid'), programs.read('child')].filter(isRunning)).toEqual([])
   })
 
   it('is ended with a child that has moved to another session', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add(
       'flees',
       'setsid sh -c "echo \\$\\$ > $TOP/child; exec sleep 1000" & while ! [ -s $TOP/child ]; do sleep 0.05; done; exit 1',
     )
-    expect(await messageOf(programs.run('flees'))).toBe('flees failed with exit status 1: it said nothing')
+    expect(await readFailureMessage(programs.run('flees'))).toBe('flees failed with exit status 1: it said nothing')
     expect(isRunning(programs.read('child'))).toBe(false)
   })
 
   it('whose child keeps stdout open does not block the call, and the child is ended', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('forks', 'sleep 1000 & echo $! > $TOP/child; exit 0')
     await programs.run('forks')
     expect(isRunning(programs.read('child'))).toBe(false)
   })
 
   it('that starts a daemon on purpose keeps it running', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('serves', 'sleep 1000 & echo $! > $TOP/child; exit 0')
     await programs.run('serves', { leavesDaemon: true })
     const child = programs.read('child')
@@ -171,23 +173,23 @@ describe('a hostile helper', () => {
   })
 
   it('that prints 300 MB does not block and uses little memory, and the message has beginning and end', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add(
       'loud',
       'echo the beginning >&2; head -c 300000000 /dev/zero | tr "\\0" x >&2; echo the end >&2; exit 1',
     )
     const before = process.memoryUsage().rss
-    const message = await messageOf(programs.run('loud'))
+    const message = await readFailureMessage(programs.run('loud'))
     expect(message).toMatch(/^loud failed with exit status 1: the beginning x+ … x+the end$/)
     expect(Buffer.byteLength(message)).toBeLessThan(700)
     expect(process.memoryUsage().rss - before).toBeLessThan(150_000_000)
   })
 
   it('that has secrets and prints 10 MB is quoted only with texts of the fixed list', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('loud', 'head -c 10000000 /dev/zero | tr "\\0" x >&2; echo no route TO HOST, x >&2; exit 1')
     const before = process.memoryUsage().rss
-    const message = await messageOf(programs.run('loud', { secrets: [Buffer.from('hunter2')] }))
+    const message = await readFailureMessage(programs.run('loud', { secrets: [Buffer.from('hunter2')] }))
     expect(message).toBe(
       'loud failed with exit status 1: No route to host (the rest of its output is not shown, as it had secrets)',
     )
@@ -195,13 +197,13 @@ describe('a hostile helper', () => {
   })
 
   it('that keeps printing after its time limit is ended', async () => {
-    const programs = new Programs()
+    const programs = new FakePrograms()
     programs.add('endless', 'echo $$ > $TOP/pid; exec yes')
-    expect(await messageOf(programs.run('endless', { timeoutSeconds: 1 }))).toContain(LATE)
+    expect(await readFailureMessage(programs.run('endless', { timeoutSeconds: 1 }))).toContain(LATE)
     expect(isRunning(programs.read('pid'))).toBe(false)
   })
 
   it('leaves no process with its mark', () => {
-    expect(processesWith(`MODEKEEP_HELPER=${process.pid}-`)).toEqual([])
+    expect(findProcessesWith(`MODEKEEP_HELPER=${process.pid}-`)).toEqual([])
   })
 })

@@ -3,10 +3,10 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { cifs } from '../../src/volume/cifs.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { RemoteStage, secretsOf } from '../volume/remote.ts'
-import { messageOf, processesWith, standInFor } from './stand-in.ts'
+import { bindFakeProgram, findProcessesWith, readFailureMessage } from './fake-programs.ts'
 
 const PASSWORD = 'p,a"s\\s w%rd!$`x`'
 const KEY = '-----BEGIN-----\nMIIEpAIBAAKCAQEA\n-----END-----\n'
@@ -45,7 +45,7 @@ loud "$@"; loud "$@" >&2`
 
 const HIDDEN = 'its output is not shown, as it had secrets'
 
-/** Programs that write a text in disguise. */
+/** FakePrograms that write a text in disguise. */
 const DISGUISES: readonly [how: string, program: string][] = [
   ['in hex with spaces', 'od -An -tx1'],
   ['one character at a time', "sed 's/./& /g'"],
@@ -62,12 +62,12 @@ async function whenThere(path: string): Promise<void> {
   while (!fs.existsSync(path)) await new Promise((done) => setTimeout(done, 20))
 }
 
-describe.skipIf(!isRoot)(titled('a secret is not', cannotMountWith()), () => {
+describe.skipIf(!isRoot)(addSkipReason('a secret is not', cannotMountWith()), () => {
   it('in the message of a helper that fails and repeats its input', async () => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', `${LOUD}; exit 13`)
     const secrets = secretsOf(SECRETS)
-    const message = await messageOf(stage.open({ source: '//server/share' }, { secrets }))
+    const message = await readFailureMessage(stage.open({ source: '//server/share' }, { secrets }))
     expect(message).toBe(`mount.cifs failed with exit status 13: ${HIDDEN}`)
     expect(formsIn(message)).toEqual([])
   })
@@ -78,7 +78,7 @@ describe.skipIf(!isRoot)(titled('a secret is not', cannotMountWith()), () => {
       'mount.cifs',
       `{ echo 'mount error(13): Permission denied'; ${program} < /proc/self/fd/3; } >&2; exit 32`,
     )
-    const message = await messageOf(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
+    const message = await readFailureMessage(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
     expect(message).toBe(
       `mount.cifs failed with exit status 32: mount error(13): Permission denied (the rest of ${HIDDEN})`,
     )
@@ -88,7 +88,7 @@ describe.skipIf(!isRoot)(titled('a secret is not', cannotMountWith()), () => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', 'cat /proc/self/fd/3; exit 1')
     const secrets = secretsOf({ username: 'bob', password: 'Permission denied' })
-    const message = await messageOf(stage.open({ source: '//server/share' }, { secrets }))
+    const message = await readFailureMessage(stage.open({ source: '//server/share' }, { secrets }))
     expect(message).toBe(`mount.cifs failed with exit status 1: ${HIDDEN}`)
   })
 
@@ -96,7 +96,7 @@ describe.skipIf(!isRoot)(titled('a secret is not', cannotMountWith()), () => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', `${LOUD}; printf '%s' ${quoted(PASSWORD.slice(0, -2))}; kill -9 $$`)
     const secrets = secretsOf(SECRETS)
-    const message = await messageOf(stage.open({ source: '//server/share' }, { secrets }))
+    const message = await readFailureMessage(stage.open({ source: '//server/share' }, { secrets }))
     expect(message).toBe(`mount.cifs was ended by SIGKILL: ${HIDDEN}`)
     expect(formsIn(message)).toEqual([])
     expect(message).not.toContain(PASSWORD.slice(0, -2))
@@ -105,12 +105,12 @@ describe.skipIf(!isRoot)(titled('a secret is not', cannotMountWith()), () => {
   it('in the arguments or environment of any process, or in a file, while the helper runs', async () => {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', `cat /proc/self/fd/3 > /dev/null; ${WAITING}; exit 1`)
-    const work = messageOf(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
+    const work = readFailureMessage(stage.open({ source: '//server/share' }, { secrets: secretsOf(SECRETS) }))
     const waiting = `${stage.programs.top}/waiting`
     await whenThere(waiting)
-    const found = FORMS.flatMap((form) => processesWith(form))
+    const found = FORMS.flatMap((form) => findProcessesWith(form))
     // It finds processes by what they have: the helper, by its source.
-    const seen = processesWith('//server/share')
+    const seen = findProcessesWith('//server/share')
     const places = [stage.stateDir, '/dev/shm', '/run']
     const written = spawnSync('grep', ['-rlF', '-e', PASSWORD, '-e', SECRETS.username, ...places], { encoding: 'utf8' })
     fs.rmSync(waiting)
@@ -135,7 +135,7 @@ describe.skipIf(!isRoot)(titled('a secret is not', cannotMountWith()), () => {
     fs.writeFileSync(`${programs}/mount.cifs`, `#!/bin/sh\nTOP=${programs}\n${LOUD}\n${WAITING}\nexit 13\n`, {
       mode: 0o755,
     })
-    standInFor('mount.cifs', programs)
+    bindFakeProgram('mount.cifs', programs)
     const secrets = Object.entries(CIFS_SECRETS).map(([key, value]) => [
       `kubernetes.io/secret/${key}`,
       Buffer.from(value).toString('base64'),
@@ -144,7 +144,7 @@ describe.skipIf(!isRoot)(titled('a secret is not', cannotMountWith()), () => {
     const { child, ended } = node.start(['mount', node.podDirectory('p'), JSON.stringify(options)])
     await whenThere(waiting)
     // Kubelet itself has put the secrets into the arguments of the call.
-    const others = CIFS_FORMS.flatMap((form) => processesWith(form)).filter((pid) => Number(pid) !== child.pid)
+    const others = CIFS_FORMS.flatMap((form) => findProcessesWith(form)).filter((pid) => Number(pid) !== child.pid)
     fs.rmSync(waiting)
     const { text } = await ended
     expect(JSON.parse(text)).toMatchObject({ status: 'Failure', message: expect.stringMatching(/^mount\.cifs failed/) })

@@ -1,7 +1,7 @@
 import type { SerializedError } from 'vitest'
 import type { Reporter, TestCase, TestModule } from 'vitest/node'
 import { RESULTS_FILE, writeResults } from './results.ts'
-import { closeWith, formatFailure } from './tally.ts'
+import { formatFailure, printTally } from './tally.ts'
 
 /** Ends the run with the reason of every skipped test, and with its tally. */
 export class ClosingLine implements Reporter {
@@ -39,7 +39,7 @@ export class ClosingLine implements Reporter {
     const file = process.env[RESULTS_FILE]
     const fileSystems = [...tried].filter(([, isFine]) => isFine).map(([name]) => name)
     if (file) writeResults(file, 'test', tally, { fileSystems: fileSystems.sort() })
-    closeWith(tally)
+    printTally(tally)
   }
 }
 

@@ -6,7 +6,7 @@ import { makeTree } from './tree.ts'
 export const PLACE = '/node/volumes/disk'
 
 /** A node in memory with a disk of one file. @param identities what the disk says of itself */
-export function diskStage(identities: string[]): { stage: Stage; disk: MemoryFileSystem } {
+export function createDiskStage(identities: string[]): { stage: Stage; disk: MemoryFileSystem } {
   const stage = memoryStage()
   const { world } = stage
   if (world === undefined) throw new Error('no stage in memory')

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { needed } from './needs.ts'
+import { requireProgram } from './needs.ts'
 
 export type DiskType = 'ext4' | 'xfs' | 'btrfs' | 'squashfs'
 export const DISK_TYPES: readonly DiskType[] = ['ext4', 'xfs', 'btrfs', 'squashfs']
@@ -20,14 +20,14 @@ export function makeImage(image: string, fsType: DiskType, content = 'content\n'
   if (fsType === 'squashfs') fill(tree, content)
   else {
     run('truncate', '-s', SIZES[fsType], image)
-    run(needed(`mkfs.${fsType}`), ...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), image)
+    run(requireProgram(`mkfs.${fsType}`), ...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), image)
     // Held by a device of its own, which goes with the mount.
     run('mount', '-o', 'loop', image, tree)
     fs.rmSync(`${tree}/lost+found`, { recursive: true, force: true })
     fill(tree, content)
     run('umount', tree)
   }
-  if (fsType === 'squashfs') run(needed('mksquashfs'), tree, image, '-quiet', '-noappend', '-no-progress')
+  if (fsType === 'squashfs') run(requireProgram('mksquashfs'), tree, image, '-quiet', '-noappend', '-no-progress')
   fs.rmSync(tree, { recursive: true })
 }
 
@@ -55,7 +55,7 @@ export function detachDisks(): void {
 }
 
 /** Gives a device a name as udev would; the result takes it away, and the directories that were made for it. */
-export function udevName(name: string, device: string): () => void {
+export function createUdevLink(name: string, device: string): () => void {
   const directory = name.slice(0, name.lastIndexOf('/'))
   fs.mkdirSync(directory, { recursive: true })
   fs.symlinkSync(`../..${device.slice('/dev'.length)}`, name)
@@ -70,7 +70,7 @@ function isEmpty(directory: string): boolean {
 }
 
 /** The loop devices that show a file below `top`, one line each. */
-export function loopsBelow(top: string): string[] {
+export function listLoopDevices(top: string): string[] {
   return run('losetup', '--all', '--output', 'NAME,BACK-FILE', '--noheadings')
     .split('\n')
     .filter((line) => line.includes(`${top}/`))

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
 import type { MountStatus } from '../../src/cli/commands/status-document.ts'
 import { BINARY, BinaryNode } from './kubelet-call.ts'
-import { cannotMountWith, needed } from './needs.ts'
+import { cannotMountWith, requireProgram } from './needs.ts'
 
 /** Why no FUSE volume can be mounted here, empty where one can. */
 export function cannotServe(...programs: string[]): string {
@@ -103,11 +103,11 @@ export async function until(holds: () => boolean): Promise<void> {
 /** The kernel has heard of the death of a daemon only when its descriptors are closed. */
 export async function killDaemon(node: FuseNode, pod: string): Promise<void> {
   process.kill(node.daemon(pod), 'SIGKILL')
-  await until(() => errorAt(node.podDirectory(pod)) === 'ENOTCONN')
+  await until(() => readErrorAt(node.podDirectory(pod)) === 'ENOTCONN')
 }
 
 /** The error that stat of a path returns; '' for none. */
-export function errorAt(path: string, look: (path: string) => unknown = fs.statSync): string {
+export function readErrorAt(path: string, look: (path: string) => unknown = fs.statSync): string {
   try {
     look(path)
     return ''
@@ -118,5 +118,5 @@ export function errorAt(path: string, look: (path: string) => unknown = fs.statS
 
 /** An image of a directory. */
 export function squash(directory: string, image: string): void {
-  execFileSync(needed('mksquashfs'), [directory, image, '-quiet', '-no-progress'], { stdio: 'ignore' })
+  execFileSync(requireProgram('mksquashfs'), [directory, image, '-quiet', '-no-progress'], { stdio: 'ignore' })
 }

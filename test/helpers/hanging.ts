@@ -23,7 +23,7 @@ export async function startHangingServer(
  * another one waits for the server.
  * @returns undefined for a process that has ended
  */
-export function stateOf(pid: number | undefined): string | undefined {
+export function readProcessState(pid: number | undefined): string | undefined {
   const tasks = `/proc/${pid}/task`
   const ids = fs.existsSync(tasks) ? fs.readdirSync(tasks) : []
   const states = ids.map((id) => stateOfThread(`${tasks}/${id}/stat`)).filter((state) => state !== undefined)

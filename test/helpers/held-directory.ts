@@ -16,7 +16,7 @@ export function compileHolder(context: TestContext): string {
  * Keeps a directory locked against changes.
  * @returns ends the process that does
  */
-export async function hold(holder: string, path: string): Promise<() => Promise<unknown>> {
+export async function lockDirectory(holder: string, path: string): Promise<() => Promise<unknown>> {
   const child = spawn(holder, [path], { stdio: ['ignore', 'pipe', 'inherit'] })
   const timer = setTimeout(() => child.kill('SIGKILL'), LONGEST_HOLD_MS)
   onTestFinished(() => {
@@ -33,8 +33,8 @@ export async function hold(holder: string, path: string): Promise<() => Promise<
 }
 
 /** The same against lookups too: while a change waits for the lock, the kernel lets no lookup in that it has not cached. */
-export async function holdWithWriter(holder: string, path: string): Promise<() => Promise<unknown>> {
-  const release = await hold(holder, path)
+export async function lockDirectoryWithWriter(holder: string, path: string): Promise<() => Promise<unknown>> {
+  const release = await lockDirectory(holder, path)
   const writer = spawn('mkdir', [`${path}/written`], { stdio: 'ignore' })
   const ended = new Promise((done) => writer.once('exit', done))
   onTestFinished(() => void writer.kill('SIGKILL'))
@@ -46,7 +46,7 @@ export async function holdWithWriter(holder: string, path: string): Promise<() =
 }
 
 /** @param seconds that the work may take at most */
-export async function within<T>(seconds: number, work: () => T | Promise<T>): Promise<T> {
+export async function finishWithin<T>(seconds: number, work: () => T | Promise<T>): Promise<T> {
   const began = performance.now()
   const result = await work()
   expect((performance.now() - began) / 1000).toBeLessThan(seconds)

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { type Fault, KILL } from '../faults/fault.ts'
 import { cannotMountWith } from './needs.ts'
 import { BINARY, type NodeDirectory } from './node-directory.ts'
-import { type KillPoint, type TracedCall, tracedCalls } from './strace-text.ts'
+import { type KillPoint, parseTrace, type TracedCall } from './strace-text.ts'
 
 /** Why nothing can be injected here, empty where it can. */
 export const cannotInject = cannotMountWith('strace')
@@ -68,18 +68,22 @@ export function modekeepOn(node: NodeDirectory, args: readonly string[], input =
  * Every system call of one run, in order.
  * @param fast only the named calls stop the process; the names must be known to strace
  */
-export async function traceOf(program: Program, fast?: string): Promise<{ ended: Ended; calls: TracedCall[] }> {
+export async function traceProgram(program: Program, fast?: string): Promise<{ ended: Ended; calls: TracedCall[] }> {
   const file = `${program.top}/trace`
   const only = fast === undefined ? [] : ['--seccomp-bpf', '-e', `trace=${fast}`]
   const ended = await underStrace(program, ['-y', '-e', 'signal=none', ...only], file)
-  const calls = tracedCalls(fs.readFileSync(file, 'utf8'))
+  const calls = parseTrace(fs.readFileSync(file, 'utf8'))
   fs.rmSync(file)
   return { ended, calls }
 }
 
 /** The same for a call of the built executable, or a verb. @throws {Error} when it fails */
-export async function trace(node: NodeDirectory, args: readonly string[], fast?: string): Promise<TracedCall[]> {
-  const { ended, calls } = await traceOf(modekeepOn(node, args), fast)
+export async function traceModekeep(
+  node: NodeDirectory,
+  args: readonly string[],
+  fast?: string,
+): Promise<TracedCall[]> {
+  const { ended, calls } = await traceProgram(modekeepOn(node, args), fast)
   if (ended.code !== 0 || ended.text.includes('"Failure"')) throw new Error(`the traced run failed: ${ended.text}`)
   return calls
 }
@@ -108,7 +112,7 @@ export async function injectAt(program: Program, point: FaultPoint, fault: Fault
   fs.rmSync(file)
   const reached =
     fault.name === 'KILL' ? / killed by SIGKILL /.test(text) || ended.signal === 'SIGKILL' : text.includes('(INJECTED)')
-  return { ended, reached, calls: tracedCalls(text) }
+  return { ended, reached, calls: parseTrace(text) }
 }
 
 /**
@@ -131,7 +135,7 @@ export interface Matrix {
 }
 
 /** The same call of two threads is one place: strace kills the thread that comes first. */
-export function distinct<P extends KillPoint>(points: readonly P[]): P[] {
+export function removeDuplicates<P extends KillPoint>(points: readonly P[]): P[] {
   return [...new Map(points.map((point) => [`${point.name} ${point.when}`, point])).values()]
 }
 
@@ -144,7 +148,7 @@ async function steadyPoints(node: NodeDirectory, matrix: Matrix): Promise<KillPo
   const seen = new Set<string>()
   for (let tries = 0; tries < 20; tries++) {
     await matrix.prepare()
-    const points = distinct(matrix.choose(await trace(node, matrix.args)))
+    const points = removeDuplicates(matrix.choose(await traceModekeep(node, matrix.args)))
     if (points.length > 0 && seen.has(places(points))) return points
     seen.add(places(points))
   }

@@ -12,7 +12,7 @@ export interface KubeletPod {
   bind(volumeDirectory: string, subPath: string, options?: string): string
 }
 
-export function kubeletPod(top: string): KubeletPod {
+export function createKubeletPod(top: string): KubeletPod {
   const kubeletDir = `${top}/kubelet`
   const pod = `${kubeletDir}/pods/7d2e0c1a`
   let index = 0

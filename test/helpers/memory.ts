@@ -11,21 +11,24 @@ export interface UsedMemory {
  * Adds up the memory of the processes that have a directory in their environment.
  * @param word the first argument of those that count, if not all
  */
-export function usedMemory(top: string, word?: string): UsedMemory {
-  const all = memoryOfEach(top, word)
+export function measureMemory(top: string, word?: string): UsedMemory {
+  const all = measureEachProcess(top, word)
   const sum = (key: 'own' | 'files') => all.reduce((total, one) => total + one[key], 0)
   return { own: sum('own'), files: sum('files'), processes: all.length }
 }
 
-export const wholeOf = ({ own, files }: Pick<UsedMemory, 'own' | 'files'>) => own + files
+export const sumMemory = ({ own, files }: Pick<UsedMemory, 'own' | 'files'>) => own + files
 
 /** The memory of each of them. */
-export function memoryOfEach(top: string, word?: string): (Pick<UsedMemory, 'own' | 'files'> & { pid: number })[] {
+export function measureEachProcess(
+  top: string,
+  word?: string,
+): (Pick<UsedMemory, 'own' | 'files'> & { pid: number })[] {
   return fs.readdirSync('/proc').flatMap((pid) => (/^\d+$/.test(pid) ? of(pid, top, word) : []))
 }
 
 /** By proportional set sizes (proc(5), smaps_rollup): a page of several processes is divided among them. */
-function of(pid: string, top: string, word: string | undefined): ReturnType<typeof memoryOfEach> {
+function of(pid: string, top: string, word: string | undefined): ReturnType<typeof measureEachProcess> {
   try {
     if (!fs.readFileSync(`/proc/${pid}/environ`, 'utf8').includes(top)) return []
     if (word !== undefined && fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[1] !== word) return []

@@ -10,7 +10,7 @@ export function isInstalled(program: string): boolean {
 }
 
 /** Why tests that need these programs cannot run here, with the packages to install; empty where they can. */
-export function lacking(...programs: string[]): string {
+export function explainMissing(...programs: string[]): string {
   const missing = programs.filter((program) => !isInstalled(program))
   if (missing.length === 0) return ''
   const packages = [...new Set(missing.map(packageOf))]
@@ -19,17 +19,17 @@ export function lacking(...programs: string[]): string {
 
 /** Why tests that mount, with these programs, cannot run here; empty where they can. */
 export function cannotMountWith(...programs: string[]): string {
-  return process.getuid?.() === 0 ? lacking(...programs) : 'mounts need root; run "sudo npm test"'
+  return process.getuid?.() === 0 ? explainMissing(...programs) : 'mounts need root; run "sudo npm test"'
 }
 
 /** A title that says why its tests cannot run here: the closing line lists it. */
-export function titled(title: string, cannot: string): string {
+export function addSkipReason(title: string, cannot: string): string {
   return cannot === '' ? title : `${title} (skipped: ${cannot})`
 }
 
 /** The program, unless it is missing: then the test that is running ends, skipped, with the package to install. */
-export function needed(program: string): string {
-  const why = lacking(program)
+export function requireProgram(program: string): string {
+  const why = explainMissing(program)
   if (why === '') return program
   TestRunner.getCurrentTest()?.context.skip(why)
   throw new Error(why)

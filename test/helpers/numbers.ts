@@ -1,5 +1,5 @@
 /** Numbers from 0 to below 1, the same again for the same seed, and others for the next. */
-export function numbers(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = mixed(seed)
   return () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0

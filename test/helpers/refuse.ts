@@ -1,6 +1,6 @@
 import { MOVE_MOUNT_BENEATH } from '../../src/host/linux/mounts.ts'
 import { compile } from '../race/compile.ts'
-import { needed } from './needs.ts'
+import { requireProgram } from './needs.ts'
 
 const ENOSYS = 38
 const EINVAL = 22
@@ -44,7 +44,7 @@ export type Lacking = keyof typeof CALLS | keyof typeof FLAGS
  * A command in front of another, which then runs as on a kernel that lacks these; for the test that is running.
  * @param errno what calls answer: kernels say ENOSYS, seccomp filters of old container runtimes EPERM
  */
-export function lacking(what: readonly Lacking[], errno = ENOSYS): string[] {
+export function refuseCalls(what: readonly Lacking[], errno = ENOSYS): string[] {
   const calls = Object.entries(CALLS).map(([name, number]) => [name, `${number}=${errno}`] as const)
   const rules = new Map<string, string>([...calls, ...Object.entries(FLAGS)])
   return [compile('helpers/refuse.c'), ...what.map((name) => rules.get(name) ?? ''), '--']
@@ -53,5 +53,5 @@ export function lacking(what: readonly Lacking[], errno = ENOSYS): string[] {
 /** A command in front of another, for which reads of a device fail; for the test that is running. */
 export function failReads(device: string): string[] {
   const only = ['-P', device, '-e', 'trace=pread64', '-e', 'inject=pread64:error=EIO']
-  return [needed('strace'), '-f', '-qq', '-o', '/dev/null', ...only]
+  return [requireProgram('strace'), '-f', '-qq', '-o', '/dev/null', ...only]
 }

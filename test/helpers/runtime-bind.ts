@@ -5,7 +5,7 @@ import { compile } from '../race/compile.ts'
 export type RuntimeBind = (source: string, target: string, throughHandle?: boolean) => string
 
 /** Compiled for the test that is running. */
-export function runtimeBind(): RuntimeBind {
+export function createRuntimeBind(): RuntimeBind {
   const program = compile('kernel/bind.c')
   return (source, target, throughHandle = false) =>
     execFileSync(program, [...(throughHandle ? ['--fd'] : []), source, target], { encoding: 'utf8' }).trim()

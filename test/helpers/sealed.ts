@@ -1,7 +1,7 @@
 import { computeChecksum } from '../../src/store/record.ts'
 
 /** A record as it lies in its file, with a checksum that is right. */
-export function sealed(record: object): string {
+export function addChecksum(record: object): string {
   const text = JSON.stringify(record)
   return JSON.stringify({ ...JSON.parse(text), sum: computeChecksum([Buffer.from(text)]) })
 }

@@ -19,6 +19,6 @@ function blind(): StatBatch {
 }
 
 /** The same inodes, but a walk makes each call for itself, where a test can stand in its way. */
-export function singleCalls(inodes: Inodes): Inodes {
+export function disableBatches(inodes: Inodes): Inodes {
   return { ...inodes, sights: () => [blind(), blind()], changes: () => undefined }
 }

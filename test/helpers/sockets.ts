@@ -5,7 +5,7 @@ import { vi } from 'vitest'
 import { nodeFs } from '../../src/host/path-handle.ts'
 
 /** Puts a link to another directory in the place of one. */
-export function exchange(directory: string, other: string): void {
+export function swapDirectories(directory: string, other: string): void {
   fs.renameSync(directory, `${directory}-moved`)
   fs.symlinkSync(other, directory)
 }

@@ -1,8 +1,8 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { onTestFinished } from 'vitest'
-import { needed } from './needs.ts'
-import { freePort, isListening } from './ports.ts'
+import { requireProgram } from './needs.ts'
+import { findFreePort, isListening } from './ports.ts'
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')
 
@@ -19,7 +19,7 @@ export class SshServer {
   #process: ChildProcess | undefined
 
   static async start(top: string, port?: number): Promise<SshServer> {
-    const server = new SshServer(`${top}/ssh`, port ?? (await freePort()))
+    const server = new SshServer(`${top}/ssh`, port ?? (await findFreePort()))
     await server.#run()
     return server
   }
@@ -34,7 +34,7 @@ export class SshServer {
     for (let above = top; above !== '/tmp' && above !== '/'; above = above.slice(0, above.lastIndexOf('/')) || '/')
       fs.chmodSync(above, 0o755)
     for (const name of ['user', 'host', 'other'])
-      execFileSync(needed('ssh-keygen'), ['-q', '-t', 'ed25519', '-N', '', '-f', `${top}/${name}`])
+      execFileSync(requireProgram('ssh-keygen'), ['-q', '-t', 'ed25519', '-N', '', '-f', `${top}/${name}`])
     const line = (name: string) => `[127.0.0.1]:${port} ${fs.readFileSync(`${top}/${name}.pub`, 'utf8')}`
     this.knownHosts = line('host')
     this.otherHost = line('other')
@@ -56,7 +56,7 @@ export class SshServer {
     const text = Object.entries(config).map(([name, value]) => `${name} ${value}\n`)
     fs.writeFileSync(`${this.top}/config`, text.join(''))
     fs.mkdirSync('/run/sshd', { recursive: true })
-    const sshd = execFileSync('which', [needed('sshd')], { encoding: 'utf8' }).trim()
+    const sshd = execFileSync('which', [requireProgram('sshd')], { encoding: 'utf8' }).trim()
     const child = spawn(sshd, ['-D', '-e', '-f', `${this.top}/config`], { stdio: ['ignore', 'ignore', 'pipe'] })
     this.#process = child
     onTestFinished(() => this.#stop())

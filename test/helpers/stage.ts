@@ -18,7 +18,7 @@ import type { Session } from '../../src/store/session.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
-import { needed } from './needs.ts'
+import { requireProgram } from './needs.ts'
 import { sized, UNIT } from './size.ts'
 import { type Listed, listTree } from './tree.ts'
 
@@ -149,7 +149,7 @@ export function kernelStage(fsType: 'tmpfs' | 'ext4'): Stage {
   if (fsType === 'tmpfs') execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'stage', top])
   else {
     execFileSync('truncate', ['-s', '64M', `${base}/image`])
-    execFileSync(needed('mkfs.ext4'), ['-q', '-F', `${base}/image`])
+    execFileSync(requireProgram('mkfs.ext4'), ['-q', '-F', `${base}/image`])
     execFileSync('mount', ['-o', 'loop', `${base}/image`, top])
   }
   const stage = stageOn(linuxHost, fs, top, undefined)

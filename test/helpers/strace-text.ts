@@ -24,7 +24,7 @@ export interface KillPoint {
  * Parses a trace. What was cut in two by another thread counts where it began. A path below a handle,
  * "/proc/self/fd/22/name", is replaced by the path itself where the call that opened the handle was traced too.
  */
-export function tracedCalls(trace: string): TracedCall[] {
+export function parseTrace(trace: string): TracedCall[] {
   const openedBy = new Map<string, string>()
   const counts = new Map<string, number>()
   const calls: TracedCall[] = []
@@ -65,7 +65,7 @@ const OF_CONTENT = /^(p?writev?2?|pwrite64|ftruncate|fallocate)$/
 const PASSING = /^(f(data)?sync|flock|open_tree|mount_setattr|fsopen|fsconfig|fsmount|fchown)$/
 
 /** Whether a call changes something that outlives its process: inodes, mounts, modekeep's files below `top`, its answer. */
-export function lasts({ name, text, failed }: TracedCall, top: string): boolean {
+export function isPersistent({ name, text, failed }: TracedCall, top: string): boolean {
   if (failed) return false
   if (OF_AN_INODE.test(name) || OF_A_MOUNT.test(name)) return true
   if (name === 'openat') return text.includes('O_CREAT') && text.includes(`"${top}/`)
@@ -86,7 +86,7 @@ const STANDS_IN = /^(fcntl|flock|fstat|getpid|lstat|stat|statx)$/
  * nothing, and nowhere where none comes between.
  * @param unsteady names of calls of which there are more or less in each run
  */
-export function killPoints(
+export function listKillPoints(
   calls: readonly TracedCall[],
   chosen: (call: TracedCall) => boolean,
   top: string,
@@ -101,7 +101,7 @@ export function killPoints(
       const other = calls[before]
       if (other?.thread !== call.thread) continue
       if (standsIn.test(other.name)) return [{ ...other, text: call.text }]
-      if (lasts(other, top)) break
+      if (isPersistent(other, top)) break
     }
     if (!isUnnamed) return []
     throw new Error(`nowhere to kill before ${call.text}: use a strace that knows the call (6.6)`)

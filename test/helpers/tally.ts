@@ -36,7 +36,7 @@ export const TALLY_FILE = 'MODEKEEP_TEST_TALLY'
  * Ends a run with its failures and one line that a machine can read. A part of a greater run leaves both to that run,
  * so that the end of a long output has every failure.
  */
-export function closeWith(tally: Tally): void {
+export function printTally(tally: Tally): void {
   const file = process.env[TALLY_FILE]
   if (file) fs.writeFileSync(file, JSON.stringify(tally))
   else {
@@ -53,7 +53,7 @@ export function readTally(part: string, file: string, status: number): Tally {
   return { ...tally, failed: 1, failures: [`${part} ended with status ${status}`] }
 }
 
-export function sum(tallies: readonly Tally[]): Tally {
+export function sumTallies(tallies: readonly Tally[]): Tally {
   const total = (key: 'passed' | 'failed' | 'skipped') => tallies.reduce((all, tally) => all + tally[key], 0)
   const failures = tallies.flatMap((tally) => tally.failures)
   return { passed: total('passed'), failed: total('failed'), skipped: total('skipped'), failures }

@@ -19,7 +19,7 @@ export interface Terminal extends Disposable {
  * @param command for a shell
  * @param columns how wide it is
  */
-export function terminal(command: string, columns: number, env: Record<string, string> = {}): Terminal {
+export function openTerminal(command: string, columns: number, env: Record<string, string> = {}): Terminal {
   const top = fs.mkdtempSync(`${tmpdir()}/modekeep-terminal-`)
   const tmux = (...args: string[]) =>
     execFileSync('tmux', ['-S', `${top}/socket`, '-f', '/dev/null', ...args], {

@@ -4,7 +4,9 @@ import { Unavailable } from '../../scripts/fetch/unavailable.ts'
 const WAY_OUT = 'run the test with network on a machine whose apt has Debian among its sources'
 
 /** Wraps a function that downloads: if the download is unavailable, the running test is skipped with reason and remedy. */
-export function orSkip<Args extends unknown[], Result>(get: (...args: Args) => Result): (...args: Args) => Result {
+export function skipIfUnavailable<Args extends unknown[], Result>(
+  get: (...args: Args) => Result,
+): (...args: Args) => Result {
   return (...args) => {
     try {
       return get(...args)
@@ -16,7 +18,7 @@ export function orSkip<Args extends unknown[], Result>(get: (...args: Args) => R
 }
 
 /** Returns why `get` cannot download, with the remedy, or ''. */
-export function whyUnavailable(get: () => unknown): string {
+export function explainUnavailable(get: () => unknown): string {
   try {
     get()
     return ''

@@ -17,7 +17,7 @@ export interface Walked {
 }
 
 /** Gives a directory to a group, as a call does. */
-export function ownDirectory(
+export function applyToDirectory(
   walked: Walked,
   group: number,
   options?: WalkOptions,

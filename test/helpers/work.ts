@@ -33,7 +33,7 @@ function countWork(run: () => void): number {
 export const LINEAR = 8
 
 /** How many times the work of the larger input is that of one of a quarter of its size. */
-export function growth(size: number, prepare: (size: number) => () => void): number {
+export function measureGrowth(size: number, prepare: (size: number) => () => void): number {
   const [small, large] = [prepare(size / 4), prepare(size)]
   // What is made once, at the first call, does not count.
   prepare(40)()

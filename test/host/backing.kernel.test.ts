@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { deferClose } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -35,7 +35,7 @@ describe.skipIf(!isRoot)(`the backing device or image of a file system${title}`,
 
   const make = (fsType: 'ext4' | 'btrfs', ...names: string[]) => {
     for (const name of names) execFileSync('truncate', ['-s', fsType === 'ext4' ? '16M' : '120M', image(name)])
-    execFileSync(needed(`mkfs.${fsType}`), ['-q', ...names.map(image)])
+    execFileSync(requireProgram(`mkfs.${fsType}`), ['-q', ...names.map(image)])
   }
   const mounted = (device: string, ...options: string[]) => {
     execFileSync('mount', [...options, device, place])

@@ -4,10 +4,10 @@ import { describe, expect, it } from 'vitest'
 import type { Handle } from '../../src/host/host.ts'
 import { isShownBy } from '../../src/host/linux/block-devices.ts'
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-describe.skipIf(!isRoot)(titled('a disk in the mount table', cannotMountWith()), () => {
+describe.skipIf(!isRoot)(addSkipReason('a disk in the mount table', cannotMountWith()), () => {
   it('is recognized by its number or name, but not by the source text of a FUSE mount', () => {
     const top = fs.mkdtempSync(`${tmpdir()}/modekeep-disk-`)
     fs.writeFileSync(`${top}/image`, Buffer.alloc(1 << 20))

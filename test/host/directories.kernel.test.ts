@@ -4,8 +4,8 @@ import { createNodeFiles } from '../../src/host/administration.ts'
 import { nodeFs } from '../../src/host/path-handle.ts'
 import { trustedFiles } from '../../src/host/trusted-files.ts'
 import { appendLogLine } from '../../src/log/log-file.ts'
-import { titled } from '../helpers/needs.ts'
-import { exchange } from '../helpers/sockets.ts'
+import { addSkipReason } from '../helpers/needs.ts'
+import { swapDirectories } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const USER = 1000
@@ -35,7 +35,7 @@ function exchangingBefore(call: Call, isMeant: (path: string) => boolean = () =>
     [call]: (...args: unknown[]) => {
       if (!isDone && isMeant(String(args[0]))) {
         isDone = true
-        exchange(own, others)
+        swapDirectories(own, others)
       }
       return (nodeFs[call] as (...args: unknown[]) => unknown)(...args)
     },
@@ -125,7 +125,7 @@ it('the error of a failed rename of a directory names both paths, and no descrip
   expect(move).toThrow(`rename '${own}/full' -> '${others}/full'`)
 })
 
-describe.skipIf(!isRoot)(titled('directories that modekeep creates', cannot), () => {
+describe.skipIf(!isRoot)(addSkipReason('directories that modekeep creates', cannot), () => {
   /** Creates a directory that other users can write. */
   const shared = () => {
     fs.mkdirSync(`${top}/shared`)

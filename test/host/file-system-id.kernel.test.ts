@@ -6,7 +6,7 @@ import { deferClose } from '../../src/host/host.ts'
 import { readSuperblockUuid, XFS_SUPER_MAGIC } from '../../src/host/linux/file-system-id.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { attachDisk, DISK_TYPES, detachDisks, makeImage } from '../helpers/disks.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const title = isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'
@@ -64,7 +64,7 @@ describe.skipIf(!isRoot)(`the identity of a file system${title}`, () => {
     (how) => {
       makeImage(`${top}/image`, 'xfs')
       if (how !== 'as made') {
-        execFileSync(needed('xfs_admin'), ['-U', 'generate', `${top}/image`], { stdio: 'ignore' })
+        execFileSync(requireProgram('xfs_admin'), ['-U', 'generate', `${top}/image`], { stdio: 'ignore' })
       }
       execFileSync('mount', ['-o', 'loop', `${top}/image`, mounted])
       expect(superblockUuidAt(mounted, XFS_SUPER_MAGIC)).toBe(namesAt(mounted).id)

@@ -8,7 +8,7 @@ import { appendLogLine } from '../../src/log/log-file.ts'
 import { createLogReader } from '../../src/log/log-reader.ts'
 import { createDuplicateCheck } from '../../src/log/warning-dedup.ts'
 import { readConfigFile } from '../../src/request/read-config.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const USER = 1000
@@ -51,7 +51,7 @@ function projectedVolume(name: string, content: string): string {
 
 const cannot = isRoot ? '' : 'files of other users need root; run "sudo npm test"'
 
-describe.skipIf(!isRoot)(titled('a file that modekeep reads by a path', cannot), () => {
+describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', cannot), () => {
   it.each(['config.json', 'labels'])("is read through the links of a ConfigMap's or downwardAPI volume: %s", (name) => {
     const path = projectedVolume(name, '{"logLevel": "debug"}')
     expect(readOwned(path)?.toString()).toBe('{"logLevel": "debug"}')
@@ -167,7 +167,7 @@ const PLACES: [string, (path: string) => string | undefined][] = [
   ['a FIFO', (path) => void execFileSync('mkfifo', [path])],
 ]
 
-describe.skipIf(!isRoot)(titled('a file that modekeep writes', cannot), () => {
+describe.skipIf(!isRoot)(addSkipReason('a file that modekeep writes', cannot), () => {
   it.each(PLACES)('is neither changed nor waited for if it is %s', (_what, prepare) => {
     const path = `${sharedDirectory()}/file`
     const kept = prepare(path)

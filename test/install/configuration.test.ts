@@ -11,9 +11,9 @@ import {
   needing,
   permissions,
   run,
-  standIn,
   uninstall,
   type World,
+  writeDriver,
 } from './world.ts'
 
 const GOOD = '{ "allow": [{ "sources": ["/srv/volumes/*"] }] }\n'
@@ -86,12 +86,15 @@ needing(missing.root, missing.dist).describe('a configuration given to the insta
 needing(missing.root).describe('--try-in', () => {
   it('tests the driver in that root directory', async () => {
     const world = makeWorld()
-    expect(await install(world, standIn(world, 'a'), {}, '--try-in', '/')).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await install(world, writeDriver(world, 'a'), {}, '--try-in', '/')).toMatchObject({
+      exitCode: 0,
+      stderr: '',
+    })
     const empty = join(world.base, 'empty')
     mkdirSync(empty)
-    const { exitCode, stderr } = await install(world, standIn(world, 'b'), {}, '--try-in', empty)
+    const { exitCode, stderr } = await install(world, writeDriver(world, 'b'), {}, '--try-in', empty)
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('init gave exit status 127')])
-    expect(readFileSync(world.driver, 'utf8')).toBe(readFileSync(standIn(world, 'a'), 'utf8'))
+    expect(readFileSync(world.driver, 'utf8')).toBe(readFileSync(writeDriver(world, 'a'), 'utf8'))
   })
 })
 

@@ -4,7 +4,18 @@ import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { findKubelets } from '../../src/cli/node-state/kubelets.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
-import { BINARY, fakeProc, makeWorld, missing, needing, pluginDir, put, runHere, standIn, type World } from './world.ts'
+import {
+  BINARY,
+  fakeProc,
+  makeWorld,
+  missing,
+  needing,
+  pluginDir,
+  put,
+  runHere,
+  type World,
+  writeDriver,
+} from './world.ts'
 
 const byDefault = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
 const config = '/var/lib/kubelet/config.yaml'
@@ -137,7 +148,7 @@ const cases: Record<string, Case> = {
 }
 
 const look = (world: World) =>
-  runHere(['install', '--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--dry-run'])
+  runHere(['install', '--root', world.root, '--proc', world.proc, '--binary', writeDriver(world, 'a'), '--dry-run'])
 
 describe('the plugin directory', () => {
   it.each(Object.entries(cases))('is found from %s', async (_, { argv, files = {}, found }) => {
@@ -187,7 +198,16 @@ describe('the plugin directory', () => {
       mkdirSync(dirname(path), { recursive: true })
       if (kind === 'FIFO') await execa('mkfifo', [path])
       else symlinkSync('/dev/zero', path)
-      const args = ['install', '--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--dry-run']
+      const args = [
+        'install',
+        '--root',
+        world.root,
+        '--proc',
+        world.proc,
+        '--binary',
+        writeDriver(world, 'a'),
+        '--dry-run',
+      ]
       const { exitCode, stderr } = await execa(BINARY, args, { reject: false, timeout: 20_000, killSignal: 'SIGKILL' })
       expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`cannot read its configuration ${file}`)])
     },
@@ -257,7 +277,7 @@ describe('the plugin directory', () => {
     onTestFinished(async () => {
       await execa('umount', [usr])
     })
-    const args = ['install', '--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a')]
+    const args = ['install', '--root', world.root, '--proc', world.proc, '--binary', writeDriver(world, 'a')]
     const { exitCode, stderr } = await runHere(args)
     expect(exitCode).toBe(1)
     expect(stderr).toContain('--volume-plugin-dir=/var/lib/kubelet/volumeplugins')

@@ -16,8 +16,8 @@ import {
   pluginDir,
   put,
   runHere,
-  standIn,
   unpacked,
+  writeDriver,
 } from './world.ts'
 
 const sumOf = async (file: string) => (await execa('sha256sum', [file])).stdout.slice(0, 64)
@@ -39,7 +39,10 @@ needing(missing.root, missing.dist).describe('an install with a failing step', (
     writeFileSync(join(directory, 'SHA256SUMS'), `${await sumOf(BINARY)}  modekeep\n`)
     const env = commandThat(world, name, `exit ${status}`)
     const args = [join(directory, 'install.sh'), '--root', world.root, '--plugin-dir', pluginDir]
-    const { exitCode, stderr } = await execa('sh', [...args, '--binary', standIn(world, 'a')], { env, reject: false })
+    const { exitCode, stderr } = await execa('sh', [...args, '--binary', writeDriver(world, 'a')], {
+      env,
+      reject: false,
+    })
     expect([0, 1]).toContain(exitCode)
     if (exitCode === 1) expect(stderr).toMatch(/^error: ./m)
     expect(exitCode === 0).toBe(existsSync(world.driver))
@@ -54,7 +57,7 @@ needing(missing.root, missing.dist).describe('an install with a failing step', (
         throw new SystemError('flock', 'ENOLCK', 'a lock')
       },
     }
-    const args = ['--root', world.root, '--plugin-dir', pluginDir, '--binary', standIn(world, 'a')]
+    const args = ['--root', world.root, '--plugin-dir', pluginDir, '--binary', writeDriver(world, 'a')]
     const { exitCode, stderr } = await runHere(['install', ...args], admin)
     expect(exitCode).toBe(1)
     expect(stderr).toContain(`error: cannot lock ${world.plugins}`)
@@ -68,7 +71,7 @@ needing(missing.root, missing.dist).describe('an install with a failing step', (
       'od',
       `printf 'echo read >&2\\n%.0s' $(seq 5000) >'${copy}'\nPATH=\${PATH#*:} exec od "$@"`,
     )
-    const args = [copy, '--root', world.root, '--plugin-dir', pluginDir, '--binary', standIn(world, 'a')]
+    const args = [copy, '--root', world.root, '--plugin-dir', pluginDir, '--binary', writeDriver(world, 'a')]
     expect(await execa('sh', args, { env, reject: false })).toMatchObject({ exitCode: 0, stderr: '' })
     expect(readFileSync(copy, 'utf8')).toContain('echo read')
   })
@@ -81,7 +84,7 @@ needing(missing.root, missing.dist).describe('an install with a failing step', (
 
   it('removes the partial files of a killed install, also if nothing is written again', async () => {
     const world = makeWorld()
-    const driver = standIn(world, 'a')
+    const driver = writeDriver(world, 'a')
     expect(await install(world, driver)).toMatchObject({ exitCode: 0 })
     put(world, 'etc/modekeep/config.example.json.new', 'half')
     put(world, 'usr/local/sbin/.modekeep.new', 'half')

@@ -28,13 +28,13 @@ import {
   put,
   run,
   sameBytes,
-  standIn,
+  writeDriver,
 } from './world.ts'
 
 needing(missing.root).describe('a first install, as kubelet sees it,', () => {
   it('puts the driver, its link, its directories and the example in place', async () => {
     const world = makeWorld()
-    const binary = standIn(world, 'a')
+    const binary = writeDriver(world, 'a')
     const { exitCode, stdout, stderr } = await install(world, binary)
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(stdout).toMatch(/^installed {3}.*modekeep~fs\/fs$/m)
@@ -60,13 +60,13 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
     mkdirSync(state, { recursive: true, mode: 0o755 })
     mkdirSync(join(world.root, 'var/lib'), { recursive: true })
     symlinkSync('../../srv/state', join(world.root, 'var/lib/modekeep'))
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
     expect({ exitCode, stderr, mode: permissions(state) }).toEqual({ exitCode: 0, stderr: '', mode: 0o700 })
   })
 
   it('shows the kubelet one new name, once, and never an incomplete driver', async () => {
     const world = makeWorld()
-    const binary = standIn(world, 'a')
+    const binary = writeDriver(world, 'a')
     mkdirSync(world.plugins, { recursive: true })
     const events: string[] = []
     const watcher = watch(world.plugins, (event, name) => {
@@ -87,7 +87,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
 
   it('changes nothing in a second run, not even time stamps and inode numbers', async () => {
     const world = makeWorld()
-    const binary = standIn(world, 'a')
+    const binary = writeDriver(world, 'a')
     await install(world, binary)
     const before = listing(world.root)
     const again = await install(world, binary)
@@ -99,7 +99,7 @@ needing(missing.root).describe('a first install, as kubelet sees it,', () => {
   it('prints its steps and changes nothing in a dry run', async () => {
     const world = makeWorld()
     const before = listing(world.root)
-    const { exitCode, stdout, stderr } = await install(world, standIn(world, 'a'), {}, '--dry-run')
+    const { exitCode, stdout, stderr } = await install(world, writeDriver(world, 'a'), {}, '--dry-run')
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     expect(stdout).toMatch(/^would {7}rename .*\.modekeep~fs\.XXXXXX to .*\/modekeep~fs$/m)
     expect(stdout).toMatch(/^would {7}link /m)
@@ -113,7 +113,7 @@ needing(missing.root).describe('a first install', () => {
     const trace = join(world.base, 'trace')
     const calls = 'rename,renameat,renameat2,mkdir,mkdirat,fsync,link,linkat'
     const prefix = ['strace', '-f', '-y', '-e', `trace=${calls}`, '-o', trace]
-    expect((await install(world, standIn(world, 'a'), { prefix })).exitCode).toBe(0)
+    expect((await install(world, writeDriver(world, 'a'), { prefix })).exitCode).toBe(0)
     const lines = readFileSync(trace, 'utf8').split('\n')
     const naming = lines.filter((line) => /\/modekeep~fs"/.test(line))
     expect(naming).toHaveLength(1)
@@ -128,15 +128,15 @@ needing(missing.root).describe('a first install', () => {
   it('fills an empty driver directory, which makes the kubelet skip other drivers', async () => {
     const world = makeWorld()
     mkdirSync(world.driverDir, { recursive: true })
-    expect(await install(world, standIn(world, 'a'))).toMatchObject({ exitCode: 0, stderr: '' })
-    expect(sameBytes(world.driver, standIn(world, 'a'))).toBe(true)
+    expect(await install(world, writeDriver(world, 'a'))).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(sameBytes(world.driver, writeDriver(world, 'a'))).toBe(true)
   })
 
   it('refuses a driver directory that is a symbolic link, which the kubelet skips', async () => {
     const world = makeWorld()
     mkdirSync(world.plugins, { recursive: true })
     symlinkSync(world.base, world.driverDir)
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('symbolic link') })
     expect(existsSync(join(world.base, 'fs'))).toBe(false)
   })
@@ -144,7 +144,7 @@ needing(missing.root).describe('a first install', () => {
   it('keeps a foreign file at /usr/local/sbin/modekeep and still installs the driver', async () => {
     const world = makeWorld()
     put(world, 'usr/local/sbin/modekeep', 'mine')
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
     expect(exitCode).toBe(0)
     expect(stderr).toMatch(/^warning: .*usr\/local\/sbin\/modekeep is not modekeep's: left alone/)
     expect(readFileSync(world.link, 'utf8')).toBe('mine')
@@ -155,7 +155,7 @@ needing(missing.root).describe('a first install', () => {
     const world = makeWorld()
     const text = '{ "logLevel": "debug",\n  "stateDir" : "/srv/modekeep-state", "allow": [] }'
     put(world, 'etc/modekeep/config.json', text)
-    expect((await install(world, standIn(world, 'a'))).exitCode).toBe(0)
+    expect((await install(world, writeDriver(world, 'a'))).exitCode).toBe(0)
     expect(readFileSync(join(world.root, 'etc/modekeep/config.json'), 'utf8')).toBe(text)
     expect(permissions(join(world.root, 'srv/modekeep-state'))).toBe(0o700)
     expect(existsSync(join(world.root, 'var/lib/modekeep'))).toBe(false)
@@ -163,7 +163,7 @@ needing(missing.root).describe('a first install', () => {
 
   it('writes the example from driver/', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const example = join(world.root, 'etc/modekeep/config.example.json')
     expect(readFileSync(example, 'utf8')).toBe(readFileSync(join(checkout, 'driver/config.example.json'), 'utf8'))
   })
@@ -183,7 +183,7 @@ needing(missing.root).describe('a first install', () => {
     chownSync(directory, 0, 1000)
     chmodSync(directory, mode)
     const before = listing(world.root)
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
     const owner = `uid 0, gid 1000, mode ${mode.toString(8).padStart(4, '0')}`
     expect([exitCode, stderr]).toEqual([
       1,
@@ -191,7 +191,7 @@ needing(missing.root).describe('a first install', () => {
     ])
     expect(stderr).toContain(`chown root ${directory}; chmod go-w ${directory}`)
     expect(listing(world.root)).toEqual(before)
-    const dry = await install(world, standIn(world, 'a'), {}, '--dry-run')
+    const dry = await install(world, writeDriver(world, 'a'), {}, '--dry-run')
     expect([dry.exitCode, dry.stderr]).toEqual([0, expect.stringMatching(/^warning: .* can be written by others/)])
   })
 
@@ -200,7 +200,7 @@ needing(missing.root).describe('a first install', () => {
     mkdirSync(join(world.root, 'srv/plugins'), { recursive: true })
     symlinkSync('srv', join(world.root, 'link'))
     lchownSync(join(world.root, 'link'), 1000, 1000)
-    const args = ['--root', world.root, '--plugin-dir', '/link/plugins', '--binary', standIn(world, 'a')]
+    const args = ['--root', world.root, '--plugin-dir', '/link/plugins', '--binary', writeDriver(world, 'a')]
     const { exitCode, stderr } = await run(args)
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`${join(world.root, 'link')} can be written`)])
   })
@@ -211,13 +211,13 @@ needing(missing.root).describe('a first install', () => {
     mkdirSync(directory, { recursive: true })
     chownSync(directory, 0, 110)
     chmodSync(directory, 0o775)
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
     expect([exitCode, stderr]).toEqual([0, expect.stringMatching(/^warning: .*var\/log can be written by others/)])
   })
 
   it('installs exactly the file with the sum of --sha256, and refuses others', async () => {
     const world = makeWorld()
-    const binary = standIn(world, 'a')
+    const binary = writeDriver(world, 'a')
     const sum = createHash('sha256').update(readFileSync(binary)).digest('hex')
     const wrong = await install(
       world,

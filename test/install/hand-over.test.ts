@@ -28,10 +28,10 @@ import {
   sameBytes,
   script,
   shells,
-  standIn,
   uninstall,
   unpacked,
   type World,
+  writeDriver,
 } from './world.ts'
 
 /** Busybox's too in a long run, as each of these tests copies the executable. */
@@ -51,7 +51,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
 
     it('installs, upgrades, reports an unchanged driver, and uninstalls', async () => {
       const world = makeWorld()
-      const [a, b] = [standIn(world, 'a'), standIn(world, 'b')]
+      const [a, b] = [writeDriver(world, 'a'), writeDriver(world, 'b')]
       const said = []
       for (const file of [a, b, b]) said.push(await install(world, file, { shell }))
       expect(said.map(({ exitCode, stderr }) => [exitCode, stderr])).toEqual([0, 0, 0].map((code) => [code, '']))
@@ -108,7 +108,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       rmSync(join(directory, 'modekeep'))
       copyFileSync(BINARY, join(directory, 'modekeep'))
       chmodSync(join(directory, 'modekeep'), 0o644)
-      const { exitCode, stderr } = await released(directory, [...below(world), named(standIn(world, 'a'))])
+      const { exitCode, stderr } = await released(directory, [...below(world), named(writeDriver(world, 'a'))])
       expect([exitCode, stderr]).toEqual([0, ''])
     })
 
@@ -297,9 +297,9 @@ executable.describe('install.sh', () => {
     for (const applet of stdout.split('\n')) symlinkSync(busybox, join(tools, applet))
     const env = { PATH: tools }
     const shell = [join(tools, 'sh')]
-    expect(await install(world, standIn(world, 'a'), { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
-    expect(await install(world, standIn(world, 'b'), { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
-    expect(sameBytes(world.driver, standIn(world, 'b'))).toBe(true)
+    expect(await install(world, writeDriver(world, 'a'), { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(await install(world, writeDriver(world, 'b'), { shell, env })).toMatchObject({ exitCode: 0, stderr: '' })
+    expect(sameBytes(world.driver, writeDriver(world, 'b'))).toBe(true)
     expect(dotFiles(world)).toEqual([])
   })
 

@@ -16,8 +16,8 @@ import {
   needing,
   pluginDir,
   sameBytes,
-  standIn,
   type World,
+  writeDriver,
 } from './world.ts'
 
 const CHANGES =
@@ -73,7 +73,7 @@ async function killedAtEveryStep(prepare: (world: World) => Promise<unknown>, ar
   const changes = await changesOf(traced, argvOf(traced, args(traced)))
   for (const { name, when } of changes.filter((_, index) => index % EVERY === 0 || index === changes.length - 1)) {
     const world = makeWorld()
-    const binaries = [standIn(world, 'a'), standIn(world, 'b')]
+    const binaries = [writeDriver(world, 'a'), writeDriver(world, 'b')]
     await prepare(world)
     const strike = ['-qq', '-o', '/dev/null', '-e', `trace=${name}`, '-e', `inject=${name}:signal=KILL:when=${when}`]
     const { signal } = await execa('strace', [...strike, ...argvOf(world, args(world))], { reject: false })
@@ -87,7 +87,7 @@ async function killedAtEveryStep(prepare: (world: World) => Promise<unknown>, ar
   return outcomes
 }
 
-const withB = (world: World) => ['install', '--binary', standIn(world, 'b')]
+const withB = (world: World) => ['install', '--binary', writeDriver(world, 'b')]
 
 needing(missing.root, missing.strace, missing.dist).describe('killed at any system call', () => {
   const timeout = 600_000
@@ -99,14 +99,14 @@ needing(missing.root, missing.strace, missing.dist).describe('killed at any syst
   })
 
   it('an upgrade leaves the old or the new driver, and the next run completes it', { timeout }, async () => {
-    const outcomes = await killedAtEveryStep((world) => install(world, standIn(world, 'a')), withB)
+    const outcomes = await killedAtEveryStep((world) => install(world, writeDriver(world, 'a')), withB)
     expect(outcomes.length).toBeGreaterThan(8 / EVERY)
     expect([...new Set(outcomes)].sort()).toEqual(['driver 0', 'driver 1'])
   })
 
   it('an uninstall leaves all or nothing of the driver, and the next run completes it', { timeout }, async () => {
     const outcomes = await killedAtEveryStep(
-      (world) => install(world, standIn(world, 'a')),
+      (world) => install(world, writeDriver(world, 'a')),
       () => ['uninstall'],
     )
     expect(outcomes.length).toBeGreaterThan(5 / EVERY)
@@ -127,7 +127,7 @@ needing(missing.root, missing.dist).describe(
       child.kill('SIGKILL')
       await exit
       expect(found(world, [slow])).toBe('nothing')
-      const binary = standIn(world, 'b')
+      const binary = writeDriver(world, 'b')
       expect(await install(world, binary)).toMatchObject({ exitCode: 0, stderr: '' })
       await sleep(1200)
       expect(found(world, [binary])).toBe('driver 0')
@@ -142,7 +142,7 @@ needing(missing.root, missing.dist).describe('interrupted at any moment', () => 
     { timeout: 600_000 },
     async (signal) => {
       const world = makeWorld()
-      const binaries = [standIn(world, 'a'), standIn(world, 'b')]
+      const binaries = [writeDriver(world, 'a'), writeDriver(world, 'b')]
       await install(world, binaries[0] ?? '')
       let interrupted = 0
       for (let moment = 0; moment < MOMENTS; moment += 1) {
@@ -166,13 +166,13 @@ needing(missing.root, missing.dist).describe('interrupted at any moment', () => 
 
   it("an install removes only the installer's own leftovers", async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     for (const name of ['.modekeep~fs.Ab12Cd', '.other~fs.Ab12Cd', '.modekeep~fs.keepthis']) {
       mkdirSync(join(world.plugins, name))
       writeFileSync(join(world.plugins, name, 'fs'), 'x')
     }
     for (const name of ['.fs.Ab12Cd', '.notes']) writeFileSync(join(world.driverDir, name), 'x')
-    const { exitCode, stdout } = await install(world, standIn(world, 'a'))
+    const { exitCode, stdout } = await install(world, writeDriver(world, 'a'))
     expect(exitCode).toBe(0)
     expect(stdout.match(/^swept /gm)).toHaveLength(2)
     expect(dotFiles(world).sort()).toEqual(['.modekeep~fs.keepthis', '.notes', '.other~fs.Ab12Cd'])

@@ -5,7 +5,18 @@ import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
 import { OVERLAYS } from '../../src/cli/install/plugin-directory.ts'
-import { BINARY, checkout, fakeProc, makeWorld, missing, needing, put, runHere, standIn, type World } from './world.ts'
+import {
+  BINARY,
+  checkout,
+  fakeProc,
+  makeWorld,
+  missing,
+  needing,
+  put,
+  runHere,
+  type World,
+  writeDriver,
+} from './world.ts'
 
 const flatcar = '/var/lib/kubelet/volumeplugins'
 const byDefault = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
@@ -22,7 +33,16 @@ function node(world: World, processes: string[][], elsewhere: number[] = []) {
 }
 
 function look(world: World, named: string, ...more: string[]) {
-  const places = ['--root', world.root, '--proc', world.proc, '--binary', standIn(world, 'a'), '--plugin-dir', named]
+  const places = [
+    '--root',
+    world.root,
+    '--proc',
+    world.proc,
+    '--binary',
+    writeDriver(world, 'a'),
+    '--plugin-dir',
+    named,
+  ]
   return runHere(['install', ...places, '--dry-run', ...more])
 }
 
@@ -150,7 +170,7 @@ needing(missing.root, missing.dist, missing.setpriv).describe('the executable', 
     onTestFinished(() => void kubelet.kill('SIGKILL'))
     await new Promise((resolve) => kubelet.stdout.once('data', resolve))
     const run = (directory: string) => {
-      const args = ['install', '--dry-run', '--binary', standIn(world, 'a'), '--plugin-dir', directory]
+      const args = ['install', '--dry-run', '--binary', writeDriver(world, 'a'), '--plugin-dir', directory]
       const [file = '', ...rest] = [...prefix, BINARY, ...args]
       return execa(file, rest, { reject: false })
     }

@@ -11,14 +11,14 @@ import {
   needing,
   podVolume,
   put,
-  standIn,
   uninstall,
+  writeDriver,
 } from './world.ts'
 
 needing(missing.root).describe('a purge', () => {
   it('removes state, logs and configuration, but no volume data', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     put(world, 'var/lib/modekeep/mounts/record', 'x')
     put(world, 'var/lib/modekeep/volumes/data/file', 'precious')
     put(world, 'var/log/modekeep/modekeep.log', 'x')
@@ -34,7 +34,7 @@ needing(missing.root).describe('a purge', () => {
 
   it('leaves nothing of modekeep if there is no data', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     expect((await uninstall(world, {}, '--purge')).exitCode).toBe(0)
     expect(listing(world.root).filter(({ name }) => name.includes('modekeep'))).toEqual([])
   })
@@ -45,7 +45,7 @@ needing(missing.root).describe('a purge', () => {
       const world = makeWorld()
       put(world, 'etc/modekeep/config.json', JSON.stringify({ stateDir: dir }))
       put(world, 'srv/data/file', 'precious')
-      await install(world, standIn(world, 'a'))
+      await install(world, writeDriver(world, 'a'))
       await uninstall(world, {}, '--purge')
       expect(readFileSync(join(world.root, 'srv/data/file'), 'utf8')).toBe('precious')
       expect(existsSync(join(world.root, 'var/lib/kubelet'))).toBe(true)
@@ -57,14 +57,14 @@ needing(missing.root).describe('a purge', () => {
     const configuration = { stateDir: '/srv/modekeep', allow: [{ sources: ['/srv/modekeep/data/a/*'] }] }
     put(world, 'etc/modekeep/config.json', JSON.stringify(configuration))
     put(world, 'srv/modekeep/data/a/file', 'precious')
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     await uninstall(world, {}, '--purge')
     expect(readFileSync(join(world.root, 'srv/modekeep/data/a/file'), 'utf8')).toBe('precious')
   })
 
   needing(missing.mounts).it('is refused while a volume is mounted, even when forced', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     await bindMount(podVolume(world))
     const before = listing(world.root)
     expect((await uninstall(world, {}, '--purge', '--force')).exitCode).toBe(1)
@@ -73,7 +73,7 @@ needing(missing.root).describe('a purge', () => {
 
   needing(missing.mounts).it('does not enter what is mounted below the state directory', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     put(world, 'var/lib/modekeep/other/file', 'precious')
     await bindMount(join(world.root, 'var/lib/modekeep/other'))
     const { stderr } = await uninstall(world, {}, '--purge')
@@ -86,7 +86,7 @@ needing(missing.root, missing.mounts).describe('an uninstall after the plugin of
   /** Installs the driver, and mounts what a killed plugin leaves. */
   async function installWithStaging() {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const staging = join(world.root, 'var/lib/modekeep/nri/mounts')
     mkdirSync(staging, { recursive: true, mode: 0o700 })
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0700', 'modekeep', staging])

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { install, listing, makeWorld, missing, needing, permissions, put, standIn } from './world.ts'
+import { install, listing, makeWorld, missing, needing, permissions, put, writeDriver } from './world.ts'
 
 needing(missing.root).describe('an install with --root', () => {
   it.each([
@@ -17,7 +17,7 @@ needing(missing.root).describe('an install with --root', () => {
     mkdirSync(join(world.root, path, '..'), { recursive: true })
     symlinkSync(outside, join(world.root, path))
     const before = [listing(outside), listing(world.root)]
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining(`leads out of ${world.root}`)])
     expect([listing(outside), listing(world.root)]).toEqual(before)
   })
@@ -27,7 +27,7 @@ needing(missing.root).describe('an install with --root', () => {
     put(world, 'etc/modekeep/config.json', '{ "stateDir": "/../outside" }')
     const outside = join(world.base, 'outside')
     mkdirSync(outside)
-    const { exitCode, stderr } = await install(world, standIn(world, 'a'))
+    const { exitCode, stderr } = await install(world, writeDriver(world, 'a'))
     expect([exitCode, stderr]).toEqual([1, expect.stringContaining('leads out of')])
     expect(permissions(outside)).toBe(0o755)
   })

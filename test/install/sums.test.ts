@@ -3,7 +3,17 @@ import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } fro
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
-import { install, makeWorld, missing, needing, otherwise, pluginDir, runHere, standIn, type World } from './world.ts'
+import {
+  install,
+  makeWorld,
+  missing,
+  needing,
+  otherwise,
+  pluginDir,
+  runHere,
+  type World,
+  writeDriver,
+} from './world.ts'
 
 const sumOf = (file: string) => createHash('sha256').update(readFileSync(file)).digest('hex')
 
@@ -21,7 +31,7 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
     ['in upper case', (sum: string) => `${sum.toUpperCase()}  driver-1\n`],
   ])('is checked: %s', async (_form, text) => {
     const world = makeWorld()
-    const binary = standIn(world, '1')
+    const binary = writeDriver(world, '1')
     sums(world, text(sumOf(binary)))
     expect(await install(world, binary)).toMatchObject({ exitCode: 0, stderr: '' })
     writeFileSync(binary, `${readFileSync(binary, 'utf8')}\n`)
@@ -40,7 +50,7 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
     ['is empty', ''],
   ])('does not permit the install if it %s', async (_what, text) => {
     const world = makeWorld()
-    const binary = standIn(world, '1')
+    const binary = writeDriver(world, '1')
     sums(world, text)
     const refused = await install(world, binary)
     expect(refused).toMatchObject({
@@ -53,7 +63,7 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
 
   it('is not used if --sha256 is given', async () => {
     const world = makeWorld()
-    const binary = standIn(world, '1')
+    const binary = writeDriver(world, '1')
     sums(world, `${'0'.repeat(64)}  driver-1\n`)
     expect((await install(world, binary, {}, '--dry-run')).exitCode).toBe(1)
     expect((await install(world, binary, {}, '--sha256', sumOf(binary))).exitCode).toBe(0)
@@ -63,7 +73,7 @@ needing(missing.root).describe('a SHA256SUMS file next to the executable', () =>
 needing(missing.root).describe('an executable that is replaced after its sum was compared', () => {
   it('does not count as the installed one', async () => {
     const world = makeWorld()
-    const [old, wanted] = [standIn(world, 'old'), standIn(world, 'wanted')]
+    const [old, wanted] = [writeDriver(world, 'old'), writeDriver(world, 'wanted')]
     await install(world, old)
     const file = join(world.base, 'driver')
     copyFileSync(wanted, file)
@@ -87,7 +97,7 @@ needing(missing.root).describe('an executable that is replaced after its sum was
 
   it('is refused also without a sum, as the copy differs from the inspected file', async () => {
     const world = makeWorld()
-    const [looked, other] = [standIn(world, 'looked'), standIn(world, 'other')]
+    const [looked, other] = [writeDriver(world, 'looked'), writeDriver(world, 'other')]
     const { open } = linuxAdministration.files
     const admin = otherwise({
       open(path) {
@@ -107,7 +117,7 @@ needing(missing.root).describe('an executable that is replaced after its sum was
 
   it('is not installed, but the file that was compared', async () => {
     const world = makeWorld()
-    const [looked, other] = [standIn(world, 'looked'), standIn(world, 'other')]
+    const [looked, other] = [writeDriver(world, 'looked'), writeDriver(world, 'other')]
     const wanted = sumOf(looked)
     const { open } = linuxAdministration.files
     const admin = otherwise({

@@ -17,15 +17,15 @@ import {
   podVolume,
   put,
   runHere,
-  standIn,
   uninstall,
   type World,
+  writeDriver,
 } from './world.ts'
 
 needing(missing.root).describe('an uninstall of a driver', () => {
   it('removes the driver and the link, and keeps state, logs and configuration', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     put(world, 'var/lib/modekeep/journal', 'x')
     const { exitCode, stdout, stderr } = await uninstall(world)
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
@@ -39,7 +39,7 @@ needing(missing.root).describe('an uninstall of a driver', () => {
 
   it('changes nothing in a dry run', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const before = listing(world.root)
     expect((await uninstall(world, {}, '--purge', '--dry-run')).exitCode).toBe(0)
     expect(listing(world.root)).toEqual(before)
@@ -47,7 +47,7 @@ needing(missing.root).describe('an uninstall of a driver', () => {
 
   needing(missing.mounts).it('is refused while a volume is mounted, unless it is forced', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     await bindMount(podVolume(world))
     const refused = await uninstall(world)
     expect(refused.exitCode).toBe(1)
@@ -81,7 +81,7 @@ needing(missing.root).describe('an uninstall', () => {
 
   needing(missing.mounts).it('restores the driver if a volume was mounted meanwhile', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const before = listing(world.driverDir).map(({ name, ino }) => [name, ino])
     const { volume, run } = mountedMeanwhile(world, linuxAdministration.files.rename)
     const { exitCode, stderr } = await run()
@@ -92,7 +92,7 @@ needing(missing.root).describe('an uninstall', () => {
 
   needing(missing.mounts).it('keeps a driver that it cannot restore, and says where', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const { run } = mountedMeanwhile(world, () => {
       throw Object.assign(new Error('EIO'), { code: 'EIO' })
     })
@@ -106,7 +106,7 @@ needing(missing.root).describe('an uninstall', () => {
 
   it("removes nothing through a link at the name of a killed uninstall's directory", async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const elsewhere = join(world.base, 'elsewhere')
     mkdirSync(elsewhere)
     for (const name of ['fs', '.fs.abcdef']) writeFileSync(join(elsewhere, name), 'precious')
@@ -119,7 +119,7 @@ needing(missing.root).describe('an uninstall', () => {
 
   it('is refused if the mounts are unreadable', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const { exitCode, stderr } = await uninstall(world, {}, '--proc', join(world.base, 'nothing'))
     expect({ exitCode, stderr }).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('cannot read') })
     expect(existsSync(world.driver)).toBe(true)
@@ -127,7 +127,7 @@ needing(missing.root).describe('an uninstall', () => {
 
   it('names a volume once that a container also shows below its own directory', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const volume = podVolume(world)
     const rows = (point: string) => `36 35 98:0 /a ${point} rw - ext4 /dev/vdb rw\n`
     for (const [process, points] of [
@@ -145,7 +145,7 @@ needing(missing.root).describe('an uninstall', () => {
     'is refused if a line in the mounts of process %s cannot be parsed, unless forced',
     async (pid) => {
       const world = makeWorld()
-      await install(world, standIn(world, 'a'))
+      await install(world, writeDriver(world, 'a'))
       for (const process of ['self', '1']) {
         mkdirSync(join(world.proc, process), { recursive: true })
         writeFileSync(join(world.proc, process, 'mountinfo'), process === pid ? 'a line of another kernel\n' : '')
@@ -162,7 +162,7 @@ needing(missing.root).describe('an uninstall', () => {
 
   it("keeps a link to another target, and files that are not modekeep's", async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     rmSync(world.link)
     symlinkSync('/elsewhere/modekeep~fs/fs', world.link)
     writeFileSync(join(world.driverDir, 'notes'), 'mine')

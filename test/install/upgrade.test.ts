@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { execa } from 'execa'
 import { expect, it } from 'vitest'
-import { dotFiles, install, listing, makeWorld, missing, needing, sameBytes, standIn } from './world.ts'
+import { dotFiles, install, listing, makeWorld, missing, needing, sameBytes, writeDriver } from './world.ts'
 
 needing(missing.root).describe('an upgrade, as kubelet sees it,', () => {
   it('always leaves the kubelet a complete driver', { timeout: 600_000 }, async () => {
     const world = makeWorld()
-    const binaries = [standIn(world, 'a'), standIn(world, 'b')]
+    const binaries = [writeDriver(world, 'a'), writeDriver(world, 'b')]
     const whole = binaries.map((file) => readFileSync(file, 'utf8'))
     await install(world, binaries[0] ?? '')
     let upgrading = true
@@ -40,14 +40,14 @@ needing(missing.root).describe('an upgrade, as kubelet sees it,', () => {
 
   it('is one event for one name to the kubelet', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const events: string[] = []
     const watchers = [world.plugins, world.driverDir].map((directory) =>
       watch(directory, (event, name) => {
         if (!name?.startsWith('.')) events.push(`${event} ${name}`)
       }),
     )
-    await install(world, standIn(world, 'b'))
+    await install(world, writeDriver(world, 'b'))
     await sleep(50)
     for (const watcher of watchers) watcher.close()
     expect(events).toEqual(['rename fs'])
@@ -66,7 +66,7 @@ const broken = {
 needing(missing.root).describe('an upgrade', () => {
   it.each(Object.entries(broken))('refuses an executable %s, and the old driver is unchanged', async (_, text) => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     const file = join(world.base, 'broken')
     writeFileSync(file, text)
     const before = listing(world.plugins).filter(({ name }) => name.endsWith('/fs'))
@@ -79,7 +79,7 @@ needing(missing.root).describe('an upgrade', () => {
 
   it('tests the new driver at a path where only root can replace it', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     chownSync(world.driverDir, 65534, 65534)
     chmodSync(world.driverDir, 0o777)
     const [file, seen] = [join(world.base, 'looks'), join(world.base, 'seen')]
@@ -114,10 +114,10 @@ needing(missing.root).describe('an upgrade', () => {
 
   it('repairs a wrong mode of the same bytes by a rename, not in place', async () => {
     const world = makeWorld()
-    await install(world, standIn(world, 'a'))
+    await install(world, writeDriver(world, 'a'))
     chmodSync(world.driver, 0o644)
     const before = listing(world.driverDir).find(({ name }) => name === 'fs')
-    expect((await install(world, standIn(world, 'a'))).stdout).toMatch(/^upgraded /m)
+    expect((await install(world, writeDriver(world, 'a'))).stdout).toMatch(/^upgraded /m)
     const after = listing(world.driverDir).find(({ name }) => name === 'fs')
     expect(after?.mode).toBe(0o100755)
     expect(after?.ino).not.toBe(before?.ino)
@@ -127,15 +127,15 @@ needing(missing.root).describe('an upgrade', () => {
     const world = makeWorld()
     mkdirSync(world.plugins, { recursive: true })
     chmodSync(world.plugins, 0o2755)
-    await install(world, standIn(world, 'a'))
-    expect((await install(world, standIn(world, 'a'))).stdout).toMatch(/^unchanged /m)
+    await install(world, writeDriver(world, 'a'))
+    expect((await install(world, writeDriver(world, 'a'))).stdout).toMatch(/^unchanged /m)
   })
 
   it('runs many times concurrently: all succeed, one driver is complete, and nothing else remains', {
     timeout: 600_000,
   }, async () => {
     const world = makeWorld()
-    const binaries = ['a', 'b', 'c'].map((version) => standIn(world, version))
+    const binaries = ['a', 'b', 'c'].map((version) => writeDriver(world, version))
     const runs = [...binaries, ...binaries].map((file) => install(world, file))
     for (const { exitCode, stderr } of await Promise.all(runs))
       expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })

@@ -14,7 +14,7 @@ import {
   run,
   script,
   shells,
-  standIn,
+  writeDriver,
 } from './world.ts'
 
 const sum = '0'.repeat(64)
@@ -58,7 +58,7 @@ describe.each(shells.map((shell) => ({ name: shell.join(' '), shell })))('instal
     const copy = join(world.base, 'install.sh')
     copyFileSync(script, copy)
     copyFileSync(BINARY, join(world.base, 'modekeep'))
-    const args = [copy, '--root', world.root, '--plugin-dir', pluginDir, '--binary', standIn(world, 'a')]
+    const args = [copy, '--root', world.root, '--plugin-dir', pluginDir, '--binary', writeDriver(world, 'a')]
     const asNobody = ['--reuid', '65534', '--regid', '65534', '--clear-groups', ...shell, ...args]
     const before = listing(world.root)
     const refused = await execa('setpriv', asNobody, { reject: false })

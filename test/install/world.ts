@@ -23,7 +23,7 @@ import { install as installOn, uninstall as uninstallFrom } from '../../src/cli/
 import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { linuxAdministration } from '../../src/host/linux/administration.ts'
-import { titled } from '../helpers/needs.ts'
+import { addSkipReason } from '../helpers/needs.ts'
 
 export const checkout = join(import.meta.dirname, '../..')
 export const script = join(checkout, 'install.sh')
@@ -64,7 +64,7 @@ export const missing = {
 export function needing(...reasons: string[]) {
   const reason = reasons.filter(Boolean).join('; ')
   const isMissing = reason !== ''
-  const told = (title: string) => titled(title, reason)
+  const told = (title: string) => addSkipReason(title, reason)
   return {
     isMissing,
     titled: told,
@@ -99,7 +99,7 @@ export function makeWorldIn(base: string) {
 }
 
 /** A driver with its reply at the very end: a truncated copy gives none. */
-export function standIn(world: World, version: string, init = `{"status":"Success","version":"${version}"}`) {
+export function writeDriver(world: World, version: string, init = `{"status":"Success","version":"${version}"}`) {
   const file = join(world.base, `driver-${version}`)
   writeFileSync(file, `#!/bin/sh\n${`# ${'x'.repeat(1000)}\n`.repeat(100)}printf '%s\\n' '${init}'\n`, { mode: 0o755 })
   return file

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 
 const TAGS = { u: 0x01, user: 0x02, g: 0x04, group: 0x08, m: 0x10, o: 0x20 } as const
 const NO_ID = 0xffffffff
@@ -57,7 +57,7 @@ export const { user: NAMED_USER, g: OWNING_GROUP, group: NAMED_GROUP } = TAGS
 /** Every extended attribute below a path, ACLs and capabilities included, as text. */
 export function attributes(path: string): string {
   const args = ['-R', '-h', '-P', '-d', '-m', '-', '-e', 'hex', '--absolute-names', path]
-  return execFileSync(needed('getfattr'), args, { maxBuffer: 1 << 30 }).toString()
+  return execFileSync(requireProgram('getfattr'), args, { maxBuffer: 1 << 30 }).toString()
 }
 
 /** Sets attributes of many files at once. */
@@ -66,5 +66,5 @@ export function setAttributes(root: string, all: Readonly<Record<string, Readonl
     const lines = Object.entries(values).map(([name, value]) => `${name}=${value}`)
     return [`# file: ${root}/${path}`, ...lines, ''].join('\n')
   })
-  execFileSync(needed('setfattr'), ['-h', '--restore=-'], { input: blocks.join('\n'), stdio: 'pipe' })
+  execFileSync(requireProgram('setfattr'), ['-h', '--restore=-'], { input: blocks.join('\n'), stdio: 'pipe' })
 }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { type Inodes, SystemError } from '../../src/host/host.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
-import { singleCalls } from '../helpers/single-calls.ts'
+import { disableBatches } from '../helpers/single-calls.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { accessAcl, acl, setAttributes } from './attributes.ts'
@@ -32,7 +32,7 @@ onKernelStages('a change between the inspection of an inode and its change by a 
     const { inodes } = stage.host
     let first = true
     stage.host.inodes = {
-      ...singleCalls(inodes),
+      ...disableBatches(inodes),
       ownership(handle) {
         if (first) then(inodes)
         first = false

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { createServer } from 'node:net'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
@@ -21,9 +21,13 @@ onKernelStages('a walk at its boundaries', (open) => {
   const now = () => listTree(stage.fs, source)
   const left = () => (stage.noted.inodes as { left: Record<string, { count: number; examples: string[] }> }).left
   const attribute = (file: string) =>
-    execFileSync(needed('getfattr'), ['--absolute-names', '-n', 'security.capability', '--only-values', file]).toString(
-      'base64',
-    )
+    execFileSync(requireProgram('getfattr'), [
+      '--absolute-names',
+      '-n',
+      'security.capability',
+      '--only-values',
+      file,
+    ]).toString('base64')
 
   it('changes the group of FIFOs and sockets without opening them, and skips device nodes', async () => {
     makeTree(stage.fs, source, ['file a 0644'])
@@ -44,7 +48,7 @@ onKernelStages('a walk at its boundaries', (open) => {
 
   it('returns file capabilities after its chown, and at a restore', async () => {
     makeTree(stage.fs, source, ['file ping 0755 5'])
-    execFileSync(needed('setfattr'), ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/ping`])
+    execFileSync(requireProgram('setfattr'), ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/ping`])
     await walk({ restoreOnUnmount: 'true' })
     expect(groups(now()).ping).toBe(2000)
     expect(attribute(`${source}/ping`)).toBe(CAPABILITY)
@@ -56,7 +60,7 @@ onKernelStages('a walk at its boundaries', (open) => {
   it('reports immutable files, changes the rest, and tries them again the next time', async ({ skip }) => {
     makeTree(stage.fs, source, ['file fixed 0644', 'file free 0644'])
     try {
-      execFileSync(needed('chattr'), ['+i', `${source}/fixed`])
+      execFileSync(requireProgram('chattr'), ['+i', `${source}/fixed`])
     } catch {
       skip('this file system has no immutable attribute before Linux 6.6')
     }
@@ -65,7 +69,7 @@ onKernelStages('a walk at its boundaries', (open) => {
       expect(groups(now())).toMatchObject({ fixed: 0, free: 2000 })
       expect(left()['immutable or append-only']).toEqual({ count: 1, examples: ['fixed'] })
     } finally {
-      execFileSync(needed('chattr'), ['-i', `${source}/fixed`])
+      execFileSync(requireProgram('chattr'), ['-i', `${source}/fixed`])
     }
     await stage.unmount('a')
     await walk({ fsGroupChangePolicy: 'Always' })

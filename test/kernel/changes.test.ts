@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { type FileChange, type FileChangeBatch, SystemError } from '../../src/host/host.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
-import { needed } from '../helpers/needs.ts'
-import { singleCalls } from '../helpers/single-calls.ts'
+import { requireProgram } from '../helpers/needs.ts'
+import { disableBatches } from '../helpers/single-calls.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { accessAcl, acl, setAttributes } from './attributes.ts'
@@ -160,7 +160,7 @@ onKernelStages('a walk with changes by other threads', (open) => {
     expect(toThreads.count).toBe(7800)
     stage.host.inodes = { ...inodes, changes: () => undefined }
     expect(await walked()).toEqual(withThem)
-    stage.host.inodes = singleCalls(inodes)
+    stage.host.inodes = disableBatches(inodes)
     expect(await walked()).toEqual(withThem)
   })
 
@@ -306,7 +306,7 @@ onKernelStages('a walk with changes by other threads', (open) => {
     async ([when, access], { skip }) => {
       makeTree(stage.fs, source, [...MANY.slice(0, 600), 'file many/granted 0640 2000'])
       const flag = (what: string, names: string[]) =>
-        execFileSync(needed('chattr'), [what, ...names.map((name) => `${source}/${name}`)])
+        execFileSync(requireProgram('chattr'), [what, ...names.map((name) => `${source}/${name}`)])
       try {
         flag('+i', ['many/1'])
         flag('-i', ['many/1'])

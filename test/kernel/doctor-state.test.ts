@@ -2,11 +2,11 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 
 const cannot = cannotMountWith('mount')
 
-describe.skipIf(cannot !== '')(titled('doctor', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('doctor', cannot), () => {
   const doctor = (node: BinaryNode, more: object) => {
     const state = `${node.top}/own-state`
     const config = `${node.top}/other.json`

@@ -5,7 +5,7 @@ import { errorCode, type Handle } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { readLayers } from '../../src/mount-table/mountinfo.ts'
 import { write } from '../helpers/atomic-writer.ts'
-import { runtimeBind } from '../helpers/runtime-bind.ts'
+import { createRuntimeBind } from '../helpers/runtime-bind.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 
 // The kernel's own behaviour: why a container whose subPath lies in a flipped volume cannot start again.
@@ -56,7 +56,7 @@ onKernelStages('a bind mount whose source an atomic update has deleted', (open) 
 
     it(`of ${what} cannot be bound again, by path or through a handle: ENOENT`, () => {
       bindAndFlip()
-      const bind = runtimeBind()
+      const bind = createRuntimeBind()
       expect(bind(bound, target)).toBe('ENOENT')
       expect(bind(bound, target, true)).toBe('ENOENT')
       const held = fs.openSync(bound, fs.constants.O_RDONLY)
@@ -87,7 +87,7 @@ onKernelStages('a bind mount whose source an atomic update has deleted', (open) 
     it(`of ${what} accepts a mount beneath it, but not on top`, () => {
       bindAndFlip()
       const { inodes, mounts } = linuxHost
-      expect(runtimeBind()(`${volume}/${path}`, bound)).toBe('ENOENT')
+      expect(createRuntimeBind()(`${volume}/${path}`, bound)).toBe('ENOENT')
       const current = inodes.openLinkFree(fs.realpathSync(`${volume}/${path}`))
       const clone = mounts.cloneTree(current)
       const old = inodes.openLinkFree(bound)
@@ -97,7 +97,7 @@ onKernelStages('a bind mount whose source an atomic update has deleted', (open) 
       expect(mounts.attachBeneath(clone, old)).toBe(true)
       execFileSync('umount', ['-l', bound])
       expect(row(bound)?.root).not.toMatch(/deleted/)
-      expect(runtimeBind()(bound, target)).toBe('ok')
+      expect(createRuntimeBind()(bound, target)).toBe('ok')
     })
   }
 })

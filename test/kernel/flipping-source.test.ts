@@ -4,7 +4,7 @@ import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { listSourceDirectories } from '../../src/heal/watch.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { readInLoop } from '../helpers/reader.ts'
-import { runtimeBind } from '../helpers/runtime-bind.ts'
+import { createRuntimeBind } from '../helpers/runtime-bind.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 
 const FLIPS = 30
@@ -39,7 +39,7 @@ onKernelStages('a source with atomic updates', (open) => {
   ]
 
   it.each(ways)('is updated by %s, and a container can start again', async (_way, repair) => {
-    const bind = runtimeBind()
+    const bind = createRuntimeBind()
     const target = `${stage.top}/container`
     stage.fs.writeFileSync(target, '')
     await mount('name')

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
-import { ownDirectory } from '../helpers/walk.ts'
+import { applyToDirectory } from '../helpers/walk.ts'
 import { makeSocket } from './socket.ts'
 
 onKernelStages('a walk, inside of a volume,', (open) => {
@@ -39,7 +39,7 @@ onKernelStages('a walk, inside of a volume,', (open) => {
   /** Sets an attribute for the rest of a block. */
   function chattr(flag: string, ...names: string[]): Disposable {
     const call = (sign: string) =>
-      execFileSync(needed('chattr'), [sign + flag, ...names], { cwd: source, stdio: 'pipe' })
+      execFileSync(requireProgram('chattr'), [sign + flag, ...names], { cwd: source, stdio: 'pipe' })
     call('+')
     return { [Symbol.dispose]: () => void call('-') }
   }
@@ -75,7 +75,7 @@ onKernelStages('a walk, inside of a volume,', (open) => {
   it('does not enter a mount of another device, of the same, of a file or of a part of itself', async () => {
     const before = makeMounts()
     const journal = `${stage.top}/journal.sqlite`
-    const report = await ownDirectory({ directory: source, journal, inPlace: true }, 2000)
+    const report = await applyToDirectory({ directory: source, journal, inPlace: true }, 2000)
     expect(report.left['sub-mount']?.count).toBe(4)
     expect(mounted()).toEqual(before)
     expect(stage.fs.lstatSync(`${source}/other`).gid).toBe(2000)

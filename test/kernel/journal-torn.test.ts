@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Crashing } from '../crash/every-call.ts'
 import { journalPath } from '../crash/journal-files.ts'
 import { expectSame, snapshot } from '../crash/volume.ts'
-import { cannotInject, killAt, trace } from '../helpers/inject.ts'
+import { cannotInject, killAt, traceModekeep } from '../helpers/inject.ts'
 import type { TracedCall } from '../helpers/strace-text.ts'
 
 const title = `a journal that a power cut damaged${cannotInject && ` (skipped: ${cannotInject})`}`
@@ -24,7 +24,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
   it('has each change synced to disk before the change is made', async () => {
     const on = new Crashing('tmpfs')
     on.fresh()
-    const { log, last } = beforeFirstChange(await trace(on.node, on.mountCall('a')))
+    const { log, last } = beforeFirstChange(await traceModekeep(on.node, on.mountCall('a')))
     expect(last).toBeDefined()
     expect(log.at(-1)).toBe(last)
     on.fresh()
@@ -41,7 +41,7 @@ describe.skipIf(cannotInject !== '')(title, () => {
     const on = new Crashing('tmpfs')
     on.fresh()
     const call = on.mountCall('a')
-    const { last, begins } = beforeFirstChange(await trace(on.node, call))
+    const { last, begins } = beforeFirstChange(await traceModekeep(on.node, call))
     if (last === undefined || begins === undefined) throw new Error('no transaction before the first change')
     const deadAt = async (point: TracedCall) => {
       on.fresh()

@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 
 const cannot = cannotMountWith()
 
-describe.skipIf(cannot !== '')(titled('a kernel file system', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a kernel file system', cannot), () => {
   const called = (node: BinaryNode, ...args: string[]) =>
     spawnSync(BINARY, args, { encoding: 'utf8', env: { MODEKEEP_CONFIG: `${node.top}/config.json` } })
   const all = ['/proc', '/sys', '/sys/kernel', '/dev/pts'].filter((path) => fs.existsSync(path))

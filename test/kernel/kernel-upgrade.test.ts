@@ -3,8 +3,8 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { expectSame, makeVolume, owned, type Snapshot, snapshot } from '../crash/volume.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
-import { needed } from '../helpers/needs.ts'
-import { failReads, lacking, UUID_REQUESTS } from '../helpers/refuse.ts'
+import { requireProgram } from '../helpers/needs.ts'
+import { failReads, refuseCalls, UUID_REQUESTS } from '../helpers/refuse.ts'
 import { cannotRun } from './mapped-volume.ts'
 
 const SUCCESS = { status: 'Success' }
@@ -22,7 +22,7 @@ class Upgraded extends BinaryNode {
   constructor(fsType: FsType) {
     super()
     execFileSync('truncate', ['-s', SIZES[fsType], this.#image])
-    execFileSync(needed(`mkfs.${fsType}`), [...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), this.#image])
+    execFileSync(requireProgram(`mkfs.${fsType}`), [...(fsType === 'ext4' ? ['-q', '-F'] : ['-q', '-f']), this.#image])
     execFileSync('mount', ['-o', 'loop', this.#image, this.volumes])
     this.#device = execFileSync('findmnt', ['-no', 'SOURCE', this.volumes], { encoding: 'utf8' }).trim()
     this.original = makeVolume(this.source)
@@ -30,7 +30,7 @@ class Upgraded extends BinaryNode {
 
   /** Reads no UUID before, as earlier versions of modekeep on a kernel before 6.9. */
   kernel(age: 'without UUIDs' | 'with UUIDs'): void {
-    this.wrapper = age === 'without UUIDs' ? [...failReads(this.#device), ...lacking(UUID_REQUESTS)] : []
+    this.wrapper = age === 'without UUIDs' ? [...failReads(this.#device), ...refuseCalls(UUID_REQUESTS)] : []
   }
 
   mount(pod: string, more: Record<string, string> = {}) {

@@ -6,9 +6,9 @@ import type { Handle, Host, Mounts } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { readLayers } from '../../src/mount-table/mountinfo.ts'
 import { write } from '../helpers/atomic-writer.ts'
-import { type KubeletPod, kubeletPod, unmountBelow } from '../helpers/kubelet-pod.ts'
+import { createKubeletPod, type KubeletPod, unmountBelow } from '../helpers/kubelet-pod.ts'
 import { readInLoop } from '../helpers/reader.ts'
-import { runtimeBind } from '../helpers/runtime-bind.ts'
+import { createRuntimeBind } from '../helpers/runtime-bind.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 
 const ONE = { config: 'one', 'dir/config': 'one' }
@@ -25,7 +25,7 @@ onKernelStages("kubelet's subPath binds after an atomic update", (open) => {
   let pod: KubeletPod
   beforeEach(() => {
     stage = open()
-    pod = kubeletPod(stage.top)
+    pod = createKubeletPod(stage.top)
     onTestFinished(() => {
       unmountBelow(stage.top)
       stage.close()
@@ -69,7 +69,7 @@ onKernelStages("kubelet's subPath binds after an atomic update", (open) => {
         Array(4).fill('two'),
       )
       for (const mountPoint of binds) expect(layers(mountPoint)).toHaveLength(1)
-      const bind = runtimeBind()
+      const bind = createRuntimeBind()
       fs.writeFileSync(`${stage.top}/file`, '')
       fs.mkdirSync(`${stage.top}/directory`)
       expect(bind(file, `${stage.top}/file`)).toBe('ok')

@@ -4,8 +4,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { expectSame, makeVolume, type Snapshot, snapshot } from '../crash/volume.ts'
 import { attachDisk, detachDisks } from '../helpers/disks.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
-import { needed } from '../helpers/needs.ts'
-import { failReads, type Lacking, lacking, UUID_REQUESTS } from '../helpers/refuse.ts'
+import { requireProgram } from '../helpers/needs.ts'
+import { failReads, type Lacking, refuseCalls, UUID_REQUESTS } from '../helpers/refuse.ts'
 import { cannotRun } from './mapped-volume.ts'
 
 const SUCCESS = { status: 'Success' }
@@ -25,7 +25,7 @@ class TwoLoopDevices extends BinaryNode {
   constructor(fsType: FsType) {
     super()
     run('truncate', '-s', SIZES[fsType], this.#image)
-    run(needed(`mkfs.${fsType}`), '-q', fsType === 'ext4' ? '-F' : '-f', this.#image)
+    run(requireProgram(`mkfs.${fsType}`), '-q', fsType === 'ext4' ? '-F' : '-f', this.#image)
     this.#device = attachDisk(this.#image)
     run('mount', this.#device, this.volumes)
     this.original = makeVolume(this.source)
@@ -47,7 +47,7 @@ class TwoLoopDevices extends BinaryNode {
   /** Its calls run on a kernel that names file systems so. */
   nameBy(name: FileSystemName): void {
     const { lacks, hidesDevice } = NAMES[name]
-    const refusing = lacks.length === 0 ? [] : lacking(lacks)
+    const refusing = lacks.length === 0 ? [] : refuseCalls(lacks)
     this.wrapper = [...(hidesDevice ? failReads(this.#device) : []), ...refusing]
   }
 

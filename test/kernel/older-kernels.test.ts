@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { makeVolume, mountStorage, owned, type Snapshot, snapshot } from '../crash/volume.ts'
 import { cannotInject } from '../helpers/inject.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
-import { type Lacking, lacking } from '../helpers/refuse.ts'
+import { type Lacking, refuseCalls } from '../helpers/refuse.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { cannotRun } from './mapped-volume.ts'
 
@@ -52,10 +52,10 @@ describe.skipIf(skipped !== '')(`mount, repeat, unmount and restore are the same
     ['6.5, without fchmodat2', ['listxattrat', 'FS_IOC_GETFSUUID', 'fchmodat2']],
     ['6.4, without MOVE_MOUNT_BENEATH', ['listxattrat', 'FS_IOC_GETFSUUID', 'fchmodat2', 'MOVE_MOUNT_BENEATH']],
     ['5.5 with mount_setattr: without openat2', ['openat2']],
-  ] as [string, Lacking[]][])('on Linux %s', (_kernel, what) => wholeLife(lacking(what)))
+  ] as [string, Lacking[]][])('on Linux %s', (_kernel, what) => wholeLife(refuseCalls(what)))
 
   it('with a filter that returns EPERM for unknown calls', () =>
-    wholeLife(lacking(['listxattrat', 'fchmodat2'], EPERM)))
+    wholeLife(refuseCalls(['listxattrat', 'fchmodat2'], EPERM)))
 
   it.each([
     ['the kernel returns ENOSYS', undefined],
@@ -73,7 +73,7 @@ describe.skipIf(skipped !== '')(`mount, repeat, unmount and restore are the same
     const original = snapshot(source)
     // Younger files are not given to other threads to be opened to the group.
     await new Promise((resolve) => setTimeout(resolve, 1100))
-    node.wrapper = lacking(['fchmodat2'], errno)
+    node.wrapper = refuseCalls(['fchmodat2'], errno)
     const directory = node.podDirectory('pod')
     expect(await node.call('mount', directory, options(source, { groupAccess: 'grant' }))).toMatchObject(SUCCESS)
     for (let index = 0; index < 600; index++) {
@@ -92,7 +92,7 @@ describe.skipIf(skipped !== '')(`on a kernel that is too old${skipped}`, () => {
   ] as const)('without %s a mount fails, names the feature, and leaves nothing', async (what, more) => {
     const { node, source, original } = nodeWithVolume()
     const directory = node.podDirectory('pod')
-    node.wrapper = lacking([what])
+    node.wrapper = refuseCalls([what])
     const { status, message } = await node.call('mount', directory, options(source, more))
     expect(status).toBe('Failure')
     expect(message).toContain(`${what} `)
@@ -109,7 +109,7 @@ describe.skipIf(skipped !== '')(`on a kernel that is too old${skipped}`, () => {
       const { node, source } = nodeWithVolume()
       const directory = node.podDirectory('pod')
       expect(await node.call('mount', directory, options(source, { restoreOnUnmount: 'false' }))).toMatchObject(SUCCESS)
-      node.wrapper = lacking([what])
+      node.wrapper = refuseCalls([what])
       expect(await node.call('unmount', directory)).toMatchObject(SUCCESS)
       expect(node.layers('pod')).toEqual([])
       expect(node.mountState()).toEqual([])
@@ -122,7 +122,7 @@ describe.skipIf(skipped !== '')(`on a kernel that is too old${skipped}`, () => {
       const { node, source, original } = nodeWithVolume()
       const directory = node.podDirectory('pod')
       expect(await node.call('mount', directory, options(source))).toMatchObject(SUCCESS)
-      node.wrapper = lacking([what])
+      node.wrapper = refuseCalls([what])
       expect(await node.call('unmount', directory)).toMatchObject(SUCCESS)
       expect(node.layers('pod')).toEqual([])
       node.wrapper = []
@@ -149,7 +149,7 @@ describe.skipIf(noTrace !== '')(`a feature that the kernel lacks${noTrace}`, () 
       Array.from({ length: 40 }, (_, index) => `file ${index} 4755 5`),
     )
     const trace = `${node.top}/trace`
-    node.wrapper = ['strace', '-f', '-o', trace, ...lacking(['fchmodat2', 'listxattrat'], errno)]
+    node.wrapper = ['strace', '-f', '-o', trace, ...refuseCalls(['fchmodat2', 'listxattrat'], errno)]
     expect(await node.call('mount', node.podDirectory('pod'), options(source))).toMatchObject(SUCCESS)
     const calls = fs.readFileSync(trace, 'utf8').split('\n')
     const asked = (name: RegExp) => calls.filter((line) => name.test(line)).length
@@ -162,7 +162,15 @@ describe.skipIf(noTrace !== '')(`a feature that the kernel lacks${noTrace}`, () 
     const directory = node.podDirectory('pod')
     expect(await node.call('mount', directory, options(source))).toMatchObject(SUCCESS)
     const trace = `${node.top}/trace`
-    node.wrapper = ['strace', '-f', '-e', 'trace=move_mount,umount2', '-o', trace, ...lacking(['MOVE_MOUNT_BENEATH'])]
+    node.wrapper = [
+      'strace',
+      '-f',
+      '-e',
+      'trace=move_mount,umount2',
+      '-o',
+      trace,
+      ...refuseCalls(['MOVE_MOUNT_BENEATH']),
+    ]
     const readOnly = options(source, { 'kubernetes.io/readwrite': 'ro' })
     expect(await node.call('mount', directory, readOnly)).toMatchObject(SUCCESS)
     const calls = fs.readFileSync(trace, 'utf8').match(/(move_mount|umount2)\(.* = .*/g) ?? []

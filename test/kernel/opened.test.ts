@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import { compile } from '../race/compile.ts'
@@ -45,7 +45,7 @@ onKernelStages("an inode that a walk opens, by the kernel's report,", (open) => 
     ])
     stage.fs.symlinkSync(`${stage.top}/outside/directory`, `${source}/away`)
     stage.fs.linkSync(`${stage.top}/outside/linked`, `${source}/linked`)
-    execFileSync(needed('setfattr'), [
+    execFileSync(requireProgram('setfattr'), [
       '-n',
       'security.capability',
       '-v',

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
-import { ownDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { applyToDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 
 const cannot = cannotMountWith()
 
@@ -35,14 +35,14 @@ const now = (walked: Walked) => {
   return { groups: groups(listed), modes: modes(listed) }
 }
 
-describe.skipIf(cannot !== '')(titled('a volume on an overlay', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('a volume on an overlay', cannot), () => {
   it.each([
     ['whose layers are on one file system', 'xino=off', true],
     ['of several file systems with xino=on', 'xino=on', false],
   ])('%s is walked completely, and restored', async (_what, option, isOne) => {
     const walked = overlay(option, isOne)
     const before = now(walked)
-    const { visited, left } = await ownDirectory(walked, 2000)
+    const { visited, left } = await applyToDirectory(walked, 2000)
     expect({ visited, left }).toEqual({ visited: 6, left: { symlink: { count: 1, examples: ['l'] } } })
     expect(now(walked).groups).toMatchObject({ '.': 2000, d: 2000, 'd/a': 2000, 'd/b': 2000, 'd/c': 2000 })
     await restoreDirectory(walked)
@@ -52,7 +52,7 @@ describe.skipIf(cannot !== '')(titled('a volume on an overlay', cannot), () => {
   it('of several file systems with xino=off is refused, as its inode numbers are not stable', async () => {
     const walked = overlay('xino=off')
     const before = now(walked)
-    for (const walk of [() => ownDirectory(walked, 2000), () => planDirectory(walked, 2000)]) {
+    for (const walk of [() => applyToDirectory(walked, 2000), () => planDirectory(walked, 2000)]) {
       await expect(walk()).rejects.toThrow(
         'mount the overlay with xino=on, or have all of its layers on one file system',
       )

@@ -9,7 +9,7 @@ import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { write } from '../helpers/atomic-writer.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
-import { runtimeBind } from '../helpers/runtime-bind.ts'
+import { createRuntimeBind } from '../helpers/runtime-bind.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 
 const STALE = 'its source was deleted when the volume changed'
@@ -72,7 +72,7 @@ onKernelStages("a container's subPath of modekeep's own volume after an atomic u
       const binds = ['config', 'dir', 'dir/config', '..data'].map((part) => bind(directory, part, 'ro,nosuid'))
       write(source, { config: 'two', 'dir/config': 'two' })
       const [file = '', above = '', inner = '', whole = ''] = binds
-      const toBind = runtimeBind()
+      const toBind = createRuntimeBind()
       fs.writeFileSync(`${stage.top}/file`, '')
       expect(toBind(file, `${stage.top}/file`)).toBe('ENOENT')
       const found = [

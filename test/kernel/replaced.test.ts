@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { setImmediate as heard } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { publish, READ_FILE, Reader } from './reader.ts'
 
@@ -97,7 +97,7 @@ describe.skipIf(!isRoot)(`a replaced mount${isRoot ? '' : ' (skipped: mounts nee
     const image = `${stage.top}/image`
     const volume = `${stage.top}/volumes/disk`
     execFileSync('truncate', ['-s', '16M', image])
-    execFileSync(needed('mkfs.ext4'), ['-q', '-F', image])
+    execFileSync(requireProgram('mkfs.ext4'), ['-q', '-F', image])
     fs.mkdirSync(volume)
     execFileSync('mount', ['-o', 'loop', image, volume])
     publish(`${volume}/data`, 7)

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Inodes } from '../../src/host/host.ts'
-import { needed } from '../helpers/needs.ts'
-import { singleCalls } from '../helpers/single-calls.ts'
+import { requireProgram } from '../helpers/needs.ts'
+import { disableBatches } from '../helpers/single-calls.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 
@@ -28,22 +28,32 @@ onKernelStages('around a walk', (open) => {
   const left = () => (stage.noted.inodes as { left: Record<string, { count: number }> }).left
   const capabilityOf = (name: string) => {
     try {
-      return execFileSync(needed('getfattr'), ['--only-values', '-n', 'security.capability', `${source}/${name}`], {
-        stdio: 'pipe',
-      }).toString('base64')
+      return execFileSync(
+        requireProgram('getfattr'),
+        ['--only-values', '-n', 'security.capability', `${source}/${name}`],
+        {
+          stdio: 'pipe',
+        },
+      ).toString('base64')
     } catch {
       return 'none'
     }
   }
   const giveCapability = (name: string) =>
-    execFileSync(needed('setfattr'), ['-n', 'security.capability', '-v', `0s${CAPABILITY}`, `${source}/${name}`])
+    execFileSync(requireProgram('setfattr'), [
+      '-n',
+      'security.capability',
+      '-v',
+      `0s${CAPABILITY}`,
+      `${source}/${name}`,
+    ])
 
   /** Lets `then` happen in the middle of a batch: right before the first inode of the walk is changed. */
   function beforeFirstChange(then: (inodes: Inodes) => void): void {
     const { inodes } = stage.host
     let first = true
     stage.host.inodes = {
-      ...singleCalls(inodes),
+      ...disableBatches(inodes),
       chown(handle, gid) {
         if (first) then(inodes)
         first = false
@@ -57,7 +67,7 @@ onKernelStages('around a walk', (open) => {
     const { inodes } = stage.host
     let left = n
     stage.host.inodes = {
-      ...singleCalls(inodes),
+      ...disableBatches(inodes),
       [call]: (...args: never[]) => {
         if (--left < 0) throw new Error('died')
         ;(inodes[call] as (...args: never[]) => void)(...args)
@@ -219,7 +229,7 @@ onKernelStages('around a walk', (open) => {
     await expect(stage.mount('a', asked())).rejects.toThrow('died')
     revive()
     stage.fs.chmodSync(`${source}/suid`, 0o755)
-    execFileSync(needed('setfattr'), ['-x', 'security.capability', `${source}/tool`])
+    execFileSync(requireProgram('setfattr'), ['-x', 'security.capability', `${source}/tool`])
     await stage.mount('a', asked({ fsGroupChangePolicy: 'Always' }))
     expect(modes(now()).suid).toBe('0755')
     expect(capabilityOf('tool')).toBe('none')
@@ -236,12 +246,12 @@ onKernelStages('around a walk', (open) => {
     revive()
     expect(modes(now()).suid).toBe('0755')
     try {
-      execFileSync(needed('chattr'), ['+i', `${source}/suid`])
+      execFileSync(requireProgram('chattr'), ['+i', `${source}/suid`])
     } catch {
       skip('this file system has no immutable attribute before Linux 6.6')
     }
     await expect(stage.mount('a', asked())).rejects.toThrow(/EPERM/)
-    execFileSync(needed('chattr'), ['-i', `${source}/suid`])
+    execFileSync(requireProgram('chattr'), ['-i', `${source}/suid`])
     stage.fs.renameSync(`${source}/suid`, `${source}/other`)
     stage.fs.renameSync(`${source}/other`, `${source}/suid`)
     await stage.mount('a', asked())

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { KUBERNETES_VERSION } from '../../scripts/fetch/kubernetes.ts'
 import { versionsOf } from '../../scripts/fetch/packages.ts'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith, listFailures } from '../helpers/tally.ts'
+import { listFailures, printTally } from '../helpers/tally.ts'
 import { CASES } from './cases/index.ts'
 import { makeOwnPlace } from './confine/own-place.ts'
 import { MODEKEEPS_LOG } from './node/drivers.ts'
@@ -50,6 +50,6 @@ async function runCases({ options, runtime }: World, node: StandaloneNode, clock
     const tally = { passed, failed, skipped: CASES.length - chosen.length, failures }
     writeResults(options.results, 'test:kubelet', tally, { kubernetes: KUBERNETES_VERSION, ...versionsOf(runtime) })
   }
-  closeWith({ passed, failed, skipped, failures })
+  printTally({ passed, failed, skipped, failures })
   return failed > 0
 }

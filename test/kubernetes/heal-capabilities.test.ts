@@ -3,13 +3,13 @@ import * as fs from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
-import { orSkip } from '../helpers/unavailable.ts'
+import { skipIfUnavailable } from '../helpers/unavailable.ts'
 import { one, render } from './render.ts'
 
 const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
-const given = orSkip((): string[] => {
+const given = skipIfUnavailable((): string[] => {
   const { containers } = one(render(join(FOLDER, 'overlays/default')), 'DaemonSet').spec.template.spec
   return containers[0].securityContext.capabilities.add
 })
@@ -43,7 +43,7 @@ function makeVolume(path: string): void {
   for (const name of ['.', 'inner', ...FILES]) fs.chownSync(`${path}/${name}`, OTHER, OTHER)
   for (const name of ['plain', 'capable']) fs.chmodSync(`${inner}/${name}`, 0o755)
   fs.chmodSync(`${inner}/set-id`, 0o6755)
-  execFileSync(needed('setcap'), ['cap_net_raw+ep', `${inner}/capable`])
+  execFileSync(requireProgram('setcap'), ['cap_net_raw+ep', `${inner}/capable`])
   fs.chmodSync(inner, 0o700)
 }
 
@@ -71,7 +71,7 @@ async function repairs(ownership: 'walk' | 'idmap', capabilities: readonly strin
     const { gid, mode } = fs.statSync(`${directory}/${name}`)
     return `${gid} ${(mode & 0o7777).toString(8)}`
   })
-  const capable = execFileSync(needed('getcap'), [`${source}/inner/capable`], { encoding: 'utf8' })
+  const capable = execFileSync(requireProgram('getcap'), [`${source}/inner/capable`], { encoding: 'utf8' })
   return String(facts) === String(FACTS[ownership]) && capable.includes('cap_net_raw')
 }
 

@@ -10,7 +10,7 @@ import { provideShell } from '../../scripts/fetch/packages.ts'
 import { dockerArchive } from '../../scripts/image/archive.ts'
 import { modekeepImage } from '../../scripts/image/modekeep.ts'
 import { shellRoot } from '../../scripts/image/shell.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 
 const place = fs.mkdtempSync(join(tmpdir(), 'modekeep-image-'))
 afterAll(() => fs.rmSync(place, { recursive: true, force: true }))
@@ -20,7 +20,7 @@ function shell(): string {
   const path = join(place, 'busybox')
   const source =
     '#include <stdio.h>\nint main(void) { return puts("busybox\\nsh\\nvi\\nnsenter\\nchroot\\nsleep") < 0; }\n'
-  execFileSync(needed('gcc'), ['-static', '-x', 'c', '-o', path, '-'], { input: source })
+  execFileSync(requireProgram('gcc'), ['-static', '-x', 'c', '-o', path, '-'], { input: source })
   return path
 }
 

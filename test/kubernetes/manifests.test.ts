@@ -9,7 +9,7 @@ import { parseConfig } from '../../src/request/config.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
-import { orSkip } from '../helpers/unavailable.ts'
+import { skipIfUnavailable } from '../helpers/unavailable.ts'
 import { one, type Resource, render as renderByKubectl } from './render.ts'
 import { COMPONENTS, kustomization } from './tree.ts'
 import { faultsIn } from './validate.ts'
@@ -26,7 +26,7 @@ const PLUGIN_DIRECTORIES: Readonly<Record<string, string>> = {
 }
 const OVERLAYS = Object.entries(PLUGIN_DIRECTORIES)
 
-const render = orSkip(renderByKubectl)
+const render = skipIfUnavailable(renderByKubectl)
 
 const podOf = (resources: Resource[]) => one(resources, 'DaemonSet').spec.template
 const containersOf = ({ spec }: Resource): Resource[] => [...(spec.initContainers ?? []), ...spec.containers]

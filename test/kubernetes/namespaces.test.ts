@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments, stringify } from 'yaml'
-import { orSkip } from '../helpers/unavailable.ts'
+import { skipIfUnavailable } from '../helpers/unavailable.ts'
 import { type Resource, render as renderByKubectl } from './render.ts'
 import { COMPONENTS, kustomization } from './tree.ts'
 
@@ -17,7 +17,7 @@ const CLUSTER_KINDS = new Set([
   'ValidatingAdmissionPolicyBinding',
 ])
 
-const render = orSkip(renderByKubectl)
+const render = skipIfUnavailable(renderByKubectl)
 const ALL_COMPONENTS = [...COMPONENTS, ['components/inline-by-label']]
 const listRenderings = (overlays: readonly string[]) =>
   overlays.flatMap((overlay) => ALL_COMPONENTS.map((list) => [overlay, list.join(' and ') || 'none', list] as const))

@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, describe, expect, it } from 'vitest'
 import { provideRuntime, provideSkopeo } from '../../scripts/fetch/packages.ts'
 import { ociArchive } from '../../scripts/image/oci.ts'
-import { whyUnavailable } from '../helpers/unavailable.ts'
+import { explainUnavailable } from '../helpers/unavailable.ts'
 
 const place = fs.mkdtempSync(join(tmpdir(), 'modekeep-oci-'))
 afterAll(() => fs.rmSync(place, { recursive: true, force: true }))
@@ -74,7 +74,8 @@ describe('an image for both processors', () => {
   })
 })
 
-const noRuntime = process.getuid?.() === 0 ? whyUnavailable(provideRuntime) : 'skipped: needs root; run "sudo npm test"'
+const noRuntime =
+  process.getuid?.() === 0 ? explainUnavailable(provideRuntime) : 'skipped: needs root; run "sudo npm test"'
 
 describe.skipIf(noRuntime)(`containerd${noRuntime && ` (${noRuntime})`}`, () => {
   it('imports the image under the name that kubelet uses, and by its digest if requested', {
@@ -95,7 +96,7 @@ describe.skipIf(noRuntime)(`containerd${noRuntime && ` (${noRuntime})`}`, () => 
   })
 })
 
-const noSkopeo = whyUnavailable(provideSkopeo)
+const noSkopeo = explainUnavailable(provideSkopeo)
 
 describe.skipIf(noSkopeo)(`skopeo${noSkopeo && ` (${noSkopeo})`}`, () => {
   function skopeo(...args: string[]): string {

@@ -2,13 +2,13 @@ import * as fs from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { orSkip } from '../helpers/unavailable.ts'
+import { skipIfUnavailable } from '../helpers/unavailable.ts'
 import { LEVELS, levelOf, podSpecs, saidLevel } from './pod-security.ts'
 import { type Resource, render as renderByKubectl } from './render.ts'
 import { kustomization } from './tree.ts'
 
 const FOLDER = resolve(import.meta.dirname, '../../driver/kubernetes')
-const render = orSkip(renderByKubectl)
+const render = skipIfUnavailable(renderByKubectl)
 const EXAMPLES = [
   ...fs.readdirSync(join(FOLDER, 'examples')).map((name) => `examples/${name}`),
   'device-plugin/example-pod.yaml',

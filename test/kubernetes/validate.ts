@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { debianFile } from '../../scripts/fetch/debian.ts'
 import { OPENAPI } from '../../scripts/fetch/pinned.ts'
-import { orSkip } from '../helpers/unavailable.ts'
+import { skipIfUnavailable } from '../helpers/unavailable.ts'
 
 interface Schema {
   $ref?: string
@@ -17,7 +17,7 @@ interface Schema {
 let known: Record<string, Schema> | undefined
 
 /** Those of Kubernetes 1.20. */
-const definitions = orSkip(() => {
+const definitions = skipIfUnavailable(() => {
   known ??= JSON.parse(fs.readFileSync(debianFile(OPENAPI), 'utf8')).definitions as Record<string, Schema>
   return known
 })

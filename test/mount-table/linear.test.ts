@@ -5,7 +5,7 @@ import { parseMountinfo, selectLayers } from '../../src/mount-table/mountinfo.ts
 import { findShownPaths } from '../../src/mount-table/submounts.ts'
 import { createLocationFinder, createMountFinder, findPathsToSame } from '../../src/mount-table/tree-location.ts'
 import { checkSubPath } from '../../src/path/open-sub-path.ts'
-import { growth, LINEAR } from '../helpers/work.ts'
+import { LINEAR, measureGrowth } from '../helpers/work.ts'
 
 const row = (id: number, parent: number, mountPoint: string, root = '/') =>
   `${id} ${parent} 8:1 ${root} ${mountPoint} rw,relatime - ext4 /dev/x rw\n`
@@ -24,12 +24,12 @@ describe('linear time for a path', () => {
     ['all paths to the same place', (path) => findPathsToSame(table, path)],
     ['the faults of a subPath', (path) => checkSubPath(path.slice(1))],
   ])('the time to find %s is linear in the length of the path', (_what, use) => {
-    expect(growth(8000, (names) => () => use('/a'.repeat(names)))).toBeLessThan(LINEAR)
+    expect(measureGrowth(8000, (names) => () => use('/a'.repeat(names)))).toBeLessThan(LINEAR)
   })
 
   it('the time to find contradicting mountOptions is linear in their number', () => {
     const options = (count: number) => `${'x,'.repeat(count)}${'noatime,'.repeat(count)}`.split(',')
-    expect(growth(4000, (count) => () => findContradictingFlags(options(count)))).toBeLessThan(LINEAR)
+    expect(measureGrowth(4000, (count) => () => findContradictingFlags(options(count)))).toBeLessThan(LINEAR)
   })
 })
 
@@ -60,7 +60,7 @@ describe('linear time for a mount table', () => {
       (table) => parseKubeletSubPaths(table, '/k'),
     ],
   ])('the time to search a table with %s is linear in its size', (_what, make, use) => {
-    const measured = growth(2000, (count) => {
+    const measured = measureGrowth(2000, (count) => {
       const table = make(count)
       return () => use(table)
     })

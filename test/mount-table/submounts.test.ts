@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
 import { findSubmounts, formatMounts } from '../../src/mount-table/submounts.ts'
-import { growth, LINEAR } from '../helpers/work.ts'
+import { LINEAR, measureGrowth } from '../helpers/work.ts'
 
 const row = (id: number, parent: number, mountPoint: string) =>
   `${id} ${parent} 8:1 / ${mountPoint} rw,relatime shared:1 - ext4 /dev/x rw\n`
@@ -66,7 +66,7 @@ describe('linear time for submounts', () => {
         ),
     ],
   ])('the time to find submounts is linear in %s', (_what, make) => {
-    expect(growth(2000, make)).toBeLessThan(LINEAR)
+    expect(measureGrowth(2000, make)).toBeLessThan(LINEAR)
   })
 
   function search(below: string, paths = 1, make: (at: number) => string = () => '/a'): () => void {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
-import { tracedCalls } from '../helpers/strace-text.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
+import { parseTrace } from '../helpers/strace-text.ts'
 import { makeVolume, NriNode, replaced } from './node.ts'
 
 const cannot = cannotMountWith('mkfs.ext4', 'strace')
@@ -13,7 +13,7 @@ const IN_MEMORY = /^(\/proc|\/sys|\/dev)(\/|$)/
 
 /** The paths on disks that a thread's calls name. */
 function pathsOnDisk(trace: string): string[] {
-  const calls = tracedCalls(trace).filter(({ name }) => name !== 'connect')
+  const calls = parseTrace(trace).filter(({ name }) => name !== 'connect')
   const paths = calls.flatMap(({ name, text }) => {
     const named = ON_FILES.includes(name) ? /^\w+\(\d+<(\/[^>]*)>/ : /"([^"]+)"/
     return named.exec(text)?.[1] ?? []
@@ -21,7 +21,7 @@ function pathsOnDisk(trace: string): string[] {
   return paths.filter((path) => !IN_MEMORY.test(path))
 }
 
-describe.skipIf(cannot !== '')(titled('the thread that answers the container runtime', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('the thread that answers the container runtime', cannot), () => {
   let node: NriNode
   beforeEach(() => {
     node = new NriNode()

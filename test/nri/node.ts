@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { memoryOfEach } from '../helpers/memory.ts'
+import { measureEachProcess } from '../helpers/memory.ts'
 import { BINARY } from '../helpers/node-directory.ts'
 import { ServingNode } from '../helpers/serving-node.ts'
 import { decode } from './proto.ts'
@@ -117,7 +117,8 @@ export class NriNode extends ServingNode {
     }
     await this.runtime.close()
     // A worker ends a moment after its pipe, unless its volume hangs.
-    for (let pause = 0; pause < 50 && memoryOfEach(this.top, 'nri-worker').length > 0; pause++) await setTimeout(100)
+    for (let pause = 0; pause < 50 && measureEachProcess(this.top, 'nri-worker').length > 0; pause++)
+      await setTimeout(100)
     this.close()
   }
 }

@@ -7,7 +7,7 @@ import { Refusal } from '../../src/errors/refusal.ts'
 import type { ContainerHandler } from '../../src/nri/container-lifecycle.ts'
 import { CONNECTION_TIMING, runNriPlugin } from '../../src/nri/plugin.ts'
 import type { Mount } from '../../src/nri/protocol.ts'
-import { exchange, exchangeAfterCheck } from '../helpers/sockets.ts'
+import { exchangeAfterCheck, swapDirectories } from '../helpers/sockets.ts'
 import { decode } from './proto.ts'
 import { FakeRuntime, type RuntimeEnd } from './runtime.ts'
 
@@ -241,7 +241,7 @@ describe('the NRI plugin on a socket', () => {
     renameSync(join(top, 'nri.sock'), join(run, 'nri.sock'))
     const other = await new FakeRuntime().listen(join(others, 'nri.sock'))
     const unexpected = other.next().then(() => 'the other')
-    exchangeAfterCheck(() => exchange(run, others))
+    exchangeAfterCheck(() => swapDirectories(run, others))
     const expected = runtime.next().then(() => 'the checked one')
     start(CONNECTION_TIMING, join(run, 'nri.sock'))
     expect(await Promise.race([unexpected, expected])).toBe('the checked one')

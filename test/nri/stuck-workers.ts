@@ -1,6 +1,6 @@
 import { NRI_WORKER_LIMITS } from '../../src/nri/worker-tasks.ts'
 import { type HangingServer, spawnHangingServer } from '../helpers/hanging-process.ts'
-import { memoryOfEach } from '../helpers/memory.ts'
+import { measureEachProcess } from '../helpers/memory.ts'
 import type { NriNode } from './node.ts'
 import type { RuntimeEnd } from './runtime.ts'
 
@@ -39,4 +39,4 @@ export async function stickWorkers(node: NriNode, end: RuntimeEnd): Promise<Hang
 export const STUCK = NRI_WORKER_LIMITS.maxPerKind + (NRI_WORKER_LIMITS.maxByKind?.check ?? 0)
 
 /** The memory of each of the plugin's workers, in KiB. */
-export const memoryOfWorkers = (node: NriNode) => memoryOfEach(node.top, 'nri-worker')
+export const memoryOfWorkers = (node: NriNode) => measureEachProcess(node.top, 'nri-worker')

@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { sized } from '../helpers/size.ts'
 import { onKernelStages } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
-import { ownDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { applyToDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 import { Actors } from './actors.ts'
 import { journalOf, race } from './race.ts'
 
@@ -27,7 +27,7 @@ onKernelStages('files that are created and deleted during a walk', (open) => {
     await actors.start('churn', `${directory}/d0`)
     await actors.start('churn', directory)
     for (let round = 0; round < ROUNDS; round++) {
-      await ownDirectory(walked, 2000)
+      await applyToDirectory(walked, 2000)
       for (const path of Object.keys(original)) {
         expect(fs.lstatSync(`${directory}/${path}`).gid, path).toBe(2000)
       }

@@ -3,14 +3,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, resolve } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 
 /** Compiles a C source below test/ for the test that is running. Returns the program's path. */
 export function compile(source: string): string {
   const directory = mkdtempSync(`${tmpdir()}/modekeep-c-`)
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
   const program = `${directory}/${basename(source, '.c')}`
-  execFileSync(needed('cc'), [
+  execFileSync(requireProgram('cc'), [
     '-O2',
     '-Wall',
     '-Wextra',

@@ -3,7 +3,7 @@ import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { sized } from '../helpers/size.ts'
 import { onKernelStages } from '../helpers/stage.ts'
 import { groups, listTree, modes } from '../helpers/tree.ts'
-import { ownDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { applyToDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 import { Actors } from './actors.ts'
 import { type Arena, makeArena } from './arena.ts'
 import { journalOf, race } from './race.ts'
@@ -40,7 +40,7 @@ onKernelStages('a walk under attack', (open) => {
     expect.soft(fs.readdirSync('/proc/self/fd').length).toBeLessThanOrEqual(handles)
     expect.soft(Object.keys(reasons).filter((reason) => !REPORTED.includes(reason))).toEqual([])
     // What a restore did not meet is still recorded: in peace, everything gets its group and everything goes back.
-    await ownDirectory(walked, 2000)
+    await applyToDirectory(walked, 2000)
     expect.soft(groups(listTree(fs, arena.volume))).toMatchObject({ 'd0/f0': 2000, s0: 2000, p0: 2000, 'x0/a': 2000 })
     const { left } = await restoreDirectory(walked)
     expect.soft(left).toEqual({})

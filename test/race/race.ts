@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { onTestFinished } from 'vitest'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { Stage } from '../helpers/stage.ts'
-import { ownDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
+import { applyToDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
 import { Actors } from './actors.ts'
 
 export type Reasons = Record<string, number>
@@ -37,7 +37,7 @@ export async function race(
   const isMissing = () => expected !== undefined && reasons[expected] === undefined
   for (let round = 0; round < rounds || (isMissing() && round < MOST); round++) {
     add(reasons, await planDirectory(walked, 2000))
-    add(reasons, await ownDirectory(walked, 2000))
+    add(reasons, await applyToDirectory(walked, 2000))
     add(reasons, await restoreDirectory(walked))
   }
   const made = await running.stop()

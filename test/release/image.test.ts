@@ -8,10 +8,10 @@ import { debianFile } from '../../scripts/fetch/debian.ts'
 import { BUSYBOX } from '../../scripts/fetch/pinned.ts'
 import { sumsOf } from '../../scripts/release/contents.ts'
 import { imageFor } from '../../scripts/release/image.ts'
-import { whyUnavailable } from '../helpers/unavailable.ts'
+import { explainUnavailable } from '../helpers/unavailable.ts'
 import { layoutOf } from './layout.ts'
 
-const unavailable = whyUnavailable(() => ARCHITECTURES.map((arch) => debianFile(BUSYBOX[arch])))
+const unavailable = explainUnavailable(() => ARCHITECTURES.map((arch) => debianFile(BUSYBOX[arch])))
 const place = fs.mkdtempSync(join(tmpdir(), 'modekeep-release-image-'))
 afterAll(() => fs.rmSync(place, { recursive: true, force: true }))
 

@@ -10,7 +10,7 @@ import { BUSYBOX, GCC_LIBRARIES, GCC_LICENCES } from '../../scripts/fetch/pinned
 import { KEY } from '../../scripts/release/signature.ts'
 import { linksOf } from '../docs/pages.ts'
 import { sized } from '../helpers/size.ts'
-import { whyUnavailable } from '../helpers/unavailable.ts'
+import { explainUnavailable } from '../helpers/unavailable.ts'
 import { layoutOf } from './layout.ts'
 import { EPOCH, type Made, makeRelease, unpack } from './made.ts'
 import { newSigner, type Signer } from './signer.ts'
@@ -23,7 +23,7 @@ const made: readonly Architecture[] = sized<readonly Architecture[]>([own], ARCH
 const read = (...path: string[]) => fs.readFileSync(join(...path))
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
-const unavailable = whyUnavailable(() => {
+const unavailable = explainUnavailable(() => {
   for (const arch of made) debianLibraries(arch)
   for (const licence of Object.values(GCC_LICENCES)) debianFile(licence)
   for (const arch of made) debianFile(BUSYBOX[arch])

@@ -9,7 +9,7 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import { readSecrets } from '../../src/request/json-options.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
-import { growth, LINEAR } from '../helpers/work.ts'
+import { LINEAR, measureGrowth } from '../helpers/work.ts'
 
 const DIRECTORY = '/pods/p/volumes/modekeep~fs/v'
 const UID = 'f7aea1c3-1111-2222-3333-444455556666'
@@ -117,7 +117,7 @@ describe('the work on options grows no faster than their size', () => {
       (count) => Object.fromEntries(names(count).map((at) => [`kubernetes.io/secret/${at}`, 'AAAA'])),
     ],
   ])('%s', (_what, make) => {
-    expect(growth(8000, (count) => () => void faultsOf(() => read(make(count))))).toBeLessThan(LINEAR)
+    expect(measureGrowth(8000, (count) => () => void faultsOf(() => read(make(count))))).toBeLessThan(LINEAR)
   })
 })
 

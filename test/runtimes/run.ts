@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { writeResults } from '../helpers/results.ts'
-import { closeWith, listFailures } from '../helpers/tally.ts'
+import { listFailures, printTally } from '../helpers/tally.ts'
 import { makeOwnPlace } from '../kubelet/confine/own-place.ts'
 import { Clock } from '../kubelet/report/clock.ts'
 import type { Outcome } from './on-runtime.ts'
@@ -41,7 +41,7 @@ export async function run(world: World): Promise<boolean> {
     const all = (key: 'containerd' | 'runc') => outcomes.map((outcome) => outcome[key])
     writeResults(options.results, 'test:nri', tally, { containerd: all('containerd'), runc: all('runc') })
   }
-  closeWith(tally)
+  printTally(tally)
   return failed > 0
 }
 

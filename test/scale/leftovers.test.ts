@@ -10,7 +10,7 @@ import { locateVolumeRecords, type Store } from '../../src/store/record-director
 import { volumeRecords } from '../../src/store/volume-record.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { READY } from '../helpers/mount-records.ts'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { isRoot, memoryStage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 
@@ -111,7 +111,7 @@ function systemCalls(leftovers: number): Counts {
   const asked = { source, ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
   const table = `${node.top}/table`
   const countsOf = (...args: string[]) => {
-    const call = ['--addr-no-randomize', needed('strace'), '-f', '-c', '-o', table, BINARY, ...args]
+    const call = ['--addr-no-randomize', requireProgram('strace'), '-f', '-c', '-o', table, BINARY, ...args]
     const answer = execFileSync('setarch', call, { env: { MODEKEEP_CONFIG: `${node.top}/config.json` } })
     expect(JSON.parse(answer.toString())).toMatchObject({ status: 'Success' })
     return Object.entries(readCounts(fs.readFileSync(table, 'utf8'))).filter(([name]) => OF_FILES.test(name))

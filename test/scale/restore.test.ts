@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { needed } from '../helpers/needs.ts'
+import { requireProgram } from '../helpers/needs.ts'
 import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
-import { ownDirectory, restoreDirectory } from '../helpers/walk.ts'
+import { applyToDirectory, restoreDirectory } from '../helpers/walk.ts'
 import { attributes } from '../kernel/attributes.ts'
 import { makeMixedTree } from './mixed-tree.ts'
 
@@ -23,7 +23,7 @@ describe.skipIf(!isRoot)(title, () => {
     const before = listing(directory)
     expect(before.length).toBeGreaterThan(INODES)
 
-    const owned = await ownDirectory(walked, GROUP)
+    const owned = await applyToDirectory(walked, GROUP)
     expect(Object.keys(owned.left).sort()).toEqual(['device', 'symlink'])
     expect(differences(listing(directory), before.map(given))).toEqual([])
 
@@ -41,7 +41,7 @@ function disk(): { place: string; state: string } {
   fs.mkdirSync(place)
   fs.mkdirSync(state)
   execFileSync('truncate', ['-s', '1G', `${base}/image`])
-  execFileSync(needed('mkfs.ext4'), ['-q', '-F', '-N', String(2 * INODES), `${base}/image`])
+  execFileSync(requireProgram('mkfs.ext4'), ['-q', '-F', '-N', String(2 * INODES), `${base}/image`])
   execFileSync('mount', ['-o', 'loop', `${base}/image`, place])
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'mode=0755', 'state', state])
   onTestFinished(() => {

@@ -16,7 +16,7 @@ it('the list of packages has every program that a test needs', () => {
   const asked = fs.globSync('test/**/*.ts', { cwd: ROOT }).flatMap((file) => {
     const calls = fs
       .readFileSync(`${ROOT}/${file}`, 'utf8')
-      .matchAll(/\b(?:needed|lacking|cannotServe|cannotMountWith)\((?!\[)([^)]*)\)/g)
+      .matchAll(/\b(?:requireProgram|explainMissing|cannotServe|cannotMountWith)\((?!\[)([^)]*)\)/g)
     return [...calls].flatMap(([, args = '']) => [...args.matchAll(/'([^']+)'/g)].map(([, program = '']) => program))
   })
   expect(asked.length).toBeGreaterThan(20)

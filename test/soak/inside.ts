@@ -1,4 +1,4 @@
-import { closeWith } from '../helpers/tally.ts'
+import { printTally } from '../helpers/tally.ts'
 import { makeDisk } from './node.ts'
 import type { Options } from './options.ts'
 import { type Report, Soak } from './run.ts'
@@ -37,7 +37,7 @@ new Soak(options, tell).run().then(
     if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
     else {
       process.stdout.write(text(report))
-      closeWith({ passed: report.passed, failed: report.failed, skipped: 0, failures: report.odd })
+      printTally({ passed: report.passed, failed: report.failed, skipped: 0, failures: report.odd })
     }
     process.exit(report.failed > 0 ? 1 : 0)
   },

@@ -1,4 +1,4 @@
-import { numbers } from '../helpers/numbers.ts'
+import { createRandom } from '../helpers/numbers.ts'
 
 /** What a round's pods share, and how they have it mounted. */
 export type Kind = 'keep' | 'grant' | 'idmap' | 'bind' | 'sub path' | 'flip' | 'tmpfs' | 'image' | 'fuse'
@@ -62,7 +62,7 @@ const GROUPS = [2000, 3000]
 
 /** What the round of a seed does. Pure. */
 export function sceneOf(seed: number): Scene {
-  const random = numbers(seed)
+  const random = createRandom(seed)
   const chance = (part: number) => random() < part
   const one = <T>(all: readonly T[]) => all[Math.floor(random() * all.length)] as T
   const kind = one(Object.entries(WEIGHTS).flatMap(([name, weight]) => Array<Kind>(weight).fill(name as Kind)))

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createContainerCheck } from '../../src/store/container-record.ts'
 import type { Store } from '../../src/store/record-directories.ts'
-import { growth, LINEAR } from '../helpers/work.ts'
+import { LINEAR, measureGrowth } from '../helpers/work.ts'
 
 const ID = 'c0ffee'.repeat(10)
 const ROOT = '20 1 8:1 / / rw,relatime - ext4 /dev/x rw\n'
@@ -30,5 +30,5 @@ it('the work to find 100 containers grows no faster than the mount table', () =>
     const isThere = createContainerCheck(storeWith(mounts))
     for (let at = 0; at < 100; at++) isThere(`none-${at}`)
   }
-  expect(growth(2000, search)).toBeLessThan(LINEAR)
+  expect(measureGrowth(2000, search)).toBeLessThan(LINEAR)
 })

@@ -14,7 +14,7 @@ import {
 import { DamagedRecord } from '../../src/store/record.ts'
 import { locateMountRecords, type Store } from '../../src/store/record-directories.ts'
 import { FS_GROUP, MOUNTED } from '../helpers/mount-records.ts'
-import { sealed } from '../helpers/sealed.ts'
+import { addChecksum } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -113,19 +113,19 @@ describe('a mount record', () => {
 
   it.each<[string, string, typeof Refusal]>([
     ['empty', '', DamagedRecord],
-    ['torn', sealed(WHOLE).slice(0, 100), DamagedRecord],
+    ['torn', addChecksum(WHOLE).slice(0, 100), DamagedRecord],
     ['of zeros', '\0'.repeat(512), DamagedRecord],
     ['no object', '[]', DamagedRecord],
     ['null', 'null', DamagedRecord],
     ['without its checksum', JSON.stringify(WHOLE), DamagedRecord],
-    ['without its format', sealed(RECORD), DamagedRecord],
-    ['with an unknown method', sealed({ ...WHOLE, given: { by: 'magic' } }), DamagedRecord],
-    ['with a number for its mount id', sealed({ ...WHOLE, mounted: { ...MOUNTED, mountId: 77 } }), DamagedRecord],
-    ['with an incomplete mount', sealed({ ...WHOLE, mounted: { mountId: '77' } }), DamagedRecord],
-    ['without its directory', sealed({ ...WHOLE, directory: undefined }), DamagedRecord],
-    ['of another directory', sealed({ ...WHOLE, directory: '/pods/q/v' }), DamagedRecord],
-    ['without its request', sealed({ ...WHOLE, request: undefined }), DamagedRecord],
-    ['with text for its device', sealed({ ...WHOLE, mounted: { ...MOUNTED, device: '5' } }), DamagedRecord],
+    ['without its format', addChecksum(RECORD), DamagedRecord],
+    ['with an unknown method', addChecksum({ ...WHOLE, given: { by: 'magic' } }), DamagedRecord],
+    ['with a number for its mount id', addChecksum({ ...WHOLE, mounted: { ...MOUNTED, mountId: 77 } }), DamagedRecord],
+    ['with an incomplete mount', addChecksum({ ...WHOLE, mounted: { mountId: '77' } }), DamagedRecord],
+    ['without its directory', addChecksum({ ...WHOLE, directory: undefined }), DamagedRecord],
+    ['of another directory', addChecksum({ ...WHOLE, directory: '/pods/q/v' }), DamagedRecord],
+    ['without its request', addChecksum({ ...WHOLE, request: undefined }), DamagedRecord],
+    ['with text for its device', addChecksum({ ...WHOLE, mounted: { ...MOUNTED, device: '5' } }), DamagedRecord],
     ["another program's", '{"name":"x","version":1}', DamagedRecord],
     ['of an earlier format', JSON.stringify({ ...WHOLE, format: 1, phase: 'ready' }), UnknownFormat],
     ['of a later format with any content', JSON.stringify({ format: 3, directory: 7 }), UnknownFormat],

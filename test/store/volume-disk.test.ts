@@ -4,7 +4,7 @@ import { createPathLookups } from '../../src/mount-table/responsiveness.ts'
 import { explainOtherDiskAtPath, locateVolume } from '../../src/store/find-volume.ts'
 import { listVolumes } from '../../src/store/record-directories.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
-import { diskStage, PLACE } from '../helpers/disk-stage.ts'
+import { createDiskStage, PLACE } from '../helpers/disk-stage.ts'
 import type { Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import type { MemoryFileSystem } from '../memory-host/world.ts'
@@ -14,7 +14,7 @@ const FS_GROUP = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as co
 let stage: Stage
 let disk: MemoryFileSystem
 beforeEach(() => {
-  ;({ stage, disk } = diskStage(['serial A', 'wwid A']))
+  ;({ stage, disk } = createDiskStage(['serial A', 'wwid A']))
 })
 
 const walk = (place = PLACE) => stage.byHand(place, (session, opened) => applyByHand(session, opened, FS_GROUP))

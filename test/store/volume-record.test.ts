@@ -4,7 +4,7 @@ import type { Handle, Stat } from '../../src/host/host.ts'
 import { DamagedRecord } from '../../src/store/record.ts'
 import { resolveVolumeIdentity } from '../../src/store/volume-identity.ts'
 import { volumeRecords } from '../../src/store/volume-record.ts'
-import { sealed } from '../helpers/sealed.ts'
+import { addChecksum } from '../helpers/sealed.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 
@@ -36,12 +36,12 @@ it('a volume record is written, read and removed', () => {
 it.each([
   ['torn', '{"format":2,"volume":"fs-2-3"', DamagedRecord],
   ['without its checksum', JSON.stringify({ format: 2, ...RECORD }), DamagedRecord],
-  ['without a format', sealed(RECORD), DamagedRecord],
-  ['of an unknown group access', sealed({ format: 2, ...RECORD, groupAccess: 'rw' }), DamagedRecord],
-  ['with text for a group', sealed({ format: 2, ...RECORD, group: '2000' }), DamagedRecord],
-  ['without its end', sealed({ format: 2, ...RECORD, complete: undefined }), DamagedRecord],
-  ['without its pending restore', sealed({ format: 2, ...RECORD, restorePending: undefined }), DamagedRecord],
-  ["another volume's", sealed({ format: 2, ...RECORD, volume: 'fs-2-4' }), DamagedRecord],
+  ['without a format', addChecksum(RECORD), DamagedRecord],
+  ['of an unknown group access', addChecksum({ format: 2, ...RECORD, groupAccess: 'rw' }), DamagedRecord],
+  ['with text for a group', addChecksum({ format: 2, ...RECORD, group: '2000' }), DamagedRecord],
+  ['without its end', addChecksum({ format: 2, ...RECORD, complete: undefined }), DamagedRecord],
+  ['without its pending restore', addChecksum({ format: 2, ...RECORD, restorePending: undefined }), DamagedRecord],
+  ["another volume's", addChecksum({ format: 2, ...RECORD, volume: 'fs-2-4' }), DamagedRecord],
   ['of an earlier format', JSON.stringify({ format: 1, ...RECORD }), UnknownFormat],
   ['of a later format with any content', JSON.stringify({ format: 3, volume: 7, sum: 'sha256' }), UnknownFormat],
 ])('a volume record that is %s is never read as missing', (_what, text, problem) => {
@@ -58,7 +58,7 @@ it.each([
 it('a volume record is read from the file that the other cases damage', () => {
   const world = new MemoryWorld()
   world.fs.mkdirSync('/state/ownership/fs-2-3', { recursive: true })
-  world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', sealed({ format: 2, ...RECORD }))
+  world.fs.writeFileSync('/state/ownership/fs-2-3/record.json', addChecksum({ format: 2, ...RECORD }))
   expect(volumeRecords.read({ host: memoryHost(world), config: { stateDir: '/state' } }, 'fs-2-3')).toEqual(RECORD)
 })
 

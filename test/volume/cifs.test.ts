@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { cifs, formatCredentials } from '../../src/volume/cifs.ts'
-import { messageOf } from '../helper/stand-in.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { readFailureMessage } from '../helper/fake-programs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { MOUNTING, RemoteStage, runsAgainst, secretsOf } from './remote.ts'
 
@@ -132,7 +132,7 @@ describe('a CIFS share', () => {
   )
 })
 
-describe.skipIf(!isRoot)(titled(`a mounted CIFS share, ${runsAgainst('cifs')}`, cannotMountWith()), () => {
+describe.skipIf(!isRoot)(addSkipReason(`a mounted CIFS share, ${runsAgainst('cifs')}`, cannotMountWith()), () => {
   function openStage(): RemoteStage {
     const stage = new RemoteStage(cifs)
     stage.programs.add('mount.cifs', MOUNTING)
@@ -172,7 +172,7 @@ describe.skipIf(!isRoot)(titled(`a mounted CIFS share, ${runsAgainst('cifs')}`, 
 
   it.each(['gid=3000', 'noforcegid'])("refuses %s together with the pod's group", async (option) => {
     const work = openStage().open({ source: SOURCE, mountOptions: [option] }, { secrets: secretsOf(USER), group: 2000 })
-    expect(await messageOf(work)).toBe(
+    expect(await readFailureMessage(work)).toBe(
       `option "mountOptions" has "${option}", but ownership "auto" shows all files as group 2000: leave one of them out`,
     )
   })
@@ -186,18 +186,18 @@ describe.skipIf(!isRoot)(titled(`a mounted CIFS share, ${runsAgainst('cifs')}`, 
 
   it('needs a user otherwise, and the message names the given keys', async () => {
     const rest = 'or write guest or, where the node allows it, sec=krb5 or sec=krb5i into mountOptions'
-    expect(await messageOf(openStage().open({ source: SOURCE }))).toBe(
+    expect(await readFailureMessage(openStage().open({ source: SOURCE }))).toBe(
       `a share needs a user: name a secret with the keys username and password in secretRef, ${rest}`,
     )
     const secrets = secretsOf({ user: 'bob', pass: 'hunter2' })
-    expect(await messageOf(openStage().open({ source: SOURCE }, { secrets }))).toBe(
+    expect(await readFailureMessage(openStage().open({ source: SOURCE }, { secrets }))).toBe(
       `a share needs a user, and the secret has only ["user","pass"]: give it the keys username and password, ${rest}`,
     )
   })
 
   it('is refused with both guest and a user', async () => {
     const work = openStage().open({ source: SOURCE, mountOptions: ['guest'] }, { secrets: secretsOf(USER) })
-    expect(await messageOf(work)).toBe(
+    expect(await readFailureMessage(work)).toBe(
       'option "mountOptions" has guest, but a secret has a username: leave one of them out',
     )
   })

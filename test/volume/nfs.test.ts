@@ -3,9 +3,9 @@ import { Refusal } from '../../src/errors/refusal.ts'
 import { SystemError } from '../../src/host/host.ts'
 import { linuxHost } from '../../src/host/linux/index.ts'
 import { nfs, nfs4 } from '../../src/volume/nfs.ts'
-import { messageOf } from '../helper/stand-in.ts'
+import { readFailureMessage } from '../helper/fake-programs.ts'
 import { FS_GROUP, NO_FS_GROUP } from '../helpers/mount-records.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { MOUNTING, RemoteStage, runsAgainst } from './remote.ts'
 
@@ -95,7 +95,7 @@ describe('an NFS export', () => {
   )
 })
 
-describe.skipIf(!isRoot)(titled(`a mounted NFS export, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
+describe.skipIf(!isRoot)(addSkipReason(`a mounted NFS export, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
   it.each([nfs, nfs4])('passes exactly these arguments and this environment to mount.$name', async (kind) => {
     const stage = new RemoteStage(kind)
     stage.programs.add(`mount.${kind.name}`, MOUNTING)
@@ -111,7 +111,7 @@ describe.skipIf(!isRoot)(titled(`a mounted NFS export, ${runsAgainst('nfs')}`, c
   it('is refused with the message of a failing mount.nfs', async () => {
     const stage = new RemoteStage(nfs)
     stage.programs.add('mount.nfs', 'echo "mount.nfs: access denied by server while mounting $1" >&2; exit 32')
-    expect(await messageOf(stage.open({ source: SOURCE }))).toBe(
+    expect(await readFailureMessage(stage.open({ source: SOURCE }))).toBe(
       'mount.nfs failed with exit status 32: mount.nfs: access denied by server while mounting server:/exports/a',
     )
   })
@@ -133,7 +133,7 @@ describe.skipIf(!isRoot)(titled(`a mounted NFS export, ${runsAgainst('nfs')}`, c
     it.each(['walk', 'auto'] as const)('is refused before a walk begins: %s', async (ownership) => {
       const work = open(new RemoteStage(nfs), { fsGroup: FS_GROUP, ownership })
       await expect(work).rejects.toThrow(Refusal)
-      expect(await messageOf(work)).toBe(
+      expect(await readFailureMessage(work)).toBe(
         'the server of server:/exports/a squashes root, so this node cannot give group 2000 to its files: ' +
           'export it with no_root_squash, or leave "ownership" out and give them the group on the server',
       )

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { cifs } from '../../src/volume/cifs.ts'
 import { nfs, nfs4 } from '../../src/volume/nfs.ts'
-import { messageOf } from '../helper/stand-in.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { readFailureMessage } from '../helper/fake-programs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { RemoteStage, secretsOf } from './remote.ts'
 
 const cannot = cannotMountWith('mount.cifs', 'mount.nfs', 'strace')
@@ -10,7 +10,7 @@ const cannot = cannotMountWith('mount.cifs', 'mount.nfs', 'strace')
 /** Runs the node's mount.cifs, and writes down its mount(2). Without a server it fails there, or in it. */
 const TRACED = 'exec strace -f -q -xx -s 4096 -e trace=mount -o $TOP/trace /usr/sbin/mount.cifs "$@"'
 
-describe.skipIf(cannot !== '')(titled("the programs of Debian's packages, until mount(2)", cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason("the programs of Debian's packages, until mount(2)", cannot), () => {
   it.each([
     'plain',
     'a,b',
@@ -34,7 +34,7 @@ describe.skipIf(cannot !== '')(titled("the programs of Debian's packages, until 
     stage.programs.add('mount.cifs', TRACED)
     const secrets = secretsOf({ username: 'b o b', password: Buffer.from(password, 'latin1'), domain: 'W=G' })
     const mountOptions = ['vers=3.0', 'port=1', 'soft']
-    const message = await messageOf(stage.open({ source: '//127.0.0.1/share', mountOptions }, { secrets }))
+    const message = await readFailureMessage(stage.open({ source: '//127.0.0.1/share', mountOptions }, { secrets }))
     expect(message).toMatch(/^mount\.cifs failed with exit status 32: .*mount error/)
     const data = /mount\([^)]*, "([^"]*)"\)/.exec(stage.programs.read('trace'))?.[1] ?? ''
     const text = Buffer.from(data.replaceAll('\\x', ''), 'hex').toString('latin1')
@@ -43,7 +43,7 @@ describe.skipIf(cannot !== '')(titled("the programs of Debian's packages, until 
   })
 
   it.each([nfs, nfs4])('mount.$name parses its arguments, and reports at once why it fails', async (kind) => {
-    const message = await messageOf(
+    const message = await readFailureMessage(
       new RemoteStage(kind).open({ source: '127.0.0.1:/exports', mountOptions: ['vers=4.2', 'port=1', 'soft'] }),
     )
     expect(message).toMatch(/^mount\.nfs4? failed with exit status 32: mount\.nfs4?: /)

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { SECRET_FILE } from '../../src/host/helpers.ts'
 import { cifs, formatCredentials } from '../../src/volume/cifs.ts'
 import { nfs4 } from '../../src/volume/nfs.ts'
-import { messageOf, Programs } from '../helper/stand-in.ts'
+import { FakePrograms, readFailureMessage } from '../helper/fake-programs.ts'
 import { FS_GROUP } from '../helpers/mount-records.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { kernelHas, RemoteStage, secretsOf } from './remote.ts'
 import { startGanesha, startSamba } from './servers.ts'
 
@@ -20,7 +20,7 @@ const withoutKernel = (kind: string): ((name: string, run: () => Promise<void>) 
   kernelHas(kind) ? none : it
 
 function title(what: string, kind: string, cannot: string): string {
-  if (cannot !== '') return titled(what, cannot)
+  if (cannot !== '') return addSkipReason(what, cannot)
   return kernelHas(kind) ? `${what}, mounted by the kernel` : `${what}, without a mount, as this kernel has no ${kind}`
 }
 
@@ -44,7 +44,7 @@ describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba
       '-c',
       'mkdir made',
     ]
-    await new Programs().run('smbclient', { args, secretFile, secrets: [...SECRETS.values()] })
+    await new FakePrograms().run('smbclient', { args, secretFile, secrets: [...SECRETS.values()] })
     expect(fs.readdirSync(`${top}/shared`)).toEqual(['made'])
   })
 
@@ -64,7 +64,7 @@ describe.skipIf(noSamba !== '')(title('a share of a real samba', 'cifs', noSamba
     const { port } = await startSamba(PASSWORD)
     const secrets = secretsOf({ username: 'root', password: 'wrong-password' })
     const mountOptions = ['vers=3.0', `port=${port}`]
-    const message = await messageOf(
+    const message = await readFailureMessage(
       new RemoteStage(cifs).open({ source: '//127.0.0.1/share', mountOptions }, { secrets }),
     )
     expect(message).toMatch(/mount error\(13\): Permission denied/)
@@ -77,7 +77,7 @@ describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4
 
   withoutKernel('nfs4')('is asked for by mount.nfs4, which says what this kernel lacks', async () => {
     const { port } = await startGanesha('no_root_squash')
-    const message = await messageOf(new RemoteStage(nfs4).open({ source, mountOptions: [`port=${port}`] }))
+    const message = await readFailureMessage(new RemoteStage(nfs4).open({ source, mountOptions: [`port=${port}`] }))
     expect(message).toMatch(
       /^mount\.nfs4 failed with exit status 32: mount\.nfs4?: .*(No such device|not supported|not configured)/,
     )
@@ -94,6 +94,6 @@ describe.skipIf(noGanesha !== '')(title('an export of a real nfs-ganesha', 'nfs4
   onKernel('nfs4')('that squashes root is refused before a walk begins', async () => {
     const { port } = await startGanesha('root_squash')
     const request = { source, mountOptions: [`port=${port}`], fsGroup: FS_GROUP, ownership: 'walk' } as const
-    expect(await messageOf(new RemoteStage(nfs4).open(request))).toContain('squashes root')
+    expect(await readFailureMessage(new RemoteStage(nfs4).open(request))).toContain('squashes root')
   })
 })

@@ -4,15 +4,15 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { mount } from '../../src/mount/mount.ts'
 import { readRequest } from '../../src/request/request.ts'
 import { kinds } from '../../src/volume/index.ts'
-import { Programs, processesWith } from '../helper/stand-in.ts'
+import { FakePrograms, findProcessesWith } from '../helper/fake-programs.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { runsAgainst } from './remote.ts'
 
 /** A stage with fake servers, whose content is a directory of the test. */
-function openStage(): { stage: Stage; exported: string; programs: Programs } {
-  const programs = new Programs()
+function openStage(): { stage: Stage; exported: string; programs: FakePrograms } {
+  const programs = new FakePrograms()
   const exported = `${programs.top}/exported`
   fs.mkdirSync(exported)
   fs.writeFileSync(`${exported}/file`, 'data', { mode: 0o640 })
@@ -31,7 +31,7 @@ const cannotHang = cannotServe('bindfs')
 
 const CIFS = { ...NFS, 'kubernetes.io/fsType': 'cifs', source: '//server/share', mountOptions: 'guest' }
 
-describe.skipIf(!isRoot)(titled(`a volume on a server, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
+describe.skipIf(!isRoot)(addSkipReason(`a volume on a server, ${runsAgainst('nfs')}`, cannotMountWith()), () => {
   it('is mounted once, walked, ready at a repeat, and leaves nothing when it is unmounted', async () => {
     const { stage, exported, programs } = openStage()
     const options = { ...NFS, ownership: 'walk' }
@@ -88,7 +88,7 @@ describe.skipIf(!isRoot)(titled(`a volume on a server, ${runsAgainst('nfs')}`, c
       const { stage, exported, programs } = openStage()
       programs.add('mount.nfs', `bindfs -o attr_timeout=0,entry_timeout=0 ${exported} "$2"`)
       await stage.mount('a', NFS)
-      const [server] = processesWith(`bindfs\0-o\0attr_timeout=0,entry_timeout=0\0${exported}`)
+      const [server] = findProcessesWith(`bindfs\0-o\0attr_timeout=0,entry_timeout=0\0${exported}`)
       process.kill(Number(server), 'SIGSTOP')
       onTestFinished(() => void process.kill(Number(server), 'SIGKILL'))
       // Not by the stage, which looks at the directory itself.

@@ -11,7 +11,7 @@ import { parseSource } from '../../src/request/source.ts'
 import type { MountContext, VolumeKind } from '../../src/volume/kind/kind.ts'
 import { findRequiredNaming } from '../../src/volume/kind/options.ts'
 import { createStagingName } from '../../src/volume/kind/staged.ts'
-import { Programs, RECORDING } from '../helper/stand-in.ts'
+import { FakePrograms, RECORDING } from '../helper/fake-programs.ts'
 import { NO_FS_GROUP } from '../helpers/mount-records.ts'
 
 /** A fake mount.nfs or mount.cifs: it records its input, and mounts a tmpfs. */
@@ -55,7 +55,7 @@ export function secretsOf(values: Readonly<Record<string, string | Buffer>>): Ma
 
 /** Makes a tree of a kind with fake helper programs, whose records are in `programs`. */
 export class RemoteStage {
-  readonly programs = new Programs()
+  readonly programs = new FakePrograms()
   readonly stateDir = fs.mkdtempSync(`${tmpdir()}/modekeep-remote-`)
   readonly #kind: VolumeKind
 

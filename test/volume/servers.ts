@@ -2,8 +2,8 @@ import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
-import { needed } from '../helpers/needs.ts'
-import { freePort, isListening } from '../helpers/ports.ts'
+import { requireProgram } from '../helpers/needs.ts'
+import { findFreePort, isListening } from '../helpers/ports.ts'
 
 /** A server of a Debian package on loopback, ended with the test. */
 export interface Server {
@@ -45,7 +45,7 @@ async function serve(program: string, args: readonly string[], port: number, log
 /** Samba with one share, "share", for one user, root. */
 export async function startSamba(password: string): Promise<Server> {
   const { top, shared } = prepare()
-  const port = await freePort()
+  const port = await findFreePort()
   const directories = [
     'private dir',
     'lock directory',
@@ -66,7 +66,7 @@ export async function startSamba(password: string): Promise<Server> {
       ...['[share]', `path = ${shared}`, 'read only = no', ''],
     ].join('\n'),
   )
-  execFileSync(needed('smbpasswd'), ['-c', `${top}/smb.conf`, '-s', '-a', 'root'], {
+  execFileSync(requireProgram('smbpasswd'), ['-c', `${top}/smb.conf`, '-s', '-a', 'root'], {
     input: `${password}\n${password}\n`,
     stdio: ['pipe', 'ignore', 'ignore'],
   })
@@ -77,7 +77,7 @@ export async function startSamba(password: string): Promise<Server> {
 /** nfs-ganesha with one export, "/export", over version 4. */
 export async function startGanesha(squash: 'root_squash' | 'no_root_squash'): Promise<Server> {
   const { top, shared } = prepare()
-  const port = await freePort()
+  const port = await findFreePort()
   fs.writeFileSync(
     `${top}/ganesha.conf`,
     [

@@ -8,11 +8,11 @@ import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
 import type { MountContext } from '../../src/volume/kind/kind.ts'
 import { mountStaged, sweepStages } from '../../src/volume/kind/staged.ts'
 import { unmountBelow } from '../helpers/kubelet-pod.ts'
-import { cannotMountWith, titled } from '../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 
 const isRoot = process.getuid?.() === 0
 
-describe.skipIf(!isRoot)(titled('the mount of a helper program', cannotMountWith()), () => {
+describe.skipIf(!isRoot)(addSkipReason('the mount of a helper program', cannotMountWith()), () => {
   let top: string
   let context: MountContext
   beforeEach(() => {

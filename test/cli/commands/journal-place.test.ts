@@ -4,7 +4,7 @@ import { listVolumes } from '../../../src/store/record-directories.ts'
 import type { Session } from '../../../src/store/session.ts'
 import { openJournalForReading } from '../../../src/store/volume-journal.ts'
 import { volumeRecords } from '../../../src/store/volume-record.ts'
-import { diskStage, PLACE } from '../../helpers/disk-stage.ts'
+import { createDiskStage, PLACE } from '../../helpers/disk-stage.ts'
 import type { Stage } from '../../helpers/stage.ts'
 import { groups, listTree } from '../../helpers/tree.ts'
 import type { MemoryFileSystem } from '../../memory-host/world.ts'
@@ -18,7 +18,7 @@ let volume: string
 /** The other node: its disks are the same ones, its state directory is not. */
 let there: Session
 beforeEach(async () => {
-  ;({ stage, disk } = diskStage(['serial A', 'image of here']))
+  ;({ stage, disk } = createDiskStage(['serial A', 'image of here']))
   await runVerb(stage.session(), { verb: 'apply', directory: PLACE, fsGroup: FS_GROUP })
   volume = listVolumes(stage)[0] ?? ''
   there = { ...stage.session(), config: { ...stage.config, stateDir: '/node/state-b' } }

@@ -5,7 +5,7 @@ import type { GcDocument } from '../../../src/cli/commands/gc.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
 import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
-import { needed } from '../../helpers/needs.ts'
+import { requireProgram } from '../../helpers/needs.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
@@ -100,7 +100,7 @@ onKernelStages('a restore that the kernel rejects for one inode', (open) => {
     const directory = `${stage.top}/volumes/data`
     makeTree(stage.fs, directory, [...SIX_FILES])
     const fsGroup = { groupId: 2000, access: 'keep', changePolicy: 'Always' } as const
-    const chattr = (sign: string) => execFileSync(needed('chattr'), [`${sign}i`, `${directory}/test1`])
+    const chattr = (sign: string) => execFileSync(requireProgram('chattr'), [`${sign}i`, `${directory}/test1`])
     const restore = () =>
       runVerb(stage.session(), { verb: 'restore', target: { directory }, isDry: false, isForced: false })
     try {

@@ -3,14 +3,14 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { status } from '../../../src/cli/commands/status.ts'
 import { formatStatus } from '../../../src/cli/commands/status-text.ts'
-import { parts } from '../../helpers/line.ts'
-import { cannotMountWith, titled } from '../../helpers/needs.ts'
+import { splitLine } from '../../helpers/line.ts'
+import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { kernelStage, type Stage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
 const cannot = cannotMountWith('mkfs.ext4')
 
-describe.skipIf(cannot !== '')(titled('the next steps of status', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('the next steps of status', cannot), () => {
   let stage: Stage
   let source: string
   beforeEach(() => {
@@ -22,7 +22,7 @@ describe.skipIf(cannot !== '')(titled('the next steps of status', cannot), () =>
 
   const steps = async () => {
     const document = await status(stage.session())
-    const lines = formatStatus(document, Date.now()).map((line) => parts(line).text)
+    const lines = formatStatus(document, Date.now()).map((line) => splitLine(line).text)
     return { document, lines, next: lines.slice(lines.indexOf('next') + 1).join('\n') }
   }
 

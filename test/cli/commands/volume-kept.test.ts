@@ -11,7 +11,7 @@ import { findVolume } from '../../../src/store/find-volume.ts'
 import { listVolumes } from '../../../src/store/record-directories.ts'
 import { computeTextVolume } from '../../../src/store/volume-identity.ts'
 import { volumeRecords } from '../../../src/store/volume-record.ts'
-import { cannotMountWith, titled } from '../../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { kernelStage, onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../../helpers/tree.ts'
 
@@ -120,7 +120,7 @@ onKernelStages('a volume that a mount still shows', (open) => {
   })
 })
 
-describe.skipIf(cannotMountWith() !== '')(titled('the volume of an NFS server', cannotMountWith()), () => {
+describe.skipIf(cannotMountWith() !== '')(addSkipReason('the volume of an NFS server', cannotMountWith()), () => {
   const export_ = 'server:/exports/a'
   const volume = computeTextVolume({ fsType: 'nfs', source: parseSource(export_) })
   let directory: string

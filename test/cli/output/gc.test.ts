@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { type GcDocument, gcVerb } from '../../../src/cli/commands/gc.ts'
-import { parts } from '../../helpers/line.ts'
+import { splitLine } from '../../helpers/line.ts'
 
 const kept = (name: string) => ({ kind: 'volume', name, action: 'kept', reason: 'a pod uses it' }) as const
 const items: GcDocument['items'] = [
@@ -25,7 +25,7 @@ it('gc prints removed items line by line, and kept items by reason', () => {
 })
 
 it('gc --dry-run prints that nothing was changed', () => {
-  expect(parts(gcVerb.lines({ verb: 'gc', isDry: true, items })[0]).text).toBe(
+  expect(splitLine(gcVerb.lines({ verb: 'gc', isDry: true, items })[0]).text).toBe(
     '1 would be removed, 6 kept. Nothing was changed.',
   )
 })

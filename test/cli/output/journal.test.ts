@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { journalVerb } from '../../../src/cli/commands/journal.ts'
 import type { JournalDocument } from '../../../src/cli/commands/journal-export.ts'
-import { parts } from '../../helpers/line.ts'
+import { splitLine } from '../../helpers/line.ts'
 
 const document: JournalDocument = {
   verb: 'journal',
@@ -18,7 +18,7 @@ const document: JournalDocument = {
   bytes: 12345,
 }
 const shown = (more: Partial<JournalDocument>) =>
-  journalVerb.lines({ ...document, ...more }).map((line) => parts(line).text)
+  journalVerb.lines({ ...document, ...more }).map((line) => splitLine(line).text)
 
 it('journal export prints the content of the file in 80 columns', () => {
   expect(shown({})).toEqual([

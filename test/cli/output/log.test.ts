@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { formatEntryLine } from '../../../src/cli/commands/logs.ts'
-import { parts } from '../../helpers/line.ts'
+import { splitLine } from '../../helpers/line.ts'
 
 const DIRECTORY = '/var/lib/kubelet/pods/11-22/volumes/modekeep~fs/v'
 const mount = JSON.stringify({
@@ -23,7 +23,7 @@ const unmount = JSON.stringify({ level: 'error', verb: 'unmount', directory: DIR
 
 describe('a line of the log', () => {
   it('has time, verb, pod, outcome and reason', () => {
-    expect(parts(formatEntryLine(mount))).toEqual({
+    expect(splitLine(formatEntryLine(mount))).toEqual({
       text:
         '2026-01-02T03:04:05.678Z info  mount    Success    12.3 ms  shop/cart  fresh: nothing is mounted; ' +
         'ownership walk: asked for; 7 looked at, 6 changed, left alone: symlink',
@@ -31,11 +31,11 @@ describe('a line of the log', () => {
   })
 
   it('has the number of removed records', () => {
-    expect(parts(formatEntryLine('{"verb":"gc","removed":["volume 1.2-3-4"]}')).text).toMatch(/gc .* {2}1 removed$/)
+    expect(splitLine(formatEntryLine('{"verb":"gc","removed":["volume 1.2-3-4"]}')).text).toMatch(/gc .* {2}1 removed$/)
   })
 
   it('shows a failure in red and without its stack', () => {
-    const { text, style } = parts(formatEntryLine(unmount))
+    const { text, style } = splitLine(formatEntryLine(unmount))
     expect(style).toBe('fault')
     expect(text).toMatch(/unmount .*\/volumes\/modekeep~fs\/v {2}no$/)
   })

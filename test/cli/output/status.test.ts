@@ -4,7 +4,7 @@ import type { MountStatus, VolumeStatus } from '../../../src/cli/commands/status
 import { formatStatus } from '../../../src/cli/commands/status-text.ts'
 import type { ContainerStatus } from '../../../src/cli/node-state/containers.ts'
 import { MOUNT_STATES } from '../../../src/heal/state.ts'
-import { parts } from '../../helpers/line.ts'
+import { splitLine } from '../../helpers/line.ts'
 
 const NOW = Date.parse('2026-01-03T00:00:00Z')
 
@@ -45,7 +45,7 @@ const volume: VolumeStatus = {
 }
 const shown = (mounts: MountStatus[], volumes: VolumeStatus[] = [], containers: ContainerStatus[] = []) =>
   formatStatus({ verb: 'status', mounts, volumes, containers, unrecorded: [], unreadable: [] }, NOW)
-const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => parts(line).text)
+const texts = (...of: Parameters<typeof shown>) => shown(...of).map((line) => splitLine(line).text)
 
 describe('the advice of status', () => {
   const next = (...of: Parameters<typeof shown>) => {
@@ -100,7 +100,7 @@ describe('the text of status', () => {
       { verb: 'status', mounts: [], volumes: [changed], containers: [], unrecorded, unreadable: [] },
       NOW,
     )
-    expect(lines.map((line) => parts(line).text)).toEqual([
+    expect(lines.map((line) => splitLine(line).text)).toEqual([
       'modekeep has nothing mounted on this node',
       '',
       'volume  group  mounts  state    source',
@@ -179,7 +179,7 @@ describe('the text of status', () => {
       '  daemon: dead',
       '  its daemon is dead',
     ])
-    expect(shown([fuse]).filter((line) => parts(line).style === 'notice')).toHaveLength(3)
+    expect(shown([fuse]).filter((line) => splitLine(line).style === 'notice')).toHaveLength(3)
   })
 
   it.each<[string, Partial<VolumeStatus>]>([
@@ -218,7 +218,7 @@ describe('the text of heal', () => {
   it('counts healthy mounts, and lists the actions for the others', () => {
     const lines = healVerb
       .lines({ verb: 'heal', isDry: false, mounts: [...mounts], subPaths: [], containers: [] })
-      .map(parts)
+      .map(splitLine)
     expect(lines.map(({ text }) => text)).toEqual([
       '1 of 3 mounts healthy',
       'missing  mounted  /a  it is not mounted',
@@ -232,7 +232,7 @@ describe('the text of heal', () => {
     const without = { ...about, ...why, state: 'without', action: 'none' } as const
     const lines = healVerb
       .lines({ verb: 'heal', isDry: false, mounts: [], subPaths: [], containers: [without] })
-      .map(parts)
+      .map(splitLine)
     expect(lines.map(({ text }) => text)).toEqual([
       '0 of 0 mounts healthy',
       'without  none  shop/web-0/app (volume data)  nobody was asked; delete the pod',
@@ -242,7 +242,7 @@ describe('the text of heal', () => {
   it('lists the actions of a dry run as possible ones', () => {
     const lines = healVerb
       .lines({ verb: 'heal', isDry: true, mounts: [...mounts], subPaths: [], containers: [] })
-      .map(parts)
+      .map(splitLine)
     expect(lines[0]?.text).toBe('1 of 3 mounts healthy. Nothing was changed.')
     expect(lines[1]?.text).toContain('would be mounted')
     expect(lines[2]?.text).toMatch(/^stale +failed/)

@@ -6,7 +6,7 @@ import type { Architecture } from '../../../scripts/build/runtime.ts'
 import { run as runProgram } from '../../../scripts/fetch/command.ts'
 import { dockerArchive } from '../../../scripts/image/archive.ts'
 import { shellRoot } from '../../../scripts/image/shell.ts'
-import { closeWith } from '../../helpers/tally.ts'
+import { printTally } from '../../helpers/tally.ts'
 import { makeOwnPlace } from '../../kubelet/confine/own-place.ts'
 import { importImages } from '../../kubelet/node/containerd.ts'
 import { provideKubectl } from '../../kubernetes/render.ts'
@@ -61,7 +61,7 @@ export async function run(world: Told): Promise<boolean> {
   fs.mkdirSync(join(options.output, '..'), { recursive: true })
   fs.writeFileSync(options.output, transcript.join('').trimStart())
   const played = PARTS.flatMap(({ steps }) => steps).length
-  closeWith({ passed: played - failures.length, failed: failures.length, skipped: 0, failures })
+  printTally({ passed: played - failures.length, failed: failures.length, skipped: 0, failures })
   return failures.length > 0
 }
 

@@ -12,7 +12,7 @@ const POD = 'nri'
 const CONTAINER = 'c0ffee'
 const GROUPS = [2000, 3000] as const
 
-const stand = (on: FaultNode) => `${on.node.state}/nri/mounts`
+const stagingMount = (on: FaultNode) => `${on.node.state}/nri/mounts`
 const source = (on: FaultNode, volume: string) => `${on.node.top}/pods/${POD}/volumes/kubernetes.io~csi/${volume}/mount`
 
 const subPath = (on: FaultNode, volume: string) => `${on.node.top}/pods/${POD}/volume-subpaths/${volume}/app/0`
@@ -62,10 +62,10 @@ async function attached(on: FaultNode): Promise<void> {
 /** Two clones, each with its group, in the place that keeps to itself. */
 function showsBoth(on: FaultNode): void {
   for (const [number, group] of GROUPS.entries()) {
-    const { gid, uid, ino } = fs.statSync(`${stand(on)}/${CONTAINER}/${number}`)
+    const { gid, uid, ino } = fs.statSync(`${stagingMount(on)}/${CONTAINER}/${number}`)
     expect({ gid, uid, ino }).toEqual({ gid: group, uid: 0, ino: fs.statSync([on.source, on.other][number] ?? '').ino })
   }
-  expect(fs.readFileSync(`${stand(on)}/${CONTAINER}/1/plain`, 'utf8')).toBe('other')
+  expect(fs.readFileSync(`${stagingMount(on)}/${CONTAINER}/1/plain`, 'utf8')).toBe('other')
   expect(clones(on)).toHaveLength(GROUPS.length)
 }
 
@@ -77,7 +77,7 @@ function isSound(on: FaultNode): void {
 }
 
 function clones(on: FaultNode): string[] {
-  return on.mountedInState().filter((point) => point.startsWith(`${stand(on)}/`))
+  return on.mountedInState().filter((point) => point.startsWith(`${stagingMount(on)}/`))
 }
 
 const hasNone = (on: FaultNode) => expect(clones(on)).toEqual([])

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { expect } from 'vitest'
 import { type FaultPoint, type Program, runToEnd } from '../../helpers/inject.ts'
 import type { TracedCall } from '../../helpers/strace-text.ts'
-import { BINARY, dotFiles, makeWorldIn, pluginDir, sameBytes, standIn, type World } from '../../install/world.ts'
+import { BINARY, dotFiles, makeWorldIn, pluginDir, sameBytes, type World, writeDriver } from '../../install/world.ts'
 import { isItsOwn, ownCalls } from '../own-calls.ts'
 import type { After, Scenario } from '../scenario.ts'
 
@@ -31,7 +31,7 @@ interface Installing {
 function installing({ title, isUpgrade }: Installing): Scenario {
   const base = fs.mkdtempSync(`${tmpdir()}/modekeep-faults-`)
   const world = makeWorldIn(base)
-  const drivers = ['a', 'b'].map((version) => standIn(world, version))
+  const drivers = ['a', 'b'].map((version) => writeDriver(world, version))
   const argv = (driver = '') => [BINARY, 'install', '--root', world.root, '--plugin-dir', pluginDir, '--binary', driver]
   const program = (driver = drivers[1]): Program => ({ argv: argv(driver), env: { PATH: process.env.PATH }, top: base })
   const before = `${base}/before`

@@ -9,7 +9,7 @@ import { compilerMajor } from '../../../scripts/build/compilers.ts'
 import { PATIENCE, sized } from '../../helpers/size.ts'
 
 const PROGRAM = join(import.meta.dirname, 'rows.ts')
-const STAND = join(import.meta.dirname, 'stand.c')
+const FAKE_KERNEL = join(import.meta.dirname, 'fake-kernel.c')
 
 const ROWS = sized(1_000_000, 20_000_000, 200_000_000)
 
@@ -20,8 +20,8 @@ async function check(): Promise<void> {
   const seed = Number(process.env.MODEKEEP_TEST_SEED ?? Date.now() % 2 ** 32)
   const directory = mkdtempSync(`${tmpdir()}/modekeep-rows-`)
   try {
-    await compileKernelFor('stand', [STAND], `${directory}/stand.node`)
-    const args = [PROGRAM, `${directory}/stand.node`, String(ROWS), String(seed)]
+    await compileKernelFor('fake_kernel', [FAKE_KERNEL], `${directory}/fake-kernel.node`)
+    const args = [PROGRAM, `${directory}/fake-kernel.node`, String(ROWS), String(seed)]
     const { stdout } = await promisify(execFile)(process.execPath, args)
     const { passed, refused, never } = JSON.parse(stdout)
     expect(never, `MODEKEEP_TEST_SEED=${seed}`).toEqual([])

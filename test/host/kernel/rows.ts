@@ -1,9 +1,9 @@
 /**
- * `node rows.ts ADDON COUNT SEED`: makes random rows, most of them hostile, against driver/kernel in front of stand.c.
+ * `node rows.ts ADDON COUNT SEED`: makes random rows, most of them hostile, against driver/kernel in front of fake-kernel.c.
  * Prints the numbers of made and refused rows, and their calls.
  */
 import type { KernelAddon } from '../../../src/host/linux/kernel.ts'
-import { numbers } from '../../helpers/numbers.ts'
+import { createRandom } from '../../helpers/numbers.ts'
 
 const [file = '', count = '', seed = ''] = process.argv.slice(2)
 const loaded = { exports: {} as KernelAddon }
@@ -17,7 +17,7 @@ const NAMES = Object.keys(calls)
 const bytes = new Uint8Array(arena)
 const words = new DataView(arena)
 
-const next = numbers(Number(seed))
+const next = createRandom(Number(seed))
 const below = (end: number) => Math.floor(next() * end)
 const random = () => below(2 ** 32)
 
@@ -78,7 +78,7 @@ function fail(what: string): never {
   process.exit(1)
 }
 
-/** Checks that stand.c received the values of the row. */
+/** Checks that fake-kernel.c received the values of the row. */
 function compare(): void {
   const result = rows[LAST + 7] as number
   for (let index = 0; index < 6; index++) {

@@ -3,8 +3,8 @@ import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { type Feature, type FeatureName, probeFeatures } from '../../../src/host/linux/diagnosis.ts'
 import { linuxMounts } from '../../../src/host/linux/mounts.ts'
-import { cannotMountWith, titled } from '../../helpers/needs.ts'
-import { type Lacking, lacking } from '../../helpers/refuse.ts'
+import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
+import { type Lacking, refuseCalls } from '../../helpers/refuse.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
 const MODULE = `${import.meta.dirname}/../../../src/host/linux/diagnosis.ts`
@@ -21,7 +21,7 @@ function probedUnder(...command: string[]): Feature[] {
 const EPERM = 1
 const WITHOUT_FSOPEN: FeatureName[] = ['fsopen', 'mount_setattr', 'idmapped mount']
 
-describe.skipIf(!isRoot)(titled('the probe of kernel features', cannotMountWith('unshare')), () => {
+describe.skipIf(!isRoot)(addSkipReason('the probe of kernel features', cannotMountWith('unshare')), () => {
   const here = probeFeatures()
   /** Lists features of this kernel that a process under a command lacks. */
   const missing = (found: Feature[]) =>
@@ -49,7 +49,7 @@ describe.skipIf(!isRoot)(titled('the probe of kernel features', cannotMountWith(
     ['MOVE_MOUNT_BENEATH', ['MOVE_MOUNT_BENEATH'], /EINVAL/],
     ['FS_IOC_GETFSUUID', ['FS_IOC_GETFSUUID'], /ENOTTY/],
   ])('reports a kernel without %s, with its error', (what, names, detail) => {
-    const found = probedUnder(...lacking([what]))
+    const found = probedUnder(...refuseCalls([what]))
     expect(missing(found)).toEqual(names.filter((name) => here.some((one) => one.name === name && one.works)))
     for (const { name, works, detail: said } of found) {
       if (works) expect(said).toBe('')
@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)(titled('the probe of kernel features', cannotMountWith(
   })
 
   it('reports a feature as missing if a seccomp filter forbids it', () => {
-    const found = probedUnder(...lacking(['fchmodat2', 'listxattrat'], EPERM))
+    const found = probedUnder(...refuseCalls(['fchmodat2', 'listxattrat'], EPERM))
     for (const name of ['fchmodat2', 'listxattrat']) {
       expect(found).toContainEqual({ name, works: false, detail: expect.stringContaining('EPERM'), errno: 'EPERM' })
     }

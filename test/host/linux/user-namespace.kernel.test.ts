@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createSwapMap, formatIdRanges } from '../../../src/host/id-map.ts'
 import { openUserNamespace } from '../../../src/host/linux/mounts.ts'
-import { cannotMountWith, titled } from '../../helpers/needs.ts'
+import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
 import { isRoot } from '../../helpers/stage.ts'
 
 const MODULE = `${import.meta.dirname}/../../../src/host/linux/mounts.ts`
@@ -22,7 +22,7 @@ const descriptors = () => fs.readdirSync('/proc/self/fd').length
 const children = () => fs.readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim()
 
 describe.skipIf(!isRoot)(
-  titled('a user namespace that swaps two groups', cannotMountWith('nsenter', 'unshare')),
+  addSkipReason('a user namespace that swaps two groups', cannotMountWith('nsenter', 'unshare')),
   () => {
     it('has the requested maps, and exists only through its descriptor', () => {
       const [open, running] = [descriptors(), children()]

@@ -172,7 +172,7 @@ static void tell(void) {
   row->result = taken | wide << 6;
 }
 
-long stand(long call, long a, long b, long c, long d, long e, long f) {
+long fake_kernel(long call, long a, long b, long c, long d, long e, long f) {
   if (call == SYS_mmap || call == SYS_mprotect || call == SYS_munmap) {
     long at = syscall(call, a, b, c, d, e, f);
     if (call == SYS_mmap) shared = (struct shared *)at;

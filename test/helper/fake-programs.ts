@@ -7,7 +7,7 @@ import { linuxHelpers } from '../../src/host/linux/helpers.ts'
 import { SYSTEM_PATH } from '../../src/host/linux/programs.ts'
 
 /** A directory of programs written by a test, found before those of the system. */
-export class Programs {
+export class FakePrograms {
   readonly top = fs.mkdtempSync(`${tmpdir()}/modekeep-programs-`)
   readonly helpers: Helpers
 
@@ -41,7 +41,7 @@ cat /proc/self/fd/3 > $TOP/secret-file 2>/dev/null
 exit 0`
 
 /** Processes whose command line or environment has a text, this one left out. */
-export function processesWith(text: string | Buffer): string[] {
+export function findProcessesWith(text: string | Buffer): string[] {
   const pids = fs.readdirSync('/proc').filter((name) => /^[0-9]+$/.test(name) && Number(name) !== process.pid)
   return pids.filter((pid) =>
     ['cmdline', 'environ'].some((file) => {
@@ -54,7 +54,7 @@ export function processesWith(text: string | Buffer): string[] {
   )
 }
 
-export async function messageOf(work: Promise<unknown>): Promise<string> {
+export async function readFailureMessage(work: Promise<unknown>): Promise<string> {
   return work.then(
     () => {
       throw new Error('it should have failed')
@@ -64,7 +64,7 @@ export async function messageOf(work: Promise<unknown>): Promise<string> {
 }
 
 /** A directory with a program, in the mount namespace of the run: where the node's own program is, and where it would be looked for last. */
-export function standInFor(program: string, directory: string): void {
+export function bindFakeProgram(program: string, directory: string): void {
   const places: [string, string][] = [[directory, '/usr/local/sbin']]
   for (const path of [`/usr/sbin/${program}`, `/usr/bin/${program}`]) {
     if (fs.existsSync(path)) places.push([`${directory}/${program}`, path])

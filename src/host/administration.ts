@@ -40,7 +40,7 @@ export function createNodeFiles(fs: Fs) {
     open: (path: string) => withPath('read', path, () => openSourceFile(fs, path)),
     /** Creates a file for its owner alone until `secure`, durable after `sync`. EEXIST if the name exists. */
     create: (path: string, bytes: Uint8Array) => withPath('write', path, () => createFile(fs, path, [bytes])),
-    /** Sets root as owner and this mode, whatever the directory or the umask caused. */
+    /** Sets root as owner and this mode, which the directory or the umask may have changed. */
     secure: (path: string, mode: number) =>
       withPath('set owner and mode of', path, () => {
         using file = openItself(fs, path)

@@ -74,7 +74,7 @@ export function trustedFiles(fs: Fs) {
 
     /**
      * Replaces a file atomically and durably: temporary file, fsync, rename, fsync of the directory. The path's name
-     * and the temporary one are never followed as links, whoever owns the directory. Only one process at a time may
+     * and the temporary one are never followed as links, in a directory of any owner. Only one process at a time may
      * replace a path, because a leftover `PATH.new` is removed.
      */
     replace: (path: string, text: string, mode = PRIVATE) =>

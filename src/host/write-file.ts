@@ -87,7 +87,7 @@ export function openToWriteIn(fs: Fs, parent: ParentDirectory, name: string, fla
   return { fd, [Symbol.dispose]: () => closeQuietly(fs, fd) }
 }
 
-/** Creates a file, whoever owns the directory. @throws EEXIST if the name exists */
+/** Creates a file in a directory of any owner. @throws EEXIST if the name exists */
 export function createFileIn(fs: Fs, parent: ParentDirectory, name: string, mode: number): OpenedFile {
   // O_EXCL follows no link of this name.
   return reportDirectoryPath(parent.path, () => openFile(fs, parent.at(name), 'wx', mode))

@@ -7,7 +7,7 @@ import type { GivenUpProcess, Session } from '../store/session.ts'
 import { computePatienceMs } from './given-up.ts'
 import { type IsolatedOutcome, type IsolatedProgress, Unresponsive, type WorkerRequest } from './isolated.ts'
 
-// What a worker process does: it reads tasks, runs them, and reports to the process that supervises it.
+// A worker process reads tasks, runs them, and reports to the process that supervises it.
 
 /** Writes text to the supervising process. A closed pipe is ignored: the task continues after its server has ended. */
 type WriteText = (text: string) => void

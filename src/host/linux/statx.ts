@@ -205,8 +205,8 @@ export class StatxView implements StatView {
   }
 
   get born(): bigint {
-    const isTold = (this.#word(0) & STATX_BTIME) !== 0 && !overlays.get(this.device)
-    return isTold ? readNanoseconds(this.#fields, this.at + 0x50) : 0n
+    const isReported = (this.#word(0) & STATX_BTIME) !== 0 && !overlays.get(this.device)
+    return isReported ? readNanoseconds(this.#fields, this.at + 0x50) : 0n
   }
 
   get modified(): bigint {

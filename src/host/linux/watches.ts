@@ -10,7 +10,7 @@ export class DirectoryWatches {
   readonly #failed: (error: Error) => void
   /** The keys contain path and inode, so a recreated directory gets a new watch. */
   #watches = new Map<string, FSWatcher>()
-  #told = new Set<string>()
+  #reportedCodes = new Set<string>()
 
   readonly #mayWait: boolean
 
@@ -32,8 +32,8 @@ export class DirectoryWatches {
     using handles = new DisposableStack()
     const pathByKey = new Map<string, string>()
     for (const path of directories) {
-      const openedPath = this.#tried(() => (this.#mayWait ? path : openWithoutWaiting(path, handles)))
-      const key = openedPath === undefined ? undefined : this.#tried(() => readDirectoryKey(openedPath, path))
+      const openedPath = this.#attempt(() => (this.#mayWait ? path : openWithoutWaiting(path, handles)))
+      const key = openedPath === undefined ? undefined : this.#attempt(() => readDirectoryKey(openedPath, path))
       if (openedPath !== undefined && key !== undefined) pathByKey.set(key, openedPath)
     }
     for (const [key, watcher] of this.#watches) {
@@ -44,9 +44,9 @@ export class DirectoryWatches {
     let isNew = false
     for (const [key, path] of pathByKey) {
       if (this.#watches.has(key)) continue
-      const watcher = this.#tried(() => watch(path, { persistent: false }, this.#changed))
+      const watcher = this.#attempt(() => watch(path, { persistent: false }, this.#changed))
       if (watcher === undefined) continue
-      watcher.on('error', (error) => this.#tell(error))
+      watcher.on('error', (error) => this.#reportOnce(error))
       this.#watches.set(key, watcher)
       isNew = true
     }
@@ -57,19 +57,19 @@ export class DirectoryWatches {
     this.follow([])
   }
 
-  #tried<T>(call: () => T): T | undefined {
+  #attempt<T>(call: () => T): T | undefined {
     try {
       return call()
     } catch (error) {
-      this.#tell(error as Error)
+      this.#reportOnce(error as Error)
       return undefined
     }
   }
 
-  #tell(error: Error): void {
+  #reportOnce(error: Error): void {
     const code = errorCode(error) ?? ''
-    if (IGNORED_CODES.has(code) || this.#told.has(code)) return
-    this.#told.add(code)
+    if (IGNORED_CODES.has(code) || this.#reportedCodes.has(code)) return
+    this.#reportedCodes.add(code)
     this.#failed(error)
   }
 }
@@ -163,7 +163,7 @@ export class ProcessWatch {
   /** Maps pids to start times, which distinguish a process from a later one with the same pid. */
   readonly #processes = new Map<number, string>()
   #timer: NodeJS.Timeout | undefined
-  #tellings = 0
+  #callbacksLeft = 0
 
   constructor(ended: () => void) {
     this.#ended = ended
@@ -174,7 +174,7 @@ export class ProcessWatch {
     for (const pid of pids) {
       if (!this.#processes.has(pid)) this.#processes.set(pid, readProcessStat(pid)?.start ?? ENDED)
     }
-    if (this.#processes.size > 0) this.#timer ??= setInterval(() => this.#look(), POLL_INTERVAL_MS).unref()
+    if (this.#processes.size > 0) this.#timer ??= setInterval(() => this.#checkProcesses(), POLL_INTERVAL_MS).unref()
   }
 
   close(): void {
@@ -183,12 +183,12 @@ export class ProcessWatch {
     this.#timer = undefined
   }
 
-  #look(): void {
+  #checkProcesses(): void {
     const gone = [...this.#processes].filter(([pid, start]) => readProcessStat(pid)?.start !== start)
     for (const [pid] of gone) this.#processes.delete(pid)
-    if (gone.length > 0) this.#tellings = CALLBACK_COUNT
-    if (this.#tellings > 0) {
-      this.#tellings--
+    if (gone.length > 0) this.#callbacksLeft = CALLBACK_COUNT
+    if (this.#callbacksLeft > 0) {
+      this.#callbacksLeft--
       this.#ended()
     } else if (this.#processes.size === 0) {
       this.close()

@@ -41,7 +41,7 @@ export interface GroupTarget {
 }
 
 /** @property report of the walk; undefined if the root had the group already */
-export interface AppliedVolume {
+interface AppliedVolume {
   lock: DisposableStack
   report: WalkReport | undefined
   skipped: SkippedInodes | undefined

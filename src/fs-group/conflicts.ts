@@ -82,7 +82,7 @@ function mayBeOneFileSystem(one: string | undefined, other: string | undefined):
 }
 
 /** A volume that will be mapped without its lock. The mapping is recorded already. */
-export interface PlannedMapping {
+interface PlannedMapping {
   volume: string
   /** Its real path on the node. */
   source: string

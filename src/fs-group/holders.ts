@@ -41,7 +41,7 @@ export interface OtherUsers {
 }
 
 /** A mount whose pod relies on an unknown group. */
-export interface LostMount {
+interface LostMount {
   directory: string
   /** Group of its root on disk: applying that group takes nothing from the pod. Undefined: it is not visible. */
   group: number | undefined

@@ -58,7 +58,7 @@ export function refuseSystemGroup(
 }
 
 /** A detached mount, and the directory that it is a clone of; undefined: it is a new mount of its file system. */
-export interface MountedTree {
+interface MountedTree {
   tree: Handle
   clonedFrom: Handle | undefined
 }
@@ -68,7 +68,7 @@ export interface MountedTree {
  * nosuid shows the volume, a part of it or a directory above it. Such a user may search each directory on the way. The
  * volume's own root counts as searchable, because a pod may be its owner.
  */
-export function findUnprivilegedPath(host: Host, volume: MountedTree, table: TableSnapshot): string | undefined {
+function findUnprivilegedPath(host: Host, volume: MountedTree, table: TableSnapshot): string | undefined {
   const rows = parseMountinfo(table.text())
   const isReachable = createReachabilityCheck(host, rows)
   const showsVolume = createRowPathFinder(host, volume, table)

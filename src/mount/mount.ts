@@ -196,7 +196,7 @@ async function mountOnce(
  * @returns undefined if any number of targets is allowed
  * @throws {Refusal} that names the target that shows the volume
  */
-export async function lockSingleWriter(
+async function lockSingleWriter(
   session: Session,
   { directory, publication }: MountRequest,
   volume: string | undefined,

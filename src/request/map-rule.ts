@@ -22,9 +22,9 @@ export interface MapRule extends SystemGroupRule {
 }
 
 /** Volumes that kubelet itself walks or could walk. It never does so for a hostPath. */
-export const DEFAULT_MAP_VOLUMES: readonly string[] = ['emptyDir', 'csi', 'local']
+const DEFAULT_MAP_VOLUMES: readonly string[] = ['emptyDir', 'csi', 'local']
 
-export const DEFAULT_MAP_FS_TYPES: readonly string[] = ['ext4', 'xfs', 'btrfs']
+const DEFAULT_MAP_FS_TYPES: readonly string[] = ['ext4', 'xfs', 'btrfs']
 
 /** Rules of a configuration without `map`. Messages compare the identity, to report that no rule is written. */
 export const DEFAULT_MAP_RULES: readonly MapRule[] = [{}]
@@ -32,7 +32,7 @@ export const DEFAULT_MAP_RULES: readonly MapRule[] = [{}]
 export const HOST_PATH = 'hostPath'
 
 /** A volume that a pod wants to have mapped. */
-export interface MapRequest {
+interface MapRequest {
   namespace: string
   /** Kind: `emptyDir`, `csi`, `local`, `hostPath`, `flexVolume`, or kubelet's plugin: `kubernetes.io/nfs`. */
   kind: string
@@ -47,7 +47,7 @@ export interface MapRuleGrant extends SystemGroupRule {
   setGid?: 'root' | undefined
 }
 
-export interface MapGrant {
+interface MapGrant {
   fsTypes: readonly string[]
   /** Undefined: the rules permit nothing beyond the types of file systems. */
   grants?: readonly MapRuleGrant[] | undefined

@@ -46,7 +46,7 @@ interface NoFsGroupRequest extends Omit<FsGroupRequest, 'groupId'> {
 }
 
 /** Parameters of a volume published through CSI. */
-export interface CsiPublication {
+interface CsiPublication {
   volumeId: string
   /** Access mode SINGLE_NODE_SINGLE_WRITER: no second target may show the volume. */
   isSingleWriter: boolean

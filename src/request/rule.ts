@@ -16,7 +16,7 @@ export interface SystemGroupRule {
  * Delivery of a Secret's key to a FUSE program. `option`: a mount option that names a file with the value. The
  * file exists until the mount is ready; with `keep` the daemon inherits it. `variable`: an environment variable.
  */
-export type SecretDelivery = { option: string; keep?: 'daemon' | undefined } | { variable: string }
+type SecretDelivery = { option: string; keep?: 'daemon' | undefined } | { variable: string }
 
 export type SecretKeys = Readonly<Record<string, SecretDelivery>>
 
@@ -69,7 +69,7 @@ export const DEFAULT_RULES: readonly Rule[] = [{ sources: ['/var/lib/modekeep/vo
 export const NAMESPACE = '{namespace}'
 
 /** Every namespace is a DNS label (RFC 1123), so it cannot form a path. */
-export function isNamespace(text: string | undefined): text is string {
+function isNamespace(text: string | undefined): text is string {
   return text !== undefined && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)
 }
 

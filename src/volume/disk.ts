@@ -194,7 +194,7 @@ const WRITABLE_BY_OTHERS = 0o022
  * Opens a block device's node or an image file by a path without links. Only udev's own links are followed.
  * @throws {Refusal}
  */
-export function openBlockSource(host: Host, requestedSource: Source): OpenedSource {
+function openBlockSource(host: Host, requestedSource: Source): OpenedSource {
   const source = getNodePath(requestedSource)
   const path = UDEV_NAME.test(source) ? resolveDeviceName(host, source) : source
   return openNode(host, path, {

@@ -18,7 +18,7 @@ import type { Stage } from './kind/staged.ts'
 const SOURCE =
   /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
 
-export function findSshSourceFaults(requestedSource: Source): Fault[] {
+function findSshSourceFaults(requestedSource: Source): Fault[] {
   const source = formatSource(requestedSource)
   if (source === undefined) return [createSourceFault('is missing', 'write it like user@host:/directory')]
   if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []

@@ -117,7 +117,7 @@ async function startProgram(
 const listFuseGroupOptions = (group: number): string[] => [`gid=${group}`, 'umask=0007']
 
 /** Options, environment and file that pass a Secret's keys to a program. Its arguments name files, and contain no value. */
-export interface DeliveredSecrets {
+interface DeliveredSecrets {
   options: string[]
   environment: Record<string, string>
   /** Content of the file that the daemon inherits. */
@@ -129,7 +129,7 @@ export interface DeliveredSecrets {
  * @param secretKeys the entry of the rule that allowed the mount
  * @throws {Refusal} for a value that a variable cannot carry, and for an option that the pod's author has set
  */
-export function deliverSecrets(
+function deliverSecrets(
   secrets: Secrets,
   secretKeys: SecretKeys,
   mountOptions: readonly string[],

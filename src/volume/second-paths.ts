@@ -40,7 +40,7 @@ function isBelowKubelet(mountPoint: string, directory: string | undefined): bool
   return KUBELET_MOUNT_DIRECTORIES.some((name) => mountPoint.startsWith(`${toPathPrefix(directory)}/${name}/`))
 }
 
-export interface NamedSource {
+interface NamedSource {
   /** The root that a pod sees: the source, or the part of it that a subPath names. */
   handle: Handle
   path: string
@@ -50,7 +50,7 @@ export interface NamedSource {
   rules: readonly Pick<Rule, 'sources'>[]
 }
 
-export interface OtherPath {
+interface OtherPath {
   /** A path to the root that the pod sees, or to a part of it. */
   path: string
   /** The source that a pod would request for the path. */

@@ -115,7 +115,7 @@ describe('a gRPC server on a unix socket', () => {
     const server = await served(join(run, 'test.sock'))
     expect(fs.readdirSync(join(top, 'others'))).toEqual([])
     expect(fs.readdirSync(`${run}-moved`)).toEqual(['test.sock'])
-    fs.writeFileSync(join(top, 'others', 'test.sock'), 'of somebody else')
+    fs.writeFileSync(join(top, 'others', 'test.sock'), 'of another program')
     await server.close(1000)
     expect(fs.readdirSync(`${run}-moved`)).toEqual([])
     expect(fs.readdirSync(join(top, 'others'))).toEqual(['test.sock'])

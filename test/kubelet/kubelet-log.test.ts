@@ -8,7 +8,7 @@ const V1_36 = `I1126 10:00:00.000000    1 operation_generator.go:557] "MountVolu
 const ERROR = 'E1126 10:00:00.000000    1 nestedpendingoperations.go:1] Operation failed. Error:'
 const CSI = `volume "v" (UniqueName: "kubernetes.io/csi/${UID}-v") pod "a" (UID: "${UID}") `
 const NOT_REGISTERED = 'driver name modekeep.csi not found in the list of registered CSI drivers'
-/** The same of a volume whose CSI driver is deleted. Kubelet 1.20 quotes the whole error. */
+/** The line for a volume whose CSI driver is deleted. Kubelet 1.20 quotes the complete error. */
 const NO_MOUNTER_1_20 = `${ERROR} ${JSON.stringify(`MountVolume.NewMounter initialization failed for ${CSI}: volume mode "Ephemeral" not supported by driver modekeep.csi (no CSIDriver object)`)}`
 const NO_SET_UP_1_36 = `${ERROR} MountVolume.SetUp failed for ${CSI}: kubernetes.io/csi: mounter.SetUpAt failed to get CSI client: ${NOT_REGISTERED}`
 const NO_DRIVER = `volumeHandler.UnmountVolumeHandler for UnmountVolume failed for ${CSI}: UnmountVolume.FindPluginByName failed for ${CSI}: no volume plugin matched name: modekeep/fs`

@@ -16,7 +16,7 @@ export class Rendezvous<T> {
     return this.#done.promise
   }
 
-  /** Whoever cannot ask any more says so. */
+  /** Leaves the rendezvous, so that the others do not wait for this case. */
   leave(): void {
     if (--this.#waitedFor === 0) this.#action(this.#asked).then(this.#done.resolve, this.#done.reject)
   }

@@ -63,7 +63,7 @@ export function saidLevel(text: string): Level {
   return level
 }
 
-/** The pods that resources make, by the name of the resource: of a Pod itself, and of whatever has a template. */
+/** The pods of resources, by the name of the resource: Pods, and templates of other resources. */
 export function podSpecs(resources: readonly Resource[]): { name: string; spec: Resource }[] {
   return resources.flatMap(({ kind, metadata, spec }) => {
     const pod = kind === 'Pod' ? spec : spec?.template?.spec

@@ -15,7 +15,7 @@ const ALONE = [
   ['components/metrics'],
   ['components/uninstall'],
 ]
-/** Lists of components, as they may stand together. */
+/** Lists of components that may be combined. */
 export const COMPONENTS: string[][] = [
   ...ALONE,
   ['components/before-1.30', 'components/heal-devices', 'device-plugin', 'csi', 'nri'],

@@ -60,7 +60,7 @@ function check(value: unknown, schema: Schema, path: string, newer: boolean): st
     const name = schema.$ref.replace('#/definitions/', '')
     const definition = definitions()[name]
     if (definition === undefined) return [`${path}: no definition ${name}`]
-    // Whoever writes a quantity may leave out the quotes.
+    // A quantity may be written without quotes.
     if (name.endsWith('.resource.Quantity') && typeof value === 'number') return []
     const properties = { ...definition.properties, ...(newer ? NEWER[name] : {}) }
     return check(value, definition.properties === undefined ? definition : { ...definition, properties }, path, newer)

@@ -27,7 +27,7 @@ describe('the log on a real node', () => {
     const [logs, others] = [`${directory}/logs`, `${directory}/others`]
     fs.mkdirSync(logs)
     fs.mkdirSync(others)
-    fs.writeFileSync(`${others}/log`, 'of somebody else')
+    fs.writeFileSync(`${others}/log`, 'of another program')
     const exchanging = {
       ...fs,
       mkdirSync(...args: Parameters<typeof fs.mkdirSync>) {

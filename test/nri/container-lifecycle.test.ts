@@ -150,7 +150,7 @@ describe('the NRI plugin, for a container,', () => {
     }
     expect(await create(asking, withData)).toHaveLength(1)
     expect(told).toBe(true)
-    // What is told with the container is the container's own.
+    // Groups passed with the container belong to the container.
     const user = { uid: 1000, gid: 2000, additionalGids: [] }
     groupsOfPod = async () => ({ certain: [], possible: [] })
     expect(await create(asking, { ...withData, user })).toHaveLength(1)

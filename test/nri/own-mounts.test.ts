@@ -89,7 +89,7 @@ describe("the mount options of modekeep's own volumes", () => {
     expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
     const message = expect.stringMatching(/within 30 ms/)
     expect(events).toMatchObject([['warn', 'unrestricted', { container: 'c0ffee', destinations: ['/own'], message }]])
-    // While that read goes on nobody waits for it, and nothing else is begun for these mounts.
+    // While that read runs, no call waits for it, and no other read begins for these mounts.
     const before = performance.now()
     expect(await create([mountOf('/own', SOURCES.own)])).toEqual([])
     expect(performance.now() - before).toBeLessThan(25)

@@ -271,7 +271,7 @@ describe('the NRI plugin on a socket', () => {
     ['a frame of 4 GiB', (end: RuntimeEnd) => end.socket.write(Buffer.from('00000001ffffffff', 'hex'))],
     ['a message of 16 MiB', (end: RuntimeEnd) => end.frame(1, Buffer.from('01000000000000010100', 'hex'))],
     ['a message that is no protobuf', (end: RuntimeEnd) => end.send(1, 1, 1, Buffer.from('ffff', 'hex'))],
-  ])('closes the connection for %s, and comes again', async (_what, send) => {
+  ])('closes the connection for %s, and reconnects', async (_what, send) => {
     const end = await connected()
     await end.start()
     const again = runtime.next()

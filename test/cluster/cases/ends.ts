@@ -46,20 +46,20 @@ const secret: Case = {
       if (door === 'flex') volume.flexVolume.secretRef = { name }
       else volume.csi.nodePublishSecretRef = { name }
       await cluster.apply(pod(name, podSpec([volume])))
-      // Nobody listens there.
+      // No process listens there.
       await event(cluster, name, 'SetUp failed', 'sshfs')
     }
     const told = await cluster.kubectl('get', 'events', '-A', '-o', 'json')
     const texts = [told, ...textsBelow('/var/log', '/var/lib/modekeep', `${dirname(cluster.elsewhere)}/logs`)]
     for (const form of [SECRET, Buffer.from(SECRET).toString('base64')]) {
-      assert(!texts.some((text) => text.includes(form)), `${form} is told`)
+      assert(!texts.some((text) => text.includes(form)), `${form} is reported`)
     }
     await remove(cluster, 'secret-flex', 'secret-csi')
     return `not in ${texts.length} texts`
   },
 }
 
-/** Of files, without what ends while it is looked at: stages of mounts that are tried again and again. */
+/** The files' contents, without files that are deleted meanwhile, such as staging directories of repeated mounts. */
 function textsBelow(...directories: readonly string[]): string[] {
   return directories.flatMap((directory) =>
     unlessGone(() => fs.readdirSync(directory, { withFileTypes: true }), []).flatMap((entry) => {

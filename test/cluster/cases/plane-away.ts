@@ -36,7 +36,7 @@ const deciders: Case = {
     await cluster.apply(...both.flatMap(({ claim, wanted }) => [...claim, wanted]))
     const made = await uids(cluster, both)
     for (const { name } of both) {
-      assert.equal((await cluster.get(`pod/${name}`))?.spec.nodeName, undefined, 'somebody gave it to the node')
+      assert.equal((await cluster.get(`pod/${name}`))?.spec.nodeName, undefined, 'it was scheduled to a node')
       assert.equal((await cluster.get(`pvc/${name}`))?.status.phase, 'Pending')
     }
     manager.start()

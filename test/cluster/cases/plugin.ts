@@ -51,7 +51,7 @@ const asked: Case = {
   },
 }
 
-/** While there is a node that nobody runs: the DaemonSet's controller makes a pod for it, which stays as it is. */
+/** Adds a node without a kubelet: the DaemonSet's controller makes a pod for it, which never starts. */
 async function withLostNode(cluster: Cluster, work: (name: string) => Promise<void>): Promise<void> {
   const name = 'lost'
   const before = (await podsOfRelease(cluster)).length

@@ -109,15 +109,15 @@ const states = async () =>
   (await statusOfNode()).mounts.map(({ directory, state, reason }) => `${directory} ${state}: ${reason}`)
 
 /**
- * A kubelet that starts looks once at what it has of pods that are no more. Of volumes of CSI drivers that register later
- * an older one keeps the directories, for ever.
+ * A starting kubelet checks the directories of deleted pods once. For CSI drivers that register later,
+ * an older one keeps the directories indefinitely.
  */
 async function goneWithHelp(uid: string): Promise<void> {
   fs.rmSync(`${KUBELETS_ROOT}/pods/${uid}/volumes/kubernetes.io~csi`, { recursive: true, force: true })
   await gone(uid)
 }
 
-/** A pod that was ready stays so in what the API server knows until kubelet has looked at it. */
+/** A ready pod stays ready in the API server until kubelet has checked it. */
 async function startedAgain(cluster: Cluster, name: string): Promise<void> {
   await until(`${name} was started again`, async () => {
     const found: Resource | undefined = await cluster.get(`pod/${name}`)

@@ -60,7 +60,7 @@ const csiDriver = (): Resource => ({
 export class ForeignDriver {
   /** Where a volume is on the node, by its name. */
   readonly staged = new Map<string, string>()
-  /** Calls that it failed, as where somebody keeps a volume busy. */
+  /** The failed calls, such as for a busy volume. */
   readonly faults: string[] = []
   readonly #images: string
 

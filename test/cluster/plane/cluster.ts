@@ -108,7 +108,7 @@ export async function startCluster({ place, programs }: Omit<World, 'options'>):
   const ready = () =>
     until('the node is ready', async () => {
       for (const daemon of Object.values(daemons)) daemon.mustRun()
-      // A node that was ready stays so for a while in what the API server knows, whatever its kubelet does.
+      // A ready node stays ready in the API server for a while after its kubelet has ended.
       await kubectl('get', '--raw', `/api/v1/nodes/${NODE}/proxy/healthz`)
       const path = '{.status.conditions[?(@.type=="Ready")].status} {.spec.taints}'
       return (await kubectl('get', 'node', NODE, '-o', `jsonpath=${path}`)).trim() === 'True'

@@ -51,7 +51,7 @@ export function commands({ etcd, kubernetes }: Programs, version: string, place:
       `--service-account-private-key-file=${pki}/accounts.key`,
       `--root-ca-file=${pki}/ca.crt`,
       '--flex-volume-plugin-dir=/nonexistent',
-      // A claim that comes before its volume is looked at again.
+      // A claim that is created before its volume is checked again.
       '--pvclaimbinder-sync-period=2s',
     ],
     'kube-scheduler': [kubernetes['kube-scheduler'], config('scheduler'), '--leader-elect=false'],

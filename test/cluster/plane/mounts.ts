@@ -23,7 +23,7 @@ export function mounts(door: Door, uid: string, volume = 'v'): string[] {
   return selectLayers(rows, mountPoint(door, uid, volume)).map(({ id }) => String(id))
 }
 
-/** What `modekeep status` says on the node, whatever its verdict. */
+/** The output of `modekeep status` on the node, for any exit status. */
 export async function statusOfNode(): Promise<StatusDocument> {
   const { stdout } = await promisify(execFile)(INSTALLED, ['status', '--json']).catch((error) => error)
   return JSON.parse(stdout)

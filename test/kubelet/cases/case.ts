@@ -19,7 +19,7 @@ export interface Scene<Node extends TestNode = TestNode> {
 export interface Case<Node extends TestNode = TestNode> {
   name: string
   /**
-   * restarts: together with others, awaits `threeRestarts` once. together: with others, while nobody restarts the
+   * restarts: together with others, awaits `threeRestarts` once. together: with others, while no case restarts the
    * kubelet. alone: nothing else is done at that time.
    */
   when: 'restarts' | 'together' | 'alone'

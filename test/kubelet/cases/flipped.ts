@@ -57,7 +57,7 @@ const watched: Case = {
 
 const unwatched: Case = {
   name: 'without heal a container does not start after an atomic update, and after one heal it starts by itself',
-  // Where nobody else's heal watches.
+  // On a node without another heal --watch.
   when: 'alone',
   async run({ node }) {
     const { pod, source } = await podWithConfig(node, 'unwatched')

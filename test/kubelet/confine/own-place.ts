@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import type { Hierarchy } from './cgroups.ts'
 
-// What a node's programs write to wherever they are told to work: the kubelet's pod logs, install.sh's configuration, …
+// The directories that a node's programs write to for any configuration: the kubelet's pod logs, install.sh's configuration, …
 const WRITTEN_TO = ['/etc', '/var/lib', '/var/log', '/usr/libexec', '/usr/local']
 
 // What is there of a kubelet's and a modekeep's that this machine has is not for this run.
@@ -21,7 +21,7 @@ const KUBELETS_SETTINGS: Readonly<Record<string, number>> = {
 const mount = (...args: string[]) => execFileSync('mount', args, { stdio: ['ignore', 'ignore', 'inherit'] })
 
 /**
- * Makes this process's namespaces a machine of its own: whatever is written to the usual places goes to `directory`, an
+ * Makes this process's namespaces a separate machine: files written to the usual places go to `directory`, an
  * ext4 file system in a file without a name, which the kernel frees with the last process here.
  */
 export function makeOwnPlace(directory: string, cgroups: readonly Hierarchy[], busybox: string): void {
@@ -60,7 +60,7 @@ export function mountWholeProc(directory: string): void {
 
 /**
  * Puts the programs of a suite of Debian over the machine's, with the C library that they were linked against: programs of an
- * older suite run with a newer one. Nobody writes below /usr then, and what was mounted there is hidden.
+ * older suite run with a newer one. No process writes below /usr then, and earlier mounts there are hidden.
  * @param root has `usr`
  */
 export function layOver(root: string): void {

@@ -53,7 +53,7 @@ async function started<Options>(run: NodeRun<Options>): Promise<number> {
   if (why.length > 0) throw new Unavailable(`no ${run.machine} can be run here: ${why.join('; ')}`)
   const say = (text: string) => console.log(text)
   const given = run.provide(options, new Clock(say), say)
-  // Whatever TMPDIR is: one run at a time has it.
+  // For any TMPDIR: one run at a time has it.
   const place = `/tmp/${run.name}`
   return confined(run.module, { place: `${place}/node`, cgroups, ...given, options }, place, cgroups)
 }

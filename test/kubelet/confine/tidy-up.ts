@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Leftovers } from './caretaker.ts'
 import { removeGroups } from './cgroups.ts'
 
-// Lives until whoever started it is done, or dead, and then until all is removed.
+// Runs until its parent has ended or crashed, and then until all is removed.
 const { name, cgroups, directory }: Leftovers = JSON.parse(process.argv[2] ?? '')
 
 /** A name that the kernel takes back with the process. False if another run has it. */

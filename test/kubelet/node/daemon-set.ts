@@ -54,7 +54,7 @@ interface Spec {
   linux: { seccomp?: object; maskedPaths?: string[] }
 }
 
-/** What containerd was told of the newest container of this name in a pod. @throws {Error} where there is none */
+/** Returns containerd's configuration of the newest container of this name in a pod. @throws {Error} if there is none */
 export function specOf({ uid }: Pod, container: string): Spec {
   const wanted = [`labels."io.kubernetes.pod.uid"==${uid}`, `labels."io.kubernetes.container.name"==${container}`]
   const [id] = ctr('containers', 'ls', '-q', wanted.join(',')).trim().split('\n')

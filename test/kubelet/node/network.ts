@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 
-/** Where containerd finds the plugins for the network of pods, and what they are told. */
+/** The directories of containerd's network plugins and of their configuration. */
 export interface Network {
   plugins: string
   configuration: string

@@ -13,7 +13,7 @@ export class Pod {
   readonly uid: string
   /** Kubelet's directory for all of the pod. */
   readonly directory: string
-  /** The directory that the driver is told to mount the volume at. */
+  /** The mount directory that kubelet passes to the driver. */
   readonly mountPoint: string
   #commands = 0
 

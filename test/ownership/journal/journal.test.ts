@@ -110,7 +110,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     place.remove()
   })
 
-  /** What the next process opens: the one before has gone, whatever it had confirmed. */
+  /** Opens the journal as the next process does, after the earlier one has ended at any point. */
   function next(volume = 'fs-2-3'): Journal {
     for (const journal of open) journal.close()
     open = []

@@ -30,7 +30,7 @@ interface Order {
   acl?: [now: Uint8Array, wanted: Uint8Array]
 }
 
-/** A file that was looked at and recorded, to be given to group 2000. */
+/** A file that was inspected and recorded, and is to be changed to group 2000. */
 function arrange({ mode = '0640', group = 0, wanted, capability, acl }: Order = {}): {
   inode: OpenInode
   record: InodeRecord
@@ -54,7 +54,7 @@ const now = () => {
   return { gid, mode: (mode & 0o7777).toString(8) }
 }
 
-/** Somebody does this right after a call of the change. */
+/** Runs `work` right after a call of the change. */
 function after(call: 'chown' | 'chmod', work: () => void): void {
   const made = inodes[call]
   inodes[call] = (handle, value) => {

@@ -52,7 +52,7 @@ export function clonesOnNode(): string[] {
     .filter((path) => /^\/var\/lib\/modekeep\/.*\/mounts\/.+/.test(path))
 }
 
-/** The plugin is told of a start after it, so its clones may stand a moment longer. */
+/** The plugin gets the start event after the start, so its clones may exist a moment longer. */
 export async function mustHaveNoClones(): Promise<void> {
   await until('the node has no clones', () => clonesOnNode().length === 0, 10)
 }

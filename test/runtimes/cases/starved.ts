@@ -56,7 +56,7 @@ export const STARVED: readonly Case[] = [
   },
 ]
 
-/** How often the plugin was told all that runs. */
+/** The number of container lists that the plugin has received. */
 const synchronized = (node: RuntimeNode) => node.plugin.log().split('"synchronized"').length
 
 /** Stops the plugin some time after work was begun, until that is done. */

@@ -43,7 +43,7 @@ export class CsiVolume implements Volume {
     return this
   }
 
-  /** As a driver does after the last pod. @throws {Error} where somebody keeps the file system busy */
+  /** Unmounts the volume like a driver after the last pod. @throws {Error} if the file system is busy */
   unstage(): void {
     run('umount', this.path)
     fs.rmSync(this.path, { recursive: true })

@@ -21,7 +21,7 @@ interface NodeServer {
   work: 'csi' | 'nri'
   /** For messages: `another CSI server`. */
   other: string
-  /** What the event `start` reports. */
+  /** Fields of the event `start`. */
   facts: Record<string, unknown>
 }
 

@@ -138,13 +138,7 @@ async function waitForStop(servers: readonly SocketServer[], stop: AbortSignal):
   const timer = setInterval(() => {
     const lost = servers.find(({ path, inode }) => statSocketPath(path)?.ino !== inode)
     if (lost)
-      reject(
-        Refusal.of(
-          'server-directory',
-          `the socket ${basename(lost.path)} was removed by somebody else`,
-          'start the server again',
-        ),
-      )
+      reject(Refusal.of('server-directory', `the socket ${basename(lost.path)} was removed`, 'start the server again'))
   }, SOCKET_CHECK_MS)
   stop.addEventListener('abort', () => resolve(), { once: true })
   if (stop.aborted) resolve()

@@ -82,7 +82,7 @@ function isTrustedPeer(socket: net.Socket): boolean {
   return user !== undefined && (user === 0 || user === process.geteuid?.())
 }
 
-/** What a reply may need of its call besides the request. */
+/** Facts of a call in addition to its request. */
 interface UnaryCall {
   readonly deadline: Date | number
   /** User agent, such as `grpc-go/1.27.1`; '' if the client sends none. */
@@ -95,7 +95,7 @@ type UnaryReplies<S> = {
     : never
 }
 
-interface CallFailure {
+interface CallError {
   readonly code: keyof typeof grpc.status
   readonly message: string
 }
@@ -106,9 +106,9 @@ interface CallFailure {
  * @param convertError converts what a reply throws
  */
 export function createUnaryHandlers<S extends grpc.ServiceDefinition>(
-  refused: (method: string, message: string, code: CallFailure['code']) => void,
+  refused: (method: string, message: string, code: CallError['code']) => void,
   replies: UnaryReplies<S>,
-  convertError: (error: unknown) => CallFailure = convertInvalidArgument,
+  convertError: (error: unknown) => CallError = convertInvalidArgument,
 ): grpc.UntypedServiceImplementation {
   type Reply = (request: unknown, call: UnaryCall) => unknown
   const createHandler = (name: string, reply: Reply): grpc.handleUnaryCall<unknown, unknown> => {
@@ -126,6 +126,6 @@ export function createUnaryHandlers<S extends grpc.ServiceDefinition>(
   return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, createHandler(name, reply)]))
 }
 
-function convertInvalidArgument(error: unknown): CallFailure {
+function convertInvalidArgument(error: unknown): CallError {
   return { code: error instanceof InvalidArgument ? 'INVALID_ARGUMENT' : 'INTERNAL', message: formatError(error) }
 }

@@ -80,7 +80,7 @@ const DEFAULTS: KubeletOptions = { list: listPods, intervalMs: 5000, logs: '/var
 /** Requests the list of pods from kubelet. Each watch has one instance, which keeps earlier answers. */
 export class Kubelets {
   readonly #options: KubeletOptions
-  /** By mount directory: when kubelet first did not list its pod, by this process's clock, and the identity of that kubelet. */
+  /** Maps mount directories to the time at which kubelet first did not list their pod, and to that kubelet's identity. */
   readonly #first = new Map<string, { at: number; kubelet: string }>()
   readonly #answers = new Map<string, { at: number; answer: Promise<KubeletAnswer> }>()
 

@@ -94,8 +94,8 @@ export function writeTextfile({ files }: Host, path: string, text: string): void
 }
 
 /**
- * Updates the counters up to the log's last line, and saves them with that position. A line is counted once, whatever
- * is rotated or killed meanwhile. Calls of kubelet do not run this.
+ * Updates the counters up to the log's last line, and saves them with that position. A line is counted once, also
+ * across rotations and crashes. Calls of kubelet do not run this.
  * @param onUpdated gets the counters before another process may count
  * @throws {Refusal} while another process counts
  */

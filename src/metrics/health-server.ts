@@ -102,7 +102,7 @@ function createSharedScrape(
     const timeout = Promise.withResolvers<HealthAnswer>()
     const timer = setTimeout(() => {
       const seconds = Math.round((performance.now() - since) / 1000)
-      timeout.resolve([503, `the node has been looked at for ${seconds} s, and the look goes on: ask again\n`])
+      timeout.resolve([503, `the metrics are not complete after ${seconds} s: request them again\n`])
     }, bounds.scrapeMs)
     try {
       return await Promise.race([text.then((page): HealthAnswer => [200, page]), timeout.promise])

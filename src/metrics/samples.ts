@@ -124,7 +124,7 @@ export const FAMILIES = {
   }),
   modekeep_call_duration_seconds: histogram('How long calls took, without the start of the process.', { verb: CALLS }),
   modekeep_walks_total: counter('Walks and restores that ended.', { verb: WALKS }),
-  modekeep_inodes_visited_total: counter('Inodes that walks and restores looked at.', { verb: WALKS }),
+  modekeep_inodes_visited_total: counter('Inodes that walks and restores visited.', { verb: WALKS }),
   modekeep_inodes_changed_total: counter('Inodes that walks changed and restores put back.', { verb: WALKS }),
   modekeep_inodes_left_total: counter('Inodes that walks and restores left as they were, by reason.', {
     reason: SKIP_REASONS,

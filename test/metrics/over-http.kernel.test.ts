@@ -63,10 +63,7 @@ it('a slow status fails every waiting scrape, delays no probe, and its result se
   const { ask } = await served(text, { scrapeMs: 500 })
   const scrapes = [ask('/metrics'), ask('/metrics')]
   expect(await ask('/healthz')).toEqual([200, 'ok\n'])
-  const late = [
-    503,
-    expect.stringMatching(/^the node has been looked at for \d+ s, and the look goes on: ask again\n$/),
-  ]
+  const late = [503, expect.stringMatching(/^the metrics are not complete after \d+ s: request them again\n$/)]
   expect(await Promise.all(scrapes)).toEqual([late, late])
   const third = ask('/metrics')
   look.resolve('all of it\n')

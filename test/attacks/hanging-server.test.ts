@@ -139,6 +139,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE server that hangs', cannot)
             name: silent,
             action: 'kept',
             reason: expect.stringContaining(`${served} does not respond`),
+            code: 'records-kept',
           },
           { kind: 'volume', name: gone, action: 'removed', reason: expect.stringContaining('was deleted') },
         ]),

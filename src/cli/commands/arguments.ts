@@ -18,7 +18,7 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
   if (word === undefined) return { ...HELP, isIntroduction: true }
   if (word === '--help' || word === '-h') return HELP
   const verb = word === '--version' ? 'version' : word
-  if (!isVerb(verb)) throw Refusal.of('usage', formatUnknownVerb(verb))
+  if (!isVerb(verb)) throw Refusal.of('usage', ...explainUnknownVerb(verb))
   const args = { ...readArguments(verb, words), workingDirectory }
   if (args.given.has('help') && args.faults.length === 0) return { ...HELP, topic: verb }
   const { operands, read } = getVerbForm(verb)
@@ -28,15 +28,18 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
   }
   const command = read(args)
   if (command.verb === 'help' && command.topic !== undefined && !isVerb(command.topic)) {
-    args.refuse(formatUnknownVerb(command.topic))
+    args.refuse(...explainUnknownVerb(command.topic))
   }
   if (args.faults.length > 0) throw new Refusal(args.faults)
   return command
 }
 
-function formatUnknownVerb(word: string): string {
+function explainUnknownVerb(word: string): [reason: string, remedy: string] {
   const meant = findNearest(word, VERB_NAMES)
-  return `there is no verb ${quoted(word)}: ${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`
+  return [
+    `there is no verb ${quoted(word)}`,
+    `${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`,
+  ]
 }
 
 /** Parses the arguments after a verb, and collects every syntax fault. */
@@ -57,7 +60,7 @@ function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'working
     if (token.kind === 'positional') words.push(token.value)
     if (token.kind !== 'option') continue
     const { name, rawName, value } = token
-    if (!Object.hasOwn(options, name)) refuse(formatUnknownOption(verb, rawName, Object.keys(options)))
+    if (!Object.hasOwn(options, name)) refuse(...explainUnknownOption(verb, rawName, Object.keys(options)))
     else if (given.has(name)) refuse(`${rawName} is given twice`, 'keep one')
     else for (const text of checkOptionValue(name as OptionName, value)) refuse(text)
     given.set(name, value)
@@ -74,11 +77,15 @@ function collectOptions(own: object): typeof OPTIONS {
   return Object.fromEntries(entries)
 }
 
-function formatUnknownOption(verb: Verb, rawName: string, candidates: readonly string[]): string {
+function explainUnknownOption(
+  verb: Verb,
+  rawName: string,
+  candidates: readonly string[],
+): [reason: string, remedy: string] {
   const suggestion = findNearest(rawName.replace(/^-+/, ''), candidates)
   const takes = `takes ${candidates.map((option) => `--${option}`).join(', ')}`
   const remedy = suggestion === undefined ? `it ${takes}` : `did you mean --${suggestion}? It ${takes}`
-  return `${verb} has no option ${quoted(rawName)}: ${remedy}`
+  return [`${verb} has no option ${quoted(rawName)}`, remedy]
 }
 
 /** True if the output is JSON. Invalid arguments are searched too, because their error is printed in the same form. */

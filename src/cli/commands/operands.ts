@@ -87,8 +87,8 @@ async function isExistingPath(session: Session, path: string): Promise<boolean> 
 
 /** Reads the one directory that a verb takes, as an absolute, normalized path. */
 export function readDirectoryOperand(verb: string, { words, workingDirectory, faults, refuse }: VerbArguments): string {
-  const wrong = findDirectoryFault(verb, words)
-  if (wrong !== undefined) refuse(wrong)
+  const wrong = explainInvalidDirectory(verb, words)
+  if (wrong !== undefined) refuse(...wrong)
   return faults.length > 0 ? '' : resolve(makeAbsolute(words[0] ?? '', workingDirectory))
 }
 
@@ -113,18 +113,21 @@ export function readFileOperand(verb: string, { words, workingDirectory, faults,
   return faults.length > 0 ? '' : makeAbsolute(file, workingDirectory)
 }
 
-function findDirectoryFault(verb: string, [directory = '', ...more]: readonly string[]): string | undefined {
+function explainInvalidDirectory(
+  verb: string,
+  [directory = '', ...more]: readonly string[],
+): [reason: string, remedy: string] | undefined {
   if (directory === '' || more.length > 0) {
     const got = directory === '' ? 'none' : quoted([directory, ...more])
-    return `${verb} takes one directory, got ${got}: name one`
+    return [`${verb} takes one directory, got ${got}`, 'name one']
   }
   // Node decodes argv as UTF-8, so the original bytes are lost.
   if (/[\0\ufffd]/.test(directory)) {
-    return `directory ${quoted(directory)} is not valid UTF-8: reach it by another name, such as a bind mount`
+    return [`directory ${quoted(directory)} is not valid UTF-8`, 'reach it by another name, such as a bind mount']
   }
   // After a symbolic link, ".." is not the parent that the text names.
   if (/(^|\/)(?!\.\.?(\/|$))[^/]+(\/+\.)*\/+\.\.(\/|$)/.test(directory)) {
-    return `directory ${quoted(directory)} goes down and up again: write it without ".."`
+    return [`directory ${quoted(directory)} goes down and up again`, 'write it without ".."']
   }
   return undefined
 }

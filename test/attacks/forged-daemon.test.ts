@@ -120,7 +120,7 @@ describe.skipIf(cannot !== '')(
       copy = await forged(['bash', '-c', start], Object.fromEntries(variables))
     })
 
-    it('is not taken for the dead daemon by status or heal, and keeps running', async () => {
+    it('does not count as the dead daemon for status or heal, and keeps running', async () => {
       await killDaemon(node, 'one')
       expect(node.status('one')).toMatchObject({ state: 'stale', daemon: { pid: null, state: 'dead' } })
       expect(node.heal()).toMatchObject([{ state: 'stale', action: 'replaced' }])
@@ -139,7 +139,7 @@ describe.skipIf(cannot !== '')(
       expect(isAlive(copy)).toBe(true)
     })
 
-    it('is taken for the daemon if the record is of a version that recorded no process numbers', async () => {
+    it('counts as the daemon if the record is of a version that recorded no process numbers', async () => {
       const store = { host: linuxHost, config: { stateDir: node.state } }
       const record = mountRecords.read(store, directory) ?? expect.unreachable()
       expect(record.daemons).toEqual([

@@ -99,14 +99,14 @@ describe.skipIf(cannotMount !== '')(`a CSI server that cannot tell whether podIn
   it.each([
     [404, 'there is no such object'],
     [403, 'HTTP status 403'],
-  ])('refuses to publish if the API server answers %d', async (status, why) => {
+  ])('refuses to publish if the API server returns %d', async (status, why) => {
     const api = new Api(`${node.top}/access`)
     api.status = status
     await node.serve({ options: await api.options() })
     expect(await publishForged()).toMatchObject({ code: 'FAILED_PRECONDITION', message: expect.stringContaining(why) })
   })
 
-  it('refuses to publish if a server with another certificate answers', async () => {
+  it('refuses to publish if a server with another certificate replies', async () => {
     const [api, other] = [new Api(`${node.top}/access`), new Api(`${node.top}/other`)]
     const [, server = ''] = await other.options()
     await node.serve({ options: ['--api-server', server, '--api-access', api.directory] })

@@ -5,7 +5,7 @@ import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
 
-const title = `gc while pods come and go${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const title = `gc during mounts and unmounts of pods${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 const PODS = sized(5, 20)
 const TURNS = sized(3, 20)
 

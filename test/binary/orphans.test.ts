@@ -6,7 +6,7 @@ import { KubeletAside, LEFT, podOptions } from '../helpers/left-pod.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-const title = `what a pod has left that is gone${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const title = `the mount of a deleted pod${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 let kubelet: KubeletAside | undefined
 afterEach(async () => {

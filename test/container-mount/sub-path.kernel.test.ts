@@ -78,7 +78,7 @@ describe.each(KINDS)('a subPath on %s%s', (fsType, why) => {
 describe('a subPath', () => {
   const noBtrfs = cannotMount('btrfs')
   it.skipIf(noBtrfs !== '')(
-    `in a subvolume of btrfs is a part of the volume, one beside it is not${noBtrfs}`,
+    `in a subvolume of btrfs is a part of the volume, and one next to it is not${noBtrfs}`,
     async () => {
       const node = nodeWith('btrfs')
       for (const path of [`${node.volume}/inner`, `${node.top}/fs/beside`]) {

@@ -12,7 +12,7 @@ afterEach(async () => {
   kubelet = undefined
 })
 
-const title = `a heal that unmounts what a pod has left, killed at any of its changes${cannotInject && ` (skipped: ${cannotInject})`}`
+const title = `a heal that unmounts a deleted pod's mount, killed at any of its changes${cannotInject && ` (skipped: ${cannotInject})`}`
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it(

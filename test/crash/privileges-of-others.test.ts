@@ -10,7 +10,7 @@ import { CAPABILITY, expectSame, GROUP, type Snapshot, setAttribute, snapshot, w
 const OWNER = 12345
 /** Until each file was caught half way. */
 const ROUNDS = 6
-const title = `a death among the privileges of an owner who is not root${cannotInject && ` (skipped: ${cannotInject})`}`
+const title = `a crash during a change of a file whose owner is not root${cannotInject && ` (skipped: ${cannotInject})`}`
 
 describe.skipIf(cannotInject !== '')(title, () => {
   it(

@@ -62,7 +62,7 @@ describe.skipIf(!isRoot)(addSkipReason("the CSI server's sockets", cannot), () =
         fs.symlinkSync(join(top, 'left.sock'), socket)
       },
     ],
-  ])('do not take the place of %s', async (_what, prepare) => {
+  ])('do not replace %s', async (_what, prepare) => {
     await prepare()
     const { ino } = fs.lstatSync(socket)
     await expect(serve()).rejects.toThrow(/^something else is at/)

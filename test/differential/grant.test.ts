@@ -76,7 +76,7 @@ describe.skipIf(!isRoot)(title, () => {
     1_800_000,
   )
 
-  it('sets nothing below a mount inside the volume, where kubelet does', async () => {
+  it('sets nothing below a mount inside the volume, although kubelet does', async () => {
     const stage = kernelStage('tmpfs')
     onTestFinished(() => stage.close())
     const { theirs, ours } = volumes(stage, (source) => {

@@ -22,7 +22,7 @@ describe('a fault as a sentence', () => {
     expect(renderFault(createFault('internal', 'it is wrong', remedy, cause))).toBe(sentence)
   })
 
-  it("has each protocol's word for an option, also where the remedy names another option", () => {
+  it("has each protocol's word for an option, also if the remedy names another option", () => {
     const fault = createOptionFault(
       'submounts-hidden',
       'source',

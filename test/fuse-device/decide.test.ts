@@ -79,7 +79,7 @@ describe("the device plugin's next action", () => {
     expect(given([failed, failed, registered, failed]).failed?.times).toBe(1)
   })
 
-  it('is to wait from any state, once kubelet answers and nothing changes', () => {
+  it('is to wait from any state, once kubelet replies and nothing changes', () => {
     const starts = CASES.map(([, events]) => given(events))
     for (const start of starts.filter(({ asking }) => asking === undefined)) {
       let state = start

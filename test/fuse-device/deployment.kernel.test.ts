@@ -24,7 +24,7 @@ describe('the example pod', () => {
     expect(spec.volumes).toEqual([{ name: 'mount-point', emptyDir: {} }])
   })
 
-  it('is confined by the profile, which allows a mount where the pod mounts', () => {
+  it("is confined by the profile, which allows the pod's mount", () => {
     expect(container.securityContext.appArmorProfile).toEqual({ type: 'Localhost', localhostProfile: 'modekeep-fuse' })
     expect(profile).toMatch(/^profile modekeep-fuse /m)
     expect(profile.match(/^@\{fuse_mounts\}=(.*)$/m)?.[1]?.split(' ')).toContain(

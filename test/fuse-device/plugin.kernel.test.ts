@@ -77,7 +77,7 @@ describe('a device plugin', () => {
     expect(stage.kubelet.ended).toBe(0)
   })
 
-  it('ends while a silent client is connected', async () => {
+  it('ends while a client without a request is connected', async () => {
     await using stage = new Stage()
     await stage.kubelet.start()
     const plugin = stage.plugin()
@@ -93,7 +93,7 @@ describe('a device plugin', () => {
 })
 
 for (const authority of ['localhost', undefined]) {
-  describe(`asked by a kubelet that gives ${authority ?? 'the path of the socket'} as authority`, () => {
+  describe(`called by a kubelet that passes ${authority ?? 'the path of the socket'} as authority`, () => {
     async function registered() {
       const stage = new Stage()
       stage.kubelet.authority = authority
@@ -135,7 +135,7 @@ for (const authority of ['localhost', undefined]) {
       expect(stage.running.named('refused')).toHaveLength(3)
     })
 
-    it('declares that preferences and starts need no call, and answers both', async () => {
+    it('declares that preferences and starts need no call, and replies to both', async () => {
       await using stage = await registered()
       const { call } = stage.kubelet
       expect(await call.call(stage.kubelet, 'GetDevicePluginOptions', {})).toEqual({

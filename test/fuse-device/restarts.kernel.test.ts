@@ -103,7 +103,7 @@ describe('a faulty kubelet', () => {
     expect(new Set(stage.kubelet.registrations.map(({ endpoint }) => endpoint)).size).toBe(1)
   })
 
-  it('never answers: the plugin cancels the call and retries', async () => {
+  it('never replies: the plugin cancels the call and retries', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'never answers'
     await stage.kubelet.start()
@@ -114,7 +114,7 @@ describe('a faulty kubelet', () => {
     await until(() => stage.kubelet.lists.length > 0)
   })
 
-  it('never answers, and the plugin can be stopped', async () => {
+  it('never replies, and the plugin can be stopped', async () => {
     await using stage = new Stage()
     stage.kubelet.manner = 'never answers'
     await stage.kubelet.start()

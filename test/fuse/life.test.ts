@@ -220,7 +220,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume', cannot), () => {
     await until(() => node.processes().length === 0)
   })
 
-  it('shows the source that was checked, also if its name leads elsewhere now', async () => {
+  it('shows the source that was checked, also if its name leads to another directory now', async () => {
     fs.symlinkSync(source, `${node.volumes}/link`)
     const { message } = await node.mount('one', { ...options, source: `${node.volumes}/link` })
     expect(message).toMatch(/symbolic link/)

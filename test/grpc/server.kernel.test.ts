@@ -55,7 +55,7 @@ async function call(text: string): Promise<unknown> {
 }
 
 describe('a gRPC server on a unix socket', () => {
-  it("answers, and distinguishes the caller's faults from its own", async () => {
+  it("replies, and distinguishes the caller's faults from its own", async () => {
     const server = await served()
     expect(await call('hello')).toMatchObject({ text: 'hello' })
     await expect(call('wrong')).rejects.toMatchObject({
@@ -82,7 +82,7 @@ describe('a gRPC server on a unix socket', () => {
     }
   })
 
-  it('leaves no socket when it is closed, also while a silent client is connected', async () => {
+  it('leaves no socket when it is closed, also while an idle client is connected', async () => {
     const server = await served()
     const silent = net.connect(path)
     await new Promise((resolve) => silent.once('connect', resolve))

@@ -31,7 +31,7 @@ it('a heal plan for a report needs no lock, and one for a repair does', async ()
   expect(stage.host.isLocked(lockPath())).toBe(false)
 })
 
-it('a heal plan does not wait for a running call, and finds that the record is gone', async () => {
+it('a heal plan does not wait for a running call, and finds that the record was removed', async () => {
   const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, record.directory))
   expect(await judged()).toBe('locked')
   lock?.release()

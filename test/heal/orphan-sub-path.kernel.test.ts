@@ -162,7 +162,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(listMountRecords(stage)).toEqual([])
   })
 
-  it('a mount that heal cannot remove is named by status, doctor and gc until it is gone', async () => {
+  it('a mount that heal cannot remove is named by status, doctor and gc until it is removed', async () => {
     const directory = await mountAt('modekeep~fs/v')
     const path = bind(directory, 'sub')
     fs.writeFileSync(`${dirname(path)}/mine`, 'data of a user\n')

@@ -70,7 +70,7 @@ describe.skipIf(!isRoot)(`the backing device or image of a file system${title}`,
     expect(common(mounted(device), before)).toBe(0)
   })
 
-  it('is another one if the file system begins elsewhere in the image', () => {
+  it('is another one if the file system begins at another offset in the image', () => {
     make('ext4', 'a')
     execFileSync('sh', ['-c', 'cat "$1" "$1" > "$2"', 'sh', image('a'), image('twice')])
     const first = mounted(attachDisk(image('twice'), '--sizelimit', String(2 ** 24)))

@@ -234,7 +234,7 @@ needing(missing.root).describe('a first install', () => {
     expect((await install(world, binary, {}, `--sha256=${sum.toUpperCase()}`)).exitCode).toBe(0)
   })
 
-  needing(missing.dist).it('installs the real executable, whose init answers', async () => {
+  needing(missing.dist).it('installs the real executable, whose init replies', async () => {
     const world = makeWorld()
     const result = await run(['--root', world.root, '--plugin-dir', pluginDir])
     expect(result).toMatchObject({ exitCode: 0, stderr: '' })

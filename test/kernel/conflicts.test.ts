@@ -7,7 +7,7 @@ import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
-const title = `two pods that want one volume${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
+const title = `two pods that request one volume${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 
 const FILE_SYSTEMS = sized<readonly ('tmpfs' | 'ext4')[]>(['ext4'], ['tmpfs', 'ext4'])
 const ROUNDS = sized(2, 5)

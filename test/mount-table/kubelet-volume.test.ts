@@ -28,7 +28,7 @@ it.each([
   [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, '{"attachmentID":"a","driverName":"modekeep.csi"}', true],
   [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, '{"driverName":"other.csi"}', false],
   [`${POD}/volumes/kubernetes.io~csi/pvc-1/mount`, undefined, false],
-])('%s, where kubelet wrote %s, is of this driver %s', (path, told, isOwn) => {
+])("%s, with kubelet's note %s, is of this driver: %s", (path, told, isOwn) => {
   const asked: string[] = []
   const readForeign = (file: string) => {
     asked.push(file)

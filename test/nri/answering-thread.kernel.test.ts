@@ -21,7 +21,7 @@ function pathsOnDisk(trace: string): string[] {
   return paths.filter((path) => !IN_MEMORY.test(path))
 }
 
-describe.skipIf(cannot !== '')(addSkipReason('the thread that answers the container runtime', cannot), () => {
+describe.skipIf(cannot !== '')(addSkipReason('the thread that replies to the container runtime', cannot), () => {
   let node: NriNode
   beforeEach(() => {
     node = new NriNode()

@@ -81,7 +81,7 @@ const started = (id: string, as = mapped, pod = asking) => containers.onStarted(
 const settled = () => new Promise((resolve) => setTimeout(resolve, 10))
 
 describe('the NRI plugin, for a container,', () => {
-  it('answers at once and queues no task if the pod has no annotation', async () => {
+  it('replies at once and queues no task if the pod has no annotation', async () => {
     expect(create(podOf(), withData)).toBeUndefined()
     started('c0ffee', mapped, podOf())
     containers.onEnded('c0ffee')

@@ -55,7 +55,7 @@ describe("the mount options of modekeep's own volumes", () => {
     ])
   })
 
-  it("are read below the plugin's kubelet directory where the runtime has resolved a link above it", async () => {
+  it("are read below the plugin's kubelet directory if the runtime has resolved a link above it", async () => {
     const linked = SOURCES.own.replace(KUBELET, '/mnt/disk/kubelet')
     expect(await create([mountOf('/own', linked)])).toMatchObject([{ source: linked }])
     expect(requests[0]?.mounts).toEqual([{ destination: '/own', source: SOURCES.own }])

@@ -96,7 +96,7 @@ describe('the NRI plugin on a socket', () => {
     ])
   })
 
-  it('answers in frames of at most 4096 bytes with any number of mounts', async () => {
+  it('replies in frames of at most 4096 bytes with any number of mounts', async () => {
     const mounts = Array.from({ length: 300 }, (_, at) => ({
       destination: `/data/${at}`,
       type: 'bind',
@@ -111,7 +111,7 @@ describe('the NRI plugin on a socket', () => {
     expect(Math.max(...end.frames)).toBe(4096)
   })
 
-  it('answers refusals and unexpected errors with their message, and stays connected', async () => {
+  it('replies to refused containers and unexpected errors with a message, and stays connected', async () => {
     const thrown: (() => Promise<undefined>)[] = [
       async () => {
         throw new Refusal(createFault('annotation-invalid', 'annotation modekeep/group is "x"', 'write a group'))
@@ -135,7 +135,7 @@ describe('the NRI plugin on a socket', () => {
     expect(await call()).toEqual({ payload: Buffer.alloc(0) })
   })
 
-  it('answers other calls while one container waits', async () => {
+  it('replies to other calls while one container waits', async () => {
     const waiting = Promise.withResolvers<undefined>()
     create = (_pod, { id }) => (id === 'slow' ? waiting.promise : undefined)
     const end = await connected()
@@ -179,7 +179,7 @@ describe('the NRI plugin on a socket', () => {
   })
 
   it.each(['PostCreateContainer', 'ValidateContainerAdjustment', 'constructor', '__proto__', ''])(
-    'answers the unknown method %j with UNIMPLEMENTED',
+    'replies to the unknown method %j with UNIMPLEMENTED',
     async (method) => {
       const end = await connected()
       await end.start()
@@ -191,7 +191,7 @@ describe('the NRI plugin on a socket', () => {
     },
   )
 
-  it('answers running calls before it ends, and removes clones that no call waits for', async () => {
+  it('replies to running calls before it ends, and removes clones that no call waits for', async () => {
     const answers = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()]
     const unheards: AbortSignal[] = []
     create = (_pod, _container, unheard) => answers[unheards.push(unheard) - 1]?.promise
@@ -212,7 +212,7 @@ describe('the NRI plugin on a socket', () => {
     await running
   })
 
-  it('ends at its time limit if an answer never comes', async () => {
+  it('ends at its time limit if a reply never comes', async () => {
     create = () => new Promise(() => {})
     const end = await connected({ ...CONNECTION_TIMING, answerMs: 50 })
     await end.start()

@@ -15,7 +15,7 @@ it("a sandbox's certain groups are the supplemental ones, and its runAsGroup is 
 })
 
 it.each(['', 'null', '[]', '{}', '{"config":{}}', text(null), text('2000'), text({ supplemental_groups: ['2000'] })])(
-  'of %j are not known',
+  "the groups in the runtime's info %j are unknown",
   (told) => expect(parseProcessGroups(told)).toBeUndefined(),
 )
 

@@ -63,13 +63,13 @@ describe.skipIf(!isRoot)(title, () => {
   }
 
   it.each(corpusOf<{ layout: Record<string, Node>; asked: string[] }>('atomic-writer'))(
-    'leads where the rules say, or is refused: %s',
+    'leads to the modelled target, or is refused: %s',
     (_name, { layout, asked }) => {
       stageFor().expectAsModelled(new Map(Object.entries(layout)), asked)
     },
   )
 
-  it('leads where the rules say, or is refused, after any change of the volume', () => {
+  it('leads to the modelled target, or is refused, after any change of the volume', () => {
     const { seen, expectAsModelled } = stageFor()
     holds(
       fc.tuple(layouts, fc.array(subPaths, { minLength: 4, maxLength: 12 })),

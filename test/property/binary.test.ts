@@ -108,7 +108,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
   afterAll(() => fs.rmSync(top, { recursive: true, force: true }))
 
   it.each(corpusOf<string[]>('argv'))(
-    "answers kubelet's call with one JSON document, and any other with a sentence: %s",
+    "replies to kubelet's call with one JSON document, and to any other with a sentence: %s",
     (_name, argv) => {
       const call = argv.map((text) => Buffer.from(text.replaceAll('@', top), 'latin1'))
       if (isKubeletVerb(argv[0])) expectAnswer(call)
@@ -116,19 +116,19 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
     },
   )
 
-  it.each(corpus('options'))('answers a mount with options from the corpus: %s', (_name, content) => {
+  it.each(corpus('options'))('replies to a mount with options from the corpus: %s', (_name, content) => {
     const text = content.toString().replaceAll('/srv/volumes', `${top}/volumes`)
     expectAnswer([Buffer.from('mount'), Buffer.from(directory), Buffer.from(text)])
   })
 
-  it.each(corpus('config'))('answers every call with a configuration from the corpus: %s', (_name, content) => {
+  it.each(corpus('config'))('replies to every call with a configuration from the corpus: %s', (_name, content) => {
     fs.writeFileSync(`${top}/damaged.json`, content)
     const at = [Buffer.from(directory), Buffer.from('{"source":"/nowhere"}')]
     expect(answered([Buffer.from('init')], `${top}/damaged.json`).status).toBe('Success')
     expect(answered([Buffer.from('mount'), ...at], `${top}/damaged.json`).status).toBe('Failure')
   })
 
-  it('answers any call of kubelet with one JSON document, and a refused call changes nothing', () => {
+  it('replies to any call of kubelet with one JSON document, and a refused call changes nothing', () => {
     const seen: Record<string, number> = {}
     const called = (call: Call) => {
       const status = expectAnswer(call)
@@ -138,7 +138,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
     expect(Object.keys(seen).sort()).toEqual(['Failure', 'Not supported', 'Success'])
   })
 
-  it('answers a command in words or JSON, with status 0, 1 or 2, and never with a stack trace', () => {
+  it('replies to a command in words or JSON, with status 0, 1 or 2, and never with a stack trace', () => {
     holds(
       operatorCalls(top),
       (call) => {

@@ -49,7 +49,7 @@ describe('the options argument', () => {
     ['aHVudGVyMg=='],
     ['["aHVudGVyMg=="]'],
     ['"aHVudGVyMg=="'],
-  ])('an unreadable options argument is never quoted, because it may hold a secret: %s', (text) => {
+  ])('an unreadable options argument is never quoted, because it may contain a secret: %s', (text) => {
     expect(refusalOf(text)).not.toMatch(/aHV|secret|password/)
   })
 

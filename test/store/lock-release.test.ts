@@ -86,7 +86,7 @@ describe.each([
     expect(names(placeOf())).toEqual(['reservation.json', name, 'lock'].sort())
   })
 
-  it('stays while a call holds its lock, with any files in it', () => {
+  it('stays while a call has its lock, with any files in it', () => {
     put(placeOf(), 'reservation.json')
     const lock = stage.host.tryLock(`${placeOf().path}/lock`)
     expect(removes()).toBe(false)

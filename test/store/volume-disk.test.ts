@@ -48,7 +48,7 @@ describe('the recorded disk of a volume', () => {
   it.each([
     ['f_fsid on ext4', 'ef53.00112233445566ff', true],
     ['f_fsid on xfs, which is the device number', '58465342.fd00', false],
-  ])('for a volume that is named by %s, is or is not told apart by a new UUID', async (_, id, helps) => {
+  ])('with a volume named by %s, is or is not distinguished by a new UUID', async (_, id, helps) => {
     Object.assign(disk, { id })
     await walk()
     disk.disk = ['serial B']

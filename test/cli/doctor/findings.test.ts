@@ -88,7 +88,7 @@ describe('doctor, for the node,', () => {
     [{ bytes: 1024 * MIB, inodes: 500 }, 'warning'],
     [{ bytes: MIB, inodes: 1_000_000 }, 'fault'],
     [{ bytes: 1024 * MIB, inodes: 3 }, 'fault'],
-  ])('with %j left is %s', (space, level) => {
+  ])('with free space %j is %s', (space, level) => {
     const { host, top } = memoryStage()
     expect([...checkFreeSpace(host, { ...diagnosis, space: () => space }, `${top}/state`)]).toMatchObject([{ level }])
   })

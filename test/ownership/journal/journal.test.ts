@@ -269,7 +269,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(find(journal, 1n, 7n)?.capability).toBeUndefined()
   })
 
-  it('a forgotten inode is recorded anew', () => {
+  it('a forgotten inode is recorded again', () => {
     const journal = next()
     recordNext(journal, [record(1n, { capability: CAP })])
     forget(journal, encodeKeys([{ inode: 1n, born: 7n }]))

@@ -47,7 +47,7 @@ const tree = (directory: string) => fs.readdirSync(directory, { recursive: true 
 
 const BEFORE = ['file', 'full', 'full/empty']
 
-describe('a directory that was replaced between its check and its use', () => {
+describe('a directory that is replaced after modekeep has opened it', () => {
   it.each<[string, Call, (over: typeof fs) => void, string[]]>([
     [
       'creates a directory in',
@@ -93,24 +93,24 @@ describe('a directory that was replaced between its check and its use', () => {
       (over) => createNodeFiles(over).link('target', `${own}/link`),
       ['file', 'full', 'full/empty', 'link'],
     ],
-  ])('is the one that modekeep %s', (_what, call, act, after) => {
+  ])('is still the one that modekeep %s', (_what, call, act, after) => {
     act(exchangingBefore(call))
     expect(tree(`${own}-moved`)).toEqual(after)
     expect(tree(others)).toEqual(BEFORE)
   })
 
-  it('is the one whose names modekeep lists', () => {
+  it('is still the one whose names modekeep lists', () => {
     fs.writeFileSync(`${others}/more`, '')
     expect(trustedFiles(exchangingBefore('readdirSync')).list(own).sort()).toEqual(['file', 'full'])
   })
 
-  it('is the one in which modekeep creates a file', () => {
+  it('is still the one in which modekeep creates a file', () => {
     const isNew = (path: string) => path.endsWith('/new')
     createNodeFiles(exchangingBefore('openSync', isNew)).create(`${own}/new`, Buffer.from('bytes'))
     expect([tree(`${own}-moved`), tree(others)]).toEqual([['file', 'full', 'full/empty', 'new'], BEFORE])
   })
 
-  it('is the one whose file modekeep gives a mode', () => {
+  it("is still the one in which modekeep sets a file's mode", () => {
     const isAbout = (path: string) => path.endsWith('/file')
     createNodeFiles(exchangingBefore('openSync', isAbout)).chmod(`${own}/file`, 0o640)
     expect([fs.statSync(`${own}-moved/file`).mode & 0o777, fs.statSync(`${others}/file`).mode & 0o777]).toEqual([

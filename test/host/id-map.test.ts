@@ -167,13 +167,13 @@ describe('a mapping that the kernel would reject', () => {
   })
 })
 
-describe('a mapping whose ranges overlap', () => {
+describe('the ranges of a mapping', () => {
   const overlapping = [
     { disk: 0, shown: 65536, count: 65536 },
     { disk: 65535, shown: 200000, count: 65536 },
   ]
 
-  it('has a fault that names both ranges, for an overlap on either side', () => {
+  it('have a fault that names both if they overlap on either side', () => {
     const swapped = overlapping.map(({ disk, shown, count }) => ({ disk: shown, shown: disk, count }))
     expect(describeIdMapFault({ uids: ALL_IDS, gids: overlapping })).toBe(
       'the ranges 0 to 65535 and 65535 to 131070 of its groups overlap',
@@ -183,7 +183,7 @@ describe('a mapping whose ranges overlap', () => {
     )
   })
 
-  it('has no fault if ranges only touch', () => {
+  it('have no fault if they only touch', () => {
     const touching = [
       { disk: 65536, shown: 0, count: 65536 },
       { disk: 0, shown: 65536, count: 65536 },

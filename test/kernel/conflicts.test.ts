@@ -202,7 +202,7 @@ describe.skipIf(!isRoot).each(FILE_SYSTEMS)(`${title}, on %s`, (fsType) => {
     }
   })
 
-  it('one by hand, at the same time: one after the other, or refused', async () => {
+  it('a pod and a manual command at the same time: one after the other, or refused', async () => {
     for (let round = 0; round < ROUNDS; round++) {
       const on = arrange()
       const byHand = on.node.start(['apply', `${on.data}/sub`, '--fsgroup', '3000']).ended

@@ -120,7 +120,7 @@ onKernelStages("kubelet's subPath binds after an atomic update", (open) => {
     ['that a link leads out of the volume', 'config', '../../../../../../outside'],
     ['that an absolute link leads out of the volume', 'config', '/etc/hostname'],
     ['that is no longer in the volume', 'config', undefined],
-  ])('are not healed if what they show is one %s', (_what, subPath, link) => {
+  ])('are not healed for a subPath %s', (_what, subPath, link) => {
     fs.writeFileSync(`${stage.top}/outside`, 'secret')
     const { volume, bind } = flipped('configmap', 'disk', [subPath])
     fs.unlinkSync(`${volume}/${subPath}`)

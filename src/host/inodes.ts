@@ -82,7 +82,7 @@ export interface StatBatch {
   /** Sets the name of one entry, of at most 255 bytes, from `length` bytes of an entry block at `start`. */
   setName(at: number, block: Uint8Array, start: number, length: number): void
   nameOf(at: number): Name
-  /** Calls `lookEntry` for the first `count` entries. @param isAhead in another thread, while this one continues */
+  /** Calls `viewEntry` for the first `count` entries. @param isAhead in another thread, while this one continues */
   look(parent: Handle, count: number, isAhead: boolean): void
   /** Calls `openEntry`, `look` and `attributeNames` for each entry. The caller closes the handles. */
   hold(parent: Handle, count: number, isAhead: boolean): void
@@ -171,16 +171,16 @@ export interface Inodes {
   stat(handle: Handle): Stat
   /** Like `stat` and `statEntry`, without a copy: a walk discards most results. */
   look(handle: Handle): StatView
-  lookEntry(parent: Handle, name: Name): StatView
+  viewEntry(parent: Handle, name: Name): StatView
   /** Two batches: the kernel fills one while the walk processes the other. Between two steps both are free. */
-  sights(): readonly [StatBatch, StatBatch]
+  statBatches(): readonly [StatBatch, StatBatch]
   /** Undefined if no other thread is available: the caller then makes the changes itself. */
   changes(size: number): FileChangeBatch | undefined
   /** Returns the fields of `stat` that a walk checks again before it changes an inode. */
   ownership(handle: Handle): Pick<Stat, 'gid' | 'mode' | 'changed'>
   statEntry(parent: Handle, name: Name): Stat
   /** Queries the server or daemon: cached attributes stay valid for seconds after a daemon has ended. */
-  askEntry(parent: Handle, name: Name): Stat
+  queryEntry(parent: Handle, name: Name): Stat
   /** Never queries a server or a daemon: enough to identify a mount. Without a name, it stats the handle itself. */
   statMountPoint(parent: Handle, name?: Name): Stat
   /** Creates an empty file. Fails with EEXIST if the name exists. */

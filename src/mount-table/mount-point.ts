@@ -110,7 +110,7 @@ export function queryPoint(
   { parent, name }: MountPoint,
   isDead: boolean,
 ): Stat | 'broken' | undefined {
-  return catchBroken(() => (isDead ? inodes.askEntry(parent, name) : inodes.statEntry(parent, name)))
+  return catchBroken(() => (isDead ? inodes.queryEntry(parent, name) : inodes.statEntry(parent, name)))
 }
 
 /** Stats a mount point without waiting for a server or a daemon. Returns undefined if the name does not exist. */

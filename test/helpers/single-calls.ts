@@ -20,5 +20,5 @@ function blind(): StatBatch {
 
 /** The same inodes, but a walk makes each call for itself, where a test can stand in its way. */
 export function disableBatches(inodes: Inodes): Inodes {
-  return { ...inodes, sights: () => [blind(), blind()], changes: () => undefined }
+  return { ...inodes, statBatches: () => [blind(), blind()], changes: () => undefined }
 }

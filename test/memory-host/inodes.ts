@@ -75,7 +75,7 @@ export function memoryInodes(world: MemoryWorld): Inodes {
       for (const handle of handles) this.close(handle)
     },
 
-    sights() {
+    statBatches() {
       return [createStatBatch(this), createStatBatch(this)]
     },
 
@@ -84,10 +84,10 @@ export function memoryInodes(world: MemoryWorld): Inodes {
     pathOf: (handle) => world.pathOf(world.at(handle)),
     stat: (handle) => stat(world.at(handle)),
     look: (handle) => createView(stat(world.at(handle))),
-    lookEntry: (parent, name) => createView(stat(world.child(world.at(parent), text(name)))),
+    viewEntry: (parent, name) => createView(stat(world.child(world.at(parent), text(name)))),
     ownership: (handle) => stat(world.at(handle)),
     statEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
-    askEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
+    queryEntry: (parent, name) => stat(world.child(world.at(parent), text(name))),
     statMountPoint: (parent, name) =>
       stat(name === undefined ? world.at(parent) : world.child(world.at(parent), text(name))),
 

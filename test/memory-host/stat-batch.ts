@@ -30,7 +30,7 @@ export function createStatBatch(inodes: Inodes): StatBatch {
     nameOf: (at) => names[at] ?? new Uint8Array(),
 
     look(parent, count) {
-      seen = names.slice(0, count).map((name) => ({ look: attempt(() => inodes.lookEntry(parent, name)) }))
+      seen = names.slice(0, count).map((name) => ({ look: attempt(() => inodes.viewEntry(parent, name)) }))
     },
 
     hold(parent, count) {

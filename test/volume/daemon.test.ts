@@ -121,9 +121,9 @@ describe('a mount of a daemon or a server', () => {
           looked.push(`${inodes.pathOf(parent)}/${Buffer.from(name)}`)
           return inodes.statEntry(parent, name)
         },
-        askEntry(parent, name) {
+        queryEntry(parent, name) {
           looked.push(`${inodes.pathOf(parent)}/${Buffer.from(name)}, whatever is cached`)
-          return inodes.askEntry(parent, name)
+          return inodes.queryEntry(parent, name)
         },
       },
       daemons: {

@@ -86,17 +86,17 @@ export class EntryRun implements Disposable {
   /** Time before the first of them was inspected. */
   startedAtMs = 0
   readonly #inodes: Inodes
-  readonly #sights: StatBatch
+  readonly #batch: StatBatch
   readonly #positions: Int32Array
   #isFinished = true
   /** Handles from this index on are not taken yet. */
   #nextHandle = 0
 
   /** @param most maximum number of entries */
-  constructor(inodes: Inodes, sights: StatBatch, most: number) {
+  constructor(inodes: Inodes, batch: StatBatch, most: number) {
     this.#inodes = inodes
-    this.#sights = sights
-    this.#positions = new Int32Array(Math.min(sights.size, most))
+    this.#batch = batch
+    this.#positions = new Int32Array(Math.min(batch.size, most))
   }
 
   /**
@@ -111,7 +111,7 @@ export class EntryRun implements Disposable {
         block.back()
         break
       }
-      this.#sights.setName(this.count, block.bytes, block.nameStart, nameLength)
+      this.#batch.setName(this.count, block.bytes, block.nameStart, nameLength)
       this.#positions[this.count++] = block.place
     }
     this.opensEntries = opensEntries
@@ -119,14 +119,14 @@ export class EntryRun implements Disposable {
     this.#nextHandle = 0
     if (this.count === 0) return
     this.#isFinished = false
-    if (opensEntries) this.#sights.hold(directory, this.count, isAhead)
-    else this.#sights.look(directory, this.count, isAhead)
+    if (opensEntries) this.#batch.hold(directory, this.count, isAhead)
+    else this.#batch.look(directory, this.count, isAhead)
   }
 
   /** Waits until all entries are inspected. */
   finish(): void {
     if (this.#isFinished) return
-    this.#sights.finish()
+    this.#batch.finish()
     this.#isFinished = true
   }
 
@@ -135,29 +135,29 @@ export class EntryRun implements Disposable {
   }
 
   getName(index: number): Name {
-    return this.#sights.nameOf(index)
+    return this.#batch.nameOf(index)
   }
 
   /** Returns undefined if the entry must be inspected by itself. */
   stat(index: number): StatView | undefined {
-    return this.#sights.stat(index)
+    return this.#batch.stat(index)
   }
 
   /** Hands the handle over to the caller. Call it for each entry in turn. */
   takeHandle(index: number): Handle | undefined {
     this.#nextHandle = index + 1
-    return this.#sights.handle(index)
+    return this.#batch.handle(index)
   }
 
   attributeNames(index: number): string | undefined {
-    return this.#sights.attributeNames(index)
+    return this.#batch.attributeNames(index)
   }
 
   /** Closes the handles that were not taken. */
   [Symbol.dispose](): void {
     this.finish()
     for (; this.opensEntries && this.#nextHandle < this.count; this.#nextHandle++) {
-      const handle = this.#sights.handle(this.#nextHandle)
+      const handle = this.#batch.handle(this.#nextHandle)
       if (handle !== undefined) this.#inodes.close(handle)
     }
   }

@@ -82,7 +82,7 @@ export class LivelockGuard {
       if (at < Math.floor(next)) continue
       next += step
       sampled++
-      const changed = ignoreVanished(() => inodes.lookEntry(handle, entries.name).changed)
+      const changed = ignoreVanished(() => inodes.viewEntry(handle, entries.name).changed)
       if (changed === undefined || this.isRecent(changed)) recent++
     }
     return sampled === 0 ? 0 : recent / sampled

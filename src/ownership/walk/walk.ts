@@ -55,8 +55,8 @@ export class Walk implements Visitor, Disposable {
     this.#pipeline = pipeline()
     this.#directories = this.#strategy.forgetsRecords ? pipeline() : this.#pipeline
     this.#settings = settings
-    const [first, second] = inodes.sights()
-    const run = (sights: StatBatch) => new EntryRun(inodes, sights, settings.batchSize)
+    const [first, second] = inodes.statBatches()
+    const run = (batch: StatBatch) => new EntryRun(inodes, batch, settings.batchSize)
     this.#runs = [run(first), run(second)]
   }
 
@@ -119,7 +119,7 @@ export class Walk implements Visitor, Disposable {
    * @returns whether it is a directory
    */
   #visitEntry(frame: OpenFrame, name: Name, isFile = true): boolean {
-    const seen = ignoreVanished(() => this.#inodes.lookEntry(frame.handle, name))
+    const seen = ignoreVanished(() => this.#inodes.viewEntry(frame.handle, name))
     if (seen) return this.#visitSeen(frame, name, seen)
     return this.#skipReplaced(frame.path, name, isFile ? ENTRY_REPLACED : DIRECTORY_REPLACED)
   }

@@ -27,13 +27,13 @@ afterEach(() => {
 
 /** Whose entries have this ctime; undefined: they are gone. */
 function inodesOf(changed: () => number | undefined): Inodes {
-  const lookEntry = () => {
+  const viewEntry = () => {
     looks++
     const time = changed()
     if (time === undefined) throw Object.assign(new Error('gone'), { code: 'ENOENT' })
     return { changed: time }
   }
-  return { lookEntry } as unknown as Inodes
+  return { viewEntry } as unknown as Inodes
 }
 
 const read = (changed: number, isMoved = false) => ({

@@ -14,6 +14,8 @@ export default defineConfig({
     sequence: { sequencer: LongFirst },
     testTimeout: PATIENCE,
     hookTimeout: PATIENCE,
+    // The default of a second is too short where every CPU is busy.
+    expect: { poll: { timeout: 15_000 } },
     reporters: ['default', new ClosingLine()],
   },
 })

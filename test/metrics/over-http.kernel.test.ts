@@ -46,7 +46,7 @@ it('concurrent scrapes, and those shortly after, share one status of the node', 
     await setTimeout(200)
     return `look ${looks}\n`
   }
-  const { ask } = await served(text, { freshMs: 300 })
+  const { ask } = await served(text, { freshMs: 2000 })
   const first = await Promise.all(Array.from({ length: 20 }, () => ask('/metrics')))
   expect(new Set(first.map(String))).toEqual(new Set(['200,look 1\n']))
   expect(await ask('/metrics')).toEqual([200, 'look 1\n'])

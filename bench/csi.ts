@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
-import { call } from '../test/csi/kubelet.ts'
-import { CsiNode } from '../test/csi/node.ts'
+import { call } from '../test/frontends/csi/kubelet.ts'
+import { CsiNode } from '../test/frontends/csi/node.ts'
 import { aligned } from './columns.ts'
 import { median } from './statistics.ts'
 

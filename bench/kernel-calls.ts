@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { linuxInodes as inodes } from '../src/host/linux/inodes.ts'
+import { linuxInodes as inodes } from '../src/kernel/linux/inodes.ts'
 import { aligned } from './columns.ts'
 import { mountVolume, unmountVolume } from './volume.ts'
 

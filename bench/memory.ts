@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { CsiNode } from '../test/csi/node.ts'
+import { CsiNode } from '../test/frontends/csi/node.ts'
+import { makeVolume, NriNode, replaced } from '../test/frontends/nri/node.ts'
+import { STUCK, stickWorkers } from '../test/frontends/nri/stuck-workers.ts'
 import { measureMemory, sumMemory, type UsedMemory } from '../test/helpers/memory.ts'
 import { findFreePort } from '../test/helpers/ports.ts'
 import { ServingNode } from '../test/helpers/serving-node.ts'
-import { makeVolume, NriNode, replaced } from '../test/nri/node.ts'
-import { STUCK, stickWorkers } from '../test/nri/stuck-workers.ts'
 import { aligned } from './columns.ts'
 
 const AT_ONCE = 100

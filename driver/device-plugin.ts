@@ -1,8 +1,12 @@
 import type { CommandOf } from '../src/cli/commands/index.ts'
 import { FAILED, OK } from '../src/cli/operate.ts'
 import { formatError } from '../src/errors/refusal.ts'
-import { FUSE_DEVICE } from '../src/fuse-device/decide.ts'
-import { DEVICE_PLUGIN_TIMING, type DevicePluginSettings, runDevicePlugin } from '../src/fuse-device/plugin.ts'
+import { FUSE_DEVICE } from '../src/frontends/device-plugin/decide.ts'
+import {
+  DEVICE_PLUGIN_TIMING,
+  type DevicePluginSettings,
+  runDevicePlugin,
+} from '../src/frontends/device-plugin/plugin.ts'
 import { createEndSignal, keepHeapSmall } from './process.ts'
 import { logEvent } from './server.ts'
 

@@ -7,7 +7,7 @@ import { formatJsonDocument } from '../src/cli/output/output.ts'
 import { escapeUnprintable } from '../src/errors/escape.ts'
 import { renderCodes, renderFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
-import { linuxAdministration } from '../src/host/linux/administration.ts'
+import { linuxAdministration } from '../src/kernel/linux/administration.ts'
 import { print, writeAll } from './streams.ts'
 
 const OK = 0

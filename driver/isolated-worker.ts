@@ -1,7 +1,7 @@
-import type { Handle } from '../src/host/host.ts'
-import { linuxHost } from '../src/host/linux/index.ts'
-import { endWithParent } from '../src/host/linux/processes.ts'
-import { ISOLATED_HANDLE } from '../src/host/worker-process.ts'
+import type { Handle } from '../src/kernel/host.ts'
+import { linuxHost } from '../src/kernel/linux/index.ts'
+import { endWithParent } from '../src/kernel/linux/processes.ts'
+import { ISOLATED_HANDLE } from '../src/kernel/worker-process.ts'
 import { runWorkerRequest, type WorkFunction } from '../src/worker/serve.ts'
 import { writeAll } from './streams.ts'
 
@@ -10,15 +10,15 @@ async function importWork(name: string): Promise<WorkFunction> {
     case 'mount':
       return (await import('../src/mount/mount.ts')).runMountTask
     case 'walk':
-      return (await import('../src/fs-group/walk-volume.ts')).walkForCaller
+      return (await import('../src/fsgroup/walk-volume.ts')).walkForCaller
     case 'restore':
-      return (await import('../src/fs-group/restore-volume.ts')).restoreForCaller
+      return (await import('../src/fsgroup/restore-volume.ts')).restoreForCaller
     case 'root-bit':
-      return (await import('../src/fs-group/root-bit.ts')).clearRootBitForCaller
+      return (await import('../src/fsgroup/root-bit.ts')).clearRootBitForCaller
     case 'heal':
-      return (await import('../src/heal/heal-record.ts')).runHealTask
+      return (await import('../src/repair/heal-record.ts')).runHealTask
     case 'sub-paths':
-      return (await import('../src/heal/sub-paths.ts')).runSubPathTask
+      return (await import('../src/repair/sub-paths.ts')).runSubPathTask
     case 'survey':
       return (await import('../src/cli/node-state/survey.ts')).surveyForCaller
     case 'sources':

@@ -6,8 +6,8 @@ import {
   formatReplyLine,
   isKubeletVerb,
   parseCall,
-} from '../src/flexvolume/protocol.ts'
-import { CSI_WORKER_VERB, ISOLATED_PROCESS, NRI_WORKER_VERB } from '../src/host/worker-process.ts'
+} from '../src/frontends/flexvolume/protocol.ts'
+import { CSI_WORKER_VERB, ISOLATED_PROCESS, NRI_WORKER_VERB } from '../src/kernel/worker-process.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 const STDIN = 0
@@ -58,7 +58,7 @@ async function createReply(argv: string[]): Promise<FlexVolumeReply> {
   if (call.verb === 'other')
     return { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(call.name).slice(0, 80)}` }
   if (call.verb === 'init')
-    return createInitReply(await (await import('../src/request/read-config.ts')).readConfig(process.env))
+    return createInitReply(await (await import('../src/config/read-config.ts')).readConfig(process.env))
   return (await import('./volume-call.ts')).volumeCall(call, process.env)
 }
 

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
+import { readConfig } from '../src/config/read-config.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
-import { CRI_SOCKETS, ProcessGroupReader } from '../src/nri/cri.ts'
-import type { ReadAnswer, ReaderData, ReadRequest } from '../src/nri/node-reader.ts'
-import { readPodVolumes } from '../src/nri/pod-volumes.ts'
-import { readConfig } from '../src/request/read-config.ts'
+import { CRI_SOCKETS, ProcessGroupReader } from '../src/frontends/nri/cri.ts'
+import type { ReadAnswer, ReaderData, ReadRequest } from '../src/frontends/nri/node-reader.ts'
+import { readPodVolumes } from '../src/frontends/nri/pod-volumes.ts'
 import { raisePriority } from './process.ts'
 
-// Entry of the thread that reads for the one that answers the container runtime: see src/nri/node-reader.ts.
+// Entry of the thread that reads for the one that answers the container runtime: see src/frontends/nri/node-reader.ts.
 // Container creation waits for it, so its priority is raised.
 raisePriority()
 const { criSocket, env }: ReaderData = workerData

@@ -1,16 +1,12 @@
-import type { AttachStep } from '../src/container-mount/clone-request.ts'
-import {
-  type ContainerTask,
-  type ContainerTaskResult,
-  runContainerTask,
-} from '../src/container-mount/container-task.ts'
+import { readConfig } from '../src/config/read-config.ts'
+import type { AttachStep } from '../src/container/clone-request.ts'
+import { type ContainerTask, type ContainerTaskResult, runContainerTask } from '../src/container/container-task.ts'
 import { createFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
-import { linuxHost } from '../src/host/linux/index.ts'
-import { nodeFs } from '../src/host/read-file.ts'
+import { linuxHost } from '../src/kernel/linux/index.ts'
+import { nodeFs } from '../src/kernel/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
-import { readConfig } from '../src/request/read-config.ts'
 import { serveTasks } from '../src/worker/serve.ts'
 import { keepHeapSmall, yieldToPlugin } from './process.ts'
 import { closeStderr, WORKER_OUTPUT } from './streams.ts'

@@ -1,14 +1,12 @@
 import type { CommandOf } from '../src/cli/commands/index.ts'
-import type { AttachStep } from '../src/container-mount/clone-request.ts'
-import { removeEmptyStaging } from '../src/container-mount/clone-staging.ts'
-import type { ContainerTask, ContainerTaskResult } from '../src/container-mount/container-task.ts'
-import { startWorkers } from '../src/host/linux/child-process.ts'
-import { linuxHost } from '../src/host/linux/index.ts'
-import { NRI_WORKER_VERB } from '../src/host/worker-process.ts'
-import { createContainerHandler } from '../src/nri/container-lifecycle.ts'
-import { NodeReader, type ReaderData } from '../src/nri/node-reader.ts'
-import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/nri/own-mounts.ts'
-import { CONNECTION_TIMING, runNriPlugin } from '../src/nri/plugin.ts'
+import { readConfig } from '../src/config/read-config.ts'
+import type { AttachStep } from '../src/container/clone-request.ts'
+import { removeEmptyStaging } from '../src/container/clone-staging.ts'
+import type { ContainerTask, ContainerTaskResult } from '../src/container/container-task.ts'
+import { createContainerHandler } from '../src/frontends/nri/container-lifecycle.ts'
+import { NodeReader, type ReaderData } from '../src/frontends/nri/node-reader.ts'
+import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/frontends/nri/own-mounts.ts'
+import { CONNECTION_TIMING, runNriPlugin } from '../src/frontends/nri/plugin.ts'
 import {
   createCloneService,
   createRegistrationWriter,
@@ -17,10 +15,12 @@ import {
   LOST_CONTAINER_TASK,
   NRI_WORKER_LIMITS,
   superviseContainerTasks,
-} from '../src/nri/worker-tasks.ts'
-import { readConfig } from '../src/request/read-config.ts'
-import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/store/process-records.ts'
-import { type Session, warnOnFailure } from '../src/store/session.ts'
+} from '../src/frontends/nri/worker-tasks.ts'
+import { startWorkers } from '../src/kernel/linux/child-process.ts'
+import { linuxHost } from '../src/kernel/linux/index.ts'
+import { NRI_WORKER_VERB } from '../src/kernel/worker-process.ts'
+import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/state/process-records.ts'
+import { type Session, warnOnFailure } from '../src/state/session.ts'
 import { computePatienceMs } from '../src/worker/given-up.ts'
 import { Workers } from '../src/worker/pool.ts'
 import { raisePriority, startThread } from './process.ts'

@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { run as command } from '../../scripts/fetch/command.ts'
-import { ProcessGroupReader } from '../../src/nri/cri.ts'
+import { ProcessGroupReader } from '../../src/frontends/nri/cri.ts'
 import { SOCKET } from '../../test/kubelet/node/containerd.ts'
 import { type RuntimeNode, startNode } from '../../test/runtimes/node/node.ts'
 import type { Pod } from '../../test/runtimes/node/pod.ts'

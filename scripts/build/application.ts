@@ -27,7 +27,7 @@ const OTHERS: ReadonlyMap<string, string> = new Map([
 ])
 
 /** What each call of kubelet imports dynamically; what only some calls need comes by other such imports. */
-const USUAL = ['src/request/read-config.ts', 'driver/volume-call.ts', 'src/request/config.ts']
+const USUAL = ['src/config/read-config.ts', 'driver/volume-call.ts', 'src/config/config.ts']
 /** What they evaluate too, of which they call little. */
 const SELDOM = /^src\/(ownership|fs-group|volume\/(disk|remote|fuse))\//
 

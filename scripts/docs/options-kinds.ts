@@ -1,5 +1,5 @@
-import { FLAGS, ORDINARY_FLAGS } from '../../src/mount-table/mount-flags.ts'
-import { DEFAULT_FS_TYPES } from '../../src/request/rule.ts'
+import { DEFAULT_FS_TYPES } from '../../src/config/rule.ts'
+import { FLAGS, ORDINARY_FLAGS } from '../../src/kernel/mount-table/mount-flags.ts'
 import { PROGRAMS } from '../../src/volume/fuse-programs.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from './kind-descriptions.ts'

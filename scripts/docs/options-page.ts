@@ -4,7 +4,7 @@ import { authorOptions, kubeletKeys } from './options-pod.ts'
 
 /** docs/options.md, out of the schemas and what the kinds answer. */
 export function optionsPage(): string {
-  return `<!-- Written by "npm run docs" from src/request and src/volume. Change it there; a test compares. -->
+  return `<!-- Written by "npm run docs" from src/config and src/volume. Change it there; a test compares. -->
 
 # Options
 

@@ -1,8 +1,8 @@
-import type { CONFIG_KEYS } from '../../src/request/config.ts'
-import type { MapRule } from '../../src/request/map-rule.ts'
-import type { RecordedRequest } from '../../src/request/mount-request.ts'
-import type { Options } from '../../src/request/request.ts'
-import type { Rule } from '../../src/request/rule.ts'
+import type { CONFIG_KEYS } from '../../src/config/config.ts'
+import type { MapRule } from '../../src/config/map-rule.ts'
+import type { RecordedRequest } from '../../src/config/mount-request.ts'
+import type { Options } from '../../src/config/request.ts'
+import type { Rule } from '../../src/config/rule.ts'
 
 /** What a key means to a reader of docs/options.md. No call of kubelet's loads this: it is for the generator alone. */
 export interface Described {

@@ -1,7 +1,7 @@
 import { basename, dirname } from 'node:path'
-import { type Fs, nodeFs } from '../host/path-handle.ts'
-import { tolerateErrno } from '../host/system-error.ts'
-import { makeDirectories, openParent, openToWriteIn, type ParentDirectory } from '../host/write-file.ts'
+import { type Fs, nodeFs } from '../kernel/path-handle.ts'
+import { tolerateErrno } from '../kernel/system-error.ts'
+import { makeDirectories, openParent, openToWriteIn, type ParentDirectory } from '../kernel/write-file.ts'
 
 const MAX_FILE_BYTES = 10 * 1024 * 1024
 const ROTATED_FILES = 3

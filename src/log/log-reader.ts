@@ -1,5 +1,5 @@
-import { type Fs, openToRead } from '../host/read-file.ts'
-import { tolerateErrno } from '../host/system-error.ts'
+import { type Fs, openToRead } from '../kernel/read-file.ts'
+import { tolerateErrno } from '../kernel/system-error.ts'
 import { listLogFiles } from './log-file.ts'
 
 /**

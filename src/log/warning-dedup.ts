@@ -1,4 +1,4 @@
-import { type Fs, openToRead } from '../host/read-file.ts'
+import { type Fs, openToRead } from '../kernel/read-file.ts'
 import { type LogEntry, parseLogEntry } from './log-entry.ts'
 
 /** The part at the end of the log that is read for warnings. A reader of the log's end does not see earlier ones. */

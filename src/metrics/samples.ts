@@ -1,5 +1,5 @@
-import { HEAL_ACTIONS, isUnwell, MOUNT_STATES } from '../heal/state.ts'
 import { SKIP_REASONS } from '../ownership/walk/report.ts'
+import { HEAL_ACTIONS, isUnwell, MOUNT_STATES } from '../repair/state.ts'
 
 /** Series -> value. A series is a name with its labels in the text format. */
 export type Samples = Map<string, number>

@@ -11,8 +11,8 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { nodeFs, readHead } from '../host/read-file.ts'
-import { errorCode } from '../host/system-error.ts'
+import { nodeFs, readHead } from '../kernel/read-file.ts'
+import { errorCode } from '../kernel/system-error.ts'
 import type { MapEntry } from './edits.ts'
 
 /** A map of a manifest that modekeep may rewrite. */

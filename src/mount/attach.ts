@@ -1,13 +1,19 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../host/host.ts'
-import { classifyTarget, isMounted, type MountPoint, statPoint } from '../mount-table/mount-point.ts'
-import { type MountRow, readLayers } from '../mount-table/mountinfo.ts'
+import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../kernel/host.ts'
+import {
+  classifyTarget,
+  isEmptyFile,
+  isMounted,
+  type MountPoint,
+  statPoint,
+} from '../kernel/mount-table/mount-point.ts'
+import { type MountRow, readLayers } from '../kernel/mount-table/mountinfo.ts'
 import {
   createLocationFinder,
   isSameLocation,
   resolveRowLocation,
   type TreeLocation,
-} from '../mount-table/tree-location.ts'
+} from '../kernel/mount-table/tree-location.ts'
 
 // Kubelet's modes for volume directories (pkg/volume/flexvolume/util.go) and subPath files (pkg/volume/util/subpath).
 export const DIRECTORY_MODE = 0o750
@@ -175,4 +181,10 @@ function mayShowBelow(layers: readonly MountRow[], wanted: TreeLocation | undefi
   const [below, top] = layers.slice(-2).map(resolveRowLocation)
   if (below === undefined || top === undefined) return false
   return isSameLocation(below, top) || (wanted !== undefined && isSameLocation(below, wanted))
+}
+
+/** Replaces an empty file, on which a volume was mounted, by a directory. Any other entry is not modekeep's and stays. */
+export function restoreDirectory(host: Host, point: MountPoint): void {
+  const stat = statPoint(host, point)
+  if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }

@@ -1,9 +1,9 @@
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { deferClose, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../host/host.ts'
-import { retryUntilDefined } from '../host/waiting.ts'
-import { type MountPoint, statPoint } from '../mount-table/mount-point.ts'
-import type { MountRecord } from '../store/mount-record.ts'
-import type { Session } from '../store/session.ts'
+import { deferClose, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../kernel/host.ts'
+import { type MountPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
+import { retryUntilDefined } from '../kernel/waiting.ts'
+import type { MountRecord } from '../state/mount-record.ts'
+import type { Session } from '../state/session.ts'
 import { findKind } from '../volume/index.ts'
 
 /** A file system that outlives the unmount of its last mount. */

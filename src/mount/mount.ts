@@ -1,24 +1,24 @@
+import type { MountRequest } from '../config/mount-request.ts'
+import { formatSource } from '../config/source.ts'
 import { createFault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import type { KindFacts } from '../fs-group/group-plan.ts'
-import { isLiveMount } from '../fs-group/holders.ts'
-import { deferClose, type Handle, SystemError } from '../host/host.ts'
-import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../mount-table/mount-point.ts'
-import { parseMountinfo } from '../mount-table/mountinfo.ts'
-import type { MountRequest } from '../request/mount-request.ts'
-import { formatSource } from '../request/source.ts'
-import { forgetAfterBoot } from '../store/forget.ts'
-import { isVolumeBusy } from '../store/lock-holders.ts'
-import { acquireRecordLock, removeLeftover, tryAcquireRecordLock } from '../store/locks.ts'
+import type { KindFacts } from '../fsgroup/group-plan.ts'
+import { isLiveMount } from '../fsgroup/holders.ts'
+import { deferClose, type Handle, SystemError } from '../kernel/host.ts'
+import { createMissingMountPointRefusal, type MountPoint, openMountPoint } from '../kernel/mount-table/mount-point.ts'
+import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
+import { forgetAfterBoot } from '../state/forget.ts'
+import { isVolumeBusy } from '../state/lock-holders.ts'
+import { acquireRecordLock, removeLeftover, tryAcquireRecordLock } from '../state/locks.ts'
 import {
   type AppliedGroup,
   findMounts,
   isRecordedMount,
   type MountRecord,
   mountRecords,
-} from '../store/mount-record.ts'
-import { locateMountRecords, locatePublicationLock, locateVolumeRecords } from '../store/record-directories.ts'
-import { type Session, warnOnFailure } from '../store/session.ts'
+} from '../state/mount-record.ts'
+import { locateMountRecords, locatePublicationLock, locateVolumeRecords } from '../state/record-directories.ts'
+import { type Session, warnOnFailure } from '../state/session.ts'
 import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findKind } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'

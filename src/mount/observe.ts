@@ -1,20 +1,20 @@
-import type { Host } from '../host/host.ts'
-import { hasUserNamespace, parseVolumePod } from '../mount-table/kubelet-volume.ts'
+import type { MountRequest } from '../config/mount-request.ts'
+import type { Host } from '../kernel/host.ts'
+import { hasUserNamespace, parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
 import {
   createMissingMountPointRefusal,
   type MountPoint,
   type MountPointState,
   resolveMountPointState,
   statPoint,
-} from '../mount-table/mount-point.ts'
-import { hasGuard } from '../mount-table/mountinfo.ts'
-import type { MountRequest } from '../request/mount-request.ts'
-import { hasOwnClone } from '../store/container-record.ts'
-import { readWhileIdle } from '../store/lock-holders.ts'
-import { isRecordedMount, type MountRecord } from '../store/mount-record.ts'
-import { explainInactivePlugin, findRunningPlugin } from '../store/process-records.ts'
-import type { Session } from '../store/session.ts'
-import { type VolumeRecord, volumeRecords } from '../store/volume-record.ts'
+} from '../kernel/mount-table/mount-point.ts'
+import { hasGuard } from '../kernel/mount-table/mountinfo.ts'
+import { hasOwnClone } from '../state/container-record.ts'
+import { readWhileIdle } from '../state/lock-holders.ts'
+import { isRecordedMount, type MountRecord } from '../state/mount-record.ts'
+import { explainInactivePlugin, findRunningPlugin } from '../state/process-records.ts'
+import type { Session } from '../state/session.ts'
+import { type VolumeRecord, volumeRecords } from '../state/volume-record.ts'
 import { statServed } from '../volume/daemon.ts'
 import { readSourceView, type SourceView } from '../volume/detached-tree.ts'
 import { mountsAgain, type OpenedSource, type VolumeKind } from '../volume/kind/kind.ts'

@@ -1,9 +1,9 @@
+import { isSameMount, type MountRequest } from '../config/mount-request.ts'
 import { createFault, type Fault, renderFault } from '../errors/fault.ts'
-import { type GroupPlan, type KindFacts, type MapStep, planGroup, type WalkStep } from '../fs-group/group-plan.ts'
-import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
-import { parseMountFlags } from '../mount-table/mount-flags.ts'
-import { isSameMount, type MountRequest } from '../request/mount-request.ts'
-import { createMountRecord, findStagingDirectory, isRecordedMount, type MountRecord } from '../store/mount-record.ts'
+import { type GroupPlan, type KindFacts, type MapStep, planGroup, type WalkStep } from '../fsgroup/group-plan.ts'
+import { isKubeletVolume } from '../kernel/mount-table/kubelet-volume.ts'
+import { parseMountFlags } from '../kernel/mount-table/mount-flags.ts'
+import { createMountRecord, findStagingDirectory, isRecordedMount, type MountRecord } from '../state/mount-record.ts'
 import type { MountView } from './observe.ts'
 
 /** The former record; undefined if there was none: then nothing of the volume may remain. */

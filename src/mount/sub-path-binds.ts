@@ -1,9 +1,20 @@
 import { basename, dirname } from 'node:path'
 import { quoted } from '../errors/refusal.ts'
-import { errorCode, type Host, isDirectory } from '../host/host.ts'
-import { CSI_PLUGIN, CSI_VOLUME_DATA, findPodDirectory, formatVolumeDirectory } from '../mount-table/kubelet-volume.ts'
-import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
-import { createLocationFinder, resolveRelativePath } from '../mount-table/tree-location.ts'
+import { errorCode, type Host, isDirectory } from '../kernel/host.ts'
+import {
+  CSI_PLUGIN,
+  CSI_VOLUME_DATA,
+  findPodDirectory,
+  formatVolumeDirectory,
+} from '../kernel/mount-table/kubelet-volume.ts'
+import {
+  isEmptyFile,
+  isMounted,
+  type MountPoint,
+  openMountPoint,
+  statPoint,
+} from '../kernel/mount-table/mount-point.ts'
+import { createLocationFinder, resolveRelativePath } from '../kernel/mount-table/tree-location.ts'
 import { detachAll } from './attach.ts'
 
 /**

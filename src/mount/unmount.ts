@@ -1,21 +1,21 @@
 import { findFaultCode, quoted, Refusal } from '../errors/refusal.ts'
-import { restoreVolume } from '../fs-group/restore-volume.ts'
-import { restoreRootBit, restoreRootBits } from '../fs-group/root-bit.ts'
-import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../host/host.ts'
-import { FileError } from '../host/system-error.ts'
-import { isKubeletVolume } from '../mount-table/kubelet-volume.ts'
-import { isEmptyFile, isMounted, type MountPoint, openMountPoint, statPoint } from '../mount-table/mount-point.ts'
-import { forgetMount } from '../store/forget.ts'
-import { acquireRecordLock } from '../store/locks.ts'
-import { type MountRecord, mountRecords } from '../store/mount-record.ts'
-import { isUnreadable } from '../store/record.ts'
-import { locateMountRecords } from '../store/record-directories.ts'
-import type { Session } from '../store/session.ts'
-import { rootBits } from '../store/volume-record.ts'
+import { restoreVolume } from '../fsgroup/restore-volume.ts'
+import { restoreRootBit, restoreRootBits } from '../fsgroup/root-bit.ts'
+import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../kernel/host.ts'
+import { isKubeletVolume } from '../kernel/mount-table/kubelet-volume.ts'
+import { isMounted, type MountPoint, openMountPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
+import { FileError } from '../kernel/system-error.ts'
+import { forgetMount } from '../state/forget.ts'
+import { acquireRecordLock } from '../state/locks.ts'
+import { type MountRecord, mountRecords } from '../state/mount-record.ts'
+import { isUnreadable } from '../state/record.ts'
+import { locateMountRecords } from '../state/record-directories.ts'
+import type { Session } from '../state/session.ts'
+import { rootBits } from '../state/volume-record.ts'
 import { endDaemon, endStopped, findHangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { WorkerCrashed } from '../worker/isolated.ts'
-import { detachAll, setTarget } from './attach.ts'
+import { detachAll, restoreDirectory } from './attach.ts'
 import {
   type BusyFileSystem,
   findBusyAfterUnmount,
@@ -227,12 +227,6 @@ function refuseForeign(host: Host, point: MountPoint | undefined): void {
     `what is mounted at ${quoted(point.path)} is not modekeep's, and it is no volume directory of kubelet's`,
     'use umount(8)',
   )
-}
-
-/** Replaces an empty file, on which a volume was mounted, by a directory. Any other entry is not modekeep's and stays. */
-function restoreDirectory(host: Host, point: MountPoint): void {
-  const stat = statPoint(host, point)
-  if (stat !== undefined && stat !== 'broken' && isEmptyFile(stat)) setTarget(host, point, 'directory')
 }
 
 /**

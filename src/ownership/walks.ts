@@ -1,5 +1,5 @@
-import { deferClose, type Handle, type Inodes, isDirectory, type Stat } from '../host/host.ts'
-import type { FsGroupRequest } from '../request/mount-request.ts'
+import type { FsGroupRequest } from '../config/mount-request.ts'
+import { deferClose, type Handle, type Inodes, isDirectory, type Stat } from '../kernel/host.ts'
 import { formatInodeKey } from './inode/record.ts'
 import type { Quota } from './journal/database.ts'
 import type { Journal } from './journal/journal.ts'

@@ -1,7 +1,7 @@
+import type { Secrets } from '../config/json-options.ts'
 import { createFault, createOptionFault, type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { SECRET_FILE } from '../host/helpers.ts'
-import type { Secrets } from '../request/json-options.ts'
+import { SECRET_FILE } from '../kernel/helpers.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
   choices,

@@ -1,9 +1,17 @@
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { mayHaveUuid } from '../host/btrfs.ts'
-import { BLOCK_DEVICE, FILE_TYPE, type Handle, type Host, refuseOnErrno, type Stat, useOrClose } from '../host/host.ts'
-import { type MountRow, parseMountinfo } from '../mount-table/mountinfo.ts'
-import { acquireNodeLock } from '../store/locks.ts'
+import { mayHaveUuid } from '../kernel/btrfs.ts'
+import {
+  BLOCK_DEVICE,
+  FILE_TYPE,
+  type Handle,
+  type Host,
+  refuseOnErrno,
+  type Stat,
+  useOrClose,
+} from '../kernel/host.ts'
+import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
+import { acquireNodeLock } from '../state/locks.ts'
 import type { OpenedSource } from './kind/kind.ts'
 
 /** An open device, the file system to mount, and the source as messages show it. */

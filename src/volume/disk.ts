@@ -1,4 +1,6 @@
 import { resolve } from 'node:path'
+import type { KindRequest } from '../config/request.ts'
+import type { Source } from '../config/source.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
 import {
@@ -12,11 +14,9 @@ import {
   refuseOnErrno,
   SYMLINK,
   tolerateErrno,
-} from '../host/host.ts'
-import { retryUntilDefined } from '../host/waiting.ts'
-import { openSubPath } from '../path/open-sub-path.ts'
-import type { KindRequest } from '../request/request.ts'
-import type { Source } from '../request/source.ts'
+} from '../kernel/host.ts'
+import { openSubPath } from '../kernel/path/open-sub-path.ts'
+import { retryUntilDefined } from '../kernel/waiting.ts'
 import {
   explainMount,
   isBlockDevice,

@@ -1,7 +1,7 @@
+import type { Secrets } from '../config/json-options.ts'
+import { formatSource, type Source } from '../config/source.ts'
 import { type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import type { Secrets } from '../request/json-options.ts'
-import { formatSource, type Source } from '../request/source.ts'
 import {
   createRulesOnce,
   NUMBER,

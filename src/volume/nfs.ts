@@ -1,6 +1,6 @@
+import { formatSource } from '../config/source.ts'
 import { createFault } from '../errors/fault.ts'
-import { type Handle, refuseOnErrno, useOrClose } from '../host/host.ts'
-import { formatSource } from '../request/source.ts'
+import { type Handle, refuseOnErrno, useOrClose } from '../kernel/host.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
   choices,

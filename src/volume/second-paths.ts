@@ -1,7 +1,8 @@
+import { isNamedByRule, type Rule } from '../config/rule.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import type { Handle } from '../host/host.ts'
-import { type MountRow, parseMountinfo, type TableSnapshot } from '../mount-table/mountinfo.ts'
-import { findShownPaths, type ShownPath } from '../mount-table/submounts.ts'
+import type { Handle } from '../kernel/host.ts'
+import { type MountRow, parseMountinfo, type TableSnapshot } from '../kernel/mount-table/mountinfo.ts'
+import { findShownPaths, type ShownPath } from '../kernel/mount-table/submounts.ts'
 import {
   createHandleLocationFinder,
   createLocationFinder,
@@ -10,10 +11,9 @@ import {
   resolveRelativePath,
   type TreeLocation,
   toPathPrefix,
-} from '../mount-table/tree-location.ts'
-import { isNamedByRule, type Rule } from '../request/rule.ts'
-import { hasMountRecord } from '../store/mount-record.ts'
-import type { Session } from '../store/session.ts'
+} from '../kernel/mount-table/tree-location.ts'
+import { hasMountRecord } from '../state/mount-record.ts'
+import type { Session } from '../state/session.ts'
 import { holdsOwnRecords } from './kind/source-path.ts'
 
 /** Kubelet's directories in which kubelet and CSI drivers mount (kubernetes pkg/kubelet/config/defaults.go). */

@@ -1,7 +1,7 @@
+import { type NodeConfig, parseSize } from '../config/defaults.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import { SystemError } from '../host/host.ts'
-import { type NodeConfig, parseSize } from '../request/defaults.ts'
+import { SystemError } from '../kernel/host.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import {
   createMountOptionsFault,

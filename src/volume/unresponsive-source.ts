@@ -1,5 +1,7 @@
+import type { MountRequest } from '../config/mount-request.ts'
+import { getSourcePath } from '../config/source.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import type { Host } from '../host/host.ts'
+import type { Host } from '../kernel/host.ts'
 import {
   createUnresponsiveCheck,
   createUnresponsiveFault,
@@ -8,10 +10,8 @@ import {
   isRemoteType,
   isUnresponsivePath,
   type LookupCaller,
-} from '../mount-table/responsiveness.ts'
-import type { MountRequest } from '../request/mount-request.ts'
-import { getSourcePath } from '../request/source.ts'
-import type { Session } from '../store/session.ts'
+} from '../kernel/mount-table/responsiveness.ts'
+import type { Session } from '../state/session.ts'
 
 type SourceRequest = Pick<MountRequest, 'source' | 'subPath'>
 

@@ -1,10 +1,10 @@
+import type { NodeConfig } from '../config/defaults.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
 import { quoted, Refusal } from '../errors/refusal.ts'
-import type { NodeConfig } from '../request/defaults.ts'
-import { mountRecords } from '../store/mount-record.ts'
-import { givenUpWalks } from '../store/process-records.ts'
-import type { GivenUpProcess, Session } from '../store/session.ts'
-import { hasJournal } from '../store/volume-journal.ts'
+import { mountRecords } from '../state/mount-record.ts'
+import { givenUpWalks } from '../state/process-records.ts'
+import type { GivenUpProcess, Session } from '../state/session.ts'
+import { hasJournal } from '../state/volume-journal.ts'
 
 /** Fewest milliseconds that a supervisor waits for a report. */
 const SHORTEST_PATIENCE_MS = 5000

@@ -1,5 +1,5 @@
-import { ResponseTimer } from '../host/waiting.ts'
-import { type StartWorker, UnkillableProcesses, type WorkerReport } from '../host/worker-process.ts'
+import { ResponseTimer } from '../kernel/waiting.ts'
+import { type StartWorker, UnkillableProcesses, type WorkerReport } from '../kernel/worker-process.ts'
 import {
   findNext,
   isBlocked,

@@ -1,5 +1,5 @@
-import type { ResponseTimer } from '../host/waiting.ts'
-import type { Worker } from '../host/worker-process.ts'
+import type { ResponseTimer } from '../kernel/waiting.ts'
+import type { Worker } from '../kernel/worker-process.ts'
 
 /** A waiting or running task. */
 export interface ScheduledTask {

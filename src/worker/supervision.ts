@@ -1,5 +1,5 @@
-import { resolveWithin } from '../host/waiting.ts'
-import type { UnkillableProcesses } from '../host/worker-process.ts'
+import { resolveWithin } from '../kernel/waiting.ts'
+import type { UnkillableProcesses } from '../kernel/worker-process.ts'
 
 /** A worker that was killed because it reported nothing for too long. */
 export interface UnresponsiveWorker {

@@ -7,35 +7,42 @@ import { circlesOf, importsOf, ROOT, roomOf, type Source, sourcesIn } from './so
 const ROOMS = [
   'metrics',
   'cli',
-  'csi',
+  'frontends',
   'migrate',
-  'nri',
-  'heal',
-  'flexvolume',
-  'fuse-device',
-  'grpc',
-  'container-mount',
+  'repair',
+  'rpc',
+  'container',
   'mount',
-  'fs-group',
+  'fsgroup',
   'volume',
   'worker',
-  'store',
+  'state',
   'ownership',
-  'request',
+  'config',
   'log',
-  'mount-table',
-  'path',
-  'host',
+  'kernel',
   'errors',
 ]
 
 /** What a room imports besides rooms. A new package is a decision: it is made here and in docs/architecture.md. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   // The CSIDriver object is read over HTTPS.
-  csi: ['@grpc/grpc-js', 'node:crypto', 'node:fs', 'node:fs/promises', 'node:https', 'node:path'],
-  'fuse-device': ['@grpc/grpc-js', 'node:fs', 'node:fs/promises', 'node:path', 'node:timers/promises'],
+  // A type of the thread that reads the node's files.
+  frontends: [
+    '@grpc/grpc-js',
+    'node:crypto',
+    'node:fs',
+    'node:fs/promises',
+    'node:https',
+    'node:path',
+    'node:timers/promises',
+    'node:events',
+    'node:net',
+    'node:stream',
+    'node:worker_threads',
+  ],
   // Types of node:sqlite; the host opens databases.
-  grpc: [
+  rpc: [
     '@bufbuild/protobuf',
     '@bufbuild/protobuf/wkt',
     '@grpc/grpc-js',
@@ -46,10 +53,10 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     'node:stream',
   ],
   // Kubelet's file of a pod's ids.
-  'container-mount': ['zod/mini'],
+  container: ['zod/mini'],
   // A type of the thread that waits for changes of the mount table.
-  heal: ['node:events', 'node:path', 'node:timers/promises', 'node:worker_threads'],
-  host: [
+  repair: ['node:events', 'node:path', 'node:timers/promises', 'node:worker_threads'],
+  kernel: [
     // A type; execa starts children.
     'node:child_process',
     'execa',
@@ -67,9 +74,6 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   metrics: ['node:events', 'node:fs', 'node:http', 'node:net'],
   migrate: ['yaml'],
   mount: ['node:path'],
-  'mount-table': ['node:path'],
-  // A type of the thread that reads the node's files.
-  nri: ['node:events', 'node:fs', 'node:net', 'node:stream', 'node:timers/promises', 'node:worker_threads'],
   cli: ['node:fs', 'node:path', 'node:timers/promises', 'node:util', 'yaml'],
   ownership: [
     // An ACL is found by a hash that pods cannot find others for.
@@ -79,8 +83,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
     // For types, as the host opens the database.
     'node:sqlite',
   ],
-  request: ['node:fs', 'node:path', 'zod/mini'],
-  store: ['node:crypto', 'zod/mini'],
+  config: ['node:fs', 'node:path', 'zod/mini'],
+  state: ['node:crypto', 'zod/mini'],
   volume: ['node:path'],
 }
 
@@ -91,7 +95,7 @@ describe('the parser of imports', () => {
   it('finds every form of import', () => {
     const text = [
       "import { a } from './a.ts'",
-      "import type {\n  B,\n} from '../store/b.ts'",
+      "import type {\n  B,\n} from '../state/b.ts'",
       "export { c } from 'c'",
       "import 'd'",
       "const e = await import('./e.ts')",
@@ -99,7 +103,7 @@ describe('the parser of imports', () => {
     ].join('\n')
     expect(importsOf('src/mount/x.ts', text)).toEqual([
       'src/mount/a.ts',
-      'src/store/b.ts',
+      'src/state/b.ts',
       'c',
       'd',
       'src/mount/e.ts',
@@ -172,8 +176,8 @@ describe('the only place that may', () => {
   const all: Source[] = [...sources, ...drivers]
   const mentioning = (word: RegExp) => all.filter(({ text }) => word.test(text)).map(({ path }) => path)
 
-  it('load native code is the kernel module of src/host/linux', () => {
-    expect(mentioning(/process\.dlopen|node:ffi/)).toEqual(['src/host/linux/kernel.ts'])
+  it('load native code is the kernel module of src/kernel/linux', () => {
+    expect(mentioning(/process\.dlopen|node:ffi/)).toEqual(['src/kernel/linux/kernel.ts'])
   })
 
   it('read the arguments is driver/main.ts', () => {
@@ -182,7 +186,7 @@ describe('the only place that may', () => {
 
   it('read the environment is driver/, except for the descriptor that the loader passes on', () => {
     const outside = all.filter(({ path, text }) => !path.startsWith('driver/') && /process\.env/.test(text))
-    expect(outside.map(({ path }) => path)).toEqual(['src/host/linux/kernel.ts'])
+    expect(outside.map(({ path }) => path)).toEqual(['src/kernel/linux/kernel.ts'])
     expect(outside.flatMap(({ text }) => text.match(/process\.env(\.\w+)?/g))).toEqual(['process.env.MODEKEEP_KERNEL'])
     expect(mentioning(/process\.env/)).toContain('driver/main.ts')
   })

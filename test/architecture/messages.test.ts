@@ -20,7 +20,7 @@ const PATTERNS = [
 /** Lines that read a text of another author, or a recorded word of a union. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {
   'src/errors/fault.ts: const translated = sentence.replaceAll(': 'renders the placeholders of a protocol',
-  'src/grpc/client.ts: const details = error.details.replaceAll(': 'gRPC has the path of a socket only in its text',
+  'src/rpc/client.ts: const details = error.details.replaceAll(': 'gRPC has the path of a socket only in its text',
   "src/ownership/walk/change.ts: return reason === 'changed during the walk'": 'a SkipReason, which records name',
 }
 

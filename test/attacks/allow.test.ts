@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
+import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { makeImage } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'

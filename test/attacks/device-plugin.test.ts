@@ -5,7 +5,7 @@ import * as http2 from 'node:http2'
 import * as net from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { MODEKEEP } from '../binary/modekeep.ts'
-import { Stage, until } from '../fuse-device/stage.ts'
+import { Stage, until } from '../frontends/device-plugin/stage.ts'
 import { isRoot } from '../helpers/stage.ts'
 
 const why = fs.existsSync(MODEKEEP) ? '' : ' (skipped: run "npm run build")'

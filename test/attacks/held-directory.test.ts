@@ -2,13 +2,13 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { CsiNode } from '../csi/node.ts'
+import { CsiNode } from '../frontends/csi/node.ts'
+import { makeVolume, NriNode, replaced } from '../frontends/nri/node.ts'
+import { memoryOfWorkers } from '../frontends/nri/stuck-workers.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
 import { readProcessState } from '../helpers/hanging.ts'
 import { compileHolder, finishWithin, lockDirectory } from '../helpers/held-directory.ts'
 import { addSkipReason } from '../helpers/needs.ts'
-import { makeVolume, NriNode, replaced } from '../nri/node.ts'
-import { memoryOfWorkers } from '../nri/stuck-workers.ts'
 
 const cannot = cannotServe('cc')
 const SUCCESS = { status: 'Success' }

@@ -2,7 +2,8 @@ import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { CsiNode } from '../csi/node.ts'
+import { CsiNode } from '../frontends/csi/node.ts'
+import { NriNode, replaced } from '../frontends/nri/node.ts'
 import { freeze, makeFileSystem } from '../helpers/frozen-volume.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
 import { readProcessState } from '../helpers/hanging.ts'
@@ -10,7 +11,6 @@ import { compileHolder, finishWithin, lockDirectory } from '../helpers/held-dire
 import { BINARY } from '../helpers/kubelet-call.ts'
 import { measureEachProcess } from '../helpers/memory.ts'
 import { addSkipReason } from '../helpers/needs.ts'
-import { NriNode, replaced } from '../nri/node.ts'
 
 const cannot = cannotServe('cc', 'mkfs.ext4', 'fsfreeze')
 const GROUP_ON_DISK = 500

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { maskFolded, OutputEnds } from '../../src/host/mask-secrets.ts'
+import { maskFolded, OutputEnds } from '../../src/kernel/mask-secrets.ts'
 
 /** A helper's output as it is reported: the ends of a stream, then one line. */
 function told(output: string | Buffer, secret: Buffer): string {

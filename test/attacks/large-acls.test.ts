@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { addSkipReason, cannotMountWith, requireProgram } from '../helpers/needs.ts'
 import { groups, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { applyToDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
-import { acl, attributes, setAttributes } from '../kernel/attributes.ts'
+import { acl, attributes, setAttributes } from '../real-mounts/attributes.ts'
 import { attacked } from './restless.ts'
 
 const cannot = cannotMountWith('setfattr', 'getfattr')

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { linuxHost } from '../../src/host/linux/index.ts'
-import { listMountRecords, mountRecords } from '../../src/store/mount-record.ts'
+import { linuxHost } from '../../src/kernel/linux/index.ts'
+import { listMountRecords, mountRecords } from '../../src/state/mount-record.ts'
 import { cannotServe, FuseNode } from '../helpers/fuse-node.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 

@@ -42,7 +42,7 @@ function crash(delay: number, ...command: string[]) {
 }
 
 const FORBIDS = `
-import { forbidCoreDumps } from '${import.meta.dirname}/../../src/host/linux/processes.ts'
+import { forbidCoreDumps } from '${import.meta.dirname}/../../src/kernel/linux/processes.ts'
 import { spawnSync } from 'node:child_process'
 forbidCoreDumps()
 process.stdout.write(spawnSync('bash', ['-c', 'cat /proc/self/limits; (exec sh -c "kill -s SEGV \\\\$\\\\$"); true'], { encoding: 'utf8' }).output.join(''))`

@@ -1,12 +1,12 @@
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { NRI_WORKER_LIMITS } from '../../src/nri/worker-tasks.ts'
+import { NRI_WORKER_LIMITS } from '../../src/frontends/nri/worker-tasks.ts'
+import { makeVolume, NriNode } from '../frontends/nri/node.ts'
+import { memoryOfWorkers, STUCK, stickWorkers } from '../frontends/nri/stuck-workers.ts'
 import { cannotServe } from '../helpers/fuse-node.ts'
 import { readProcessState } from '../helpers/hanging.ts'
 import { measureMemory } from '../helpers/memory.ts'
 import { addSkipReason } from '../helpers/needs.ts'
-import { makeVolume, NriNode } from '../nri/node.ts'
-import { memoryOfWorkers, STUCK, stickWorkers } from '../nri/stuck-workers.ts'
 
 const cannot = cannotServe('mkfs.ext4')
 /** Containers that come before. */

@@ -4,8 +4,8 @@ import * as fs from 'node:fs'
 import { createServer, type Server } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { call } from '../csi/kubelet.ts'
-import { CsiNode, mounted, until } from '../csi/node.ts'
+import { call } from '../frontends/csi/kubelet.ts'
+import { CsiNode, mounted, until } from '../frontends/csi/node.ts'
 import { cannotMount } from './modekeep.ts'
 
 let node: CsiNode

@@ -1,6 +1,6 @@
 import { execa } from 'execa'
 import { expect, it, onTestFinished } from 'vitest'
-import { CsiNode } from '../csi/node.ts'
+import { CsiNode } from '../frontends/csi/node.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 import { MODEKEEP } from './modekeep.ts'
 

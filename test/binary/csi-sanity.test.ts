@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { quoted } from '../../src/errors/refusal.ts'
-import { call } from '../csi/kubelet.ts'
-import { CsiNode, mounted } from '../csi/node.ts'
-import { BEYOND, type SanityCase, SUITE } from '../csi/sanity.ts'
+import { call } from '../frontends/csi/kubelet.ts'
+import { CsiNode, mounted } from '../frontends/csi/node.ts'
+import { BEYOND, type SanityCase, SUITE } from '../frontends/csi/sanity.ts'
 import { cannotMount } from './modekeep.ts'
 
 let node: CsiNode

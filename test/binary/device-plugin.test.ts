@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { Stage, until } from '../fuse-device/stage.ts'
+import { Stage, until } from '../frontends/device-plugin/stage.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { MODEKEEP } from './modekeep.ts'
 

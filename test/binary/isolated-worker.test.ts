@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect, it } from 'vitest'
-import { ISOLATED_PROCESS } from '../../src/host/worker-process.ts'
+import { ISOLATED_PROCESS } from '../../src/kernel/worker-process.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const isBuilt = fs.existsSync(MODEKEEP)

@@ -6,7 +6,7 @@ import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { requireProgram } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../helpers/tree.ts'
-import { acl, setAttributes } from '../kernel/attributes.ts'
+import { acl, setAttributes } from '../real-mounts/attributes.ts'
 
 const title = (name: string) => `${name}${isRoot ? '' : ' (skipped: mounts need root; run "sudo npm test")'}`
 

@@ -64,7 +64,7 @@ describe("kubelet's mount call", () => {
     const rare = [
       'src/mount/run.ts',
       'src/mount/unmount.ts',
-      'src/fs-group/apply-group-step.ts',
+      'src/fsgroup/apply-group-step.ts',
       'src/ownership/walks.ts',
     ]
     expect(first).toContain('src/mount/mount.ts')

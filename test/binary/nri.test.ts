@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { criRuntime, infoWith } from '../frontends/nri/cri.ts'
+import { makeVolume, NriNode, type ReplacedMount, replaced } from '../frontends/nri/node.ts'
+import type { RuntimeEnd } from '../frontends/nri/runtime.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
-import { criRuntime, infoWith } from '../nri/cri.ts'
-import { makeVolume, NriNode, type ReplacedMount, replaced } from '../nri/node.ts'
-import type { RuntimeEnd } from '../nri/runtime.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const cannot = fs.existsSync(MODEKEEP) ? cannotMountWith('mkfs.ext4') : 'run "npm run build"'

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { parseMountinfo, selectLayers } from '../../src/mount-table/mountinfo.ts'
+import { parseMountinfo, selectLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 import { type Circumstances, MODEKEEP, reply, run, understood } from './modekeep.ts'

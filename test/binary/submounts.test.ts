@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { CsiNode } from '../csi/node.ts'
+import { CsiNode } from '../frontends/csi/node.ts'
 import { BinaryNode } from '../helpers/kubelet-call.ts'
 import { cannotMount } from './modekeep.ts'
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { listMountRecords } from '../../src/store/mount-record.ts'
+import { listMountRecords } from '../../src/state/mount-record.ts'
 import {
   attachDisk,
   DISK_TYPES,

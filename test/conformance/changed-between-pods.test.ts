@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { applyByHand, restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
+import { applyByHand, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 

@@ -1,7 +1,7 @@
 // What test/faults found, by name.
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { withPath } from '../../src/host/system-error.ts'
-import { listVolumes } from '../../src/store/record-directories.ts'
+import { withPath } from '../../src/kernel/system-error.ts'
+import { listVolumes } from '../../src/state/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree } from '../helpers/tree.ts'
 

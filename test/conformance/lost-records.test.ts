@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
-import { locateMountRecords, RECORD_FILE } from '../../src/store/record-directories.ts'
+import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { locateMountRecords, RECORD_FILE } from '../../src/state/record-directories.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { withPath } from '../../src/host/system-error.ts'
-import { listMountRecords } from '../../src/store/mount-record.ts'
+import { withPath } from '../../src/kernel/system-error.ts'
+import { listMountRecords } from '../../src/state/mount-record.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { makeTree, modes } from '../helpers/tree.ts'
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument } from '../../src/cli/commands/apply.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
-import type { Lock } from '../../src/host/host.ts'
-import { listReservations, type Reservation, reservations } from '../../src/store/process-records.ts'
-import type { Session } from '../../src/store/session.ts'
+import type { Lock } from '../../src/kernel/host.ts'
+import { listReservations, type Reservation, reservations } from '../../src/state/process-records.ts'
+import type { Session } from '../../src/state/session.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { status } from '../../src/cli/commands/status.ts'
 import { checkMounts, checkVolumes } from '../../src/cli/doctor/records.ts'
-import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
-import { collectGarbage } from '../../src/heal/garbage.ts'
+import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import { collectGarbage } from '../../src/repair/garbage.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { restoreByHand } from '../../src/fs-group/volume-by-hand.ts'
-import type { Handle, Inodes } from '../../src/host/host.ts'
+import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
+import type { Handle, Inodes } from '../../src/kernel/host.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../helpers/tree.ts'
 import { Killed, type MemoryWorld } from '../memory-host/world.ts'

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect } from 'vitest'
-import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { parseMountinfo } from '../../src/kernel/mount-table/mountinfo.ts'
 import { requireProgram } from '../helpers/needs.ts'
 import type { NodeDirectory } from '../helpers/node-directory.ts'
 import { listTree, makeTree } from '../helpers/tree.ts'

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { linuxHost } from '../../src/host/linux/index.ts'
+import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { ACCESS_ACL, CAPABILITY as CAPABILITY_NAME } from '../../src/ownership/inode/attributes.ts'
 import { CAPABILITY } from '../crash/volume.ts'
 import type { Entry, Inode, Tree } from './trees.ts'

@@ -5,10 +5,10 @@ import { FLAG_TEXTS, KIND_TEXTS, MOUNT_OPTION_TEXTS } from '../../scripts/docs/k
 import { FS_TYPES, rulesOf } from '../../scripts/docs/options-kinds.ts'
 import { optionsPage } from '../../scripts/docs/options-page.ts'
 import { CONFIG_TEXTS, KUBELET_TEXTS, OPTION_TEXTS } from '../../scripts/docs/request-descriptions.ts'
-import { FLAGS } from '../../src/mount-table/mount-flags.ts'
-import { CONFIG_KEYS, parseConfig } from '../../src/request/config.ts'
-import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { optionsSchema, readRequest } from '../../src/request/request.ts'
+import { CONFIG_KEYS, parseConfig } from '../../src/config/config.ts'
+import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
+import { optionsSchema, readRequest } from '../../src/config/request.ts'
+import { FLAGS } from '../../src/kernel/mount-table/mount-flags.ts'
 import { kinds } from '../../src/volume/index.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')

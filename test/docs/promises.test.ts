@@ -20,17 +20,17 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   ],
   [
     'let a named entry of an ACL gain rights,',
-    ['kernel/grant', "adds the owning group's bits in an ACL, and no rights to named users or groups"],
-    ['kernel/changes', 'adds no rights to the mask of an ACL that was set after the inspection'],
+    ['real-mounts/grant', "adds the owning group's bits in an ACL, and no rights to named users or groups"],
+    ['real-mounts/changes', 'adds no rights to the mask of an ACL that was set after the inspection'],
   ],
   [
     'drop a set-uid bit or a file capability,',
-    ['kernel/kept', 'are set-uid and set-gid of files, capabilities, ACLs, other attributes, owners and times'],
-    ['kernel/boundaries', 'returns file capabilities after its chown, and at a restore'],
+    ['real-mounts/kept', 'are set-uid and set-gid of files, capabilities, ACLs, other attributes, owners and times'],
+    ['real-mounts/boundaries', 'returns file capabilities after its chown, and at a restore'],
   ],
   [
     'or move the ctime of a file that needs no change.',
-    ['kernel/kept', 'is the ctime of inodes that need no change, privileged or not'],
+    ['real-mounts/kept', 'is the ctime of inodes that need no change, privileged or not'],
   ],
   [
     'Change anything a second time because kubelet restarted,',
@@ -51,23 +51,23 @@ const PROMISES: readonly (readonly [part: string, ...tests: readonly (readonly [
   ],
   [
     'or enter a mount inside the volume,',
-    ['kernel/inside', 'does not enter a mount of another device, of the same, of a file or of a part of itself'],
+    ['real-mounts/inside', 'does not enter a mount of another device, of the same, of a file or of a part of itself'],
   ],
   [
     'open a FIFO,',
-    ['kernel/opened', 'is no FIFO, socket, device, file or link target, neither in a walk nor in a restore'],
+    ['real-mounts/opened', 'is no FIFO, socket, device, file or link target, neither in a walk nor in a restore'],
   ],
   [
     'or change the group of a device node',
-    ['kernel/inside', 'skips block and character devices, including their modes'],
+    ['real-mounts/inside', 'skips block and character devices, including their modes'],
   ],
   [
     'or of a file with hard links outside the volume.',
-    ['kernel/inside', 'skips an inode with a name outside, under each name inside, until that name is deleted'],
+    ['real-mounts/inside', 'skips an inode with a name outside, under each name inside, until that name is deleted'],
   ],
   [
     'It reports what it skipped and why.',
-    ['kernel/boundaries', 'reports immutable files, changes the rest, and tries them again the next time'],
+    ['real-mounts/boundaries', 'reports immutable files, changes the rest, and tries them again the next time'],
     ['differential/grant', 'skips inodes that cannot be changed, as kubelet does, and reports them'],
   ],
   [

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { escapeUnprintable } from '../../src/errors/escape.ts'
 import { createFault } from '../../src/errors/fault.ts'
 import { quoted, Refusal } from '../../src/errors/refusal.ts'
-import { createFailureReply, formatReplyLine } from '../../src/flexvolume/protocol.ts'
+import { createFailureReply, formatReplyLine } from '../../src/frontends/flexvolume/protocol.ts'
 import { formatLogLine } from '../../src/log/call-log.ts'
 
 /** C0, DEL, C1, marks and overrides of direction, isolates, and separators of lines. */

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import type { ContainerTaskResult } from '../../src/container-mount/container-task.ts'
-import type { CsiTaskOutcome } from '../../src/csi/worker-tasks.ts'
+import type { ContainerTaskResult } from '../../src/container/container-task.ts'
+import type { CsiTaskOutcome } from '../../src/frontends/csi/worker-tasks.ts'
 import { type Ended, modekeepOn } from '../helpers/inject.ts'
 import { expectPreceded } from './durable-first.ts'
 import { FaultNode } from './fault-node.ts'

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { parseMountinfo, selectLayers } from '../../src/mount-table/mountinfo.ts'
+import { parseMountinfo, selectLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { cannotServe, FuseNode, readErrorAt, until } from '../helpers/fuse-node.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { describe, it } from 'vitest'
 import { cannotMount } from '../binary/modekeep.ts'
-import { call } from '../csi/kubelet.ts'
-import { CsiNode } from '../csi/node.ts'
+import { call } from '../frontends/csi/kubelet.ts'
+import { CsiNode } from '../frontends/csi/node.ts'
 import { expectGolden, normalize } from './golden.ts'
 
 describe.skipIf(cannotMount !== '')(`the golden file${cannotMount}`, () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { linuxHelpers } from '../../src/host/linux/helpers.ts'
+import { linuxHelpers } from '../../src/kernel/linux/helpers.ts'
 import { FakePrograms, readFailureMessage } from './fake-programs.ts'
 
 /** A helper that leaves a daemon and writes down each start of itself, where systemd runs. */

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { onTestFinished } from 'vitest'
-import type { HelperInvocation, Helpers } from '../../src/host/helpers.ts'
-import { linuxHelpers } from '../../src/host/linux/helpers.ts'
-import { SYSTEM_PATH } from '../../src/host/linux/programs.ts'
+import type { HelperInvocation, Helpers } from '../../src/kernel/helpers.ts'
+import { linuxHelpers } from '../../src/kernel/linux/helpers.ts'
+import { SYSTEM_PATH } from '../../src/kernel/linux/programs.ts'
 
 /** A directory of programs written by a test, found before those of the system. */
 export class FakePrograms {

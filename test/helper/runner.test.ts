@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { HelperError } from '../../src/host/helpers.ts'
+import { HelperError } from '../../src/kernel/helpers.ts'
 import { FakePrograms, findProcessesWith, readFailureMessage } from './fake-programs.ts'
 
 const LATE = "did not end within 1 s (helperTimeoutSeconds in the node's modekeep configuration) and was ended"

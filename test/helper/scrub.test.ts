@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { listSecretForms, OutputEnds } from '../../src/host/mask-secrets.ts'
+import { listSecretForms, OutputEnds } from '../../src/kernel/mask-secrets.ts'
 
 /** Every way to cut a text in three pieces. */
 function scrubbedInPieces(bytes: Buffer, secrets: readonly Uint8Array[], shown = 4096): Set<string> {

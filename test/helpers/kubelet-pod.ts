@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { parseMountinfo } from '../../src/kernel/mount-table/mountinfo.ts'
 
 /** A pod's directories as kubelet lays them out; every mount below `top` is for its test to remove. */
 export interface KubeletPod {

@@ -18,15 +18,15 @@ const SLOWEST = [
   'test/attacks/hanging-server.test.ts',
   'test/binary/terminal.test.ts',
   'test/block/killed.test.ts',
-  'test/kernel/loop-device.test.ts',
+  'test/real-mounts/loop-device.test.ts',
   'test/attacks/held-directory.test.ts',
   'test/binary/csi.test.ts',
-  'test/container-mount/crashed-tasks.kernel.test.ts',
+  'test/container/crashed-tasks.kernel.test.ts',
   'test/binary/build.test.ts',
   'test/soak/bounded.test.ts',
   'test/install/interrupted.test.ts',
   'test/release/release.test.ts',
-  'test/kernel/gapless.test.ts',
+  'test/real-mounts/gapless.test.ts',
   'test/crash/random-times.test.ts',
 ]
 

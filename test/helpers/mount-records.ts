@@ -1,5 +1,5 @@
-import { type FsGroupRequest, type MountRequest, toRecordedRequest } from '../../src/request/mount-request.ts'
-import type { MountRecord } from '../../src/store/mount-record.ts'
+import { type FsGroupRequest, type MountRequest, toRecordedRequest } from '../../src/config/mount-request.ts'
+import type { MountRecord } from '../../src/state/mount-record.ts'
 
 /** A pod's fsGroup, with the defaults of its options. */
 export const FS_GROUP: FsGroupRequest = { groupId: 2000, access: 'keep', changePolicy: 'OnRootMismatch' }

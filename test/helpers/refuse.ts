@@ -1,4 +1,4 @@
-import { MOVE_MOUNT_BENEATH } from '../../src/host/linux/mounts.ts'
+import { MOVE_MOUNT_BENEATH } from '../../src/kernel/linux/mounts.ts'
 import { compile } from '../race/compile.ts'
 import { requireProgram } from './needs.ts'
 

@@ -6,7 +6,7 @@ export type RuntimeBind = (source: string, target: string, throughHandle?: boole
 
 /** Compiled for the test that is running. */
 export function createRuntimeBind(): RuntimeBind {
-  const program = compile('kernel/bind.c')
+  const program = compile('real-mounts/bind.c')
   return (source, target, throughHandle = false) =>
     execFileSync(program, [...(throughHandle ? ['--fd'] : []), source, target], { encoding: 'utf8' }).trim()
 }

@@ -1,4 +1,4 @@
-import { computeChecksum } from '../../src/store/record.ts'
+import { computeChecksum } from '../../src/state/record.ts'
 
 /** A record as it lies in its file, with a checksum that is right. */
 export function addChecksum(record: object): string {

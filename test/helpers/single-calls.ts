@@ -1,4 +1,4 @@
-import type { Inodes, Name, StatBatch } from '../../src/host/host.ts'
+import type { Inodes, Name, StatBatch } from '../../src/kernel/host.ts'
 
 /** Of each entry it has failed, so that the walk asks for it alone. */
 function blind(): StatBatch {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import * as net from 'node:net'
 import { vi } from 'vitest'
-import { nodeFs } from '../../src/host/path-handle.ts'
+import { nodeFs } from '../../src/kernel/path-handle.ts'
 
 /** Puts a link to another directory in the place of one. */
 export function swapDirectories(directory: string, other: string): void {

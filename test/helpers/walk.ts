@@ -1,11 +1,11 @@
 import { surveyOwnership } from '../../src/cli/node-state/survey.ts'
-import type { Handle } from '../../src/host/host.ts'
-import { linuxHost } from '../../src/host/linux/index.ts'
+import type { FsGroupRequest } from '../../src/config/mount-request.ts'
+import type { Handle } from '../../src/kernel/host.ts'
+import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { WalkOptions } from '../../src/ownership/walks.ts'
 import { applyGroup, restoreOwnership } from '../../src/ownership/walks.ts'
-import type { FsGroupRequest } from '../../src/request/mount-request.ts'
 
 /** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */
 export interface Walked {

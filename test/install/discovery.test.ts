@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { findKubelets } from '../../src/cli/node-state/kubelets.ts'
-import { linuxHost } from '../../src/host/linux/index.ts'
+import { linuxHost } from '../../src/kernel/linux/index.ts'
 import {
   BINARY,
   fakeProc,

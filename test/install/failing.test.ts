@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, it } from 'vitest'
-import { SystemError } from '../../src/host/host.ts'
-import { linuxAdministration } from '../../src/host/linux/administration.ts'
+import { SystemError } from '../../src/kernel/host.ts'
+import { linuxAdministration } from '../../src/kernel/linux/administration.ts'
 import {
   BINARY,
   commandThat,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { linuxAdministration } from '../../src/host/linux/administration.ts'
+import { linuxAdministration } from '../../src/kernel/linux/administration.ts'
 import {
   install,
   makeWorld,

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, it, onTestFinished } from 'vitest'
-import { linuxAdministration } from '../../src/host/linux/administration.ts'
+import { linuxAdministration } from '../../src/kernel/linux/administration.ts'
 import {
   bindMount,
   dotFiles,

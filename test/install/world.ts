@@ -22,7 +22,7 @@ import { parseCommand } from '../../src/cli/commands/arguments.ts'
 import { install as installOn, uninstall as uninstallFrom } from '../../src/cli/install/index.ts'
 import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { linuxAdministration } from '../../src/host/linux/administration.ts'
+import { linuxAdministration } from '../../src/kernel/linux/administration.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 
 export const checkout = join(import.meta.dirname, '../..')

@@ -1,4 +1,4 @@
-import { type Administration, createNodeFiles, type DriverResult } from '../../src/host/administration.ts'
+import { type Administration, createNodeFiles, type DriverResult } from '../../src/kernel/administration.ts'
 import { memoryHost } from './index.ts'
 import { mortalFs } from './mortal-fs.ts'
 import type { MemoryWorld } from './world.ts'

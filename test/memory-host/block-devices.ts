@@ -1,4 +1,4 @@
-import { type BlockDevices, SystemError } from '../../src/host/host.ts'
+import { type BlockDevices, SystemError } from '../../src/kernel/host.ts'
 import type { MemoryWorld } from './world.ts'
 
 function throwUnsupported(): never {

@@ -1,4 +1,4 @@
-import type { Inodes, Name } from '../../src/host/host.ts'
+import type { Inodes, Name } from '../../src/kernel/host.ts'
 import { type MemoryWorld, text } from './world.ts'
 
 type Entries = Pick<

@@ -1,4 +1,4 @@
-import type { HelperInvocation, Helpers } from '../../src/host/helpers.ts'
+import type { HelperInvocation, Helpers } from '../../src/kernel/helpers.ts'
 import type { MemoryWorld } from './world.ts'
 
 /** Runs no program: every order is recorded, and is an effect of the world. */

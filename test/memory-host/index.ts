@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
-import type { Host, Lock } from '../../src/host/host.ts'
-import { trustedFiles } from '../../src/host/trusted-files.ts'
+import type { Host, Lock } from '../../src/kernel/host.ts'
+import { trustedFiles } from '../../src/kernel/trusted-files.ts'
 import { memoryBlockDevices } from './block-devices.ts'
 import { memoryHelpers } from './helpers.ts'
 import { memoryInodes } from './inodes.ts'

@@ -7,8 +7,8 @@ import {
   type StatView,
   SYMLINK,
   SystemError,
-} from '../../src/host/host.ts'
-import { type IdRange, mapToShownId } from '../../src/host/id-map.ts'
+} from '../../src/kernel/host.ts'
+import { type IdRange, mapToShownId } from '../../src/kernel/id-map.ts'
 import { memoryEntries } from './entries.ts'
 import { openBeneath, readLink } from './links.ts'
 import { createStatBatch } from './stat-batch.ts'

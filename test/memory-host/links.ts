@@ -1,4 +1,4 @@
-import { type Handle, SystemError } from '../../src/host/host.ts'
+import { type Handle, SystemError } from '../../src/kernel/host.ts'
 import type { MemoryLocation, MemoryWorld } from './world.ts'
 
 const MAX_LINKS = 40

@@ -1,4 +1,4 @@
-import { type Handle, type Mounts, SystemError } from '../../src/host/host.ts'
+import { type Handle, type Mounts, SystemError } from '../../src/kernel/host.ts'
 import { type MemoryMount, type MemoryWorld, parseDeviceNumber } from './world.ts'
 
 export function memoryMounts(world: MemoryWorld): Mounts {

@@ -1,4 +1,4 @@
-import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../src/host/host.ts'
+import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../src/kernel/host.ts'
 
 interface EntryResult {
   handle?: Handle

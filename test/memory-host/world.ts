@@ -1,6 +1,6 @@
 import { createFsFromVolume, type IFs } from 'memfs'
-import { type Handle, type Name, SystemError } from '../../src/host/host.ts'
-import type { IdMap } from '../../src/host/id-map.ts'
+import { type Handle, type Name, SystemError } from '../../src/kernel/host.ts'
+import type { IdMap } from '../../src/kernel/id-map.ts'
 import { rootVolume } from './root-volume.ts'
 
 export interface MemoryFileSystem {

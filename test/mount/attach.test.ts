@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Handle, Host } from '../../src/host/host.ts'
+import type { Handle, Host } from '../../src/kernel/host.ts'
+import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
+import { readLayers } from '../../src/kernel/mount-table/mountinfo.ts'
 import { attachAt, detachAll, replaceAt } from '../../src/mount/attach.ts'
-import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
-import { readLayers } from '../../src/mount-table/mountinfo.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { SystemError } from '../../src/host/host.ts'
+import { SystemError } from '../../src/kernel/host.ts'
 import { memoryStage } from '../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../helpers/tree.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { type MountPoint, openMountPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { setTarget } from '../../src/mount/attach.ts'
-import { type MountPoint, openMountPoint } from '../../src/mount-table/mount-point.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
-import { volumeRecords } from '../../src/store/volume-record.ts'
+import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
+import { volumeRecords } from '../../src/state/volume-record.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 

@@ -43,8 +43,8 @@ describe('mutants', () => {
   })
 
   it('are tested by the tests that import the changed file, unit tests and kernel tests apart', () => {
-    const { unit, kernel } = new ImportGraph(process.cwd()).findTests('src/mount-table/mountinfo.ts')
-    expect(unit).toContain('test/mount-table/mountinfo.test.ts')
+    const { unit, kernel } = new ImportGraph(process.cwd()).findTests('src/kernel/mount-table/mountinfo.ts')
+    expect(unit).toContain('test/kernel/mount-table/mountinfo.test.ts')
     expect(kernel.length).toBeGreaterThan(0)
     expect(unit.concat(kernel).every((file) => file.endsWith('.test.ts'))).toBe(true)
   })

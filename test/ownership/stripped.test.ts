@@ -1,6 +1,6 @@
 import type * as NodeFs from 'node:fs'
 import { expect, it } from 'vitest'
-import type { Inodes } from '../../src/host/host.ts'
+import type { Inodes } from '../../src/kernel/host.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { applyGroup, restoreOwnership } from '../../src/ownership/walks.ts'
 import { FS_GROUP } from '../helpers/mount-records.ts'

@@ -1,5 +1,5 @@
 import type * as NodeFs from 'node:fs'
-import type { Handle, Host } from '../../src/host/host.ts'
+import type { Handle, Host } from '../../src/kernel/host.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'

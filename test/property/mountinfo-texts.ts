@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check'
-import type { MountRow } from '../../src/mount-table/mountinfo.ts'
+import type { MountRow } from '../../src/kernel/mount-table/mountinfo.ts'
 
 /** A path or name as the kernel has it: bytes, no NUL. */
 const bytes = fc.uint8Array({ min: 1, max: 255, minLength: 1, maxLength: 12 }).map((list) => Buffer.from(list))

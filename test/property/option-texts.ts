@@ -1,5 +1,5 @@
 import fc, { type Arbitrary } from 'fast-check'
-import { optionsSchema } from '../../src/request/request.ts'
+import { optionsSchema } from '../../src/config/request.ts'
 import { anyText, damaged, prototypeNames } from './texts.ts'
 
 export const KEYS = Object.keys(optionsSchema.shape)

@@ -1,20 +1,20 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod/mini'
-import { renderFault } from '../../src/errors/fault.ts'
-import { quoted, Refusal } from '../../src/errors/refusal.ts'
-import { createFailureReply, formatReplyLine } from '../../src/flexvolume/protocol.ts'
-import { DEFAULT_CONFIG, type NodeConfig } from '../../src/request/defaults.ts'
-import { readSecrets } from '../../src/request/json-options.ts'
+import { DEFAULT_CONFIG, type NodeConfig } from '../../src/config/defaults.ts'
+import { readSecrets } from '../../src/config/json-options.ts'
 import {
   createRecordedRequestSchema,
   fromRecordedRequest,
   isSameMount,
   type MountRequest,
   toRecordedRequest,
-} from '../../src/request/mount-request.ts'
-import { readRequest } from '../../src/request/request.ts'
-import { formatSource } from '../../src/request/source.ts'
+} from '../../src/config/mount-request.ts'
+import { readRequest } from '../../src/config/request.ts'
+import { formatSource } from '../../src/config/source.ts'
+import { renderFault } from '../../src/errors/fault.ts'
+import { quoted, Refusal } from '../../src/errors/refusal.ts'
+import { createFailureReply, formatReplyLine } from '../../src/frontends/flexvolume/protocol.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'

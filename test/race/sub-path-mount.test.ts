@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { sized } from '../helpers/size.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
-import { identityAt } from '../path/ways.ts'
+import { identityAt } from '../kernel/path/ways.ts'
 import { Actors } from './actors.ts'
 import { makeArena, RACES } from './sub-path-races.ts'
 

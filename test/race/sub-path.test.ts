@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import type { Handle, Inodes } from '../../src/host/host.ts'
+import type { Handle, Inodes } from '../../src/kernel/host.ts'
 import { sized } from '../helpers/size.ts'
 import { onKernelStages, type Stage } from '../helpers/stage.ts'
-import { identity, identityAt, outcomeOf, WAYS } from '../path/ways.ts'
+import { identity, identityAt, outcomeOf, WAYS } from '../kernel/path/ways.ts'
 import { Actors } from './actors.ts'
 import { makeArena, RACES, type Race } from './sub-path-races.ts'
 

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { acl, setAttributes } from '../kernel/attributes.ts'
+import { acl, setAttributes } from '../real-mounts/attributes.ts'
 
 const CAPABILITIES = ['0sAAAAAgAgAAAAAAAAAAAAAAAAAAA=', '0sAQAAAgAgAAAAAAAAAAAAAAAAAAA=']
 const DIRECTORIES = 2000

@@ -6,7 +6,7 @@ import { requireProgram } from '../helpers/needs.ts'
 import { sized } from '../helpers/size.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { applyToDirectory, restoreDirectory } from '../helpers/walk.ts'
-import { attributes } from '../kernel/attributes.ts'
+import { attributes } from '../real-mounts/attributes.ts'
 import { makeMixedTree } from './mixed-tree.ts'
 
 const INODES = sized(20_000, 100_000)

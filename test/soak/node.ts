@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import type { HealDocument } from '../../src/cli/commands/heal.ts'
-import { parseMountinfo } from '../../src/mount-table/mountinfo.ts'
+import { parseMountinfo } from '../../src/kernel/mount-table/mountinfo.ts'
 import { NodeDirectory } from '../helpers/node-directory.ts'
 import { Odd, settles } from './odd.ts'
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { locateMountRecords, RECORD_FILE } from '../../src/store/record-directories.ts'
+import { locateMountRecords, RECORD_FILE } from '../../src/state/record-directories.ts'
 import { mountsBelow, type SoakNode } from './node.ts'
 import { Odd, same, settles } from './odd.ts'
 import type { Event, Kind, PodPlan } from './scene.ts'

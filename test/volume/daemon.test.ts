@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { Daemon, Host } from '../../src/host/host.ts'
+import type { Daemon, Host } from '../../src/kernel/host.ts'
+import { type MountPoint, openMountPoint, statPoint } from '../../src/kernel/mount-table/mount-point.ts'
 import { attachAt } from '../../src/mount/attach.ts'
-import { type MountPoint, openMountPoint, statPoint } from '../../src/mount-table/mount-point.ts'
-import { type MountRecord, mountRecords } from '../../src/store/mount-record.ts'
-import type { Session } from '../../src/store/session.ts'
+import { type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
+import type { Session } from '../../src/state/session.ts'
 import {
   endHanging,
   endReplaced,

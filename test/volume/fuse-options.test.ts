@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import type { OptionNaming } from '../../src/config/allow.ts'
+import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
+import { parseSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
-import type { OptionNaming } from '../../src/request/allow.ts'
-import { DEFAULT_CONFIG } from '../../src/request/defaults.ts'
-import { parseSource } from '../../src/request/source.ts'
 import { findKind } from '../../src/volume/index.ts'
 import { findRequiredNaming } from '../../src/volume/kind/options.ts'
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { SECRET_FILE } from '../../src/host/helpers.ts'
+import { SECRET_FILE } from '../../src/kernel/helpers.ts'
 import { cifs, formatCredentials } from '../../src/volume/cifs.ts'
 import { nfs4 } from '../../src/volume/nfs.ts'
 import { FakePrograms, readFailureMessage } from '../helper/fake-programs.ts'

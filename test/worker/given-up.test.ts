@@ -1,5 +1,5 @@
 import { expect, it, vi } from 'vitest'
-import { givenUpWalks } from '../../src/store/process-records.ts'
+import { givenUpWalks } from '../../src/state/process-records.ts'
 import { computeWalkPatienceMs, recordGivenUp } from '../../src/worker/given-up.ts'
 import { memoryStage } from '../helpers/stage.ts'
 

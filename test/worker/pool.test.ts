@@ -1,7 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { PublicationQueue } from '../../src/csi/publication-queue.ts'
-import { type CsiTask, type CsiTaskOutcome, type CsiTaskProgress, LOST_CSI_TASK } from '../../src/csi/worker-tasks.ts'
-import type { Worker, WorkerEvents } from '../../src/host/worker-process.ts'
+import { PublicationQueue } from '../../src/frontends/csi/publication-queue.ts'
+import {
+  type CsiTask,
+  type CsiTaskOutcome,
+  type CsiTaskProgress,
+  LOST_CSI_TASK,
+} from '../../src/frontends/csi/worker-tasks.ts'
+import type { Worker, WorkerEvents } from '../../src/kernel/worker-process.ts'
 import { Workers } from '../../src/worker/pool.ts'
 
 const LIMITS = { maxQuick: 2, longAfterMs: 5000, maxPerKind: 4, maxPerNamespace: 4, minIdle: 0 }

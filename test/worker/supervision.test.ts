@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Worker, WorkerEvents } from '../../src/host/worker-process.ts'
+import type { Worker, WorkerEvents } from '../../src/kernel/worker-process.ts'
 import { Workers } from '../../src/worker/pool.ts'
 import type { Supervision } from '../../src/worker/supervision.ts'
 

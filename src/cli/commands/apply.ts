@@ -1,16 +1,16 @@
-import { needsWalk } from '../../fs-group/apply-to-volume.ts'
+import type { FsGroupRequest } from '../../config/mount-request.ts'
+import { needsWalk } from '../../fsgroup/apply-to-volume.ts'
 import {
   applyByHand,
   openByHand,
   refuseKernelFileSystem,
   refuseOwnFile,
   refuseSystemDirectory,
-} from '../../fs-group/volume-by-hand.ts'
-import { deferClose } from '../../host/host.ts'
-import { parseMountFlags } from '../../mount-table/mount-flags.ts'
+} from '../../fsgroup/volume-by-hand.ts'
+import { deferClose } from '../../kernel/host.ts'
+import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
-import type { FsGroupRequest } from '../../request/mount-request.ts'
-import type { Session } from '../../store/session.ts'
+import type { Session } from '../../state/session.ts'
 import { announceInodeCount } from '../node-state/recorded-walk.ts'
 import { countSkippedInodes, formatSkippedInodes, quoteForShell } from '../output/output.ts'
 import { readDirectoryOperand } from './operands.ts'

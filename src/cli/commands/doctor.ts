@@ -1,6 +1,6 @@
 import { formatError } from '../../errors/refusal.ts'
-import type { Diagnosis } from '../../host/linux/diagnosis.ts'
-import type { Session } from '../../store/session.ts'
+import type { Diagnosis } from '../../kernel/linux/diagnosis.ts'
+import type { Session } from '../../state/session.ts'
 import { type ConfigurationFile, checkConfiguration } from '../doctor/configuration.ts'
 import { type CheckResult, fault } from '../doctor/findings.ts'
 import {

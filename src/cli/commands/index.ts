@@ -1,6 +1,6 @@
 import { Refusal } from '../../errors/refusal.ts'
-import { refuseOtherNamespace } from '../../heal/state.ts'
-import type { Session } from '../../store/session.ts'
+import { refuseOtherNamespace } from '../../repair/state.ts'
+import type { Session } from '../../state/session.ts'
 import { completionVerb, explainVerb, helpVerb, versionVerb } from './about.ts'
 import { applyVerb } from './apply.ts'
 import { doctorVerb } from './doctor.ts'

@@ -1,6 +1,6 @@
 import { quoted } from '../../errors/refusal.ts'
-import type { Session } from '../../store/session.ts'
-import { isTextVolume } from '../../store/volume-id.ts'
+import type { Session } from '../../state/session.ts'
+import { isTextVolume } from '../../state/volume-id.ts'
 import { alignColumns, type Line, quoteForShell } from '../output/output.ts'
 import { type ExportCommand, exportJournal, type JournalDocument } from './journal-export.ts'
 import { type ImportCommand, importJournal } from './journal-import.ts'

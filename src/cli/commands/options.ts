@@ -1,6 +1,6 @@
+import { parseGroup } from '../../config/option-faults.ts'
 import { quoted } from '../../errors/refusal.ts'
-import { parseGroup } from '../../request/option-faults.ts'
-import { mayBeginVolumeId } from '../../store/volume-id.ts'
+import { mayBeginVolumeId } from '../../state/volume-id.ts'
 
 /** The syntax of an option, also for node's parseArgs. Its description is in the verbs that take it. */
 interface OptionForm {

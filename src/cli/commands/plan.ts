@@ -1,18 +1,18 @@
 import { catchRefusalMessage } from '../../errors/refusal.ts'
-import { needsWalk, refuseOtherUsers } from '../../fs-group/apply-to-volume.ts'
+import { needsWalk, refuseOtherUsers } from '../../fsgroup/apply-to-volume.ts'
 import {
   createGroupTarget,
   openByHand,
   refuseKernelFileSystem,
   refuseOwnFile,
   refuseSystemDirectory,
-} from '../../fs-group/volume-by-hand.ts'
-import { deferClose } from '../../host/host.ts'
-import { parseMountFlags } from '../../mount-table/mount-flags.ts'
+} from '../../fsgroup/volume-by-hand.ts'
+import { deferClose } from '../../kernel/host.ts'
+import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
 import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
-import type { Session } from '../../store/session.ts'
-import { refuseOtherDisk } from '../../store/volume-disk.ts'
-import { volumeRecords } from '../../store/volume-record.ts'
+import type { Session } from '../../state/session.ts'
+import { refuseOtherDisk } from '../../state/volume-disk.ts'
+import { volumeRecords } from '../../state/volume-record.ts'
 import { findMountsInside, formatHidden, type HiddenMounts } from '../node-state/hidden-mounts.ts'
 import { extractLastWalk, type LastWalk, openReadableJournal, readRunningWalk } from '../node-state/recorded-walk.ts'
 import { type Difference, isSkippedByKubelet, type KubeletCounts, surveyVolume } from '../node-state/survey.ts'

@@ -1,8 +1,8 @@
 import { quoted } from '../../errors/refusal.ts'
-import { MAX_SOCKET_NAME } from '../../fuse-device/sockets.ts'
-import { MAX_SOCKET_PATH } from '../../grpc/socket.ts'
-import { CSI_DRIVER } from '../../mount-table/kubelet-volume.ts'
-import { NRI_SOCKET } from '../../store/process-records.ts'
+import { MAX_SOCKET_NAME } from '../../frontends/device-plugin/sockets.ts'
+import { CSI_DRIVER } from '../../kernel/mount-table/kubelet-volume.ts'
+import { MAX_SOCKET_PATH } from '../../rpc/socket.ts'
+import { NRI_SOCKET } from '../../state/process-records.ts'
 import { readKubeletDirectory } from './operands.ts'
 import type { VerbArguments, VerbForm } from './verb.ts'
 

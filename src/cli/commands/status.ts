@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { quoted, Refusal } from '../../errors/refusal.ts'
-import type { Session } from '../../store/session.ts'
+import type { Session } from '../../state/session.ts'
 import type { Line } from '../output/output.ts'
 import { readDirectoryOperand, resolveVolumeName } from './operands.ts'
 import { isVolumePrefix, trimEllipsis } from './options.ts'

@@ -1,5 +1,5 @@
 import type { Fault } from '../../errors/fault.ts'
-import type { Session } from '../../store/session.ts'
+import type { Session } from '../../state/session.ts'
 import type { Line } from '../output/output.ts'
 import type { OptionName } from './options.ts'
 

@@ -1,16 +1,16 @@
 import { dirname } from 'node:path'
+import { parseEntryDirectory } from '../../config/rule.ts'
 import { createFault, type Fault, renderFault } from '../../errors/fault.ts'
-import { errorCode, type Handle, type Host } from '../../host/host.ts'
-import { createSwapMap } from '../../host/id-map.ts'
-import { deferClose } from '../../host/inodes.ts'
-import { parseMountinfo } from '../../mount-table/mountinfo.ts'
+import { errorCode, type Handle, type Host } from '../../kernel/host.ts'
+import { createSwapMap } from '../../kernel/id-map.ts'
+import { deferClose } from '../../kernel/inodes.ts'
+import { parseMountinfo } from '../../kernel/mount-table/mountinfo.ts'
 import {
   createUnresponsiveCheck,
   isLookupUnanswered,
   type UnresponsiveCheck,
-} from '../../mount-table/responsiveness.ts'
-import { parseEntryDirectory } from '../../request/rule.ts'
-import type { Session } from '../../store/session.ts'
+} from '../../kernel/mount-table/responsiveness.ts'
+import type { Session } from '../../state/session.ts'
 import { runIsolated, Unresponsive } from '../../worker/isolated.ts'
 import { type CheckResult, fault, ok, unresponsive, warning } from './findings.ts'
 import { statPath } from './paths.ts'

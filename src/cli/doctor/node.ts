@@ -1,21 +1,21 @@
+import type { NodeConfig } from '../../config/defaults.ts'
+import { DEFAULT_FS_TYPES } from '../../config/rule.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
-import { explainRootOnly, FUSE_DEVICE } from '../../fuse-device/decide.ts'
-import { isPluginSocket } from '../../fuse-device/sockets.ts'
-import type { Host } from '../../host/host.ts'
-import type { Diagnosis, Feature, FeatureName } from '../../host/linux/diagnosis.ts'
-import type { SelfTest } from '../../host/linux/self-test.ts'
-import type { NodeConfig } from '../../request/defaults.ts'
-import { DEFAULT_FS_TYPES } from '../../request/rule.ts'
-import { listMountRecords } from '../../store/mount-record.ts'
+import { explainRootOnly, FUSE_DEVICE } from '../../frontends/device-plugin/decide.ts'
+import { isPluginSocket } from '../../frontends/device-plugin/sockets.ts'
+import type { Host } from '../../kernel/host.ts'
+import type { Diagnosis, Feature, FeatureName } from '../../kernel/linux/diagnosis.ts'
+import type { SelfTest } from '../../kernel/linux/self-test.ts'
+import { listMountRecords } from '../../state/mount-record.ts'
 import {
   explainInactivePlugin,
   findRunningPlugin,
   NRI_SOCKET,
   type PluginRecord,
   pluginRecord,
-} from '../../store/process-records.ts'
-import type { Store } from '../../store/record-directories.ts'
-import type { Session } from '../../store/session.ts'
+} from '../../state/process-records.ts'
+import type { Store } from '../../state/record-directories.ts'
+import type { Session } from '../../state/session.ts'
 import { findContainerProblems, findUnenforcedOptions } from '../node-state/containers.ts'
 import { findKubelets } from '../node-state/kubelets.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
@@ -219,7 +219,7 @@ export async function* checkMountOptions(session: Session): AsyncGenerator<Check
 
 /** Queries the runtime if one of its sockets exists. gRPC is loaded only in that case. */
 async function readRuntime({ host }: Session): Promise<string | undefined> {
-  const { RUNTIME_SOCKETS, readRuntimeVersion } = await import('../../nri/cri.ts')
+  const { RUNTIME_SOCKETS, readRuntimeVersion } = await import('../../frontends/nri/cri.ts')
   for (const socket of RUNTIME_SOCKETS.filter((path) => host.files.has(path))) {
     const version = await readRuntimeVersion(socket)
     if (version !== undefined) return version

@@ -1,9 +1,9 @@
 import { basename, dirname, join } from 'node:path'
-import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../host/host.ts'
-import { deferClose } from '../../host/inodes.ts'
-import type { Diagnosis } from '../../host/linux/diagnosis.ts'
-import { tolerateSystemErrors } from '../../host/system-error.ts'
-import type { NodeConfig } from '../../request/defaults.ts'
+import type { NodeConfig } from '../../config/defaults.ts'
+import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../kernel/host.ts'
+import { deferClose } from '../../kernel/inodes.ts'
+import type { Diagnosis } from '../../kernel/linux/diagnosis.ts'
+import { tolerateSystemErrors } from '../../kernel/system-error.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'
 
 const OTHERS_WRITE = 0o002

@@ -1,5 +1,3 @@
-import { quoted } from '../../errors/refusal.ts'
-import { FLAGS } from '../../mount-table/mount-flags.ts'
 import {
   DEFAULT_FS_TYPES,
   hasOverlap,
@@ -8,7 +6,9 @@ import {
   NAMESPACE,
   type Rule,
   type SystemGroupRule,
-} from '../../request/rule.ts'
+} from '../../config/rule.ts'
+import { quoted } from '../../errors/refusal.ts'
+import { FLAGS } from '../../kernel/mount-table/mount-flags.ts'
 import { kinds } from '../../volume/index.ts'
 import { isTaken, parseOptionName } from '../../volume/kind/options.ts'
 import { type CheckResult, fault, ok, warning } from './findings.ts'

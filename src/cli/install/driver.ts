@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
-import { DIRECTORY, REGULAR } from '../../host/host.ts'
-import { succeeds } from '../../host/system-error.ts'
+import { DIRECTORY, REGULAR } from '../../kernel/host.ts'
+import { succeeds } from '../../kernel/system-error.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
 import { createInstallRefusal, createStagedName, type InstallSite, renameIntoPlace, takeStep } from './site.ts'

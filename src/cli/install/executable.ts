@@ -1,6 +1,6 @@
 import { basename, dirname } from 'node:path'
 import { Refusal } from '../../errors/refusal.ts'
-import type { NodeFiles, SourceFile } from '../../host/administration.ts'
+import type { NodeFiles, SourceFile } from '../../kernel/administration.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { createInstallRefusal, type InstallerRun, type InstallSite } from './site.ts'
 

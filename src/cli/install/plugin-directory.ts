@@ -1,5 +1,5 @@
 import { dirname, normalize } from 'node:path'
-import type { NodeFiles } from '../../host/administration.ts'
+import type { NodeFiles } from '../../kernel/administration.ts'
 import type { InstallCommand } from '../commands/install.ts'
 import { DEFAULT_PLUGIN_DIR, findKubelets, type Kubelet } from '../node-state/kubelets.ts'
 import { createInstallRefusal, type InstallerRun } from './site.ts'

@@ -1,8 +1,8 @@
+import { DEFAULT_CONFIG } from '../../config/defaults.ts'
 import { createFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import type { Administration, NodeFiles } from '../../host/administration.ts'
-import type { Lock } from '../../host/host.ts'
-import { DEFAULT_CONFIG } from '../../request/defaults.ts'
+import type { Administration, NodeFiles } from '../../kernel/administration.ts'
+import type { Lock } from '../../kernel/host.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
 
 /** One run of the installer. It throws a Refusal with the fault first, then the remedies. */

@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
-import { removeEmptyStaging, resolveStagingPath } from '../../container-mount/clone-staging.ts'
-import { tolerateSystemErrors } from '../../host/system-error.ts'
-import { parseMountinfo } from '../../mount-table/mountinfo.ts'
-import { warnOnFailure } from '../../store/session.ts'
+import { removeEmptyStaging, resolveStagingPath } from '../../container/clone-staging.ts'
+import { parseMountinfo } from '../../kernel/mount-table/mountinfo.ts'
+import { tolerateSystemErrors } from '../../kernel/system-error.ts'
+import { warnOnFailure } from '../../state/session.ts'
 import type { UninstallCommand } from '../commands/install.ts'
 import { checkDriverDirectory } from './driver.ts'
 import {

@@ -1,10 +1,10 @@
-import { findPodDirectory, hasUserNamespace } from '../../mount-table/kubelet-volume.ts'
-import { formatRestrictions, parseMountFlags } from '../../mount-table/mount-flags.ts'
-import { type ContainerRecord, createContainerCheck, listContainers, mayRun } from '../../store/container-record.ts'
-import type { MountRecord } from '../../store/mount-record.ts'
-import { explainInactivePlugin, findRunningPlugin } from '../../store/process-records.ts'
-import type { Store } from '../../store/record-directories.ts'
-import type { Session } from '../../store/session.ts'
+import { findPodDirectory, hasUserNamespace } from '../../kernel/mount-table/kubelet-volume.ts'
+import { formatRestrictions, parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
+import { type ContainerRecord, createContainerCheck, listContainers, mayRun } from '../../state/container-record.ts'
+import type { MountRecord } from '../../state/mount-record.ts'
+import { explainInactivePlugin, findRunningPlugin } from '../../state/process-records.ts'
+import type { Store } from '../../state/record-directories.ts'
+import type { Session } from '../../state/session.ts'
 
 /** A volume of a container whose pod requested a group. */
 export interface ContainerStatus {

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
-import { parseProcessStatus } from '../../host/linux/processes.ts'
-import { tolerateSystemErrors } from '../../host/system-error.ts'
-import type { TrustedFiles } from '../../host/trusted-files.ts'
+import { parseProcessStatus } from '../../kernel/linux/processes.ts'
+import { tolerateSystemErrors } from '../../kernel/system-error.ts'
+import type { TrustedFiles } from '../../kernel/trusted-files.ts'
 
 /** Kubelet's own default (kubernetes cmd/kubelet/app/options). */
 export const DEFAULT_PLUGIN_DIR = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'

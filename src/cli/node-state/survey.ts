@@ -1,4 +1,4 @@
-import type { VolumeByHand } from '../../fs-group/volume-by-hand.ts'
+import type { VolumeByHand } from '../../fsgroup/volume-by-hand.ts'
 import {
   BLOCK_DEVICE,
   CHARACTER_DEVICE,
@@ -12,15 +12,15 @@ import {
   SOCKET,
   type Stat,
   SYMLINK,
-} from '../../host/host.ts'
-import { isLocalTree } from '../../mount-table/responsiveness.ts'
+} from '../../kernel/host.ts'
+import { isLocalTree } from '../../kernel/mount-table/responsiveness.ts'
 import { extractOwnership, isSameOwnership, type Ownership } from '../../ownership/inode/policy.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
 import { FirstLinks } from '../../ownership/walk/hard-links.ts'
 import type { WalkObserver } from '../../ownership/walk/ledger.ts'
 import type { ProgressListener } from '../../ownership/walk/report.ts'
 import { type SurveyTask, surveyTree } from '../../ownership/walks.ts'
-import type { Session } from '../../store/session.ts'
+import type { Session } from '../../state/session.ts'
 import { computeWalkPatienceMs, createGivenUpWalkFault } from '../../worker/given-up.ts'
 import { runIsolated } from '../../worker/isolated.ts'
 import { openReadableJournal } from './recorded-walk.ts'

@@ -1,4 +1,4 @@
-import type { Handle, Inodes, Stat } from '../../host/host.ts'
+import type { Handle, Inodes, Stat } from '../../kernel/host.ts'
 import { isRegularFile } from './policy.ts'
 import type { InodeState } from './record.ts'
 

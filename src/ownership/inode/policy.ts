@@ -1,5 +1,5 @@
-import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FILE_TYPE, REGULAR, type Stat, SYMLINK } from '../../host/host.ts'
-import type { FsGroupRequest } from '../../request/mount-request.ts'
+import type { FsGroupRequest } from '../../config/mount-request.ts'
+import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, FILE_TYPE, REGULAR, type Stat, SYMLINK } from '../../kernel/host.ts'
 
 /** The attributes of an inode that a walk may change. The owner and the times are never changed. */
 export interface Ownership {

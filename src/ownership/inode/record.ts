@@ -1,4 +1,4 @@
-import type { Stat } from '../../host/host.ts'
+import type { Stat } from '../../kernel/host.ts'
 import { extractOwnership, isSameOwnership, isStrippedByChown, type Ownership, SET_GID } from './policy.ts'
 
 /** The recorded states of one inode. Inode numbers are reused, so `inode` and `born` together identify it. */

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { Host } from '../../host/host.ts'
+import type { Host } from '../../kernel/host.ts'
 import { AclTable, hashAcl, isAclNumber } from './acl-table.ts'
 import { createView, decodeRecord, findRecordStarts, isForgotten } from './codec.ts'
 import { explainErrors, FileQuota, prepareTables, type Quota } from './database.ts'

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { createFault } from '../../errors/fault.ts'
 import { Refusal, UnknownFormat } from '../../errors/refusal.ts'
-import { errorCode } from '../../host/host.ts'
+import { errorCode } from '../../kernel/host.ts'
 import { FORMAT, formatSchema, limitFileSize, PRAGMAS, readFileSize, runTransaction } from './tables.ts'
 
 /** Parameters of opening a journal. */

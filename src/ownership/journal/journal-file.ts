@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
-import type { Host } from '../../host/host.ts'
+import type { Host } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { AclTable, NumberSet } from './acl-table.ts'
 import {

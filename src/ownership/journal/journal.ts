@@ -1,4 +1,4 @@
-import type { Host } from '../../host/host.ts'
+import type { Host } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import type { EncodedRecord } from './codec.ts'
 import type { JournalOpenOptions, Quota } from './database.ts'

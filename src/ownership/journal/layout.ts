@@ -1,4 +1,4 @@
-import type { Stat } from '../../host/host.ts'
+import type { Stat } from '../../kernel/host.ts'
 import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 
 // Layout of a record, little-endian: u32 length of the first part, u32 length of the last part, i64 inode, i64 birth

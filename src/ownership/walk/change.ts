@@ -1,4 +1,4 @@
-import { errorCode, type FileChange, type Handle, type Inodes, isDirectory, type Stat } from '../../host/host.ts'
+import { errorCode, type FileChange, type Handle, type Inodes, isDirectory, type Stat } from '../../kernel/host.ts'
 import { ACCESS_ACL, CAPABILITY, type OpenInode, readAcl, readCapability } from '../inode/attributes.ts'
 import {
   extractOwnership,

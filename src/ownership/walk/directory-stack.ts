@@ -1,6 +1,6 @@
 import { Refusal } from '../../errors/refusal.ts'
-import { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, type Name, type Stat, useOrClose } from '../../host/host.ts'
+import { Dirents } from '../../kernel/dirents.ts'
+import { errorCode, type Handle, type Inodes, type Name, type Stat, useOrClose } from '../../kernel/host.ts'
 import { getHighWord, IntTable } from '../journal/int-table.ts'
 import { hashName, ignoreVanished, joinPath } from './entry.ts'
 import { type DirectoryRead, type LivelockGuard, quotePath } from './livelock-guard.ts'

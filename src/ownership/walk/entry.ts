@@ -1,5 +1,5 @@
-import type { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../host/host.ts'
+import type { Dirents } from '../../kernel/dirents.ts'
+import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../kernel/host.ts'
 
 /** A directory's entry for itself. */
 export const SELF = Uint8Array.of(0x2e)

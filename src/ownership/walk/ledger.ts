@@ -1,4 +1,4 @@
-import type { Stat } from '../../host/host.ts'
+import type { Stat } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import type { EncodedRecord } from '../journal/codec.ts'
 import type { Journal } from '../journal/journal.ts'

@@ -1,6 +1,6 @@
 import { quoted, Refusal } from '../../errors/refusal.ts'
-import { Dirents } from '../../host/dirents.ts'
-import type { Handle, Inodes } from '../../host/host.ts'
+import { Dirents } from '../../kernel/dirents.ts'
+import type { Handle, Inodes } from '../../kernel/host.ts'
 import { ignoreVanished } from './entry.ts'
 
 /**

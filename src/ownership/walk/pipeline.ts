@@ -1,4 +1,4 @@
-import type { Handle, Inodes, Stat, StatView } from '../../host/host.ts'
+import type { Handle, Inodes, Stat, StatView } from '../../kernel/host.ts'
 import type { OpenInode } from '../inode/attributes.ts'
 import { extractOwnership, isSameOwnership } from '../inode/policy.ts'
 import type { InodeRecord, InodeState } from '../inode/record.ts'

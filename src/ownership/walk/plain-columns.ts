@@ -1,4 +1,4 @@
-import { type FileChange, type Handle, isDirectory, type StatView } from '../../host/host.ts'
+import { type FileChange, type Handle, isDirectory, type StatView } from '../../kernel/host.ts'
 import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
 import { composeRecord, concatBytes, createView, type EncodedRecord } from '../journal/codec.ts'
 import {

@@ -1,4 +1,4 @@
-import type { FileChange, FileChangeBatch, Handle, Inodes, StatView } from '../../host/host.ts'
+import type { FileChange, FileChangeBatch, Handle, Inodes, StatView } from '../../kernel/host.ts'
 import { inspectInode, type OpenInode, readAcl } from '../inode/attributes.ts'
 import { extractOwnership, isSameOwnership, SET_IDS } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'

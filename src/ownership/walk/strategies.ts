@@ -1,5 +1,5 @@
-import { FILE_TYPE, isDirectory, type Stat } from '../../host/host.ts'
-import type { FsGroupRequest } from '../../request/mount-request.ts'
+import type { FsGroupRequest } from '../../config/mount-request.ts'
+import { FILE_TYPE, isDirectory, type Stat } from '../../kernel/host.ts'
 import { grantAcl } from '../inode/attributes.ts'
 import {
   computeMode,

@@ -1,6 +1,6 @@
 import { Refusal } from '../../errors/refusal.ts'
-import type { Dirents } from '../../host/dirents.ts'
-import { errorCode, type Handle, type Inodes, isDirectory, type Stat, useOrClose } from '../../host/host.ts'
+import type { Dirents } from '../../kernel/dirents.ts'
+import { errorCode, type Handle, type Inodes, isDirectory, type Stat, useOrClose } from '../../kernel/host.ts'
 import { DirectoryStack, type OpenFrame } from './directory-stack.ts'
 import { ignoreVanished, joinPath } from './entry.ts'
 import { LivelockGuard } from './livelock-guard.ts'

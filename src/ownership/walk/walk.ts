@@ -1,4 +1,4 @@
-import { type Dirents, TYPE_DIRECTORY } from '../../host/dirents.ts'
+import { type Dirents, TYPE_DIRECTORY } from '../../kernel/dirents.ts'
 import {
   type Handle,
   type Inodes,
@@ -8,7 +8,7 @@ import {
   type StatBatch,
   type StatView,
   useOrClose,
-} from '../../host/host.ts'
+} from '../../kernel/host.ts'
 import { hasAclOrCapability, inspectInode, type OpenInode } from '../inode/attributes.ts'
 import type { OpenFrame } from './directory-stack.ts'
 import { EntryRun, hashName, ignoreVanished, joinPath, SELF } from './entry.ts'

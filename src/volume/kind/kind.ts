@@ -1,8 +1,8 @@
+import type { Secrets } from '../../config/json-options.ts'
+import type { MountRequest } from '../../config/mount-request.ts'
+import type { KindRules } from '../../config/request.ts'
 import type { FaultCode } from '../../errors/entries/index.ts'
-import type { Handle, Host, Stat } from '../../host/host.ts'
-import type { Secrets } from '../../request/json-options.ts'
-import type { MountRequest } from '../../request/mount-request.ts'
-import type { KindRules } from '../../request/request.ts'
+import type { Handle, Host, Stat } from '../../kernel/host.ts'
 import type { OptionRules } from './options.ts'
 
 /** An open source of a request, and its real path. */

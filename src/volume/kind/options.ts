@@ -1,9 +1,9 @@
+import type { OptionNaming } from '../../config/allow.ts'
+import type { MountRequest } from '../../config/mount-request.ts'
+import { formatSource } from '../../config/source.ts'
 import { createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted } from '../../errors/refusal.ts'
-import { FLAGS, findContradictingFlags, ORDINARY_FLAGS } from '../../mount-table/mount-flags.ts'
-import type { OptionNaming } from '../../request/allow.ts'
-import type { MountRequest } from '../../request/mount-request.ts'
-import { formatSource } from '../../request/source.ts'
+import { FLAGS, findContradictingFlags, ORDINARY_FLAGS } from '../../kernel/mount-table/mount-flags.ts'
 
 export const createMountOptionsFault = (reason: string, remedy: string): Fault =>
   createOptionFault('mount-options', 'mountOptions', reason, remedy)

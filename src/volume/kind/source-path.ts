@@ -1,4 +1,7 @@
 import { basename, dirname } from 'node:path'
+import { type LoadedConfig, type NodeConfig, PRIVATE } from '../../config/defaults.ts'
+import type { KindRequest } from '../../config/request.ts'
+import { formatSource, getSourcePath, REMOTE_EXAMPLES, type Source } from '../../config/source.ts'
 import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import {
@@ -10,15 +13,18 @@ import {
   refuseOnErrno,
   type Stat,
   useOrClose,
-} from '../../host/host.ts'
-import { tolerateSystemErrors } from '../../host/system-error.ts'
-import type { TableSnapshot } from '../../mount-table/mountinfo.ts'
-import { createUnresponsiveRefusal, type PathLookups } from '../../mount-table/responsiveness.ts'
-import { areNested, isWithin, locationChain, type TreeLocation, toPathPrefix } from '../../mount-table/tree-location.ts'
-import { checkSubPath } from '../../path/open-sub-path.ts'
-import { type LoadedConfig, type NodeConfig, PRIVATE } from '../../request/defaults.ts'
-import type { KindRequest } from '../../request/request.ts'
-import { formatSource, getSourcePath, REMOTE_EXAMPLES, type Source } from '../../request/source.ts'
+} from '../../kernel/host.ts'
+import type { TableSnapshot } from '../../kernel/mount-table/mountinfo.ts'
+import { createUnresponsiveRefusal, type PathLookups } from '../../kernel/mount-table/responsiveness.ts'
+import {
+  areNested,
+  isWithin,
+  locationChain,
+  type TreeLocation,
+  toPathPrefix,
+} from '../../kernel/mount-table/tree-location.ts'
+import { checkSubPath } from '../../kernel/path/open-sub-path.ts'
+import { tolerateSystemErrors } from '../../kernel/system-error.ts'
 import type { OpenedSource } from './kind.ts'
 import { createSubPathFault } from './options.ts'
 

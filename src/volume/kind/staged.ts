@@ -1,5 +1,7 @@
+import { PRIVATE } from '../../config/defaults.ts'
+import { formatSource } from '../../config/source.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import type { HelperInvocation } from '../../host/helpers.ts'
+import type { HelperInvocation } from '../../kernel/helpers.ts'
 import {
   deferClose,
   type Handle,
@@ -9,12 +11,10 @@ import {
   type ProcessId,
   tolerateErrno,
   useOrClose,
-} from '../../host/host.ts'
-import { retryUntilDefined } from '../../host/waiting.ts'
-import { NOSYMFOLLOW, RDONLY } from '../../mount-table/mount-flags.ts'
-import { PRIVATE } from '../../request/defaults.ts'
-import { formatSource } from '../../request/source.ts'
-import { type Session, warnOnFailure } from '../../store/session.ts'
+} from '../../kernel/host.ts'
+import { NOSYMFOLLOW, RDONLY } from '../../kernel/mount-table/mount-flags.ts'
+import { retryUntilDefined } from '../../kernel/waiting.ts'
+import { type Session, warnOnFailure } from '../../state/session.ts'
 import type { MountContext } from './kind.ts'
 import { filterOwnOptions } from './options.ts'
 

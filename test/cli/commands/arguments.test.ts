@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseCommand } from '../../../src/cli/commands/arguments.ts'
 import { VERB_NAMES } from '../../../src/cli/commands/index.ts'
-import { isKubeletVerb } from '../../../src/flexvolume/protocol.ts'
+import { isKubeletVerb } from '../../../src/frontends/flexvolume/protocol.ts'
 
 const parse = (...argv: string[]) => parseCommand(argv, () => '/here/dir')
 

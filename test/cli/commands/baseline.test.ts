@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { runVerb } from '../../../src/cli/commands/index.ts'
-import { volumeRecords } from '../../../src/store/volume-record.ts'
+import { volumeRecords } from '../../../src/state/volume-record.ts'
 import { memoryStage, onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
 import { Killed } from '../../memory-host/world.ts'

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type HealCommand, healNode, healVerb as verb } from '../../../src/cli/commands/heal.ts'
 import { readContainerStatuses } from '../../../src/cli/node-state/containers.ts'
-import { type ContainerRecord, containerRecords } from '../../../src/store/container-record.ts'
-import { pluginRecord } from '../../../src/store/process-records.ts'
+import { type ContainerRecord, containerRecords } from '../../../src/state/container-record.ts'
+import { pluginRecord } from '../../../src/state/process-records.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
 
 const COMMAND: HealCommand = { verb: 'heal', isDry: false, isWatching: false, listen: undefined, kubelet: undefined }

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type HealDocument, keepHealing, type WatchNode } from '../../../src/cli/commands/heal.ts'
-import type { Heal } from '../../../src/heal/watch.ts'
+import type { Heal } from '../../../src/repair/watch.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 

@@ -4,7 +4,7 @@ import { runVerb } from '../../../src/cli/commands/index.ts'
 import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
 import { onEveryStage, onKernelStages, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree, modes, SIX_FILES } from '../../helpers/tree.ts'
-import { acl, attributes, setAttributes } from '../../kernel/attributes.ts'
+import { acl, attributes, setAttributes } from '../../real-mounts/attributes.ts'
 
 onEveryStage('a restore by volume, dry or forced', (open) => {
   let stage: Stage

@@ -3,7 +3,7 @@ import { parseCommand } from '../../../src/cli/commands/arguments.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
 import { pollStatus, skipUnchanged } from '../../../src/cli/commands/status.ts'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
-import { containerRecords } from '../../../src/store/container-record.ts'
+import { containerRecords } from '../../../src/state/container-record.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { status } from '../../../src/cli/commands/status.ts'
-import { acquireRecordLock, tryLockNode } from '../../../src/store/locks.ts'
-import { mountRecords } from '../../../src/store/mount-record.ts'
-import { pluginRecord } from '../../../src/store/process-records.ts'
-import { locateVolumeRecords } from '../../../src/store/record-directories.ts'
+import { acquireRecordLock, tryLockNode } from '../../../src/state/locks.ts'
+import { mountRecords } from '../../../src/state/mount-record.ts'
+import { pluginRecord } from '../../../src/state/process-records.ts'
+import { locateVolumeRecords } from '../../../src/state/record-directories.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 import { makeTree, SIX_FILES } from '../../helpers/tree.ts'
 

@@ -6,7 +6,7 @@ import { checkFreeSpace } from '../../../src/cli/doctor/paths.ts'
 import { checkVolumes } from '../../../src/cli/doctor/records.ts'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
-import type { Diagnosis, Feature } from '../../../src/host/linux/diagnosis.ts'
+import type { Diagnosis, Feature } from '../../../src/kernel/linux/diagnosis.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const MIB = 2 ** 20

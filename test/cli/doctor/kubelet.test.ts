@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { checkKubelets } from '../../../src/cli/doctor/node.ts'
-import type { Diagnosis } from '../../../src/host/linux/diagnosis.ts'
+import type { Diagnosis } from '../../../src/kernel/linux/diagnosis.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 const PLUGINS = '/node/plugins'

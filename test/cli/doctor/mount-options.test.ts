@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { checkMountOptions } from '../../../src/cli/doctor/node.ts'
-import { DEFAULT_CONFIG } from '../../../src/request/defaults.ts'
-import { tryLockNode } from '../../../src/store/locks.ts'
-import { pluginRecord } from '../../../src/store/process-records.ts'
+import { DEFAULT_CONFIG } from '../../../src/config/defaults.ts'
+import { tryLockNode } from '../../../src/state/locks.ts'
+import { pluginRecord } from '../../../src/state/process-records.ts'
 import { memoryStage } from '../../helpers/stage.ts'
 
 async function findings(isRegistered?: boolean) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { checkRules, checkSystemGroups } from '../../../src/cli/doctor/rules.ts'
-import { DEFAULT_RULES, type Rule } from '../../../src/request/rule.ts'
+import { DEFAULT_RULES, type Rule } from '../../../src/config/rule.ts'
 
 const found = (...rules: Rule[]) => [...checkRules(rules, '/c.json')]
 const OWN = ['/v/{namespace}/*']

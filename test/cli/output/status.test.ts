@@ -3,7 +3,7 @@ import { healVerb } from '../../../src/cli/commands/heal.ts'
 import type { MountStatus, VolumeStatus } from '../../../src/cli/commands/status-document.ts'
 import { formatStatus } from '../../../src/cli/commands/status-text.ts'
 import type { ContainerStatus } from '../../../src/cli/node-state/containers.ts'
-import { MOUNT_STATES } from '../../../src/heal/state.ts'
+import { MOUNT_STATES } from '../../../src/repair/state.ts'
 import { splitLine } from '../../helpers/line.ts'
 
 const NOW = Date.parse('2026-01-03T00:00:00Z')

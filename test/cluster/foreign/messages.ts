@@ -1,4 +1,4 @@
-import { protobufPackage } from '../../../src/grpc/protobuf.ts'
+import { protobufPackage } from '../../../src/rpc/protobuf.ts'
 
 /** What kubelet asks a driver with a stage, by the numbers of csi.proto: modekeep's own has none. */
 const { method } = protobufPackage('csi.v1', {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import * as fs from 'node:fs'
 import { run } from '../../../scripts/fetch/command.ts'
-import { parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
+import { parseMountinfo } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { ctr } from '../../kubelet/node/containerd.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect } from 'vitest'
-import type { CloneRequest } from '../../../src/container-mount/clone-request.ts'
-import type { ContainerTask } from '../../../src/container-mount/container-task.ts'
-import { NRI_WORKER_VERB } from '../../../src/host/worker-process.ts'
+import type { CloneRequest } from '../../../src/container/clone-request.ts'
+import type { ContainerTask } from '../../../src/container/container-task.ts'
+import { NRI_WORKER_VERB } from '../../../src/kernel/worker-process.ts'
 
 import type { Situation } from '../call-scenario.ts'
 import type { FaultNode } from '../fault-node.ts'

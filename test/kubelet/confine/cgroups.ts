@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { type MountRow, parseMountinfo } from '../../../src/mount-table/mountinfo.ts'
+import { type MountRow, parseMountinfo } from '../../../src/kernel/mount-table/mountinfo.ts'
 
 /** Of the kubelet's own run. */
 export const NAME = 'modekeep-kubelet-test'

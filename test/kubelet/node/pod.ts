@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { type MountRow, parseMountinfo, selectLayers } from '../../../src/mount-table/mountinfo.ts'
+import { type MountRow, parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { ctr, SOCKET } from './containerd.ts'
 import { modekeepsLog } from './drivers.ts'
 import { KUBELETS_ROOT, type PodStatus, podStatuses } from './kubelet.ts'

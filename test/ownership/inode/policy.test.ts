@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/host/host.ts'
+import type { FsGroupRequest } from '../../../src/config/mount-request.ts'
+import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/kernel/host.ts'
 import {
   computeOwnership,
   extractOwnership,
@@ -9,7 +10,6 @@ import {
   isSameOwnership,
   matchesRequest,
 } from '../../../src/ownership/inode/policy.ts'
-import type { FsGroupRequest } from '../../../src/request/mount-request.ts'
 import { FS_GROUP } from '../../helpers/mount-records.ts'
 
 const FIFO = 0o010000

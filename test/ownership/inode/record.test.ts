@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DIRECTORY, REGULAR, type Stat } from '../../../src/host/host.ts'
+import { DIRECTORY, REGULAR, type Stat } from '../../../src/kernel/host.ts'
 import {
   hasRecordedContent,
   type InodeRecord,

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import type { Host } from '../../../src/host/host.ts'
+import type { Host } from '../../../src/kernel/host.ts'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
 import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type Inodes, SystemError } from '../../../src/host/host.ts'
+import { type Inodes, SystemError } from '../../../src/kernel/host.ts'
 import { ACCESS_ACL, CAPABILITY, inspectInode, type OpenInode } from '../../../src/ownership/inode/attributes.ts'
 import { extractOwnership } from '../../../src/ownership/inode/policy.ts'
 import { createInodeRecord, type InodeRecord } from '../../../src/ownership/inode/record.ts'

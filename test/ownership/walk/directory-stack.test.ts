@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { Handle, Inodes } from '../../../src/host/host.ts'
+import type { Handle, Inodes } from '../../../src/kernel/host.ts'
 import { DirectoryStack, type OpenFrame } from '../../../src/ownership/walk/directory-stack.ts'
 import { LivelockGuard } from '../../../src/ownership/walk/livelock-guard.ts'
 import { makeTree } from '../../helpers/tree.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { SystemError } from '../../../src/host/host.ts'
+import { SystemError } from '../../../src/kernel/host.ts'
 import { hashName, ignoreVanished, joinPath } from '../../../src/ownership/walk/entry.ts'
 
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text))

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Dirents } from '../../../src/host/dirents.ts'
-import type { Handle, Inodes } from '../../../src/host/host.ts'
+import { Dirents } from '../../../src/kernel/dirents.ts'
+import type { Handle, Inodes } from '../../../src/kernel/host.ts'
 import { LivelockGuard } from '../../../src/ownership/walk/livelock-guard.ts'
 
 const HOUR = 3_600_000

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type Handle, SystemError } from '../../../src/host/host.ts'
+import { type Handle, SystemError } from '../../../src/kernel/host.ts'
 import { inspectInode } from '../../../src/ownership/inode/attributes.ts'
 import { createInodeRecord, type InodeRecord } from '../../../src/ownership/inode/record.ts'
 import { concatBytes, decodeRecord, encodeRecords, splitRecords } from '../../../src/ownership/journal/codec.ts'

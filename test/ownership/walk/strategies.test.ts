@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/host/host.ts'
+import { DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/kernel/host.ts'
 import { formatInodeKey, type InodeRecord, type InodeState, NO_ACL } from '../../../src/ownership/inode/record.ts'
 import { createStrategy, type GroupStrategySpec } from '../../../src/ownership/walk/strategies.ts'
 import { FS_GROUP } from '../../helpers/mount-records.ts'

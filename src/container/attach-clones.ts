@@ -1,0 +1,247 @@
+import { type Fault, renderFaults } from '../errors/fault.ts'
+import { formatError, quoted, Refusal } from '../errors/refusal.ts'
+import { findConflictingCalls } from '../fsgroup/conflicts.ts'
+import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fsgroup/map-group.ts'
+import { deferClose, type Handle, type Host } from '../kernel/host.ts'
+import type { IdMap } from '../kernel/id-map.ts'
+import { createMountRestrictionsReader, RDONLY } from '../kernel/mount-table/mount-flags.ts'
+import { snapshotTable } from '../kernel/mount-table/mountinfo.ts'
+import { createHandleLocationFinder } from '../kernel/mount-table/tree-location.ts'
+import { type ContainerRecord, containerRecords, isContainerId } from '../state/container-record.ts'
+import type { Session } from '../state/session.ts'
+import { hasOneGroup } from '../state/volume-record.ts'
+import { createCloneIdMap, readPodIdMap } from './clone-id-map.ts'
+import {
+  type AttachStep,
+  type CloneOutcome,
+  type CloneRequest,
+  type ContainerCloneRequest,
+  type ContainerOutcome,
+  createCloneFault,
+  createContainerRecord,
+} from './clone-request.ts'
+import { type CloneSource, openCloneSource, type SourceContext } from './clone-source.ts'
+import {
+  attachClone,
+  createContainerDirectory,
+  lockContainer,
+  removeClones,
+  resolveClonePath,
+} from './clone-staging.ts'
+import { cloneOwnVolume } from './own-volume.ts'
+import {
+  createFailureFaults,
+  createRequestPerPath,
+  refuseMountsBelow,
+  refusePropagation,
+  refuseType,
+} from './refused-sources.ts'
+import { checkRules, findRootFacts, restoreVolumeRootBits, setRootBits, type VolumeRootFacts } from './root-bits.ts'
+
+interface PlannedClone {
+  request: CloneRequest
+  /** 'keep' if the mount needs no clone. */
+  source?: CloneSource | 'keep'
+  /** Undefined if no id is mapped. */
+  map?: IdMap | undefined
+  /** Mount options of the clone, once it is attached. */
+  restrictions?: readonly string[] | undefined
+  root?: VolumeRootFacts
+  /** The reasons if the clone cannot be made. */
+  failures?: readonly Fault[] | undefined
+}
+
+/**
+ * Makes all clones of a container before it is created, or removes them again and throws. If the request is optional,
+ * clones that cannot be made are left out.
+ * @throws {Refusal} with every fault: annotation, volume, reason and remedy
+ */
+export async function attachClones(
+  session: Session,
+  request: ContainerCloneRequest,
+  report: (step: AttachStep) => void = () => {},
+): Promise<ContainerOutcome> {
+  const { container } = request
+  if (!isContainerId(container))
+    throw Refusal.of('map-failed', `the runtime named a container ${quoted(container)}`, 'report this')
+  report({ step: 'lock' })
+  using _lock = await lockContainer(session, container)
+  removeClones(session, container)
+  using handles = new DisposableStack()
+  const planned: PlannedClone[] = []
+  const table = snapshotTable(session.host)
+  const context = { ...request, table, locationOf: createHandleLocationFinder(session.host, table) }
+  for (const [volume, clone] of request.clones.entries()) {
+    report({ step: 'open', volume })
+    planned.push(await planClone(session, request, context, clone, handles))
+  }
+  refuseUnlessOptional(request, planned)
+  if (planned.every(({ source }) => source === 'keep')) return { mounts: planned.map(() => ({ do: 'keep' })) }
+  const failedBefore = planned.filter(({ failures }) => failures !== undefined).length
+  report({ step: 'records' })
+  try {
+    containerRecords.write(session, createRecord(session, request, planned))
+    await refuseGroupChanges(session, planned)
+    refuseUnlessOptional(request, planned)
+    const directory = await createContainerDirectory(session, container)
+    using _directory = deferClose(session.host.inodes, directory)
+    for (const [index, clone] of planned.entries()) {
+      report({ step: 'attach', volume: index })
+      await makeClone(session, { directory, pod: `${request.pod.namespace}/${request.pod.name}` }, index, clone)
+    }
+    await readCloneRestrictions(session.host, planned)
+    refuseUnlessOptional(request, planned)
+    const failed = planned.filter(({ failures }) => failures !== undefined).length
+    if (failed > failedBefore) containerRecords.write(session, createRecord(session, request, planned))
+  } catch (error) {
+    removeAll(session, container)
+    await restoreVolumeRootBits(
+      session,
+      planned.flatMap(({ root }) => root ?? []),
+      { isSweep: true },
+    )
+    throw error
+  }
+  return { mounts: planned.map((clone, index) => createOutcome(session, container, clone, index)) }
+}
+
+function planClone(
+  session: Session,
+  request: ContainerCloneRequest,
+  context: SourceContext,
+  clone: CloneRequest,
+  handles: DisposableStack,
+): Promise<PlannedClone> {
+  return attempt({ request: clone }, async (planned) => {
+    const podIdMap = readPodIdMap(session.host, request)
+    refusePropagation(clone)
+    let requests: readonly CloneRequest[] = [clone]
+    planned.source = clone.isOwn
+      ? await cloneOwnVolume(session, context, clone, handles)
+      : openCloneSource(session, context, clone, handles, (handle, path) => {
+          requests = createRequestPerPath(session, context, clone, handle)
+          for (const each of requests) refuseType(session.host, each, handle)
+          refuseMountsBelow(session.host, context.table, handle, path)
+        })
+    const { source } = planned
+    if (source === 'keep') return
+    // modekeep's own mounts were checked when they were made.
+    if (!clone.isOwn) for (const each of requests) checkRules(session, each, source, context.table)
+    planned.root = findRootFacts(session, clone, source)
+    planned.map = createCloneIdMap(source.from, source.to, podIdMap)
+  })
+}
+
+/** Stores any error as the clone's failure, even an unexpected one, because the request may be optional. */
+async function attempt(
+  planned: PlannedClone,
+  run: (planned: PlannedClone) => void | Promise<void>,
+): Promise<PlannedClone> {
+  try {
+    await run(planned)
+  } catch (error) {
+    planned.failures = createFailureFaults(planned.request, error)
+  }
+  return planned
+}
+
+function refuseUnlessOptional({ isOptional }: ContainerCloneRequest, planned: readonly PlannedClone[]): void {
+  const faults = planned.flatMap(({ request, failures = [] }) =>
+    failures.map((fault) => createCloneFault(request, fault)),
+  )
+  if (!isOptional && faults.length > 0) throw new Refusal(faults)
+}
+
+/** Refuses volumes whose group on disk changes now, or has just changed, because clones map the recorded group. */
+async function refuseGroupChanges(session: Session, planned: readonly PlannedClone[]): Promise<void> {
+  // The mount of modekeep's own volume already protects its group.
+  const checked = planned.flatMap((clone) =>
+    clone.request.isOwn ? [] : listSources(clone).map((source) => ({ clone, source })),
+  )
+  const groups = checked.map(({ source: { identity = '', path, from } }) => ({
+    volume: identity,
+    source: path,
+    group: from,
+  }))
+  const changes = await findConflictingCalls(session, groups)
+  for (const [index, { clone, source }] of checked.entries()) {
+    await attempt(clone, () => {
+      if (source.identity !== undefined && !hasOneGroup(session, source.identity)) throw new Unmappable(SEVERAL_GROUPS)
+      if (changes[index] === undefined && source.readGroup() === source.from) return
+      throw Refusal.of(
+        'map-sub-path',
+        'is being given another group by another call',
+        'kubelet tries again, wait until that is done',
+      )
+    })
+  }
+}
+
+/** Returns the source, unless the mount stays as it is or the clone has failed. */
+function listSources({ source, failures }: PlannedClone): CloneSource[] {
+  return failures !== undefined || source === undefined || source === 'keep' ? [] : [source]
+}
+
+async function makeClone(
+  session: Session,
+  { directory, pod }: { directory: Handle; pod: string },
+  index: number,
+  planned: PlannedClone,
+): Promise<void> {
+  const { request, map } = planned
+  for (const source of listSources(planned)) {
+    const { tree, clonedFrom, fsType } = source
+    await attempt(planned, async () => {
+      // setFlags also makes the mount private.
+      session.host.mounts.setFlags(tree, { set: request.options.includes('ro') ? RDONLY : 0, clear: 0 })
+      if (map !== undefined) mapIds(session, tree, clonedFrom, map, fsType)
+      await setRootBits(session, request, source, planned.root?.rootVolume, pod)
+      attachClone(session, directory, index, tree)
+    })
+  }
+}
+
+/** Is called after all clones are attached, because on kernels before Linux 6.8 it reads the mount table, once. */
+async function readCloneRestrictions(host: Host, planned: readonly PlannedClone[]): Promise<void> {
+  const read = createMountRestrictionsReader(host)
+  for (const clone of planned) {
+    for (const { tree } of listSources(clone)) {
+      await attempt(clone, () => {
+        clone.restrictions = read(tree)
+      })
+    }
+  }
+}
+
+function createRecord(
+  { host }: Session,
+  request: ContainerCloneRequest,
+  planned: readonly PlannedClone[],
+): ContainerRecord {
+  const volumes = planned.flatMap(
+    ({ request: { volume, destination, source: requested, isOwn, group }, source, root, failures }) => {
+      if (source === 'keep') return []
+      const { path = requested, identity, from, to = group } = source ?? {}
+      const why = failures && renderFaults(failures)
+      return [{ volume, destination, source: path, isOwn, identity, from, to, ...root, why }]
+    },
+  )
+  return createContainerRecord(host, request, 'created', volumes)
+}
+
+function createOutcome(session: Session, container: string, planned: PlannedClone, index: number): CloneOutcome {
+  const { failures, source, restrictions = [] } = planned
+  if (failures !== undefined) return { do: 'without', why: renderFaults(failures) }
+  if (source === 'keep') return { do: 'keep' }
+  return { do: 'replace', source: resolveClonePath(session, container, index), restrictions }
+}
+
+/** Removes the record last, because the next task finds clones that could not be removed by it. */
+function removeAll(session: Session, container: string): void {
+  try {
+    removeClones(session, container)
+    containerRecords.remove(session, container)
+  } catch (error) {
+    session.warn(`could not take the mounts of container ${container} away: ${formatError(error)}`, 'cleanup-failed')
+  }
+}

@@ -1,0 +1,120 @@
+import type { MapRuleGrant } from '../config/map-rule.ts'
+import { attributeToAnnotation, type Fault, prefixFault } from '../errors/fault.ts'
+import { quoted } from '../errors/refusal.ts'
+import type { Host } from '../kernel/host.ts'
+import type { ContainerRecord, ContainerVolume } from '../state/container-record.ts'
+
+/** Request for a mapped clone of one volume mount of a container. It is sent to the worker as JSON. */
+export interface CloneRequest {
+  /** Kubelet's name of the volume, or the source of a hostPath. */
+  volume: string
+  destination: string
+  /** Path that the runtime would bind: below `<kubeletDir>/pods/<uid>/`, or elsewhere on the node. */
+  source: string
+  /** The runtime's mount options: `ro`, `rbind`, `rprivate`, … */
+  options: readonly string[]
+  /** Group that the container sees. Undefined for modekeep's own volume (`isOwn`), whose mount record has it. */
+  group: number | undefined
+  /** Prefix of refusals: `annotation modekeep/group is "data=2000"`, or that the pod has a user namespace. */
+  requestedBy: string
+  /** Whether `source` is modekeep's own volume, which has a mount record. */
+  isOwn: boolean
+  /** Types of file system that the node's rule allows; undefined: any. */
+  fsTypes?: readonly string[] | undefined
+  /** Grants of each rule that allows the volume, with its types of file system; undefined: those of a rule without keys. */
+  grants?: readonly MapRuleGrant[] | undefined
+  /** Sets the set-gid bit on the root: always for an emptyDir, for other volumes if the pod's annotation and a rule say so. */
+  setGid?: 'emptyDir' | 'requested' | undefined
+}
+
+/** Request for all clones of a container, before it is created. It is sent to the worker as JSON. */
+export interface ContainerCloneRequest {
+  /** ID of the container in the runtime, see isContainerId. */
+  container: string
+  containerName: string
+  sandbox: string
+  pod: { namespace: string; name: string; uid: string }
+  /** Whether `<kubeletDir>/pods/<uid>/userns` maps the ids of its volumes. */
+  hasUserNamespace: boolean
+  /** True if the runtime reported the groups of its processes, and they contain every requested group. */
+  isMember?: true | undefined
+  /** Kubelet's root directory, as kubelet writes it in the sources. */
+  kubeletDir: string
+  clones: readonly CloneRequest[]
+  /** Whether the container may start without clones that cannot be made. */
+  isOptional: boolean
+}
+
+export type CloneOutcome =
+  /** The runtime binds `source` instead. It needs the restrictions too, because a current runc clears those it is not given. */
+  | { do: 'replace'; source: string; restrictions?: readonly string[] }
+  /** The mount stays unchanged, because it shows the group without a clone. */
+  | { do: 'keep' }
+  /** The mount stays unchanged, because the clone cannot be made and is optional. */
+  | { do: 'without'; why: string }
+
+/** Progress that a worker reports. `volume` is the index of the clone. */
+export interface AttachStep {
+  step: 'lock' | 'open' | 'records' | 'attach'
+  volume?: number
+}
+
+/** Mounts of a container that may be modekeep's own volumes. It is sent to the worker as JSON. */
+export interface OwnMountsRequest
+  extends Pick<ContainerCloneRequest, 'container' | 'containerName' | 'pod' | 'kubeletDir'> {
+  mounts: readonly Pick<CloneRequest, 'destination' | 'source'>[]
+}
+
+export interface ContainerOutcome {
+  mounts: readonly CloneOutcome[]
+}
+
+/** Snapshot of the runtime's container list. It is sent to the worker as JSON. */
+export interface RuntimeSnapshot {
+  /** Milliseconds since 1970. Containers recorded later are skipped. */
+  at: number
+  /** IDs of containers that are created but not started. They still need their clones. */
+  created: readonly string[]
+  started: readonly string[]
+  /** IDs of created and started containers that have no clone: they were created without those made for them. */
+  unmapped: readonly string[]
+  /** The snapshot is `CREATION_GRACE_MS` old: a container that was being created then has started, or never will. */
+  isLater?: true
+}
+
+/** A container may be missing from the runtime's list for a moment after the plugin has answered for it. */
+export const CREATION_GRACE_MS = 5000
+
+/** A pod with this annotation starts without clones that cannot be made. */
+export const OPTIONAL_ANNOTATION = 'modekeep/group-optional'
+
+/** Finds the option for mount propagation, which a mapped clone does not support. */
+export function findPropagation(options: readonly string[]): string | undefined {
+  return options.find((option) => /^r?(shared|slave)$/.test(option))
+}
+
+/** Names the clone, and the pod's request for it, in a fault. */
+export function createCloneFault({ requestedBy, volume, destination }: CloneRequest, fault: Fault): Fault {
+  const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`
+  const named = prefixFault(fault, `volume ${name} `)
+  return requestedBy === '' ? named : attributeToAnnotation(named, requestedBy)
+}
+
+/** Remedy for a volume of another driver that cannot be mapped. */
+export const LEAVE_OUT = `leave the volume out of the annotation, or write annotation ${OPTIONAL_ANNOTATION} "true" to start without`
+
+const NAMESPACE_REMEDY = 'use ownership "walk", or leave "hostUsers" out'
+
+export function findCloneRemedy({ isOwn }: CloneRequest): string {
+  return isOwn ? NAMESPACE_REMEDY : LEAVE_OUT
+}
+
+export function createContainerRecord(
+  host: Host,
+  { container, containerName, sandbox, pod, isMember, kubeletDir }: ContainerCloneRequest,
+  state: ContainerRecord['state'],
+  volumes: ContainerVolume[],
+): ContainerRecord {
+  const [boot, at] = [host.bootId(), Date.now()]
+  return { container, containerName, sandbox, pod, isMember, kubeletDir, boot, at, state, volumes }
+}

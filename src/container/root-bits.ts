@@ -1,0 +1,83 @@
+import { Refusal } from '../errors/refusal.ts'
+import { hasPlainRoot, restoreRootBit, setBit, setRootBit } from '../fsgroup/root-bit.ts'
+import { refuseSystemGroup } from '../fsgroup/system-group.ts'
+import { isDirectory } from '../kernel/host.ts'
+import { readFileSystemType, type TableSnapshot } from '../kernel/mount-table/mountinfo.ts'
+import { acquireRecordLock } from '../state/locks.ts'
+import { locateVolumeRecords } from '../state/record-directories.ts'
+import type { Session } from '../state/session.ts'
+import { resolveVolumeIdentity } from '../state/volume-identity.ts'
+import type { CloneRequest } from './clone-request.ts'
+import type { CloneSource } from './clone-source.ts'
+
+/** Returns whether a container can create files through a clone that maps the group on disk. */
+const canWriteMapped = ({ options }: CloneRequest, { from, to }: CloneSource): boolean =>
+  to !== undefined && to !== from && !options.includes('ro')
+
+/** @throws {Refusal} if no rule permits the group on disk, or the requested set-gid bit */
+export function checkRules(session: Session, request: CloneRequest, source: CloneSource, table: TableSnapshot): void {
+  if (!canWriteMapped(request, source)) return
+  const { tree, clonedFrom, from } = source
+  const type = clonedFrom && readFileSystemType(session.host, clonedFrom)
+  const rules = request.grants?.filter(({ fsTypes }) => type !== undefined && fsTypes.includes(type))
+  refuseSystemGroup(session, { tree, clonedFrom }, from, rules ?? [{}], table)
+  if (request.setGid !== 'requested' || rules?.some(({ setGid }) => setGid === 'root')) return
+  throw Refusal.of(
+    'set-gid',
+    'may not have the set-gid bit on its root (annotation modekeep/set-gid)',
+    'leave the annotation out, or have "setGid": "root" written in the rule of "map" for it',
+  )
+}
+
+/** Fields of a container's record about a volume's root. */
+export interface VolumeRootFacts {
+  /** Identity of the whole volume, which is the key of its set-gid record. */
+  rootVolume?: string
+  hasPlainRoot?: true
+}
+
+export function findRootFacts(session: Session, request: CloneRequest, source: CloneSource): VolumeRootFacts {
+  const { root } = source
+  if (root === undefined || !canWriteMapped(request, source)) return {}
+  const rootVolume = resolveVolumeIdentity(session, root.handle, session.host.inodes.stat(root.handle))
+  const isPlain = request.setGid === undefined && hasPlainRoot(session, root.handle)
+  return { ...(rootVolume !== undefined && { rootVolume }), ...(isPlain && { hasPlainRoot: true }) }
+}
+
+/**
+ * Sets the set-gid bit on the volume's root if the request has it. For an emptyDir also on a subPath's directory, which
+ * kubelet created before the bit was set.
+ * @param rootVolume result of `findRootFacts`
+ * @param pod namespace and name
+ */
+export async function setRootBits(
+  session: Session,
+  request: CloneRequest,
+  source: CloneSource,
+  rootVolume: string | undefined,
+  pod: string,
+): Promise<void> {
+  const { root, clonedFrom } = source
+  if (root === undefined || request.setGid === undefined || !canWriteMapped(request, source)) return
+  if (request.setGid === 'emptyDir') {
+    setBit(session, root.handle)
+    const { inodes } = session.host
+    if (clonedFrom !== undefined && isDirectory(inodes.stat(clonedFrom))) setBit(session, clonedFrom)
+    return
+  }
+  if (rootVolume === undefined) return
+  using _ = await acquireRecordLock(session, locateVolumeRecords(session, rootVolume))
+  await setRootBit(session, { volume: rootVolume, source: root.path, pod }, root.handle)
+}
+
+/**
+ * Is called after a container's record is removed.
+ * @param options isSweep: skips volumes that another call has locked, because the runtime waits
+ */
+export async function restoreVolumeRootBits(
+  session: Session,
+  volumes: readonly { rootVolume?: string | undefined }[],
+  options: { isSweep?: boolean } = {},
+): Promise<void> {
+  for (const { rootVolume } of volumes) if (rootVolume !== undefined) await restoreRootBit(session, rootVolume, options)
+}

@@ -1,0 +1,115 @@
+import type { Lifecycle } from '../../config/rule.ts'
+import { type Fault, formatCode, renderFault } from '../../errors/fault.ts'
+import { quoted } from '../../errors/refusal.ts'
+import type { SpaceUsage } from '../../kernel/inodes.ts'
+import type { WalkCounts } from '../../ownership/walk/report.ts'
+import type { GivenUpProcess } from '../../state/session.ts'
+import { createGivenUpFault, createLeftProcessFault, createTooManyLeftFault, MAX_LEFT } from '../../worker/given-up.ts'
+import type { LostTaskOutcomes, WorkerLimits } from '../../worker/schedule.ts'
+import type { Supervision } from '../../worker/supervision.ts'
+
+/** A volume to publish. Keys are sorted, so that a repeated call is recognized. */
+export interface Publication {
+  volumeId: string
+  directory: string
+  /** Options by the keys of the pod's author and of kubelet (`optionsSchema`). */
+  options: Readonly<Record<string, string>>
+  secrets: Readonly<Record<string, string>>
+  lifecycle: Lifecycle
+  /** The access mode allows only one target. */
+  isSingleWriter?: true
+}
+
+/** A task of a worker process, sent as a line of JSON. */
+export type CsiTask = (
+  | ({ do: 'publish' } & Publication)
+  | { do: 'unpublish'; volumeId: string; directory: string; driver?: string }
+  | { do: 'stats'; volumeId: string; directory: string }
+) & {
+  /** The killed worker that had this task before. */
+  givenUp?: GivenUpProcess
+}
+
+/** gRPC status codes of failed calls. */
+export type FailureCode =
+  | 'INVALID_ARGUMENT'
+  | 'NOT_FOUND'
+  | 'ALREADY_EXISTS'
+  | 'FAILED_PRECONDITION'
+  | 'ABORTED'
+  | 'INTERNAL'
+
+export interface TaskFailure {
+  code: FailureCode
+  /** Text of the pod's event. */
+  message: string
+}
+
+/** Usage and condition of a published volume. JSON has no bigint, so its numbers are strings. */
+export interface VolumeStats {
+  /** Undefined if the file system does not report its usage. */
+  space: Record<'bytes' | 'inodes', Record<keyof SpaceUsage, string>> | undefined
+  /** Description of the volume's fault; '' if it has none. */
+  trouble: string
+}
+
+/** Outcome of a task. A failure is reported to kubelet and in the pod's events. */
+export type CsiTaskOutcome = { failure?: undefined; stats?: VolumeStats } | { failure: TaskFailure }
+
+/** Progress of a walk, about once a second. With `isAnothers` it is the walk of another call that the task waits for. */
+export type CsiTaskProgress = WalkCounts & { isAnothers?: true }
+
+/** The result of a lost task is unknown. Kubelet treats ABORTED as an uncertain result and repeats the call. */
+export const LOST_CSI_TASK: LostTaskOutcomes<CsiTaskOutcome> = {
+  notStarted: { failure: { code: 'ABORTED', message: `it was given up before it began${formatCode('in-progress')}` } },
+  createExited(how) {
+    const message = `the process that was at work on it ${how}: the next call finishes what it began${formatCode('worker-failed')}`
+    return { failure: { code: 'ABORTED', message } }
+  },
+}
+
+export const CSI_WORKER_LIMITS: WorkerLimits = {
+  maxQuick: 4,
+  longAfterMs: 5000,
+  maxPerKind: 16,
+  maxPerNamespace: 8,
+  minIdle: 0,
+}
+
+/** @param patienceMs time without a report after which a worker is killed */
+export function superviseCsiTasks(patienceMs: number): Supervision<CsiTask, CsiTaskOutcome> {
+  return {
+    patienceMs,
+    // The second worker accesses no volume. If it is unresponsive too, kubelet repeats the call.
+    retry: (task, givenUp) => (task.givenUp === undefined && task.do !== 'stats' ? { ...task, givenUp } : undefined),
+    createOutcome: (task, unresponsive) =>
+      task.do === 'stats' ? createUnknownStats(createGivenUpFault(unresponsive)) : undefined,
+    findOwner: (task) => (task.do === 'stats' ? task.directory : undefined),
+    maxLeft: MAX_LEFT,
+    refuseTooManyLeft(namespace, pids, task) {
+      if (task.do === 'stats') return createUnknownStats(createLeftProcessFault(pids[0]))
+      const fault = createTooManyLeftFault(`namespace ${namespace}`, pids)
+      return { failure: { code: 'FAILED_PRECONDITION', message: `${renderFault(fault)}${formatCode(fault.code)}` } }
+    },
+  }
+}
+
+/** Creates the answer of a stats call that could not access the volume. */
+function createUnknownStats(fault: Fault): CsiTaskOutcome {
+  return { stats: { space: undefined, trouble: `unknown: ${renderFault(fault)}` } }
+}
+
+/** A failure with a status code of its own. */
+export class CallFailure extends Error {
+  readonly code: FailureCode
+
+  constructor(code: FailureCode, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** Creates the failure of a stats call for a volume that modekeep has not mounted there. */
+export function createNotPublished(path: string): CallFailure {
+  return new CallFailure('NOT_FOUND', `nothing is published at ${quoted(path)}`)
+}

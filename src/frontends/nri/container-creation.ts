@@ -1,0 +1,227 @@
+import { type ContainerCloneRequest, type ContainerOutcome, createCloneFault } from '../../container/clone-request.ts'
+import { createFault } from '../../errors/fault.ts'
+import { formatError, Refusal } from '../../errors/refusal.ts'
+import { restrictOptions } from '../../kernel/mount-table/mount-flags.ts'
+import { FairSemaphore } from '../../kernel/waiting.ts'
+import type { LogEvent } from '../../log/call-log.ts'
+import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
+import { mayNeedClone } from './decide-clones.ts'
+import type { Container, Mount, PodSandbox } from './protocol.ts'
+import {
+  type AttachProgress,
+  CONNECTION_CLOSED,
+  createDeadlineRefusal,
+  RefusedContainers,
+  UnresponsiveVolumes,
+} from './refused-containers.ts'
+import { type createRequestReader, listContainerFields } from './request-reader.ts'
+import type { CloneService } from './worker-tasks.ts'
+
+/** Runs the tasks of each container one after the other. */
+interface ContainerQueue {
+  /** Settles once the container's earlier tasks have ended. */
+  waitForEarlier(container: string): Promise<void>
+  /** Tracks the container. Its later tasks run after `done`. */
+  begin(pod: PodSandbox, container: Container, done: Promise<void>): void
+  /** Stops tracking the container after `done`, unless a later task was queued. */
+  forgetAfter(container: string, done: Promise<void>): void
+  /** Queues the record that the container runs without its group. */
+  recordWithout(pod: PodSandbox, container: Container, reason: string): void
+}
+
+interface CreationSettings {
+  readonly clones: CloneService
+  readonly deadlineMs: number
+  readonly readRequest: ReturnType<typeof createRequestReader>
+  readonly queue: ContainerQueue
+  readonly log: LogEvent
+}
+
+const POD_STALLED = createFault(
+  'map-unresponsive',
+  'is not mapped while a volume of the same pod, or the same volume of another pod, does not answer',
+  'kubelet tries again',
+)
+
+/** Input of so many containers is read concurrently. Each takes milliseconds. */
+const MAX_CONCURRENT_READS = 4
+
+/** Returns the function that answers the runtime's CreateContainer calls. */
+export function createCreationHandler({ clones, deadlineMs, readRequest, queue, log }: CreationSettings) {
+  const unresponsive = new UnresponsiveVolumes()
+  const refused = new RefusedContainers()
+  const readTurns = new FairSemaphore(MAX_CONCURRENT_READS)
+
+  /** @param made continues after the deadline; the clones that it has made by then are removed */
+  async function answer(
+    made: Promise<readonly Mount[] | undefined>,
+    expired: Promise<never>,
+    pod: PodSandbox,
+    container: Container,
+  ): Promise<readonly Mount[] | undefined> {
+    try {
+      return await Promise.race([made, expired])
+    } catch (error) {
+      const level = mayStartWithout(pod) ? 'warn' : 'error'
+      const event = level === 'warn' ? 'without' : 'refused'
+      const isUnexpected = error instanceof Refusal ? {} : { unexpected: true }
+      log(level, event, { ...listContainerFields(pod, container), message: formatError(error), ...isUnexpected })
+      if (level === 'warn') {
+        queue.recordWithout(pod, container, formatError(error))
+        return undefined
+      }
+      const refusal =
+        error instanceof Refusal
+          ? error
+          : Refusal.of('internal', 'modekeep failed', 'see its log on the node', formatError(error))
+      throw prefixWithAnnotation(pod.annotations, refusal)
+    }
+  }
+
+  return (pod: PodSandbox, container: Container, disconnected: AbortSignal) => {
+    if (!mayNeedClone(pod, container)) return undefined
+    const remembered = refused.find(pod, container)
+    let request: ContainerCloneRequest | undefined
+    let reading = ''
+    let task: AttachProgress | undefined
+    let isQueued = false
+    let hasBegun = false
+    const timer = new DeadlineTimer(deadlineMs, () => isQueued || (task?.isWaiting === true && !task.isBlocked))
+    const deadline = AbortSignal.any([timer.expired, disconnected])
+    // A combined signal keeps its listeners, and all that they use, until it aborts: here until the connection ends.
+    const settled = new AbortController()
+    const atDeadline = (run: () => void) =>
+      deadline.addEventListener('abort', run, { once: true, signal: settled.signal })
+
+    const remember = (refusal: Refusal) => {
+      const failed = request
+      const retry = (giveUp: AbortSignal) =>
+        failed === undefined ? readRequest(pod, container) : clones.check(failed, giveUp)
+      refused.remember(pod, container, { refusal, request }, retry)
+      return refusal
+    }
+    const read = async () => {
+      isQueued = true
+      using turn = await readTurns.take()
+      isQueued = false
+      deadline.throwIfAborted()
+      // Another container may read from the deadline on, even if this one's input never comes.
+      atDeadline(() => turn[Symbol.dispose]())
+      return await readRequest(pod, container, (input) => {
+        reading = input
+      })
+    }
+    const attach = async () => {
+      request = await read()
+      if (request === undefined) return undefined
+      unresponsive.refuseIfUnresponsive(request)
+      if (refused.isStalled(pod, container, request)) {
+        throw remember(new Refusal(request.clones.map((clone) => createCloneFault(clone, POD_STALLED))))
+      }
+      deadline.throwIfAborted()
+      hasBegun = true
+      const attaching = clones.attach(request, deadline, (running) => {
+        task = running
+      })
+      const { mounts } = await unresponsive.watch(request, timer.expired, attaching)
+      deadline.throwIfAborted()
+      const without = request.clones.flatMap(({ volume }, index) => {
+        const outcome = mounts[index]
+        return outcome?.do === 'without' ? [{ volume, message: outcome.why }] : []
+      })
+      if (without.length > 0) log('warn', 'without', { ...listContainerFields(pod, container), volumes: without })
+      return listReplacementMounts(request, mounts)
+    }
+
+    const before = queue.waitForEarlier(container.id)
+    const made = remembered === undefined ? before.then(attach) : Promise.reject<undefined>(remembered)
+    // Removes what a failed or cancelled attempt has made, because the runtime may send no event about such a container.
+    const cleanedUp = made.then(
+      () => {},
+      () => (hasBegun ? clones.forget(container.id, pod.namespace) : undefined),
+    )
+    const done = before.then(() => cleanedUp)
+    queue.begin(pod, container, done)
+    // The runtime sends no event when a refused container ends: kubelet creates another one.
+    made.catch(() => {
+      if (!mayStartWithout(pod)) queue.forgetAfter(container.id, done)
+    })
+    const startedAt = performance.now()
+    const late = Promise.withResolvers<never>()
+    atDeadline(() => {
+      const refusal = createDeadlineRefusal(pod, { request, reading, task })
+      // On a node without free processor time the runtime may close the connection before this thread's own deadline.
+      if (!disconnected.aborted || performance.now() - startedAt >= deadlineMs) remember(refusal)
+      late.reject(disconnected.aborted ? Refusal.of('map-late', CONNECTION_CLOSED) : refusal)
+    })
+    const answered = answer(made, late.promise, pod, container)
+    const settle = () => {
+      timer[Symbol.dispose]()
+      settled.abort()
+    }
+    answered.then(settle, settle)
+    return answered
+  }
+}
+
+function listReplacementMounts({ clones }: ContainerCloneRequest, outcomes: ContainerOutcome['mounts']): Mount[] {
+  return clones.flatMap(({ destination, options }, index): Mount[] => {
+    const outcome = outcomes[index]
+    if (outcome?.do !== 'replace') return []
+    const restricted = restrictOptions(options, outcome.restrictions ?? [])
+    return [{ destination, type: 'bind', source: outcome.source, options: restricted }]
+  })
+}
+
+function mayStartWithout({ annotations }: PodSandbox): boolean {
+  try {
+    return isGroupOptional(annotations)
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Measures a container's processing time, without the time that it waits in modekeep's queues for other containers.
+ * `expired` aborts when the limit is reached.
+ */
+class DeadlineTimer implements Disposable {
+  readonly #limitMs: number
+  readonly #controller = new AbortController()
+  readonly #isQueued: () => boolean
+  #spentMs = 0
+  #since = performance.now()
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param isQueued returns whether the container waits in a queue now */
+  constructor(limitMs: number, isQueued: () => boolean) {
+    this.#limitMs = limitMs
+    this.#isQueued = isQueued
+    this.#arm(Math.min(CHECK_INTERVAL_MS, limitMs))
+  }
+
+  get expired(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+  }
+
+  #arm(ms: number): void {
+    this.#timer = setTimeout(() => this.#tick(), ms)
+  }
+
+  #tick(): void {
+    const now = performance.now()
+    if (!this.#isQueued()) this.#spentMs += now - this.#since
+    this.#since = now
+    const remainingMs = this.#limitMs - this.#spentMs
+    // A timer may fire a fraction of a millisecond early.
+    if (remainingMs < 1) this.#controller.abort()
+    else this.#arm(Math.min(CHECK_INTERVAL_MS, remainingMs))
+  }
+}
+
+/** isQueued is called at this interval. */
+const CHECK_INTERVAL_MS = 50

@@ -1,0 +1,116 @@
+import { escapeUnprintable } from '../../errors/escape.ts'
+import { callOnce, GrpcClient } from '../../rpc/client.ts'
+import { protobufPackage } from '../../rpc/protobuf.ts'
+
+/** Paths of containerd's CRI socket: of its packages, of k3s and of MicroK8s. CRI-O does not report a pod's groups. */
+export const CRI_SOCKETS: readonly string[] = [
+  '/run/containerd/containerd.sock',
+  '/run/k3s/containerd/containerd.sock',
+  '/var/snap/microk8s/common/run/containerd.sock',
+]
+
+/** Default paths of the runtimes' CRI sockets. */
+export const RUNTIME_SOCKETS: readonly string[] = [...CRI_SOCKETS, '/run/crio/crio.sock']
+
+/** Well below the time limit of a container (worker-tasks.ts). The groups of a slow runtime count as unknown. */
+const GROUPS_TIMEOUT_MS = 500
+const VERSION_TIMEOUT_MS = 1000
+
+// kubernetes staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto
+const { method } = protobufPackage('runtime.v1', {
+  PodSandboxStatusRequest: { podSandboxId: [1, 'string'], verbose: [2, 'bool'] },
+  PodSandboxStatusResponse: { info: [2, 'string', 'map'] },
+  VersionRequest: { version: [1, 'string'] },
+  VersionResponse: { runtimeName: [2, 'string'], runtimeVersion: [3, 'string'] },
+} as const)
+export const PodSandboxStatus = method(
+  'RuntimeService/PodSandboxStatus',
+  'PodSandboxStatusRequest',
+  'PodSandboxStatusResponse',
+)
+export const Version = method('RuntimeService/Version', 'VersionRequest', 'VersionResponse')
+
+/** Groups of a pod's processes, as kubelet passed them to the runtime. */
+export interface ProcessGroups {
+  /** Groups of every process: `supplementalGroups` and `fsGroup` of the pod. */
+  readonly certain: readonly number[]
+  /** `runAsGroup` of the pod, which a container's own `runAsGroup` overrides. */
+  readonly possible: readonly number[]
+}
+
+/** Requests a sandbox's groups from each runtime of the node, until one of them has the sandbox. */
+export class ProcessGroupReader implements Disposable {
+  readonly #sockets: () => readonly string[]
+  readonly #timeoutMs: number
+  readonly #clients = new Map<string, GrpcClient>()
+
+  /** @param sockets lists the CRI sockets that exist now */
+  constructor(sockets: () => readonly string[], timeoutMs = GROUPS_TIMEOUT_MS) {
+    this.#sockets = sockets
+    this.#timeoutMs = timeoutMs
+  }
+
+  /** @returns undefined if no runtime reports the groups. Never rejects. */
+  async read(sandbox: string): Promise<ProcessGroups | undefined> {
+    for (const socket of this.#sockets()) {
+      try {
+        const request = { podSandboxId: sandbox, verbose: true }
+        const { info } = await this.#client(socket).call(PodSandboxStatus, request, this.#timeoutMs)
+        const groups = parseProcessGroups(info.info ?? '')
+        if (groups !== undefined) return groups
+      } catch {
+        // The sandbox is another runtime's, or this one does not respond.
+      }
+    }
+    return undefined
+  }
+
+  #client(socket: string): GrpcClient {
+    const existing = this.#clients.get(socket)
+    if (existing !== undefined && !existing.isStale) return existing
+    // A restarted runtime has another socket at the same path.
+    existing?.[Symbol.dispose]()
+    this.#clients.delete(socket)
+    const client = new GrpcClient(socket)
+    this.#clients.set(socket, client)
+    return client
+  }
+
+  [Symbol.dispose](): void {
+    for (const client of this.#clients.values()) client[Symbol.dispose]()
+  }
+}
+
+interface SandboxInfo {
+  config?: { linux?: { security_context?: { run_as_group?: { value?: unknown }; supplemental_groups?: unknown } } }
+}
+
+/**
+ * Parses the JSON that containerd adds to a verbose status (internal/cri/server/sandbox_status.go, SandboxInfo). It contains
+ * CRI's PodSandboxConfig.
+ * @returns undefined if the text has no such groups
+ */
+export function parseProcessGroups(text: string): ProcessGroups | undefined {
+  try {
+    const context = (JSON.parse(text) as SandboxInfo | null)?.config?.linux?.security_context
+    if (typeof context !== 'object' || context === null) return undefined
+    const { run_as_group: primary, supplemental_groups: certain = [] } = context
+    const possible =
+      primary === undefined || primary === null ? [] : [typeof primary === 'object' ? (primary.value ?? 0) : NaN]
+    return isGroupList(possible) && isGroupList(certain) ? { certain, possible } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const isGroupList = (value: unknown): value is number[] => Array.isArray(value) && value.every(Number.isSafeInteger)
+
+/** Returns the name and version of the runtime at a CRI socket, such as `containerd v2.1.9`. */
+export async function readRuntimeVersion(socket: string): Promise<string | undefined> {
+  try {
+    const { runtimeName, runtimeVersion } = await callOnce(socket, Version, { version: '' }, VERSION_TIMEOUT_MS)
+    return escapeUnprintable(`${runtimeName} ${runtimeVersion}`)
+  } catch {
+    return undefined
+  }
+}

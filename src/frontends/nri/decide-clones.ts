@@ -1,0 +1,245 @@
+import { findMapGrant, HOST_PATH, type MapRule } from '../../config/map-rule.ts'
+import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../../container/clone-request.ts'
+import { attributeToAnnotation, createFault, type Fault } from '../../errors/fault.ts'
+import { quoted, Refusal } from '../../errors/refusal.ts'
+import { checkPathSize } from '../../kernel/path/input-sizes.ts'
+import {
+  type AnnotationRequest,
+  createTooManyFault,
+  findGroup,
+  findMembershipFaults,
+  findUnknownNames,
+  formatUnmatchedPaths,
+  hasGroupAnnotation,
+  hasSetGid,
+  isGroupOptional,
+  isNodePath,
+  MAX_MOUNTS,
+  parseGroupAnnotation,
+  USER_NAMESPACE_REASON,
+} from './annotations.ts'
+import type { ProcessGroups } from './cri.ts'
+import {
+  findMountedVolume,
+  type MountedVolume,
+  mayBeOwnVolume,
+  type PodVolumes,
+  ROOT_DIRECTORY,
+  resolvePodDirectory,
+} from './pod-volumes.ts'
+import type { Container, PodSandbox } from './protocol.ts'
+
+/** Input of a decision that the node, not the runtime, provides. */
+interface NodeRules {
+  /** Kubelet's root directory, as kubelet writes it in the sources of mounts. */
+  readonly kubeletDir: string
+  readonly map: readonly MapRule[]
+}
+
+/** Returns whether a container may need a clone. The plugin answers all other containers at once. */
+export function mayNeedClone(pod: PodSandbox, container: Container): boolean {
+  return hasGroupAnnotation(pod.annotations) || (isInUserNamespace(container) && container.mounts.some(mayBeOwnVolume))
+}
+
+export function isInUserNamespace({ linux }: Container): boolean {
+  return linux?.namespaces.some(({ type }) => type === 'user') ?? false
+}
+
+export interface CloneDecision {
+  /** Undefined if the container needs no clone. */
+  readonly request?: ContainerCloneRequest | undefined
+  /** Paths of the annotation at which this container has no volume: perhaps a typing error. */
+  readonly warning?: string | undefined
+}
+
+/**
+ * Decides which mounts of a container are replaced by clones. Pure.
+ * @param podGroups groups of the pod's processes, for runtimes before NRI 0.11, which do not send the container's own
+ * @throws {Refusal} for an annotation that is invalid, names a volume that cannot be mapped, or exceeds the node's rules
+ */
+export function decideClones(
+  pod: PodSandbox,
+  container: Container,
+  volumes: PodVolumes,
+  { kubeletDir, map }: NodeRules,
+  podGroups?: ProcessGroups,
+): CloneDecision {
+  const annotation = parseGroupAnnotation(pod.annotations)
+  const { user, name: containerName } = container
+  const groups = user === undefined ? podGroups : { certain: [user.gid, ...user.additionalGids], possible: [] }
+  const podDir = resolvePodDirectory(kubeletDir, pod.uid)
+  const mounted = container.mounts.flatMap((mount) => findMountedVolume(mount, podDir, volumes) ?? [])
+  const wanted = mounted.flatMap((volume) => findCandidate(volume, annotation, isInUserNamespace(container)))
+  if (annotation === undefined && wanted.length === 0) return {}
+  if (wanted.length > MAX_MOUNTS) throw new Refusal(createTooManyFault(annotation, wanted.length, containerName))
+  const mayStartWithout = isGroupOptional(pod.annotations)
+  const hasSetGidRequest = hasSetGid(pod.annotations)
+  const faults: Fault[] = []
+  const clones = wanted.flatMap(({ volume, groupId, reason }): CloneRequest[] => {
+    const setGid =
+      volume.kind === 'emptyDir' ? ('emptyDir' as const) : hasSetGidRequest ? ('requested' as const) : undefined
+    const clone = {
+      ...createCloneRequest(volume, groupId),
+      requestedBy: reason,
+      ...(groupId !== undefined && setGid && { setGid }),
+    }
+    const { namespace } = pod
+    const fault = findFault(volume, groupId, kubeletDir)
+    const allowed =
+      groupId === undefined || fault !== undefined
+        ? { refusal: fault }
+        : findMapGrant(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
+    if ('fsTypes' in allowed) return [{ ...clone, ...allowed }]
+    if (allowed.refusal === undefined) return [clone]
+    faults.push(attributeToAnnotation(allowed.refusal, reason))
+    return []
+  })
+  if (annotation !== undefined) {
+    faults.push(...findUnknownNames(annotation, mounted, volumes))
+    faults.push(...findMembershipFaults(annotation, clones, containerName, groups))
+  }
+  if (faults.length > 0) throw new Refusal(faults)
+  const warning = annotation && formatUnmatchedPaths(annotation, mounted, containerName)
+  if (clones.length === 0) return { warning }
+  const request = createContainerRequest(pod, container, kubeletDir, clones, mayStartWithout)
+  const isMember = clones.every(({ group }) => group === undefined || groups?.certain.includes(group))
+  return { request: groups !== undefined && isMember ? { ...request, isMember } : request, warning }
+}
+
+/** A volume that is either mapped, or refuses its container. */
+interface CloneCandidate {
+  volume: MountedVolume
+  /** Undefined for modekeep's own volume, of a pod with a user namespace. */
+  groupId: number | undefined
+  /** The annotation or the user namespace, in a refusal's words. */
+  reason: string
+}
+
+function findCandidate(
+  volume: MountedVolume,
+  annotation: AnnotationRequest | undefined,
+  inUserNamespace: boolean,
+): CloneCandidate[] {
+  const groupId = annotation && findGroup(annotation, volume)
+  // A volume outside the known kubelet directory could be any of the pod's volumes, so the annotation is assumed to name it.
+  if (annotation !== undefined && (groupId !== undefined || volume.isElsewhere)) {
+    return [{ volume, groupId, reason: annotation.messagePrefix }]
+  }
+  return volume.isOwn && inUserNamespace ? [{ volume, groupId, reason: USER_NAMESPACE_REASON }] : []
+}
+
+/**
+ * Finds the volumes that an annotated container has without its group, because it was refused or no plugin was queried. Pure.
+ * @returns undefined if it has none
+ */
+export function findMissingClones(
+  pod: PodSandbox,
+  container: Container,
+  volumes: PodVolumes,
+  { kubeletDir }: Pick<NodeRules, 'kubeletDir'>,
+): ContainerCloneRequest | undefined {
+  if (!hasGroupAnnotation(pod.annotations)) return undefined
+  const annotation = tryParseAnnotation(pod)
+  const podDir = resolvePodDirectory(kubeletDir, pod.uid)
+  const clones = container.mounts.flatMap((mount): CloneRequest[] => {
+    const volume = findMountedVolume(mount, podDir, volumes)
+    if (volume === undefined || volume.isKubelets || volume.isOwn) return []
+    const group = annotation && findGroup(annotation, volume)
+    // An invalid annotation could name every volume.
+    if (annotation === undefined ? isNodePath(volume) : group === undefined) return []
+    return [createCloneRequest(volume, group)]
+  })
+  return clones.length === 0
+    ? undefined
+    : createContainerRequest(pod, container, kubeletDir, clones.slice(0, MAX_MOUNTS), true)
+}
+
+function tryParseAnnotation({ annotations }: PodSandbox): AnnotationRequest | undefined {
+  try {
+    return parseGroupAnnotation(annotations)
+  } catch {
+    return undefined
+  }
+}
+
+function createContainerRequest(
+  pod: PodSandbox,
+  container: Container,
+  kubeletDir: string,
+  clones: readonly CloneRequest[],
+  mayStartWithout: boolean,
+): ContainerCloneRequest {
+  return {
+    container: container.id,
+    containerName: container.name,
+    sandbox: pod.id,
+    pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
+    hasUserNamespace: isInUserNamespace(container),
+    kubeletDir,
+    clones,
+    isOptional: mayStartWithout,
+  }
+}
+
+/**
+ * Finds the reason why a volume cannot be mapped, apart from the node's rules.
+ * @param group undefined if no group is requested
+ */
+function findFault(volume: MountedVolume, group: number | undefined, kubeletDir: string): Fault | undefined {
+  const { mount, kind, name, isKubelets, isOwn, isElsewhere } = volume
+  const [tooLong] = checkPathSize(`the source of the volume at ${quoted(mount.destination)}`, mount.source)
+  if (tooLong !== undefined) return tooLong
+  const shown = `volume ${quoted(name)} (at ${quoted(mount.destination)})`
+  if (isElsewhere) {
+    return createFault(
+      'map-kubelet-dir',
+      `${shown} lies at ${quoted(mount.source)}, in another directory of kubelet's than ${quoted(kubeletDir)}`,
+      'give kubelet\'s --root-dir as --kubelet-dir to "modekeep nri"',
+    )
+  }
+  if (group === undefined) return undefined
+  if (kind === HOST_PATH && mount.source === ROOT_DIRECTORY) {
+    return createFault(
+      'map-source',
+      `${shown} shows the node's root directory, which is never mapped`,
+      'mount the directory that the pod needs as a hostPath',
+    )
+  }
+  if (isKubelets)
+    return createFault(
+      'map-other-driver',
+      `kubelet writes the files of ${shown} itself, for the pod's fsGroup`,
+      'leave the volume out',
+    )
+  if (isOwn) {
+    return createFault(
+      'map-other-driver',
+      `${shown} is modekeep's own`,
+      `set the pod's fsGroup to ${group} and the volume's option ownership instead, ` +
+        'as far as "allow" of the node\'s configuration lets it',
+    )
+  }
+  if (isOwn === undefined) {
+    const why =
+      kind === 'csi'
+        ? "kubelet's note of its driver (vol_data.json) cannot be read"
+        : 'it is a part (subPath) of a hostPath volume, or of one whose name another volume of the pod has too'
+    return createFault(
+      'map-owner-unknown',
+      `${shown} cannot be told whose volume it is, as ${why}`,
+      'name the volumes that need the group, without this one',
+    )
+  }
+  const propagation = findPropagation(mount.options)
+  if (propagation === undefined) return undefined
+  return createFault(
+    'map-propagation',
+    `${shown} has a mountPropagation (${propagation}), which a mapped mount cannot have`,
+    'leave mountPropagation out, or the volume',
+  )
+}
+
+function createCloneRequest({ mount, name, isOwn = false }: MountedVolume, group: number | undefined): CloneRequest {
+  const { destination, source, options } = mount
+  return { volume: name, destination, source, options, group, requestedBy: '', isOwn }
+}

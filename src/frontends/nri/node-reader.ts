@@ -1,0 +1,95 @@
+import type { Worker } from 'node:worker_threads'
+import type { NodeConfig } from '../../config/defaults.ts'
+import type { Fault } from '../../errors/fault.ts'
+import { Refusal } from '../../errors/refusal.ts'
+import type { ProcessGroups } from './cri.ts'
+import type { PodVolumes } from './pod-volumes.ts'
+
+/** Somewhat longer than the thread waits for each runtime. */
+const MAX_GROUPS_WAIT_MS = 700
+
+export interface ReaderData {
+  /** CRI socket of the runtime; undefined: containerd's usual ones. */
+  readonly criSocket: string | undefined
+  readonly env: NodeJS.ProcessEnv
+}
+
+export type ReadRequest =
+  | { read: 'map' }
+  | { read: 'pod'; kubeletDir: string; uid: string }
+  | { read: 'groups'; sandbox: string }
+
+export type ReadAnswer = { value: unknown } | { refusal: readonly Fault[] } | { error: string }
+
+/** Rules for volumes of other drivers, and the faults of the node's configuration. */
+interface ReadMap {
+  config: Pick<NodeConfig, 'map'>
+  faults: readonly Fault[]
+}
+
+/**
+ * Reads files of the node, and the groups of pods from the container runtime, in another thread. A disk may be slow, and
+ * the runtime replies with JSON of the whole pod, so the thread that answers the runtime must not wait for them.
+ */
+export class NodeReader implements Disposable {
+  readonly #startThread: () => Worker
+  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>()
+  #lastId = 0
+  #thread: Worker | undefined
+
+  /** @param startThread starts the thread, whose code is driver/node-reader.ts */
+  constructor(startThread: () => Worker) {
+    this.#startThread = startThread
+    this.#thread = this.#start()
+  }
+
+  /** Reads the node's configuration. */
+  readMap(): Promise<ReadMap> {
+    return this.#read({ read: 'map' })
+  }
+
+  /** Reads kubelet's directory of a pod. @throws {Refusal} if kubelet has no such directory */
+  readPodVolumes(kubeletDir: string, uid: string): Promise<PodVolumes> {
+    return this.#read({ read: 'pod', kubeletDir, uid })
+  }
+
+  /** Returns the groups of a pod's processes; undefined if no runtime reports them. Never rejects. */
+  readProcessGroups(sandbox: string): Promise<ProcessGroups | undefined> {
+    const groups = this.#read<ProcessGroups | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
+    const timeout = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUPS_WAIT_MS, undefined).unref())
+    return Promise.race([groups, timeout])
+  }
+
+  [Symbol.dispose](): void {
+    void this.#thread?.terminate()
+  }
+
+  #read<Value>(request: ReadRequest): Promise<Value> {
+    const id = ++this.#lastId
+    const read = Promise.withResolvers<unknown>()
+    this.#waiting.set(id, read)
+    this.#thread ??= this.#start()
+    this.#thread.postMessage({ id, request })
+    return read.promise as Promise<Value>
+  }
+
+  #start(): Worker {
+    const thread = this.#startThread()
+    thread.unref()
+    thread.on('message', ({ id, answer }: { id: number; answer: ReadAnswer }) => this.#settle(id, answer))
+    const end = () => {
+      if (this.#thread === thread) this.#thread = undefined
+      for (const id of [...this.#waiting.keys()]) this.#settle(id, { error: 'the thread that reads has ended' })
+    }
+    thread.on('error', end)
+    thread.on('exit', end)
+    return thread
+  }
+
+  #settle(id: number, answer: ReadAnswer): void {
+    const { resolve, reject } = this.#waiting.get(id) ?? {}
+    this.#waiting.delete(id)
+    if ('value' in answer) resolve?.(answer.value)
+    else reject?.('refusal' in answer ? new Refusal([...answer.refusal]) : new Error(answer.error))
+  }
+}

@@ -1,0 +1,132 @@
+import type { CloneRequest } from '../../container/clone-request.ts'
+import type { FaultCode } from '../../errors/entries/index.ts'
+import { formatError } from '../../errors/refusal.ts'
+import { restrictOptions } from '../../kernel/mount-table/mount-flags.ts'
+import type { LogEvent } from '../../log/call-log.ts'
+import type { ContainerHandler } from './container-lifecycle.ts'
+import { isInUserNamespace } from './decide-clones.ts'
+import { mayBeOwnVolume } from './pod-volumes.ts'
+import type { Container, Mount, PodSandbox } from './protocol.ts'
+import { listContainerFields } from './request-reader.ts'
+import type { ReadRestrictions } from './worker-tasks.ts'
+
+interface OwnMountSettings {
+  readonly kubeletDir: string
+  readonly readRestrictions: ReadRestrictions
+  /** Time limit for the mount options of a container, ms. */
+  readonly waitMs: number
+  /** A read that no container waits for any more is cancelled after this time, ms. */
+  readonly giveUpMs: number
+  readonly log: LogEvent
+}
+
+/** A worker reads a mount table of 100,000 rows in this time, which is well below the runtime's own deadline. */
+export const RESTRICTIONS_WAIT_MS = 500
+export const RESTRICTIONS_GIVE_UP_MS = 60_000
+
+/** Further mounts of a container are not read. */
+const MAX_MOUNTS = 200
+
+/**
+ * Adds the restrictions of modekeep's own volumes (`nosuid`, `noexec`, …) to the options of their mounts, because a current
+ * runc clears restrictions that it is not given. A container waits at most `waitMs` and is never refused: without an answer
+ * it gets its mounts unchanged, and the log has a warning.
+ */
+export function restrictOwnMounts(containers: ContainerHandler, settings: OwnMountSettings): ContainerHandler {
+  const { kubeletDir, readRestrictions, waitMs, giveUpMs, log } = settings
+  /** Sources whose last read has not ended. Further containers do not wait for them. */
+  const slow = new Set<string>()
+
+  async function readRestrictedMounts(
+    pod: PodSandbox,
+    container: Container,
+    mounts: readonly OwnMount[],
+  ): Promise<Mount[]> {
+    const warn = (message: string) =>
+      log('warn', 'unrestricted', {
+        ...listContainerFields(pod, container),
+        destinations: listDestinations(mounts),
+        message,
+        code: 'map-options' satisfies FaultCode,
+      })
+    if (mounts.some(({ source }) => slow.has(source))) {
+      warn('an earlier read of these mounts has not ended: the container starts without their mount options')
+      return []
+    }
+    const request = {
+      container: container.id,
+      containerName: container.name,
+      pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
+      kubeletDir,
+      mounts: mounts.map(({ destination, source }) => ({ destination, source })),
+    }
+    const reading = readRestrictions(request, AbortSignal.timeout(giveUpMs))
+    try {
+      const read = await Promise.race([reading, waitForTimeout(waitMs)])
+      if (read !== undefined) return mounts.flatMap(({ mount }, index) => restrictMount(mount, read[index] ?? []))
+      for (const { source } of mounts) slow.add(source)
+      const done = () => {
+        for (const { source } of mounts) slow.delete(source)
+      }
+      reading.then(done, done)
+      warn(`the mount options could not be read within ${waitMs} ms: the container starts without them`)
+    } catch (error) {
+      warn(`the mount options could not be read: ${formatError(error)}`)
+    }
+    return []
+  }
+
+  return {
+    ...containers,
+    create(pod, container, unheard) {
+      const answer = containers.create(pod, container, unheard)
+      const mounts = findOwnMounts(kubeletDir, pod, container)
+      if (mounts.length === 0) return answer
+      return appendRestricted(answer, readRestrictedMounts(pod, container, mounts))
+    },
+  }
+}
+
+/** A mount that may be one of modekeep's own volumes. */
+interface OwnMount extends Pick<CloneRequest, 'destination' | 'source'> {
+  readonly mount: Mount
+}
+
+/** Clones take precedence, because a mount that is replaced by its clone has the clone's options. */
+async function appendRestricted(
+  answer: Promise<readonly Mount[] | undefined> | undefined,
+  restricted: Promise<readonly Mount[]>,
+): Promise<readonly Mount[]> {
+  const clones = (await answer) ?? []
+  const cloned = new Set(listDestinations(clones))
+  return [...clones, ...(await restricted).filter(({ destination }) => !cloned.has(destination))]
+}
+
+/**
+ * Finds the mounts that may be modekeep's own volumes, by their sources alone. Skips containers with a user namespace:
+ * there the kernel keeps the flags, and a replaced mount would lose the mapping of its ids.
+ */
+function findOwnMounts(kubeletDir: string, pod: PodSandbox, container: Container): OwnMount[] {
+  if (isInUserNamespace(container)) return []
+  const found = container.mounts.flatMap((mount): OwnMount[] => {
+    // Runtimes resolve symbolic links in a source, so the path of kubelet's directory may differ from kubeletDir.
+    const at = mount.source.indexOf(`/pods/${pod.uid}/volume`)
+    if (at < 0 || (mount.type !== 'bind' && mount.type !== '') || !mayBeOwnVolume(mount)) return []
+    const { destination } = mount
+    return [{ mount, destination, source: `${kubeletDir}${mount.source.slice(at)}` }]
+  })
+  return found.slice(0, MAX_MOUNTS)
+}
+
+function restrictMount(mount: Mount, restrictions: readonly string[]): Mount[] {
+  const options = restrictOptions(mount.options, restrictions)
+  return options.length === mount.options.length && options.every((option) => mount.options.includes(option))
+    ? []
+    : [{ ...mount, options }]
+}
+
+const listDestinations = (mounts: readonly { destination: string }[]) => mounts.map(({ destination }) => destination)
+
+function waitForTimeout(ms: number): Promise<undefined> {
+  return new Promise((resolve) => setTimeout(resolve, ms, undefined).unref())
+}

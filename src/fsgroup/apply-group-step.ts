@@ -1,0 +1,132 @@
+import type { FsGroupRequest } from '../config/mount-request.ts'
+import { Refusal } from '../errors/refusal.ts'
+import { createSwapMap } from '../kernel/id-map.ts'
+import { computeOwnership, extractOwnership, findUnchangeableType } from '../ownership/inode/policy.ts'
+import { createInodeRecord } from '../ownership/inode/record.ts'
+import { changeInode } from '../ownership/walk/change.ts'
+import { type AppliedGroup, REQUESTED } from '../state/mount-record.ts'
+import type { Session } from '../state/session.ts'
+import { refuseRenamed } from '../state/volume-identity.ts'
+import { formatSkipped, hasOneGroup } from '../state/volume-record.ts'
+import type { DetachedTree } from '../volume/detached-tree.ts'
+import { applyGroupToVolume } from './apply-to-volume.ts'
+import type { MapStep, WalkStep } from './group-plan.ts'
+import { reserveVolume } from './holders.ts'
+import { mapIds, SEVERAL_GROUPS, Unmappable } from './map-group.ts'
+import { hasPlainRoot, SET_ROOT_BIT, setBit, setRootBit } from './root-bit.ts'
+import { refuseSystemGroup } from './system-group.ts'
+
+/**
+ * Applies the pod's group to a detached tree.
+ * @param held receives the locks that must be held until the tree is attached or discarded
+ * @throws {Refusal} also if the group cannot be mapped, and no other step is allowed
+ */
+export async function applyGroupStep(
+  session: Session,
+  tree: DetachedTree,
+  step: WalkStep | MapStep,
+  held: DisposableStack,
+): Promise<AppliedGroup> {
+  if (step.do !== 'map-group') return applyByWalk(session, tree, step, REQUESTED, held)
+  const isRequested = tree.request.ownership === 'idmap'
+  try {
+    const from = await mapVolume(session, tree, step, held)
+    const isPlain = from !== step.to && hasPlainRoot(session, tree.handle)
+    const why = `${isRequested ? REQUESTED : 'the file system maps groups'}${isPlain ? NEW_FILES_REASON : ''}`
+    return { by: 'idmap', from, why, ...(isPlain && { hasPlainRoot: true }) }
+  } catch (error) {
+    if (!(error instanceof Unmappable) || isRequested) throw error
+    const { why } = error
+    const { otherwise } = step
+    if (otherwise === 'refuse') {
+      throw Refusal.of(
+        'idmap-impossible',
+        `the group of this volume can only be given by mapping, but ${why}`,
+        `leave "ownership" out, or mount a directory that can be walked`,
+      )
+    }
+    // Some volumes turn out to be unmappable only after the tree was mapped.
+    await tree.makeAnew()
+    return otherwise === 'nothing' ? { by: 'none', why } : applyByWalk(session, tree, otherwise, why, held)
+  }
+}
+
+async function applyByWalk(
+  session: Session,
+  tree: DetachedTree,
+  step: WalkStep,
+  why: string,
+  held: DisposableStack,
+): Promise<AppliedGroup> {
+  const { fsGroup } = step
+  const applied: AppliedGroup = { by: 'walk', group: fsGroup.groupId, why }
+  if (step.do === 'own-root') {
+    applyGroupToRoot(session, tree, fsGroup)
+    return applied
+  }
+  const { source, requestedPath, location, request } = tree
+  const { pod, directory, restoreOnUnmount } = request
+  const volume = step.volume ?? tree.volume
+  if (volume === undefined || source === undefined)
+    throw new Error('a volume that goes with its mount is walked by its root alone')
+  const mount = { pod, directory, restoreOnUnmount, isMounted: step.isMounted }
+  const target = { volume, source, requestedPath, location, ...mount }
+  const { lock, skipped } = await applyGroupToVolume(session, tree.handle, fsGroup, target)
+  held.use(lock)
+  const text = skipped && formatSkipped(fsGroup.groupId, skipped)
+  if (text === undefined) return applied
+  session.note({ skipped: text })
+  return { ...applied, skipped: text }
+}
+
+/** Changes the root of a volume that ends with its mount: it has no other inodes yet, and is never restored. */
+function applyGroupToRoot({ host: { inodes } }: Session, { handle }: DetachedTree, fsGroup: FsGroupRequest): void {
+  const root = { handle, stat: inodes.stat(handle), inspectedAtMs: 0, capability: undefined, acl: undefined }
+  if (findUnchangeableType(root.stat)) return
+  const wanted = computeOwnership(root.stat, fsGroup)
+  changeInode(
+    inodes,
+    root,
+    createInodeRecord(undefined, root, new Uint8Array(), extractOwnership(root.stat), wanted, undefined),
+  )
+}
+
+/**
+ * Makes the tree show its volume's group as another. The group on disk must not change from now on. Until the mount is
+ * attached, the held reservation shows other calls that the volume is in use.
+ * @returns the group on disk
+ * @throws {Unmappable} if this file system or this kernel cannot do it
+ */
+async function mapVolume(session: Session, tree: DetachedTree, step: MapStep, held: DisposableStack): Promise<number> {
+  const { inodes } = session.host
+  const { source, request } = tree
+  const { pod, directory } = request
+  // Undefined if the volume ends with its mount, so that no other call can use it.
+  const volume = step.volume ?? tree.volume
+  for (;;) {
+    const group = step.from ?? inodes.stat(tree.handle).gid
+    using reserved = new DisposableStack()
+    if (volume !== undefined) {
+      const reservation = { volume, source, location: tree.location, group, pod, directory }
+      // Mapped pods may have different groups, so only a call that works on the volume conflicts.
+      reserved.use(await reserveVolume(session, reservation, directory, () => {}))
+      refuseRenamed(session, volume, tree.handle, source ?? '')
+      if (!hasOneGroup(session, volume)) throw new Unmappable(SEVERAL_GROUPS)
+    }
+    // The walk that this call waited for may have changed the group.
+    if (step.from === undefined && inodes.stat(tree.handle).gid !== group) continue
+    if (group !== step.to) {
+      const { handle, clonedFrom } = tree
+      mapIds(session, handle, clonedFrom, createSwapMap(group, step.to), request.fsType)
+      // Checked after the map, because a rule that permits the group is useless where the kernel cannot map.
+      refuseSystemGroup(session, { tree: handle, clonedFrom }, group, [request])
+      if (volume === undefined) setBit(session, handle)
+      else if (request.rootSetGid) await setRootBit(session, { volume, source: source ?? '', pod }, handle)
+    }
+    held.use(reserved.move())
+    return group
+  }
+}
+
+/** Root has group 0, so its new files get the volume's group only by set-gid bits. */
+const NEW_FILES_REASON = `; its root has no set-gid bit, so what root creates there does not get the group: ${SET_ROOT_BIT}`

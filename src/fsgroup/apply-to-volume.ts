@@ -1,0 +1,250 @@
+import type { FsGroupRequest } from '../config/mount-request.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
+import type { Handle, Stat } from '../kernel/host.ts'
+import type { TreeLocation } from '../kernel/mount-table/tree-location.ts'
+import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
+import { isRootMatching, matchesRequest } from '../ownership/inode/policy.ts'
+import { hasEnteredAllDirectories, type WalkReport } from '../ownership/walk/report.ts'
+import type { Session } from '../state/session.ts'
+import { formatDisk, resolveDiskToRecord } from '../state/volume-disk.ts'
+import { isTextVolume } from '../state/volume-id.ts'
+import { refuseRenamed } from '../state/volume-identity.ts'
+import { hasJournal, openJournal } from '../state/volume-journal.ts'
+import {
+  countSkipped,
+  formatApplyCommand,
+  formatSkipped,
+  type SkippedInodes,
+  type VolumeRecord,
+  volumeRecords,
+} from '../state/volume-record.ts'
+import { findOtherUsers, listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
+import { removeUnusedRootBit } from './root-bit.ts'
+import { walkVolume } from './walk-volume.ts'
+
+/** A volume to which a group is applied, and the mount that needs it. */
+export interface GroupTarget {
+  volume: string
+  source: string
+  /** Path that a pod requested, if it is a part of a source. */
+  requestedPath?: string | undefined
+  /** Location of the volume, if the source's path does not show it. */
+  location?: TreeLocation | undefined
+  /** Mount directory; undefined for an operator's call, which makes no mount. */
+  directory?: string
+  pod?: string | undefined
+  restoreOnUnmount: boolean
+  /** The group stays after the unmount of pods that request restoreOnUnmount. */
+  setsBaseline?: boolean
+  /** A mount of the pod exists already: it stays, even if the group cannot be applied to the root. */
+  isMounted?: boolean | undefined
+}
+
+/** @property report of the walk; undefined if the root had the group already */
+interface AppliedVolume {
+  lock: DisposableStack
+  report: WalkReport | undefined
+  skipped: SkippedInodes | undefined
+}
+
+/**
+ * Applies a group to a volume by a walk, unless that is done already. The lock must be held until the mount is
+ * attached, because only then other calls see that the volume is in use.
+ * @throws {Refusal} if a mount with another group uses the volume or a part of it, or its records are of another disk;
+ * if the group cannot be applied to the root of a new mount
+ */
+export async function applyGroupToVolume(
+  session: Session,
+  tree: Handle,
+  fsGroup: FsGroupRequest,
+  target: GroupTarget,
+): Promise<AppliedVolume> {
+  const { volume, source, requestedPath: asked, location, pod, directory, setsBaseline } = target
+  const { groupId: group, access } = fsGroup
+  const { inodes } = session.host
+  const { device } = inodes.statMountPoint(tree)
+  const reservation = { volume, source, location, group, pod, directory }
+  using held = await reserveVolume(session, reservation, directory, (others) =>
+    refuseConflict(session, others, group, target, device),
+  )
+  refuseRenamed(session, volume, tree, source)
+  const disk = resolveDiskToRecord(session, volume, tree)
+  await removeUnusedRootBit(session, volume, source, tree)
+  const record = volumeRecords.readUnlessDamaged(session, volume)
+  const restorePending = target.restoreOnUnmount || (record?.restorePending ?? false)
+  if (!needsWalk(session, tree, fsGroup, volume)) {
+    session.note({ ownership: 'the root has the group already: not walked' })
+    // A user who changed the root back may have changed the rest back too.
+    const hasRoot = record?.changedSince?.hasRoot ?? false
+    if (record && (record.restorePending !== restorePending || hasRoot || setsBaseline)) {
+      const changedSince = hasRoot ? undefined : record.changedSince
+      const baseline = setsBaseline ? setBaseline(session, record) : record.baseline
+      volumeRecords.write(session, { ...record, restorePending, changedSince, baseline })
+    }
+    return { lock: held.move(), report: undefined, skipped: record?.skipped }
+  }
+  if (inodes.isReadOnly(tree)) {
+    const reason = `source ${quoted(source)} is on a read-only mount or file system of the node`
+    throw Refusal.of('source-read-only', `${reason}, so its files cannot be given group ${group}`, READ_ONLY_REMEDY)
+  }
+  // An operator's call reports what it could not change, and an existing mount stays.
+  const isNewMount = directory !== undefined && !fsGroup.isForced && !target.isMounted
+  // The same walk would skip the root again, if it is the same root.
+  const isSame = record?.group === group && record.groupAccess === access && !isTextVolume(volume)
+  if (isNewMount && isSame && record.changedSince?.hasRoot)
+    refuseUnusable(session, tree, fsGroup, target, record.skipped)
+  // The walk would change all other inodes first.
+  if (isNewMount && inodes.stat(tree).immutable && !matchesRequest(inodes.stat(tree), fsGroup))
+    throw createRootRefusal(source, inodes.stat(tree), group, 'it is immutable or append-only')
+  const isRecorded = volumeRecords.has(session, volume)
+  if (isRecorded && record === undefined) {
+    const loss = 'the volume is walked again, and a pending restore is lost'
+    session.warn(`the record of volume ${volume} is damaged: ${loss}`, 'record-damaged')
+  }
+  const base = { volume, source, disk, asked, group, groupAccess: access, restorePending, baseline: record?.baseline }
+  const { report } = await walkVolume(
+    session,
+    tree,
+    { volume, source, known: isRecorded, isDisk: location !== undefined, disk: disk && formatDisk(disk) },
+    { do: 'apply', fsGroup },
+    () => volumeRecords.write(session, { ...base, complete: false }),
+  )
+  const next = setsBaseline ? { ...base, baseline: setBaseline(session, base) } : base
+  // A directory that was moved meanwhile may have escaped the walk, so the next mount walks again.
+  const isComplete = hasEnteredAllDirectories(report)
+  const changed = report.left['changed since by its user']
+  const changedSince = changed && { inodes: changed.count, hasRoot: !isRootMatching(inodes.stat(tree), fsGroup) }
+  const skipped = countSkipped(report)
+  const hasEnded = isComplete ? undefined : true
+  volumeRecords.write(session, { ...next, changedSince, skipped, complete: isComplete, hasEnded })
+  if (isNewMount && changedSince?.hasRoot) refuseUnusable(session, tree, fsGroup, target, skipped)
+  else if (isNewMount) refuseOtherGroup(source, inodes.stat(tree), group, report.root)
+  return { lock: held.move(), report, skipped }
+}
+
+/** Makes the current state of the inodes the one that restoreOnUnmount returns to. @returns the recorded baseline */
+function setBaseline(
+  session: Session,
+  { volume, group, groupAccess }: Omit<VolumeRecord, 'complete'>,
+): VolumeRecord['baseline'] {
+  using journal = openJournal(session, volume, true)
+  journal.setBaseline()
+  return { group, groupAccess }
+}
+
+const READ_ONLY_REMEDY =
+  'make it writable on the node, or use ownership "idmap", which changes nothing, or readOnly with files that have the group already'
+
+/** Returns false if the policy checks only the root, the root is as after a walk, and no walk was interrupted. */
+export function needsWalk(session: Session, tree: Handle, fsGroup: FsGroupRequest, volume: string): boolean {
+  const { groupId, access, changePolicy, isForced } = fsGroup
+  if (changePolicy === 'Always' || isForced) return true
+  const record = volumeRecords.readUnlessDamaged(session, volume)
+  const wasWalked = hasJournal(session, volume) || volumeRecords.has(session, volume)
+  // A walk with access "grant" has also done the work of "keep".
+  const isAsRequested = record?.group === groupId && (record.groupAccess === access || record.groupAccess === 'grant')
+  const isFinished = record ? record.complete && isAsRequested : !wasWalked
+  return !isFinished || !isRootMatching(session.host.inodes.stat(tree), fsGroup)
+}
+
+/** @throws {Refusal} that names the conflicting mount, which exists or is being made */
+export function refuseOtherUsers(session: Session, group: number, target: GroupTarget, device: number): void {
+  refuseConflict(session, findOtherUsers(session, target, target.directory), group, target, device)
+}
+
+function refuseConflict(
+  session: Session,
+  others: OtherUsers,
+  group: number,
+  { volume, source, pod }: GroupTarget,
+  device: number,
+): void {
+  // A mount that was never completed has no recorded device.
+  const copy = others.mounts.find(({ volume: of, mounted }) => of === volume && mounted && mounted.device !== device)
+  if (copy) {
+    throw Refusal.of(
+      'identity-twice',
+      `${source} and ${copy.source} are two file systems with the same identity (a copied disk or image?), so their records cannot be distinguished`,
+      `give one a new UUID, or use ownership "idmap" or "none" for it`,
+    )
+  }
+  // The pod of a mount without a record relies on an unknown group.
+  const lost = others.lost.find((mount) => mount.group !== group)
+  if (lost !== undefined) {
+    session.note({ heldBy: lost })
+    throw Refusal.of(
+      'mount-unrecorded',
+      'another pod uses the volume or a part of it, and the record of its mount is lost, so nobody can tell which group it relies on',
+      'delete that pod ("modekeep status" on the node names its directory), then this one is mounted',
+    )
+  }
+  const other = listHolders(others).find((holder) => ![undefined, group].includes(readGroupOnDisk(holder)))
+  if (other === undefined) return
+  session.note({ heldBy: { pod: other.pod, source: other.source, directory: other.directory } })
+  throw Refusal.of(
+    'group-conflict',
+    `the volume belongs to group ${readGroupOnDisk(other)} while ${describeHolder(pod, other)}, so group ${group} cannot have it`,
+    'use ownership "idmap", give both pods the same fsGroup, or wait until that pod is gone',
+  )
+}
+
+/** Describes a holder for a pod's events, which must not disclose other namespaces. The log has all details. */
+function describeHolder(reader: string | undefined, { pod, source, directory }: VolumeHolder): string {
+  const [readerNamespace, holderNamespace] = [reader, pod].map((name) => name?.split('/', 1)[0])
+  if (readerNamespace !== undefined && readerNamespace !== holderNamespace)
+    return 'a pod of another namespace uses it or a part of it'
+  return `pod ${pod ?? '(unnamed)'} uses ${source} (${directory})`
+}
+
+/** Returns the group that a mount applied to its volume, or that its map expects on disk; undefined if none. */
+export function readGroupOnDisk(holder: VolumeHolder): number | undefined {
+  if (!('given' in holder)) return holder.group
+  const { given } = holder
+  return given.by === 'walk' ? given.group : given.by === 'idmap' ? given.from : undefined
+}
+
+/** Checks the root after a walk. @param reason of the walk for not changing it */
+function refuseOtherGroup(source: string, root: Stat, group: number, reason: string | undefined): void {
+  if (root.gid === group && reason === undefined) return
+  throw createRootRefusal(source, root, group, reason ?? 'its file system ignores the change')
+}
+
+const createRootRefusal = (source: string, { gid }: Stat, group: number, reason: string) =>
+  Refusal.of(
+    'group-not-applied',
+    `group ${group} cannot be applied to the root of ${source}, which has group ${gid}: ${reason}`,
+    'remove the cause ("chattr -i -a" where lsattr -d shows one of these attributes, room in the quota, "no_root_squash" of an NFS export), or use ownership "idmap" or "none"',
+  )
+
+const READ_WRITE_SEARCH = 0o7
+
+/**
+ * Checks a root that was changed since modekeep applied the group to it. The walk skips it, and its owner's decision is
+ * accepted where the pod's group can still use the volume.
+ * @throws {Refusal} if the group cannot read, write and search the root
+ */
+function refuseUnusable(
+  { host: { inodes } }: Session,
+  tree: Handle,
+  { groupId: group, access: groupAccess }: FsGroupRequest,
+  { volume, source }: GroupTarget,
+  skipped: SkippedInodes | undefined,
+): void {
+  const root = inodes.stat(tree)
+  if (isPrivateToOwner(root, group)) return
+  const bits = computeGroupBits(root, readAcl(inodes, tree), group)
+  if ((bits & READ_WRITE_SEARCH) === READ_WRITE_SEARCH) return
+  const counts = skipped === undefined ? '' : ` (${formatSkipped(group, skipped)})`
+  const mode = (root.mode & 0o7777).toString(8).padStart(4, '0')
+  throw Refusal.of(
+    'group-changed',
+    `the root of ${source} was changed since modekeep applied the pod's group: it is ${root.uid}:${root.gid} ${mode} now, ` +
+      `so group ${group} cannot read, write and search it${counts}`,
+    `${formatApplyCommand({ volume, source, group, groupAccess })} applies the group to the whole volume again`,
+  )
+}
+
+/** Returns whether a pod's user made the root private, as a database server does with its data directory: 0700. */
+function isPrivateToOwner({ uid, gid, mode }: Stat, group: number): boolean {
+  return uid !== 0 && gid === group && (mode & 0o777) === 0o700
+}

@@ -1,0 +1,164 @@
+import { parseRemote, type RemoteSource } from '../config/source.ts'
+import { Refusal } from '../errors/refusal.ts'
+import { mayHaveUuid } from '../kernel/btrfs.ts'
+import { type MountRow, parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
+import {
+  areNested,
+  createLocationFinder,
+  createMountFinder,
+  isNested,
+  type TreeLocation,
+  toPathPrefix,
+} from '../kernel/mount-table/tree-location.ts'
+import { findWalker, hasAbandonedWalker } from '../state/lock-holders.ts'
+import { acquireNodeLock } from '../state/locks.ts'
+import { listReservations, type Reservation } from '../state/process-records.ts'
+import type { Session } from '../state/session.ts'
+import { listRootBits, rootBits } from '../state/volume-record.ts'
+import { createTooManyLeftFault } from '../worker/given-up.ts'
+
+export interface VolumeExtent {
+  volume?: string | undefined
+  /** Undefined: it has none, like a tmpfs. */
+  source?: string | undefined
+  location?: TreeLocation | undefined
+  /** Its location on an NFS server. */
+  exported?: RemoteSource | undefined
+}
+
+/** Returns whether two volumes are the same, or one contains the other. */
+export function overlap(one: VolumeExtent, other: VolumeExtent): boolean {
+  if (one.volume !== undefined && one.volume === other.volume) return true
+  if (areNestedOnServer(one.exported, other.exported)) return true
+  if (isUnlisted(one.location) || isUnlisted(other.location))
+    return mayBeOneFileSystem(extractFileSystemId(one.volume), extractFileSystemId(other.volume))
+  if (one.location && other.location) return isNested(one.location, other.location)
+  return one.source !== undefined && other.source !== undefined && areNested(one.source, other.source)
+}
+
+/** Returns a function that finds the NFS export of a source, which is an export's text or a path of the node. */
+export function createExportFinder(table: readonly MountRow[]): (source: string) => RemoteSource | undefined {
+  const mountsTo = createMountFinder(table)
+  return (source) => {
+    if (!source.startsWith('/')) return parseRemote(source, 'export')
+    const mount = mountsTo(source).at(-1)
+    if (mount === undefined || !/^nfs4?$/.test(mount.fsType)) return undefined
+    // The kernel shows the path of the mount's own root as the source, also for a bind mount.
+    const exported = parseRemote(mount.source, 'export')
+    const below = source.slice(toPathPrefix(mount.mountPoint).length)
+    return exported && { ...exported, path: `${toPathPrefix(exported.path)}${below}` }
+  }
+}
+
+/** Returns whether one of two directories on a server contains the other. The kernel shows only one of its names. */
+function areNestedOnServer(one: RemoteSource | undefined, other: RemoteSource | undefined): boolean {
+  if (one?.server.toLowerCase() !== other?.server.toLowerCase() || !one || !other) return false
+  return areNested(toPathPrefix(one.path), toPathPrefix(other.path))
+}
+
+/**
+ * Returns whether a mount may show a volume, a part of it, or a tree that contains it, if only its location is known.
+ */
+export function mayOverlap(one: TreeLocation | undefined, other: TreeLocation | undefined): boolean {
+  if (one === undefined || other === undefined || isUnlisted(one) || isUnlisted(other)) return true
+  return isNested(one, other)
+}
+
+/**
+ * On btrfs, the mount table shows device numbers that no other interface returns. So a tree that is not in the table
+ * yet is compared by its identity.
+ */
+const isUnlisted = (location: TreeLocation | undefined) => location?.device === ''
+const extractFileSystemId = (volume: string | undefined) => volume?.replace(/-[0-9a-f]+-[0-9a-f]+$/, '')
+
+const isUuid = (id: string) => /^[0-9a-f]{32}$/.test(id)
+
+/** Compares ids of file systems. A part of a btrfs may have a name from a kernel that reported no UUID. */
+function mayBeOneFileSystem(one: string | undefined, other: string | undefined): boolean {
+  if (one === other) return true
+  if (one === undefined || other === undefined || one.includes('.') === other.includes('.')) return false
+  const [id, uuid] = one.includes('.') ? [one, other] : [other, one]
+  return isUuid(uuid) && mayHaveUuid(id, Buffer.from(uuid, 'hex'))
+}
+
+/** A volume that will be mapped without its lock. The mapping is recorded already. */
+interface PlannedMapping {
+  volume: string
+  /** Its real path on the node. */
+  source: string
+  group: number
+}
+
+/**
+ * Finds calls that work on volumes, on parts of them or on trees that contain them, for another group than they have. A
+ * call that starts later finds the recorded mapping and refuses, because it checks the records under the same lock.
+ * @returns the reservation of such a call for each volume, in the same order
+ * @throws {Refusal} if the reservation of a call at work cannot be read
+ */
+export async function findConflictingCalls(
+  session: Session,
+  volumes: readonly PlannedMapping[],
+): Promise<(Reservation | undefined)[]> {
+  using _ = await acquireNodeLock(session, 'reservations')
+  const reserved = listReservations(session)
+  // This is the usual case, in which the mount table is not read.
+  if (reserved.length === 0) return volumes.map(() => undefined)
+  const rows = parseMountinfo(session.host.mounts.table())
+  const [findLocation, findExport] = [createLocationFinder(rows), createExportFinder(rows)]
+  const calls = reserved.flatMap(({ record, problem }) => {
+    if (problem) throw problem
+    return record ? [{ ...record, exported: record.source === undefined ? undefined : findExport(record.source) }] : []
+  })
+  return volumes.map(({ volume, source, group }) => {
+    const sought = { volume, source, location: findLocation(source), exported: findExport(source) }
+    return calls.find((call) => call.group !== group && overlap(call, sought))
+  })
+}
+
+/** Each is a process of some 90 MB that the kernel does not let end. */
+const MAX_ABANDONED_WALKERS = 4
+
+/**
+ * Limits the walkers that outlive their calls, for each namespace. Call it under the node's lock for reservations.
+ * @param pod as its reservation names it: the namespace, a slash and the name
+ * @throws {Refusal} if the walks of the namespace's pods have left too many of them
+ */
+export function refuseManyAbandonedWalkers(session: Session, pod: string | undefined): void {
+  const namespace = parseNamespace(pod)
+  const abandoned = findAbandoned(session, namespace, listReservations(session))
+  if (abandoned.length < MAX_ABANDONED_WALKERS) return
+  const processes = abandoned.map((volume) => findWalker(session, volume) ?? '(unknown)')
+  throw Refusal.of(
+    'walk-given-up',
+    `the walks of ${abandoned.length} volumes of namespace ${namespace} were given up, and their processes still wait in the kernel (${processes.join(', ')})`,
+    `end the processes that keep directories of these volumes locked, or repair their disks or servers`,
+  )
+}
+
+/**
+ * Limits the processes that outlive their calls and change the root of a volume whose set-gid bit is recorded.
+ * @param pod as the record names it
+ */
+export function refuseManyAbandonedRoots(session: Session, pod: string | undefined): void {
+  const namespace = parseNamespace(pod)
+  const records = listRootBits(session).map((volume) => ({ volume, ...rootBits.find(session, volume) }))
+  const abandoned = findAbandoned(session, namespace, records)
+  if (abandoned.length < MAX_ABANDONED_WALKERS) return
+  const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])
+  throw new Refusal(createTooManyLeftFault(`namespace ${namespace}`, processes))
+}
+
+/** Finds the volumes of a namespace's records whose walker outlived its call. */
+function findAbandoned(
+  session: Session,
+  namespace: string | undefined,
+  records: readonly { volume: string; record?: { pod?: string | undefined } | undefined }[],
+): string[] {
+  if (namespace === undefined) return []
+  const own = records.filter(({ record }) => parseNamespace(record?.pod) === namespace)
+  return own.map(({ volume }) => volume).filter((volume) => hasAbandonedWalker(session, volume))
+}
+
+function parseNamespace(pod: string | undefined): string | undefined {
+  return pod?.includes('/') ? pod.split('/', 1)[0] : undefined
+}

@@ -1,0 +1,198 @@
+import { formatError, Refusal } from '../errors/refusal.ts'
+import { errorCode, type Handle, isDirectory, openOnlyCached } from '../kernel/host.ts'
+import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
+import { locateWalkerLock } from '../state/lock-holders.ts'
+import { acquireRecordLock, acquireWalkerLock, tryAcquireRecordLock } from '../state/locks.ts'
+import { locateVolumeRecords } from '../state/record-directories.ts'
+import type { Session } from '../state/session.ts'
+import { resolveVolumeIdentity } from '../state/volume-identity.ts'
+import { listRootBits, type RootBitRecord, rootBits } from '../state/volume-record.ts'
+import { openNode } from '../volume/kind/source-path.ts'
+import { createGivenUpRootFault } from '../worker/given-up.ts'
+import { runIsolated, Unresponsive } from '../worker/isolated.ts'
+import { refuseManyAbandonedRoots } from './conflicts.ts'
+import { findOtherUsers } from './holders.ts'
+
+/** Remedy in messages about a root without the set-gid bit. */
+export const SET_ROOT_BIT = 'set option "setGid" to "root", or run "chmod g+s" for it on the node'
+
+/**
+ * Returns whether files that root creates in a mapped mount get another group than the volume's, because the volume's
+ * root has no set-gid bit.
+ */
+export function hasPlainRoot({ host: { inodes } }: Session, root: Handle): boolean {
+  const stat = inodes.stat(root)
+  return isDirectory(stat) && (stat.mode & SET_GID) === 0 && !inodes.isReadOnly(root)
+}
+
+/** Sets the set-gid bit of a directory whose volume ends with its pod, so that nothing is recorded. */
+export function setBit(session: Session, directory: Handle): void {
+  if (!hasPlainRoot(session, directory)) return
+  const { inodes } = session.host
+  inodes.chmod(directory, (inodes.stat(directory).mode & PERMISSIONS) | SET_GID)
+}
+
+/**
+ * Sets the set-gid bit of a volume's root, and records that durably before. Does nothing on a read-only mount, or if
+ * the root has the bit. Call it under the volume's lock.
+ */
+export async function setRootBit(session: Session, record: RootBitRecord, root: Handle): Promise<void> {
+  if (!hasPlainRoot(session, root)) return
+  rootBits.write(session, record)
+  using _ = session.isAlive && (await acquireWalkerLock(session, record.volume))
+  setBit(session, root)
+}
+
+/** @property isSweep gives up while another call has the volume's lock */
+interface RootBitSource {
+  /** The mount directory that is being unmounted. */
+  except?: string
+  /** The root of what was mounted there; undefined: the volume is found by its source. */
+  mounted?: Handle | undefined
+  isSweep?: boolean
+}
+
+/**
+ * Removes the set-gid bit that modekeep set on a volume's root, unless a mapped mount or a container's clone remains. A
+ * bit that cannot be removed now stays recorded, until the volume's next mapped mount ends or gc runs.
+ * @returns whether a process that waits for the root was given up
+ */
+export async function restoreRootBit(
+  session: Session,
+  volume: string,
+  { except, mounted, isSweep = false }: RootBitSource = {},
+): Promise<boolean> {
+  if (!rootBits.has(session, volume)) return false
+  try {
+    const place = locateVolumeRecords(session, volume)
+    using lock = isSweep ? tryAcquireRecordLock(session, place) : await acquireRecordLock(session, place)
+    const record = lock && rootBits.read(session, volume)
+    if (record === undefined || isMapped(session, volume, record.source, except)) return false
+    await removeRecordedBit(session, record, mounted, isSweep)
+    rootBits.remove(session, volume)
+    return false
+  } catch (error) {
+    if (isSweep && errorCode(error) === 'EAGAIN') return false
+    const why = formatError(error)
+    session.warn(
+      `the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`,
+      'set-gid',
+    )
+    return error instanceof Unresponsive
+  }
+}
+
+/** Removes the bits that crashed calls and deleted pods left behind. */
+export async function restoreRootBits(session: Session): Promise<void> {
+  for (const volume of listRootBits(session)) {
+    const isGivenUp = await restoreRootBit(session, volume, { isSweep: true })
+    // Each further one takes a moment, for which the unmount of another pod would wait.
+    if (isGivenUp && !session.isolatesWalks) return
+  }
+}
+
+/**
+ * Removes a bit that an earlier boot has left, so that a walk does not record it as the volume's own. Call it under the
+ * volume's lock.
+ */
+export async function removeUnusedRootBit(
+  session: Session,
+  volume: string,
+  source: string,
+  root: Handle,
+): Promise<void> {
+  if (!rootBits.has(session, volume) || isMapped(session, volume, source, undefined)) return
+  if (session.isolatesWalks) await removeBitIsolated(session, { volume, source }, root)
+  else {
+    using _ = session.isAlive && (await acquireWalkerLock(session, volume))
+    removeBit(session, root)
+  }
+  rootBits.remove(session, volume)
+}
+
+/** Returns whether a mount or a clone that relies on the bit exists or is being made, also of a part of the volume. */
+function isMapped(session: Session, volume: string, source: string, except: string | undefined): boolean {
+  const { mounts, containers, reservations } = findOtherUsers(session, { volume, source }, except)
+  return containers.length > 0 || reservations.length > 0 || mounts.some(({ given }) => given.by !== 'none')
+}
+
+/** Removes the bit of a volume's root: of the mounted root if it is the volume's, or else of the recorded source. */
+async function removeRecordedBit(
+  session: Session,
+  record: RootBitRecord,
+  mounted: Handle | undefined,
+  isSweep: boolean,
+): Promise<void> {
+  if (mounted !== undefined && isRoot(session, record, mounted)) return removeBitAt(session, record, mounted, isSweep)
+  const { host } = session
+  // An unmount does not wait for the lookup of another pod's volume, whose path a process of that pod can keep locked.
+  const isQuick = isSweep && !session.isolatesWalks
+  if (!isQuick && isSupervised(session)) return removeBitIsolated(session, record, undefined)
+  const inodes = isQuick ? openOnlyCached(host.inodes) : host.inodes
+  using root = openRoot({ ...session, host: { ...host, inodes } }, record)
+  await removeBitAt(session, record, root.handle, isSweep)
+}
+
+async function removeBitAt(session: Session, record: RootBitRecord, root: Handle, isSweep: boolean): Promise<void> {
+  if (isSweep || isSupervised(session)) await removeBitIsolated(session, record, root)
+  else removeBit(session, root)
+}
+
+/** Returns whether a worker process accesses the volume, because this one must not wait, or is killed if it does. */
+function isSupervised({ isolatesWalks, mayHang, isAlive }: Session): boolean {
+  return isolatesWalks === true || mayHang === true || isAlive !== undefined
+}
+
+function isRoot(session: Session, { volume }: RootBitRecord, handle: Handle): boolean {
+  return resolveVolumeIdentity(session, handle, session.host.inodes.stat(handle)) === volume
+}
+
+function openRoot(session: Session, record: RootBitRecord): Disposable & { handle: Handle } {
+  const { inodes } = session.host
+  const { handle } = openNode(session.host, record.source)
+  const root = { handle, [Symbol.dispose]: () => inodes.close(handle) }
+  if (isRoot(session, record, handle)) return root
+  root[Symbol.dispose]()
+  throw Refusal.of('set-gid', `its source ${record.source} is another directory now`, 'put the volume back there')
+}
+
+const ROOT_PATIENCE_MS = 1000
+
+/**
+ * Changes the root in a worker process, because a process of a pod can keep the root or a directory of its path locked.
+ * While the worker waits, it holds the volume's walker lock, so that no further one is started.
+ * @param root undefined: the worker opens the source
+ */
+async function removeBitIsolated(session: Session, record: RootBitRecord, root: Handle | undefined): Promise<void> {
+  const { inodes } = session.host
+  if (root !== undefined && (inodes.stat(root).mode & SET_GID) === 0) return
+  refuseManyAbandonedRoots(session, record.pod)
+  await runIsolated(session, {
+    work: 'root-bit',
+    about: root === undefined ? record : null,
+    ...(root !== undefined && { handle: root, patienceMs: ROOT_PATIENCE_MS }),
+    lock: locateWalkerLock(session, record.volume),
+    givenUp: (seconds, waiting, pid) => createGivenUpRootFault(record.source, seconds, pid, waiting),
+  })
+  if (root !== undefined) inodes.syncFileSystem(root)
+}
+
+/** Removes the bit in the worker process. @param record of a root that must be opened first; null: it is `root` */
+export async function clearRootBitForCaller(
+  session: Session,
+  root: Handle,
+  record: RootBitRecord | null,
+): Promise<void> {
+  const { inodes } = session.host
+  if (record === null) return inodes.chmod(root, inodes.stat(root).mode & PERMISSIONS & ~SET_GID)
+  using opened = openRoot(session, record)
+  removeBit(session, opened.handle)
+}
+
+/** The record is removed after this, so the change is on the disk first. */
+function removeBit({ host: { inodes } }: Session, root: Handle): void {
+  const mode = inodes.stat(root).mode & PERMISSIONS
+  if ((mode & SET_GID) === 0) return
+  inodes.chmod(root, mode & ~SET_GID)
+  inodes.syncFileSystem(root)
+}

@@ -1,0 +1,175 @@
+import { isInRanges, type SystemGroupRule } from '../config/rule.ts'
+import { deferClose, errorCode, formatDeviceId, type Handle, type Host, hasDisk } from '../kernel/host.ts'
+import {
+  isKernelInterface,
+  type MountRow,
+  parseMountinfo,
+  snapshotTable,
+  type TableSnapshot,
+} from '../kernel/mount-table/mountinfo.ts'
+import { isRemoteType } from '../kernel/mount-table/responsiveness.ts'
+import {
+  createHandleLocationFinder,
+  createMountFinder,
+  isNested,
+  resolveRelativePath,
+  resolveRowLocation,
+  toPathPrefix,
+} from '../kernel/mount-table/tree-location.ts'
+import { readAcl } from '../ownership/inode/attributes.ts'
+import type { Session } from '../state/session.ts'
+import { Unmappable } from './map-group.ts'
+
+/** Debian and the LSB give lower ids to groups of the system (login.defs, GID_MIN). */
+const FIRST_USER_GROUP = 1000
+
+/** Returns whether a rule forbids that a pod is shown a group on disk as its own. */
+function isProtected(group: number, { systemGroups, protectedGroups = [] }: SystemGroupRule): boolean {
+  return !systemGroups && (group < FIRST_USER_GROUP || isInRanges(protectedGroups, group))
+}
+
+/**
+ * Refuses to map a group of the system in a volume that users of the node reach. A pod that sees the group as its own
+ * can create an executable with set-gid. On the node, the executable runs with the group on disk for every user. An
+ * fsGroup grants less, because the group on disk is the same as in the pod.
+ * @param group on disk
+ * @param rules that allow the mapping; one that permits the group is enough
+ * @throws {Unmappable}
+ */
+export function refuseSystemGroup(
+  session: Session,
+  volume: MountedTree,
+  group: number,
+  rules: readonly SystemGroupRule[],
+  table = snapshotTable(session.host),
+): void {
+  if (!rules.every((rule) => isProtected(group, rule))) return
+  const { host } = session
+  // No file can be created through a read-only mount.
+  if (host.inodes.isReadOnly(volume.tree)) return
+  const path = findUnprivilegedPath(host, volume, table)
+  if (path === undefined) return
+  session.note({ systemGroup: { group, path } })
+  throw new Unmappable(
+    `its group on disk is ${group}, a group of the system, and users of the node reach the volume through a mount without nosuid, ` +
+      'so an executable that the pod makes could run with that group: give the volume another group on the node, mount it with nosuid, ' +
+      'close a directory above it to others, or have a rule of the node say "systemGroups": true',
+  )
+}
+
+/** A detached mount, and the directory that it is a clone of; undefined: it is a new mount of its file system. */
+interface MountedTree {
+  tree: Handle
+  clonedFrom: Handle | undefined
+}
+
+/**
+ * Finds a path of the node where a set-id file of a volume takes effect for users without privileges. A mount without
+ * nosuid shows the volume, a part of it or a directory above it. Such a user may search each directory on the way. The
+ * volume's own root counts as searchable, because a pod may be its owner.
+ */
+function findUnprivilegedPath(host: Host, volume: MountedTree, table: TableSnapshot): string | undefined {
+  const rows = parseMountinfo(table.text())
+  const isReachable = createReachabilityCheck(host, rows)
+  const showsVolume = createRowPathFinder(host, volume, table)
+  for (const row of rows) {
+    if (row.options.includes('nosuid')) continue
+    const { path, isCertain } = showsVolume(row) ?? {}
+    if (path === undefined || !isReachable(row, path)) continue
+    if (isCertain || isOnSameFileSystem(host, volume, path)) return path
+  }
+  return undefined
+}
+
+interface PathThroughRow {
+  path: string
+  /** False where the row may be of another file system. */
+  isCertain: boolean
+}
+
+function createRowPathFinder(
+  host: Host,
+  { tree, clonedFrom }: MountedTree,
+  table: TableSnapshot,
+): (row: MountRow) => PathThroughRow | undefined {
+  const location = clonedFrom && createHandleLocationFinder(host, table)(clonedFrom)
+  if (location !== undefined) {
+    return (row) => {
+      const shown = resolveRowLocation(row)
+      if (!isNested(shown, location)) return undefined
+      const within = resolveRelativePath(shown, location) ?? ''
+      const path = within === '' ? row.mountPoint : `${toPathPrefix(row.mountPoint)}/${within}`
+      return { path, isCertain: true }
+    }
+  }
+  // A new mount is in no table, and the device of a btrfs subvolume is not the one in the table.
+  const { device } = host.inodes.statMountPoint(tree)
+  if (hasDisk(device)) {
+    const name = formatDeviceId(device)
+    return ({ device: shown, mountPoint }) => (shown === name ? { path: mountPoint, isCertain: true } : undefined)
+  }
+  return ({ device: shown, fsType, mountPoint }) => {
+    const isCandidate = shown.startsWith('0:') && !isRemoteType(fsType) && !isKernelInterface(fsType)
+    return isCandidate ? { path: mountPoint, isCertain: false } : undefined
+  }
+}
+
+function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, path: string): boolean {
+  const opened = inodes.openTrusted(path)
+  using _ = deferClose(inodes, opened)
+  return blocks.backingOf(opened).place === blocks.backingOf(tree).place
+}
+
+/**
+ * Returns whether a user without privileges reaches a path through the mount of a row. The mounts below one closed
+ * directory are skipped without a system call, so that the time does not depend on how many pods kubelet has.
+ */
+function createReachabilityCheck(host: Host, rows: readonly MountRow[]): (row: MountRow, path: string) => boolean {
+  const mountsTo = createMountFinder(rows)
+  const closed = new Set<string>()
+  return (row, path) => {
+    const names = path.split('/').filter((name) => name !== '')
+    if (names.some((_, depth) => closed.has(names.slice(0, depth).join('/')))) return false
+    const mounts = mountsTo(path)
+    if (mounts.at(-1)?.id !== row.id) return false
+    // A server that does not respond would block the lookup, and a name that is not UTF-8 cannot be looked up.
+    if (mounts.slice(0, -1).some(({ fsType }) => isRemoteType(fsType)) || path.includes('\uFFFD')) return true
+    const depth = findClosed(host, names)
+    if (typeof depth === 'number') closed.add(names.slice(0, depth).join('/'))
+    return depth === undefined
+  }
+}
+
+/**
+ * Finds the first directory on the way to a path that users without privileges may not search.
+ * @returns how many names lead to it; undefined: they may search all of them
+ */
+function findClosed({ inodes }: Host, names: readonly string[]): number | 'missing' | undefined {
+  using opened = new DisposableStack()
+  let here = inodes.openTrusted('/')
+  opened.use(deferClose(inodes, here))
+  for (const [depth, name] of names.entries()) {
+    if (isClosed(inodes, here)) return depth
+    try {
+      here = inodes.openEntry(here, Buffer.from(name))
+    } catch (error) {
+      const code = errorCode(error)
+      return code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : undefined
+    }
+    opened.use(deferClose(inodes, here))
+  }
+  return undefined
+}
+
+const OTHERS_SEARCH = 0o001
+const GROUP_SEARCH = 0o010
+
+/**
+ * Returns whether only root may search a directory. An owner could change the mode; with an ACL, st_mode has the mask.
+ */
+function isClosed(inodes: Host['inodes'], directory: Handle): boolean {
+  const { mode, uid, gid } = inodes.statMountPoint(directory)
+  if ((mode & OTHERS_SEARCH) !== 0 || uid !== 0) return false
+  if ((mode & GROUP_SEARCH) === 0) return true
+  return gid === 0 && readAcl(inodes, directory) === undefined
+}

@@ -1,0 +1,239 @@
+import type { FsGroupRequest } from '../config/mount-request.ts'
+import { quoted, Refusal } from '../errors/refusal.ts'
+import { deferClose, errorCode, type Handle, type Host, type MountFlags, useOrClose } from '../kernel/host.ts'
+import { isKernelInterface, readFileSystemType, snapshotTable } from '../kernel/mount-table/mountinfo.ts'
+import { createPathLookups } from '../kernel/mount-table/responsiveness.ts'
+import { findPathsToSame } from '../kernel/mount-table/tree-location.ts'
+import type { WalkReport } from '../ownership/walk/report.ts'
+import type { Session } from '../state/session.ts'
+import { explainOtherDisk, refuseOtherDisk } from '../state/volume-disk.ts'
+import { isTextVolume } from '../state/volume-id.ts'
+import { resolveVolumeIdentity } from '../state/volume-identity.ts'
+import { hasJournal, isJournalEmpty } from '../state/volume-journal.ts'
+import { volumeRecords } from '../state/volume-record.ts'
+import {
+  DIRECTORY_REQUIREMENT,
+  holdsOwnRecords,
+  leadsToPlace,
+  listFilePlaces,
+  listRecordPlaces,
+  openNodeBy,
+} from '../volume/kind/source-path.ts'
+import { applyGroupToVolume, type GroupTarget, readGroupOnDisk } from './apply-to-volume.ts'
+import { findOtherUsers, listHolders, type OtherUsers, reserveVolume } from './holders.ts'
+import { restoreTree } from './restore-volume.ts'
+
+/** A directory of the node as a volume, with a detached mount that shows the same inodes as a pod's mount. */
+export interface VolumeByHand {
+  directory: string
+  volume: string
+  tree: Handle
+  fsType: string | undefined
+  /** Log or configuration file of modekeep in the directory. */
+  ownFile?: { what: string; file: string } | undefined
+}
+
+/**
+ * Opens the directory that an operator names. Rules are not checked, because they restrict pods, not root. Close `tree`
+ * when done.
+ * @param directory absolute and normalized
+ * @param flags of the detached mount
+ * @param known identity of the volume that was found at the directory
+ * @throws {Refusal} if it is no directory, has a link in its path, is another volume or contains modekeep's records; if
+ * its server or daemon does not respond
+ */
+export async function openByHand(
+  session: Session,
+  directory: string,
+  flags: MountFlags,
+  known?: string,
+): Promise<VolumeByHand> {
+  const { host, config } = session
+  if (holdsOwnRecords(directory, config)) {
+    throw createOwnRecordsRefusal(directory, config)
+  }
+  const requirement = { ...DIRECTORY_REQUIREMENT, what: 'directory' }
+  const { handle, stat } = await openNodeBy(createPathLookups(session), host, directory, requirement)
+  using _ = deferClose(host.inodes, handle)
+  const table = snapshotTable(host)
+  if (leadsToPlace(host, table, handle, listRecordPlaces(config))) throw createOwnRecordsRefusal(directory, config)
+  const ownFile = listFilePlaces(config).find(({ place }) => leadsToPlace(host, table, handle, place))
+  // The root of a server's volume does not identify it.
+  const volume = known !== undefined && isTextVolume(known) ? known : resolveVolumeIdentity(session, handle, stat)
+  if (known !== undefined && volume !== known) {
+    throw Refusal.of(
+      'volume-unknown',
+      `directory ${quoted(directory)} was exchanged while it was opened`,
+      'call this again',
+    )
+  }
+  // The mount table has no row for the detached mount, so the type is read from the directory.
+  const tree = createDetachedMount(host, handle, flags)
+  return { directory, volume, tree, fsType: readFileSystemType(host, handle), ownFile }
+}
+
+function createOwnRecordsRefusal(directory: string, { stateDir }: Session['config']): Refusal {
+  return Refusal.of(
+    'source-protected',
+    `directory ${quoted(directory)} holds modekeep's own records (below ${stateDir})`,
+    'name another directory',
+  )
+}
+
+function createDetachedMount({ inodes, mounts }: Host, directory: Handle, flags: MountFlags): Handle {
+  let tree: Handle
+  try {
+    tree = mounts.cloneTree(directory)
+  } catch (error) {
+    if (errorCode(error) !== 'EPERM') throw error
+    throw Refusal.of(
+      'mount-namespace',
+      'it needs a mount of its own to look at a volume, and this process may not make one',
+      'run it on the node',
+    )
+  }
+  return useOrClose(inodes, tree, () => {
+    mounts.setFlags(tree, flags)
+    return tree
+  })
+}
+
+/** Describes the volume without a mount directory, so that no mount is excluded from the search for other users. */
+export const createGroupTarget = ({ directory, volume }: VolumeByHand): GroupTarget => ({
+  volume,
+  source: directory,
+  restoreOnUnmount: false,
+  setsBaseline: true,
+})
+
+/**
+ * Walks a directory as a mount does, without the mount: with the same lock, records, journal and conflicts.
+ * @returns the report of the walk; undefined if the root has the group already
+ * @throws {Refusal} if a mount with another group uses the volume or a part of it
+ */
+export async function applyByHand(
+  session: Session,
+  opened: VolumeByHand,
+  fsGroup: FsGroupRequest,
+): Promise<WalkReport | undefined> {
+  const { lock, report } = await applyGroupToVolume(session, opened.tree, fsGroup, createGroupTarget(opened))
+  lock.dispose()
+  return report
+}
+
+export interface ByHandRestoreResult {
+  outcome: 'nothing recorded' | 'restored' | 'partly restored' | 'unfinished'
+  /** Number of inodes that stay as users changed them. */
+  kept?: number
+  report?: WalkReport
+  /** Reason why the records are of another disk, although a forced restore used them for this one. */
+  otherDisk?: string | undefined
+}
+
+const NOTHING_RECORDED: ByHandRestoreResult = { outcome: 'nothing recorded' }
+
+/**
+ * Restores the inodes of a volume that walks changed, whether or not a pod requested a restore.
+ * @param isForced also restores inodes that users changed since, also on another disk than the walked one
+ * @returns `nothing recorded`: no walk is recorded; `partly restored`: except for inodes that users changed since;
+ * `unfinished`: other inodes could not be restored
+ * @throws {Refusal} that names the pod whose walked mount shows the volume or a part of it, or names the other disk
+ */
+export async function restoreByHand(
+  session: Session,
+  { directory, volume, tree }: VolumeByHand,
+  isForced = false,
+): Promise<ByHandRestoreResult> {
+  // Checked before the lock is taken, because that creates a record directory of the volume.
+  if (!volumeRecords.has(session, volume) && !hasJournal(session, volume)) return NOTHING_RECORDED
+  using _ = await reserveVolume(session, { volume, source: directory }, undefined, refuseHolders)
+  const record = volumeRecords.readUnlessDamaged(session, volume)
+  // Everything was restored before.
+  if (!record && isJournalEmpty(session, volume, volumeRecords.has(session, volume))) return NOTHING_RECORDED
+  if (!isForced) refuseOtherDisk(session, volume, tree)
+  const other = isForced ? explainOtherDisk(session, volume, tree) : undefined
+  if (other !== undefined) session.warn(other, 'identity-twice')
+  const about = { volume, source: directory, isDisk: false }
+  const { isDone, kept, report } = await restoreTree(session, tree, about, record, { isForced })
+  const outcome = !isDone ? 'unfinished' : kept > 0 ? 'partly restored' : 'restored'
+  return { outcome, kept, report, otherDisk: other }
+}
+
+/** Checks whether a restore is possible now. @throws {Refusal} like `restoreByHand` */
+export function refuseRestore(session: Session, { directory, volume, tree }: VolumeByHand, isForced = false): void {
+  refuseHolders(findOtherUsers(session, { volume, source: directory }, undefined))
+  if (!isForced) refuseOtherDisk(session, volume, tree)
+}
+
+function refuseHolders(others: OtherUsers): void {
+  const [lost] = others.lost
+  if (lost) {
+    throw Refusal.of(
+      'mount-unrecorded',
+      `a pod uses it (${lost.directory}), and the record of that mount is lost, so nobody can tell whether a restore would take its group from it`,
+      'delete that pod first',
+    )
+  }
+  const holder = listHolders(others).find((other) => readGroupOnDisk(other) !== undefined)
+  if (holder === undefined) return
+  throw Refusal.of(
+    'restore-in-use',
+    `pod ${holder.pod ?? '(unnamed)'} uses ${holder.source} (${holder.directory}) with group ${readGroupOnDisk(holder)} on disk, ` +
+      'which a restore would take from it',
+    'delete that pod first',
+  )
+}
+
+/**
+ * Directories of a Linux system that are never volumes, and neither is any directory below them (Filesystem Hierarchy
+ * Standard 3.0, chapters 3 to 5).
+ */
+const SYSTEM_TREES = /^\/(bin|boot|dev|etc|lib(32|64|x32)?|sbin|usr)(\/|$)/
+/** Directories of a Linux system that may contain volumes, but are none. */
+const SYSTEM_DIRECTORIES =
+  /^\/(home|media|mnt|opt|root|run|srv|tmp|var(\/(cache|lib|log|run|spool|tmp|lib\/[^/]*kubelet))?)?$/
+
+/** Returns whether a directory belongs to the system, not to user data. @param directory absolute and normalized */
+export const isSystemDirectory = (directory: string): boolean =>
+  SYSTEM_TREES.test(directory) || SYSTEM_DIRECTORIES.test(directory)
+
+/**
+ * Refuses a directory of the system, under any of its paths on the node, unless the operator confirms it.
+ * @throws {Refusal}
+ */
+export function refuseSystemDirectory({ mounts }: Pick<Host, 'mounts'>, directory: string, isSure = false): void {
+  if (isSure) return
+  const paths = isSystemDirectory(directory) ? [directory] : findPathsToSame(mounts.table(), directory)
+  const found = paths.find(isSystemDirectory)
+  if (found === undefined) return
+  const asOther = found === directory ? '' : ` (${quoted(found)} by another mount)`
+  throw Refusal.of(
+    'directory-system',
+    `directory ${quoted(directory)} is one of the system${asOther}`,
+    `look at it with "modekeep plan" first, and if all of it is to be given to the group, add --yes`,
+  )
+}
+
+/**
+ * Refuses a directory that contains modekeep's log or configuration, under any path, unless the operator confirms it:
+ * the group could replace these files.
+ * @throws {Refusal}
+ */
+export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = false): void {
+  if (isSure || ownFile === undefined) return
+  throw Refusal.of(
+    'directory-system',
+    `directory ${quoted(directory)} holds modekeep's ${ownFile.what} ${quoted(ownFile.file)}`,
+    `name another directory, or add --yes if all of it is to be given to the group`,
+  )
+}
+
+/** Refuses a kernel interface, even with --yes: its owners decide who may use the kernel. @throws {Refusal} */
+export function refuseKernelFileSystem({ directory, fsType }: Pick<VolumeByHand, 'directory' | 'fsType'>): void {
+  if (!isKernelInterface(fsType)) return
+  throw Refusal.of(
+    'directory-system',
+    `directory ${quoted(directory)} is on ${fsType}, a file system of the kernel that holds no data`,
+    `name a directory of a volume`,
+  )
+}

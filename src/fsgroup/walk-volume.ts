@@ -1,0 +1,128 @@
+import { createFault } from '../errors/fault.ts'
+import { quoted } from '../errors/refusal.ts'
+import type { Handle } from '../kernel/host.ts'
+import { isLocalTree } from '../kernel/mount-table/responsiveness.ts'
+import type { Quota } from '../ownership/journal/database.ts'
+import type { WalkCounts } from '../ownership/walk/report.ts'
+import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walks.ts'
+import { locateWalkerLock } from '../state/lock-holders.ts'
+import { acquireWalkerLock } from '../state/locks.ts'
+import { givenUpWalks, runReportedWalk } from '../state/process-records.ts'
+import type { Session } from '../state/session.ts'
+import { createJournalQuota, hasJournal, openJournal, type StoreWithQuota } from '../state/volume-journal.ts'
+import { computeWalkPatienceMs, createGivenUpWalkFault } from '../worker/given-up.ts'
+import { type IsolatedWork, runIsolated, Unresponsive } from '../worker/isolated.ts'
+
+/** A volume to walk, as the lock holder knows it. */
+export interface WalkTarget {
+  volume: string
+  source: string
+  /** A walk of it is recorded, so it must have a journal. */
+  known: boolean
+  isDisk: boolean
+  /** The volume's disk, as the journal records it. */
+  disk?: string | undefined
+}
+
+/**
+ * Walks a volume. Call it under the volume's lock. A worker process walks the volume of a server or a daemon. A thread
+ * that waits for an unresponsive one cannot even be killed, and would block this process and its locks.
+ * @param begin called when the volume has a journal, before any change
+ * @throws {Refusal} also if the server or the daemon does not respond any more: the next walk continues this one
+ */
+export async function walkVolume(
+  session: Session,
+  tree: Handle,
+  about: WalkTarget,
+  task: WalkTask,
+  begin: () => void,
+): Promise<WalkResult> {
+  const { volume, source, known, isDisk, disk } = about
+  const { host } = session
+  const quota = createWalkQuota(task, session, volume)
+  const isLocal = isDisk || isLocalTree(host, tree, source)
+  const patienceMs = isLocal ? computeWalkPatienceMs(session, volume) : undefined
+  if (isLocal && !session.isolatesWalks) {
+    // The kernel may make the last change of a killed process later, so the next walk waits for the lock of this one.
+    using _ = session.isAlive && (await acquireWalkerLock(session, volume))
+    using journal = openJournal(session, volume, known, disk)
+    begin()
+    session.limitSilence?.(patienceMs)
+    const options = { quota, pulse: session.isAlive, largestBatch: session.largestBatch }
+    const walked = await runReportedWalk(session, volume, (progress) =>
+      runWalkTask(task, host.inodes, tree, journal, { progress, ...options }),
+    )
+    session.limitSilence?.(undefined)
+    if (patienceMs !== undefined) givenUpWalks.remove(session, volume)
+    return walked
+  }
+  openJournal(session, volume, known, disk).close()
+  begin()
+  return runReportedWalk(session, volume, (progress) =>
+    walkIsolated(session, tree, about, { volume, task, isLocal }, patienceMs, progress),
+  )
+}
+
+/** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
+function createWalkQuota(task: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
+  return task.do === 'apply' ? createJournalQuota(store, !hasJournal(store, volume)) : undefined
+}
+
+interface WalkRequest {
+  volume: string
+  task: WalkTask
+  /** The volume is on a local file system, which responds at once. */
+  isLocal: boolean
+}
+
+async function walkIsolated(
+  session: Session,
+  handle: Handle,
+  { source }: WalkTarget,
+  request: WalkRequest,
+  patienceMs: number | undefined,
+  progress: (counts: WalkCounts) => void,
+) {
+  const { volume, isLocal } = request
+  let pid: number | undefined
+  const isolated: IsolatedWork = {
+    work: 'walk',
+    about: request,
+    handle,
+    lock: locateWalkerLock(session, volume),
+    patienceMs,
+    givenUp(seconds, waiting, walker) {
+      pid = walker
+      if (isLocal) return createGivenUpWalkFault(source, seconds, walker, waiting)
+      return createFault(
+        'unresponsive-call',
+        `source ${quoted(source)} does not respond any more, so the walk of the volume was given up after ${seconds} s (the server or the daemon of its file system hangs)`,
+        `repair that on the node, and the next call goes on where this one was${waiting}`,
+      )
+    },
+  }
+  try {
+    const walked = await runIsolated<WalkResult>(session, isolated, progress)
+    if (patienceMs !== undefined) givenUpWalks.remove(session, volume)
+    return walked
+  } catch (error) {
+    const hadFullTime = isLocal && patienceMs === undefined
+    if (hadFullTime && error instanceof Unresponsive && pid !== undefined)
+      givenUpWalks.write(session, { volume, pid, at: Date.now() })
+    throw error
+  }
+}
+
+/** Walks in the worker process. The journal is closed when it returns. */
+export async function walkForCaller(session: Session, tree: Handle, request: WalkRequest): Promise<WalkResult> {
+  const { volume, task, isLocal } = request
+  using journal = openJournal(session, volume, true)
+  const quota = createWalkQuota(task, session, volume)
+  const progress = (counts: WalkCounts) => session.progress?.(counts)
+  return await runWalkTask(task, session.host.inodes, tree, journal, {
+    progress,
+    quota,
+    pulse: session.isAlive,
+    largestBatch: isLocal ? undefined : session.largestBatch,
+  })
+}

@@ -1,0 +1,141 @@
+import { formatError, Refusal } from '../errors/refusal.ts'
+import { createPathLookups, createUnresponsiveRefusal } from '../kernel/mount-table/responsiveness.ts'
+import { formatLeftover } from '../mount/unmount.ts'
+import { locateVolume } from '../state/find-volume.ts'
+import { isImportBusy, removeImport } from '../state/import-stage.ts'
+import { isRecordDirectoryBusy } from '../state/lock-holders.ts'
+import { removeLeftover } from '../state/locks.ts'
+import { listMounts, type MountRecord } from '../state/mount-record.ts'
+import { listReservedVolumes } from '../state/process-records.ts'
+import {
+  listImports,
+  listLeftoverFiles,
+  listMountRecordDirectories,
+  listVolumes,
+  locateMountRecords,
+} from '../state/record-directories.ts'
+import type { Session } from '../state/session.ts'
+import { volumeRecords } from '../state/volume-record.ts'
+import { listStaleStages, sweepStages } from '../volume/kind/staged.ts'
+import { forget, type HealPlan, judge, judgeLocked } from './heal-plan.ts'
+import { Kubelets, type PodFate } from './kubelets.ts'
+import {
+  collectVolume,
+  type GarbageFate,
+  type GarbageItem,
+  type GarbageRequest,
+  IN_PROGRESS,
+  INTERRUPTED,
+} from './volume-garbage.ts'
+
+/** Removes records that no mount, pod or restore needs, each under its lock. Records that a call uses are kept. */
+export async function collectGarbage(
+  session: Session,
+  request: GarbageRequest,
+  kubelets = new Kubelets(),
+): Promise<GarbageItem[]> {
+  const { host, config } = session
+  const items: GarbageItem[] = []
+  const { isDry } = request
+  for (const { directory, record, problem } of listMounts(session)) {
+    if (problem) items.push({ kind: 'mount record', name: directory, action: 'kept', reason: problem.message })
+    if (record)
+      items.push(await collectItem('mount record', directory, () => collectRecord(session, record, isDry, kubelets)))
+  }
+  for (const place of listMountRecordDirectories(session)) {
+    if (!listLeftoverFiles(session, place)) continue
+    const collect = () =>
+      (isDry ? !isRecordDirectoryBusy(session, place) : removeLeftover(session, place)) ? INTERRUPTED : IN_PROGRESS
+    items.push(await collectItem('lock', place.name, collect))
+  }
+  // Volumes follow the mounts, because a removed mount record no longer needs its volume.
+  const lookups = createPathLookups(session)
+  for (const volume of new Set([...listVolumes(session), ...listReservedVolumes(session)])) {
+    const collected = collectVolume(session, volume, request, lookups)
+    items.push(...(await collected.catch((error) => [toFailedItem('volume', volume, error)])))
+  }
+  for (const volume of listImports(session)) {
+    const collect = () =>
+      (isDry ? !isImportBusy(session, volume) : removeImport(session, volume)) ? INTERRUPTED : IN_PROGRESS
+    items.push(await collectItem('import', volume, collect))
+  }
+  const stages = listStaleStages(host, config.stateDir)
+  if (!isDry) sweepStages(session)
+  const left = new Set(isDry ? [] : listStaleStages(host, config.stateDir))
+  for (const name of stages) {
+    items.push({ kind: 'stage', name, ...INTERRUPTED, ...(left.has(name) && { action: 'failed' }) })
+  }
+  return items
+}
+
+async function collectItem(
+  kind: GarbageItem['kind'],
+  name: string,
+  collect: () => GarbageFate | Promise<GarbageFate>,
+): Promise<GarbageItem> {
+  try {
+    return { kind, name, ...(await collect()) }
+  } catch (error) {
+    return toFailedItem(kind, name, error)
+  }
+}
+
+function toFailedItem(kind: GarbageItem['kind'], name: string, error: unknown): GarbageItem {
+  return { kind, name, action: 'failed', reason: formatError(error) }
+}
+
+/** Removes the record of an unmounted volume, as heal does. Runs the pending restore of a deleted pod. */
+async function collectRecord(
+  session: Session,
+  record: MountRecord,
+  isDry: boolean,
+  kubelets: Kubelets,
+): Promise<GarbageFate> {
+  const { directory } = record
+  const kept = (plan: HealPlan, left: readonly string[], busyReason?: string) => {
+    if (left.length === 0 && busyReason !== undefined) return { action: 'kept' as const, reason: busyReason }
+    if (left.length === 0 && plan.state === 'busy') return toGarbageFate(plan)
+    return left.length > 0
+      ? { action: 'kept' as const, reason: formatLeftover(left) }
+      : addPodFate(toGarbageFate(plan), () => kubelets.findFate(session.host, record))
+  }
+  if (isDry) {
+    if (isRecordDirectoryBusy(session, locateMountRecords(session, directory))) return IN_PROGRESS
+    return judge(session, record, ({ plan, left }) => kept(plan, left))
+  }
+  const fate = await judgeLocked(session, directory, async (judged) => {
+    const { left, busy } =
+      judged.plan.action === 'forget' ? await forget(session, judged) : { left: [], busy: undefined }
+    return kept(judged.plan, left, busy?.reason)
+  })
+  if (fate === 'gone') return { action: 'removed', reason: 'another call has removed it meanwhile' }
+  return fate === 'locked' ? IN_PROGRESS : fate
+}
+
+/** Adds the state of the pod to the reason why a record is kept: only heal unmounts. @param ask finds the pod's state */
+async function addPodFate(fate: GarbageFate, ask: () => Promise<PodFate>): Promise<GarbageFate> {
+  if (fate.action !== 'kept') return fate
+  const pod = await ask()
+  if (pod.is === 'living') return fate
+  return { action: 'kept', reason: pod.is === 'doubtful' ? pod.reason : `${pod.reason}: modekeep heal unmounts it` }
+}
+
+function toGarbageFate({ action, reason }: HealPlan): GarbageFate {
+  if (action === 'forget') return { action: 'removed', reason }
+  if (action === 'leave') return { action: 'kept', reason }
+  return { action: 'kept', reason: reason === '' ? 'it is mounted' : `${reason}: heal repairs it` }
+}
+
+/** @throws {Refusal} if the volume can be found and restored, or may be on a server that does not respond */
+export async function refuseToForget(session: Session, volume: string): Promise<void> {
+  // The volume was restored: its remaining entries, which its users changed, may be removed on request.
+  if (volumeRecords.find(session, volume).record?.left !== undefined) return
+  const place = await locateVolume(session, volume, createPathLookups(session))
+  if (place === undefined) return
+  if (place.isSilent) throw createUnresponsiveRefusal(place.path)
+  throw Refusal.of(
+    'volume-unknown',
+    `volume ${volume} is at ${place.path}`,
+    `put it back with "modekeep restore ${volume}"`,
+  )
+}

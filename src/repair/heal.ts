@@ -1,0 +1,237 @@
+import { setTimeout } from 'node:timers/promises'
+import { findFaultCode } from '../errors/refusal.ts'
+import { parseMountinfo } from '../kernel/mount-table/mountinfo.ts'
+import { formatLeftover, unmountLocked } from '../mount/unmount.ts'
+import { isRecordDirectoryBusy } from '../state/lock-holders.ts'
+import { removeLeftovers } from '../state/locks.ts'
+import { listMounts, listUnrecordedMounts, type MountRecord, mountRecords } from '../state/mount-record.ts'
+import { locateMountRecords } from '../state/record-directories.ts'
+import type { Session } from '../state/session.ts'
+import { sweepStages } from '../volume/kind/staged.ts'
+import {
+  createSingleSourceCheck,
+  createSourceCheck,
+  type IsUnresponsive,
+  needsIsolation,
+} from '../volume/unresponsive-source.ts'
+import { judge, judgeLocked } from './heal-plan.ts'
+import { type HealOutcome, healOne, IN_PROGRESS, judgeWithoutLock, toFailure } from './heal-record.ts'
+import { Kubelets } from './kubelets.ts'
+import type { Finding } from './state.ts'
+
+/**
+ * Finds the state of one mount directory as `healMounts` does for all, so that CSI reports the same state as status and
+ * doctor. Changes nothing.
+ * @returns undefined if no mount of modekeep's is there or recorded
+ */
+export async function findState(session: Session, directory: string): Promise<Finding | undefined> {
+  const { record, problem } = mountRecords.find(session, directory)
+  if (problem) return toUnreadableFinding(directory, problem)
+  if (record === undefined) return findUnrecorded(session, (place) => place === directory)[0]
+  const mode = { isDry: true, patience: undefined, kubelets: new Kubelets() }
+  const { outcome } = await decideState(session, record, createSingleSourceCheck(session), mode)
+  return toFinding(record, outcome)
+}
+
+/**
+ * Decides the state of a recorded mount, for every command and protocol. Without `isDry` it unmounts the volumes of a deleted
+ * pod.
+ * @returns `isFinal`: there is nothing to repair
+ */
+async function decideState(
+  session: Session,
+  record: MountRecord,
+  isUnresponsive: IsUnresponsive,
+  mode: HealMode,
+): Promise<{ outcome: HealOutcome | 'gone'; isFinal: boolean }> {
+  const outcome = await judgeUntilStable(session, record, isUnresponsive)
+  if (outcome === 'gone' || outcome.state === 'in progress') return { outcome, isFinal: true }
+  const orphanOutcome = await healOrphan(session, record, outcome, mode)
+  if (orphanOutcome !== undefined) return { outcome: orphanOutcome, isFinal: true }
+  return { outcome, isFinal: mode.isDry || isSettled(outcome) }
+}
+
+function toUnreadableFinding(directory: string, error: Error): Finding {
+  const code = findFaultCode(error)
+  return { directory, pod: '', state: 'unknown', action: 'none', reason: error.message, ...(code && { code }) }
+}
+
+/** @returns undefined if the record was removed meanwhile */
+function toFinding({ directory, pod = '' }: MountRecord, outcome: HealOutcome | 'gone'): Finding | undefined {
+  if (outcome === 'gone') return undefined
+  const { state, action, reason, code } = outcome
+  return { directory, pod, state, action, reason, ...(code && { code }) }
+}
+
+/** Whether a mount is unmounted and nothing is left of it: the next heal or gc removes its record, and it is in no state. */
+export function isOver({ ended }: MountRecord, { action }: Pick<Finding, 'action'>): boolean {
+  return ended !== undefined && action === 'forgotten'
+}
+
+interface HealMode {
+  isDry: boolean
+  patience: number | undefined
+  kubelets: Kubelets
+}
+
+/**
+ * Unmounts a volume of a pod that was deleted without an unmount.
+ * @returns undefined for a mount that is healed like any other
+ */
+async function healOrphan(
+  session: Session,
+  record: MountRecord,
+  outcome: HealOutcome,
+  { isDry, patience, kubelets }: HealMode,
+): Promise<HealOutcome | 'gone' | undefined> {
+  let fate = await kubelets.findFate(session.host, record)
+  if (fate.is === 'living') return undefined
+  // A mount whose record is to be removed, or that is not modekeep's, is no orphan.
+  if (!(await judge(session, record, ({ plan }) => plan.action === 'mount'))) return undefined
+  if (fate.is === 'going' && !isDry) {
+    if (patience !== undefined) return POD_CHECK_PENDING
+    // A timer may fire slightly early.
+    await setTimeout(fate.wait + 5)
+    fate = await kubelets.findFate(session.host, record)
+  }
+  switch (fate.is) {
+    case 'living':
+      return undefined
+    case 'doubtful':
+      return isSettled(outcome) ? { ...ORPHANED, action: 'none', reason: fate.reason } : undefined
+    case 'going':
+    case 'gone':
+      if (isDry) return { ...ORPHANED, action: 'unmounted', reason: `${fate.reason}: modekeep heal unmounts it` }
+      return unmountOrphan(session, record, kubelets)
+  }
+}
+
+const ORPHANED = { state: 'orphaned', code: 'pod-gone' } as const
+
+const POD_CHECK_PENDING: HealOutcome = {
+  ...IN_PROGRESS,
+  reason: 'its pod seems to be gone: kubelet is asked once more',
+}
+
+/** Judges again, under the lock, because kubelet may have remounted the volume, or be unmounting it. */
+async function unmountOrphan(session: Session, record: MountRecord, kubelets: Kubelets): Promise<HealOutcome | 'gone'> {
+  try {
+    const done = await judgeLocked(session, record.directory, async (judged): Promise<HealOutcome> => {
+      if (judged.plan.action !== 'mount' || JSON.stringify(judged.record) !== JSON.stringify(record)) return IN_PROGRESS
+      const fate = await kubelets.findFate(session.host, record)
+      if (fate.is !== 'gone') return POD_CHECK_PENDING
+      const { left, busy } = await unmountLocked(session, judged.point, record)
+      kubelets.forget(record.directory)
+      if (busy) session.warn(`${record.directory}: ${busy.reason}`, 'unmount-busy')
+      if (left.length > 0)
+        return { state: 'orphaned', action: 'failed', reason: formatLeftover(left), code: 'pod-directory' }
+      if (busy)
+        return { state: 'busy', action: 'unmounted', reason: `${fate.reason}; ${busy.reason}`, code: 'unmount-busy' }
+      return { ...ORPHANED, action: 'unmounted', reason: fate.reason }
+    })
+    return done === 'locked' ? IN_PROGRESS : done
+  } catch (error) {
+    return toFailure('orphaned', error)
+  }
+}
+
+/** Finding for a mount without a record. Only a call with its request can record such a mount again. */
+export const UNRECORDED_MOUNT = {
+  pod: '',
+  state: 'unknown',
+  action: 'none',
+  reason:
+    'it is mounted without a record: its pod goes on, but heal cannot repair the mount, and no other group gets the volume; ' +
+    "delete the pod, or wait for kubelet's next call for it, which CSI has every few minutes",
+  code: 'mount-unrecorded',
+} as const
+
+/** Whether nothing is to be repaired, which can be judged without the lock. */
+function isSettled(outcome: HealOutcome): boolean {
+  return (
+    (outcome.state === 'healthy' && !outcome.isUnfinished) ||
+    outcome.state === 'changed' ||
+    outcome.state === 'partial' ||
+    outcome.isUnresponsive === true
+  )
+}
+
+/**
+ * Judges without the lock. A fault is reported only if no call used the mount from before the check until after it. Otherwise
+ * the record may be an earlier mount's, and a running call looks like an interrupted one.
+ */
+async function judgeUntilStable(
+  session: Session,
+  listed: MountRecord,
+  isUnresponsive: IsUnresponsive,
+): Promise<HealOutcome | 'gone'> {
+  const place = locateMountRecords(session, listed.directory)
+  let record: MountRecord | undefined = listed
+  for (let looks = 0; looks < MAX_JUDGEMENTS; looks++) {
+    const wasBusy = isRecordDirectoryBusy(session, place)
+    const outcome: HealOutcome = await judgeWithoutLock(session, record, isUnresponsive)
+    if (isSettled(outcome)) return outcome
+    if (wasBusy || isRecordDirectoryBusy(session, place)) return IN_PROGRESS
+    const now: MountRecord | undefined = mountRecords.find(session, listed.directory).record
+    if (now === undefined) return 'gone'
+    if (JSON.stringify(now) === JSON.stringify(record)) return outcome
+    record = now
+  }
+  return IN_PROGRESS
+}
+
+const MAX_JUDGEMENTS = 5
+
+/** Longest time for which the repair of a local volume waits for the one before. */
+const MAX_TURN_MS = 1000
+
+const UNDER_REPAIR: HealOutcome = { ...IN_PROGRESS, reason: 'it is being repaired' }
+
+/**
+ * Repairs the recorded mounts as kubelet's next call would, without waiting for that call. Mounts that a call uses are
+ * skipped.
+ * @param isDry reports the repairs, and changes nothing
+ * @param patience milliseconds for one repair: a longer one continues, and counts as in progress. Undefined: waits for all
+ * @param kubelets the answers of kubelets to earlier heals of this process
+ */
+export async function healMounts(
+  session: Session,
+  isDry: boolean,
+  patience?: number,
+  kubelets = new Kubelets(),
+): Promise<Finding[]> {
+  if (!isDry) sweepStages(session)
+  const isUnresponsive = createSourceCheck(session)
+  const mounts = listMounts(session)
+  const repairs = new Map<string, Promise<unknown>>()
+  const heal = async (record: MountRecord): Promise<HealOutcome | 'gone'> => {
+    const { outcome, isFinal } = await decideState(session, record, isUnresponsive, { isDry, patience, kubelets })
+    if (isFinal || outcome === 'gone') return outcome
+    const isLocal = !needsIsolation(session, record.request)
+    const turn = isLocal ? '' : JSON.stringify(record.request.source)
+    const before = repairs.get(turn) ?? Promise.resolve()
+    const repaired = before.then(() => healOne(session, record, outcome.state, isUnresponsive))
+    // A directory of a local volume may be locked, so other repairs wait for it only for a limited time.
+    repairs.set(turn, isLocal ? Promise.race([repaired, setTimeout(MAX_TURN_MS, undefined, { ref: false })]) : repaired)
+    if (patience === undefined) return repaired
+    return Promise.race([repaired, setTimeout(patience, UNDER_REPAIR, { ref: false })])
+  }
+  // Checks run concurrently, so that an unresponsive server delays no other mount. Repairs run in turn for
+  // all local volumes, and for each other source.
+  const all = await Promise.all(
+    mounts.map(async ({ directory, record, problem }) => {
+      if (problem) return toUnreadableFinding(directory, problem)
+      return record && toFinding(record, await heal(record))
+    }),
+  )
+  const findings = all.filter((finding) => finding !== undefined)
+  if (!isDry) removeLeftovers(session)
+  const found = new Set(findings.map(({ directory }) => directory))
+  return [...findings, ...findUnrecorded(session).filter(({ directory }) => !found.has(directory))]
+}
+
+/** Finds modekeep's mounts that have no record. @param isWanted checks a directory before its mount is examined */
+function findUnrecorded(session: Session, isWanted?: (directory: string) => boolean): Finding[] {
+  const table = parseMountinfo(session.host.mounts.table())
+  return listUnrecordedMounts(session, table, isWanted).map((directory) => ({ directory, ...UNRECORDED_MOUNT }))
+}

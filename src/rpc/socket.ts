@@ -1,0 +1,53 @@
+import * as fs from 'node:fs'
+import * as net from 'node:net'
+import { isOwnersFile, nodeFs, openPathHandle, type PathHandle } from '../kernel/path-handle.ts'
+import { SystemError } from '../kernel/system-error.ts'
+import { type ParentDirectory, removeIn } from '../kernel/write-file.ts'
+
+/** Limit of sockaddr_un: 108 bytes with the terminating zero. modekeep connects by short links; kubelet and runtimes use paths. */
+export const MAX_SOCKET_PATH = 107
+
+/** Stats a path without following a link. @returns undefined if it does not exist */
+export function statSocketPath(path: string): fs.BigIntStats | undefined {
+  return fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
+}
+
+/** Returns whether no process listens on a socket. A starting server binds a moment before it listens, and seems stale. */
+export function isStaleSocket(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const connection = net.connect(path)
+    connection.once('connect', () => {
+      connection.destroy()
+      resolve(false)
+    })
+    connection.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'))
+  })
+}
+
+/**
+ * Removes a stale socket of root, or of the user that modekeep runs as.
+ * @param parent a directory to which other users cannot write
+ * @returns whether the name is unused now
+ */
+export async function removeStaleSocket(parent: ParentDirectory, name: string): Promise<boolean> {
+  const path = parent.at(name)
+  const stat = statSocketPath(path)
+  if (stat === undefined) return true
+  if (!stat.isSocket() || !isOwnersFile({ uid: Number(stat.uid) }) || !(await isStaleSocket(path))) return false
+  // Another server may have replaced the socket during the connection attempt.
+  if (statSocketPath(path)?.ino !== stat.ino) return false
+  removeIn(nodeFs, parent, name)
+  return true
+}
+
+/**
+ * Opens a socket to connect to. A connection by the handle's link reaches the checked socket, even if its path was replaced.
+ * @throws {SystemError} EPERM for a socket of a user other than root and the one that modekeep runs as; ELOOP as
+ *   `openPathHandle`
+ */
+export function openOwnSocket(path: string): PathHandle {
+  const handle = openPathHandle(nodeFs, path)
+  if (isOwnersFile(nodeFs.fstatSync(handle.fd))) return handle
+  handle[Symbol.dispose]()
+  throw new SystemError('connect', 'EPERM', path, 'it belongs to another user than root')
+}

@@ -1,0 +1,178 @@
+import { PRIVATE } from '../config/defaults.ts'
+import type { Host } from '../kernel/host.ts'
+import { isVolumeId } from './volume-id.ts'
+
+/** A node and the state directory that has its records. */
+export interface Store {
+  host: Host
+  config: { stateDir: string }
+}
+
+/** Directory with the records of one mount or one volume. A call that works on these holds the lock in it. */
+export interface RecordDirectory {
+  path: string
+  /** Its empty parents below this directory are removed with it. */
+  top: string
+  /** Name in messages: the volume, or the mount directory, or this directory's path if that is unknown. */
+  name: string
+  /** Volume whose journal it has; undefined for a mount. */
+  volume?: string
+  /** A waiting call is refused if the lock holder makes no progress. Volumes always have this property. */
+  refusesStuckHolder?: true
+}
+
+interface MountRecordDirectory extends RecordDirectory {
+  /**
+   * The mount directory. If a call was interrupted while it created nested directories, this is only the beginning of a
+   * longer one. It is '' if that ends within a letter.
+   */
+  directory: string
+  hasRecord: boolean
+}
+
+export const RECORD_FILE = 'record.json'
+export const LOCK_FILE = 'lock'
+export const JOURNAL_FILE = 'journal.db'
+/** SQLite's own files are last, because they have no meaning without the journal. */
+export const JOURNAL_FILES: readonly string[] = ['', '-journal', '-wal', '-shm'].map((end) => JOURNAL_FILE + end)
+/** Lock of the process that walks a volume for another process. The file has its pid. */
+export const WALKER_FILE = 'walker.lock'
+/** Has the origin of the target directory of a CSI volume. */
+const TARGET_FILE = 'target'
+export const PROGRESS_FILE = 'progress.json'
+export const GIVEN_UP_FILE = 'given-up.json'
+/** Written by earlier versions. Now all reservations are in a directory of their own. */
+const FORMER_RESERVATION = 'reservation.json'
+/** Files that a call creates and removes itself. A record directory with no other file has no records. */
+export const TRANSIENT_FILES: ReadonlySet<string> = new Set([
+  LOCK_FILE,
+  WALKER_FILE,
+  ...[FORMER_RESERVATION, PROGRESS_FILE, GIVEN_UP_FILE, TARGET_FILE].flatMap((name) => [name, `${name}.new`]),
+  `${RECORD_FILE}.new`,
+])
+
+// A file name has at most 255 bytes, one of them for the mark. Shorter pieces stay readable.
+const MAX_PIECE_LENGTH = 200
+
+/**
+ * Returns the record directory of a mount. A mount directory can be longer than a file name, so its percent-encoded
+ * form is split into nested directories. Pieces after the first begin with the mark "+", which distinguishes them from
+ * files.
+ */
+export function locateMountRecords(store: Pick<Store, 'config'>, directory: string): RecordDirectory {
+  const top = locateMounts(store)
+  return { path: nestPath(top, directory), top, name: directory }
+}
+
+function nestPath(top: string, name: string): string {
+  const encoded = encodeURIComponent(name)
+  let path = `${top}/${encoded.slice(0, MAX_PIECE_LENGTH)}`
+  for (let start = MAX_PIECE_LENGTH; start < encoded.length; start += MAX_PIECE_LENGTH) {
+    path += `/+${encoded.slice(start, start + MAX_PIECE_LENGTH)}`
+  }
+  return path
+}
+
+export function locateVolumeRecords({ config }: Pick<Store, 'config'>, volume: string): RecordDirectory {
+  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}`
+  return { path, top: config.stateDir, name: `volume ${volume}`, volume }
+}
+
+/** Returns the directory of the reservations of running calls. It has no other files. */
+export function locateReservations({ config }: Pick<Store, 'config'>): string {
+  return `${config.stateDir}/${PRIVATE.reservations}`
+}
+
+/** Returns the lock directory for publications of a CSI volume that allows one target. It has no records. */
+export function locatePublicationLock({ config }: Pick<Store, 'config'>, key: string): RecordDirectory {
+  const path = nestPath(`${config.stateDir}/${PRIVATE.publications}`, key)
+  return { path, top: config.stateDir, name: `publication of ${key}`, refusesStuckHolder: true }
+}
+
+const IMPORT_SUFFIX = '.import'
+
+/** Returns the directory where an import is staged, before one rename makes it the volume's record directory. */
+export function locateImport({ config }: Pick<Store, 'config'>, volume: string): RecordDirectory {
+  const path = `${config.stateDir}/${PRIVATE.ownership}/${volume}${IMPORT_SUFFIX}`
+  return { path, top: config.stateDir, name: `import of volume ${volume}` }
+}
+
+/** Lists the volumes that have a running or an interrupted import. */
+export function listImports({ host, config }: Store): string[] {
+  return host.files
+    .list(`${config.stateDir}/${PRIVATE.ownership}`)
+    .filter((name) => name.endsWith(IMPORT_SUFFIX))
+    .map((name) => name.slice(0, -IMPORT_SUFFIX.length))
+    .filter(isVolumeId)
+    .sort()
+}
+
+function locateMounts({ config }: Pick<Store, 'config'>): string {
+  return `${config.stateDir}/${PRIVATE.mounts}`
+}
+
+/** Lists the record directories of all mounts, also those with an unreadable record. */
+export function listMountRecordDirectories(store: Store): MountRecordDirectory[] {
+  const { files } = store.host
+  const found: MountRecordDirectory[] = []
+  const top = locateMounts(store)
+  const visit = (path: string, encoded: string) => {
+    const names = files.list(path)
+    const own = names.filter(isOwnFile)
+    for (const name of names) if (!isOwnFile(name)) visit(`${path}/${name}`, encoded + name.slice(1))
+    if (own.length === 0 && names.length > 0) return
+    const named = decodeName(encoded)
+    const directory = locateMountRecords(store, named).path === path ? named : ''
+    found.push({ path, top, name: directory || path, directory, hasRecord: own.includes(RECORD_FILE) })
+  }
+  for (const name of files.list(top)) if (name.startsWith('%')) visit(`${top}/${name}`, name)
+  return found
+}
+
+/** Lists all volumes that have a record directory. Other files next to these directories are ignored. */
+export function listVolumes({ host, config }: Store): string[] {
+  return host.files.list(`${config.stateDir}/${PRIVATE.ownership}`).filter(isVolumeId).sort()
+}
+
+/**
+ * Lists the files of a record directory that an interrupted call left behind, or a call whose disk failed. Such a
+ * directory has only transient files.
+ * @returns undefined if it has any other file
+ */
+export function listLeftoverFiles({ host }: Store, { path }: RecordDirectory): string[] | undefined {
+  const own = host.files.list(path).filter(isOwnFile)
+  return own.every((name) => TRANSIENT_FILES.has(name)) ? own : undefined
+}
+
+/** `made`: publish created the target directory; `found`: it existed before. */
+export type TargetOrigin = 'made' | 'found'
+
+/**
+ * Records the origin of a target directory before publish creates it, because unpublish removes only a directory that
+ * publish created. The file is removed with the mount's record. Call it under the mount's lock.
+ */
+export function writeTargetOrigin(store: Store, directory: string, origin: TargetOrigin): void {
+  const { path } = locateMountRecords(store, directory)
+  // A crash of the node may lose the file: then unpublish keeps the directory, and kubelet removes it.
+  store.host.files.replaceUntilBoot(`${path}/${TARGET_FILE}`, `${origin}\n`)
+}
+
+/** Returns undefined if no origin is recorded. Earlier versions recorded none. */
+export function readTargetOrigin(store: Store, directory: string): TargetOrigin | undefined {
+  const text = store.host.files.read(`${locateMountRecords(store, directory).path}/${TARGET_FILE}`)?.trim()
+  return text === 'made' || text === 'found' ? text : undefined
+}
+
+/** Returns false for a piece of a longer mount directory, which begins with this directory's name. */
+function isOwnFile(name: string): boolean {
+  return !name.startsWith('+')
+}
+
+/** Returns '' if the name ends within a letter. */
+function decodeName(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded)
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,177 @@
+import * as z from 'zod/mini'
+import { createFault } from '../errors/fault.ts'
+import { Refusal, UnknownFormat } from '../errors/refusal.ts'
+import { retryWhileRemoved } from '../kernel/waiting.ts'
+import type { Store } from './record-directories.ts'
+
+/** Describes how one kind of record is stored. */
+interface RecordForm<T extends object, Owner> {
+  /** Version of the format, written in the file. It changes whenever an older version would misread the record. */
+  format: number
+  /** Creates the schema when a record is read, because most calls read few kinds. */
+  schema(): z.ZodMiniType<T>
+  /** Returns the mount directory, the volume or the container of a record; undefined: the node has one of the kind. */
+  ownerOf(record: T): Owner
+  /** Returns the path of the record's file. */
+  locate(store: Store, owner: Owner): string
+  /** The record is not valid after a reboot, so a write does not wait for the disk. */
+  isOfThisBoot?: true
+  /** Remedy for an unreadable record, unless its file is to be moved away by hand. */
+  remedy?(owner: Owner): string
+}
+
+const MOVE_AWAY = 'move the file away where nothing of it is needed any more'
+
+/** A record exists whose content is not reliable: a group id with one flipped bit is still a valid group id. */
+export class DamagedRecord extends Refusal {}
+
+/** Result of reading a record. Neither property is set if no record exists. */
+export interface RecordResult<T> {
+  record?: T
+  /** Reason why this version cannot use the record. */
+  problem?: DamagedRecord | UnknownFormat
+}
+
+/** Reads and writes one kind of record. */
+export class RecordKind<T extends object, Owner = string> {
+  readonly #form: RecordForm<T, Owner>
+  #schema: z.ZodMiniType<T> | undefined
+
+  constructor(form: RecordForm<T, Owner>) {
+    this.#form = form
+  }
+
+  /**
+   * Reads a record; returns undefined if none exists.
+   * @throws {UnknownFormat} if another version of modekeep wrote it
+   * @throws {DamagedRecord}
+   */
+  read(store: Store, owner: Owner): T | undefined {
+    const { record, problem } = this.find(store, owner)
+    if (problem !== undefined) throw problem
+    return record
+  }
+
+  /** Reads a record, for callers that treat a damaged one as if none existed. @throws {UnknownFormat} */
+  readUnlessDamaged(store: Store, owner: Owner): T | undefined {
+    const { record, problem } = this.find(store, owner)
+    if (problem instanceof UnknownFormat) throw problem
+    return record
+  }
+
+  find(store: Store, owner: Owner): RecordResult<T> {
+    const { format, ownerOf, isOfThisBoot } = this.#form
+    const path = this.#form.locate(store, owner)
+    const text = store.host.files.read(path)
+    if (text === undefined || (isOfThisBoot && isUnwritten(text))) return {}
+    const { sum, ...record } = parseRecord(text)
+    const remedy = this.#form.remedy?.(owner) ?? MOVE_AWAY
+    // The format is checked first, because another version may compute another checksum.
+    if (Number.isInteger(record.format) && record.format !== format) {
+      return {
+        problem: new UnknownFormat(
+          createFault(
+            'format-unknown',
+            `the record ${path} cannot be used (its format is ${record.format}, this version reads ${format})`,
+            `install the version of modekeep that made it, or ${remedy}`,
+          ),
+        ),
+      }
+    }
+    this.#schema ??= this.#form.schema()
+    const { success, data } = z.safeParse(this.#schema, record)
+    const isIntact =
+      record.format === format && success && sum === computeRecordChecksum(record) && ownerOf(data) === owner
+    if (isIntact) return { record: data }
+    const message = `the record ${path} is damaged or is of something else: repair the disk, and ${remedy}`
+    return { problem: new DamagedRecord(createFault('record-damaged', message)) }
+  }
+
+  /** Returns whether a record exists, readable or not. */
+  has(store: Store, owner: Owner): boolean {
+    const [directory, name] = splitPath(this.#form.locate(store, owner))
+    return store.host.files.list(directory).includes(name)
+  }
+
+  /**
+   * Writes a record with its format and checksum: atomically, and durably unless it is valid only in this boot.
+   * @param path of its file, in a staging directory that will become the owner's directory
+   */
+  write(store: Store, record: T, path = this.#form.locate(store, this.#form.ownerOf(record))): void {
+    const { files } = store.host
+    const formatted = { format: this.#form.format, ...record }
+    const text = `${JSON.stringify({ ...formatted, sum: computeRecordChecksum(formatted) })}\n`
+    retryWhileRemoved(() => {
+      files.makeDirectory(splitPath(path)[0])
+      if (this.#form.isOfThisBoot) files.replaceUntilBoot(path, text)
+      else files.replace(path, text)
+    })
+  }
+
+  remove(store: Store, owner: Owner): void {
+    store.host.files.remove(this.#form.locate(store, owner))
+  }
+}
+
+/** The record of a kind. */
+export type RecordOf<Kind> = Kind extends { read(store: Store, owner: never): infer T } ? NonNullable<T> : never
+
+function splitPath(path: string): [directory: string, name: string] {
+  const slash = path.lastIndexOf('/')
+  return [path.slice(0, slash), path.slice(slash + 1)]
+}
+
+/** Returns whether an error reports a record that this version cannot use. */
+export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFormat {
+  return error instanceof DamagedRecord || error instanceof UnknownFormat
+}
+
+/** The node crashed before the data reached the disk, so the record is of an earlier boot. */
+const isUnwritten = (text: string) => /^\0*$/.test(text)
+
+function parseRecord(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? { ...value } : {}
+  } catch {
+    return {}
+  }
+}
+
+function computeRecordChecksum(record: object): number {
+  return computeChecksum([Buffer.from(JSON.stringify(record))])
+}
+
+// CRC-32 (ISO 3309), four bytes at a time. node:zlib has it too, but loading that module takes longer than a call may.
+const ROW = 256
+const TABLE = new Int32Array(4 * ROW)
+// CRC is linear: the checksum of an XOR is the XOR of the checksums.
+for (let bit = 128, rest = 1; bit > 0; bit >>= 1) {
+  rest = (rest & 1) === 0 ? rest >>> 1 : (rest >>> 1) ^ 0xedb88320
+  for (let byte = 0; byte < ROW; byte += 2 * bit) TABLE[byte + bit] = rest ^ (TABLE[byte] as number)
+}
+for (let index = ROW; index < TABLE.length; index++) {
+  const previous = TABLE[index - ROW] as number
+  TABLE[index] = (previous >>> 8) ^ (TABLE[previous & 0xff] as number)
+}
+
+/**
+ * Computes the CRC-32 of consecutive parts. It detects damage by disks or accidents, not forgery.
+ * @param seed checksum of the bytes before the parts
+ */
+export function computeChecksum(parts: readonly Uint8Array[], seed = 0): number {
+  return ~parts.reduce(add, ~seed) >>> 0
+}
+
+function add(previous: number, part: Uint8Array): number {
+  const lookUp = (row: number, byte: number) => TABLE[row * ROW + (byte & 0xff)] as number
+  const view = new DataView(part.buffer, part.byteOffset, part.length)
+  let sum = previous
+  let offset = 0
+  for (; offset + 4 <= part.length; offset += 4) {
+    sum ^= view.getInt32(offset, true)
+    sum = lookUp(3, sum) ^ lookUp(2, sum >>> 8) ^ lookUp(1, sum >>> 16) ^ lookUp(0, sum >>> 24)
+  }
+  for (; offset < part.length; offset++) sum = lookUp(0, sum ^ (part[offset] as number)) ^ (sum >>> 8)
+  return sum
+}

@@ -1,0 +1,133 @@
+import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../kernel/host.ts'
+import type { PathLookups } from '../kernel/mount-table/responsiveness.ts'
+import { tolerateSystemErrors } from '../kernel/system-error.ts'
+import { listMountRecords } from './mount-record.ts'
+import type { Session } from './session.ts'
+import { explainOtherSource } from './volume-disk.ts'
+import { formatVolumeId, isSameRoot, isTextVolume, parseRootVolumeId } from './volume-id.ts'
+import { computeVolumeNames, isRecorded, resolveVolumeIdentity, type VolumeNames } from './volume-identity.ts'
+import type { VolumeRecord } from './volume-record.ts'
+
+/** Reports that a volume is recorded under another name than this kernel gives it. */
+export interface NameNotice {
+  /** `used`: modekeep uses these records although the name differs. */
+  state: 'used' | 'passed over' | 'unknown here'
+  text: string
+}
+
+/**
+ * Checks the recorded source of a volume, and the mounts of that source.
+ * @returns undefined if this kernel gives the volume the same name, or the volume is not there
+ */
+export async function findNameNotice(
+  session: Session,
+  { volume, source }: Pick<VolumeRecord, 'volume' | 'source'>,
+  lookups: PathLookups,
+): Promise<NameNotice | undefined> {
+  if (isTextVolume(volume) || !source.startsWith('/')) return undefined
+  const { inodes } = session.host
+  const inspect = (path: string) =>
+    inspectPath(session.host, lookups, path, (handle) => {
+      const names = tolerateSystemErrors(() => inspectNames(session, volume, handle))
+      return names ?? (isDirectory(inodes.stat(handle)) ? 'directory' : undefined)
+    })
+  const at = await inspect(source)
+  // The volume of a disk or an image is visible only where it is mounted. Mounts of a directory can be many and show
+  // nothing else, so they are not checked.
+  if (at === 'silent' || at === 'directory') return undefined
+  if (at !== undefined) return formatNotice(volume, source, at)
+  for (const { directory } of listMountRecords(session).filter((mount) => mount.source === source)) {
+    const mounted = await inspect(directory)
+    if (mounted === 'silent') return undefined
+    if (mounted !== undefined && mounted !== 'directory') return formatNotice(volume, directory, mounted)
+  }
+  return undefined
+}
+
+/**
+ * Opens a path and inspects what is there.
+ * @returns undefined if nothing is there, or if it cannot be opened or inspected
+ */
+export async function inspectPath<T>(
+  { inodes }: Host,
+  lookups: PathLookups,
+  path: string,
+  inspect: (handle: Handle) => T,
+): Promise<T | 'silent' | undefined> {
+  try {
+    const handle = await lookups.open(path)
+    if (handle === undefined) return 'silent'
+    using _ = deferClose(inodes, handle)
+    return inspect(handle)
+  } catch (error) {
+    if (errorCode(error) === undefined) throw error
+    return undefined
+  }
+}
+
+type NamesAtPath = VolumeNames & { used: string; isUsed: boolean }
+
+/** Returns undefined for another root. Reads the file system's id last, because that may block. */
+function inspectNames(session: Session, volume: string, handle: Handle): NamesAtPath | undefined {
+  const stat = session.host.inodes.stat(handle)
+  if (stat.born === 0n || !isSameRoot(parseRootVolumeId(volume), stat)) return undefined
+  const used = resolveVolumeIdentity(session, handle, stat)
+  return { ...computeVolumeNames(session.host, handle, stat), used, isUsed: isRecorded(session, used) }
+}
+
+/** Formats a notice without access to the node. */
+function formatNotice(volume: string, path: string, { now: id, used, isUsed }: NamesAtPath): NameNotice | undefined {
+  const now = formatVolumeId(id)
+  if (volume === now) return undefined
+  if (volume === used) {
+    return {
+      state: 'used',
+      text: `its records have an older name of it (${now} now), and are used under that until it is restored`,
+    }
+  }
+  const isByUuid = parseRootVolumeId(volume)?.kind === 'uuid'
+  if (isByUuid && id.kind === 'fsid') {
+    return {
+      state: 'unknown here',
+      text: `this kernel calls ${path} ${now}, so these records are not used until a kernel runs that reports its UUID: start that before the volume is walked here, and "modekeep restore ${volume}" before a kernel goes back`,
+    }
+  }
+  if (isByUuid || !isUsed) return undefined
+  return {
+    state: 'passed over',
+    text: `${path} was walked again as ${used}, so these older records are not used: "modekeep restore ${used}", then "modekeep restore ${volume}"`,
+  }
+}
+
+/** Explanation why no path of the node leads to a volume. */
+export interface VolumeAbsence {
+  /** Reason and remedy: a main clause that "then …" may follow. */
+  text: string
+  /** Use of the records if no path leads to the volume again. */
+  alternative: string
+}
+
+/**
+ * Distinguishes an image, a disk or a server's export that is simply not mounted from a source that is deleted or
+ * replaced. Call it only if no path leads to the volume and the source's server responds.
+ * @param source the recorded source of the volume
+ */
+export async function explainAbsence(
+  session: Session,
+  volume: string,
+  source: string,
+  lookups: PathLookups,
+): Promise<VolumeAbsence> {
+  const { host } = session
+  const found = isTextVolume(volume)
+    ? 'unmounted'
+    : await inspectPath(host, lookups, source, (handle) =>
+        isDirectory(host.inodes.stat(handle)) || explainOtherSource(session, volume, handle) ? 'another' : 'unmounted',
+      )
+  if (found === 'unmounted')
+    return { text: `${source} is not mounted: mount it`, alternative: 'its next mount uses the records' }
+  const alternative = `if it is deleted for good, "modekeep gc --forget ${volume}" removes its record`
+  return found === 'another'
+    ? { text: `${source} is another one now: put the former one back`, alternative }
+    : { text: `${source} is missing: put it back or mount it`, alternative }
+}

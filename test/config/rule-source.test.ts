@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest'
+import {
+  DEFAULT_FS_TYPES,
+  findWritableRule,
+  hasOverlap,
+  isSourceWithin,
+  parseEntryDirectory,
+  type Rule,
+} from '../../src/config/rule.ts'
+
+describe('findWritableRule', () => {
+  it.each<[Rule, string, boolean]>([
+    // Directories below it can be mounted, not files in it.
+    [{ sources: ['/srv/*'] }, '/srv/disk.img', false],
+    [{ sources: ['/srv/*'] }, '/srv/a/disk.img', true],
+    [{ sources: ['/srv/*'] }, '/srv/a/b/disk.img', true],
+    [{ sources: ['/srv/*'] }, '/srv2/a/disk.img', false],
+    [{ sources: ['/srv'] }, '/srv/disk.img', true],
+    [{ sources: ['/srv/disk.img'] }, '/srv/disk.img', false],
+    [{ sources: ['/*'] }, '/disk.img', false],
+    [{ sources: ['/*'] }, '/dev/sdb', true],
+    [{ sources: ['/srv/{namespace}/*'] }, '/srv/shop/disk.img', false],
+    [{ sources: ['/srv/{namespace}/*'] }, '/srv/shop/a/disk.img', true],
+    [{ sources: ['/srv/{namespace}/*'] }, '/srv/.images/a/disk.img', false],
+    [{ sources: ['/srv/{namespace}'] }, '/srv/shop/disk.img', true],
+    [{ sources: ['nfs:/srv/*', '//srv/*', 'srv/*'] }, '/srv/a/disk.img', false],
+    [{}, '/disk.img', true],
+    [{ sources: ['/srv/*'], readOnly: true }, '/srv/a/disk.img', false],
+    [{ sources: ['/srv/*'], fsTypes: ['ext4', 'tmpfs'] }, '/srv/a/disk.img', false],
+    [{ sources: ['/srv/*'], fsTypes: ['fuse.bindfs'] }, '/srv/a/disk.img', true],
+  ])('a pod can write to a file by rule %j: %s: %s', (rule, path, expected) => {
+    expect(findWritableRule([{ fsTypes: [] }, rule], path, DEFAULT_FS_TYPES)).toBe(expected ? rule : undefined)
+  })
+})
+
+it.each([
+  ['/a/b', '/a/*', true],
+  ['/a/b/*', '/a/*', true],
+  ['/a/*', '/a/*', true],
+  ['/a', '/a/*', false],
+  ['/a/*', '/a', false],
+  ['/v/{namespace}/*', '/v/*', true],
+  ['/v/*', '/v/{namespace}/*', false],
+  ['/ab', '/a/*', false],
+  ['nfs:/a', '/*', false],
+])('%s is within %s: %s', (entry, wide, expected) => {
+  expect(isSourceWithin(entry, wide)).toBe(expected)
+})
+
+it.each([
+  ['/a/*', '/a/b/*', true],
+  ['/a/b', '/a', true],
+  ['/a', '/ab', false],
+  ['/v/one/*', '/v/two/*', false],
+  ['/*', '/v/two/*', true],
+  ['nfs:/*', '/*', false],
+])('%s and %s overlap: %s', (one, other, expected) => {
+  expect([hasOverlap(one, other), hasOverlap(other, one)]).toEqual([expected, expected])
+})
+
+it.each([
+  ['/v/{namespace}/*', '/v'],
+  ['/v/{namespace}', '/v'],
+  ['/{namespace}/*', '/'],
+  ['/*', '/'],
+  ['/a/b', '/a/b'],
+  ['nfs:/a/*', undefined],
+])('the directory of entry %s is %s', (entry, directory) => {
+  expect(parseEntryDirectory(entry)).toBe(directory)
+})

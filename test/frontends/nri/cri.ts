@@ -1,0 +1,23 @@
+import { PodSandboxStatus } from '../../../src/frontends/nri/cri.ts'
+import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../../../src/rpc/server.ts'
+
+const SERVICES = { PodSandboxStatus }
+
+/** What containerd adds of a sandbox for those who ask for more: CRI's PodSandboxConfig with the pod's groups. */
+export function infoWith(groups: readonly number[]): string {
+  return JSON.stringify({
+    pid: 7,
+    config: { metadata: { uid: 'u' }, linux: { security_context: { supplemental_groups: groups } } },
+  })
+}
+
+/** Answers CRI as a runtime that has a sandbox, or several. */
+export function criRuntime(socket: string, sandboxes: RegExp, info: string): Promise<SocketServer> {
+  const answers = createUnaryHandlers<typeof SERVICES>(() => {}, {
+    PodSandboxStatus({ podSandboxId, verbose }) {
+      if (!sandboxes.test(podSandboxId)) throw new Error('not found')
+      return { info: verbose ? { info } : {} }
+    },
+  })
+  return listenOnSocket(socket, SERVICES, answers)
+}

@@ -1,0 +1,213 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { AttachStep, ContainerCloneRequest } from '../../../src/container/clone-request.ts'
+import type { ContainerTask, ContainerTaskResult } from '../../../src/container/container-task.ts'
+import type { Refusal } from '../../../src/errors/refusal.ts'
+import { createContainerHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
+import {
+  type CloneService,
+  createCloneService,
+  createRegistrationWriter,
+  createRestrictionsReader,
+  DEADLINE_MS,
+  LOST_CONTAINER_TASK,
+  NRI_WORKER_LIMITS,
+  superviseContainerTasks,
+} from '../../../src/frontends/nri/worker-tasks.ts'
+import { Workers } from '../../../src/worker/pool.ts'
+import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
+
+beforeEach(
+  () =>
+    void vi.useFakeTimers({
+      toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance', 'Date'],
+    }),
+)
+afterEach(() => void vi.useRealTimers())
+
+/** A worker whose jobs take so long; one that hangs does not end when it is killed. */
+function plugin(timeOf: (namespace: string) => number) {
+  let most = 0
+  let alive = 0
+  const workers = new Workers<ContainerTask, ContainerTaskResult, AttachStep>(
+    (events) => {
+      most = Math.max(most, ++alive)
+      return {
+        send(job) {
+          const namespace = job.do === 'attach' || job.do === 'check' ? job.request.pod.namespace : ''
+          const mounts =
+            job.do === 'attach' ? job.request.clones.map(() => ({ do: 'replace', source: '/c' }) as const) : []
+          if (job.do === 'attach') events.onReport({ progress: { step: 'open', volume: 0 } })
+          const ms = timeOf(namespace)
+          if (ms !== Number.POSITIVE_INFINITY) setTimeout(() => events.onReport({ outcome: { mounts } }), ms)
+        },
+        kill() {},
+        close: () => void alive--,
+      }
+    },
+    NRI_WORKER_LIMITS,
+    LOST_CONTAINER_TASK,
+    superviseContainerTasks(1000),
+  )
+  const containers = createContainerHandler({
+    kubeletDir: KUBELET,
+    clones: createCloneService(workers, () => {}),
+    deadlineMs: DEADLINE_MS,
+    readConfig: async () => ({ config: { map: [{}] }, faults: [] }),
+    readPodVolumes: async () => VOLUMES,
+    readProcessGroups: async () => undefined,
+    log: () => {},
+  })
+  const create = (at: number, namespace: string): Promise<string> => {
+    const pod = { ...podOf({ 'modekeep/group': '2000' }), uid: `uid-${namespace}-${at}`, namespace }
+    const source = SOURCES.disk.replace(/disk$/, `disk-${at}`).replace(podOf().uid, pod.uid)
+    const container = { ...containerOf([...USUAL, mountOf('/data', source)]), id: `id-${namespace}-${at}` }
+    const answer = containers.create(pod, container, new AbortController().signal) ?? Promise.resolve([])
+    return answer.then(
+      (mounts) => (mounts?.length === 1 ? 'made' : 'nothing'),
+      (error: Refusal) => error.message,
+    )
+  }
+  return { create, most: () => most }
+}
+
+it('none of a hundred concurrent containers is refused if each task takes 100 ms, because waiting does not count', async () => {
+  const { create } = plugin(() => 100)
+  const all = Promise.all(Array.from({ length: 100 }, (_, at) => create(at, 'shop')))
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(new Set(await all)).toEqual(new Set(['made']))
+})
+
+it('a container is refused when its own task has passed the deadline', async () => {
+  const { create } = plugin(() => DEADLINE_MS + 100)
+  const answer = create(0, 'shop')
+  await vi.advanceTimersByTimeAsync(DEADLINE_MS + 60)
+  expect(await answer).toContain('did not answer in time')
+})
+
+it('hanging volumes of four namespaces keep no pod of another namespace from being created', async () => {
+  const { create, most } = plugin((namespace) => (namespace === 'healthy' ? 5 : Number.POSITIVE_INFINITY))
+  const hanging = Array.from({ length: 64 }, (_, at) => create(at, `bad-${at % 4}`))
+  await vi.advanceTimersByTimeAsync(20_000)
+  for (const refusal of await Promise.all(hanging)) expect(refusal).not.toBe('made')
+  const healthy = create(0, 'healthy')
+  await vi.advanceTimersByTimeAsync(300)
+  expect(await healthy).toBe('made')
+  expect(most()).toBeLessThanOrEqual(NRI_WORKER_LIMITS.maxTotal ?? 0)
+})
+
+/** Workers that never end, as the kernel does not let them. Jobs of these containers or namespaces get no answer. */
+function stuckPool(hanging: readonly string[]) {
+  const begun: string[] = []
+  const killed: string[] = []
+  let pids = 0
+  const workers = new Workers<ContainerTask, ContainerTaskResult, AttachStep>(
+    ({ onReport: said }) => {
+      let name = ''
+      return {
+        pid: ++pids,
+        send(job) {
+          name = `${job.do} ${nameOf(job)}`
+          begun.push(name)
+          if (!hanging.some((one) => name.includes(one))) setTimeout(() => said({ outcome: { mounts: [] } }), 5)
+        },
+        kill: () => void killed.push(name),
+        close: () => {},
+      }
+    },
+    NRI_WORKER_LIMITS,
+    LOST_CONTAINER_TASK,
+    superviseContainerTasks(1000),
+  )
+  return { clones: createCloneService(workers, () => {}), workers, begun, killed }
+}
+
+const nameOf = (job: ContainerTask) =>
+  job.do === 'release' ? job.container : job.do === 'attach' ? job.request.pod.namespace : ''
+
+const orderIn = (namespace: string): ContainerCloneRequest => ({
+  container: 'c',
+  containerName: 'app',
+  sandbox: 's',
+  pod: { namespace, name: 'web-0', uid: 'u' },
+  hasUserNamespace: false,
+  kubeletDir: KUBELET,
+  clones: [],
+  isOptional: false,
+})
+
+const NEVER = new AbortController().signal
+const minute = () => vi.advanceTimersByTimeAsync(60_000)
+
+describe('a stuck worker of the NRI plugin', () => {
+  it.each(['started', 'gone'] as const)(
+    'is killed after 60 s if it removes clones of a container that is %s',
+    async (as) => {
+      const { clones, killed } = stuckPool(['release'])
+      void (as === 'gone' ? clones.forget('a', 'shop') : clones.release('a', 'shop'))
+      await vi.advanceTimersByTimeAsync(59_000)
+      expect(killed).toEqual([])
+      await vi.advanceTimersByTimeAsync(1000)
+      expect(killed).toEqual(['release a'])
+    },
+  )
+
+  it.each([
+    ['records a container without its group', (clones: CloneService) => clones.recordWithout(orderIn('shop'), 'late')],
+    [
+      'cleans up at a connection',
+      (clones: CloneService) => clones.reconcile({ at: 0, created: [], started: [], unmapped: [] }),
+    ],
+  ])('is killed after 60 s if it %s', async (_what, begin) => {
+    const { clones, killed } = stuckPool(['without', 'reconcile'])
+    void begin(clones)
+    await minute()
+    expect(killed).toHaveLength(1)
+  })
+
+  it('counts for the limits after it was killed, and tasks of other namespaces start', async () => {
+    const { clones, begun, killed } = stuckPool(['bad'])
+    for (let at = 0; at < 64; at++) void clones.forget(`bad-${at}`, `bad-${at % 4}`)
+    await minute()
+    await minute()
+    expect(killed).toHaveLength(begun.length)
+    expect(begun.length).toBeLessThanOrEqual(NRI_WORKER_LIMITS.maxByKind?.release ?? 0)
+    void clones.forget('healthy', 'shop')
+    await vi.advanceTimersByTimeAsync(0)
+    expect(begun).toContain('release healthy')
+  })
+
+  it('makes further containers of its namespace be refused at once, with its process ids, and none of another namespace', async () => {
+    const { clones } = stuckPool(['attach bad'])
+    const attach = (namespace: string, late: AbortSignal) => clones.attach(orderIn(namespace), late, () => {})
+    const late = new AbortController()
+    for (let at = 0; at < 3; at++) attach('bad', late.signal).catch(() => {})
+    late.abort()
+    await vi.advanceTimersByTimeAsync(2000)
+    let refusal = ''
+    attach('bad', NEVER).catch((error: Refusal) => {
+      refusal = error.message
+    })
+    await vi.advanceTimersByTimeAsync(0)
+    expect(refusal).toMatch(/^3 processes .* namespace bad .*\(\d+, \d+, \d+\)/)
+    const healthy = attach('shop', NEVER)
+    await vi.advanceTimersByTimeAsync(5)
+    expect(await healthy).toEqual({ mounts: [] })
+  })
+
+  it('leaves one worker for the registration record, whichever volumes are stuck', async () => {
+    const { clones, workers, begun } = stuckPool(['attach', 'check', 'release', 'restrictions'])
+    const readRestrictions = createRestrictionsReader(workers)
+    for (let at = 0; at < 30; at++) {
+      const order = orderIn(`bad-${at}`)
+      clones.attach(order, NEVER, () => {}).catch(() => {})
+      void clones.check(order, NEVER)
+      void clones.forget(`${at}`, `bad-${at}`)
+      void readRestrictions({ ...order, mounts: [] }, NEVER)
+      await vi.advanceTimersByTimeAsync(NRI_WORKER_LIMITS.longAfterMs + 1)
+    }
+    void createRegistrationWriter(workers, () => {})({ isRegistered: true, runtime: '', since: 0, socket: '' })
+    await vi.advanceTimersByTimeAsync(NRI_WORKER_LIMITS.longAfterMs + 1)
+    expect(begun.at(-1)).toBe('registration ')
+    expect(begun).toHaveLength(NRI_WORKER_LIMITS.maxTotal ?? 0)
+  })
+})

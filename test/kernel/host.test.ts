@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { errorCode, SystemError } from '../../src/kernel/host.ts'
+
+describe('a system error', () => {
+  it('has the failed call, its subject, error code and detail on one line', () => {
+    const error = new SystemError('fsconfig', 'EINVAL', 'size=x', 'tmpfs: Bad value for size')
+    expect(error.message).toBe('fsconfig size=x: EINVAL (tmpfs: Bad value for size)')
+    expect(error).toMatchObject({ name: 'SystemError', syscall: 'fsconfig', code: 'EINVAL' })
+  })
+
+  it('needs no detail', () => {
+    expect(new SystemError('openat2', 'ELOOP', '/srv/a').message).toBe('openat2 /srv/a: ELOOP')
+  })
+})
+
+describe('errorCode', () => {
+  it.each([
+    ['a system error', new SystemError('openat', 'ENOENT', 'x'), 'ENOENT'],
+    ['an error of Node', Object.assign(new Error('x'), { code: 'EACCES' }), 'EACCES'],
+    ['a code that is a number', Object.assign(new Error('x'), { code: 5 }), undefined],
+    ['a plain error', new Error('ENOENT'), undefined],
+    ['no error at all', { code: 'ENOENT' }, undefined],
+    ['text', 'ENOENT', undefined],
+    ['undefined', undefined, undefined],
+  ])('returns the code of %s', (_what, error, code) => {
+    expect(errorCode(error)).toBe(code)
+  })
+
+  it('returns the code of a failed call of node:fs', () => {
+    let thrown: unknown
+    try {
+      readFileSync('/nowhere/at/all')
+    } catch (error) {
+      thrown = error
+    }
+    expect(errorCode(thrown)).toBe('ENOENT')
+  })
+})

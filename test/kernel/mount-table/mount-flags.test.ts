@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest'
+import {
+  FLAGS,
+  findContradictingFlags,
+  ORDINARY_FLAGS,
+  parseMountFlags,
+  parseRowFlags,
+} from '../../../src/kernel/mount-table/mount-flags.ts'
+
+// include/uapi/linux/mount.h, MOUNT_ATTR_*
+const RDONLY = 0x1
+const NOSUID = 0x2
+const NODEV = 0x4
+const NOEXEC = 0x8
+const ATIME = 0x70
+const NOATIME = 0x10
+const STRICTATIME = 0x20
+const NODIRATIME = 0x80
+const NOSYMFOLLOW = 0x200000
+const ALWAYS = NOSUID | NODEV
+
+describe('the flags of a mount', () => {
+  it.each([
+    [[], ALWAYS, 0],
+    [['ro'], ALWAYS | RDONLY, 0],
+    [['rw'], ALWAYS, 0],
+    [['nosuid'], ALWAYS, 0],
+    [['nodev'], ALWAYS, 0],
+    [['suid'], NODEV, 0],
+    [['dev'], NOSUID, 0],
+    [['suid', 'dev'], 0, 0],
+    [['noexec'], ALWAYS | NOEXEC, 0],
+    [['exec'], ALWAYS, 0],
+    [['relatime'], ALWAYS, ATIME],
+    [['noatime'], ALWAYS | NOATIME, ATIME],
+    [['strictatime'], ALWAYS | STRICTATIME, ATIME],
+    [['nodiratime'], ALWAYS | NODIRATIME, 0],
+    [['nosymfollow'], ALWAYS | NOSYMFOLLOW, 0],
+    [['noatime', 'nodiratime', 'noexec', 'ro'], ALWAYS | NOATIME | NODIRATIME | NOEXEC | RDONLY, ATIME],
+    [['size=64m', 'mode=0770', 'noexec'], ALWAYS | NOEXEC, 0],
+    [['unknown'], ALWAYS, 0],
+  ])('for %j', (options, set, clear) => {
+    expect(parseMountFlags(options, false)).toEqual({ set, clear })
+    expect(parseMountFlags(options, true)).toEqual({ set: set | RDONLY, clear })
+  })
+
+  it('for a read-only volume stay read-only if the options have rw', () => {
+    expect(parseMountFlags(['rw'], true)).toEqual({ set: ALWAYS | RDONLY, clear: 0 })
+  })
+
+  it.each([['rw'], ['suid'], ['dev'], ['exec']])(
+    "are never cleared by %s, as the source's own mount may have them",
+    (o) => {
+      expect(FLAGS.get(o)).toMatchObject({ set: 0, clear: 0 })
+    },
+  )
+
+  it('clear only the atime flags, for any options', () => {
+    expect(parseMountFlags([...FLAGS.keys()], false).clear).toBe(ATIME)
+  })
+})
+
+describe('the mount flags for a pod', () => {
+  it('are all except suid and dev', () => {
+    expect(ORDINARY_FLAGS).toEqual([
+      'ro',
+      'rw',
+      'nosuid',
+      'nodev',
+      'noexec',
+      'exec',
+      'relatime',
+      'noatime',
+      'strictatime',
+      'nodiratime',
+      'nosymfollow',
+    ])
+  })
+
+  it.each([
+    [['ro', 'rw'], [['ro', 'rw']]],
+    [['nosuid', 'suid'], [['nosuid', 'suid']]],
+    [['dev', 'nodev'], [['dev', 'nodev']]],
+    [['exec', 'noexec'], [['exec', 'noexec']]],
+    [['noatime', 'relatime'], [['noatime', 'relatime']]],
+    [
+      ['noatime', 'relatime', 'strictatime'],
+      [
+        ['noatime', 'relatime'],
+        ['noatime', 'strictatime'],
+      ],
+    ],
+    [
+      ['ro', 'dev', 'rw', 'nodev'],
+      [
+        ['ro', 'rw'],
+        ['dev', 'nodev'],
+      ],
+    ],
+  ])('%j contradict each other', (options, pairs) => {
+    expect(findContradictingFlags(options)).toEqual(pairs)
+  })
+
+  it.each([
+    [[]],
+    [['ro', 'ro']],
+    [['noatime', 'nodiratime']],
+    [['ro', 'noexec', 'nosuid', 'nodev']],
+    [['size=1', 'size=2']],
+  ])('%j do not contradict each other', (options) => {
+    expect(findContradictingFlags(options)).toEqual([])
+  })
+})
+
+describe('the flags of a mount in the table', () => {
+  it.each([
+    [['rw', 'relatime'], 0, ATIME],
+    [['rw'], STRICTATIME, ATIME],
+    [['ro', 'nosuid', 'nodev', 'noexec', 'relatime'], RDONLY | NOSUID | NODEV | NOEXEC, ATIME],
+    [['rw', 'noatime', 'nodiratime', 'nosymfollow'], NOATIME | NODIRATIME | NOSYMFOLLOW, ATIME],
+    [['rw', 'relatime', 'idmapped'], 0, ATIME],
+  ])('are parsed: %j', (options, set, clear) => {
+    expect(parseRowFlags(options)).toEqual({ set, clear })
+  })
+})

@@ -1,0 +1,92 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import * as fs from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { status } from '../../src/cli/commands/status.ts'
+import { listMountRecords } from '../../src/state/mount-record.ts'
+import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
+import { kernelStage, type Stage } from '../helpers/stage.ts'
+
+const cannot = cannotMountWith('bindfs')
+
+describe.skipIf(cannot !== '')(
+  addSkipReason('an unmount of memory or of a daemon’s file system in use', cannot),
+  () => {
+    let stage: Stage
+    let users: ChildProcess[]
+    beforeEach(() => {
+      stage = kernelStage('tmpfs')
+      stage.allow({ sources: [`${stage.top}/volumes/*`], fsTypes: ['fuse.bindfs', 'tmpfs'] })
+      users = []
+    })
+    afterEach(async () => {
+      for (const user of users) await end(user)
+      stage.close()
+    })
+
+    /** Mounts a volume for pod "a" and opens a file in it by another process. */
+    async function mountAndUse(fsType: string): Promise<ChildProcess> {
+      const source = `${stage.top}/volumes/data`
+      fs.mkdirSync(source, { recursive: true })
+      const options = fsType === 'tmpfs' ? {} : { source }
+      await stage.mount('a', { ...options, 'kubernetes.io/fsType': fsType, ownership: 'none' })
+      const script = 'exec 3>"$1/file"; echo; exec sleep 1000'
+      const user = spawn('sh', ['-c', script, 'sh', stage.podDirectory('a')], { stdio: ['ignore', 'pipe', 'inherit'] })
+      users.push(user)
+      await new Promise((resolve) => user.stdout?.once('data', resolve))
+      return user
+    }
+
+    async function end(user: ChildProcess): Promise<void> {
+      users = users.filter((one) => one !== user)
+      await new Promise((resolve) => {
+        user.once('exit', resolve)
+        user.kill('SIGKILL')
+      })
+    }
+
+    const inUse = ({ pid }: ChildProcess) =>
+      `is unmounted, but still in use by process ${pid} ("sleep"): it ends with that use`
+
+    it.each(['tmpfs', 'fuse.bindfs'])(
+      'succeeds at once, and status reports it until the use ends: %s',
+      async (fsType) => {
+        const user = await mountAndUse(fsType)
+        expect(await stage.unmount('a')).toContain(inUse(user))
+        expect(stage.layers('a')).toEqual([])
+        fs.rmdirSync(stage.podDirectory('a'))
+        const busy = { state: 'busy', reason: expect.stringContaining(inUse(user)) }
+        expect((await status(stage.session())).mounts).toMatchObject([busy])
+        expect(await stage.unmount('a')).toContain(inUse(user))
+        expect(await stage.heal()).toMatchObject([busy])
+        await end(user)
+        expect((await status(stage.session())).mounts).toEqual([])
+        await stage.heal()
+        expect(listMountRecords(stage)).toEqual([])
+      },
+    )
+
+    it('reports nothing after the last use ended, and a repeated unmount succeeds', async () => {
+      await end(await mountAndUse('tmpfs'))
+      expect(await stage.unmount('a')).toBeUndefined()
+      expect(listMountRecords(stage)).toEqual([])
+      expect(await stage.unmount('a')).toBeUndefined()
+    })
+
+    it('finds the process only by its open file if the kernel lists an NFS server', async () => {
+      execFileSync('mount', ['-t', 'tmpfs', 'none', '/proc/fs'])
+      try {
+        fs.mkdirSync('/proc/fs/nfsfs')
+        fs.writeFileSync(
+          '/proc/fs/nfsfs/volumes',
+          'NV SERVER   PORT DEV          FSID FSC\nv4 7f000001  801 0:99 0:0 no\n',
+        )
+        const user = await mountAndUse('tmpfs')
+        expect(await stage.unmount('a')).toContain(inUse(user))
+        await end(user)
+        expect(await stage.unmount('a')).toBeUndefined()
+      } finally {
+        execFileSync('umount', ['/proc/fs'])
+      }
+    })
+  },
+)

@@ -1,0 +1,90 @@
+import { beforeEach, expect, it } from 'vitest'
+import { forget, judge, judgeLocked } from '../../src/repair/heal-plan.ts'
+import { tryLockRecordDirectory } from '../../src/state/locks.ts'
+import { listMountRecords, type MountRecord, mountRecords } from '../../src/state/mount-record.ts'
+import { locateMountRecords } from '../../src/state/record-directories.ts'
+import { memoryStage, type Stage } from '../helpers/stage.ts'
+import { groups, listTree, makeTree } from '../helpers/tree.ts'
+
+let stage: Stage
+let record: MountRecord
+beforeEach(async () => {
+  stage = memoryStage()
+  makeTree(stage.fs, `${stage.top}/volumes/one`, ['file first 0644'])
+  const asked = { ownership: 'walk', restoreOnUnmount: 'true', 'kubernetes.io/fsGroup': '2000' }
+  await stage.mount('a', { source: `${stage.top}/volumes/one`, ...asked })
+  const [only] = listMountRecords(stage)
+  if (!only) throw new Error('no record')
+  record = only
+})
+
+const lockPath = () => `${locateMountRecords(stage, record.directory).path}/lock`
+const judged = () => judgeLocked(stage.session(), record.directory, ({ plan }) => plan.state)
+
+it('a heal plan for a report needs no lock, and one for a repair does', async () => {
+  await judge(stage.session(), record, ({ plan, point }) => {
+    expect(plan).toEqual({ state: 'healthy', action: 'mount', reason: '' })
+    expect(point?.path).toBe(stage.podDirectory('a'))
+    expect(stage.host.isLocked(lockPath())).toBe(false)
+  })
+  await judgeLocked(stage.session(), record.directory, () => expect(stage.host.isLocked(lockPath())).toBe(true))
+  expect(stage.host.isLocked(lockPath())).toBe(false)
+})
+
+it('a heal plan does not wait for a running call, and finds that the record was removed', async () => {
+  const lock = tryLockRecordDirectory(stage, locateMountRecords(stage, record.directory))
+  expect(await judged()).toBe('locked')
+  lock?.release()
+  expect(await judged()).toBe('healthy')
+  mountRecords.remove(stage, record.directory)
+  expect(await judged()).toBe('gone')
+  expect(stage.fs.existsSync(lockPath())).toBe(false)
+})
+
+it('a heal plan closes the lock and every handle if it fails', async () => {
+  const open = new Set<unknown>()
+  const { inodes } = stage.host
+  stage.host.inodes = {
+    ...inodes,
+    openTrusted(path) {
+      const handle = inodes.openTrusted(path)
+      open.add(handle)
+      return handle
+    },
+    close(handle) {
+      open.delete(handle)
+      inodes.close(handle)
+    },
+  }
+  const failing = judgeLocked(stage.session(), record.directory, () => Promise.reject(new Error('not today')))
+  await expect(failing).rejects.toThrow('not today')
+  expect([...open]).toEqual([])
+  expect(stage.host.isLocked(lockPath())).toBe(false)
+})
+
+const inVolume = () => groups(listTree(stage.fs, `${stage.top}/volumes/one`))
+
+it('the volume of a forgotten record of a deleted pod is restored', async () => {
+  stage.reboot()
+  stage.fs.rmSync(`${stage.top}/pods/a`, { recursive: true })
+  await judgeLocked(stage.session(), record.directory, async (seen) => {
+    expect(seen.plan).toMatchObject({ state: 'orphaned', action: 'forget' })
+    await forget(stage.session(), seen)
+  })
+  expect(listMountRecords(stage)).toEqual([])
+  expect(inVolume()).toEqual({ '.': 0, first: 0 })
+})
+
+it('the record of a pod that a reboot ended stays while its unmount has to restore', async () => {
+  stage.reboot()
+  await judgeLocked(stage.session(), record.directory, ({ plan }) =>
+    expect(plan).toEqual({ state: 'missing', action: 'leave', reason: 'the node was rebooted' }),
+  )
+  // The first call after the boot, which another pod makes.
+  makeTree(stage.fs, `${stage.top}/volumes/two`, [])
+  await stage.mount('b', { source: `${stage.top}/volumes/two` })
+  expect(inVolume()).toEqual({ '.': 2000, first: 2000 })
+  await stage.unmount('a')
+  expect(listMountRecords(stage)).toHaveLength(1)
+  expect(inVolume()).toEqual({ '.': 0, first: 0 })
+})

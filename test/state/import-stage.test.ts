@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Lock } from '../../src/kernel/host.ts'
+import { ImportStage } from '../../src/state/import-stage.ts'
+import { tryLockRecordDirectory } from '../../src/state/locks.ts'
+import { listImports, locateImport, locateVolumeRecords } from '../../src/state/record-directories.ts'
+import type { Session } from '../../src/state/session.ts'
+import { type VolumeRecord, volumeRecords } from '../../src/state/volume-record.ts'
+import { onEveryStage, type Stage } from '../helpers/stage.ts'
+
+const VOLUME = '1.2-3-4'
+const RECORD: VolumeRecord = {
+  volume: VOLUME,
+  source: '/srv/data',
+  group: 2000,
+  groupAccess: 'keep',
+  complete: true,
+  restorePending: true,
+}
+
+onEveryStage('an import', (open) => {
+  let stage: Stage
+  let session: Session
+  beforeEach(() => {
+    stage = open()
+    session = stage.session()
+  })
+  afterEach(() => stage.close())
+
+  const written = async (on = session) => {
+    const made = ImportStage.tryOpen(on, VOLUME) ?? expect.unreachable()
+    await made.write(RECORD, { rows: [], unsettled: [], disk: undefined })
+    return made
+  }
+  const files = () => stage.fs.readdirSync(locateVolumeRecords(session, VOLUME).path).sort()
+
+  /** Returns the same node, where another call creates the volume's record directory just before the rename. */
+  function raced(meanwhile: () => void): Session {
+    let times = 0
+    const { files } = session.host
+    const moveDirectory = (from: string, to: string) => {
+      if (times++ === 0) meanwhile()
+      files.moveDirectory(from, to)
+    }
+    return { ...session, host: { ...session.host, files: { ...files, moveDirectory } } }
+  }
+
+  it("has the volume's lock from the moment of its publication", async () => {
+    using made = await written()
+    expect(await made.publish()).toBe('published')
+    expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
+    expect(volumeRecords.read(session, VOLUME)).toMatchObject(RECORD)
+    if (stage.world === undefined)
+      expect(tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))).toBeUndefined()
+    made[Symbol.dispose]()
+    expect(tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))?.release()).toBeUndefined()
+    expect(listImports(session)).toEqual([])
+  })
+
+  it("waits for a call that takes the volume's lock meanwhile", async () => {
+    let other: Lock | undefined
+    const on = raced(() => {
+      other = tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))
+    })
+    using made = await written(on)
+    setTimeout(() => other?.release(), 100)
+    expect(await made.publish()).toBe('published')
+    expect(other).toBeDefined()
+    expect(files()).toEqual(['journal.db', 'lock', 'record.json'])
+  })
+
+  it('is given up if a call has recorded something meanwhile, and leaves nothing', async () => {
+    const others = { ...RECORD, group: 3000 }
+    const on = raced(() => volumeRecords.write(session, others))
+    {
+      using made = await written(on)
+      expect(await made.publish()).toBe('recorded')
+    }
+    expect(volumeRecords.read(session, VOLUME)).toMatchObject(others)
+    expect(listImports(session)).toEqual([])
+    expect(stage.fs.existsSync(locateImport(session, VOLUME).path)).toBe(false)
+  })
+
+  it("is given up if a call keeps the volume's lock for long", async () => {
+    using _ = tryLockRecordDirectory(session, locateVolumeRecords(session, VOLUME))
+    using made = await written()
+    expect(await made.publish()).toBe('busy')
+    expect(files()).toEqual(['lock'])
+  }, 20_000)
+})

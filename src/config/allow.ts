@@ -26,7 +26,7 @@ type Objection = (rule: Rule, request: AllowRequest, kind: KindTraits) => string
 
 const objectUnless = (isFine: boolean, objection: string) => (isFine ? undefined : objection)
 
-const OBJECTIONS: readonly Objection[] = [
+const RULE_OBJECTIONS: readonly Objection[] = [
   ({ namespaces }, { namespace = '' }) =>
     objectUnless(namespaces?.some((glob) => namespace !== '' && matchesGlob(glob, namespace)) ?? true, 'its namespace'),
   ({ volumes }, { lifecycle }) =>
@@ -77,7 +77,7 @@ const mayWalk = (ownership: string) => ownership === 'walk' || ownership === 'au
  * @returns that rule, or a sentence that names the request, the namespace and the rules
  */
 export function decideRequest(rules: readonly Rule[], request: AllowRequest, kind: KindTraits): AllowVerdict {
-  const objections = rules.map((rule) => OBJECTIONS.flatMap((object) => object(rule, request, kind) ?? []))
+  const objections = rules.map((rule) => RULE_OBJECTIONS.flatMap((object) => object(rule, request, kind) ?? []))
   const first = objections.findIndex((found) => found.length === 0)
   const rule = rules[first]
   if (rule === undefined) {

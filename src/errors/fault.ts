@@ -41,7 +41,7 @@ export function createFault(code: FaultCode, reason: string, remedy?: string, ca
   return { code, reason, ...(cause !== undefined && { cause }), ...(remedy !== undefined && { remedy }) }
 }
 
-/** @param reason the predicate: `is "a": use one of …` without the remedy */
+/** @param reason the predicate without the remedy: `is "a"` */
 export function createOptionFault(
   code: FaultCode,
   key: string,

@@ -127,19 +127,19 @@ async function removeRecordedBit(
   const { host } = session
   // An unmount does not wait for the lookup of another pod's volume, whose path a process of that pod can keep locked.
   const isQuick = isSweep && !session.isolatesWalks
-  if (!isQuick && isSupervised(session)) return removeBitIsolated(session, record, undefined)
+  if (!isQuick && mustUseWorker(session)) return removeBitIsolated(session, record, undefined)
   const inodes = isQuick ? openOnlyCached(host.inodes) : host.inodes
   using root = openRoot({ ...session, host: { ...host, inodes } }, record)
   await removeBitAt(session, record, root.handle, isSweep)
 }
 
 async function removeBitAt(session: Session, record: RootBitRecord, root: Handle, isSweep: boolean): Promise<void> {
-  if (isSweep || isSupervised(session)) await removeBitIsolated(session, record, root)
+  if (isSweep || mustUseWorker(session)) await removeBitIsolated(session, record, root)
   else removeBit(session, root)
 }
 
 /** Returns whether a worker process accesses the volume, because this one must not wait, or is killed if it does. */
-function isSupervised({ isolatesWalks, mayHang, isAlive }: Session): boolean {
+function mustUseWorker({ isolatesWalks, mayHang, isAlive }: Session): boolean {
   return isolatesWalks === true || mayHang === true || isAlive !== undefined
 }
 

@@ -28,7 +28,7 @@ export function readText(path: string, fs: Fs = nodeFs): string {
   return fs.readFileSync(file.fd, 'utf8')
 }
 
-const BLOCK = 1 << 16
+const BLOCK_BYTES = 1 << 16
 
 /**
  * Opens a file whose path other users may have chosen; no other function may open such a file for reading. It does not
@@ -78,7 +78,7 @@ export function readHead(fs: Fs, path: string, length: number): Buffer {
 function readUpTo(fs: Fs, fd: number, length: number): Buffer {
   const blocks: Buffer[] = []
   for (let remaining = length; remaining > 0; remaining -= blocks.at(-1)?.length ?? 0) {
-    const block = Buffer.alloc(Math.min(remaining, BLOCK))
+    const block = Buffer.alloc(Math.min(remaining, BLOCK_BYTES))
     const count = fs.readSync(fd, block)
     if (count === 0) break
     blocks.push(block.subarray(0, count))
@@ -93,7 +93,7 @@ function assertRegular(path: string, stat: Stats): void {
 const MAX_BYTES = 1 << 20
 const OTHERS_WRITE = 0o022
 
-const REASONS: Readonly<Record<string, string>> = {
+const ERRNO_REASONS: Readonly<Record<string, string>> = {
   EINVAL: 'is no regular file: write one there',
   ELOOP:
     'is behind a symbolic link that users other than root can exchange: chown root and chmod go-w the directories of its path',
@@ -118,7 +118,7 @@ export function readOwned(path: string, fs: Fs = nodeFs): Buffer | undefined {
     const code = errorCode(error)
     if (code === undefined) throw error
     if (code === 'ENOENT') return undefined
-    throw new Refusal(createFault('file-access', `${path} ${REASONS[code] ?? `cannot be read (${code})`}`), {
+    throw new Refusal(createFault('file-access', `${path} ${ERRNO_REASONS[code] ?? `cannot be read (${code})`}`), {
       cause: error,
     })
   }

@@ -19,7 +19,7 @@ import {
   replaceFile,
 } from './write-file.ts'
 
-const PRIVATE = 0o600
+const PRIVATE_MODE = 0o600
 const OWN_DIRECTORY = 0o700
 const MAX_FOREIGN_BYTES = 1 << 20
 /** The largest record is that of a heal of a node with thousands of mounts: a few MiB. */
@@ -77,12 +77,12 @@ export function trustedFiles(fs: Fs) {
      * and the temporary one are never followed as links, in a directory of any owner. Only one process at a time may
      * replace a path, because a leftover `PATH.new` is removed.
      */
-    replace: (path: string, text: string, mode = PRIVATE) =>
+    replace: (path: string, text: string, mode = PRIVATE_MODE) =>
       withPath('write', path, () => replaceFile(fs, path, text, mode)),
 
     /** Like `replace`, but after a crash of the node the file may be empty or missing. */
     replaceUntilBoot: (path: string, text: string) =>
-      withPath('write', path, () => replaceFile(fs, path, text, PRIVATE, true)),
+      withPath('write', path, () => replaceFile(fs, path, text, PRIVATE_MODE, true)),
 
     /**
      * Creates a file for a user, in any directory. It gets its name when it is complete, and only its owner can read
@@ -122,14 +122,14 @@ export function trustedFiles(fs: Fs) {
     /** Overwrites a file, neither atomically nor durably. */
     write: (path: string, bytes: Uint8Array) =>
       withPath('write', path, () => {
-        using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_TRUNC, PRIVATE)
+        using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_TRUNC, PRIVATE_MODE)
         fs.writeFileSync(file.fd, bytes)
       }),
 
     /** Appends to a file and creates it if needed. Other processes may append concurrently. Not durable. */
     append: (path: string, text: string) =>
       withPath('write', path, () => {
-        using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_APPEND, PRIVATE)
+        using file = openToWrite(fs, path, O_WRONLY | O_CREAT | O_APPEND, PRIVATE_MODE)
         fs.writeFileSync(file.fd, text)
       }),
 

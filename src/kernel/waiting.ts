@@ -19,14 +19,14 @@ export function computePauseMs(backOff: BackOff, failures: number, random: numbe
   return longest / 2 + (longest / 2) * random
 }
 
-const PAUSE = { firstMs: 2, mostMs: 50 }
+const PAUSE_LIMITS = { firstMs: 2, mostMs: 50 }
 
 /** Retries without limit: a lock belongs to a running call, and the kernel releases it if that call crashes. */
 export async function retryUntilDefined<T>(attempt: () => T | undefined): Promise<T> {
   for (let failures = 1; ; failures++) {
     const result = attempt()
     if (result !== undefined) return result
-    await new Promise((resolve) => setTimeout(resolve, computeLongestPauseMs(PAUSE, failures)))
+    await new Promise((resolve) => setTimeout(resolve, computeLongestPauseMs(PAUSE_LIMITS, failures)))
   }
 }
 

@@ -149,7 +149,7 @@ export function replaceFile(fs: Fs, path: string, text: string, mode: number, is
   if (!isForNow) parent.sync()
 }
 
-const PRIVATE = 0o600
+const PRIVATE_MODE = 0o600
 
 function writeNewFile(
   fs: Fs,
@@ -163,7 +163,7 @@ function writeNewFile(
   using file = created ?? createFileIn(fs, parent, name, mode)
   fs.writeFileSync(file.fd, text)
   // The umask may have cleared bits of the mode.
-  if (mode !== PRIVATE) fs.fchmodSync(file.fd, mode)
+  if (mode !== PRIVATE_MODE) fs.fchmodSync(file.fd, mode)
   if (!isForNow) fs.fsyncSync(file.fd)
 }
 

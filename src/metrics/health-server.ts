@@ -18,7 +18,7 @@ export const HEALTH_SERVER_LIMITS = {
   headerBytes: 4096,
 }
 
-const TEXT = 'text/plain; version=0.0.4; charset=utf-8'
+const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
 type HealthAnswer = [status: number, text: string]
 
@@ -50,7 +50,7 @@ export async function serveHealth(
   }
   const server = createServer(limits, (request, response) => {
     const send = (status: number, text: string) =>
-      response.writeHead(status, { 'content-type': TEXT, connection: 'close' }).end(text)
+      response.writeHead(status, { 'content-type': METRICS_CONTENT_TYPE, connection: 'close' }).end(text)
     if (request.method !== 'GET') return send(405, 'only GET\n')
     return answer(request.url?.split('?', 1)[0]).then(
       ([status, text]) => send(status, text),
@@ -65,7 +65,7 @@ export async function serveHealth(
     throw new Refusal(
       createFault(
         'file-access',
-        `--listen ${address ?? ''}:${port} cannot be had (${formatError(error)})`,
+        `--listen ${address ?? ''}:${port} cannot be used (${formatError(error)})`,
         'name another port',
       ),
       {

@@ -92,7 +92,7 @@ const createFamily =
   (help: string, labels: LabelValues = {}): MetricFamily => ({ type, help, labels })
 const [gauge, counter, histogram] = [createFamily('gauge'), createFamily('counter'), createFamily('histogram')]
 
-const CALLS = ['mount', 'unmount', 'apply', 'restore', 'heal', 'gc', 'map']
+const COUNTED_VERBS = ['mount', 'unmount', 'apply', 'restore', 'heal', 'gc', 'map']
 const WALKS = ['mount', 'unmount', 'apply', 'restore']
 
 /** Families in the order of the page. A name includes its base unit (Prometheus' conventions). */
@@ -119,10 +119,12 @@ export const FAMILIES = {
     },
   ),
   modekeep_calls_total: counter('Calls that ended, by verb and outcome.', {
-    verb: CALLS,
+    verb: COUNTED_VERBS,
     outcome: ['success', 'refused', 'failed'],
   }),
-  modekeep_call_duration_seconds: histogram('How long calls took, without the start of the process.', { verb: CALLS }),
+  modekeep_call_duration_seconds: histogram('How long calls took, without the start of the process.', {
+    verb: COUNTED_VERBS,
+  }),
   modekeep_walks_total: counter('Walks and restores that ended.', { verb: WALKS }),
   modekeep_inodes_visited_total: counter('Inodes that walks and restores visited.', { verb: WALKS }),
   modekeep_inodes_changed_total: counter('Inodes that walks changed and restores put back.', { verb: WALKS }),
@@ -136,7 +138,7 @@ export const FAMILIES = {
   modekeep_sub_path_heals_total: counter('What heal did about subPath mounts of kubelet whose source was deleted.', {
     action: ['replaced', 'none'],
   }),
-  modekeep_warnings_total: counter('Warnings in the log.', { verb: CALLS }),
+  modekeep_warnings_total: counter('Warnings in the log.', { verb: COUNTED_VERBS }),
   modekeep_log_gaps_total: counter(
     'Times that the log had been rotated away or emptied before it was read: calls are missing from the counters.',
   ),

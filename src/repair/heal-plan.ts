@@ -130,19 +130,19 @@ export function planHeal(view: HealView): HealPlan {
   if (view.busyReason !== undefined) return { state: 'busy', action: 'leave', reason: view.busyReason }
   if (isMissing && target === 'missing') return { state: 'orphaned', action: 'forget', reason: 'its directory is gone' }
   if (record.boot !== boot) {
-    if (!isMissing) return FOREIGN
+    if (!isMissing) return FOREIGN_MOUNT_PLAN
     return { state: 'missing', action: view.awaitsRestore ? 'leave' : 'forget', reason: 'the node was rebooted' }
   }
   if (isMissing && record.ended !== undefined) return { state: 'orphaned', action: 'forget', reason: 'it is unmounted' }
   if (record.mounted === undefined) {
-    return isMissing ? planMountAction('interrupted', 'the call that mounted it was interrupted') : FOREIGN
+    return isMissing ? planMountAction('interrupted', 'the call that mounted it was interrupted') : FOREIGN_MOUNT_PLAN
   }
   if (isMissing) return planMountAction('missing', 'it is not mounted')
   if (mounted === 'broken') return planMountAction('stale', 'it does not respond')
   if (isRecordedMount(record, view)) return planMountAction('healthy', '')
   if (replaces?.mountId === String(mounted.mountId))
     return planMountAction('interrupted', 'its replacement was interrupted')
-  return view.showsSource ? planMountAction('stale', 'its source is mounted over it once more') : FOREIGN
+  return view.showsSource ? planMountAction('stale', 'its source is mounted over it once more') : FOREIGN_MOUNT_PLAN
 }
 
 function planMountAction(state: MountState, reason: string): HealPlan {
@@ -150,7 +150,7 @@ function planMountAction(state: MountState, reason: string): HealPlan {
 }
 
 /** The user who mounted it may need it. */
-const FOREIGN: HealPlan = {
+const FOREIGN_MOUNT_PLAN: HealPlan = {
   state: 'unknown',
   action: 'leave',
   reason: 'something that modekeep does not know is mounted there: unmount it, or delete the pod',

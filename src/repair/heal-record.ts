@@ -196,7 +196,7 @@ function decideForgetOutcome(reason: string, left: readonly string[]): Omit<Heal
 
 const NO_SECRETS = 'its secrets came with the call that mounted it and are not stored: delete the pod to mount it again'
 
-const ACTIONS = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
+const ACTION_OF_PLAN = { fresh: 'mounted', replace: 'replaced', refuse: 'failed', ready: 'none' } as const
 
 /**
  * Does the same as kubelet's next call for the mount. Must be called under the mount's lock, except for a dry run.
@@ -234,7 +234,7 @@ export async function remount(
   if (isSecretive) {
     return { ...found, action: 'failed', reason: `${found.reason}, and ${NO_SECRETS}`, code: 'secret-not-stored' }
   }
-  return { ...found, action: ACTIONS[plan.decision] }
+  return { ...found, action: ACTION_OF_PLAN[plan.decision] }
 }
 
 /** @param state the state of the mount as far as the mount table shows it */

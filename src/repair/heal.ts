@@ -98,15 +98,16 @@ async function healOrphan(
     case 'living':
       return undefined
     case 'doubtful':
-      return isSettled(outcome) ? { ...ORPHANED, action: 'none', reason: fate.reason } : undefined
+      return isSettled(outcome) ? { ...ORPHANED_FINDING, action: 'none', reason: fate.reason } : undefined
     case 'going':
     case 'gone':
-      if (isDry) return { ...ORPHANED, action: 'unmounted', reason: `${fate.reason}: modekeep heal unmounts it` }
+      if (isDry)
+        return { ...ORPHANED_FINDING, action: 'unmounted', reason: `${fate.reason}: modekeep heal unmounts it` }
       return unmountOrphan(session, record, kubelets)
   }
 }
 
-const ORPHANED = { state: 'orphaned', code: 'pod-gone' } as const
+const ORPHANED_FINDING = { state: 'orphaned', code: 'pod-gone' } as const
 
 const POD_CHECK_PENDING: HealOutcome = {
   ...IN_PROGRESS,
@@ -127,7 +128,7 @@ async function unmountOrphan(session: Session, record: MountRecord, kubelets: Ku
         return { state: 'orphaned', action: 'failed', reason: formatLeftover(left), code: 'pod-directory' }
       if (busy)
         return { state: 'busy', action: 'unmounted', reason: `${fate.reason}; ${busy.reason}`, code: 'unmount-busy' }
-      return { ...ORPHANED, action: 'unmounted', reason: fate.reason }
+      return { ...ORPHANED_FINDING, action: 'unmounted', reason: fate.reason }
     })
     return done === 'locked' ? IN_PROGRESS : done
   } catch (error) {

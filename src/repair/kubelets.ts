@@ -24,7 +24,7 @@ export type PodFate =
   /** Kubelet reported the pod as deleted once, and is requested again after `wait` milliseconds. */
   | { is: 'going'; wait: number; reason: string }
 
-const LIVING: PodFate = { is: 'living' }
+const LIVING_POD: PodFate = { is: 'living' }
 
 const POD_GONE_REASON =
   'its pod is gone without an unmount: this kubelet was started after the pod and does not list it, has removed its logs, and no process of it runs'
@@ -45,9 +45,9 @@ export const POD_RESOURCES = {
 } as const satisfies Messages
 
 /** The versions since Kubernetes 1.20, and before. They differ only in fields that are not read here. */
-const VERSIONS = ['v1', 'v1alpha1']
+const POD_RESOURCES_VERSIONS = ['v1', 'v1alpha1']
 /** Status code of gRPC. */
-const UNIMPLEMENTED = 12
+const GRPC_UNIMPLEMENTED = 12
 
 /**
  * Lists kubelet's pods as `namespace/name`, by its pod-resources socket.
@@ -60,14 +60,14 @@ export async function listPods(socket: string, withinMs: number): Promise<string
     import('../rpc/protobuf.ts'),
   ])
   let unknown: unknown
-  for (const version of VERSIONS) {
+  for (const version of POD_RESOURCES_VERSIONS) {
     const { method } = protobufPackage(version, POD_RESOURCES)
     const List = method('PodResourcesLister/List', 'ListPodResourcesRequest', 'ListPodResourcesResponse')
     try {
       const { podResources } = await callOnce(socket, List, {}, withinMs)
       return podResources.map(({ namespace, name }) => `${namespace}/${name}`)
     } catch (error) {
-      if ((error as { code?: unknown }).code !== UNIMPLEMENTED) throw error
+      if ((error as { code?: unknown }).code !== GRPC_UNIMPLEMENTED) throw error
       unknown = error
     }
   }
@@ -75,7 +75,12 @@ export async function listPods(socket: string, withinMs: number): Promise<string
 }
 
 // `logs` is kubelet's own default (kubernetes pkg/kubelet/kuberuntime, podLogsRootDirectory).
-const DEFAULTS: KubeletOptions = { list: listPods, intervalMs: 5000, logs: '/var/log/pods', lifetimeMs: 500 }
+const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
+  list: listPods,
+  intervalMs: 5000,
+  logs: '/var/log/pods',
+  lifetimeMs: 500,
+}
 
 /** Requests the list of pods from kubelet. Each watch has one instance, which keeps earlier answers. */
 export class Kubelets {
@@ -85,7 +90,7 @@ export class Kubelets {
   readonly #answers = new Map<string, { at: number; answer: Promise<KubeletAnswer> }>()
 
   constructor(options: Partial<KubeletOptions> = {}) {
-    this.#options = { ...DEFAULTS, ...options }
+    this.#options = { ...DEFAULT_KUBELET_OPTIONS, ...options }
   }
 
   /** Finds whether the pod of a mount was deleted. Stats only a few files if no sign of that exists. */
@@ -103,7 +108,7 @@ export class Kubelets {
 
   async #decideFate(host: Host, { directory, pod }: Pick<MountRecord, 'directory' | 'pod'>): Promise<PodFate> {
     const place = parseVolumePod(directory)
-    if (place === undefined) return LIVING
+    if (place === undefined) return LIVING_POD
     const { root, uid } = place
     const socket = `${root}/pod-resources/kubelet.sock`
     const trace: PodTrace = {
@@ -113,8 +118,8 @@ export class Kubelets {
       kubeletSince: host.files.born(socket),
       hasLogs: pod !== undefined && host.files.has(`${this.#options.logs}/${pod.replace('/', '_')}_${uid}`),
     }
-    if (!mayBeGone(trace)) return LIVING
-    const doubt = (why: string) => (host.runningPods().has(uid) ? LIVING : toDoubtfulFate(why))
+    if (!mayBeGone(trace)) return LIVING_POD
+    const doubt = (why: string) => (host.runningPods().has(uid) ? LIVING_POD : toDoubtfulFate(why))
     const fault = findSocketFault(host, socket)
     if (fault !== undefined) return doubt(fault)
     let answer: KubeletAnswer
@@ -124,7 +129,7 @@ export class Kubelets {
       return doubt(`kubelet does not say which pods it has (${socket}: ${formatError(error)})`)
     }
     const fate = decidePodFate(trace, answer)
-    if (fate === 'living') return LIVING
+    if (fate === 'living') return LIVING_POD
     if (fate !== 'gone') return toDoubtfulFate(fate.unknownReason)
     // A restarted kubelet uses the same path, and begins with an empty list.
     const kubelet = JSON.stringify([trace.kubeletSince, host.files.stat(socket)?.ino])

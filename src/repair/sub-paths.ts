@@ -26,7 +26,7 @@ export interface SubPathFinding {
   code?: FaultCode
 }
 
-const STALE = 'its source was deleted when the volume changed'
+const STALE_REASON = 'its source was deleted when the volume changed'
 
 /**
  * Replaces kubelet's subPath binds whose source was deleted by binds of the current source. It covers modekeep's own
@@ -107,7 +107,7 @@ function findKubeletSubPaths(
 
 type SubPathOutcome = Pick<SubPathFinding, 'action' | 'reason'>
 
-const CHANGED = 'it has changed meanwhile'
+const CHANGED_REASON = 'it has changed meanwhile'
 
 const toSkipped = (reason: string): SubPathOutcome => ({ action: 'none', reason })
 
@@ -125,7 +125,7 @@ function repairBind(session: Session, subPath: KubeletSubPath, dryRun: boolean):
     const objection = findReplaceObjection(session, subPath, { volume, current, old })
     if (objection !== undefined) return toSkipped(objection)
     const isReplaced = dryRun || replaceBind(session, subPath, { point, old, current })
-    return isReplaced ? { action: 'replaced', reason: STALE } : toSkipped(CHANGED)
+    return isReplaced ? { action: 'replaced', reason: STALE_REASON } : toSkipped(CHANGED_REASON)
   } catch (error) {
     if (!(error instanceof Refusal) && errorCode(error) === undefined) throw error
     return toSkipped(formatError(error))
@@ -139,7 +139,7 @@ function findReplaceObjection(
   handles: { volume: Handle; current: Handle; old: Handle },
 ): string | undefined {
   const [current, old] = [inodes.stat(handles.current), inodes.stat(handles.old)]
-  if (!old.mountRoot || !isStale(inodes, handles.old, row.mountPoint)) return CHANGED
+  if (!old.mountRoot || !isStale(inodes, handles.old, row.mountPoint)) return CHANGED_REASON
   if (current.device === old.device && current.inode === old.inode) return `${quoted(subPath)} is what it shows already`
   if (current.device !== inodes.stat(handles.volume).device)
     return `${quoted(subPath)} is on another file system than its volume`

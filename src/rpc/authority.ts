@@ -5,8 +5,8 @@ const PREFACE_SIZE = 24
 const FRAME_HEADER_SIZE = 9
 const HEADERS = 1
 const END_HEADERS = 0x4
-const PADDED = 0x8
-const PRIORITY = 0x20
+const PADDED_FLAG = 0x8
+const PRIORITY_FLAG = 0x20
 
 /**
  * Kubelet before 1.26 sends the socket's path as `:authority`, which HTTP/2 forbids and Node's server rejects. This stream
@@ -48,8 +48,8 @@ function replaceSlashesInHeaders(frame: Buffer): void {
   const flags = frame[4] ?? 0
   // Kubelet's headers never need several frames.
   if (!(flags & END_HEADERS)) return
-  const padding = flags & PADDED ? (frame[FRAME_HEADER_SIZE] ?? 0) : 0
-  const start = FRAME_HEADER_SIZE + (flags & PADDED ? 1 : 0) + (flags & PRIORITY ? 5 : 0)
+  const padding = flags & PADDED_FLAG ? (frame[FRAME_HEADER_SIZE] ?? 0) : 0
+  const start = FRAME_HEADER_SIZE + (flags & PADDED_FLAG ? 1 : 0) + (flags & PRIORITY_FLAG ? 5 : 0)
   replaceAuthoritySlashes(frame.subarray(start, Math.max(start, frame.length - padding)))
 }
 

@@ -143,16 +143,16 @@ function computeRecordChecksum(record: object): number {
 }
 
 // CRC-32 (ISO 3309), four bytes at a time. node:zlib has it too, but loading that module takes longer than a call may.
-const ROW = 256
-const TABLE = new Int32Array(4 * ROW)
+const CRC_ROW = 256
+const CRC_TABLE = new Int32Array(4 * CRC_ROW)
 // CRC is linear: the checksum of an XOR is the XOR of the checksums.
 for (let bit = 128, rest = 1; bit > 0; bit >>= 1) {
   rest = (rest & 1) === 0 ? rest >>> 1 : (rest >>> 1) ^ 0xedb88320
-  for (let byte = 0; byte < ROW; byte += 2 * bit) TABLE[byte + bit] = rest ^ (TABLE[byte] as number)
+  for (let byte = 0; byte < CRC_ROW; byte += 2 * bit) CRC_TABLE[byte + bit] = rest ^ (CRC_TABLE[byte] as number)
 }
-for (let index = ROW; index < TABLE.length; index++) {
-  const previous = TABLE[index - ROW] as number
-  TABLE[index] = (previous >>> 8) ^ (TABLE[previous & 0xff] as number)
+for (let index = CRC_ROW; index < CRC_TABLE.length; index++) {
+  const previous = CRC_TABLE[index - CRC_ROW] as number
+  CRC_TABLE[index] = (previous >>> 8) ^ (CRC_TABLE[previous & 0xff] as number)
 }
 
 /**
@@ -164,7 +164,7 @@ export function computeChecksum(parts: readonly Uint8Array[], seed = 0): number 
 }
 
 function add(previous: number, part: Uint8Array): number {
-  const lookUp = (row: number, byte: number) => TABLE[row * ROW + (byte & 0xff)] as number
+  const lookUp = (row: number, byte: number) => CRC_TABLE[row * CRC_ROW + (byte & 0xff)] as number
   const view = new DataView(part.buffer, part.byteOffset, part.length)
   let sum = previous
   let offset = 0

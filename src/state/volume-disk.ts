@@ -20,14 +20,14 @@ const WITH_RECORDS = 'with the records'
 /** Returns the disk of a handle's file system; undefined if the kernel does not report it. */
 export function readDisk(store: Store, root: Handle): CurrentDisk | undefined {
   const backing = store.host.blocks.backingOf(root)
-  const disk = createDisk(backing)
+  const disk = createDiskIdentity(backing)
   if (backing.place !== readPlaceOfRecords(store)) return disk
   const shown = disk?.shown ?? 'the file system'
   const identities = [...(disk?.identities ?? []), WITH_RECORDS]
   return { shown: `${shown} that has the records`, identities, former: disk?.former }
 }
 
-function createDisk({ shown, identities, former }: Backing): CurrentDisk | undefined {
+function createDiskIdentity({ shown, identities, former }: Backing): CurrentDisk | undefined {
   return identities.length === 0 ? undefined : { shown, identities, former }
 }
 
@@ -110,7 +110,7 @@ export function explainOtherDisk(store: Store, volume: string, root: Handle): st
 /** Explains why a volume's records are of another disk than a device or an image that would be mounted. */
 export function explainOtherSource(store: Store, volume: string, source: Handle): string | undefined {
   const recorded = findRecordedDisk(store, volume)
-  return recorded && explainDifference(volume, recorded, createDisk(store.host.blocks.asBacking(source)))
+  return recorded && explainDifference(volume, recorded, createDiskIdentity(store.host.blocks.asBacking(source)))
 }
 
 /** @throws {Refusal} if a volume's records are of another disk than the one of a handle's file system */

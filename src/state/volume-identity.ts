@@ -107,7 +107,7 @@ function findOlderName(store: Store, root: Handle, stat: Stat, now: RootVolumeId
       store,
       unknown.map(({ volume }) => volume),
     )
-  return recorded.find((volume) => mayHaveApplied(store, volume, stat))
+  return recorded.find((volume) => mayHaveAppliedGroup(store, volume, stat))
 }
 
 /**
@@ -115,7 +115,7 @@ function findOlderName(store: Store, root: Handle, stat: Stat, now: RootVolumeId
  * and the caller learns that the disk is another one. A walk changes the root last, so the root's group does not show
  * an incomplete walk.
  */
-function mayHaveApplied(store: Store, volume: string, root: Stat): boolean {
+function mayHaveAppliedGroup(store: Store, volume: string, root: Stat): boolean {
   const record = volumeRecords.readUnlessDamaged(store, volume)
   return record === undefined || !record.complete || record.group === root.gid
 }

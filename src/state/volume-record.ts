@@ -137,9 +137,13 @@ export type SkippedInodes = z.infer<ReturnType<typeof skippedInodesSchema>>
 /** A symbolic link has no access of its own, so the group does not concern it. */
 const WITHOUT_ACCESS: SkipReason = 'symlink'
 /** The group was applied to these inodes. */
-const APPLIED: SkipReason = 'privileges not given back'
+const LOST_PRIVILEGES_REASON: SkipReason = 'privileges not given back'
 /** The kernel or the file system rejected the change, so the pod's group lacks access that it was promised. */
-const REJECTED: ReadonlySet<string> = new Set<SkipReason>(['immutable or append-only', 'read-only', 'over quota'])
+const REJECTED_CHANGE_REASONS: ReadonlySet<string> = new Set<SkipReason>([
+  'immutable or append-only',
+  'read-only',
+  'over quota',
+])
 
 /** Returns undefined if the walk skipped nothing. */
 export function countSkipped({ changed, alreadyRight, left }: WalkReport): SkippedInodes | undefined {
@@ -157,12 +161,13 @@ export function countSkipped({ changed, alreadyRight, left }: WalkReport): Skipp
     .sort((one, other) => other.count - one.count)
   if (reasons.length === 0) return undefined
   const applied = changed + alreadyRight
-  const skipped = reasons.reduce((sum, { reason, count }) => (reason === APPLIED ? sum : sum + count), 0)
+  const skipped = reasons.reduce((sum, { reason, count }) => (reason === LOST_PRIVILEGES_REASON ? sum : sum + count), 0)
   return { applied, total: applied + skipped, reasons }
 }
 
 /** Returns whether the kernel or the file system rejected the group of an inode. */
-export const hasRejected = ({ reasons }: SkippedInodes): boolean => reasons.some(({ reason }) => REJECTED.has(reason))
+export const hasRejected = ({ reasons }: SkippedInodes): boolean =>
+  reasons.some(({ reason }) => REJECTED_CHANGE_REASONS.has(reason))
 
 export function formatSkipped(group: number, { applied, total, reasons }: SkippedInodes): string {
   const skipped = reasons.map(({ reason, count, example }) => {

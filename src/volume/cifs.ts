@@ -18,7 +18,7 @@ import {
 import { findRemoteFaults } from './kind/source-path.ts'
 import { mountRemote, POWERLESS } from './kind/staged.ts'
 
-const MODE = /0?[0-7]{3,4}/
+const MODE_FORM = /0?[0-7]{3,4}/
 
 /** Options of mount.cifs(8), without those that name files of the node or a server other than the source. */
 const OPTIONS = createRulesOnce(() => [
@@ -34,8 +34,8 @@ const OPTIONS = createRulesOnce(() => [
   ...numbers({ uid: 1000, gid: 2000, port: 445, rsize: 4194304, wsize: 4194304, bsize: 1048576 }),
   ...numbers({ actimeo: 30, acregmax: 30, acdirmax: 60, closetimeo: 1, echo_interval: 60, handletimeout: 60000 }),
   ...numbers({ max_channels: 4, max_credits: 128, retrans: 1, rasize: 8388608 }),
-  rule('file_mode=0770', MODE),
-  rule('dir_mode=0770', MODE),
+  rule('file_mode=0770', MODE_FORM),
+  rule('dir_mode=0770', MODE_FORM),
 ])
 
 const REMEDIES: OptionRemedies = new Map([
@@ -127,7 +127,7 @@ function chooseCredentials(secrets: Secrets, mountOptions: readonly string[]): U
 /** mount.cifs: MAX_USERNAME_SIZE, MOUNT_PASSWD_SIZE (of what it makes of a password), MAX_DOMAIN_SIZE. Bytes. */
 const MAX_BYTES = { username: 256, password: 512, domain: 256 } as const
 type Key = keyof typeof MAX_BYTES
-const KEYS = Object.keys(MAX_BYTES) as Key[]
+const CREDENTIAL_KEYS = Object.keys(MAX_BYTES) as Key[]
 const COMMA = 0x2c
 
 /**
@@ -136,7 +136,7 @@ const COMMA = 0x2c
  * @throws {Refusal} naming the key of a value that the format cannot carry, never the value
  */
 export function formatCredentials(secrets: Secrets): Uint8Array | undefined {
-  const given = KEYS.map((key) => ({ key, value: secrets.get(key) }))
+  const given = CREDENTIAL_KEYS.map((key) => ({ key, value: secrets.get(key) }))
   if (given.every(({ value }) => value === undefined)) return undefined
   const faults = given.flatMap(({ key, value }) => findCredentialFault(key, value) ?? [])
   if (faults.length > 0) throw new Refusal(faults)

@@ -93,7 +93,7 @@ function attachImage({ blocks }: Host, shown: string, image: Handle, readOnly: b
 }
 
 /** Magic numbers of disk contents (blkid(8) has many more). */
-const MAGICS: readonly { what: string; at: number; bytes: string }[] = [
+const CONTENT_MAGICS: readonly { what: string; at: number; bytes: string }[] = [
   { what: 'ext4', at: 0x438, bytes: '\x53\xef' },
   { what: 'xfs', at: 0, bytes: 'XFSB' },
   { what: 'btrfs', at: 0x10040, bytes: '_BHRfS_M' },
@@ -108,7 +108,7 @@ const FIRST_BYTES = 0x10100
 /** @throws {Refusal} if a device contains another file system or format than the requested one */
 export function refuseOtherContent({ host, device, fsType, shown }: MountableDisk): void {
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES)).toString('latin1')
-  const found = MAGICS.filter(({ at, bytes }) => start.startsWith(bytes, at)).map(({ what }) => what)
+  const found = CONTENT_MAGICS.filter(({ at, bytes }) => start.startsWith(bytes, at)).map(({ what }) => what)
   if (found.includes(fsType)) return
   const [content] = found
   if (content !== undefined)
@@ -141,7 +141,7 @@ export function refuseMountedByNode(disk: MountableDisk, isVolume: (path: string
   )
 }
 
-const BTRFS_UUID = 0x10020
+const BTRFS_UUID_OFFSET = 0x10020
 const UUID_SIZE = 16
 
 /**
@@ -152,7 +152,7 @@ const UUID_SIZE = 16
 export function refuseTwin({ host, device, fsType, shown }: MountableDisk, tree: Handle): void {
   if (fsType !== 'btrfs') return
   const start = Buffer.from(host.blocks.start(device, FIRST_BYTES))
-  const uuid = start.subarray(BTRFS_UUID, BTRFS_UUID + UUID_SIZE)
+  const uuid = start.subarray(BTRFS_UUID_OFFSET, BTRFS_UUID_OFFSET + UUID_SIZE)
   if (!mayHaveUuid(host.inodes.fileSystemId(tree), uuid)) throw new Refusal(createTwinFault(shown))
 }
 

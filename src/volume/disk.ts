@@ -52,7 +52,7 @@ interface DiskRules {
 }
 
 /** mount(8), ext4(5), xfs(5), btrfs(5) */
-const DISKS: readonly DiskRules[] = [
+const DISK_RULES: readonly DiskRules[] = [
   {
     name: 'ext4',
     options: createRulesOnce(() => [
@@ -185,7 +185,7 @@ function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): 
   )
 }
 
-export const disks: readonly VolumeKind[] = DISKS.map(createDiskKind)
+export const disks: readonly VolumeKind[] = DISK_RULES.map(createDiskKind)
 
 const UDEV_NAME = /^\/dev\/(disk\/[^/]+|mapper)\/[^/]+$/
 const WRITABLE_BY_OTHERS = 0o022

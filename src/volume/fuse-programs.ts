@@ -15,13 +15,13 @@ import { createSourceFault } from './kind/source-path.ts'
 import type { Stage } from './kind/staged.ts'
 
 // The server resolves the links of its path, so the path is only text here. A leading "-" would be an option.
-const SOURCE =
+const SSHFS_SOURCE_FORM =
   /^[A-Za-z0-9_][A-Za-z0-9_.-]*@([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:.]+\]):\/([^,\\\p{Cc}]*[^/,\\\p{Cc}])?$/u
 
 function findSshSourceFaults(requestedSource: Source): Fault[] {
   const source = formatSource(requestedSource)
   if (source === undefined) return [createSourceFault('is missing', 'write it like user@host:/directory')]
-  if (SOURCE.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
+  if (SSHFS_SOURCE_FORM.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
   return [
     createSourceFault(
       `is ${quoted(source)}`,
@@ -31,7 +31,7 @@ function findSshSourceFaults(requestedSource: Source): Fault[] {
 }
 
 /** These options exclude configuration, keys, agents and tunnels of the node's root, and untrusted servers. */
-const ALWAYS = [
+const SSHFS_FIXED_OPTIONS = [
   'StrictHostKeyChecking=yes',
   'UpdateHostKeys=no',
   'IdentitiesOnly=yes',
@@ -44,7 +44,7 @@ const ALWAYS = [
 ]
 
 /** With these options ssh detects an unresponsive server. Otherwise it would wait longer than the mount exists. */
-const DEFAULTS = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
+const SSHFS_DEFAULT_OPTIONS = ['ConnectTimeout=30', 'ServerAliveInterval=15', 'ServerAliveCountMax=3']
 
 export const SSH_KEYS = ['ssh-privatekey', 'password', 'known_hosts'] as const
 
@@ -61,7 +61,10 @@ export function createSshLogin(
   { put }: Pick<Stage, 'put'>,
 ): SshLogin {
   const given = new Set(mountOptions.map(parseOptionName))
-  const options = [...ALWAYS, ...DEFAULTS.filter((option) => !given.has(parseOptionName(option)))]
+  const options = [
+    ...SSHFS_FIXED_OPTIONS,
+    ...SSHFS_DEFAULT_OPTIONS.filter((option) => !given.has(parseOptionName(option))),
+  ]
   const key = secrets.get('ssh-privatekey')
   const password = secrets.get('password')
   const hosts = secrets.get('known_hosts')
@@ -92,7 +95,7 @@ function endWithNewline(bytes: Uint8Array): Uint8Array {
   return bytes.at(-1) === 0x0a ? bytes : Buffer.concat([bytes, Buffer.from('\n')])
 }
 
-const SECONDS = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
+const SECONDS_FORM = /[0-9]{1,9}(?:\.[0-9]{1,6})?/
 const YES_OR_NO = /yes|no/
 
 /** Marks an option that changes a user's identity or permission bits: the node's configuration must name it. */
@@ -105,9 +108,9 @@ const GENERIC = createRulesOnce(() => [
   markRisky(rule('uid=1000', NUMBER)),
   rule('gid=1000', NUMBER),
   markRisky(rule('umask=007', /[0-7]{3,4}/)),
-  rule('attr_timeout=1.0', SECONDS),
-  rule('entry_timeout=1.0', SECONDS),
-  rule('negative_timeout=0', SECONDS),
+  rule('attr_timeout=1.0', SECONDS_FORM),
+  rule('entry_timeout=1.0', SECONDS_FORM),
+  rule('negative_timeout=0', SECONDS_FORM),
   rule('max_read=131072', NUMBER),
   ...words('kernel_cache', 'auto_cache', 'noauto_cache', 'direct_io', 'noforget', 'hard_remove'),
 ])

@@ -15,7 +15,7 @@ import { mountStaged, type Stage } from './kind/staged.ts'
 const FS_TYPE = /^fuse\.([a-z0-9][a-z0-9._-]*)$/
 
 /** The kernel checks modes for all users. Otherwise each process of the pod would have the access of the daemon, root. */
-const ALWAYS = ['allow_other', 'default_permissions']
+const FIXED_OPTIONS = ['allow_other', 'default_permissions']
 
 const A_DIRECTORY_OR_FILE: SourceRequirement = {
   // A FIFO, a socket or a device is refused.
@@ -92,7 +92,7 @@ async function startProgram(
   // The mount table shows fsname: without it, it would show the path in the staging directory.
   const isNamed = source !== undefined && known !== undefined && !/[,\\]/.test(text)
   const options = [
-    ...ALWAYS,
+    ...FIXED_OPTIONS,
     ...(readOnly ? ['ro'] : []),
     ...own,
     ...groupOptions.filter((option) => isWanted(parseOptionName(option))),

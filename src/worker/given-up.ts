@@ -46,15 +46,15 @@ export function refuseGivenUp(session: Session, volume: string | undefined): voi
   throw new Refusal(createGivenUpFault(givenUp))
 }
 
-const CAUSE =
+const LOCKED_DIRECTORY_CAUSE =
   "the kernel of the node made it wait, for the volume's disk or for a directory that another process keeps locked"
-const REMEDY = 'end the process that keeps a directory of the volume locked, or repair the disk'
+const LOCKED_DIRECTORY_REMEDY = 'end the process that keeps a directory of the volume locked, or repair the disk'
 
 /** Explains why a call on a volume of this node's own disks was given up. */
 export function createGivenUpFault({ pid, seconds, isLeft }: GivenUpProcess): Fault {
   const still = isLeft ? ', and it still waits' : ''
-  const reason = `process ${pid}, which worked on the volume, was given up after ${seconds} s (${CAUSE})${still}`
-  return createFault('walk-given-up', reason, `${REMEDY}; the next call goes on`)
+  const reason = `process ${pid}, which worked on the volume, was given up after ${seconds} s (${LOCKED_DIRECTORY_CAUSE})${still}`
+  return createFault('walk-given-up', reason, `${LOCKED_DIRECTORY_REMEDY}; the next call goes on`)
 }
 
 /** The most processes of a namespace that were given up and have not ended. */
@@ -76,26 +76,31 @@ export function createTooManyLeftFault(owner: string, pids: readonly number[]): 
 /** Explains why a volume is not accessed: a process that worked on it was given up before. */
 export function createLeftProcessFault(pid: number | undefined): Fault {
   const reason = `process ${pid}, which worked on the volume, was given up and still waits in the kernel`
-  return createFault('walk-given-up', reason, REMEDY)
+  return createFault('walk-given-up', reason, LOCKED_DIRECTORY_REMEDY)
 }
 
 /** Like `createGivenUpFault`, for a walk by a worker. @param waiting clause that names a worker that still waits, or '' */
 export function createGivenUpWalkFault(source: string, seconds: number, pid: number, waiting: string): Fault {
-  const remedy = `${REMEDY}, and the next call goes on where this one was${waiting}`
+  const remedy = `${LOCKED_DIRECTORY_REMEDY}, and the next call goes on where this one was${waiting}`
   return createSilenceFault(`the walk of ${quoted(source)}`, seconds, pid, remedy)
 }
 
 /** Like `createGivenUpWalkFault`, for a lookup of names in a volume. */
 export function createGivenUpLookupFault(directory: string, seconds: number, pid: number, waiting: string): Fault {
-  return createSilenceFault(`the lookup in ${quoted(directory)}`, seconds, pid, `${REMEDY}${waiting}`)
+  return createSilenceFault(`the lookup in ${quoted(directory)}`, seconds, pid, `${LOCKED_DIRECTORY_REMEDY}${waiting}`)
 }
 
 /** Like `createGivenUpWalkFault`, for a change of a volume's root. */
 export function createGivenUpRootFault(source: string, seconds: number, pid: number, waiting: string): Fault {
-  return createSilenceFault(`the change of the root of ${quoted(source)}`, seconds, pid, `${REMEDY}${waiting}`)
+  return createSilenceFault(
+    `the change of the root of ${quoted(source)}`,
+    seconds,
+    pid,
+    `${LOCKED_DIRECTORY_REMEDY}${waiting}`,
+  )
 }
 
 function createSilenceFault(what: string, seconds: number, pid: number, remedy: string): Fault {
-  const reason = `${what} was given up: process ${pid} had reported nothing for ${seconds} s (${CAUSE})`
+  const reason = `${what} was given up: process ${pid} had reported nothing for ${seconds} s (${LOCKED_DIRECTORY_CAUSE})`
   return createFault('walk-given-up', reason, remedy)
 }

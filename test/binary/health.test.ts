@@ -77,6 +77,6 @@ describe.skipIf(!isRoot)(title, () => {
     const { node, at } = await watched()
     const { text, code } = await node.start(['heal', '--watch', '--listen', at]).ended
     expect(code).toBe(1)
-    expect(text).toContain(`--listen ${at} cannot be had`)
+    expect(text).toContain(`--listen ${at} cannot be used`)
   })
 })

@@ -164,7 +164,7 @@ describe.each(LOSSES)('after a power cut that loses %s of the volume since its l
     await cutEverywhere(loss, mount, unmount, mountAndRestore)
   })
 
-  it('at an effect of a second restore after a killed one, a restore returns the first state', async () => {
+  it('during a second restore, which follows a killed one, the next restore returns the first state', async () => {
     for (const killed of [30, 34, 38, 42]) {
       const killedBefore = async (node: Node) => {
         await mount(node)

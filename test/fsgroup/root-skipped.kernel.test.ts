@@ -140,7 +140,7 @@ describe.skipIf(!isRoot)(title, () => {
     expect((await answer('mount', 'b')).status).toBe('Success')
   })
 
-  it('a named group of the root ACL counts', async () => {
+  it('a root is accepted if its ACL gives the group access as a named group', async () => {
     await answer('mount', 'a')
     await answer('unmount', 'a')
     changeAll(0, 0, 0o700)

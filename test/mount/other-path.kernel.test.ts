@@ -133,7 +133,7 @@ describe.skipIf(why !== '')(`a source for which a rule has another path${why}`, 
     await node.mount('data/x', { subPath: 'part' })
   })
 
-  it('is refused if an included mount inside it is another path of that rule', async () => {
+  it('is refused if it includes a mount whose location the rule names by another path', async () => {
     const node = nodeWithRules(strictFor({ namespaces: ['team'] }))
     node.session.config.allow = node.session.config.allow.map((rule, at) =>
       at === 0 ? { ...rule, submounts: 'include' } : rule,

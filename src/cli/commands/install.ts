@@ -4,7 +4,7 @@ import type { VerbArguments, VerbForm } from './verb.ts'
 export type InstallCommand = ReturnType<typeof installVerb.read>
 export type UninstallCommand = ReturnType<typeof uninstallVerb.read>
 
-const COMMON = {
+const COMMON_OPTIONS = {
   'plugin-dir': "kubelet's volume plugin directory (default: what the running kubelet uses)",
   'dry-run': 'print every step and change nothing; needs no root',
   root: 'work on the system below DIR (an image), where no kubelet is looked for',
@@ -43,7 +43,7 @@ export const installVerb = {
       "try the driver in the system below DIR: for a container that has the node's directories at their own paths, " +
       'but not its C library',
     'any-kubelet': 'install in the directory of --plugin-dir although the kubelet that runs looks in another one',
-    ...COMMON,
+    ...COMMON_OPTIONS,
   },
   examples: [
     'modekeep install --binary ./modekeep-new --sha256 "$(cut -d\' \' -f1 modekeep-new.sha256)"',
@@ -74,7 +74,7 @@ export const uninstallVerb = {
   options: {
     purge: 'remove state, logs and configuration too, the record of changed owners and modes included',
     force: 'even while volumes of modekeep/fs are mounted',
-    ...COMMON,
+    ...COMMON_OPTIONS,
   },
   examples: ['modekeep uninstall --dry-run', './install.sh --uninstall --purge'],
   read: (args: VerbArguments) => ({

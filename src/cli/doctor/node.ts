@@ -197,18 +197,20 @@ function formatRuntimeVersion({ runtime, nri }: PluginRecord): string {
   return nri === undefined ? runtime : `${runtime}, NRI ${nri}`
 }
 
-const PROMISE = 'nosuid, nodev and noexec of the volumes'
+const PROMISED_FLAGS = 'nosuid, nodev and noexec of the volumes'
 
 /** Checks whether containers keep the mount options of their volumes, by the container runtime and its version. */
 export async function* checkMountOptions(session: Session): AsyncGenerator<CheckResult> {
   const plugin = findRunningPlugin(session)
   if (plugin?.isRegistered) {
-    yield ok(`${PROMISE} hold in containers: "modekeep nri" gives them to ${plugin.runtime}, whatever runc it has`)
+    yield ok(
+      `${PROMISED_FLAGS} hold in containers: "modekeep nri" gives them to ${plugin.runtime}, whatever runc it has`,
+    )
     return
   }
   const runtime = (await readRuntime(session)) ?? 'the container runtime (its version could not be read)'
   const text =
-    `${runtime} clears ${PROMISE} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
+    `${runtime} clears ${PROMISED_FLAGS} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
     'volumeMounts; pods with "hostUsers: false" keep them'
   const concerned = listMountRecords(session).filter(
     (record) => record.ended === undefined && findUnenforcedOptions(session, record, false).length > 0,

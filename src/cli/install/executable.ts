@@ -5,11 +5,11 @@ import type { InstallCommand } from '../commands/install.ts'
 import { createInstallRefusal, type InstallerRun, type InstallSite } from './site.ts'
 
 const INIT_TIMEOUT_SECONDS = 30
-const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const MAX_SHOWN_CHARACTERS = 300
 
 /** Offset of the processor (e_machine) in an ELF header. */
-const MACHINE = { offset: 18, end: 20 }
+const ELF_MACHINE_BYTES = { offset: 18, end: 20 }
 
 /** The executable to install. */
 export interface Executable {
@@ -93,12 +93,12 @@ export function assertSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | '
  * @throws {Refusal} if the file is neither a script nor an ELF file of this processor
  */
 export function assertProgram(files: NodeFiles, path: string, copy: string): void {
-  const head = files.head(copy, MACHINE.end)?.toString('latin1') ?? ''
+  const head = files.head(copy, ELF_MACHINE_BYTES.end)?.toString('latin1') ?? ''
   if (head.startsWith('#!')) return
   if (!head.startsWith('\x7fELF'))
     throw createInstallRefusal(`${path} is no executable: it has neither an ELF header nor #!`)
-  const own = files.head('/proc/self/exe', MACHINE.end)?.toString('latin1').slice(MACHINE.offset)
-  if (own !== undefined && own !== head.slice(MACHINE.offset)) {
+  const own = files.head('/proc/self/exe', ELF_MACHINE_BYTES.end)?.toString('latin1').slice(ELF_MACHINE_BYTES.offset)
+  if (own !== undefined && own !== head.slice(ELF_MACHINE_BYTES.offset)) {
     throw createInstallRefusal(`${path} is built for another processor than this one`)
   }
 }
@@ -111,7 +111,7 @@ export function assertProgram(files: NodeFiles, path: string, copy: string): voi
 export async function callInit({ admin, command, stop }: InstallSite<InstallCommand>, driver: string, config?: string) {
   const { text, status, isLate } = await admin.tryDriver({
     command: command.tryIn === undefined ? [driver, 'init'] : ['chroot', command.tryIn, driver, 'init'],
-    environment: { PATH, ...(config !== undefined && { MODEKEEP_CONFIG: config }) },
+    environment: { PATH: SEARCH_PATH, ...(config !== undefined && { MODEKEEP_CONFIG: config }) },
     seconds: INIT_TIMEOUT_SECONDS,
     stop,
   })

@@ -170,11 +170,11 @@ export function makeSiteDirectories(site: InstallSite): void {
   }
   make(dirname(site.logFile), 0o750)
   make(site.configDirectory, 0o755)
-  if (files.head(example, EXAMPLE.length + 1)?.toString() === EXAMPLE) return
-  takeStep(site, `write ${example} (0644)`, () => files.replace(example, EXAMPLE, 0o644), 'written', example)
+  if (files.head(example, EXAMPLE_CONFIG.length + 1)?.toString() === EXAMPLE_CONFIG) return
+  takeStep(site, `write ${example} (0644)`, () => files.replace(example, EXAMPLE_CONFIG, 0o644), 'written', example)
 }
 
 /** The default configuration, formatted like driver/config.example.json. */
-const EXAMPLE = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/"(allow|map)": [\s\S]*?^ {2}\]/gm, (rules) =>
+const EXAMPLE_CONFIG = `${JSON.stringify(DEFAULT_CONFIG, null, 2).replace(/"(allow|map)": [\s\S]*?^ {2}\]/gm, (rules) =>
   rules.replace(/\s+/g, ' ').replaceAll('[ ', '[').replaceAll(' ]', ']'),
 )}\n`

@@ -113,7 +113,7 @@ function toContainerStatuses(record: ContainerRecord): ContainerStatus[] {
 }
 
 /** Options that protect the node or the volume. A missing `noatime` only costs time. */
-const PROTECTING: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow']
+const PROTECTIVE_FLAGS: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow']
 
 /**
  * Finds the mount options that the containers of a recorded mount may lack. runc 1.2 and newer clears them, unless
@@ -129,6 +129,8 @@ export function findUnenforcedOptions(
   // Kubelet itself makes a read-only volume read-only in the runtime's request.
   const { set } = parseMountFlags(request.mountOptions, false)
   const isSetByKubelet = (option: string) => option === 'ro' && request.readOnly
-  const options = formatRestrictions(set).filter((option) => PROTECTING.includes(option) && !isSetByKubelet(option))
+  const options = formatRestrictions(set).filter(
+    (option) => PROTECTIVE_FLAGS.includes(option) && !isSetByKubelet(option),
+  )
   return options.length === 0 || hasUserNamespace(host, directory) ? [] : options
 }

@@ -25,7 +25,7 @@ import { computeWalkPatienceMs, createGivenUpWalkFault } from '../../worker/give
 import { runIsolated } from '../../worker/isolated.ts'
 import { openReadableJournal } from './recorded-walk.ts'
 
-const TYPES = {
+const FILE_TYPE_NAMES = {
   [REGULAR]: 'file',
   [DIRECTORY]: 'directory',
   [SYMLINK]: 'link',
@@ -36,11 +36,11 @@ const TYPES = {
 } as const
 
 /** The type of an inode, as documents name it. */
-export type InodeType = (typeof TYPES)[keyof typeof TYPES]
+export type InodeType = (typeof FILE_TYPE_NAMES)[keyof typeof FILE_TYPE_NAMES]
 
 /** @param mode with its type bits */
 export function parseInodeType(mode: number): InodeType {
-  return TYPES[(mode & FILE_TYPE) as keyof typeof TYPES] ?? 'file'
+  return FILE_TYPE_NAMES[(mode & FILE_TYPE) as keyof typeof FILE_TYPE_NAMES] ?? 'file'
 }
 
 /** Counts of kubelet's own walk of the tree. Kubelet calls chown and chmod on each `touched` inode, so its ctime moves. */

@@ -17,7 +17,7 @@ const WIDTH = 80
 const VERB_COLUMN = 36
 const OPTION_COLUMN = 25
 /** On a narrow terminal the meaning of a term is on the lines below it. */
-const NARROW = { below: 70, column: 6 }
+const NARROW_LAYOUT = { below: 70, column: 6 }
 
 /**
  * @param topic undefined: the overview
@@ -135,7 +135,7 @@ function formatExplanation(entry: ReturnType<typeof listExplanations>[number], w
 
 /** Formats a term and its meaning in two columns. */
 function formatEntry(term: string, text: string, wide: number, width: number): string[] {
-  const column = width < NARROW.below ? NARROW.column : wide
+  const column = width < NARROW_LAYOUT.below ? NARROW_LAYOUT.column : wide
   const [first = '', ...more] = wrapText(text, width - column).map((line) => ' '.repeat(column) + line)
   const isLong = term.length + 3 > column
   return isLong ? [`  ${term}`, first, ...more] : [`  ${term}`.padEnd(column) + first.trimStart(), ...more]

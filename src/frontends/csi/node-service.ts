@@ -29,8 +29,8 @@ const SINGLE_NODE_MULTI_WRITER = 5
 const VOLUME_MOUNT_GROUP = 6
 
 // csi.proto: VolumeUsage.Unit
-const BYTES = 1
-const INODES = 2
+const USAGE_UNIT_BYTES = 1
+const USAGE_UNIT_INODES = 2
 
 /** Kubelet waits for two minutes. */
 const MAX_ANSWER_MS = 100_000
@@ -123,8 +123,8 @@ export function formatStats({ space, trouble }: VolumeStats): CsiMessage<'NodeGe
     // Older kubelets discard a condition that comes without a usage.
     usage:
       space === undefined
-        ? [formatUsage(BYTES, NO_SPACE)]
-        : [formatUsage(BYTES, space.bytes), formatUsage(INODES, space.inodes)],
+        ? [formatUsage(USAGE_UNIT_BYTES, NO_SPACE)]
+        : [formatUsage(USAGE_UNIT_BYTES, space.bytes), formatUsage(USAGE_UNIT_INODES, space.inodes)],
     volumeCondition: { abnormal: trouble !== '', message: trouble },
   }
 }

@@ -8,7 +8,7 @@ interface PodInfoSources {
   readonly name: string
   /** Whether the node's configuration states `csiPodInfoOnMount: true`. */
   readonly isStated: () => Promise<boolean>
-  /** Reads the object. Undefined: the server has no access to the API. */
+  /** Reads the CSIDriver object from the API server; undefined if this server has no access to it. */
   readonly readObject: (() => Promise<PodInfoAnswer>) | undefined
   /** Returns milliseconds. */
   readonly now: () => number

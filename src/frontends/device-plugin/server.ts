@@ -65,7 +65,7 @@ export const OPTIONS: DevicePluginMessage<'DevicePluginOptions'> = {
 /** Name of the resource in pods. */
 export const RESOURCE = 'modekeep/fuse'
 
-const MAX_NAMED = 5
+const MAX_DEVICES_IN_MESSAGE = 5
 
 /**
  * IDs of the offered devices, which are all alike. Checking a request takes time linear in its size, and one with more IDs
@@ -103,7 +103,7 @@ export class DeviceIds {
     for (const id of requested) {
       if (this.#ids.has(id)) continue
       unknown.push(quoted(id))
-      if (unknown.length === MAX_NAMED) break
+      if (unknown.length === MAX_DEVICES_IN_MESSAGE) break
     }
     if (unknown.length > 0) throw new InvalidArgument(`${RESOURCE} has no device ${unknown.join(', ')}`)
   }

@@ -25,7 +25,7 @@ export interface AnnotationRequest {
   readonly messagePrefix: string
 }
 
-const EXAMPLES = '"2000" for all volumes of the pod, or "data=2000,logs=3000"'
+const GROUP_EXAMPLES = '"2000" for all volumes of the pod, or "data=2000,logs=3000"'
 
 // An annotation may have 256 KiB. A pod has fewer volumes than MAX_ENTRIES, and Linux paths have at most 4096 bytes.
 const MAX_ENTRIES = 200
@@ -87,18 +87,18 @@ export function parseGroupAnnotation(annotations: Annotations): AnnotationReques
     void faults.push(createAnnotationFault('annotation-invalid', `${messagePrefix}: ${reason}`, remedy))
   let defaultGroup: number | undefined
   const groupsByName = new Map<string, number>()
-  if (entries.length > MAX_ENTRIES) addFault(`it has more than ${MAX_ENTRIES} entries`, `write ${EXAMPLES}`)
+  if (entries.length > MAX_ENTRIES) addFault(`it has more than ${MAX_ENTRIES} entries`, `write ${GROUP_EXAMPLES}`)
   for (const entry of entries.slice(0, MAX_ENTRIES)) {
     const at = entry.lastIndexOf('=')
     const key = entry.slice(0, Math.max(0, at)).trim()
     const name = key.startsWith('/') ? trimTrailingSlashes(key) : key
     const group = parseGroup(entry.slice(at + 1).trim())
     if (typeof group !== 'number' || (at >= 0 && name === '')) {
-      addFault(`${quoted(entry)} names no group from 0 to 4294967294`, `write ${EXAMPLES}`)
+      addFault(`${quoted(entry)} names no group from 0 to 4294967294`, `write ${GROUP_EXAMPLES}`)
     } else if (name.length > MAX_NAME_LENGTH) {
       addFault(
         `${quoted(name)} is no name of a volume, and a path has at most ${MAX_NAME_LENGTH} characters`,
-        `write ${EXAMPLES}`,
+        `write ${GROUP_EXAMPLES}`,
       )
     } else if (at < 0) {
       if (defaultGroup !== undefined)

@@ -52,7 +52,7 @@ export const ROOT_DIRECTORY = '/'
 const OWN_PLUGIN = 'modekeep~fs'
 
 // kubernetes pkg/kubelet/kubelet_getters.go; pkg/volume/csi mounts one level deeper.
-const VOLUME = /^\/volumes\/([^/]+~[^/]+)\/([^/]+)(\/mount)?$/
+const VOLUME_PATH = /^\/volumes\/([^/]+~[^/]+)\/([^/]+)(\/mount)?$/
 
 /** Resolves kubelet's directory of a pod. @throws {Refusal} for an invalid uid, which could lead out of the directory */
 export function resolvePodDirectory(kubeletDir: string, uid: string): string {
@@ -107,7 +107,7 @@ function parseVolumePath(
   pathInPod: string,
   volumes: PodVolumes,
 ): Omit<MountedVolume, 'mount' | 'isElsewhere'> | undefined {
-  const [, mountedPlugin, mountedName] = VOLUME.exec(pathInPod) ?? []
+  const [, mountedPlugin, mountedName] = VOLUME_PATH.exec(pathInPod) ?? []
   const name = mountedName ?? parseSubPathVolume(pathInPod)
   if (name === undefined) return undefined
   const plugin = mountedPlugin ?? volumes.plugins.get(name)

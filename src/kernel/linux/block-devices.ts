@@ -96,7 +96,7 @@ const loopFree = systemCall('loop_free')
 const MAX_ATTEMPTS = 64
 
 export function findLoop(image: Handle): LoopDevice | undefined {
-  const attachedNames = fs.readdirSync('/sys/block').filter((name) => /^loop\d+$/.test(name) && hasFile(name))
+  const attachedNames = fs.readdirSync('/sys/block').filter((name) => /^loop\d+$/.test(name) && hasBackingFile(name))
   for (const name of attachedNames) {
     const loop = openLoopOfFile(image, name)
     if (loop !== undefined) return loop
@@ -118,7 +118,7 @@ export function attachLoop(image: Handle, readOnly: boolean): Handle {
   throw new SystemError('LOOP_CONFIGURE', 'EBUSY', fs.readlinkSync(formatFdPath(image)))
 }
 
-const hasFile = (loop: string) => fs.existsSync(`/sys/block/${loop}/loop`)
+const hasBackingFile = (loop: string) => fs.existsSync(`/sys/block/${loop}/loop`)
 
 // struct loop_info64 (include/uapi/linux/loop.h): device 0, inode 8, offset 24, sizelimit 32, flags 52, file name 56.
 // struct loop_config: descriptor 0, block size 4, loop_info64 at 8, 304 bytes in all.

@@ -45,7 +45,8 @@ export function waitUntilExit(child: ChildProcess): Promise<ExitStatus> {
 const OWN_EXECUTABLE = '/proc/self/exe'
 
 /** The built executable has no URL and needs no entry script. */
-const ENTRY = import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
+const ENTRY_ARGUMENTS =
+  import.meta.url === '' ? [] : [fileURLToPath(new URL('../../../driver/main.ts', import.meta.url))]
 
 /**
  * Starts this executable as a worker. Its tasks are lines of JSON on its stdin, its reports are lines of JSON on its
@@ -58,7 +59,7 @@ function startProcess<Outcome, Progress>(
   descriptors: readonly (number | 'ignore')[],
   onReport: (report: WorkerReport<Outcome, Progress>) => void,
 ) {
-  const child = execa(OWN_EXECUTABLE, [...ENTRY, ...args], {
+  const child = execa(OWN_EXECUTABLE, [...ENTRY_ARGUMENTS, ...args], {
     ...CHILD_OPTIONS,
     env,
     // execa's types only accept descriptors up to 9.
@@ -169,7 +170,7 @@ function startHolder(
 function createStartRefusal(code: string | undefined): Refusal {
   return Refusal.of(
     'worker-failed',
-    `the process that works where a server or a daemon may hang could not be started (${code ?? 'no reason is known'})`,
+    `the worker process for calls that may hang could not be started (${code ?? 'no reason is known'})`,
     `free memory or process numbers of the node`,
   )
 }

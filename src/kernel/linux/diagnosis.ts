@@ -72,7 +72,7 @@ export const linuxDiagnosis: Diagnosis = {
 const LISTENING_FLAG = 0x10000
 
 // Num, RefCount, Protocol, Flags, Type, St, Inode, Path. A socket without a name has no path.
-const ROW = /^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) [0-9A-F]+ [0-9A-F]+ +\d+ (\/.*)$/gm
+const UNIX_SOCKET_ROW = /^[0-9a-f]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) [0-9A-F]+ [0-9A-F]+ +\d+ (\/.*)$/gm
 
 /**
  * Checks for a listener at a Unix socket in the kernel's tables, without connecting. Reads the tables of this process's
@@ -84,7 +84,7 @@ export function isListening(path: string): boolean {
   if (target?.isSocket() !== true) return false
   return ['self', '1'].some((pid) => {
     const table = tolerateSystemErrors(() => fs.readFileSync(`/proc/${pid}/net/unix`, 'utf8')) ?? ''
-    return [...table.matchAll(ROW)].some(([, flags = '', bound = '']) => {
+    return [...table.matchAll(UNIX_SOCKET_ROW)].some(([, flags = '', bound = '']) => {
       if ((Number.parseInt(flags, 16) & LISTENING_FLAG) === 0) return false
       const socket = tolerateSystemErrors(() => fs.statSync(bound))
       return socket?.ino === target.ino && socket.dev === target.dev
@@ -137,16 +137,18 @@ function withTree(use: (tree: Handle) => void): void {
 }
 
 const NO_HANDLE = -1 as Handle
-const NOTHING = 'no descriptor'
+const NO_DESCRIPTOR = 'no descriptor'
 
 /** A kernel that has the call and its flags checks the descriptor next and returns EBADF. */
 function expectBadDescriptor(call: () => void): void {
   tolerateErrno('EBADF', call)
 }
 
-const callMoveBeneath = () => attachTree(NO_HANDLE, NO_HANDLE, MOVE_MOUNT_BENEATH, NOTHING)
-const callFchmodat2 = () => requireSuccess(fchmodat2(NO_HANDLE, putEmpty(), 0, AT_EMPTY_PATH), 'fchmodat2', NOTHING)
-const callListxattrat = () => requireSuccess(listxattrat(NO_HANDLE, putName('x'), 0, DATA, 0), 'listxattrat', NOTHING)
+const callMoveBeneath = () => attachTree(NO_HANDLE, NO_HANDLE, MOVE_MOUNT_BENEATH, NO_DESCRIPTOR)
+const callFchmodat2 = () =>
+  requireSuccess(fchmodat2(NO_HANDLE, putEmpty(), 0, AT_EMPTY_PATH), 'fchmodat2', NO_DESCRIPTOR)
+const callListxattrat = () =>
+  requireSuccess(listxattrat(NO_HANDLE, putName('x'), 0, DATA, 0), 'listxattrat', NO_DESCRIPTOR)
 
 function assertStatxField(bit: number): void {
   withRoot((root) => {

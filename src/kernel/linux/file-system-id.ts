@@ -137,7 +137,7 @@ interface SuperblockLayout {
  * f_fsid of ext4 is its UUID on every kernel, and every kernel has the ioctl of btrfs. Reading their superblocks would
  * change the names in processes that must not open devices.
  */
-const LAYOUTS: Readonly<Record<number, SuperblockLayout>> = {
+const SUPERBLOCK_LAYOUTS: Readonly<Record<number, SuperblockLayout>> = {
   [F2FS_SUPER_MAGIC]: { magic: '1020f5f2', magicAt: 0x400, uuidAt: 0x46c },
   [XFS_SUPER_MAGIC]: { magic: '58465342', magicAt: 0, uuidAt: 0x20 },
 }
@@ -150,7 +150,7 @@ const FIRST_BYTES = 4096
  * @returns undefined if the superblock's layout is unknown, the device is unreadable, or the UUID is zeroes
  */
 export function readSuperblockUuid(handle: Handle, type: number): Buffer | undefined {
-  const layout = LAYOUTS[type]
+  const layout = SUPERBLOCK_LAYOUTS[type]
   const { device } = statUnsynced(handle)
   if (layout === undefined || !hasDisk(device)) return undefined
   const firstBytes = tolerateSystemErrors(() => readFirstBytes(formatDeviceId(device)))

@@ -30,8 +30,8 @@ const { arena, rows, calls, run } = addon
 export const { changes: changeMemory, sights: sightMemory, start, look: startLook, finish, cloneUserNamespace } = addon
 
 // A row has eight numbers: the call, six arguments, the result.
-const ROW = 8
-const RESULT = 7
+const ROW_WORDS = 8
+const RESULT_WORD = 7
 
 /** Loads the addon once in each thread. No other module loads one. */
 function loadAddon(): KernelAddon {
@@ -47,11 +47,11 @@ function findAddonFile(): string {
 }
 
 /** Maximum number of calls in one batch. */
-export const MAX_CALLS = rows.length / ROW
+export const MAX_CALLS = rows.length / ROW_WORDS
 
 /** Prepares one call of a batch. @param call from `findCallIndex`; see `systemCall` for the arguments */
 export function prepareCall(at: number, call: number, a = 0, b = 0, c = 0, d = 0, e = 0): void {
-  const start = at * ROW
+  const start = at * ROW_WORDS
   rows[start] = call
   rows[start + 1] = a
   rows[start + 2] = b
@@ -78,7 +78,7 @@ export function systemCall(name: string) {
   return (a = 0, b = 0, c = 0, d = 0, e = 0): number => {
     prepareCall(0, index, a, b, c, d, e)
     run(1)
-    return rows[RESULT] as number
+    return rows[RESULT_WORD] as number
   }
 }
 

@@ -163,29 +163,29 @@ const listmount = systemCall('listmount')
 const STATMOUNT_MNT_BASIC = 0x2n
 const STATMOUNT_FS_TYPE = 0x20n
 const REQUEST_SIZE = 24
-const REPLY = REQUEST_SIZE
+const REPLY_OFFSET = REQUEST_SIZE
 const REPLY_SIZE = 1024
 const [FS_TYPE, MNT_ATTR, TEXT] = [36, 64, 512]
 
 /** Calls statmount(2), because statfs(2) would query a server. */
 export function readMountType(mountId: number): string | undefined {
   putRequest(mountId, STATMOUNT_FS_TYPE)
-  if (statmount(DATA, DATA + REPLY, REPLY_SIZE) !== 0) return undefined
-  const start = REPLY + TEXT + data.readUInt32LE(REPLY + FS_TYPE)
+  if (statmount(DATA, DATA + REPLY_OFFSET, REPLY_SIZE) !== 0) return undefined
+  const start = REPLY_OFFSET + TEXT + data.readUInt32LE(REPLY_OFFSET + FS_TYPE)
   return data.toString('latin1', start, data.indexOf(0, start))
 }
 
 /** Calls statmount(2), because fstatfs(2) would query a server. */
 export function readMountAttributes(mountId: number): number | undefined {
   putRequest(mountId, STATMOUNT_MNT_BASIC)
-  if (statmount(DATA, DATA + REPLY, REPLY_SIZE) !== 0) return undefined
-  return Number(data.readBigUInt64LE(REPLY + MNT_ATTR))
+  if (statmount(DATA, DATA + REPLY_OFFSET, REPLY_SIZE) !== 0) return undefined
+  return Number(data.readBigUInt64LE(REPLY_OFFSET + MNT_ATTR))
 }
 
 /** Calls listmount(2) with room for one mount. */
 export function hasMountsOn(mountId: number): boolean | undefined {
   putRequest(mountId, 0n)
-  const count = listmount(DATA, DATA + REPLY)
+  const count = listmount(DATA, DATA + REPLY_OFFSET)
   return count < 0 ? undefined : count > 0
 }
 

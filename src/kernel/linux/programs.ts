@@ -4,7 +4,7 @@ import { HelperError } from '../helpers.ts'
 import { succeeds, tolerateSystemErrors } from '../system-error.ts'
 
 /** Maps programs to their Debian package, and to the RPM package if its name differs. */
-const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>> = {
+const PROGRAM_PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>> = {
   'mount.nfs': ['nfs-common', 'nfs-utils'],
   'mount.nfs4': ['nfs-common', 'nfs-utils'],
   'mount.cifs': ['cifs-utils'],
@@ -36,7 +36,7 @@ const PACKAGES: Readonly<Record<string, readonly [debian: string, rpm?: string]>
 
 /** Formats the package for messages. Returns undefined for a program without a known package. */
 export function formatPackage(program: string): string | undefined {
-  const [debian, rpm] = Object.hasOwn(PACKAGES, program) ? (PACKAGES[program] ?? []) : []
+  const [debian, rpm] = Object.hasOwn(PROGRAM_PACKAGES, program) ? (PROGRAM_PACKAGES[program] ?? []) : []
   return rpm === undefined ? debian : `${debian} (Debian) or ${rpm} (RPM)`
 }
 

@@ -6,7 +6,7 @@ import { linuxInodes as inodes } from './inodes.ts'
 import { AT_EMPTY_PATH, AT_FDCWD, arenaBytes, putEmpty, systemCall } from './kernel.ts'
 import { linuxMounts } from './mounts.ts'
 
-const FILE = Buffer.from('file')
+const FILE_NAME = Buffer.from('file')
 
 /** Result of a system call that was compared with Node's own, or that the addon must refuse. */
 export interface SelfTest {
@@ -32,7 +32,7 @@ export function selfTest(): SelfTest[] {
     runComparison('openat2', () => describeDifference(readLinkRefusal('/proc/self'), 'ELOOP')),
     ...runOnDetachedTree((tree, path) => [
       runComparison('create and fchownat', () => {
-        inodes.createFile(tree, FILE, 0o640)
+        inodes.createFile(tree, FILE_NAME, 0o640)
         withFile(tree, (file) => inodes.chown(file, 4242))
         return describeDifference(lstatSync(`${path}/file`).gid, 4242)
       }),
@@ -45,7 +45,7 @@ export function selfTest(): SelfTest[] {
         return withFile(tree, (file) => {
           inodes.setAttribute(file, 'trusted.modekeep', value)
           const read = Buffer.from(inodes.getAttribute(file, 'trusted.modekeep') ?? []).toString('hex')
-          const names = inodes.attributeNames(file, tree, FILE)
+          const names = inodes.attributeNames(file, tree, FILE_NAME)
           return describeDifference([read, names], [value.toString('hex'), 'trusted.modekeep\0'])
         })
       }),
@@ -143,7 +143,7 @@ function readErrorCode(attempt: () => unknown): string {
 }
 
 function withFile<T>(tree: Handle, use: (file: Handle) => T): T {
-  const file = inodes.openEntry(tree, FILE)
+  const file = inodes.openEntry(tree, FILE_NAME)
   using _ = deferClose(inodes, file)
   return use(file)
 }

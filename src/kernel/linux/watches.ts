@@ -172,7 +172,7 @@ export class ProcessWatch {
   /** Adds processes to watch until they end. A process that has already ended is reported too. */
   follow(pids: readonly number[]): void {
     for (const pid of pids) {
-      if (!this.#processes.has(pid)) this.#processes.set(pid, readProcessStat(pid)?.start ?? ENDED)
+      if (!this.#processes.has(pid)) this.#processes.set(pid, readProcessStat(pid)?.start ?? PROCESS_ENDED)
     }
     if (this.#processes.size > 0) this.#timer ??= setInterval(() => this.#checkProcesses(), POLL_INTERVAL_MS).unref()
   }
@@ -196,4 +196,4 @@ export class ProcessWatch {
   }
 }
 
-const ENDED = 'gone'
+const PROCESS_ENDED = 'gone'

@@ -114,7 +114,7 @@ const BIND_PATH = /^\/pods\/([^/]+)\/volume-subpaths\/([^/]+)\/[^/]+\/\d+$/
 const DATED_ROOT = /^((?:\/.+)?)\/\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.\d+(?:\/(.+))?$/
 /** The suffix with which mountinfo marks a mount whose root was deleted. */
 export const DELETED = '//deleted'
-const DATA = '..data'
+const DATA_LINK = '..data'
 
 /** Creates a function that reports another mount at the mount point of a bind: only a single, visible mount can be replaced. */
 export function createCoverFinder(
@@ -162,6 +162,6 @@ export function parseKubeletSubPaths(table: string | readonly MountRow[], kubele
     if (inKubeletDir === undefined) return []
     const volumeDirectory = `${kubeletDir}${inKubeletDir}`
     const doubt = stale ? findDoubt(row, volumeDirectory, volumeRoot) : undefined
-    return [{ row, volumeDirectory, subPath: subPath ?? DATA, stale, doubt }]
+    return [{ row, volumeDirectory, subPath: subPath ?? DATA_LINK, stale, doubt }]
   })
 }

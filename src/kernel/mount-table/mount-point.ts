@@ -14,7 +14,7 @@ import {
 import { isGuard } from './mountinfo.ts'
 
 /** The errors of stat for a mount whose server or daemon has ended (kubernetes mount-utils, IsCorruptedMnt). */
-const BROKEN = new Set(['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN'])
+const BROKEN_MOUNT_ERRORS = new Set(['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN'])
 
 /** The topmost mount at the mount directory, and its root inode. */
 export interface MountedView {
@@ -124,7 +124,7 @@ function catchBroken(look: () => Stat): Stat | 'broken' | undefined {
   } catch (error) {
     const code = errorCode(error) ?? ''
     if (code === 'ENOENT') return undefined
-    if (BROKEN.has(code)) return 'broken'
+    if (BROKEN_MOUNT_ERRORS.has(code)) return 'broken'
     throw error
   }
 }

@@ -186,7 +186,7 @@ export function createPathLookups(caller: LookupCaller): PathLookups {
 const CACHED_TYPES = /^(ext[234]|xfs|btrfs|f2fs|tmpfs|ramfs|rootfs|devtmpfs|squashfs|erofs|autofs|overlay)$/
 
 /** Limit of lookups by another process for one path. Concurrent mounts and memory pressure can empty the cache again. */
-const ATTEMPTS = 3
+const MAX_LOOKUP_ATTEMPTS = 3
 
 /**
  * Opens a path from the cache alone, after another process has filled the cache. A concurrent change cannot make it wait.
@@ -205,7 +205,7 @@ async function openFromCache(
     } catch (error) {
       if (errorCode(error) !== 'EAGAIN') throw error
     }
-    if (attempt === ATTEMPTS) return undefined
+    if (attempt === MAX_LOOKUP_ATTEMPTS) return undefined
     const answer = await lookUpIsolated(host, path)
     if (answer === undefined) return undefined
     if (answer === 'found' && isCacheable(inodes, path, mounts)) continue

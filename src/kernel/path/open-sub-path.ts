@@ -17,7 +17,7 @@ import {
 } from '../host.ts'
 import { checkPathSize } from './input-sizes.ts'
 
-const MOUNTABLE: ReadonlySet<number> = new Set([DIRECTORY, REGULAR, SOCKET, FIFO])
+const MOUNTABLE_TYPES: ReadonlySet<number> = new Set([DIRECTORY, REGULAR, SOCKET, FIFO])
 
 /** Checks the text of a subPath, before the source is opened. @returns the faults */
 export function checkSubPath(subPath: string): Fault[] {
@@ -55,7 +55,7 @@ export function openSubPath(inodes: Inodes, root: Handle, subPath: string): Hand
     openWithOpenat2(inodes, root, subPath) ?? openByComponents(inodes, root, subPath),
     (handle) => {
       const { mode } = inodes.stat(handle)
-      if (!MOUNTABLE.has(mode & FILE_TYPE)) throw new Refusal(createSubPathMessages(subPath).wrongKind(mode))
+      if (!MOUNTABLE_TYPES.has(mode & FILE_TYPE)) throw new Refusal(createSubPathMessages(subPath).wrongKind(mode))
       return handle
     },
   )
@@ -173,7 +173,7 @@ export interface FollowedLink {
   target: string
 }
 
-const KINDS: Readonly<Record<number, string>> = {
+const FILE_TYPE_NAMES: Readonly<Record<number, string>> = {
   [DIRECTORY]: 'a directory',
   [REGULAR]: 'a file',
   [SYMLINK]: 'a link',
@@ -183,7 +183,7 @@ const KINDS: Readonly<Record<number, string>> = {
   [CHARACTER_DEVICE]: 'a character device',
 }
 
-const formatFileType = (mode: number) => KINDS[mode & FILE_TYPE] ?? 'of an unknown kind'
+const formatFileType = (mode: number) => FILE_TYPE_NAMES[mode & FILE_TYPE] ?? 'of an unknown kind'
 const formatLink = ({ path, target }: FollowedLink) => `${quoted(path)} -> ${quoted(target)}`
 const formatLeadingLink = (link: FollowedLink | undefined) => (link ? `, where the link ${formatLink(link)} leads` : '')
 

@@ -33,7 +33,7 @@ export function encodeKeys(inodes: readonly { inode: bigint; born: bigint }[]): 
 
 /** The ACLs that records refer to. */
 export interface Acls {
-  /** @returns a number from 1 on */
+  /** @returns the number of the ACL; the first is 1 */
   assignNumber(acl: Uint8Array): number
   /** @throws {RangeError} if the number is missing */
   get(number: number): Uint8Array

@@ -4,17 +4,17 @@ import { IntTable } from './int-table.ts'
 import { KEY_OFFSET } from './layout.ts'
 
 /** Position of the last record, counted from 1. */
-const LAST = 0
-/** See StateTable; the VISITED bit is set once a walk has visited the inode. */
-const STATE = 1
-const VALUES = 2
+const LAST_COLUMN = 0
+/** See StateTable; the VISITED_FLAG bit is set once a walk has visited the inode. */
+const STATE_COLUMN = 1
+const VALUE_COLUMNS = 2
 /** A sparse value: position of the first record, counted from 1. 0: it is the last record. */
-const FIRST = 0
+const FIRST_COLUMN = 0
 const SPARSE_VALUES = 1
 // The upper word of most inodes is 0, so it is the last one of the key.
 const INODE_AND_BIRTH = [0, 3, 1, 2]
-const FORGOTTEN = 0
-const VISITED = 0x8000
+const FORGOTTEN_STATE = 0
+const VISITED_FLAG = 0x8000
 
 /**
  * Maps an inode to the positions of its first record, which has the original state, and of its last.
@@ -30,7 +30,7 @@ export class RecordIndex {
 
   /** @param expected estimated number of inodes; the table grows */
   constructor(expected: number) {
-    this.#table = new IntTable(VALUES, SPARSE_VALUES, expected)
+    this.#table = new IntTable(VALUE_COLUMNS, SPARSE_VALUES, expected)
   }
 
   /**
@@ -41,12 +41,12 @@ export class RecordIndex {
   add(bytes: DataView, at: number, place: number): number {
     const table = this.#table
     const entry = this.#findEntry(bytes, at) ?? this.#insert(bytes, at)
-    const last = table.get(entry, LAST)
-    if (last === FORGOTTEN) {
+    const last = table.get(entry, LAST_COLUMN)
+    if (last === FORGOTTEN_STATE) {
       this.size++
-      table.setSparse(entry, FIRST, 0)
-    } else if (table.getSparse(entry, FIRST) === 0) table.setSparse(entry, FIRST, last)
-    table.set(entry, LAST, place + 1)
+      table.setSparse(entry, FIRST_COLUMN, 0)
+    } else if (table.getSparse(entry, FIRST_COLUMN) === 0) table.setSparse(entry, FIRST_COLUMN, last)
+    table.set(entry, LAST_COLUMN, place + 1)
     return entry
   }
 
@@ -60,24 +60,24 @@ export class RecordIndex {
   }
 
   getState(entry: number): number {
-    return this.#table.get(entry, STATE) & ~VISITED
+    return this.#table.get(entry, STATE_COLUMN) & ~VISITED_FLAG
   }
 
   setState(entry: number, state: number): void {
-    this.#table.set(entry, STATE, state)
+    this.#table.set(entry, STATE_COLUMN, state)
   }
 
   markVisited(bytes: DataView, at: number): void {
     const entry = this.find(bytes, at)
-    if (entry !== undefined) this.#table.set(entry, STATE, this.#table.get(entry, STATE) | VISITED)
+    if (entry !== undefined) this.#table.set(entry, STATE_COLUMN, this.#table.get(entry, STATE_COLUMN) | VISITED_FLAG)
   }
 
   /** Returns inode and birth time in turn of the inodes that have a record and were not visited. */
   listUnvisited(): BigInt64Array {
     const words: number[] = []
     for (let entry = 0; entry < this.#table.end; entry++) {
-      const isVisited = (this.#table.get(entry, STATE) & VISITED) !== 0
-      if (isVisited || this.#table.get(entry, LAST) === FORGOTTEN) continue
+      const isVisited = (this.#table.get(entry, STATE_COLUMN) & VISITED_FLAG) !== 0
+      if (isVisited || this.#table.get(entry, LAST_COLUMN) === FORGOTTEN_STATE) continue
       for (const word of INODE_AND_BIRTH) words.push(this.#table.getKey(entry, word))
     }
     return new BigInt64Array(Int32Array.from(words).buffer)
@@ -86,24 +86,24 @@ export class RecordIndex {
   remove(bytes: DataView, at: number): void {
     const entry = this.find(bytes, at)
     if (entry === undefined) return
-    this.#table.set(entry, LAST, FORGOTTEN)
+    this.#table.set(entry, LAST_COLUMN, FORGOTTEN_STATE)
     this.size--
   }
 
   /** Returns the entry of an inode that has a record. */
   find(bytes: DataView, at: number): number | undefined {
     const entry = this.#findEntry(bytes, at)
-    return entry === undefined || this.#table.get(entry, LAST) === FORGOTTEN ? undefined : entry
+    return entry === undefined || this.#table.get(entry, LAST_COLUMN) === FORGOTTEN_STATE ? undefined : entry
   }
 
   /** Returns the position of an entry's first record. */
   getFirst(entry: number): number {
-    return (this.#table.getSparse(entry, FIRST) || this.#table.get(entry, LAST)) - 1
+    return (this.#table.getSparse(entry, FIRST_COLUMN) || this.#table.get(entry, LAST_COLUMN)) - 1
   }
 
   /** Returns the position of an entry's last record; below 0: the inode is forgotten. */
   getLast(entry: number): number {
-    return this.#table.get(entry, LAST) - 1
+    return this.#table.get(entry, LAST_COLUMN) - 1
   }
 
   /** Also finds a forgotten inode. */

@@ -60,8 +60,8 @@ const MAX_PATH_BYTES = 10_000_000
 const PATH_OVERHEAD_BYTES = 250
 
 /** Values of a count: the id of its names, their number, and the inode's ctime as the two words of a float. */
-const ID = 0
-const COUNT = 1
+const ID_COLUMN = 0
+const COUNT_COLUMN = 1
 const CHANGED_LOW = 2
 const CHANGED_HIGH = 3
 const COUNT_VALUES = 4
@@ -107,9 +107,10 @@ export class HardLinks {
   addName(sighting: LinkSighting): boolean {
     const { links, changed, statTimeMs, name, path } = sighting
     const entry = this.#findOrBeginCount(sighting)
-    const id = this.#counts.get(entry, ID)
-    let count = this.#counts.get(entry, COUNT)
-    if (statTimeMs - changed > CLOCK_TICKS_MS && this.#rememberName(name, id)) this.#counts.set(entry, COUNT, ++count)
+    const id = this.#counts.get(entry, ID_COLUMN)
+    let count = this.#counts.get(entry, COUNT_COLUMN)
+    if (statTimeMs - changed > CLOCK_TICKS_MS && this.#rememberName(name, id))
+      this.#counts.set(entry, COUNT_COLUMN, ++count)
     if (count >= links) {
       this.#endCount(entry)
       this.#counts.delete(entry)
@@ -135,8 +136,8 @@ export class HardLinks {
       this.#endCount(known)
     }
     const entry = known ?? counts.insert(a, b, c, d)
-    counts.set(entry, ID, ++this.#lastId)
-    counts.set(entry, COUNT, 0)
+    counts.set(entry, ID_COLUMN, ++this.#lastId)
+    counts.set(entry, COUNT_COLUMN, 0)
     counts.set(entry, CHANGED_LOW, low)
     counts.set(entry, CHANGED_HIGH, high)
     return entry
@@ -144,8 +145,8 @@ export class HardLinks {
 
   /** The count's names are not needed any more. */
   #endCount(entry: number): void {
-    this.#droppedNames += this.#counts.get(entry, COUNT)
-    this.#paths.delete(this.#counts.get(entry, ID))
+    this.#droppedNames += this.#counts.get(entry, COUNT_COLUMN)
+    this.#paths.delete(this.#counts.get(entry, ID_COLUMN))
   }
 
   /** @returns whether the name is new for its count */
@@ -163,7 +164,7 @@ export class HardLinks {
     const ids = new IntTable(0, 0, counts.size)
     // A deleted count has id 0, which no name has.
     for (let entry = 0; entry < counts.end; entry++)
-      if (counts.get(entry, ID) !== 0) ids.insert(counts.get(entry, ID), 0)
+      if (counts.get(entry, ID_COLUMN) !== 0) ids.insert(counts.get(entry, ID_COLUMN), 0)
     for (let entry = 0; entry < names.end; entry++) {
       const id = names.getKey(entry, NAME_ID_WORD)
       if (id !== 0 && ids.find(id, 0) === undefined) names.delete(entry)

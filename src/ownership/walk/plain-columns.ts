@@ -14,7 +14,7 @@ import { measurePath, writePath } from './entry.ts'
 import type { PlainStrategy } from './strategies.ts'
 
 const INITIAL_BYTES = 1 << 17
-const CLOSED = -1
+const CLOSED_HANDLE = -1
 
 /**
  * Plain inodes and their encoded records. They are stored in columns: objects that live until a change is made would
@@ -95,11 +95,11 @@ export class PlainColumns {
   /** Returns undefined if the handle was dropped. */
   getHandle(index: number): Handle | undefined {
     const handle = this.#handles[index] as Handle
-    return handle === CLOSED ? undefined : handle
+    return handle === CLOSED_HANDLE ? undefined : handle
   }
 
   dropHandle(index: number): void {
-    this.#handles[index] = CLOSED
+    this.#handles[index] = CLOSED_HANDLE
   }
 
   getInode(index: number, handle: Handle): PlainInode {

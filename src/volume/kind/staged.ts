@@ -18,8 +18,8 @@ import { type Session, warnOnFailure } from '../../state/session.ts'
 import type { MountContext } from './kind.ts'
 import { filterOwnOptions } from './options.ts'
 
-const MOUNT = Buffer.from('mount')
-const SOURCE = Buffer.from('source')
+const MOUNT_NAME = Buffer.from('mount')
+const SOURCE_NAME = Buffer.from('source')
 
 /** Files and mounts for a helper program, next to its mount directory. They are removed when the call ends. */
 export interface Stage {
@@ -105,7 +105,7 @@ function openStage({ inodes, mounts }: Host, parent: Handle, name: Name): Handle
     mounts.attach(tree, target)
     // A mount becomes shared if it is attached below a shared mount.
     mounts.setFlags(tree, { set: 0, clear: 0 })
-    inodes.createDirectory(tree, MOUNT, 0)
+    inodes.createDirectory(tree, MOUNT_NAME, 0)
     return tree
   })
 }
@@ -119,11 +119,11 @@ function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string
     },
 
     show(source, readOnly) {
-      if (isDirectory(inodes.stat(source))) inodes.createDirectory(tree, SOURCE, 0)
-      else inodes.createFile(tree, SOURCE, 0)
+      if (isDirectory(inodes.stat(source))) inodes.createDirectory(tree, SOURCE_NAME, 0)
+      else inodes.createFile(tree, SOURCE_NAME, 0)
       const clone = mounts.cloneTree(source)
       using _clone = deferClose(inodes, clone)
-      const target = inodes.openEntry(tree, SOURCE)
+      const target = inodes.openEntry(tree, SOURCE_NAME)
       using _target = deferClose(inodes, target)
       // A daemon opens names as root, and the volume's users may replace them by links: the mount follows none.
       mounts.setFlags(clone, { set: NOSYMFOLLOW | (readOnly ? RDONLY : 0), clear: 0 })
@@ -134,10 +134,10 @@ function createStage({ inodes, mounts, files }: Host, tree: Handle, path: string
 }
 
 function takeMount({ inodes, mounts }: Host, stage: Handle): Handle {
-  if (!inodes.statMountPoint(stage, MOUNT).mountRoot) {
+  if (!inodes.statMountPoint(stage, MOUNT_NAME).mountRoot) {
     throw Refusal.of('program-failed', 'the helper program ended without an error, but has mounted nothing')
   }
-  const mounted = inodes.openEntry(stage, MOUNT)
+  const mounted = inodes.openEntry(stage, MOUNT_NAME)
   using _ = deferClose(inodes, mounted)
   return mounts.cloneTree(mounted)
 }

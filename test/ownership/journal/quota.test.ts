@@ -64,7 +64,7 @@ it('nothing is written beyond the reservation, and nothing is reserved beyond th
   full.write(2 * MIB)
 })
 
-it('a full disk causes one reservation for each batch', () => {
+it('while its disk is full, a journal reserves space once for each batch', () => {
   const { asked, room } = arrange(100 * MIB, MIB, Array(10).fill(MIB))
   const full = () => {
     throw Object.assign(new Error('database or disk is full'), { code: 'ERR_SQLITE_ERROR', errcode: 13 })

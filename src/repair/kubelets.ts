@@ -75,12 +75,7 @@ export async function listPods(socket: string, withinMs: number): Promise<string
 }
 
 // `logs` is kubelet's own default (kubernetes pkg/kubelet/kuberuntime, podLogsRootDirectory).
-const DEFAULT_KUBELET_OPTIONS: KubeletOptions = {
-  list: listPods,
-  intervalMs: 5000,
-  logs: '/var/log/pods',
-  lifetimeMs: 500,
-}
+const DEFAULT_OPTIONS: KubeletOptions = { list: listPods, intervalMs: 5000, logs: '/var/log/pods', lifetimeMs: 500 }
 
 /** Requests the list of pods from kubelet. Each watch has one instance, which keeps earlier answers. */
 export class Kubelets {
@@ -90,7 +85,7 @@ export class Kubelets {
   readonly #answers = new Map<string, { at: number; answer: Promise<KubeletAnswer> }>()
 
   constructor(options: Partial<KubeletOptions> = {}) {
-    this.#options = { ...DEFAULT_KUBELET_OPTIONS, ...options }
+    this.#options = { ...DEFAULT_OPTIONS, ...options }
   }
 
   /** Finds whether the pod of a mount was deleted. Stats only a few files if no sign of that exists. */

@@ -145,13 +145,13 @@ async function mountDevice(disk: MountableDisk, options: readonly string[], read
   }
   // The check after an unmount may claim the device at this moment.
   const until = performance.now() + MAX_CLAIM_MS
-  const isClaimed = (error: unknown) =>
+  const isHeldExclusively = (error: unknown) =>
     errorCode(error) === 'EBUSY' && performance.now() < until && listDiskMounts(disk).length === 0
   const result = await retryUntilDefined(() => {
     try {
       return { tree: attempt() }
     } catch (error) {
-      return isClaimed(error) ? undefined : { error }
+      return isHeldExclusively(error) ? undefined : { error }
     }
   })
   return explainMount(disk, () => {

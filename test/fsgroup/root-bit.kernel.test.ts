@@ -180,7 +180,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     expect(bit()).toBe(true)
   })
 
-  it("does not set the root's bit through a read-only mount or clone", async () => {
+  it('the set-gid bit of the root is not set through a read-only mount or clone', async () => {
     await mountFor('a', { setGid: 'root', 'kubernetes.io/readwrite': 'ro' })
     await clone({ setGid: 'requested', options: ['rbind', 'ro'] })
     expect([bit(), listRootBits(stage)]).toEqual([false, []])

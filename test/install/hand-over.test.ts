@@ -76,7 +76,7 @@ describe.skipIf(executable.isMissing).each(tried.map((shell) => [shell.join(' ')
       expect(sameBytes(world.driver, BINARY)).toBe(true)
     })
 
-    it('works with a named executable', async () => {
+    it('runs the executable that is named instead of the installed one', async () => {
       const world = makeWorld()
       const directory = unpacked(world)
       rmSync(join(directory, 'modekeep'))

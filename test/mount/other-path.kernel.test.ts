@@ -57,7 +57,7 @@ const strictFor =
   (more: Rule, path = 'srv/strict/*') =>
   (top: string): Rule => ({ sources: [`${top}/${path}`], ...more })
 
-describe.skipIf(why !== '')(`a source for which a rule has another path${why}`, () => {
+describe.skipIf(why !== '')(`a source that a rule names by another path${why}`, () => {
   it.each([
     ['the directory itself', 'data/x'],
     ['a directory in it', 'data/x/part'],

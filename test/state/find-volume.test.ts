@@ -235,7 +235,7 @@ describe('a volume on a server is found', () => {
     expect(isAt('/share')).toBe(false)
   })
 
-  it('but not by any path with its name', async () => {
+  it('is not found by another path that ends with its name', async () => {
     stage.host.mounts.table = () => ''
     walked()
     expect(await place()).toBeUndefined()

@@ -163,7 +163,7 @@ describe.skipIf(!isRoot)(addSkipReason(`a mounted CIFS share, ${runsAgainst('cif
     ])
   })
 
-  it('keeps the modes that its author wrote', async () => {
+  it('keeps the file_mode and dir_mode of the mount options', async () => {
     const stage = openStage()
     const mountOptions = ['dir_mode=0750', 'gid=2000']
     await stage.open({ source: SOURCE, mountOptions }, { secrets: secretsOf(USER), group: 2000 })

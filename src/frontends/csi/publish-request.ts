@@ -5,7 +5,7 @@ import { createFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../../kernel/path/input-sizes.ts'
 import type { CsiMessage } from './messages.ts'
-import { findMissingFields, findVolumeIdFaults, parseDirectory } from './target-path.ts'
+import { findMissingFields, findVolumeIdFaults, parsePathField } from './target-path.ts'
 import type { Publication } from './worker-tasks.ts'
 
 /** Parsed NodePublishVolume request. */
@@ -50,7 +50,7 @@ export function parsePublishRequest(
   const tooLong = findRequestSizeFaults(request, isReadKey)
   if (tooLong.length > 0) throw new Refusal(tooLong)
   const faults = findMissingFields({ volume_id: volumeId, target_path: request.targetPath })
-  const directory = parseDirectory('target_path', request.targetPath, faults)
+  const directory = parsePathField('target_path', request.targetPath, faults)
   faults.push(...findCapabilityFaults(capability), ...findKeyFaults(context))
   const pod = parsePod(context, directory, faults)
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = capability?.mount ?? {}

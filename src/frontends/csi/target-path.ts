@@ -10,7 +10,7 @@ export const findVolumeIdFaults = (volumeId: string) => checkFieldSize('volume_i
 /** Parses the volume id and target path of a call. @throws {Refusal} with every fault */
 export function parseTarget(volumeId: string, path: string): string {
   const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, target_path: path })]
-  const directory = parseDirectory('target_path', path, faults)
+  const directory = parsePathField('target_path', path, faults)
   if (faults.length > 0) throw new Refusal(faults)
   return directory
 }
@@ -22,7 +22,7 @@ export function parseTarget(volumeId: string, path: string): string {
 export function parseStatsTarget(volumeId: string, path: string): string {
   const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, volume_path: path })]
   if (faults.length > 0) throw new Refusal(faults)
-  const directory = parseDirectory('volume_path', path, faults)
+  const directory = parsePathField('volume_path', path, faults)
   if (faults.length > 0) throw createNotPublished(path)
   return directory
 }
@@ -33,7 +33,7 @@ export function findMissingFields(fields: Readonly<Record<string, string>>): Fau
   )
 }
 
-export function parseDirectory(field: string, path: string, faults: Fault[]): string {
+export function parsePathField(field: string, path: string, faults: Fault[]): string {
   if (path === '') return ''
   try {
     return parseMountDirectory(path)

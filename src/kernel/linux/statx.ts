@@ -28,7 +28,7 @@ const STATX_ATTR_IMMUTABLE = 0x10
 const STATX_ATTR_APPEND = 0x20
 const STATX_ATTR_MOUNT_ROOT = 0x2000
 
-const MASK = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
+const REQUESTED_FIELDS = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID | STATX_MNT_ID_UNIQUE
 /** statx(2) ignores the descriptor for an absolute path. */
 const ANY_HANDLE = 0 as Handle
 const HANDLE_STATX_FLAGS = AT_EMPTY_PATH | AT_NO_AUTOMOUNT
@@ -69,7 +69,7 @@ export function statUnsynced(parent: Handle, name?: Name): Stat {
 /** Follows a link of /proc/PID to its inode. It may query a server: NFS revalidates even such a link. */
 export function statMagicLink(path: string): StatView {
   requireSuccess(
-    statx(ANY_HANDLE, putName(path), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, MASK, STATX_DATA),
+    statx(ANY_HANDLE, putName(path), AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, REQUESTED_FIELDS, STATX_DATA),
     'statx',
     path,
   )
@@ -88,7 +88,7 @@ export function readSubvolume(handle: Handle): bigint | undefined {
 }
 
 /** Without a name, it stats the handle itself. */
-function callStatx(handle: Handle, name?: Name | string, flags = 0, mask = MASK): void {
+function callStatx(handle: Handle, name?: Name | string, flags = 0, mask = REQUESTED_FIELDS): void {
   const path = name === undefined ? putEmpty() : putName(name)
   const statxFlags = (name === undefined ? HANDLE_STATX_FLAGS : NAME_STATX_FLAGS) | flags
   requireSuccess(statx(handle, path, statxFlags, mask, STATX_DATA), 'statx', name ?? 'an open handle')

@@ -114,7 +114,7 @@ function resolveInterruptedOwnership(
   const owned = extractOwnership(now.stat)
   if (isSameOwnership(seen, owned) && intact === record.capabilityIntact) {
     const isInterrupted = !intact || !isSameOwnership(seen, intended)
-    return !isInterrupted || hasRecordedContent(record, now.stat) ? intended : { ...owned, forfeit: true }
+    return !isInterrupted || isContentAsRecorded(record, now.stat) ? intended : { ...owned, forfeit: true }
   }
   if (owned.gid !== after.gid) return undefined
   // The group is the target's, so the chown was made. The steps after it may be missing.
@@ -122,7 +122,7 @@ function resolveInterruptedOwnership(
   const chmodded = owned.mode === after.mode && (seen.gid !== after.gid || !record.capabilityIntact)
   if (intact && chowned && !isStrippedByChown(owned.mode, intended.mode)) return owned
   if (!chowned && !chmodded) return undefined
-  return hasRecordedContent(record, now.stat) ? { gid: owned.gid, mode: intended.mode } : { ...owned, forfeit: true }
+  return isContentAsRecorded(record, now.stat) ? { gid: owned.gid, mode: intended.mode } : { ...owned, forfeit: true }
 }
 
 /**
@@ -130,7 +130,7 @@ function resolveInterruptedOwnership(
  * An owner can write and then reset mtime. If the owner is not root, mtime is therefore trusted only for set-uid, which
  * the owner may set anyway.
  */
-export function hasRecordedContent(record: InodeRecord, now: Stat): boolean {
+export function isContentAsRecorded(record: InodeRecord, now: Stat): boolean {
   const ownersOnly = record.capability === undefined && (record.intended.mode & SET_GID) === 0
   const isReliable = now.uid === 0 || (ownersOnly && now.uid === record.uid)
   return isReliable && record.modified === now.modified && record.size === now.size

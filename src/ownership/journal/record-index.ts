@@ -13,7 +13,7 @@ const FIRST_COLUMN = 0
 const SPARSE_VALUES = 1
 // The upper word of most inodes is 0, so it is the last one of the key.
 const INODE_AND_BIRTH = [0, 3, 1, 2]
-const FORGOTTEN_STATE = 0
+const FORGOTTEN_POSITION = 0
 const VISITED_FLAG = 0x8000
 
 /**
@@ -42,7 +42,7 @@ export class RecordIndex {
     const table = this.#table
     const entry = this.#findEntry(bytes, at) ?? this.#insert(bytes, at)
     const last = table.get(entry, LAST_COLUMN)
-    if (last === FORGOTTEN_STATE) {
+    if (last === FORGOTTEN_POSITION) {
       this.size++
       table.setSparse(entry, FIRST_COLUMN, 0)
     } else if (table.getSparse(entry, FIRST_COLUMN) === 0) table.setSparse(entry, FIRST_COLUMN, last)
@@ -77,7 +77,7 @@ export class RecordIndex {
     const words: number[] = []
     for (let entry = 0; entry < this.#table.end; entry++) {
       const isVisited = (this.#table.get(entry, STATE_COLUMN) & VISITED_FLAG) !== 0
-      if (isVisited || this.#table.get(entry, LAST_COLUMN) === FORGOTTEN_STATE) continue
+      if (isVisited || this.#table.get(entry, LAST_COLUMN) === FORGOTTEN_POSITION) continue
       for (const word of INODE_AND_BIRTH) words.push(this.#table.getKey(entry, word))
     }
     return new BigInt64Array(Int32Array.from(words).buffer)
@@ -86,14 +86,14 @@ export class RecordIndex {
   remove(bytes: DataView, at: number): void {
     const entry = this.find(bytes, at)
     if (entry === undefined) return
-    this.#table.set(entry, LAST_COLUMN, FORGOTTEN_STATE)
+    this.#table.set(entry, LAST_COLUMN, FORGOTTEN_POSITION)
     this.size--
   }
 
   /** Returns the entry of an inode that has a record. */
   find(bytes: DataView, at: number): number | undefined {
     const entry = this.#findEntry(bytes, at)
-    return entry === undefined || this.#table.get(entry, LAST_COLUMN) === FORGOTTEN_STATE ? undefined : entry
+    return entry === undefined || this.#table.get(entry, LAST_COLUMN) === FORGOTTEN_POSITION ? undefined : entry
   }
 
   /** Returns the position of an entry's first record. */

@@ -16,11 +16,11 @@ import {
 import {
   createInodeRecord,
   formatInodeKey,
-  hasRecordedContent,
   type InodeRecord,
   type InodeState,
   type IntendedOwnership,
   isAtBaseline,
+  isContentAsRecorded,
   isSameBytes,
   resolveIntendedOwnership,
 } from '../inode/record.ts'
@@ -214,7 +214,7 @@ function overrideUserChange(record: InodeRecord, state: InodeState): IntendedOwn
   const isPrivileged = !isDirectory(stat) && ((record.before.mode & SET_IDS) !== 0 || record.capability !== undefined)
   const isIntact =
     (current.mode & SET_IDS) === (record.before.mode & SET_IDS) && isSameBytes(capability, record.capability)
-  return { ...current, forfeit: isPrivileged && !(isIntact && hasRecordedContent(record, stat)) }
+  return { ...current, forfeit: isPrivileged && !(isIntact && isContentAsRecorded(record, stat)) }
 }
 
 /** A user who wrote to a file may set set-gid again for its group, but not for the group it had before. */

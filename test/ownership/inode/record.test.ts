@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { DIRECTORY, REGULAR, type Stat } from '../../../src/kernel/host.ts'
 import {
-  hasRecordedContent,
   type InodeRecord,
   type InodeState,
+  isContentAsRecorded,
   isSameBytes,
   NO_ACL,
   resolveIntendedOwnership,
@@ -201,7 +201,7 @@ describe('the content of a recorded inode', () => {
     ['with a capability, owner not root', CAPABLE, { uid: 1000 }, false],
     ['with a capability, owner not root, mtime moved', CAPABLE, { uid: 1000, modified: 11n }, false],
   ])('the content is the recorded one: %s: %#', (_what, known, over, is) => {
-    expect(hasRecordedContent(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
+    expect(isContentAsRecorded(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
   })
 })
 

@@ -120,24 +120,48 @@ function isOnSameFileSystem({ inodes, blocks }: Host, { tree }: MountedTree, pat
   return blocks.backingOf(opened).place === blocks.backingOf(tree).place
 }
 
+/** A tree of directory names, because each prefix of a long path as text would take quadratic time. */
+interface PathNode {
+  /** Users without privileges may not search the directory. */
+  isClosed: boolean
+  children: Map<string, PathNode>
+}
+
+const createPathNode = (): PathNode => ({ isClosed: false, children: new Map() })
+
 /**
  * Returns whether a user without privileges reaches a path through the mount of a row. The mounts below one closed
  * directory are skipped without a system call, so that the time does not depend on how many pods kubelet has.
  */
 function createReachabilityCheck(host: Host, rows: readonly MountRow[]): (row: MountRow, path: string) => boolean {
   const mountsTo = createMountFinder(rows)
-  const closed = new Set<string>()
+  const closed = createPathNode()
   return (row, path) => {
     const names = path.split('/').filter((name) => name !== '')
-    if (names.some((_, depth) => closed.has(names.slice(0, depth).join('/')))) return false
+    if (isBelowClosed(closed, names)) return false
     const mounts = mountsTo(path)
     if (mounts.at(-1)?.id !== row.id) return false
     // A server that does not respond would block the lookup, and a name that is not UTF-8 cannot be looked up.
     if (mounts.slice(0, -1).some(({ fsType }) => isRemoteType(fsType)) || path.includes('\uFFFD')) return true
     const depth = findClosed(host, names)
-    if (typeof depth === 'number') closed.add(names.slice(0, depth).join('/'))
+    if (typeof depth === 'number') closeNode(closed, names.slice(0, depth))
     return depth === undefined
   }
+}
+
+function isBelowClosed(top: PathNode, names: readonly string[]): boolean {
+  let node: PathNode | undefined = top
+  for (const name of names) {
+    if (node.isClosed) return true
+    node = node.children.get(name)
+    if (node === undefined) return false
+  }
+  return false
+}
+
+function closeNode(top: PathNode, names: readonly string[]): void {
+  const node = names.reduce((above, name) => above.children.getOrInsertComputed(name, createPathNode), top)
+  node.isClosed = true
 }
 
 /**

@@ -61,8 +61,12 @@ describe.skipIf(cannot !== '')(
         await end(user)
         // Until it ends, another file system can have the freed device number (docs/limits.md).
         await expect.poll(async () => (await status(stage.session())).mounts).toEqual([])
-        await stage.heal()
-        expect(listMountRecords(stage)).toEqual([])
+        await expect
+          .poll(async () => {
+            await stage.heal()
+            return listMountRecords(stage)
+          })
+          .toEqual([])
       },
     )
 

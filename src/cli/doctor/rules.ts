@@ -103,17 +103,17 @@ function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Ru
 
 /** Warns of rules that are never used. The first matching rule decides, so a wider rule hides a narrower one after it. */
 function* checkRuleOrder(earlier: Rule, before: number, rule: Rule, at: number, file: string): Generator<CheckResult> {
-  if (allowsAllOf(earlier, rule)) {
+  if (includesRule(earlier, rule)) {
     const text = `rule ${at + 1} has no effect: rule ${before + 1} before it matches all that it matches`
     yield warning(text, `remove it from "allow" in ${file}, or put it first`)
-  } else if (allowsAllOf(rule, earlier)) {
+  } else if (includesRule(rule, earlier)) {
     const text = `rule ${at + 1} is wider than rule ${before + 1} before it, which restricts nothing but what it itself matches`
     yield warning(text, `remove rule ${before + 1} from "allow" in ${file}, or narrow rule ${at + 1}`)
   }
 }
 
 /** True if `wide` matches everything that `narrow` matches. */
-function allowsAllOf(wide: Rule, narrow: Rule): boolean {
+function includesRule(wide: Rule, narrow: Rule): boolean {
   const { namespaces, sources, fsTypes = DEFAULT_FS_TYPES, ownership, groupAccess, fsGroups, idmapFrom = [] } = wide
   const has = (all: readonly string[] | undefined, some: readonly string[] | undefined) =>
     all === undefined || (some?.every((one) => all.includes(one)) ?? false)

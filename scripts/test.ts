@@ -37,17 +37,21 @@ const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test"
 async function everything(): Promise<number> {
   check('format and lint', `${bin}/biome`, 'check', '.')
   check('types', `${bin}/tsc`, '--noEmit')
-  const parts: [string, string[]][] = [
-    ['unit', vitest('run', ...UNISOLATED, ...unitTests())],
-    // Without root no test makes a mount, so files can share a process.
-    ['vitest', vitest('run', ...(isRoot ? [] : UNISOLATED), ...otherTests())],
-  ]
+  const others = otherTests()
+  const parts: Part[] = [['unit', vitest('run', ...UNISOLATED, ...unitTests())]]
+  if (isRoot) parts.push(['vitest', vitest('run', ...others)])
+  else {
+    // Without root no test makes a mount, so files can share a process, but for those with a cache of their own.
+    const isFetching = (file: string) => file.startsWith('test/fetch/')
+    parts.push(['vitest', vitest('run', ...UNISOLATED, ...others.filter((file) => !isFetching(file)))])
+    parts.push(['fetch', vitest('run', ...others.filter(isFetching))])
+  }
   return withAll(parts, [[['kubelet', kubelet('--small')]]], 'test/kubelet/provide.ts')
 }
 
 async function long(): Promise<number> {
   process.env.MODEKEEP_TEST_SIZE ??= 'long'
-  const parts: [string, string[]][] = [['vitest', vitest('run', ...sizedTests())]]
+  const parts: Part[] = [['vitest', vitest('run', ...sizedTests())]]
   const cluster: Part = ['cluster', [node, 'test/cluster/main.ts']]
   const others: Part[] = [
     ['kubelet', kubelet()],

@@ -31,7 +31,7 @@ const vitest = (...rest: string[]) => [...OWN_MOUNTS, node, `${root}/node_module
 const kubelet = (...rest: string[]) => [node, 'test/kubelet/main.ts', ...rest]
 // Half of the time goes into loading the same modules for each file; these tests need no process of their own. They keep
 // the CPU busy, so more processes would only load the modules once more.
-const UNISOLATED = ['--no-isolate', `--maxWorkers=${availableParallelism() + 1}`]
+const UNISOLATED = ['--no-isolate', `--maxWorkers=${availableParallelism() + 2}`]
 const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
 
 async function everything(): Promise<number> {

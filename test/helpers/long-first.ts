@@ -6,6 +6,7 @@ import { isSized } from '../../scripts/test/selection.ts'
  * Those that mostly wait for deadlines run beside those that need the CPU. Vitest sorts by file size.
  */
 const SLOWEST = [
+  'test/state/locks.test.ts',
   'test/attacks/hanging-request.test.ts',
   'test/crash/killed-orphan.test.ts',
   'test/attacks/hanging-walk.test.ts',

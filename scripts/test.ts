@@ -29,8 +29,8 @@ process.env.TMPDIR = place
 const OWN_MOUNTS = isRoot ? ['unshare', '--mount', '--propagation', 'private'] : []
 const vitest = (...rest: string[]) => [...OWN_MOUNTS, node, `${root}/node_modules/vitest/vitest.mjs`, ...rest]
 const kubelet = (...rest: string[]) => [node, 'test/kubelet/main.ts', ...rest]
-// Half of the time goes into loading the same modules for each file; these tests need no process of their own. They keep
-// the CPU busy, so more processes would only load the modules once more.
+// Half of the time goes into loading the same modules for each file; these tests need no process of their own. A
+// process for each CPU would be idle while it waits, and each further one loads the modules once more.
 const UNISOLATED = ['--no-isolate', `--maxWorkers=${availableParallelism() + 2}`]
 const NEEDS_ROOT = 'Not root: what needs real mounts is skipped. "sudo npm test" runs everything.'
 

@@ -18,7 +18,14 @@ import {
   type VolumeRecord,
   volumeRecords,
 } from '../state/volume-record.ts'
-import { findOtherUsers, listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
+import {
+  describeHolder,
+  findOtherUsers,
+  listHolders,
+  type OtherUsers,
+  readGroupOnDisk,
+  reserveVolume,
+} from './holders.ts'
 import { removeUnusedRootBit } from './root-bit.ts'
 import { walkVolume } from './walk-volume.ts'
 
@@ -94,8 +101,7 @@ export async function applyGroupToVolume(
   if (isNewMount && isSame && record.changedSince?.hasRoot)
     refuseUnusable(session, tree, fsGroup, target, record.skipped)
   // The walk would change all other inodes first.
-  if (isNewMount && inodes.stat(tree).immutable && !matchesRequest(inodes.stat(tree), fsGroup))
-    throw createRootRefusal(source, inodes.stat(tree), group, 'it is immutable or append-only')
+  if (isNewMount) refuseImmutable(source, inodes.stat(tree), fsGroup)
   const isRecorded = volumeRecords.has(session, volume)
   if (isRecorded && record === undefined) {
     const loss = 'the volume is walked again, and a pending restore is lost'
@@ -174,7 +180,7 @@ function refuseConflict(
     session.note({ heldBy: lost })
     throw Refusal.of(
       'mount-unrecorded',
-      'another pod uses the volume or a part of it, and the record of its mount is lost, so nobody can tell which group it relies on',
+      'another pod uses the volume or a part of it, and the record of its mount is lost, so the group that it relies on is unknown',
       'delete that pod ("modekeep status" on the node names its directory), then this one is mounted',
     )
   }
@@ -188,19 +194,9 @@ function refuseConflict(
   )
 }
 
-/** Describes a holder for a pod's events, which must not disclose other namespaces. The log has all details. */
-function describeHolder(reader: string | undefined, { pod, source, directory }: VolumeHolder): string {
-  const [readerNamespace, holderNamespace] = [reader, pod].map((name) => name?.split('/', 1)[0])
-  if (readerNamespace !== undefined && readerNamespace !== holderNamespace)
-    return 'a pod of another namespace uses it or a part of it'
-  return `pod ${pod ?? '(unnamed)'} uses ${source} (${directory})`
-}
-
-/** Returns the group that a mount applied to its volume, or that its map expects on disk; undefined if none. */
-export function readGroupOnDisk(holder: VolumeHolder): number | undefined {
-  if (!('given' in holder)) return holder.group
-  const { given } = holder
-  return given.by === 'walk' ? given.group : given.by === 'idmap' ? given.from : undefined
+function refuseImmutable(source: string, root: Stat, fsGroup: FsGroupRequest): void {
+  if (root.immutable && !matchesRequest(root, fsGroup))
+    throw createRootRefusal(source, root, fsGroup.groupId, 'it is immutable or append-only')
 }
 
 /** Checks the root after a walk. @param reason of the walk for not changing it */

@@ -199,3 +199,18 @@ export async function reserveVolume(
     return busy
   }
 }
+
+/** Returns the group that a mount applied to its volume, or that its map expects on disk; undefined if none. */
+export function readGroupOnDisk(holder: VolumeHolder): number | undefined {
+  if (!('given' in holder)) return holder.group
+  const { given } = holder
+  return given.by === 'walk' ? given.group : given.by === 'idmap' ? given.from : undefined
+}
+
+/** Describes a holder for a pod's events, which must not disclose other namespaces. The log has all details. */
+export function describeHolder(reader: string | undefined, { pod, source, directory }: VolumeHolder): string {
+  const [readerNamespace, holderNamespace] = [reader, pod].map((name) => name?.split('/', 1)[0])
+  if (readerNamespace !== undefined && readerNamespace !== holderNamespace)
+    return 'a pod of another namespace uses it or a part of it'
+  return `pod ${pod ?? '(unnamed)'} uses ${source} (${directory})`
+}

@@ -19,8 +19,8 @@ import {
   listRecordPlaces,
   openNodeBy,
 } from '../volume/kind/source-path.ts'
-import { applyGroupToVolume, type GroupTarget, readGroupOnDisk } from './apply-to-volume.ts'
-import { findOtherUsers, listHolders, type OtherUsers, reserveVolume } from './holders.ts'
+import { applyGroupToVolume, type GroupTarget } from './apply-to-volume.ts'
+import { findOtherUsers, listHolders, type OtherUsers, readGroupOnDisk, reserveVolume } from './holders.ts'
 import { restoreTree } from './restore-volume.ts'
 
 /** A directory of the node as a volume, with a detached mount that shows the same inodes as a pod's mount. */
@@ -170,7 +170,7 @@ function refuseHolders(others: OtherUsers): void {
   if (lost) {
     throw Refusal.of(
       'mount-unrecorded',
-      `a pod uses it (${lost.directory}), and the record of that mount is lost, so nobody can tell whether a restore would take its group from it`,
+      `a pod uses it (${lost.directory}), and the record of that mount is lost, so a restore may take its group from it`,
       'delete that pod first',
     )
   }

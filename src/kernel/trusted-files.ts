@@ -12,6 +12,7 @@ import {
   makeDirectories,
   openParent,
   openToWrite,
+  PRIVATE_MODE,
   removeIn,
   removeNames,
   renameIn,
@@ -19,7 +20,6 @@ import {
   replaceFile,
 } from './write-file.ts'
 
-const PRIVATE_MODE = 0o600
 const OWN_DIRECTORY = 0o700
 const MAX_FOREIGN_BYTES = 1 << 20
 /** The largest record is that of a heal of a node with thousands of mounts: a few MiB. */

@@ -149,7 +149,8 @@ export function replaceFile(fs: Fs, path: string, text: string, mode: number, is
   if (!isForNow) parent.sync()
 }
 
-const PRIVATE_MODE = 0o600
+/** Only the owner may read and write the file. */
+export const PRIVATE_MODE = 0o600
 
 function writeNewFile(
   fs: Fs,

@@ -190,7 +190,7 @@ function checkPlugin(store: Store, record: PluginRecord | undefined, { isListeni
   if (!isThere) return ok(`the container runtime has no NRI socket at ${quoted(socket)}, and ${none}`)
   return isListening(socket)
     ? ok(`the container runtime asks plugins (NRI, ${quoted(socket)}); ${none}`)
-    : ok(`nobody is seen to listen at the NRI socket ${quoted(socket)}: the runtime has ended, or NRI is off; ${none}`)
+    : ok(`no process listens at the NRI socket ${quoted(socket)}: the runtime has ended, or NRI is off; ${none}`)
 }
 
 function formatRuntimeVersion({ runtime, nri }: PluginRecord): string {

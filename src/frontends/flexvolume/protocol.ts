@@ -109,8 +109,8 @@ export function createFailureReply(error: unknown): FlexVolumeReply {
 }
 
 /**
- * Converts an error into the message of a pod's event, which ends with the codes of its faults. Errors other than a Refusal are faults
- * of modekeep or of the system.
+ * Converts an error into the message of a pod's event, which ends with the codes of its faults. An error that is no
+ * Refusal is unexpected, so the message refers to the log.
  */
 export function createFailureMessage(error: unknown, words: FaultWords): string {
   if (error instanceof Refusal) return truncateMessage(renderFaults(error.faults, words), renderCodes(error.faults))

@@ -80,7 +80,7 @@ describe('doctor, for the container runtime,', () => {
       {},
       `the container runtime asks plugins (NRI, "${SOCKET}"); no "modekeep nri" runs`,
     ],
-    ['no process listens', { isListening: false }, `nobody is seen to listen at the NRI socket "${SOCKET}"`],
+    ['no process listens', { isListening: false }, `no process listens at the NRI socket "${SOCKET}"`],
     ['there is no socket', { hasSocket: false }, `the container runtime has no NRI socket at "${SOCKET}", and no`],
   ])('reports no fault if no plugin was ever started, as the plugin is optional: %s', (_, node, text) => {
     expect(look(undefined, { isRunning: false, ...node })).toEqual([

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
 import { readConfig } from '../src/config/read-config.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
-import { CRI_SOCKETS, ProcessGroupReader } from '../src/frontends/nri/cri.ts'
+import { CRI_SOCKETS, RUNTIME_SOCKETS, SandboxReader } from '../src/frontends/nri/cri.ts'
 import type { ReadAnswer, ReaderData, ReadRequest } from '../src/frontends/nri/node-reader.ts'
 import { readPodVolumes } from '../src/frontends/nri/pod-volumes.ts'
 import { raisePriority } from './process.ts'
@@ -11,12 +11,15 @@ import { raisePriority } from './process.ts'
 // Container creation waits for it, so its priority is raised.
 raisePriority()
 const { criSocket, env }: ReaderData = workerData
-const sockets = criSocket === undefined ? CRI_SOCKETS : [criSocket]
-const groups = new ProcessGroupReader(() => sockets.filter((path) => existsSync(path)))
+const createReader = (usual: readonly string[]) =>
+  new SandboxReader(() => (criSocket === undefined ? usual : [criSocket]).filter((path) => existsSync(path)))
+// CRI-O reports no groups.
+const [groups, sandboxes] = [createReader(CRI_SOCKETS), createReader(RUNTIME_SOCKETS)]
 
 async function read(request: ReadRequest): Promise<unknown> {
   if (request.read === 'pod') return readPodVolumes(request.kubeletDir, request.uid)
-  if (request.read === 'groups') return groups.read(request.sandbox)
+  if (request.read === 'groups') return groups.readGroups(request.sandbox)
+  if (request.read === 'sandboxes') return sandboxes.list()
   const { config, faults } = await readConfig(env)
   return { config: { map: config.map }, faults }
 }
@@ -34,4 +37,4 @@ parentPort?.on('message', async ({ id, request }: { id: number; request: ReadReq
   parentPort?.postMessage({ id, answer: await answer(request) })
 })
 // Connects to the runtime now, so that the first container does not wait for it.
-void groups.read('')
+void groups.readGroups('')

@@ -78,7 +78,8 @@ async function serve(
       log,
     })
     const writeRecord = createRegistrationWriter(workers, failed)
-    await runNriPlugin({ socket, index, handler, timing: CONNECTION_TIMING, writeRecord, log }, stop)
+    const listSandboxes = () => reader.listSandboxes()
+    await runNriPlugin({ socket, index, handler, timing: CONNECTION_TIMING, listSandboxes, writeRecord, log }, stop)
   } finally {
     workers.close()
     await events.flush()

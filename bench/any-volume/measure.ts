@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { run as command } from '../../scripts/fetch/command.ts'
-import { ProcessGroupReader } from '../../src/frontends/nri/cri.ts'
+import { SandboxReader } from '../../src/frontends/nri/cri.ts'
 import { SOCKET } from '../../test/kubelet/node/containerd.ts'
 import { type RuntimeNode, startNode } from '../../test/runtimes/node/node.ts'
 import type { Pod } from '../../test/runtimes/node/pod.ts'
@@ -51,11 +51,11 @@ const QUESTIONS = 200
 /** What the plugin waits for where NRI does not tell a container's groups: the runtime's answer over CRI, ms each. */
 async function groupsAsked(node: RuntimeNode): Promise<number[]> {
   const pod = await node.pod({ name: 'asked', volumes: {}, mounts: [], groups: [2000] }).begin()
-  using groups = new ProcessGroupReader(() => [SOCKET])
+  using groups = new SandboxReader(() => [SOCKET])
   const times: number[] = []
   for (let at = 0; at < 2 * QUESTIONS; at++) {
     const began = performance.now()
-    const told = await groups.read(pod.sandbox)
+    const told = await groups.readGroups(pod.sandbox)
     if (at >= QUESTIONS) times.push(performance.now() - began)
     if (!told?.certain.includes(2000)) throw new Error(`the runtime tells the groups ${JSON.stringify(told)}, not 2000`)
   }

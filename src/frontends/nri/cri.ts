@@ -14,12 +14,16 @@ export const RUNTIME_SOCKETS: readonly string[] = [...CRI_SOCKETS, '/run/crio/cr
 
 /** Well below the time limit of a container (worker-tasks.ts). The groups of a slow runtime count as unknown. */
 const GROUPS_TIMEOUT_MS = 500
+const SANDBOXES_TIMEOUT_MS = 5000
 const VERSION_TIMEOUT_MS = 1000
 
 // kubernetes staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto
 const { method } = protobufPackage('runtime.v1', {
   PodSandboxStatusRequest: { podSandboxId: [1, 'string'], verbose: [2, 'bool'] },
   PodSandboxStatusResponse: { info: [2, 'string', 'map'] },
+  ListPodSandboxRequest: {},
+  PodSandbox: { id: [1, 'string'], createdAt: [4, 'int64'] },
+  ListPodSandboxResponse: { items: [1, 'PodSandbox', 'repeated'] },
   VersionRequest: { version: [1, 'string'] },
   VersionResponse: { runtimeName: [2, 'string'], runtimeVersion: [3, 'string'] },
 } as const)
@@ -28,6 +32,7 @@ export const PodSandboxStatus = method(
   'PodSandboxStatusRequest',
   'PodSandboxStatusResponse',
 )
+export const ListPodSandbox = method('RuntimeService/ListPodSandbox', 'ListPodSandboxRequest', 'ListPodSandboxResponse')
 export const Version = method('RuntimeService/Version', 'VersionRequest', 'VersionResponse')
 
 /** Groups of a pod's processes, as kubelet passed them to the runtime. */
@@ -38,24 +43,29 @@ export interface ProcessGroups {
   readonly possible: readonly number[]
 }
 
-/** Requests a sandbox's groups from each runtime of the node, until one of them has the sandbox. */
-export class ProcessGroupReader implements Disposable {
+/** A pod's sandbox in a runtime's list. */
+export interface ListedSandbox {
+  readonly id: string
+  /** Milliseconds since 1970. */
+  readonly createdAtMs: number
+}
+
+/** Reads pods' sandboxes from the runtimes of the node. Its methods never reject. */
+export class SandboxReader implements Disposable {
   readonly #sockets: () => readonly string[]
-  readonly #timeoutMs: number
   readonly #clients = new Map<string, GrpcClient>()
 
   /** @param sockets lists the CRI sockets that exist now */
-  constructor(sockets: () => readonly string[], timeoutMs = GROUPS_TIMEOUT_MS) {
+  constructor(sockets: () => readonly string[]) {
     this.#sockets = sockets
-    this.#timeoutMs = timeoutMs
   }
 
-  /** @returns undefined if no runtime reports the groups. Never rejects. */
-  async read(sandbox: string): Promise<ProcessGroups | undefined> {
+  /** Requests a sandbox's groups from each runtime, until one has the sandbox. @returns undefined if none reports them */
+  async readGroups(sandbox: string, timeoutMs = GROUPS_TIMEOUT_MS): Promise<ProcessGroups | undefined> {
     for (const socket of this.#sockets()) {
       try {
         const request = { podSandboxId: sandbox, verbose: true }
-        const { info } = await this.#client(socket).call(PodSandboxStatus, request, this.#timeoutMs)
+        const { info } = await this.#client(socket).call(PodSandboxStatus, request, timeoutMs)
         const groups = parseProcessGroups(info.info ?? '')
         if (groups !== undefined) return groups
       } catch {
@@ -63,6 +73,20 @@ export class ProcessGroupReader implements Disposable {
       }
     }
     return undefined
+  }
+
+  /** Lists the sandboxes of each runtime that responds. */
+  async list(): Promise<ListedSandbox[][]> {
+    const lists: ListedSandbox[][] = []
+    for (const socket of this.#sockets()) {
+      try {
+        const { items } = await this.#client(socket).call(ListPodSandbox, {}, SANDBOXES_TIMEOUT_MS)
+        lists.push(items.map(({ id, createdAt }) => ({ id, createdAtMs: Number(createdAt / 1_000_000n) })))
+      } catch {
+        // Not a CRI socket, or its runtime does not respond.
+      }
+    }
+    return lists
   }
 
   #client(socket: string): GrpcClient {

@@ -2,7 +2,7 @@ import type { Worker } from 'node:worker_threads'
 import type { NodeConfig } from '../../config/defaults.ts'
 import type { Fault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import type { ProcessGroups } from './cri.ts'
+import type { ListedSandbox, ProcessGroups } from './cri.ts'
 import type { PodVolumes } from './pod-volumes.ts'
 
 /** Somewhat longer than the thread waits for each runtime. */
@@ -18,6 +18,7 @@ export type ReadRequest =
   | { read: 'map' }
   | { read: 'pod'; kubeletDir: string; uid: string }
   | { read: 'groups'; sandbox: string }
+  | { read: 'sandboxes' }
 
 export type ReadAnswer = { value: unknown } | { refusal: readonly Fault[] } | { error: string }
 
@@ -58,6 +59,11 @@ export class NodeReader implements Disposable {
     const groups = this.#read<ProcessGroups | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
     const timeout = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUPS_WAIT_MS, undefined).unref())
     return Promise.race([groups, timeout])
+  }
+
+  /** Returns the sandboxes of each runtime that responds. */
+  listSandboxes(): Promise<ListedSandbox[][]> {
+    return this.#read({ read: 'sandboxes' })
   }
 
   [Symbol.dispose](): void {

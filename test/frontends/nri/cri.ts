@@ -1,7 +1,10 @@
-import { PodSandboxStatus } from '../../../src/frontends/nri/cri.ts'
+import { ListPodSandbox, PodSandboxStatus } from '../../../src/frontends/nri/cri.ts'
 import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../../../src/rpc/server.ts'
 
-const SERVICES = { PodSandboxStatus }
+const SERVICES = { ListPodSandbox, PodSandboxStatus }
+
+/** Nanoseconds since 1970: when its sandboxes were created. */
+export const CREATED_AT = 1_700_000_000_123_000_000n
 
 /** What containerd adds of a sandbox for those who ask for more: CRI's PodSandboxConfig with the pod's groups. */
 export function infoWith(groups: readonly number[]): string {
@@ -14,6 +17,7 @@ export function infoWith(groups: readonly number[]): string {
 /** Answers CRI as a runtime that has a sandbox, or several. */
 export function criRuntime(socket: string, sandboxes: RegExp, info: string): Promise<SocketServer> {
   const answers = createUnaryHandlers<typeof SERVICES>(() => {}, {
+    ListPodSandbox: () => ({ items: [{ id: sandboxes.source, createdAt: CREATED_AT }] }),
     PodSandboxStatus({ podSandboxId, verbose }) {
       if (!sandboxes.test(podSandboxId)) throw new Error('not found')
       return { info: verbose ? { info } : {} }

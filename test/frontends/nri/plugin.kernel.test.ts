@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import type { ContainerHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
+import type { ListedSandbox } from '../../../src/frontends/nri/cri.ts'
 import { CONNECTION_TIMING, runNriPlugin } from '../../../src/frontends/nri/plugin.ts'
 import type { Mount } from '../../../src/frontends/nri/protocol.ts'
 import { exchangeAfterCheck, swapDirectories } from '../../helpers/sockets.ts'
@@ -21,12 +22,14 @@ let running: Promise<void>
 let told: string[]
 let events: [string, string, Record<string, unknown> | undefined][]
 let create: ContainerHandler['create']
+let sandboxes: ListedSandbox[]
 
 beforeEach(async () => {
   top = mkdtempSync(join(tmpdir(), 'nri-'))
   told = []
   events = []
   create = () => undefined
+  sandboxes = []
   stop = new AbortController()
   runtime = await new FakeRuntime().listen(join(top, 'nri.sock'))
 })
@@ -48,7 +51,15 @@ function start(timing = CONNECTION_TIMING, socket = join(top, 'nri.sock')): void
   }
   const log = (level: string, event: string, facts?: Record<string, unknown>) => void events.push([level, event, facts])
   running = runNriPlugin(
-    { socket, index: '10', handler: containers, timing, writeRecord: async () => {}, log },
+    {
+      socket,
+      index: '10',
+      handler: containers,
+      timing,
+      listSandboxes: async () => [sandboxes],
+      writeRecord: async () => {},
+      log,
+    },
     stop.signal,
   )
 }
@@ -235,6 +246,38 @@ describe('the NRI plugin on a socket', () => {
     expect(told).toEqual(['all  c1', 'all  c2'])
   })
 
+  it('reconnects if the runtime creates a pod without calling the plugin', async () => {
+    const first = await connected({ ...CONNECTION_TIMING, checkMs: 20 })
+    await first.start([{ id: 'before' }])
+    const again = runtime.next()
+    sandboxes = [
+      { id: 'before', createdAtMs: 0 },
+      { id: 'skipped', createdAtMs: Date.now() },
+    ]
+    await (await again).start([{ id: 'before' }, { id: 'skipped' }])
+    expect(events).toContainEqual([
+      'warn',
+      'away',
+      {
+        socket: join(top, 'nri.sock'),
+        message: 'the runtime created the pod sandbox skipped without calling the plugin',
+      },
+    ])
+  })
+
+  it('ends the check for skipped pods at the first call of the runtime', async () => {
+    const end = await connected({ ...CONNECTION_TIMING, checkMs: 20 })
+    await end.start([{ id: 'before' }])
+    await end.call('RunPodSandbox', 'ContainerRequest', container('c'))
+    sandboxes = [
+      { id: 'before', createdAtMs: 0 },
+      { id: 'later', createdAtMs: Date.now() },
+    ]
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect(events.map(([, event]) => event)).not.toContain('away')
+    expect(await end.call('Shutdown', 'Empty', {})).toEqual({ payload: Buffer.alloc(0) })
+  })
+
   it('connects to the socket whose owner was checked, even if its path was replaced', async () => {
     const [run, others] = [join(top, 'run'), join(top, 'others')]
     for (const directory of [run, others]) mkdirSync(directory)
@@ -252,7 +295,7 @@ describe('the NRI plugin on a socket', () => {
 
   it('waits for a runtime, logs the reason once, and disconnects from one that never responds', async () => {
     const next = runtime.next()
-    start({ firstMs: 5, mostMs: 10, registerMs: 100, answerMs: 100 })
+    start({ ...CONNECTION_TIMING, firstMs: 5, mostMs: 10, registerMs: 100 })
     const mute = await next
     const again = runtime.next()
     await mute.registered

@@ -4,8 +4,8 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { ProcessGroupReader } from '../../../src/frontends/nri/cri.ts'
-import { criRuntime, infoWith } from './cri.ts'
+import { SandboxReader } from '../../../src/frontends/nri/cri.ts'
+import { CREATED_AT, criRuntime, infoWith } from './cri.ts'
 
 let top: string
 let servers: { close(graceMs: number): Promise<void> }[]
@@ -35,8 +35,8 @@ async function silent(): Promise<string> {
 }
 
 async function groupsOfPod(sandbox: string, sockets: readonly string[], withinMs = 5000) {
-  using groups = new ProcessGroupReader(() => sockets, withinMs)
-  return await groups.read(sandbox)
+  using groups = new SandboxReader(() => sockets)
+  return await groups.readGroups(sandbox, withinMs)
 }
 
 it("the groups of a pod's processes are read from the runtime that has its sandbox", async () => {
@@ -58,10 +58,19 @@ it("the groups of a pod's processes are unknown if no runtime has its sandbox or
 
 it("the groups of a pod's processes are read after a restart of the runtime", async () => {
   const socket = await runtime('one', 'sandbox', infoWith([2000]))
-  using asked = new ProcessGroupReader(() => [socket], 5000)
-  expect(await asked.read('sandbox')).toEqual({ certain: [2000], possible: [] })
+  using asked = new SandboxReader(() => [socket])
+  expect(await asked.readGroups('sandbox', 5000)).toEqual({ certain: [2000], possible: [] })
   await servers.pop()?.close(0)
-  expect(await asked.read('sandbox')).toBeUndefined()
+  expect(await asked.readGroups('sandbox', 5000)).toBeUndefined()
   await runtime('one', 'sandbox', infoWith([3000]))
-  await expect.poll(() => asked.read('sandbox'), { timeout: 60_000 }).toEqual({ certain: [3000], possible: [] })
+  await expect
+    .poll(() => asked.readGroups('sandbox', 5000), { timeout: 60_000 })
+    .toEqual({ certain: [3000], possible: [] })
+})
+
+it('the sandboxes of each runtime that responds are listed with the time of their creation', async () => {
+  const sockets = [await runtime('one', 'first', '{}'), join(top, 'none'), await runtime('two', 'second', '{}')]
+  using sandboxes = new SandboxReader(() => sockets)
+  const createdAtMs = Number(CREATED_AT / 1_000_000n)
+  expect(await sandboxes.list()).toEqual([[{ id: '^first$', createdAtMs }], [{ id: '^second$', createdAtMs }]])
 })

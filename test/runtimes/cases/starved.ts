@@ -1,9 +1,11 @@
+import { once } from 'node:events'
 import * as fs from 'node:fs'
+import * as net from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { until } from '../../kubelet/node/until.ts'
 import { expect } from '../expect.ts'
 import { diskVolume } from '../node/disks.ts'
-import type { RuntimeNode } from '../node/node.ts'
+import { NRI_SOCKET, type RuntimeNode } from '../node/node.ts'
 import type { Case } from './case.ts'
 import { GROUP, mustWrite, refusal } from './seen.ts'
 
@@ -54,7 +56,67 @@ export const STARVED: readonly Case[] = [
       return 'refused three times, then sees 2000; one at which the runtime gave up did without'
     },
   },
+  {
+    name: 'a runtime that closes no connection although the plugin synchronized too late: the plugin reconnects at the first pod that is created without it',
+    async run(node) {
+      const volume = diskVolume(node, 'skipped', 'ext4')
+      const pod = (name: string) =>
+        node.pod({
+          name,
+          annotations: { [GROUP]: '2000' },
+          volumes: { data: volume },
+          mounts: [{ name: 'data', mountPath: '/data' }],
+          groups: [2000],
+        })
+      await node.plugin.stop('SIGTERM')
+      await withLateSynchronization(() => node.startPlugin())
+      await until('the runtime has given up', () =>
+        fs.readFileSync(node.containerd.logFile, 'utf8').includes('failed to synchronize plugin'),
+      )
+      const first = await pod('skipped').run()
+      await until('the plugin is connected again', () => {
+        const log = node.plugin.log()
+        return log.includes('"away"') && log.lastIndexOf('"synchronized"') > log.lastIndexOf('"away"')
+      })
+      const away = /"the runtime created the pod sandbox \w+ without calling the plugin"/.exec(node.plugin.log())
+      const second = await pod('after-skipped').run()
+      await mustWrite(second, volume.path, 2000)
+      for (const one of [first, second]) await one.remove()
+      volume.unstage()
+      return away === null ? 'the runtime closed the connection' : 'reconnected; the next pod sees 2000'
+    },
+  },
 ]
+
+/** Longer than a runtime waits for an answer, ms. */
+const LATE_MS = 3000
+
+/** Delays what the runtime sends from its list of pods on, on the first connection that the plugin makes meanwhile. */
+async function withLateSynchronization(work: () => Promise<void>): Promise<void> {
+  const aside = `${NRI_SOCKET}.aside`
+  fs.renameSync(NRI_SOCKET, aside)
+  let isLate = true
+  const proxy = net.createServer((plugin) => {
+    const delaysList = isLate
+    isLate = false
+    const runtime = net.connect(aside)
+    for (const socket of [plugin, runtime]) socket.on('error', () => {})
+    plugin.pipe(runtime)
+    runtime.on('end', () => plugin.end())
+    let sent: Promise<unknown> = Promise.resolve()
+    runtime.on('data', (bytes: Buffer) => {
+      if (delaysList && bytes.includes('Synchronize')) sent = sent.then(() => delay(LATE_MS))
+      sent = sent.then(() => plugin.write(bytes))
+    })
+  })
+  await once(proxy.listen(NRI_SOCKET), 'listening')
+  try {
+    await work()
+  } finally {
+    proxy.close()
+    fs.renameSync(aside, NRI_SOCKET)
+  }
+}
 
 /** The number of container lists that the plugin has received. */
 const synchronized = (node: RuntimeNode) => node.plugin.log().split('"synchronized"').length

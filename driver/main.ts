@@ -7,7 +7,7 @@ import {
   isKubeletVerb,
   parseCall,
 } from '../src/frontends/flexvolume/protocol.ts'
-import { CSI_WORKER_VERB, ISOLATED_PROCESS, NRI_WORKER_VERB } from '../src/kernel/worker-process.ts'
+import { CSI_WORKER_VERB, ISOLATED_WORKER_VERB, NRI_WORKER_VERB } from '../src/kernel/worker-process.ts'
 import { closeStderr, writeAll } from './streams.ts'
 
 const STDIN = 0
@@ -21,7 +21,7 @@ const WORKER_ENTRIES: ReadonlyMap<string | undefined, () => Promise<void>> = new
 /** The only reader of argv, and the only writer of replies to kubelet. Kubelet logs argv after any exit status but 0. */
 async function main(): Promise<void> {
   const argv = process.argv.slice(2)
-  if (argv[0] === ISOLATED_PROCESS && (await import('./isolated-worker.ts')).runIsolatedWorker(argv[1])) return
+  if (argv[0] === ISOLATED_WORKER_VERB && (await import('./isolated-worker.ts')).runIsolatedWorker(argv[1])) return
   const work = WORKER_ENTRIES.get(argv[0])
   if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return runWorker(work)
   // Any other word is an operator's verb, even without a terminal: a script that mistypes a verb must not read success.

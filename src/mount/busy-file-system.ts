@@ -2,6 +2,7 @@ import { quoted, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../kernel/host.ts'
 import { type MountPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
+import { WORKER_NAME } from '../kernel/worker-process.ts'
 import type { MountRecord } from '../state/mount-record.ts'
 import type { Session } from '../state/session.ts'
 import { findKind } from '../volume/index.ts'
@@ -11,10 +12,14 @@ export interface BusyFileSystem {
   fileSystem: MountedFileSystem
   /** Names its users and the remedy. */
   reason: string
+  /** All users are modekeep's own processes, by their names. */
+  isUsedByWorkers: boolean
 }
 
 /** Time in which the kernel releases the files of a process that crashed or is ending. */
 const SETTLING_MS = 300
+/** Time for the workers of a crashed call, and for those that check a mount. Without CPU time they end late. */
+const WORKER_SETTLING_MS = 5000
 
 /**
  * Finds the file system that ends with a recorded mount (a disk's, an image's, tmpfs, a server's or a daemon's), or that of
@@ -61,11 +66,15 @@ export async function findBusyAfterUnmount(
   const { source, busySince } = record ?? {}
   if (fileSystem === undefined || !(hasDevice(fileSystem) || wasInUse || busySince !== undefined)) return undefined
   if (findBusy(host, fileSystem, source) === undefined) return undefined
-  const until = performance.now() + SETTLING_MS
   // A check of a file system without a device reads all of /proc, so it is made once, at the end.
   const isOver = () => hasDevice(fileSystem) && !isClaimed(host, fileSystem)
-  await retryUntilDefined(() => isOver() || performance.now() > until || undefined)
-  return findBusy(host, fileSystem, source)
+  const settle = async (ms: number) => {
+    const until = performance.now() + ms
+    await retryUntilDefined(() => isOver() || performance.now() > until || undefined)
+    return findBusy(host, fileSystem, source)
+  }
+  const busy = await settle(SETTLING_MS)
+  return busy?.isUsedByWorkers && hasDevice(fileSystem) ? settle(WORKER_SETTLING_MS) : busy
 }
 
 const hasDevice = ({ devices }: MountedFileSystem) => devices.length > 0
@@ -88,7 +97,8 @@ export function findBusy(
   const reason = isDisk
     ? `the file system of ${volume} is unmounted, but still in use by ${users}: end that use before another node mounts it`
     : `the file system of ${volume} is unmounted, but still in use by ${users}: it ends with that use`
-  return { fileSystem, reason }
+  const isUsedByWorkers = processes.length > 0 && processes.every(({ name }) => name === WORKER_NAME)
+  return { fileSystem, reason, isUsedByWorkers }
 }
 
 const isClaimed = ({ blocks }: Host, { devices }: MountedFileSystem) =>

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { expect, it } from 'vitest'
-import { ISOLATED_PROCESS } from '../../src/kernel/worker-process.ts'
+import { ISOLATED_WORKER_VERB } from '../../src/kernel/worker-process.ts'
 import { MODEKEEP } from './modekeep.ts'
 
 const isBuilt = fs.existsSync(MODEKEEP)
@@ -9,7 +9,7 @@ const built = (name: string) => (isBuilt ? name : `${name} (skipped: there is no
 
 /** @param fourth what it has as its fourth descriptor @param input the first line of its stdin */
 async function called(fourth: number, caller: number, input: string) {
-  const child = spawn(MODEKEEP, [ISOLATED_PROCESS, String(caller)], {
+  const child = spawn(MODEKEEP, [ISOLATED_WORKER_VERB, String(caller)], {
     stdio: ['pipe', 'pipe', 'pipe', fourth],
     env: {},
   })

@@ -4,7 +4,7 @@ import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/config/defaults.ts'
 import { readRequest } from '../../src/config/request.ts'
-import { ISOLATED_PROCESS } from '../../src/kernel/worker-process.ts'
+import { ISOLATED_WORKER_VERB } from '../../src/kernel/worker-process.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { cannotServe, FuseNode, killDaemon, until } from '../helpers/fuse-node.ts'
 import { BINARY } from '../helpers/kubelet-call.ts'
@@ -33,7 +33,7 @@ describe.skipIf(cannot !== '')(addSkipReason('a FUSE volume whose call was kille
     const about = readRequest(node.podDirectory('one'), JSON.stringify(asked), config, kinds)
     // The process that mounts for the call, and not its children: the daemon has to go on without strace.
     const inject = ['-e', `trace=${name}`, '-e', `inject=${name}:signal=KILL:when=${when}`]
-    const strace = ['strace', '-qq', ...inject, '-o', '/dev/null', BINARY, ISOLATED_PROCESS]
+    const strace = ['strace', '-qq', ...inject, '-o', '/dev/null', BINARY, ISOLATED_WORKER_VERB]
     const root = fs.openSync('/', 'r')
     const child = spawn('sh', ['-c', 'exec "$@" $$', 'sh', ...strace], {
       stdio: ['pipe', 'pipe', 'ignore', root],

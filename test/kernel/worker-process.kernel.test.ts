@@ -17,7 +17,7 @@ describe.skipIf(!isRoot)(title, () => {
   let lock: string
   let handle: Handle
   beforeEach(() => {
-    top = fs.mkdtempSync(`${tmpdir()}/modekeep-errand-`)
+    top = fs.mkdtempSync(`${tmpdir()}/modekeep-worker-`)
     lock = `${top}/walker.lock`
     fs.mkdirSync(`${top}/volume`)
     fs.writeFileSync(`${top}/volume/file`, '')

@@ -7,7 +7,7 @@ import { nodeFs } from '../path-handle.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
 import { ResponseTimer, resolveWithin, retryUntilDefined } from '../waiting.ts'
 import {
-  ISOLATED_PROCESS,
+  ISOLATED_WORKER_VERB,
   readStreamLines,
   type StartWorker,
   type WorkerCall,
@@ -161,7 +161,7 @@ function startHolder(
   onReport: (report: WorkerReport<unknown, unknown>) => void,
 ) {
   using _ = lock === undefined ? undefined : deferCloseFd(lock)
-  const started = startProcess([ISOLATED_PROCESS, String(process.pid)], {}, [handle, lock ?? 'ignore'], onReport)
+  const started = startProcess([ISOLATED_WORKER_VERB, String(process.pid)], {}, [handle, lock ?? 'ignore'], onReport)
   // The pid in the lock file is only for administrators.
   if (lock !== undefined) tolerateSystemErrors(() => writeHolder(lock, started.child.pid))
   return started

@@ -1,6 +1,7 @@
 import { fstatSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { tolerateSystemErrors } from '../system-error.ts'
-import { hasOwnUserIds, hasRaisedRights, PROCESS_NAME, readProcText, withPidfd } from './processes.ts'
+import { WORKER_NAME } from '../worker-process.ts'
+import { hasOwnUserIds, hasRaisedRights, readProcText, withPidfd } from './processes.ts'
 
 /**
  * Finds the visible processes that hold flock(2) of a file.
@@ -60,7 +61,7 @@ export function isHeldByDyingProcess(path: string, fd: number): boolean {
 }
 
 function isDyingProcess(pid: number): boolean {
-  if (readFileSync(`/proc/${pid}/comm`, 'latin1').trimEnd() !== PROCESS_NAME) return false
+  if (readFileSync(`/proc/${pid}/comm`, 'latin1').trimEnd() !== WORKER_NAME) return false
   const liveThreads = listThreadDirectories(pid)
     .map((task) => readFileSync(`${task}/status`, 'latin1'))
     .filter((status) => !/^State:\s*[ZX]/m.test(status))

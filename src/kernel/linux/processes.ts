@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { constants } from 'node:os'
 import { readText } from '../read-file.ts'
 import { tolerateSystemErrors } from '../system-error.ts'
+import { WORKER_NAME } from '../worker-process.ts'
 import { DATA, data, requireSuccess, systemCall } from './kernel.ts'
 import { deferCloseFd } from './open.ts'
 
@@ -204,14 +205,11 @@ function setCoreLimit(bytes: bigint): number {
   return limitCore(0, 0, DATA)
 }
 
-/** The kernel's name of an isolated process: /proc/PID/comm, at most 15 bytes. */
-export const PROCESS_NAME = 'modekeep errand'
-
 const dieWithParent = systemCall('die_with_parent')
 
 /** Names this process as supervised: its supervisor may kill it while it waits in the kernel. */
 export function markSupervised(): void {
-  process.title = PROCESS_NAME
+  process.title = WORKER_NAME
 }
 
 /** Has the kernel kill this isolated process when its parent ends: prctl(2), PR_SET_PDEATHSIG. */

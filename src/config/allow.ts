@@ -16,6 +16,7 @@ export type OptionNaming = 'none' | 'name' | 'value'
 export interface KindTraits {
   /** A walk changes files on a server, which other nodes may mount, too. */
   walksServer: boolean
+  hasNoSource: boolean
   naming(option: string): OptionNaming
 }
 
@@ -35,9 +36,9 @@ const RULE_OBJECTIONS: readonly Objection[] = [
       volumes === undefined || (lifecycle !== undefined && volumes.includes(lifecycle)),
       `${lifecycle ?? 'FlexVolume'} volumes`,
     ),
-  ({ sources }, { source, fsType, namespace }) =>
+  ({ sources }, { source, fsType, namespace }, { hasNoSource }) =>
     objectUnless(
-      fsType === 'tmpfs' || (sources?.some((entry) => matchesSource(entry, source, namespace, fsType)) ?? true),
+      hasNoSource || (sources?.some((entry) => matchesSource(entry, source, namespace, fsType)) ?? true),
       'its source',
     ),
   ({ fsTypes = DEFAULT_FS_TYPES }, { fsType }) => objectUnless(fsTypes.includes(fsType), `fsType ${fsType}`),

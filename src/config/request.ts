@@ -104,6 +104,8 @@ export interface KindRules {
   readonly isDisk?: true
   /** Its files are on a server, which other nodes may mount, too. */
   readonly isRemote?: true
+  /** Its mounts are new and empty, so `sources` of a rule does not concern them. */
+  readonly hasNoSource?: true
   /** Keys that it accepts in a Secret; undefined: none. */
   readonly secretKeys?: AcceptedSecretKeys
   faults(request: KindRequest, config: NodeConfig): Fault[]

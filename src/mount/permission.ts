@@ -43,7 +43,11 @@ export function judgeRequest({ config, secrets }: Session, requested: MountReque
   // Secrets are decoded only for kinds that need them.
   const secretNames = kind.secretKeys === 'by rule' ? [...(secrets?.keys() ?? [])] : []
   const walksServer = kind.isRemote === true && kind.walk === true
-  return decideRequest(config.allow, { ...requested, secretNames }, { walksServer, naming })
+  return decideRequest(
+    config.allow,
+    { ...requested, secretNames },
+    { walksServer, hasNoSource: kind.hasNoSource === true, naming },
+  )
 }
 
 const readRuleFacts = (rule: Rule): RuleFacts => ({

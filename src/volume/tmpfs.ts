@@ -59,6 +59,7 @@ function addLimits(options: readonly string[], tmpfsMaxSize: string): string[] {
 /** A new, empty file system in memory, which ends with its mount. */
 export const tmpfs: VolumeKind = {
   name: 'tmpfs',
+  hasNoSource: true,
   persistent: false,
   walk: true,
   root: 'file system',

@@ -8,12 +8,14 @@ import { rendered } from '../helpers/rendered.ts'
 
 const KIND: KindTraits = {
   walksServer: false,
+  hasNoSource: false,
   naming: (option) => (option.startsWith('sec=krb') ? 'value' : option === 'suid' ? 'name' : 'none'),
 }
 
 type Asked = Partial<Omit<AllowRequest, 'source'>> & { source?: string }
 
-function decide(rules: readonly Rule[], { source = '/srv/a', ...over }: Asked, kind = KIND) {
+function decide(rules: readonly Rule[], { source = '/srv/a', ...over }: Asked, traits = KIND) {
+  const kind = { ...traits, hasNoSource: over.fsType === 'tmpfs' }
   const wish: AllowRequest = {
     namespace: 'shop',
     source: parseSource(source),

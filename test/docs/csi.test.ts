@@ -82,7 +82,9 @@ describe('docs/csi.md', () => {
       { lifecycle: 'persistent', ownership: 'auto', mountOptions: ['noatime'] },
     ])
     for (const request of requests) {
-      expect(decideRequest(config.allow, request, { walksServer: false, naming: () => 'none' })).toHaveProperty('rule')
+      expect(
+        decideRequest(config.allow, request, { walksServer: false, hasNoSource: false, naming: () => 'none' }),
+      ).toHaveProperty('rule')
     }
   })
 

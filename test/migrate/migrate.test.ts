@@ -225,6 +225,7 @@ describe('rewritten manifests', () => {
     const kind = findKind(request.fsType)
     const verdict = decideRequest(config.allow, request, {
       walksServer: kind?.isRemote === true && kind.walk === true,
+      hasNoSource: kind?.hasNoSource === true,
       naming: (option) => findRequiredNaming(kind?.optionRules() ?? new Map(), option),
     })
     expect(verdict).toHaveProperty('rule')

@@ -48,6 +48,8 @@ export function* checkSystemGroups(
 
 const list = (texts: readonly string[] | undefined) => texts?.join(', ')
 
+const hasSource = (fsType: string) => kinds.find(fsType)?.hasNoSource !== true
+
 /** Describes in a sentence which pods may mount which volumes. */
 function describeRule(rule: Rule): string {
   const { namespaces, volumes, sources, fsTypes = DEFAULT_FS_TYPES, groupAccess, fsGroups } = rule
@@ -56,12 +58,12 @@ function describeRule(rule: Rule): string {
     const text = entry.replaceAll(NAMESPACE, '<their namespace>')
     return text.endsWith('/*') ? `what lies below ${text.slice(0, -2) || '/'}` : text
   })
-  const withSource = fsTypes.filter((fsType) => fsType !== 'tmpfs')
+  const withSource = fsTypes.filter(hasSource)
   const had = [
     ...(withSource.length > 0
       ? [`${places === undefined ? 'every source' : list(places) || 'no source'} as ${list(withSource)}`]
       : []),
-    ...(fsTypes.includes('tmpfs') ? ['tmpfs'] : []),
+    ...fsTypes.filter((fsType) => !hasSource(fsType)),
   ]
   return [
     ...(volumes === undefined ? [] : [`CSI volumes alone: ${list(volumes) || 'none'}`]),
@@ -117,7 +119,7 @@ function includesRule(wide: Rule, narrow: Rule): boolean {
   const { namespaces, sources, fsTypes = DEFAULT_FS_TYPES, ownership, groupAccess, fsGroups, idmapFrom = [] } = wide
   const has = (all: readonly string[] | undefined, some: readonly string[] | undefined) =>
     all === undefined || (some?.every((one) => all.includes(one)) ?? false)
-  const needsSource = (narrow.fsTypes ?? DEFAULT_FS_TYPES).some((fsType) => fsType !== 'tmpfs')
+  const needsSource = (narrow.fsTypes ?? DEFAULT_FS_TYPES).some(hasSource)
   return (
     (namespaces === undefined ||
       (narrow.namespaces?.every((one) => namespaces.some((glob) => matchesGlob(glob, one))) ?? false)) &&
@@ -170,9 +172,7 @@ function* checkNamespaceOverlap(
 /** Returns a source that both rules allow. */
 function findSharedSource(one: Rule, first: string, other: Rule, second: string): string | undefined {
   const expandSources = ({ sources, fsTypes = DEFAULT_FS_TYPES }: Rule, namespace: string) =>
-    fsTypes.every((fsType) => fsType === 'tmpfs')
-      ? []
-      : (sources ?? ['/*']).map((entry) => entry.replaceAll(NAMESPACE, namespace))
+    !fsTypes.some(hasSource) ? [] : (sources ?? ['/*']).map((entry) => entry.replaceAll(NAMESPACE, namespace))
   const others = expandSources(other, second)
   return expandSources(one, first).find((entry) => others.some((there) => hasOverlap(entry, there)))
 }

@@ -1,7 +1,12 @@
 import { readConfig } from '../src/config/read-config.ts'
 import { formatError } from '../src/errors/refusal.ts'
 import { runCsiTask } from '../src/frontends/csi/run-task.ts'
-import type { CsiTask, CsiTaskOutcome, CsiTaskProgress } from '../src/frontends/csi/worker-tasks.ts'
+import {
+  type CsiTask,
+  type CsiTaskOutcome,
+  type CsiTaskProgress,
+  LOGGED_VERBS,
+} from '../src/frontends/csi/worker-tasks.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import { forbidCoreDumps, markSupervised } from '../src/kernel/linux/processes.ts'
 import { nodeFs } from '../src/kernel/read-file.ts'
@@ -10,9 +15,6 @@ import { appendLogLine } from '../src/log/log-file.ts'
 import { serveTasks, startReporting, type TaskReporting } from '../src/worker/serve.ts'
 import { keepHeapSmall } from './process.ts'
 import { closeStderr, WORKER_OUTPUT } from './streams.ts'
-
-/** Verbs in the log: those of the FlexVolume calls that do the same. */
-const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' } as const
 
 /** Runs the tasks of the CSI server. */
 export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
@@ -46,7 +48,7 @@ async function runTask(
   // Each task reads the configuration, because the file may have changed since the last one.
   const { config, faults } = await readConfig(env)
   const { directory, volumeId } = job
-  const facts = { verb: VERBS[job.do], directory, door: 'csi', volumeId }
+  const facts = { verb: LOGGED_VERBS[job.do], directory, door: 'csi', volumeId }
   const log = createCallLog(facts, config.logLevel, (line) => appendLogLine(nodeFs, config.logFile, line))
   const waits = (counts: CsiTaskProgress) => progress({ ...counts, isAnothers: true })
   return runCsiTask(job, {

@@ -30,6 +30,9 @@ export type CsiTask = (
   givenUp?: GivenUpProcess
 }
 
+/** Verbs in the log: those of the FlexVolume calls that do the same. */
+export const LOGGED_VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' } as const
+
 /** gRPC status codes of failed calls. */
 export type FailureCode =
   | 'INVALID_ARGUMENT'

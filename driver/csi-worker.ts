@@ -5,7 +5,7 @@ import {
   type CsiTask,
   type CsiTaskOutcome,
   type CsiTaskProgress,
-  LOGGED_VERBS,
+  TASK_WORDS,
 } from '../src/frontends/csi/worker-tasks.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import { forbidCoreDumps, markSupervised } from '../src/kernel/linux/processes.ts'
@@ -48,7 +48,7 @@ async function runTask(
   // Each task reads the configuration, because the file may have changed since the last one.
   const { config, faults } = await readConfig(env)
   const { directory, volumeId } = job
-  const facts = { verb: LOGGED_VERBS[job.do], directory, door: 'csi', volumeId }
+  const facts = { verb: TASK_WORDS[job.do].verb, directory, door: 'csi', volumeId }
   const log = createCallLog(facts, config.logLevel, (line) => appendLogLine(nodeFs, config.logFile, line))
   const waits = (counts: CsiTaskProgress) => progress({ ...counts, isAnothers: true })
   return runCsiTask(job, {

@@ -101,7 +101,7 @@ export function createNodeHandlers(
       async NodeGetVolumeStats({ volumeId, volumePath }, { deadline }) {
         const directory = parseStatsTarget(volumeId, volumePath)
         const { stats } = await runTask({ do: 'stats', volumeId, directory }, '', calculateAnswerTime(deadline))
-        if (stats === undefined) throw new Error('a look has told nothing')
+        if (stats === undefined) throw new Error('the worker has returned no usage')
         return formatStats(stats)
       },
     },

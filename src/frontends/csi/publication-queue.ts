@@ -3,7 +3,13 @@ import { formatCode } from '../../errors/fault.ts'
 import { resolveWithin } from '../../kernel/waiting.ts'
 import type { Workers } from '../../worker/pool.ts'
 import type { RunningTask } from '../../worker/schedule.ts'
-import type { CsiTask, CsiTaskOutcome, CsiTaskProgress, TaskFailure } from './worker-tasks.ts'
+import {
+  type CsiTask,
+  type CsiTaskOutcome,
+  type CsiTaskProgress,
+  TASK_WORDS,
+  type TaskFailure,
+} from './worker-tasks.ts'
 
 /** A task that waits or runs for a target. */
 interface TargetTask {
@@ -21,8 +27,6 @@ interface UnreportedFailure {
   readonly failure: TaskFailure
   readonly expiresAt: number
 }
-
-const TASK_NAMES = { publish: 'mounting', unpublish: 'unmounting', stats: 'a look' }
 
 /** Kubelet repeats a call within about two minutes, and the reason of a failure stays true for that time. */
 const FAILURE_KEPT_MS = 5 * 60_000
@@ -104,7 +108,7 @@ export class PublicationQueue {
     const walk = progress === undefined ? '' : ` (${formatTaskProgress(progress)})`
     return isWaiting
       ? `waiting for ${seconds} s, as much else is being mounted: kubelet asks again`
-      : `${TASK_NAMES[kind]} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
+      : `${TASK_WORDS[kind].activity} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
   }
 
   #removeExpired(): void {

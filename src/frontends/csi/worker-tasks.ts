@@ -30,8 +30,12 @@ export type CsiTask = (
   givenUp?: GivenUpProcess
 }
 
-/** Verbs in the log: those of the FlexVolume calls that do the same. */
-export const LOGGED_VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' } as const
+/** The tasks' verbs in the log, which are those of the FlexVolume calls that do the same, and their names in messages. */
+export const TASK_WORDS = {
+  publish: { verb: 'mount', activity: 'mounting' },
+  unpublish: { verb: 'unmount', activity: 'unmounting' },
+  stats: { verb: 'stats', activity: 'reading the usage' },
+} as const
 
 /** gRPC status codes of failed calls. */
 export type FailureCode =

@@ -4,7 +4,7 @@ import { status } from '../../../src/cli/commands/status.ts'
 import { checkMounts } from '../../../src/cli/doctor/records.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
 import { runCsiTask } from '../../../src/frontends/csi/run-task.ts'
-import type { CsiTask, VolumeStats } from '../../../src/frontends/csi/worker-tasks.ts'
+import { type CsiTask, TASK_WORDS, type VolumeStats } from '../../../src/frontends/csi/worker-tasks.ts'
 import type { CallContext } from '../../../src/frontends/flexvolume/volume-call.ts'
 import { createCallLog } from '../../../src/log/call-log.ts'
 import { healMounts } from '../../../src/repair/heal.ts'
@@ -14,7 +14,6 @@ import { locateMountRecords } from '../../../src/state/record-directories.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../../helpers/tree.ts'
 
-const VERBS = { publish: 'mount', unpublish: 'unmount', stats: 'stats' }
 const UID = 'f7aea1c3-1111-2222-3333-444455556666'
 
 onEveryStage('a task of the CSI server', (open) => {
@@ -64,7 +63,7 @@ onEveryStage('a task of the CSI server', (open) => {
 
   const run = (job: Partial<CsiTask> & Pick<CsiTask, 'do'>, configFaults: Fault[] = []) => {
     const whole = { volumeId: 'v', directory: target, options: {}, secrets: {}, lifecycle: 'inline', ...job } as CsiTask
-    const log = createCallLog({ verb: VERBS[job.do], directory: target }, 'info', (line) =>
+    const log = createCallLog({ verb: TASK_WORDS[job.do].verb, directory: target }, 'info', (line) =>
       lines.push(JSON.parse(line)),
     )
     const forbidCoreDumps = () => {

@@ -41,8 +41,8 @@ export async function operate(context: OperatorContext): Promise<number> {
     failure = FAILED
     return await runCommand(context, command, isJson)
   } catch (error) {
-    const codes = error instanceof Refusal ? renderCodes(error.faults.filter(({ code }) => code !== 'usage')) : ''
-    const message = error instanceof Refusal ? `${error.message}${codes}` : `failed: ${formatError(error)}`
+    const isRefusal = error instanceof Refusal
+    const message = isRefusal ? `${error.message}${renderCodes(error.faults)}` : `failed: ${formatError(error)}`
     if (!isJson || !tryWrite(context, formatJsonDocument({ verb: 'error', error: message }))) {
       context.write(`modekeep: ${escapeUnprintable(message)}\n`, STDERR)
     }

@@ -150,12 +150,12 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
     const node = new BinaryNode()
     const { text, status } = onTerminal(node, 'statsu')
     expect({ text: text.trim(), status }).toEqual({
-      text: 'modekeep: there is no verb "statsu": did you mean status? see "modekeep help"',
+      text: 'modekeep: there is no verb "statsu": did you mean status? see "modekeep help" [usage]',
       status: 2,
     })
     expect(call(node, ['statsu'])).toMatchObject({
       stdout: '',
-      stderr: 'modekeep: there is no verb "statsu": did you mean status? see "modekeep help"\n',
+      stderr: 'modekeep: there is no verb "statsu": did you mean status? see "modekeep help" [usage]\n',
       status: 2,
     })
   })

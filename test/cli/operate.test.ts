@@ -79,7 +79,7 @@ describe("an operator's verb", () => {
     expect(await call(['applly'])).toBe(2)
     expect(streams).toEqual({
       1: '',
-      2: 'modekeep: there is no verb "applly": did you mean apply? see "modekeep help"\n',
+      2: 'modekeep: there is no verb "applly": did you mean apply? see "modekeep help" [usage]\n',
     })
     expect(await call(['restore', '/none'])).toBe(1)
     expect(streams[2]).toMatch(/\nmodekeep: directory "\/none" does not exist.*\n$/)

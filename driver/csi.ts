@@ -1,8 +1,8 @@
 import { hostname } from 'node:os'
 import type { CommandOf } from '../src/cli/commands/index.ts'
 import { readConfig } from '../src/config/read-config.ts'
-import { PodInfoGuard, readPodInfoOnMount } from '../src/frontends/csi/pod-info.ts'
-import { probeServer, serveCsi } from '../src/frontends/csi/server.ts'
+import { PodInfoOnMountGuard, readPodInfoOnMount } from '../src/frontends/csi/pod-info.ts'
+import { probeCsiServer, serveCsi } from '../src/frontends/csi/server.ts'
 import type { CsiTask, CsiTaskOutcome, CsiTaskProgress } from '../src/frontends/csi/worker-tasks.ts'
 import { startWorkers } from '../src/kernel/linux/child-process.ts'
 import { CSI_WORKER_VERB } from '../src/kernel/worker-process.ts'
@@ -13,10 +13,10 @@ import { logEvent, reportProbe, runNodeServer } from './server.ts'
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or probes the server that runs. @returns the exit status */
 export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, api, directory, name, nodeId = hostname() } = command
-  if (isProbe) return reportProbe(await probeServer(directory, name), 'csi-server')
+  if (isProbe) return reportProbe(await probeCsiServer(directory, name), 'csi-server')
   const server = { work: 'csi', other: 'another CSI server', facts: { directory, name } } as const
   return runNodeServer(env, server, async ({ config }, stop) => {
-    const podInfo = new PodInfoGuard({
+    const podInfo = new PodInfoOnMountGuard({
       name,
       isStated: async () => (await readConfig(env)).config.csiPodInfoOnMount,
       readObject: api && (() => readPodInfoOnMount(api, name)),

@@ -1,7 +1,7 @@
 import type { CommandOf } from '../src/cli/commands/index.ts'
 import { FAILED, OK } from '../src/cli/operate.ts'
 import { formatError } from '../src/errors/refusal.ts'
-import { FUSE_DEVICE } from '../src/frontends/device-plugin/decide.ts'
+import { FUSE_DEVICE_PATH } from '../src/frontends/device-plugin/decide.ts'
 import {
   DEVICE_PLUGIN_TIMING,
   type DevicePluginSettings,
@@ -15,7 +15,7 @@ export async function devicePlugin({ directory, devices }: CommandOf<'device-plu
   const settings: DevicePluginSettings = {
     directory,
     count: devices,
-    device: FUSE_DEVICE,
+    device: FUSE_DEVICE_PATH,
     timing: DEVICE_PLUGIN_TIMING,
     log: logEvent,
   }

@@ -4,8 +4,8 @@ import {
   createInitReply,
   type FlexVolumeReply,
   formatReplyLine,
-  isKubeletVerb,
-  parseCall,
+  isFlexVolumeVerb,
+  parseFlexVolumeCall,
 } from '../src/frontends/flexvolume/protocol.ts'
 import { CSI_WORKER_VERB, ISOLATED_WORKER_VERB, NRI_WORKER_VERB } from '../src/kernel/worker-process.ts'
 import { closeStderr, writeAll } from './streams.ts'
@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   const work = WORKER_ENTRIES.get(argv[0])
   if (work !== undefined && !process.getBuiltinModule('node:tty').isatty(STDIN)) return runWorker(work)
   // Any other word is an operator's verb, even without a terminal: a script that mistypes a verb must not read success.
-  if (!isKubeletVerb(argv[0])) return operateByHand(argv)
+  if (!isFlexVolumeVerb(argv[0])) return operateByHand(argv)
   closeStderr()
   process.on('uncaughtException', (error) => sendReply(createFailureReply(error)))
   try {
@@ -54,7 +54,7 @@ function exitUnloadable(error: unknown): never {
 }
 
 async function createReply(argv: string[]): Promise<FlexVolumeReply> {
-  const call = parseCall(argv)
+  const call = parseFlexVolumeCall(argv)
   if (call.verb === 'other')
     return { status: 'Not supported', message: `modekeep has no verb ${JSON.stringify(call.name).slice(0, 80)}` }
   if (call.verb === 'init')

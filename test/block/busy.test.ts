@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { status } from '../../src/cli/commands/status.ts'
 import { checkMounts } from '../../src/cli/doctor/records.ts'
 import { readRequest } from '../../src/config/request.ts'
-import { publish, unpublish } from '../../src/frontends/csi/publish.ts'
+import { publishVolume, unpublishVolume } from '../../src/frontends/csi/publish.ts'
 import { SystemError } from '../../src/kernel/host.ts'
 import { WORKER_NAME } from '../../src/kernel/worker-process.ts'
 import { writeMetrics } from '../../src/metrics/expose.ts'
@@ -248,18 +248,18 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     fs.mkdirSync(volume, { recursive: true })
     const directory = `${volume}/mount`
     const options = JSON.stringify({ source: image, 'kubernetes.io/fsType': 'ext4' })
-    await publish(stage.session(), readRequest(directory, options, stage.config, kinds))
+    await publishVolume(stage.session(), readRequest(directory, options, stage.config, kinds))
     const user = await openFile(directory)
     for (let call = 1; call < 3; call++) {
-      await expect(unpublish(stage.session(), directory)).rejects.toThrow('still in use')
+      await expect(unpublishVolume(stage.session(), directory)).rejects.toThrow('still in use')
       expect(fs.readdirSync(volume)).toEqual([])
     }
     passLimit()
-    await unpublish(stage.session(), directory)
+    await unpublishVolume(stage.session(), directory)
     expect(stage.warnings).toContainEqual(expect.stringContaining('still in use'))
     expect(await states()).toEqual([['busy', 'none']])
     await end(user)
-    await unpublish(stage.session(), directory)
+    await unpublishVolume(stage.session(), directory)
     expect(listMountRecords(stage)).toEqual([])
   })
 

@@ -6,7 +6,7 @@ import { renderFault } from '../../src/errors/fault.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
 import type { CsiMessage } from '../../src/frontends/csi/messages.ts'
 import { parsePublishRequest } from '../../src/frontends/csi/publish-request.ts'
-import { parseTarget } from '../../src/frontends/csi/target-path.ts'
+import { parseTargetPath } from '../../src/frontends/csi/target-path.ts'
 import { parseMountDirectory } from '../../src/frontends/flexvolume/protocol.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { LINEAR, measureGrowth } from '../helpers/work.ts'
@@ -72,9 +72,9 @@ describe('a call is refused for the size of its input', () => {
     ['a decoded Secret', `at most ${MIB} are accepted`, () => readSecrets(secret(1_400_004))],
     ['the mount directory', TOO_LONG_PATH, () => parseMountDirectory(longPath)],
     ['volume_id', TOO_LONG, () => publish({ volumeId: 'x'.repeat(4096) })],
-    ['volume_id of an unpublish', TOO_LONG, () => parseTarget('x'.repeat(4096), TARGET)],
+    ['volume_id of an unpublish', TOO_LONG, () => parseTargetPath('x'.repeat(4096), TARGET)],
     ['target_path', TOO_LONG_PATH, () => publish({ targetPath: longPath })],
-    ['target_path of an unpublish', TOO_LONG_PATH, () => parseTarget('v', longPath)],
+    ['target_path of an unpublish', TOO_LONG_PATH, () => parseTargetPath('v', longPath)],
     ['an attribute', TOO_LONG, () => publish({}, { source: longPath })],
     ['an attribute subPath', TOO_LONG_PATH, () => publish({}, { subPath: longPath })],
     ['a Secret of CSI', `at most ${MIB} are accepted`, () => publish({ secrets: { a: 'x'.repeat(MIB + 1) } })],

@@ -10,7 +10,7 @@ import { type Document, getDocumentVerb } from '../../src/cli/commands/index.ts'
 import { status } from '../../src/cli/commands/status.ts'
 import { checkMounts } from '../../src/cli/doctor/records.ts'
 import { formatJsonDocument, render } from '../../src/cli/output/output.ts'
-import { formatStats } from '../../src/frontends/csi/node-service.ts'
+import { formatVolumeStats } from '../../src/frontends/csi/node-service.ts'
 import { runCsiTask } from '../../src/frontends/csi/run-task.ts'
 import type { VolumeStats } from '../../src/frontends/csi/worker-tasks.ts'
 import { createCallLog } from '../../src/log/call-log.ts'
@@ -305,7 +305,7 @@ async function readSurfaces(node: StateNode, { state, reason, action }: Finding)
     doctor: trouble.map(({ level, text }) => ({ level, isOfMount: text.startsWith(target), ...has(text) })),
     'exit status of doctor': getDocumentVerb(doctor).hasTrouble?.(doctor) ? 1 : 0,
     metrics: await readMetrics(stage),
-    CSI: failure?.code ?? (stats && formatStats(stats).volumeCondition),
+    CSI: failure?.code ?? (stats && formatVolumeStats(stats).volumeCondition),
     'kubectl modekeep status': { ...has(pluginText), hasAdvice: /^ {2}do: /m.test(pluginText) },
     'kubectl modekeep doctor': has(callPlugin(stage.top, doctor, doctor.faults > 0)),
     action,

@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/config/defaults.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { type ContainerTask, type ContainerTaskResult, runContainerTask } from '../../src/container/container-task.ts'
-import { publish, unpublish } from '../../src/frontends/csi/publish.ts'
+import { publishVolume, unpublishVolume } from '../../src/frontends/csi/publish.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { parseMountinfo } from '../../src/kernel/mount-table/mountinfo.ts'
 import { mount } from '../../src/mount/mount.ts'
@@ -89,8 +89,8 @@ export class FaultNode extends Crashing {
     else if (verb === 'unmount') await unmount(session, directory)
     else if (verb === 'publish') {
       const request = readRequest(directory, options, this.#config, kinds)
-      await publish(session, { ...request, lifecycle: 'inline' })
-    } else if (verb === 'unpublish') await unpublish(session, directory)
+      await publishVolume(session, { ...request, lifecycle: 'inline' })
+    } else if (verb === 'unpublish') await unpublishVolume(session, directory)
     else throw new Error(`no call of kubelet's: ${verb}`)
   }
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseCommand } from '../../src/cli/commands/arguments.ts'
 import { Refusal } from '../../src/errors/refusal.ts'
-import { parseCall } from '../../src/frontends/flexvolume/protocol.ts'
+import { parseFlexVolumeCall } from '../../src/frontends/flexvolume/protocol.ts'
 import { locateMountRecords } from '../../src/state/record-directories.ts'
 import { type Call, kubeletCalls, operatorCalls } from './calls.ts'
 import { corpusOf } from './corpus.ts'
@@ -21,7 +21,7 @@ function outcome<T>(read: () => T): T | Refusal {
 }
 
 function expectKubelets(argv: readonly string[]): void {
-  const call = outcome(() => parseCall(argv))
+  const call = outcome(() => parseFlexVolumeCall(argv))
   if (call instanceof Refusal) {
     expect(call.message.length).toBeGreaterThan(20)
     return
@@ -35,7 +35,7 @@ function expectKubelets(argv: readonly string[]): void {
       .slice(1)
       .every((part) => !['.', '..'].includes(part)),
   ).toBe(true)
-  const again = parseCall(['unmount', call.directory])
+  const again = parseFlexVolumeCall(['unmount', call.directory])
   expect(again).toEqual({ verb: 'unmount', directory: call.directory })
   const state = locateMountRecords({ config: { stateDir: '/state' } }, call.directory).path
   for (const name of state.split('/')) expect(Buffer.byteLength(name)).toBeLessThan(256)

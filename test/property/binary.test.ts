@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { isKubeletVerb } from '../../src/frontends/flexvolume/protocol.ts'
+import { isFlexVolumeVerb } from '../../src/frontends/flexvolume/protocol.ts'
 import { MODEKEEP } from '../binary/modekeep.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -111,7 +111,7 @@ describe.skipIf(why !== '')(`the executable${why && ` (skipped: ${why})`}`, () =
     "replies to kubelet's call with one JSON document, and to any other with a sentence: %s",
     (_name, argv) => {
       const call = argv.map((text) => Buffer.from(text.replaceAll('@', top), 'latin1'))
-      if (isKubeletVerb(argv[0])) expectAnswer(call)
+      if (isFlexVolumeVerb(argv[0])) expectAnswer(call)
       else expectWords(call)
     },
   )

@@ -1,13 +1,13 @@
 import protobuf from 'protobufjs'
 import { describe, expect, it } from 'vitest'
-import { codec, MESSAGES } from '../../src/frontends/device-plugin/server.ts'
+import { codec, DEVICE_PLUGIN_MESSAGES } from '../../src/frontends/device-plugin/server.ts'
 import { type Messages, protobufPackage } from '../../src/rpc/protobuf.ts'
 import { bytesOf, messageNames, messageType, plain } from '../frontends/device-plugin/proto.ts'
 
-type Name = keyof typeof MESSAGES
+type Name = keyof typeof DEVICE_PLUGIN_MESSAGES
 
-const TABLES: Messages = MESSAGES
-const NAMES = Object.keys(MESSAGES) as Name[]
+const TABLES: Messages = DEVICE_PLUGIN_MESSAGES
+const NAMES = Object.keys(DEVICE_PLUGIN_MESSAGES) as Name[]
 const TEXTS = ['', 'fuse-0', 'Ω\u{1f600}', 'x'.repeat(127), 'y'.repeat(128), 'z'.repeat(20_000)]
 const NUMBERS = [0, 1, -1, 127, 128, 2 ** 31 - 1, -(2 ** 31)]
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { PublicationQueue } from '../../src/frontends/csi/publication-queue.ts'
+import { VolumePublicationQueue } from '../../src/frontends/csi/publication-queue.ts'
 import {
   type CsiTask,
   type CsiTaskOutcome,
   type CsiTaskProgress,
-  LOST_CSI_TASK,
+  LOST_CSI_TASK_OUTCOMES,
 } from '../../src/frontends/csi/worker-tasks.ts'
 import type { Worker, WorkerEvents } from '../../src/kernel/worker-process.ts'
 import { Workers } from '../../src/worker/pool.ts'
@@ -34,7 +34,7 @@ beforeEach(() => {
       }
     },
     LIMITS,
-    LOST_CSI_TASK,
+    LOST_CSI_TASK_OUTCOMES,
   )
 })
 afterEach(() => void vi.useRealTimers())
@@ -142,9 +142,9 @@ describe('worker processes', () => {
 })
 
 describe('the running CSI task of a target', () => {
-  let publications: PublicationQueue
+  let publications: VolumePublicationQueue
   beforeEach(() => {
-    publications = new PublicationQueue(pool, () => performance.now())
+    publications = new VolumePublicationQueue(pool, () => performance.now())
   })
   const answer = (job: CsiTask, ms = 100_000) => publications.answer(job, 'shop', performance.now() + ms)
   const turn = () => vi.advanceTimersByTimeAsync(0)

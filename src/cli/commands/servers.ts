@@ -1,5 +1,5 @@
 import { quoted } from '../../errors/refusal.ts'
-import { MAX_SOCKET_NAME } from '../../frontends/device-plugin/sockets.ts'
+import { MAX_SOCKET_NAME_BYTES } from '../../frontends/device-plugin/sockets.ts'
 import { CSI_DRIVER } from '../../kernel/mount-table/kubelet-volume.ts'
 import { MAX_SOCKET_PATH } from '../../rpc/socket.ts'
 import { NRI_SOCKET } from '../../state/process-records.ts'
@@ -105,7 +105,7 @@ export const devicePluginVerb = {
     const { given } = args
     // The directory of kubelet.sock.
     const directory = `${readKubeletDirectory(args)}/device-plugins`
-    refuseLongDirectory(args, directory, MAX_SOCKET_NAME + 1)
+    refuseLongDirectory(args, directory, MAX_SOCKET_NAME_BYTES + 1)
     const devices = Number(given.get('devices') ?? 100)
     return { verb: 'device-plugin' as const, devices, directory }
   },

@@ -1,8 +1,8 @@
 import type { NodeConfig } from '../../config/defaults.ts'
 import { DEFAULT_FS_TYPES } from '../../config/rule.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
-import { explainRootOnly, FUSE_DEVICE } from '../../frontends/device-plugin/decide.ts'
-import { isPluginSocket } from '../../frontends/device-plugin/sockets.ts'
+import { explainRootOnlyDevice, FUSE_DEVICE_PATH } from '../../frontends/device-plugin/decide.ts'
+import { isDevicePluginSocketName } from '../../frontends/device-plugin/sockets.ts'
 import type { Host } from '../../kernel/host.ts'
 import type { Diagnosis, Feature, FeatureName } from '../../kernel/linux/diagnosis.ts'
 import type { SelfTest } from '../../kernel/linux/self-test.ts'
@@ -142,13 +142,13 @@ const DEVICE_PLUGINS = '/var/lib/kubelet/device-plugins'
 
 /** Checks /dev/fuse if modekeep's device plugin has run here. A FUSE volume's own daemon runs on the node as root. */
 export function* checkFuseDevice(host: Pick<Host, 'files' | 'inodes'>): Generator<CheckResult> {
-  if (!host.files.list(DEVICE_PLUGINS).some(isPluginSocket)) return
-  const device = statPath(host, FUSE_DEVICE)
+  if (!host.files.list(DEVICE_PLUGINS).some(isDevicePluginSocketName)) return
+  const device = statPath(host, FUSE_DEVICE_PATH)
   // The plugin itself reports a missing device to kubelet. A container sees the device only if it was given it.
   if (device === undefined) return
-  const text = explainRootOnly(FUSE_DEVICE, device.mode)
-  const remedy = `chmod 0666 ${FUSE_DEVICE}, and a udev rule or a line for systemd-tmpfiles that keeps it so (docs/fuse-in-pods.md)`
-  yield text === undefined ? ok(`every pod that is given ${FUSE_DEVICE} can open it`) : warning(text, remedy)
+  const text = explainRootOnlyDevice(FUSE_DEVICE_PATH, device.mode)
+  const remedy = `chmod 0666 ${FUSE_DEVICE_PATH}, and a udev rule or a line for systemd-tmpfiles that keeps it so (docs/fuse-in-pods.md)`
+  yield text === undefined ? ok(`every pod that is given ${FUSE_DEVICE_PATH} can open it`) : warning(text, remedy)
 }
 
 const ENABLE_NRI_REMEDY =

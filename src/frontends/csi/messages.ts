@@ -50,7 +50,7 @@ export const CSI_MESSAGES = {
 } as const
 
 /** Messages of kubelet's plugin registration, v1. */
-export const REGISTRATION_MESSAGES = {
+export const PLUGIN_REGISTRATION_MESSAGES = {
   InfoRequest: {},
   PluginInfo: {
     type: [1, 'string'],
@@ -65,9 +65,9 @@ export const REGISTRATION_MESSAGES = {
 export type CsiMessage<N extends keyof typeof CSI_MESSAGES> = Message<typeof CSI_MESSAGES, N>
 
 export const { codec, method } = protobufPackage('csi.v1', CSI_MESSAGES)
-export const registration = protobufPackage('pluginregistration', REGISTRATION_MESSAGES)
+export const registrationProtobuf = protobufPackage('pluginregistration', PLUGIN_REGISTRATION_MESSAGES)
 
-export const Identity = {
+export const CsiIdentityService = {
   GetPluginInfo: method('Identity/GetPluginInfo', 'GetPluginInfoRequest', 'GetPluginInfoResponse'),
   GetPluginCapabilities: method(
     'Identity/GetPluginCapabilities',
@@ -77,7 +77,7 @@ export const Identity = {
   Probe: method('Identity/Probe', 'ProbeRequest', 'ProbeResponse'),
 }
 
-export const Node = {
+export const CsiNodeService = {
   NodeGetCapabilities: method('Node/NodeGetCapabilities', 'NodeGetCapabilitiesRequest', 'NodeGetCapabilitiesResponse'),
   NodeGetInfo: method('Node/NodeGetInfo', 'NodeGetInfoRequest', 'NodeGetInfoResponse'),
   NodePublishVolume: method('Node/NodePublishVolume', 'NodePublishVolumeRequest', 'NodePublishVolumeResponse'),
@@ -86,9 +86,9 @@ export const Node = {
 }
 
 /** Service that kubelet calls on a plugin's registration socket. */
-export const Registration = {
-  GetInfo: registration.method('Registration/GetInfo', 'InfoRequest', 'PluginInfo'),
-  NotifyRegistrationStatus: registration.method(
+export const PluginRegistrationService = {
+  GetInfo: registrationProtobuf.method('Registration/GetInfo', 'InfoRequest', 'PluginInfo'),
+  NotifyRegistrationStatus: registrationProtobuf.method(
     'Registration/NotifyRegistrationStatus',
     'RegistrationStatus',
     'RegistrationStatusResponse',

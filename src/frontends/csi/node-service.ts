@@ -3,16 +3,16 @@ import { CSI_WORDS } from '../../errors/fault.ts'
 import { formatError, Refusal } from '../../errors/refusal.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
 import { createUnaryHandlers } from '../../rpc/server.ts'
-import { createFailureMessage, truncateMessage } from '../flexvolume/protocol.ts'
-import type { CsiMessage, Identity, Node } from './messages.ts'
-import type { PodInfoGuard } from './pod-info.ts'
-import type { PublicationQueue } from './publication-queue.ts'
+import { createFailureMessage, truncateEventMessage } from '../flexvolume/protocol.ts'
+import type { CsiIdentityService, CsiMessage, CsiNodeService } from './messages.ts'
+import type { PodInfoOnMountGuard } from './pod-info.ts'
+import type { VolumePublicationQueue } from './publication-queue.ts'
 import { parsePublishRequest } from './publish-request.ts'
-import { parseStatsTarget, parseTarget, refuseOutsidePods } from './target-path.ts'
-import { CallFailure, type CsiTask, type CsiTaskOutcome, type VolumeStats } from './worker-tasks.ts'
+import { parseStatsVolumePath, parseTargetPath, refuseTargetOutsidePods } from './target-path.ts'
+import { CsiCallFailure, type CsiTask, type CsiTaskOutcome, type VolumeStats } from './worker-tasks.ts'
 
 /** Identity of the driver on this node. */
-export interface DriverSettings {
+export interface CsiDriverSettings {
   /** Name of the driver in pods' volumes and of the CSIDriver object. */
   readonly name: string
   readonly version: string
@@ -22,49 +22,54 @@ export interface DriverSettings {
 }
 
 // csi.proto: NodeServiceCapability.RPC.Type
-const GET_VOLUME_STATS = 2
-const VOLUME_CONDITION = 4
-const SINGLE_NODE_MULTI_WRITER = 5
+const GET_VOLUME_STATS_CAPABILITY = 2
+const VOLUME_CONDITION_CAPABILITY = 4
+const SINGLE_NODE_MULTI_WRITER_CAPABILITY = 5
 /** Kubelet passes the pod's fsGroup to the driver, and does not change the volume's group itself. */
-const VOLUME_MOUNT_GROUP = 6
+const VOLUME_MOUNT_GROUP_CAPABILITY = 6
 
 // csi.proto: VolumeUsage.Unit
 const USAGE_UNIT_BYTES = 1
 const USAGE_UNIT_INODES = 2
 
 /** Kubelet waits for two minutes. */
-const MAX_ANSWER_MS = 100_000
+const MAX_CSI_ANSWER_MS = 100_000
 /** Part of the caller's deadline that is reserved for the answer's way back. */
-const MAX_RETURN_MS = 2000
+const ANSWER_TRANSFER_RESERVE_MS = 2000
 
 /** Calculates when a call must be answered, in performance.now()'s milliseconds. @param deadline the caller's */
-export function calculateAnswerTime(deadline: Date | number): number {
+export function calculateAnswerDeadline(deadline: Date | number): number {
   const remainingMs = Number(deadline) - Date.now()
-  const answerMs = remainingMs - Math.min(MAX_RETURN_MS, remainingMs / 4)
-  return performance.now() + Math.max(0, Math.min(MAX_ANSWER_MS, answerMs))
+  const answerMs = remainingMs - Math.min(ANSWER_TRANSFER_RESERVE_MS, remainingMs / 4)
+  return performance.now() + Math.max(0, Math.min(MAX_CSI_ANSWER_MS, answerMs))
 }
 
 // Kubernetes 1.20 and 1.21 use gRPC 1.27, 1.22 uses 1.38, 1.23 uses 1.40 (go.mod).
-const GRPC_OF_1_23 = 40
+const KUBELET_1_23_GRPC_MINOR = 40
 
 /**
  * Returns whether the calling kubelet passes the pod's fsGroup, as those from 1.23 do. The call itself does not show it,
  * because the pod may have no fsGroup. Other clients count as newer kubelets.
  * @param client the call's user agent, such as `grpc-go/1.27.1`
  */
-export function passesFsGroup(client: string): boolean {
+export function kubeletPassesFsGroup(client: string): boolean {
   const minor = /^grpc-go\/1\.(\d+)\./.exec(client)?.[1]
-  return minor === undefined || Number(minor) >= GRPC_OF_1_23
+  return minor === undefined || Number(minor) >= KUBELET_1_23_GRPC_MINOR
 }
 
 /** Creates the handlers of the CSI socket. Workers access the volumes; this process never does. */
-export function createNodeHandlers(
-  { name, version, nodeId, directory: kubeletDirectory }: DriverSettings,
-  queue: PublicationQueue,
-  podInfo: Pick<PodInfoGuard, 'assertConfirmed'>,
+export function createCsiServiceHandlers(
+  { name, version, nodeId, directory: kubeletDirectory }: CsiDriverSettings,
+  queue: VolumePublicationQueue,
+  podInfo: Pick<PodInfoOnMountGuard, 'assertConfirmed'>,
   refused: Parameters<typeof createUnaryHandlers>[0],
 ): grpc.UntypedServiceImplementation {
-  const types = [GET_VOLUME_STATS, VOLUME_CONDITION, SINGLE_NODE_MULTI_WRITER, VOLUME_MOUNT_GROUP]
+  const types = [
+    GET_VOLUME_STATS_CAPABILITY,
+    VOLUME_CONDITION_CAPABILITY,
+    SINGLE_NODE_MULTI_WRITER_CAPABILITY,
+    VOLUME_MOUNT_GROUP_CAPABILITY,
+  ]
   const capabilities = types.map((type) => ({ rpc: { type } }))
 
   async function runTask(
@@ -73,11 +78,11 @@ export function createNodeHandlers(
     until: number,
   ): Promise<Exclude<CsiTaskOutcome, { failure: object }>> {
     const outcome = await queue.answer(task, namespace, until)
-    if (outcome.failure !== undefined) throw new CallFailure(outcome.failure.code, outcome.failure.message)
+    if (outcome.failure !== undefined) throw new CsiCallFailure(outcome.failure.code, outcome.failure.message)
     return outcome
   }
 
-  return createUnaryHandlers<typeof Identity & typeof Node>(
+  return createUnaryHandlers<typeof CsiIdentityService & typeof CsiNodeService>(
     refused,
     {
       GetPluginInfo: () => ({ name, vendorVersion: version }),
@@ -86,33 +91,33 @@ export function createNodeHandlers(
       NodeGetCapabilities: () => ({ capabilities }),
       NodeGetInfo: () => ({ nodeId, maxVolumesPerNode: 0n }),
       async NodePublishVolume(request, { deadline, client }) {
-        const until = calculateAnswerTime(deadline)
-        const { namespace, ...publication } = parsePublishRequest(request, passesFsGroup(client))
-        await refuseOutsidePods(kubeletDirectory, publication.directory)
+        const until = calculateAnswerDeadline(deadline)
+        const { namespace, ...publication } = parsePublishRequest(request, kubeletPassesFsGroup(client))
+        await refuseTargetOutsidePods(kubeletDirectory, publication.directory)
         await podInfo.assertConfirmed()
         await runTask({ do: 'publish', ...publication }, namespace, until)
         return {}
       },
       async NodeUnpublishVolume({ volumeId, targetPath }, { deadline }) {
-        const directory = parseTarget(volumeId, targetPath)
-        await runTask({ do: 'unpublish', volumeId, directory, driver: name }, '', calculateAnswerTime(deadline))
+        const directory = parseTargetPath(volumeId, targetPath)
+        await runTask({ do: 'unpublish', volumeId, directory, driver: name }, '', calculateAnswerDeadline(deadline))
         return {}
       },
       async NodeGetVolumeStats({ volumeId, volumePath }, { deadline }) {
-        const directory = parseStatsTarget(volumeId, volumePath)
-        const { stats } = await runTask({ do: 'stats', volumeId, directory }, '', calculateAnswerTime(deadline))
+        const directory = parseStatsVolumePath(volumeId, volumePath)
+        const { stats } = await runTask({ do: 'stats', volumeId, directory }, '', calculateAnswerDeadline(deadline))
         if (stats === undefined) throw new Error('the worker has returned no usage')
-        return formatStats(stats)
+        return formatVolumeStats(stats)
       },
     },
-    convertError,
+    convertErrorToGrpcStatus,
   )
 }
 
-const NO_SPACE = { total: '0', used: '0', available: '0' }
+const ZERO_SPACE_USAGE = { total: '0', used: '0', available: '0' }
 
 /** Formats the answer to kubelet: the usage, and a condition that is abnormal if the volume has a fault. */
-export function formatStats({ space, trouble }: VolumeStats): CsiMessage<'NodeGetVolumeStatsResponse'> {
+export function formatVolumeStats({ space, trouble }: VolumeStats): CsiMessage<'NodeGetVolumeStatsResponse'> {
   const formatUsage = (unit: number, { total, used, available }: Record<keyof SpaceUsage, string>) => ({
     total: BigInt(total),
     used: BigInt(used),
@@ -123,14 +128,15 @@ export function formatStats({ space, trouble }: VolumeStats): CsiMessage<'NodeGe
     // Older kubelets discard a condition that comes without a usage.
     usage:
       space === undefined
-        ? [formatUsage(USAGE_UNIT_BYTES, NO_SPACE)]
+        ? [formatUsage(USAGE_UNIT_BYTES, ZERO_SPACE_USAGE)]
         : [formatUsage(USAGE_UNIT_BYTES, space.bytes), formatUsage(USAGE_UNIT_INODES, space.inodes)],
     volumeCondition: { abnormal: trouble !== '', message: trouble },
   }
 }
 
-function convertError(error: unknown) {
-  if (error instanceof CallFailure) return error
-  if (!(error instanceof Refusal)) return { code: 'INTERNAL' as const, message: truncateMessage(formatError(error)) }
+function convertErrorToGrpcStatus(error: unknown) {
+  if (error instanceof CsiCallFailure) return error
+  if (!(error instanceof Refusal))
+    return { code: 'INTERNAL' as const, message: truncateEventMessage(formatError(error)) }
   return { code: 'INVALID_ARGUMENT' as const, message: createFailureMessage(error, CSI_WORDS) }
 }

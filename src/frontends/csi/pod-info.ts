@@ -1,37 +1,37 @@
 import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
 import { readOwned } from '../../kernel/read-file.ts'
 import type { LogEvent } from '../../log/call-log.ts'
-import { CallFailure } from './worker-tasks.ts'
+import { CsiCallFailure } from './worker-tasks.ts'
 
-interface PodInfoSources {
+interface PodInfoOnMountSources {
   /** The name of the CSIDriver object. */
   readonly name: string
   /** Whether the node's configuration states `csiPodInfoOnMount: true`. */
   readonly isStated: () => Promise<boolean>
   /** Reads the CSIDriver object from the API server; undefined if this server has no access to it. */
-  readonly readObject: (() => Promise<PodInfoAnswer>) | undefined
+  readonly readObject: (() => Promise<PodInfoOnMountAnswer>) | undefined
   /** Returns milliseconds. */
   readonly now: () => number
   readonly log: LogEvent
 }
 
 /** Interval between checks of a running server. */
-export const CHECK_INTERVAL_MS = 5 * 60_000
+export const POD_INFO_CHECK_INTERVAL_MS = 5 * 60_000
 /** Minimum interval between checks that calls cause while publishing is refused. */
-const MIN_RETRY_MS = 5000
+const MIN_POD_INFO_RETRY_MS = 5000
 
 /**
  * Refuses to publish until the CSIDriver object is known to have `podInfoOnMount: true`. Without it the author of a
  * PersistentVolume could write any namespace into its attributes, and the node's rules depend on the namespace.
  */
-export class PodInfoGuard {
-  readonly #sources: PodInfoSources
+export class PodInfoOnMountGuard {
+  readonly #sources: PodInfoOnMountSources
   #isConfirmed = false
   #reason = 'it was not checked yet'
   #checkedAt = Number.NEGATIVE_INFINITY
   #running: Promise<void> | undefined
 
-  constructor(sources: PodInfoSources) {
+  constructor(sources: PodInfoOnMountSources) {
     this.#sources = sources
   }
 
@@ -44,12 +44,12 @@ export class PodInfoGuard {
     return this.#running
   }
 
-  /** @throws {CallFailure} FAILED_PRECONDITION unless the field is known to be true */
+  /** @throws {CsiCallFailure} FAILED_PRECONDITION unless the field is known to be true */
   async assertConfirmed(): Promise<void> {
-    const isDue = !this.#isConfirmed && this.#sources.now() - this.#checkedAt >= MIN_RETRY_MS
+    const isDue = !this.#isConfirmed && this.#sources.now() - this.#checkedAt >= MIN_POD_INFO_RETRY_MS
     if (this.#running !== undefined || isDue) await this.check()
     if (this.#isConfirmed) return
-    throw new CallFailure(
+    throw new CsiCallFailure(
       'FAILED_PRECONDITION',
       `modekeep does not know that the CSIDriver object ${quoted(this.#sources.name)} says podInfoOnMount: true (${this.#reason}): let "modekeep csi" read the object by --api-server and --api-access, or write "csiPodInfoOnMount": true into the node's configuration`,
     )
@@ -80,7 +80,7 @@ export class PodInfoGuard {
 }
 
 /** Access of the server to its CSIDriver object. */
-interface ApiAccess {
+interface ApiServerAccess {
   /** `HOST:PORT` of the API server. */
   readonly server: string
   /** Directory with the files `token` and `ca.crt` of a service account. */
@@ -88,19 +88,22 @@ interface ApiAccess {
 }
 
 /** Value of `podInfoOnMount`, or 'no object' if the CSIDriver object does not exist. */
-export type PodInfoAnswer = boolean | 'no object'
+export type PodInfoOnMountAnswer = boolean | 'no object'
 
-const TIMEOUT_MS = 5000
-const MAX_ANSWER_LENGTH = 1 << 20
+const API_REQUEST_TIMEOUT_MS = 5000
+const MAX_API_RESPONSE_LENGTH = 1 << 20
 
 /**
  * Reads `podInfoOnMount` of one CSIDriver object. Each request reads the token again, because kubelet rotates it.
  * @throws {Error} if the API server gives no usable answer
  */
-export async function readPodInfoOnMount({ server, directory }: ApiAccess, name: string): Promise<PodInfoAnswer> {
-  const token = readAccessFile(`${directory}/token`).toString().trim()
-  const ca = readAccessFile(`${directory}/ca.crt`)
-  const { status, text } = await getObject(server, `/apis/storage.k8s.io/v1/csidrivers/${name}`, { token, ca })
+export async function readPodInfoOnMount(
+  { server, directory }: ApiServerAccess,
+  name: string,
+): Promise<PodInfoOnMountAnswer> {
+  const token = readServiceAccountFile(`${directory}/token`).toString().trim()
+  const ca = readServiceAccountFile(`${directory}/ca.crt`)
+  const { status, text } = await fetchApiObject(server, `/apis/storage.k8s.io/v1/csidrivers/${name}`, { token, ca })
   if (status === 404) return 'no object'
   if (status !== 200) throw new Error(`the API server answers HTTP status ${status}`)
   return parsePodInfoOnMount(text, name)
@@ -120,14 +123,14 @@ export function parsePodInfoOnMount(text: string, name: string): boolean {
   return spec?.podInfoOnMount === true
 }
 
-function readAccessFile(path: string): Buffer {
+function readServiceAccountFile(path: string): Buffer {
   const bytes = readOwned(path)
   if (bytes === undefined)
     throw Refusal.of('csi-pod-info', `${path} does not exist`, `name the directory of a service account's files`)
   return bytes
 }
 
-async function getObject(
+async function fetchApiObject(
   server: string,
   path: string,
   { token, ca }: { token: string; ca: Buffer },
@@ -137,19 +140,21 @@ async function getObject(
   const { promise, resolve, reject } = Promise.withResolvers<{ status: number; text: string }>()
   const [, host = '', port = ''] = /^\[?(.*?)\]?:(\d+)$/.exec(server) ?? []
   const headers = { accept: 'application/json', authorization: `Bearer ${token}` }
-  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const signal = AbortSignal.timeout(API_REQUEST_TIMEOUT_MS)
   const request = get({ host, port, path, ca, headers, signal, agent: false }, (response) => {
     let text = ''
     response.setEncoding('utf8')
     response.on('data', (chunk: string) => {
       text += chunk
-      if (text.length > MAX_ANSWER_LENGTH) response.destroy(new Error('the answer is larger than 1 MiB'))
+      if (text.length > MAX_API_RESPONSE_LENGTH) response.destroy(new Error('the answer is larger than 1 MiB'))
     })
     response.on('end', () => resolve({ status: response.statusCode ?? 0, text }))
     response.on('error', reject)
   })
   request.on('error', (error) =>
-    reject(signal.aborted ? new Error(`the API server does not answer within ${TIMEOUT_MS / 1000} s`) : error),
+    reject(
+      signal.aborted ? new Error(`the API server does not answer within ${API_REQUEST_TIMEOUT_MS / 1000} s`) : error,
+    ),
   )
   return promise
 }

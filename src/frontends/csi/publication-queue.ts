@@ -5,14 +5,14 @@ import type { Workers } from '../../worker/pool.ts'
 import type { RunningTask } from '../../worker/schedule.ts'
 import {
   type CsiTask,
+  type CsiTaskFailure,
   type CsiTaskOutcome,
   type CsiTaskProgress,
   TASK_WORDS,
-  type TaskFailure,
 } from './worker-tasks.ts'
 
 /** A task that waits or runs for a target. */
-interface TargetTask {
+interface TargetPathTask {
   readonly kind: CsiTask['do']
   readonly fingerprint: string
   readonly running: RunningTask<CsiTaskOutcome, CsiTaskProgress>
@@ -22,24 +22,24 @@ interface TargetTask {
 }
 
 /** A failure that no call waited for. The next identical call reports it, once. */
-interface UnreportedFailure {
+interface UnreportedTaskFailure {
   readonly fingerprint: string
-  readonly failure: TaskFailure
+  readonly failure: CsiTaskFailure
   readonly expiresAt: number
 }
 
 /** Kubelet repeats a call within about two minutes, and the reason of a failure stays true for that time. */
-const FAILURE_KEPT_MS = 5 * 60_000
+const UNREPORTED_FAILURE_LIFETIME_MS = 5 * 60_000
 
 /**
  * Runs one task at a time for each target. A repeated call joins the running task, and a task continues after its callers'
  * deadlines.
  */
-export class PublicationQueue {
+export class VolumePublicationQueue {
   readonly #workers: Pick<Workers<CsiTask, CsiTaskOutcome, CsiTaskProgress>, 'run'>
   readonly #now: () => number
-  readonly #current = new Map<string, TargetTask>()
-  readonly #unreported = new Map<string, UnreportedFailure>()
+  readonly #current = new Map<string, TargetPathTask>()
+  readonly #unreported = new Map<string, UnreportedTaskFailure>()
 
   /** @param now clock of `until`, in milliseconds */
   constructor(workers: Pick<Workers<CsiTask, CsiTaskOutcome, CsiTaskProgress>, 'run'>, now: () => number) {
@@ -53,14 +53,14 @@ export class PublicationQueue {
    */
   async answer(task: CsiTask, namespace: string, until: number): Promise<CsiTaskOutcome> {
     const { directory } = task
-    const fingerprint = hashTask(task)
+    const fingerprint = hashCsiTask(task)
     for (let current = this.#current.get(directory); current; current = this.#current.get(directory)) {
       if (current.fingerprint === fingerprint) return this.#waitForOutcome(current, until)
       if (task.do === 'publish' && current.kind === 'publish')
-        return createAborted(`another request came first: ${this.#formatState(current)}`)
+        return createAbortedOutcome(`another request came first: ${this.#formatState(current)}`)
       // The deletion of a pod waits neither for a walk nor for a stats call.
       if (task.do === 'unpublish' && current.kind !== 'unpublish') current.running.cancel()
-      if (!(await this.#waitForEnd(current, until))) return createAborted(this.#formatState(current))
+      if (!(await this.#waitForEnd(current, until))) return createAbortedOutcome(this.#formatState(current))
     }
     const unreported = this.#unreported.get(directory)
     if (task.do !== 'stats') this.#unreported.delete(directory)
@@ -70,9 +70,9 @@ export class PublicationQueue {
     return this.#waitForOutcome(this.#begin(task, fingerprint, namespace), until)
   }
 
-  #begin(task: CsiTask, fingerprint: string, namespace: string): TargetTask {
+  #begin(task: CsiTask, fingerprint: string, namespace: string): TargetPathTask {
     const running = this.#workers.run(task, namespace)
-    const current: TargetTask = { kind: task.do, fingerprint, running, startedAt: this.#now(), callers: 0 }
+    const current: TargetPathTask = { kind: task.do, fingerprint, running, startedAt: this.#now(), callers: 0 }
     this.#current.set(task.directory, current)
     void running.outcome.then((outcome) => {
       this.#current.delete(task.directory)
@@ -80,22 +80,22 @@ export class PublicationQueue {
       const { failure } = outcome
       if (current.callers > 0 || task.do !== 'publish' || failure === undefined || failure.code === 'ABORTED') return
       this.#removeExpired()
-      const expiresAt = this.#now() + FAILURE_KEPT_MS
+      const expiresAt = this.#now() + UNREPORTED_FAILURE_LIFETIME_MS
       this.#unreported.set(task.directory, { fingerprint, failure, expiresAt })
     })
     return current
   }
 
-  async #waitForOutcome(current: TargetTask, until: number): Promise<CsiTaskOutcome> {
+  async #waitForOutcome(current: TargetPathTask, until: number): Promise<CsiTaskOutcome> {
     current.callers++
     try {
-      return (await this.#within(current.running.outcome, until)) ?? createAborted(this.#formatState(current))
+      return (await this.#within(current.running.outcome, until)) ?? createAbortedOutcome(this.#formatState(current))
     } finally {
       current.callers--
     }
   }
 
-  async #waitForEnd({ running }: TargetTask, until: number): Promise<boolean> {
+  async #waitForEnd({ running }: TargetPathTask, until: number): Promise<boolean> {
     return (await this.#within(running.outcome, until)) !== undefined
   }
 
@@ -103,7 +103,7 @@ export class PublicationQueue {
     return resolveWithin(Math.max(0, until - this.#now()), promise)
   }
 
-  #formatState({ kind, running: { progress, isWaiting }, startedAt }: TargetTask): string {
+  #formatState({ kind, running: { progress, isWaiting }, startedAt }: TargetPathTask): string {
     const seconds = Math.round((this.#now() - startedAt) / 1000)
     const walk = progress === undefined ? '' : ` (${formatTaskProgress(progress)})`
     return isWaiting
@@ -123,11 +123,11 @@ function formatTaskProgress({ visited, changed, isAnothers }: CsiTaskProgress): 
   return isAnothers ? `waiting for the walk of another call, ${counts}` : counts
 }
 
-function createAborted(message: string): CsiTaskOutcome {
+function createAbortedOutcome(message: string): CsiTaskOutcome {
   return { failure: { code: 'ABORTED', message: `${message}${formatCode('in-progress')}` } }
 }
 
 /** Hashes a task, because it may contain secrets that must not be kept. */
-function hashTask(task: CsiTask): string {
+function hashCsiTask(task: CsiTask): string {
   return createHash('sha256').update(JSON.stringify(task)).digest('hex')
 }

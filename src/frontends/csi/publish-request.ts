@@ -5,34 +5,35 @@ import { createFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../../kernel/path/input-sizes.ts'
 import type { CsiMessage } from './messages.ts'
-import { findMissingFields, findVolumeIdFaults, parsePathField } from './target-path.ts'
-import type { Publication } from './worker-tasks.ts'
+import { findMissingFieldFaults, findVolumeIdFaults, parseRequestPathField } from './target-path.ts'
+import type { VolumePublication } from './worker-tasks.ts'
 
 /** Parsed NodePublishVolume request. */
-interface PublishRequest extends Publication {
+interface PublishVolumeRequest extends VolumePublication {
   /** The pod's namespace. */
   namespace: string
 }
 
 // csi.proto: VolumeCapability.AccessMode.Mode
-const READ_ONLY_MODES = [2, 3]
-const SINGLE_NODE_SINGLE_WRITER = 6
+const READ_ONLY_ACCESS_MODES = [2, 3]
+const SINGLE_NODE_SINGLE_WRITER_MODE = 6
 
 /** Kubelet overwrites attributes with this prefix if the CSIDriver object has podInfoOnMount (csi_mounter.go). */
-const POD_PREFIX = 'csi.storage.k8s.io/'
-const EPHEMERAL_KEY = `${POD_PREFIX}ephemeral`
-const POD_KEYS: Readonly<Record<string, string>> = {
-  [`${POD_PREFIX}pod.name`]: 'kubernetes.io/pod.name',
-  [`${POD_PREFIX}pod.namespace`]: 'kubernetes.io/pod.namespace',
-  [`${POD_PREFIX}pod.uid`]: 'kubernetes.io/pod.uid',
+const POD_INFO_KEY_PREFIX = 'csi.storage.k8s.io/'
+const EPHEMERAL_ATTRIBUTE_KEY = `${POD_INFO_KEY_PREFIX}ephemeral`
+const POD_INFO_OPTION_KEYS: Readonly<Record<string, string>> = {
+  [`${POD_INFO_KEY_PREFIX}pod.name`]: 'kubernetes.io/pod.name',
+  [`${POD_INFO_KEY_PREFIX}pod.namespace`]: 'kubernetes.io/pod.namespace',
+  [`${POD_INFO_KEY_PREFIX}pod.uid`]: 'kubernetes.io/pod.uid',
 }
-const ACCOUNT_KEY = `${POD_PREFIX}serviceAccount.name`
+const SERVICE_ACCOUNT_ATTRIBUTE_KEY = `${POD_INFO_KEY_PREFIX}serviceAccount.name`
 
 /** Returns whether modekeep reads the key of volume_context. */
-const isReadKey = (key: string) => AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_KEYS, key) || key === ACCOUNT_KEY
+const isSupportedAttributeKey = (key: string) =>
+  AUTHOR_KEYS.includes(key) || Object.hasOwn(POD_INFO_OPTION_KEYS, key) || key === SERVICE_ACCOUNT_ATTRIBUTE_KEY
 /** Attribute that a provisioner adds to its volumes. */
-const PROVISIONER_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
-const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
+const PROVISIONER_ATTRIBUTE_KEY = 'storage.kubernetes.io/csiProvisionerIdentity'
+const VOLUME_LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
   ['true', 'inline'],
   ['false', 'persistent'],
 ])
@@ -45,14 +46,14 @@ const LIFECYCLES: ReadonlyMap<string | undefined, Lifecycle> = new Map([
 export function parsePublishRequest(
   request: CsiMessage<'NodePublishVolumeRequest'>,
   isGroupPassed = true,
-): PublishRequest {
+): PublishVolumeRequest {
   const { volumeId, volumeCapability: capability, volumeContext: context } = request
-  const tooLong = findRequestSizeFaults(request, isReadKey)
+  const tooLong = findPublishRequestSizeFaults(request, isSupportedAttributeKey)
   if (tooLong.length > 0) throw new Refusal(tooLong)
-  const faults = findMissingFields({ volume_id: volumeId, target_path: request.targetPath })
-  const directory = parsePathField('target_path', request.targetPath, faults)
-  faults.push(...findCapabilityFaults(capability), ...findKeyFaults(context))
-  const pod = parsePod(context, directory, faults)
+  const faults = findMissingFieldFaults({ volume_id: volumeId, target_path: request.targetPath })
+  const directory = parseRequestPathField('target_path', request.targetPath, faults)
+  faults.push(...findVolumeCapabilityFaults(capability), ...findUnknownAttributeFaults(context))
+  const pod = parsePodInfo(context, directory, faults)
   const { fsType = '', mountFlags = [], volumeMountGroup = '' } = capability?.mount ?? {}
   if (volumeMountGroup !== '' && typeof parseGroup(volumeMountGroup) !== 'number') {
     faults.push(
@@ -76,7 +77,7 @@ export function parsePublishRequest(
     )
   }
   if (faults.length > 0) throw new Refusal(faults)
-  const isReadOnly = request.readonly || READ_ONLY_MODES.includes(capability?.accessMode?.mode ?? 0)
+  const isReadOnly = request.readonly || READ_ONLY_ACCESS_MODES.includes(capability?.accessMode?.mode ?? 0)
   const own = AUTHOR_KEYS.filter((key) => Object.hasOwn(context, key)).map((key) => [key, context[key] ?? ''] as const)
   const mountOptions = [context.mountOptions ?? '', ...mountFlags].filter((option) => option !== '')
   const options = new Map<string, string>([
@@ -90,18 +91,18 @@ export function parsePublishRequest(
   return {
     volumeId,
     directory,
-    options: sortKeys([...options]),
-    secrets: sortKeys(Object.entries(request.secrets)),
+    options: sortEntriesByKey([...options]),
+    secrets: sortEntriesByKey(Object.entries(request.secrets)),
     lifecycle: pod.lifecycle,
     namespace: pod.namespace,
-    ...(capability?.accessMode?.mode === SINGLE_NODE_SINGLE_WRITER && { isSingleWriter: true }),
+    ...(capability?.accessMode?.mode === SINGLE_NODE_SINGLE_WRITER_MODE && { isSingleWriter: true }),
   }
 }
 
 /** Refuses unknown attributes. The author may write any key here, even those that only kubelet writes for a FlexVolume. */
-function findKeyFaults(context: Readonly<Record<string, string>>): Fault[] {
+function findUnknownAttributeFaults(context: Readonly<Record<string, string>>): Fault[] {
   const foreign = Object.keys(context).filter(
-    (key) => !AUTHOR_KEYS.includes(key) && !key.startsWith(POD_PREFIX) && key !== PROVISIONER_KEY,
+    (key) => !AUTHOR_KEYS.includes(key) && !key.startsWith(POD_INFO_KEY_PREFIX) && key !== PROVISIONER_ATTRIBUTE_KEY,
   )
   if (foreign.length === 0) return []
   return [
@@ -114,9 +115,9 @@ function findKeyFaults(context: Readonly<Record<string, string>>): Fault[] {
 }
 
 /** Parses the pod's attributes that kubelet adds. A missing one is a fault. */
-function parsePod(context: Readonly<Record<string, string>>, directory: string, faults: Fault[]) {
-  const lifecycle = LIFECYCLES.get(context[EPHEMERAL_KEY])
-  const names = Object.keys(POD_KEYS).filter((key) => !context[key])
+function parsePodInfo(context: Readonly<Record<string, string>>, directory: string, faults: Fault[]) {
+  const lifecycle = VOLUME_LIFECYCLES.get(context[EPHEMERAL_ATTRIBUTE_KEY])
+  const names = Object.keys(POD_INFO_OPTION_KEYS).filter((key) => !context[key])
   if (names.length > 0 || lifecycle === undefined) {
     faults.push(
       createFault(
@@ -126,7 +127,7 @@ function parsePod(context: Readonly<Record<string, string>>, directory: string, 
       ),
     )
   }
-  const uid = context[`${POD_PREFIX}pod.uid`]
+  const uid = context[`${POD_INFO_KEY_PREFIX}pod.uid`]
   const expected = parsePodUid(directory)
   if (names.length === 0 && expected !== undefined && uid !== expected) {
     faults.push(
@@ -137,22 +138,22 @@ function parsePod(context: Readonly<Record<string, string>>, directory: string, 
       ),
     )
   }
-  const account = context[ACCOUNT_KEY]
-  const options = Object.entries(POD_KEYS).map(([key, name]) => [name, context[key] ?? ''] as const)
+  const account = context[SERVICE_ACCOUNT_ATTRIBUTE_KEY]
+  const options = Object.entries(POD_INFO_OPTION_KEYS).map(([key, name]) => [name, context[key] ?? ''] as const)
   return {
     lifecycle: lifecycle ?? 'inline',
-    namespace: context[`${POD_PREFIX}pod.namespace`] ?? '',
+    namespace: context[`${POD_INFO_KEY_PREFIX}pod.namespace`] ?? '',
     options: account ? [...options, ['kubernetes.io/serviceAccount.name', account] as const] : options,
   }
 }
 
 /** Go's maps have a random order. */
-function sortKeys(entries: readonly (readonly [string, string])[]): Record<string, string> {
+function sortEntriesByKey(entries: readonly (readonly [string, string])[]): Record<string, string> {
   return Object.fromEntries(entries.toSorted(([first], [second]) => (first < second ? -1 : 1)))
 }
 
 /** Checks the lengths of all fields first, because the request is parsed in the thread that answers all calls. */
-function findRequestSizeFaults(
+function findPublishRequestSizeFaults(
   { volumeId, volumeCapability, volumeContext, secrets }: CsiMessage<'NodePublishVolumeRequest'>,
   isRead: (key: string) => boolean,
 ): Fault[] {
@@ -164,7 +165,7 @@ function findRequestSizeFaults(
     ...findVolumeIdFaults(volumeId),
     ...checkFieldSize('fs_type', fsType),
     ...checkFieldSize('volume_mount_group', volumeMountGroup),
-    ...(flagBytes > MAX_FIELD_BYTES ? [createFlagsFault(flagBytes)] : []),
+    ...(flagBytes > MAX_FIELD_BYTES ? [createMountFlagsFault(flagBytes)] : []),
     ...fields.flatMap(([key, value]) =>
       (key === 'subPath' ? checkPathSize : checkFieldSize)(`volumeAttributes "${key}"`, value),
     ),
@@ -173,7 +174,7 @@ function findRequestSizeFaults(
   ]
 }
 
-function createFlagsFault(size: number): Fault {
+function createMountFlagsFault(size: number): Fault {
   return createFault(
     'input-too-large',
     `mount_flags have ${size} bytes`,
@@ -182,9 +183,9 @@ function createFlagsFault(size: number): Fault {
 }
 
 // csi.proto: VolumeCapability.AccessMode.Mode
-const ACCESS_MODES = [1, 2, 3, 4, 5, 6, 7]
+const SUPPORTED_ACCESS_MODES = [1, 2, 3, 4, 5, 6, 7]
 
-function findCapabilityFaults(capability: CsiMessage<'VolumeCapability'> | undefined): Fault[] {
+function findVolumeCapabilityFaults(capability: CsiMessage<'VolumeCapability'> | undefined): Fault[] {
   if (capability === undefined) return [createFault('csi-request', 'volume_capability is missing', 'name it')]
   const { block, mount, accessMode } = capability
   const faults: Fault[] = []
@@ -199,12 +200,12 @@ function findCapabilityFaults(capability: CsiMessage<'VolumeCapability'> | undef
     )
   } else if (mount === undefined)
     faults.push(createFault('csi-request', 'volume_capability has no access type', 'name mount'))
-  if (accessMode === undefined || !ACCESS_MODES.includes(accessMode.mode)) {
+  if (accessMode === undefined || !SUPPORTED_ACCESS_MODES.includes(accessMode.mode)) {
     faults.push(
       createFault(
         'csi-request',
         `volume_capability has access_mode ${quoted(accessMode?.mode ?? 0)}`,
-        `use one of ${ACCESS_MODES.join(', ')}`,
+        `use one of ${SUPPORTED_ACCESS_MODES.join(', ')}`,
       ),
     )
   }

@@ -22,30 +22,32 @@ import { isRecordedMount, mountRecords } from '../../state/mount-record.ts'
 import { isUnreadable } from '../../state/record.ts'
 import { locateMountRecords, readTargetOrigin, writeTargetOrigin } from '../../state/record-directories.ts'
 import { type Session, warnOnFailure } from '../../state/session.ts'
-import { CallFailure } from './worker-tasks.ts'
+import { CsiCallFailure } from './worker-tasks.ts'
 
 /**
  * Mounts as FlexVolume's `mount` does, and creates the directory.
- * @throws {Refusal} with a message for the pod's author; {CallFailure} ALREADY_EXISTS if the target is published with other
+ * @throws {Refusal} with a message for the pod's author; {CsiCallFailure} ALREADY_EXISTS if the target is published with other
  *   options; system errors
  * @returns whether an earlier call had published it
  */
-export async function publish(session: Session, request: MountRequest): Promise<boolean> {
+export async function publishVolume(session: Session, request: MountRequest): Promise<boolean> {
   let isCreated = false
   try {
     const { wasReady = false } = await mount(session, request, (point) => {
-      isCreated = prepareTarget(session, request, point)
+      isCreated = prepareTargetDirectory(session, request, point)
     })
     return wasReady
   } catch (error) {
     if (isCreated)
-      warnOnFailure(session, 'could not remove the target', () => removeCreatedTarget(session, request.directory))
+      warnOnFailure(session, 'could not remove the target', () =>
+        removeCreatedTargetDirectory(session, request.directory),
+      )
     throw error
   }
 }
 
 /** The caller holds the mount's lock. @returns whether it has created the directory */
-function prepareTarget(session: Session, request: MountRequest, point: MountPoint): boolean {
+function prepareTargetDirectory(session: Session, request: MountRequest, point: MountPoint): boolean {
   const { host } = session
   const record = mountRecords.readUnlessDamaged(session, point.path)
   const stat = statPoint(host, point)
@@ -62,25 +64,25 @@ function prepareTarget(session: Session, request: MountRequest, point: MountPoin
     return false
   }
   if (isSameMount(record.request, request)) return false
-  throw new CallFailure(
+  throw new CsiCallFailure(
     'ALREADY_EXISTS',
     `target_path ${quoted(point.path)} is published with other options: delete the pod to apply those of now`,
   )
 }
 
 /** Removes the directory of a failed mount, if it is empty. */
-function removeCreatedTarget(session: Session, directory: string): void {
+function removeCreatedTargetDirectory(session: Session, directory: string): void {
   const { host } = session
   using point = openMountPoint(host, directory)
   if (point === undefined) return
-  using lock = tryLockTarget(session, point.path)
+  using lock = tryLockTargetDirectory(session, point.path)
   // Another publication of the target uses the directory.
   if (lock === undefined || mountRecords.has(session, point.path)) return
   succeeds(() => host.inodes.removeDirectory(point.parent, point.name))
 }
 
 /** Returns an empty lock if the state directory is unusable, because no other call can publish then. */
-function tryLockTarget(session: Session, path: string): Disposable | undefined {
+function tryLockTargetDirectory(session: Session, path: string): Disposable | undefined {
   try {
     return tryAcquireRecordLock(session, locateMountRecords(session, path))
   } catch (error) {
@@ -89,7 +91,7 @@ function tryLockTarget(session: Session, path: string): Disposable | undefined {
   }
 }
 
-interface TargetState {
+interface TargetPublicationState {
   /** If false, nothing was published there, and nothing is done. */
   isPublished: boolean
   /** Whether publish created the directory, which is removed then. */
@@ -100,17 +102,17 @@ interface TargetState {
  * Unmounts a target, and removes the directory if publish created it. Succeeds without a change if nothing was published.
  * Ends a publication that a worker of an earlier server still runs, because the deletion of a pod waits for no walk.
  * @param driver the name of the driver that kubelet calls
- * @throws as `publish`
+ * @throws as `publishVolume`
  */
-export async function unpublish(session: Session, directory: string, driver = CSI_DRIVER): Promise<void> {
-  endPublication(session, directory)
-  const { isPublished, isMade } = findTargetState(session, directory, driver)
+export async function unpublishVolume(session: Session, directory: string, driver = CSI_DRIVER): Promise<void> {
+  endRunningPublication(session, directory)
+  const { isPublished, isMade } = findTargetPublicationState(session, directory, driver)
   if (!isPublished) return session.note({ decision: 'nothing published' })
   let failure: unknown
   await unmount(session, directory, (point) => {
     try {
-      if (isMade) removeTarget(session.host, point)
-      else refuseFilled(session.host, point)
+      if (isMade) removeTargetDirectory(session.host, point)
+      else refuseNonEmptyTarget(session.host, point)
     } catch (error) {
       // The record is removed in any case.
       failure = error
@@ -119,13 +121,13 @@ export async function unpublish(session: Session, directory: string, driver = CS
   if (failure !== undefined) throw failure
 }
 
-function endPublication(session: Session, directory: string): void {
+function endRunningPublication(session: Session, directory: string): void {
   using point = openMountPoint(session.host, directory)
   const pid = endAbandonedLockHolder(session, locateMountRecords(session, point?.path ?? directory), CSI_WORKER_VERB)
   if (pid !== undefined) session.note({ ended: pid })
 }
 
-function findTargetState(session: Session, directory: string, driver: string): TargetState {
+function findTargetPublicationState(session: Session, directory: string, driver: string): TargetPublicationState {
   const { host } = session
   using point = openMountPoint(host, directory)
   const path = point?.path ?? directory
@@ -143,32 +145,32 @@ function findTargetState(session: Session, directory: string, driver: string): T
     return { isPublished: isOfKubelet, isMade: isOfKubelet }
   }
   // The records may be lost. Kubelet's note contains the driver of the volume.
-  const isPublished = isOfKubelet && (readDriver(host, path) ?? driver) === driver
+  const isPublished = isOfKubelet && (readTargetDriverName(host, path) ?? driver) === driver
   return { isPublished, isMade: point !== undefined && isMounted(statPoint(host, point)) }
 }
 
 /** Reads the driver from kubelet's note of a CSI volume. */
-function readDriver({ files }: Host, path: string): string | undefined {
+function readTargetDriverName({ files }: Host, path: string): string | undefined {
   return parseDriverName(files.readForeign(`${dirname(path)}/${CSI_VOLUME_DATA}`) ?? '')
 }
 
-function removeTarget({ inodes }: Host, point: MountPoint): void {
+function removeTargetDirectory({ inodes }: Host, point: MountPoint): void {
   try {
     inodes.removeDirectory(point.parent, point.name)
   } catch (error) {
     const code = errorCode(error)
     if (code === 'ENOENT') return
     if (code !== 'ENOTEMPTY' && code !== 'ENOTDIR') throw error
-    throw createFilledRefusal(point)
+    throw createNonEmptyTargetRefusal(point)
   }
 }
 
 /** Kubelet removes an empty directory itself. @throws {Refusal} if the directory is not empty */
-function refuseFilled(host: Host, point: MountPoint): void {
-  if (findInVolumeDirectory(host, point.path).length > 0) throw createFilledRefusal(point)
+function refuseNonEmptyTarget(host: Host, point: MountPoint): void {
+  if (findInVolumeDirectory(host, point.path).length > 0) throw createNonEmptyTargetRefusal(point)
 }
 
-function createFilledRefusal({ path }: MountPoint): Refusal {
+function createNonEmptyTargetRefusal({ path }: MountPoint): Refusal {
   return Refusal.of(
     'target-filled',
     `target_path ${quoted(path)} is unmounted, but is no empty directory`,

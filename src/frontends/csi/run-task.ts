@@ -14,80 +14,80 @@ import type { Session } from '../../state/session.ts'
 import { statServed } from '../../volume/daemon.ts'
 import { kinds } from '../../volume/index.ts'
 import { refuseGivenUpMount } from '../../worker/given-up.ts'
-import { createFailureMessage, truncateMessage } from '../flexvolume/protocol.ts'
-import { type CallContext, createSession } from '../flexvolume/volume-call.ts'
-import { publish, unpublish } from './publish.ts'
+import { createFailureMessage, truncateEventMessage } from '../flexvolume/protocol.ts'
+import { createCallSession, type VolumeCallContext } from '../flexvolume/volume-call.ts'
+import { publishVolume, unpublishVolume } from './publish.ts'
 import {
-  CallFailure,
+  CsiCallFailure,
+  type CsiFailureCode,
   type CsiTask,
   type CsiTaskOutcome,
-  createNotPublished,
-  type FailureCode,
+  createNotPublishedFailure,
   type VolumeStats,
 } from './worker-tasks.ts'
 
 /** Runs a task. Logs one line for it and one for each warning, as for FlexVolume's calls. Never throws. */
-export async function runCsiTask(task: CsiTask, context: CallContext): Promise<CsiTaskOutcome> {
+export async function runCsiTask(task: CsiTask, context: VolumeCallContext): Promise<CsiTaskOutcome> {
   const { log } = context
   try {
-    if (task.do === 'stats') return { stats: await readStats(createSession(context), task.directory) }
+    if (task.do === 'stats') return { stats: await readVolumeStats(createCallSession(context), task.directory) }
     if (task.do === 'publish') log.note({ pod: findPodName(Object.entries(task.options)) })
     for (const fault of context.configFaults) log.warn(renderFault(fault), fault.code)
-    if (task.do === 'publish') await runPublish(task, context)
+    if (task.do === 'publish') await runPublishTask(task, context)
     else {
-      await unpublish(createSession(context), task.directory, task.driver)
+      await unpublishVolume(createCallSession(context), task.directory, task.driver)
       log.end('Success')
     }
     return {}
   } catch (error) {
     // Kubelet may request stats of a pod that is being deleted.
-    if (!(task.do === 'stats' && error instanceof CallFailure)) log.end('Failure', error)
-    return { failure: { code: findFailureCode(error), message: formatMessage(error) } }
+    if (!(task.do === 'stats' && error instanceof CsiCallFailure)) log.end('Failure', error)
+    return { failure: { code: findFailureStatusCode(error), message: formatFailureMessage(error) } }
   }
 }
 
-async function runPublish(task: Extract<CsiTask, { do: 'publish' }>, context: CallContext): Promise<void> {
+async function runPublishTask(task: Extract<CsiTask, { do: 'publish' }>, context: VolumeCallContext): Promise<void> {
   if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
   const { directory, options, secrets, volumeId, lifecycle, isSingleWriter = false } = task
   const secretKeys = Object.keys(secrets)
   if (secretKeys.length > 0) context.forbidCoreDumps()
-  const session = createSession(
+  const session = createCallSession(
     context,
     () => new Map(Object.entries(secrets).map(([key, value]) => [key, Buffer.from(value)])),
   )
-  const request = readAsInvalid(() =>
+  const request = convertRefusalToInvalidRequest(() =>
     createMountRequest(directory, { entries: Object.entries(options), secretKeys }, session.config, kinds),
   )
   session.note({ pod: request.pod, source: formatSource(request.source) })
   refuseGivenUpMount(session, directory)
-  const isRepeat = await publish(session, { ...request, lifecycle, publication: { volumeId, isSingleWriter } })
+  const isRepeat = await publishVolume(session, { ...request, lifecycle, publication: { volumeId, isSingleWriter } })
   // Kubelet repeats each call about once a minute. Logging each repetition would rotate all other lines out of the log.
   if (!isRepeat) context.log.end('Success')
 }
 
 /** Marks refusals of the author's options, which are no fault of the node or its configuration. */
-function readAsInvalid<T>(read: () => T): T {
+function convertRefusalToInvalidRequest<T>(read: () => T): T {
   try {
     return read()
   } catch (error) {
-    throw error instanceof Refusal ? new InvalidRequest(error) : error
+    throw error instanceof Refusal ? new InvalidRequestRefusal(error) : error
   }
 }
 
-class InvalidRequest extends Refusal {
+class InvalidRequestRefusal extends Refusal {
   constructor({ faults }: Refusal) {
     super(faults)
   }
 }
 
-function findFailureCode(error: unknown): FailureCode {
-  if (error instanceof CallFailure) return error.code
-  if (error instanceof InvalidRequest) return 'INVALID_ARGUMENT'
+function findFailureStatusCode(error: unknown): CsiFailureCode {
+  if (error instanceof CsiCallFailure) return error.code
+  if (error instanceof InvalidRequestRefusal) return 'INVALID_ARGUMENT'
   return error instanceof Refusal && !(error instanceof DamagedRecord) ? 'FAILED_PRECONDITION' : 'INTERNAL'
 }
 
-function formatMessage(error: unknown): string {
-  return error instanceof CallFailure ? truncateMessage(error.message) : createFailureMessage(error, CSI_WORDS)
+function formatFailureMessage(error: unknown): string {
+  return error instanceof CsiCallFailure ? truncateEventMessage(error.message) : createFailureMessage(error, CSI_WORDS)
 }
 
 /** States in which the volume, or a former version of it, is mounted. */
@@ -96,20 +96,24 @@ const MOUNTED_STATES: ReadonlySet<MountState> = new Set(['healthy', 'changed', '
 /**
  * Reads the state of a published volume, as status, heal and doctor do, and its usage. This process
  * never queries a file system that may be unresponsive.
- * @throws {CallFailure} NOT_FOUND if modekeep has published nothing at the path
+ * @throws {CsiCallFailure} NOT_FOUND if modekeep has published nothing at the path
  */
-async function readStats(session: Session, directory: string): Promise<VolumeStats> {
+async function readVolumeStats(session: Session, directory: string): Promise<VolumeStats> {
   using point = openMountPoint(session.host, directory)
   const found = point && (await findState(session, point.path))
   const { record } = point ? mountRecords.find(session, point.path) : {}
-  if (!point || !found || (record && isOver(record, found))) throw createNotPublished(directory)
+  if (!point || !found || (record && isOver(record, found))) throw createNotPublishedFailure(directory)
   const { state, reason } = found
-  const space = MOUNTED_STATES.has(state) && record ? await readSpace(session, point, record) : undefined
+  const space = MOUNTED_STATES.has(state) && record ? await readVolumeSpaceUsage(session, point, record) : undefined
   return { space, trouble: isUnwell(state) ? `${state}: ${reason}` : '' }
 }
 
 /** @returns undefined if the file system does not respond */
-async function readSpace(session: Session, point: MountPoint, record: MountRecord): Promise<VolumeStats['space']> {
+async function readVolumeSpaceUsage(
+  session: Session,
+  point: MountPoint,
+  record: MountRecord,
+): Promise<VolumeStats['space']> {
   const { inodes, daemons } = session.host
   const { stat, healthUnknownReason } = await statServed(session, point, record)
   if (healthUnknownReason !== undefined || stat === undefined || stat === 'broken') return undefined
@@ -121,9 +125,9 @@ async function readSpace(session: Session, point: MountPoint, record: MountRecor
   const root = inodes.openEntry(point.parent, point.name)
   using _ = deferClose(inodes, root)
   const { bytes, inodes: files } = inodes.space(root)
-  return { bytes: formatSpace(bytes), inodes: formatSpace(files) }
+  return { bytes: formatSpaceUsage(bytes), inodes: formatSpaceUsage(files) }
 }
 
-function formatSpace({ total, used, available }: SpaceUsage): Record<keyof SpaceUsage, string> {
+function formatSpaceUsage({ total, used, available }: SpaceUsage): Record<keyof SpaceUsage, string> {
   return { total: String(total), used: String(used), available: String(available) }
 }

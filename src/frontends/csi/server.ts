@@ -9,21 +9,21 @@ import { callOnce } from '../../rpc/client.ts'
 import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../../rpc/server.ts'
 import { removeStaleSocket, statSocketPath } from '../../rpc/socket.ts'
 import { Workers } from '../../worker/pool.ts'
-import { Identity, Node, Registration } from './messages.ts'
-import { createNodeHandlers, type DriverSettings } from './node-service.ts'
-import { CHECK_INTERVAL_MS, type PodInfoGuard } from './pod-info.ts'
-import { PublicationQueue } from './publication-queue.ts'
+import { CsiIdentityService, CsiNodeService, PluginRegistrationService } from './messages.ts'
+import { type CsiDriverSettings, createCsiServiceHandlers } from './node-service.ts'
+import { POD_INFO_CHECK_INTERVAL_MS, type PodInfoOnMountGuard } from './pod-info.ts'
+import { VolumePublicationQueue } from './publication-queue.ts'
 import {
   CSI_WORKER_LIMITS,
   type CsiTask,
   type CsiTaskOutcome,
   type CsiTaskProgress,
-  LOST_CSI_TASK,
-  superviseCsiTasks,
+  createCsiTaskSupervision,
+  LOST_CSI_TASK_OUTCOMES,
 } from './worker-tasks.ts'
 
-interface CsiServerSettings extends DriverSettings {
-  readonly podInfo: PodInfoGuard
+interface CsiServerSettings extends CsiDriverSettings {
+  readonly podInfo: PodInfoOnMountGuard
   readonly startWorker: StartWorker<CsiTask, CsiTaskOutcome, CsiTaskProgress>
   /** Time without a report after which a worker is killed. */
   readonly patienceMs: number
@@ -31,14 +31,14 @@ interface CsiServerSettings extends DriverSettings {
 }
 
 /** Time limit for running calls when the server stops. */
-const DRAIN_MS = 500
+const SERVER_DRAIN_TIMEOUT_MS = 500
 /** The server checks at this interval whether its sockets still exist. */
-const SOCKET_CHECK_MS = 10_000
+const SOCKET_CHECK_INTERVAL_MS = 10_000
 
-const DIRECTORY_MODE = 0o700
+const SOCKET_DIRECTORY_MODE = 0o700
 
 /** Resolves the paths of a driver's sockets. Kubelet discovers the driver by the registration socket. */
-export function resolveSocketPaths(directory: string, name: string): { csi: string; registration: string } {
+export function resolveCsiSocketPaths(directory: string, name: string): { csi: string; registration: string } {
   return {
     csi: join(directory, 'plugins', name, 'csi.sock'),
     registration: join(directory, 'plugins_registry', `${name}-reg.sock`),
@@ -52,37 +52,50 @@ export function resolveSocketPaths(directory: string, name: string): { csi: stri
  */
 export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): Promise<void> {
   const { directory, name, podInfo, startWorker, patienceMs, log } = settings
-  const paths = resolveSocketPaths(directory, name)
+  const paths = resolveCsiSocketPaths(directory, name)
   makeSocketDirectories(directory, Object.values(paths).map(dirname))
-  for (const path of Object.values(paths)) await removeStaleSocketAt(path)
-  const workers = new Workers(startWorker, CSI_WORKER_LIMITS, LOST_CSI_TASK, superviseCsiTasks(patienceMs))
-  const queue = new PublicationQueue(workers, () => performance.now())
+  for (const path of Object.values(paths)) await removeStaleServerSocket(path)
+  const workers = new Workers(
+    startWorker,
+    CSI_WORKER_LIMITS,
+    LOST_CSI_TASK_OUTCOMES,
+    createCsiTaskSupervision(patienceMs),
+  )
+  const queue = new VolumePublicationQueue(workers, () => performance.now())
   const refused = (method: string, message: string, code: string) => log('warn', 'refused', { method, code, message })
   const servers: SocketServer[] = []
-  const checking = setInterval(() => void podInfo.check(), CHECK_INTERVAL_MS)
+  const checking = setInterval(() => void podInfo.check(), POD_INFO_CHECK_INTERVAL_MS)
   void podInfo.check()
   try {
     servers.push(
-      await listenOnSocket(paths.csi, { ...Identity, ...Node }, createNodeHandlers(settings, queue, podInfo, refused)),
+      await listenOnSocket(
+        paths.csi,
+        { ...CsiIdentityService, ...CsiNodeService },
+        createCsiServiceHandlers(settings, queue, podInfo, refused),
+      ),
     )
     // Kubelet calls as soon as the registration socket exists, so it is created last.
     servers.push(
-      await listenOnSocket(paths.registration, Registration, createRegistrationHandlers(settings, paths.csi)),
+      await listenOnSocket(
+        paths.registration,
+        PluginRegistrationService,
+        createPluginRegistrationHandlers(settings, paths.csi),
+      ),
     )
     log('info', 'listening', { sockets: Object.values(paths) })
-    await waitForStop(servers, stop)
+    await waitForServerStop(servers, stop)
   } finally {
     clearInterval(checking)
     // Closes the registration socket first.
-    await Promise.all(servers.reverse().map((server) => server.close(DRAIN_MS)))
+    await Promise.all(servers.reverse().map((server) => server.close(SERVER_DRAIN_TIMEOUT_MS)))
     workers.close()
     log('info', 'closed')
   }
 }
 
-function createRegistrationHandlers({ name, podInfo, log }: CsiServerSettings, endpoint: string) {
+function createPluginRegistrationHandlers({ name, podInfo, log }: CsiServerSettings, endpoint: string) {
   const refused = (method: string, message: string) => log('warn', 'refused', { method, message })
-  return createUnaryHandlers<typeof Registration>(refused, {
+  return createUnaryHandlers<typeof PluginRegistrationService>(refused, {
     GetInfo: () => ({ type: 'CSIPlugin', name, endpoint, supportedVersions: ['1.0.0'] }),
     NotifyRegistrationStatus({ pluginRegistered, error }) {
       // Kubelet publishes from now on. Its calls wait for this check.
@@ -106,7 +119,7 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
   for (const directory of directories) {
     let reason = ''
     try {
-      makeDirectories(nodeFs, directory, DIRECTORY_MODE)
+      makeDirectories(nodeFs, directory, SOCKET_DIRECTORY_MODE)
       openGuardedParent(nodeFs, directory)[Symbol.dispose]()
       if (statSocketPath(directory)?.isDirectory()) continue
     } catch (error) {
@@ -122,7 +135,7 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
 }
 
 /** Removes the socket of a killed server. */
-async function removeStaleSocketAt(path: string): Promise<void> {
+async function removeStaleServerSocket(path: string): Promise<void> {
   using parent = openGuardedParent(nodeFs, dirname(path))
   if (await removeStaleSocket(parent, basename(path))) return
   throw Refusal.of(
@@ -133,13 +146,13 @@ async function removeStaleSocketAt(path: string): Promise<void> {
 }
 
 /** @throws {Refusal} if a socket was removed, because kubelet cannot call the server any more */
-async function waitForStop(servers: readonly SocketServer[], stop: AbortSignal): Promise<void> {
+async function waitForServerStop(servers: readonly SocketServer[], stop: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const timer = setInterval(() => {
     const lost = servers.find(({ path, inode }) => statSocketPath(path)?.ino !== inode)
     if (lost)
       reject(Refusal.of('server-directory', `the socket ${basename(lost.path)} was removed`, 'start the server again'))
-  }, SOCKET_CHECK_MS)
+  }, SOCKET_CHECK_INTERVAL_MS)
   stop.addEventListener('abort', () => resolve(), { once: true })
   if (stop.aborted) resolve()
   try {
@@ -150,20 +163,20 @@ async function waitForStop(servers: readonly SocketServer[], stop: AbortSignal):
 }
 
 /** Shorter than the timeout of kubelet's probe, so that kubelet's event contains the reason. */
-const PROBE_TIMEOUT_MS = 5000
+const CSI_PROBE_TIMEOUT_MS = 5000
 
 /**
  * Calls Probe of the server of a kubelet directory, on the socket that kubelet uses.
  * @returns the server's fault; undefined if it answers
  */
-export async function probeServer(directory: string, name: string): Promise<string | undefined> {
-  const { csi, registration } = resolveSocketPaths(directory, name)
+export async function probeCsiServer(directory: string, name: string): Promise<string | undefined> {
+  const { csi, registration } = resolveCsiSocketPaths(directory, name)
   const missing = [csi, registration].find((path) => !statSocketPath(path)?.isSocket())
   if (missing !== undefined) return `no CSI server of ${name} runs here: there is no socket ${missing}`
   try {
-    const { ready } = await callOnce(csi, Identity.Probe, {}, PROBE_TIMEOUT_MS)
+    const { ready } = await callOnce(csi, CsiIdentityService.Probe, {}, CSI_PROBE_TIMEOUT_MS)
     return ready?.value === false ? `the CSI server at ${csi} is not ready` : undefined
   } catch (error) {
-    return `the CSI server at ${csi} gives no answer within ${PROBE_TIMEOUT_MS / 1000} s (${formatError(error)})`
+    return `the CSI server at ${csi} gives no answer within ${CSI_PROBE_TIMEOUT_MS / 1000} s (${formatError(error)})`
   }
 }

@@ -3,37 +3,43 @@ import { createFault, type Fault, prefixFault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { checkFieldSize } from '../../kernel/path/input-sizes.ts'
 import { parseMountDirectory } from '../flexvolume/protocol.ts'
-import { createNotPublished } from './worker-tasks.ts'
+import { createNotPublishedFailure } from './worker-tasks.ts'
 
 export const findVolumeIdFaults = (volumeId: string) => checkFieldSize('volume_id', volumeId)
 
 /** Parses the volume id and target path of a call. @throws {Refusal} with every fault */
-export function parseTarget(volumeId: string, path: string): string {
-  const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, target_path: path })]
-  const directory = parsePathField('target_path', path, faults)
+export function parseTargetPath(volumeId: string, path: string): string {
+  const faults = [
+    ...findVolumeIdFaults(volumeId),
+    ...findMissingFieldFaults({ volume_id: volumeId, target_path: path }),
+  ]
+  const directory = parseRequestPathField('target_path', path, faults)
   if (faults.length > 0) throw new Refusal(faults)
   return directory
 }
 
 /**
- * Like `parseTarget`, for a stats call. A path where nothing can be published has no volume (csi-sanity uses `some/path`).
- * @throws {Refusal} with every missing field; {CallFailure} NOT_FOUND for an invalid path
+ * Like `parseTargetPath`, for a stats call. A path where nothing can be published has no volume (csi-sanity uses `some/path`).
+ * @throws {Refusal} with every missing field; {CsiCallFailure} NOT_FOUND for an invalid path
  */
-export function parseStatsTarget(volumeId: string, path: string): string {
-  const faults = [...findVolumeIdFaults(volumeId), ...findMissingFields({ volume_id: volumeId, volume_path: path })]
+export function parseStatsVolumePath(volumeId: string, path: string): string {
+  const faults = [
+    ...findVolumeIdFaults(volumeId),
+    ...findMissingFieldFaults({ volume_id: volumeId, volume_path: path }),
+  ]
   if (faults.length > 0) throw new Refusal(faults)
-  const directory = parsePathField('volume_path', path, faults)
-  if (faults.length > 0) throw createNotPublished(path)
+  const directory = parseRequestPathField('volume_path', path, faults)
+  if (faults.length > 0) throw createNotPublishedFailure(path)
   return directory
 }
 
-export function findMissingFields(fields: Readonly<Record<string, string>>): Fault[] {
+export function findMissingFieldFaults(fields: Readonly<Record<string, string>>): Fault[] {
   return Object.entries(fields).flatMap(([name, value]) =>
     value === '' ? [createFault('csi-request', `${name} is missing`, 'name it')] : [],
   )
 }
 
-export function parsePathField(field: string, path: string, faults: Fault[]): string {
+export function parseRequestPathField(field: string, path: string, faults: Fault[]): string {
   if (path === '') return ''
   try {
     return parseMountDirectory(path)
@@ -45,8 +51,8 @@ export function parsePathField(field: string, path: string, faults: Fault[]): st
 }
 
 /** @throws {Refusal} if a target is not below kubelet's pods directory */
-export async function refuseOutsidePods(kubeletDirectory: string, directory: string): Promise<void> {
-  if (await isBelowPods(kubeletDirectory, directory)) return
+export async function refuseTargetOutsidePods(kubeletDirectory: string, directory: string): Promise<void> {
+  if (await isBelowPodsDirectory(kubeletDirectory, directory)) return
   throw Refusal.of(
     'csi-target',
     `target_path ${quoted(directory)} is not below ${kubeletDirectory}/pods`,
@@ -60,7 +66,7 @@ export async function refuseOutsidePods(kubeletDirectory: string, directory: str
  * @param kubeletDirectory kubelet's --root-dir
  * @param path absolute and normalized
  */
-async function isBelowPods(kubeletDirectory: string, path: string): Promise<boolean> {
+async function isBelowPodsDirectory(kubeletDirectory: string, path: string): Promise<boolean> {
   const pods = `${kubeletDirectory === '/' ? '' : kubeletDirectory}/pods`
   if (path.startsWith(`${pods}/`)) return true
   const parts = path.split('/')
@@ -68,16 +74,17 @@ async function isBelowPods(kubeletDirectory: string, path: string): Promise<bool
     part === 'pods' && at < parts.length - 1 ? [parts.slice(0, at + 1).join('/')] : [],
   )
   if (prefixes.length === 0) return false
-  const wanted = await findInode(pods)
+  const wanted = await findDeviceAndInode(pods)
   if (wanted === undefined) return false
-  for (const prefix of prefixes.slice(0, MAX_PREFIXES)) if ((await findInode(prefix)) === wanted) return true
+  for (const prefix of prefixes.slice(0, MAX_COMPARED_PODS_PATHS))
+    if ((await findDeviceAndInode(prefix)) === wanted) return true
   return false
 }
 
 /** Kubelet's paths have one or two directories named `pods`. */
-const MAX_PREFIXES = 8
+const MAX_COMPARED_PODS_PATHS = 8
 
-async function findInode(path: string): Promise<string | undefined> {
+async function findDeviceAndInode(path: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(path, { bigint: true })
     return `${dev}:${ino}`

@@ -9,7 +9,7 @@ import type { LostTaskOutcomes, WorkerLimits } from '../../worker/schedule.ts'
 import type { Supervision } from '../../worker/supervision.ts'
 
 /** A volume to publish. Keys are sorted, so that a repeated call is recognized. */
-export interface Publication {
+export interface VolumePublication {
   volumeId: string
   directory: string
   /** Options by the keys of the pod's author and of kubelet (`optionsSchema`). */
@@ -22,7 +22,7 @@ export interface Publication {
 
 /** A task of a worker process, sent as a line of JSON. */
 export type CsiTask = (
-  | ({ do: 'publish' } & Publication)
+  | ({ do: 'publish' } & VolumePublication)
   | { do: 'unpublish'; volumeId: string; directory: string; driver?: string }
   | { do: 'stats'; volumeId: string; directory: string }
 ) & {
@@ -38,7 +38,7 @@ export const TASK_WORDS = {
 } as const
 
 /** gRPC status codes of failed calls. */
-export type FailureCode =
+export type CsiFailureCode =
   | 'INVALID_ARGUMENT'
   | 'NOT_FOUND'
   | 'ALREADY_EXISTS'
@@ -46,8 +46,8 @@ export type FailureCode =
   | 'ABORTED'
   | 'INTERNAL'
 
-export interface TaskFailure {
-  code: FailureCode
+export interface CsiTaskFailure {
+  code: CsiFailureCode
   /** Text of the pod's event. */
   message: string
 }
@@ -61,13 +61,13 @@ export interface VolumeStats {
 }
 
 /** Outcome of a task. A failure is reported to kubelet and in the pod's events. */
-export type CsiTaskOutcome = { failure?: undefined; stats?: VolumeStats } | { failure: TaskFailure }
+export type CsiTaskOutcome = { failure?: undefined; stats?: VolumeStats } | { failure: CsiTaskFailure }
 
 /** Progress of a walk, about once a second. With `isAnothers` it is the walk of another call that the task waits for. */
 export type CsiTaskProgress = WalkCounts & { isAnothers?: true }
 
 /** The result of a lost task is unknown. Kubelet treats ABORTED as an uncertain result and repeats the call. */
-export const LOST_CSI_TASK: LostTaskOutcomes<CsiTaskOutcome> = {
+export const LOST_CSI_TASK_OUTCOMES: LostTaskOutcomes<CsiTaskOutcome> = {
   notStarted: { failure: { code: 'ABORTED', message: `it was given up before it began${formatCode('in-progress')}` } },
   createExited(how) {
     const message = `the process that was at work on it ${how}: the next call finishes what it began${formatCode('worker-failed')}`
@@ -84,17 +84,17 @@ export const CSI_WORKER_LIMITS: WorkerLimits = {
 }
 
 /** @param patienceMs time without a report after which a worker is killed */
-export function superviseCsiTasks(patienceMs: number): Supervision<CsiTask, CsiTaskOutcome> {
+export function createCsiTaskSupervision(patienceMs: number): Supervision<CsiTask, CsiTaskOutcome> {
   return {
     patienceMs,
     // The second worker accesses no volume. If it is unresponsive too, kubelet repeats the call.
     retry: (task, givenUp) => (task.givenUp === undefined && task.do !== 'stats' ? { ...task, givenUp } : undefined),
     createOutcome: (task, unresponsive) =>
-      task.do === 'stats' ? createUnknownStats(createGivenUpFault(unresponsive)) : undefined,
+      task.do === 'stats' ? createUnknownStatsOutcome(createGivenUpFault(unresponsive)) : undefined,
     findOwner: (task) => (task.do === 'stats' ? task.directory : undefined),
     maxLeft: MAX_LEFT,
     refuseTooManyLeft(namespace, pids, task) {
-      if (task.do === 'stats') return createUnknownStats(createLeftProcessFault(pids[0]))
+      if (task.do === 'stats') return createUnknownStatsOutcome(createLeftProcessFault(pids[0]))
       const fault = createTooManyLeftFault(`namespace ${namespace}`, pids)
       return { failure: { code: 'FAILED_PRECONDITION', message: `${renderFault(fault)}${formatCode(fault.code)}` } }
     },
@@ -102,21 +102,21 @@ export function superviseCsiTasks(patienceMs: number): Supervision<CsiTask, CsiT
 }
 
 /** Creates the answer of a stats call that could not access the volume. */
-function createUnknownStats(fault: Fault): CsiTaskOutcome {
+function createUnknownStatsOutcome(fault: Fault): CsiTaskOutcome {
   return { stats: { space: undefined, trouble: `unknown: ${renderFault(fault)}` } }
 }
 
 /** A failure with a status code of its own. */
-export class CallFailure extends Error {
-  readonly code: FailureCode
+export class CsiCallFailure extends Error {
+  readonly code: CsiFailureCode
 
-  constructor(code: FailureCode, message: string) {
+  constructor(code: CsiFailureCode, message: string) {
     super(message)
     this.code = code
   }
 }
 
 /** Creates the failure of a stats call for a volume that modekeep has not mounted there. */
-export function createNotPublished(path: string): CallFailure {
-  return new CallFailure('NOT_FOUND', `nothing is published at ${quoted(path)}`)
+export function createNotPublishedFailure(path: string): CsiCallFailure {
+  return new CsiCallFailure('NOT_FOUND', `nothing is published at ${quoted(path)}`)
 }

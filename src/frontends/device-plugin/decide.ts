@@ -1,7 +1,7 @@
 import { type BackOff, computePauseMs } from '../../kernel/waiting.ts'
 
 /** State of the socket directory. A detached one was removed under a bind mount, and no file can be created in it. */
-export interface ObservedSockets {
+export interface ObservedPluginSockets {
   readonly directory: 'present' | 'absent' | 'detached'
   /** Identity of kubelet.sock, which changes with each restart of kubelet. */
   readonly kubelet: string | undefined
@@ -9,7 +9,7 @@ export interface ObservedSockets {
   readonly own: boolean
 }
 
-export interface PluginState {
+export interface DevicePluginState {
   readonly serving: boolean
   /** Kubelet socket at which a registration is pending. */
   readonly asking: string | undefined
@@ -23,17 +23,17 @@ export interface PluginState {
   readonly failed: { readonly kubelet: string; readonly times: number; readonly retryAt: number } | undefined
 }
 
-export type PluginAction =
+export type DevicePluginAction =
   | { readonly do: 'listen' | 'register'; readonly kubelet: string }
   | { readonly do: 'abandon' | 'close' | 'give-up' }
   | { readonly do: 'wait'; readonly until: number }
 
-export type PluginEvent =
+export type DevicePluginEvent =
   | { readonly type: 'listening' | 'closed' | 'abandoned' }
   | { readonly type: 'asking' | 'registered' | 'failed'; readonly kubelet: string }
   | { readonly type: 'watchers'; readonly count: number }
 
-export const INITIAL_STATE: PluginState = {
+export const INITIAL_DEVICE_PLUGIN_STATE: DevicePluginState = {
   serving: false,
   asking: undefined,
   registered: undefined,
@@ -46,12 +46,12 @@ export const INITIAL_STATE: PluginState = {
  * Decides the next action from the current state alone, so that missed events have no effect.
  * @param graceMs time limit for kubelet to watch the devices after it accepted a registration
  */
-export function decideAction(
-  state: PluginState,
-  observed: ObservedSockets,
+export function decideDevicePluginAction(
+  state: DevicePluginState,
+  observed: ObservedPluginSockets,
   now: number,
   graceMs: number,
-): PluginAction {
+): DevicePluginAction {
   if (observed.directory === 'detached') return { do: 'give-up' }
   // Kubelet empties the directory when it starts.
   if (state.serving && !observed.own) return { do: 'close' }
@@ -70,13 +70,13 @@ export function decideAction(
 }
 
 /** @param random in [0, 1) */
-export function applyEvent(
-  state: PluginState,
-  event: PluginEvent,
+export function applyDevicePluginEvent(
+  state: DevicePluginState,
+  event: DevicePluginEvent,
   now: number,
   random: number,
   backOff: BackOff,
-): PluginState {
+): DevicePluginState {
   switch (event.type) {
     case 'listening':
       return { ...state, serving: true, watchers: 0 }
@@ -98,18 +98,18 @@ export function applyEvent(
   }
 }
 
-export const FUSE_DEVICE = '/dev/fuse'
+export const FUSE_DEVICE_PATH = '/dev/fuse'
 
 /** Read and write permission of other users. */
-const OTHERS_ACCESS = 0o006
+const OTHERS_READ_WRITE_MODE = 0o006
 
 /**
  * Explains why only root can open the device. Containers get it with the node's mode, owned by root. The mode is checked,
  * because the plugin runs as root and can always open the device.
  * @returns undefined if every user can open it
  */
-export function explainRootOnly(device: string, mode: number): string | undefined {
-  if ((mode & OTHERS_ACCESS) === OTHERS_ACCESS) return undefined
+export function explainRootOnlyDevice(device: string, mode: number): string | undefined {
+  if ((mode & OTHERS_READ_WRITE_MODE) === OTHERS_READ_WRITE_MODE) return undefined
   const shown = (mode & 0o7777).toString(8).padStart(4, '0')
   return `${device} has mode ${shown}, and containers get it so: a pod that is not root, or that has hostUsers: false, cannot open it`
 }

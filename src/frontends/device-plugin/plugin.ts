@@ -6,15 +6,20 @@ import { DirectoryWatches } from '../../kernel/linux/watches.ts'
 import type { BackOff } from '../../kernel/waiting.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import {
-  applyEvent,
-  decideAction,
-  explainRootOnly,
-  INITIAL_STATE,
-  type PluginAction,
-  type PluginEvent,
+  applyDevicePluginEvent,
+  type DevicePluginAction,
+  type DevicePluginEvent,
+  decideDevicePluginAction,
+  explainRootOnlyDevice,
+  INITIAL_DEVICE_PLUGIN_STATE,
 } from './decide.ts'
-import { type DeviceServer, registerPlugin, serveDevices } from './server.ts'
-import { createSocketName, KUBELET_SOCKET, observeSockets, removeStaleSockets } from './sockets.ts'
+import { type DevicePluginServer, registerDevicePlugin, startDevicePluginServer } from './server.ts'
+import {
+  createPluginSocketName,
+  KUBELET_SOCKET_NAME,
+  observePluginSockets,
+  removeStalePluginSockets,
+} from './sockets.ts'
 
 export interface DevicePluginTiming extends BackOff {
   /** Time limit for kubelet to watch the devices after it accepted a registration. */
@@ -54,19 +59,19 @@ export async function runDevicePlugin(
   { directory, device, count, timing, log }: DevicePluginSettings,
   stop: AbortSignal,
 ): Promise<void> {
-  const wakeup = new Wakeup()
+  const wakeup = new WakeableSleep()
   const wake = () => wakeup.wake()
   // If the watches fail, the regular check remains.
   const watches = new DirectoryWatches(wake, ({ message }) => log('warn', 'watch-failed', { message }))
-  let state = INITIAL_STATE
-  let server: DeviceServer | undefined
+  let state = INITIAL_DEVICE_PLUGIN_STATE
+  let server: DevicePluginServer | undefined
   let registration: { abort: AbortController; end: Promise<void> } | undefined
   let health: { healthy: boolean; message?: string } | undefined
   let restriction: string | undefined
   let nextCheck = 0
 
-  function handleEvent(event: PluginEvent): void {
-    state = applyEvent(state, event, performance.now(), Math.random(), timing)
+  function handleEvent(event: DevicePluginEvent): void {
+    state = applyDevicePluginEvent(state, event, performance.now(), Math.random(), timing)
     wake()
   }
 
@@ -82,7 +87,7 @@ export async function runDevicePlugin(
 
   async function checkDevice(): Promise<void> {
     const before = health
-    const { unhealthy, restricted } = await examineDevice(device)
+    const { unhealthy, restricted } = await examineDeviceCondition(device)
     health = unhealthy === undefined ? { healthy: true } : { healthy: false, message: unhealthy }
     nextCheck = performance.now() + timing.checkMs
     // A restricted device stays healthy, because pods that run as root can use it.
@@ -95,11 +100,11 @@ export async function runDevicePlugin(
 
   async function listen(kubelet: string): Promise<void> {
     try {
-      const removed = await removeStaleSockets(directory, Date.now())
+      const removed = await removeStalePluginSockets(directory, Date.now())
       if (removed.length > 0) log('info', 'swept', { sockets: removed })
-      const path = join(directory, createSocketName(process.pid, Date.now()))
+      const path = join(directory, createPluginSocketName(process.pid, Date.now()))
       const offer = { count, device, isHealthy: () => health?.healthy ?? false }
-      server = await serveDevices(path, offer, {
+      server = await startDevicePluginServer(path, offer, {
         watchers: (count) => {
           log('info', 'watched', { watchers: count })
           handleEvent({ type: 'watchers', count })
@@ -119,7 +124,12 @@ export async function runDevicePlugin(
     const abort = new AbortController()
     const endpoint = basename(server?.socket.path ?? '')
     handleEvent({ type: 'asking', kubelet })
-    const end = registerPlugin(join(directory, KUBELET_SOCKET), endpoint, timing.registerMs, abort.signal).then(
+    const end = registerDevicePlugin(
+      join(directory, KUBELET_SOCKET_NAME),
+      endpoint,
+      timing.registerMs,
+      abort.signal,
+    ).then(
       () => {
         if (abort.signal.aborted) return
         log('info', 'registered', { socket: endpoint })
@@ -149,7 +159,7 @@ export async function runDevicePlugin(
     handleEvent({ type: 'closed' })
   }
 
-  async function act(action: PluginAction): Promise<void> {
+  async function act(action: DevicePluginAction): Promise<void> {
     switch (action.do) {
       case 'wait':
         return wakeup.sleep(Math.max(0, Math.min(action.until, nextCheck) - performance.now()))
@@ -173,7 +183,14 @@ export async function runDevicePlugin(
       if (performance.now() >= nextCheck) await checkDevice()
       // Watches start before the observation, so that no change is missed. The parent reports that the directory was created.
       watches.follow([directory, dirname(directory)])
-      await act(decideAction(state, observeSockets(directory, server?.socket), performance.now(), timing.graceMs))
+      await act(
+        decideDevicePluginAction(
+          state,
+          observePluginSockets(directory, server?.socket),
+          performance.now(),
+          timing.graceMs,
+        ),
+      )
     }
   } finally {
     watches.close()
@@ -190,19 +207,19 @@ interface DeviceCondition {
 }
 
 /** Opens the device, because its kernel module may be missing, or the cgroup may deny it. */
-export async function examineDevice(device: string): Promise<DeviceCondition> {
+export async function examineDeviceCondition(device: string): Promise<DeviceCondition> {
   try {
     await using handle = await open(device, 'r+')
     const stat = await handle.stat()
     if (!stat.isCharacterDevice()) return { unhealthy: `${device} is not a character device` }
-    return { restricted: explainRootOnly(device, stat.mode) }
+    return { restricted: explainRootOnlyDevice(device, stat.mode) }
   } catch (error) {
     return { unhealthy: formatError(error) }
   }
 }
 
 /** Lets one waiter sleep until `wake` is called. A wake without a sleeper ends the next sleep at once. */
-export class Wakeup {
+export class WakeableSleep {
   #awake = new AbortController()
 
   wake(): void {

@@ -8,7 +8,7 @@ import { createUnaryHandlers, InvalidArgument, listenOnSocket, type SocketServer
  * Messages of kubelet's device plugin API v1beta1, with the field numbers of its api.proto. Fields that the plugin neither
  * sends nor reads are left out (topology, environment, mounts, annotations).
  */
-export const MESSAGES = {
+export const DEVICE_PLUGIN_MESSAGES = {
   Empty: {},
   DevicePluginOptions: { preStartRequired: [1, 'bool'], getPreferredAllocationAvailable: [2, 'bool'] },
   RegisterRequest: {
@@ -36,12 +36,12 @@ export const MESSAGES = {
   PreferredAllocationResponse: { containerResponses: [1, 'ContainerPreferredAllocationResponse', 'repeated'] },
 } as const
 
-type DevicePluginMessage<N extends keyof typeof MESSAGES> = Message<typeof MESSAGES, N>
+type DevicePluginMessage<N extends keyof typeof DEVICE_PLUGIN_MESSAGES> = Message<typeof DEVICE_PLUGIN_MESSAGES, N>
 
-export const { codec, method } = protobufPackage('v1beta1', MESSAGES)
+export const { codec, method } = protobufPackage('v1beta1', DEVICE_PLUGIN_MESSAGES)
 
 /** Service that kubelet calls on the plugin's socket. */
-export const DevicePlugin = {
+export const DevicePluginService = {
   GetDevicePluginOptions: method('DevicePlugin/GetDevicePluginOptions', 'Empty', 'DevicePluginOptions'),
   ListAndWatch: method('DevicePlugin/ListAndWatch', 'Empty', 'ListAndWatchResponse', true),
   GetPreferredAllocation: method(
@@ -54,24 +54,24 @@ export const DevicePlugin = {
 }
 
 /** Method that a plugin calls on kubelet.sock. */
-export const Register = method('Registration/Register', 'RegisterRequest', 'Empty')
+export const RegisterPluginMethod = method('Registration/Register', 'RegisterRequest', 'Empty')
 
 /** Kubelet need not call GetPreferredAllocation or PreStartContainer, because all devices are alike and need no preparation. */
-export const OPTIONS: DevicePluginMessage<'DevicePluginOptions'> = {
+export const DEVICE_PLUGIN_OPTIONS: DevicePluginMessage<'DevicePluginOptions'> = {
   preStartRequired: false,
   getPreferredAllocationAvailable: false,
 }
 
 /** Name of the resource in pods. */
-export const RESOURCE = 'modekeep/fuse'
+export const FUSE_RESOURCE_NAME = 'modekeep/fuse'
 
-const MAX_DEVICES_IN_MESSAGE = 5
+const MAX_DEVICE_IDS_IN_MESSAGE = 5
 
 /**
  * IDs of the offered devices, which are all alike. Checking a request takes time linear in its size, and one with more IDs
  * than there are devices is refused by its length alone.
  */
-export class DeviceIds {
+export class OfferedDeviceIds {
   readonly #ids: ReadonlySet<string>
 
   constructor(count: number) {
@@ -87,7 +87,7 @@ export class DeviceIds {
     const count = this.#ids.size
     if (containers.length <= count) return
     throw new InvalidArgument(
-      `the request has ${containers.length} containers, and ${RESOURCE} has ${count} devices: send smaller requests`,
+      `the request has ${containers.length} containers, and ${FUSE_RESOURCE_NAME} has ${count} devices: send smaller requests`,
     )
   }
 
@@ -96,16 +96,16 @@ export class DeviceIds {
     const count = this.#ids.size
     if (requested.length > count) {
       throw new InvalidArgument(
-        `the request names ${requested.length} devices of ${RESOURCE}, which has ${count}: name each device once`,
+        `the request names ${requested.length} devices of ${FUSE_RESOURCE_NAME}, which has ${count}: name each device once`,
       )
     }
     const unknown: string[] = []
     for (const id of requested) {
       if (this.#ids.has(id)) continue
       unknown.push(quoted(id))
-      if (unknown.length === MAX_DEVICES_IN_MESSAGE) break
+      if (unknown.length === MAX_DEVICE_IDS_IN_MESSAGE) break
     }
-    if (unknown.length > 0) throw new InvalidArgument(`${RESOURCE} has no device ${unknown.join(', ')}`)
+    if (unknown.length > 0) throw new InvalidArgument(`${FUSE_RESOURCE_NAME} has no device ${unknown.join(', ')}`)
   }
 
   /** Chooses the required devices, then the first available ones. */
@@ -123,10 +123,10 @@ export class DeviceIds {
 }
 
 /** Path of the device in containers, which FUSE libraries expect. */
-const CONTAINER_PATH = '/dev/fuse'
+const CONTAINER_DEVICE_PATH = '/dev/fuse'
 
-type DeviceList = DevicePluginMessage<'ListAndWatchResponse'>
-type Watcher = grpc.ServerWritableStream<unknown, DeviceList>
+type DeviceListMessage = DevicePluginMessage<'ListAndWatchResponse'>
+type DeviceWatcherStream = grpc.ServerWritableStream<unknown, DeviceListMessage>
 
 /** Devices that the plugin offers. */
 interface DeviceOffer {
@@ -137,7 +137,7 @@ interface DeviceOffer {
   isHealthy(): boolean
 }
 
-interface DeviceServerEvents {
+interface DevicePluginServerEvents {
   /** Is called with the number of streams on which kubelet watches the devices. */
   watchers(count: number): void
   allocated(ids: readonly string[]): void
@@ -145,7 +145,7 @@ interface DeviceServerEvents {
 }
 
 /** Server on the plugin's own socket. */
-export interface DeviceServer {
+export interface DevicePluginServer {
   readonly socket: SocketServer
   /** Sends the devices' health to all watchers. */
   send(): void
@@ -154,22 +154,22 @@ export interface DeviceServer {
 }
 
 /** Starts the server. Resolves once it accepts connections. */
-export async function serveDevices(
+export async function startDevicePluginServer(
   path: string,
   offer: DeviceOffer,
-  events: DeviceServerEvents,
-): Promise<DeviceServer> {
-  const ids = new DeviceIds(offer.count)
-  const device = { containerPath: CONTAINER_PATH, hostPath: offer.device, permissions: 'rwm' }
-  const watchers = new Set<Watcher>()
+  events: DevicePluginServerEvents,
+): Promise<DevicePluginServer> {
+  const ids = new OfferedDeviceIds(offer.count)
+  const device = { containerPath: CONTAINER_DEVICE_PATH, hostPath: offer.device, permissions: 'rwm' }
+  const watchers = new Set<DeviceWatcherStream>()
 
-  function createDeviceList(): DeviceList {
+  function createDeviceList(): DeviceListMessage {
     const health = offer.isHealthy() ? 'Healthy' : 'Unhealthy'
     return { devices: Array.from(ids.all, (ID) => ({ ID, health })) }
   }
 
-  const answers = createUnaryHandlers<typeof DevicePlugin>(events.refused, {
-    GetDevicePluginOptions: () => OPTIONS,
+  const answers = createUnaryHandlers<typeof DevicePluginService>(events.refused, {
+    GetDevicePluginOptions: () => DEVICE_PLUGIN_OPTIONS,
     GetPreferredAllocation({ containerRequests }) {
       ids.assertContainers(containerRequests)
       return { containerResponses: containerRequests.map((request) => ids.prefer(request)) }
@@ -187,9 +187,9 @@ export async function serveDevices(
       return {}
     },
   })
-  const socket = await listenOnSocket(path, DevicePlugin, {
+  const socket = await listenOnSocket(path, DevicePluginService, {
     ...answers,
-    ListAndWatch(watcher: Watcher) {
+    ListAndWatch(watcher: DeviceWatcherStream) {
       const remove = () => {
         if (watchers.delete(watcher)) events.watchers(watchers.size)
       }
@@ -221,13 +221,13 @@ export async function serveDevices(
  * @param endpoint name of the plugin's socket in kubelet's directory
  * @throws as `callOnce`, also if aborted
  */
-export async function registerPlugin(
+export async function registerDevicePlugin(
   kubelet: string,
   endpoint: string,
   timeoutMs: number,
   stop: AbortSignal,
 ): Promise<void> {
   stop.throwIfAborted()
-  const request = { version: 'v1beta1', endpoint, resourceName: RESOURCE, options: OPTIONS }
-  await callOnce(kubelet, Register, request, timeoutMs, stop)
+  const request = { version: 'v1beta1', endpoint, resourceName: FUSE_RESOURCE_NAME, options: DEVICE_PLUGIN_OPTIONS }
+  await callOnce(kubelet, RegisterPluginMethod, request, timeoutMs, stop)
 }

@@ -18,16 +18,16 @@ export type FlexVolumeCall =
   | { verb: 'other'; name: string }
 
 /** Verbs that kubelet may call (kubernetes pkg/volume/flexvolume/driver-call.go). */
-const KUBELET_VERBS: ReadonlySet<string> = new Set(
+const FLEXVOLUME_VERBS: ReadonlySet<string> = new Set(
   `init mount unmount getvolumename attach waitforattach isattached detach mountdevice unmountdevice
    expandvolume expandfs`.split(/\s+/),
 )
 
 /** Returns whether an argument is one of kubelet's verbs, which are answered in kubelet's protocol. */
-export const isKubeletVerb = (verb = ''): boolean => KUBELET_VERBS.has(verb)
+export const isFlexVolumeVerb = (verb = ''): boolean => FLEXVOLUME_VERBS.has(verb)
 
 /** Arguments of the supported verbs (kubernetes pkg/volume/flexvolume/driver-call.go). */
-const ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map([
+const FLEXVOLUME_VERB_ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map([
   ['init', []],
   ['mount', ['DIR', 'JSON']],
   ['unmount', ['DIR']],
@@ -37,8 +37,8 @@ const ARGUMENTS: ReadonlyMap<string, readonly string[]> = new Map([
  * Parses kubelet's arguments.
  * @throws {Refusal} for a known verb with missing or extra arguments, or an unusable directory
  */
-export function parseCall([verb = '', ...values]: readonly string[]): FlexVolumeCall {
-  const names = ARGUMENTS.get(verb)
+export function parseFlexVolumeCall([verb = '', ...values]: readonly string[]): FlexVolumeCall {
+  const names = FLEXVOLUME_VERB_ARGUMENTS.get(verb)
   if (names === undefined) return { verb: 'other', name: verb }
   if (values.length !== names.length) {
     const usage = [verb, ...names].join(' ')
@@ -77,7 +77,7 @@ export function parseMountDirectory(path: string): string {
 }
 
 /** Value of `volume.capabilities`. Kubelet takes missing fields as true (flexvolume/driver-call.go). */
-export interface Capabilities {
+export interface FlexVolumeCapabilities {
   attach: false
   fsGroup: false
   selinuxRelabel: boolean
@@ -86,7 +86,7 @@ export interface Capabilities {
 }
 
 export type FlexVolumeReply =
-  | { status: 'Success'; message?: string; capabilities?: Capabilities }
+  | { status: 'Success'; message?: string; capabilities?: FlexVolumeCapabilities }
   | { status: 'Failure'; message: string }
   | { status: 'Not supported'; message: string }
 
@@ -113,24 +113,25 @@ export function createFailureReply(error: unknown): FlexVolumeReply {
  * Refusal is unexpected, so the message refers to the log.
  */
 export function createFailureMessage(error: unknown, words: FaultWords): string {
-  if (error instanceof Refusal) return truncateMessage(renderFaults(error.faults, words), renderCodes(error.faults))
+  if (error instanceof Refusal)
+    return truncateEventMessage(renderFaults(error.faults, words), renderCodes(error.faults))
   const end = `; see its log on the node${formatCode('internal')}`
-  return `modekeep failed: ${truncateMessage(formatError(error))}${end}`
+  return `modekeep failed: ${truncateEventMessage(formatError(error))}${end}`
 }
 
 // An event's message holds 1,024 bytes (kubernetes pkg/apis/core/validation/events.go), kubelet's own words included.
-const MAX_MESSAGE_BYTES = 850
+const MAX_EVENT_MESSAGE_BYTES = 850
 
 /**
  * Shortens a message to an event's size, without characters that a terminal could interpret.
  * @param end text that is kept at the end
  */
-export function truncateMessage(message: string, end = ''): string {
+export function truncateEventMessage(message: string, end = ''): string {
   const text = escapeUnprintable(message)
   const bytes = Buffer.from(text)
-  if (bytes.length <= MAX_MESSAGE_BYTES) return `${text}${end}`
+  if (bytes.length <= MAX_EVENT_MESSAGE_BYTES) return `${text}${end}`
   // A truncated character decodes to U+FFFD.
-  const start = bytes.toString('utf8', 0, MAX_MESSAGE_BYTES).replace(/\ufffd$/, '')
+  const start = bytes.toString('utf8', 0, MAX_EVENT_MESSAGE_BYTES).replace(/\ufffd$/, '')
   return `${start}… (the node's modekeep log has more of it)${end}`
 }
 

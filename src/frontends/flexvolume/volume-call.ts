@@ -14,10 +14,10 @@ import { refuseGivenUpMount } from '../../worker/given-up.ts'
 import { createFailureReply, type FlexVolumeCall, type FlexVolumeReply } from './protocol.ts'
 
 export type VolumeCall = Extract<FlexVolumeCall, { verb: 'mount' | 'unmount' }>
-type MountArguments = Pick<Extract<FlexVolumeCall, { verb: 'mount' }>, 'directory' | 'options'>
+type MountCallArguments = Pick<Extract<FlexVolumeCall, { verb: 'mount' }>, 'directory' | 'options'>
 
 /** Part of a call's session that the process provides. */
-export interface CallContext
+export interface VolumeCallContext
   extends Pick<Session, 'host' | 'config' | 'mayHang' | 'isAlive' | 'limitSilence' | 'givenUp'> {
   log: CallLog
   /** Faults of the node's configuration. A mount is refused for them, an unmount is not. */
@@ -31,7 +31,7 @@ export interface CallContext
 }
 
 /** Creates the session of a call. @param decodeSecrets is called when the secrets are used */
-export function createSession(context: CallContext, decodeSecrets: () => Secrets = () => new Map()): Session {
+export function createCallSession(context: VolumeCallContext, decodeSecrets: () => Secrets = () => new Map()): Session {
   const { host, config, mayHang, isAlive, limitSilence, givenUp, log, progress, waits } = context
   return {
     ...(waits && { waits }),
@@ -54,7 +54,7 @@ export function createSession(context: CallContext, decodeSecrets: () => Secrets
 }
 
 /** Notes the pod for the log line, so that it is named even if the options or the node's configuration are invalid. */
-function notePod(log: CallLog, options: string): void {
+function notePodInLog(log: CallLog, options: string): void {
   try {
     log.note({ pod: findPodName(parseOptionsText(options).entries) })
   } catch {
@@ -64,15 +64,15 @@ function notePod(log: CallLog, options: string): void {
 }
 
 /** Runs `mount` or `unmount`. Logs one line for the call and one for each warning. Never throws. */
-export async function answerVolumeCall(call: VolumeCall, context: CallContext): Promise<FlexVolumeReply> {
+export async function answerVolumeCall(call: VolumeCall, context: VolumeCallContext): Promise<FlexVolumeReply> {
   const { log, configFaults } = context
-  if (call.verb === 'mount') notePod(log, call.options)
+  if (call.verb === 'mount') notePodInLog(log, call.options)
   for (const fault of configFaults) log.warn(renderFault(fault), fault.code)
   try {
     const message =
       call.verb === 'mount'
-        ? await runMount(call, context)
-        : await (await import('../../mount/unmount.ts')).unmount(createSession(context), call.directory)
+        ? await runMountCall(call, context)
+        : await (await import('../../mount/unmount.ts')).unmount(createCallSession(context), call.directory)
     log.end('Success')
     return message ? { status: 'Success', message: escapeUnprintable(message) } : { status: 'Success' }
   } catch (error) {
@@ -82,7 +82,7 @@ export async function answerVolumeCall(call: VolumeCall, context: CallContext): 
 }
 
 /** Formats the method that modekeep chose, a group that it did not apply, and what it skipped or hid. */
-function formatMountMessage({ ownership }: MountRequest, result: MountResult): string | undefined {
+function formatMountReplyMessage({ ownership }: MountRequest, result: MountResult): string | undefined {
   const isWorthIt = result.why !== undefined && (ownership === 'auto' || result.by === 'none')
   const chosen = isWorthIt ? `ownership ${result.by}: ${result.why}` : undefined
   const skipped = result.by === 'walk' ? result.skipped : undefined
@@ -91,12 +91,15 @@ function formatMountMessage({ ownership }: MountRequest, result: MountResult): s
 }
 
 /** @returns the message of the reply */
-async function runMount({ directory, options }: MountArguments, context: CallContext): Promise<string | undefined> {
+async function runMountCall(
+  { directory, options }: MountCallArguments,
+  context: VolumeCallContext,
+): Promise<string | undefined> {
   if (context.configFaults.length > 0) throw new Refusal(context.configFaults)
   if (options.includes(SECRET_PREFIX)) context.forbidCoreDumps()
-  const session = createSession(context, () => readSecrets(options))
+  const session = createCallSession(context, () => readSecrets(options))
   const request = readRequest(directory, options, session.config, kinds)
   session.note({ pod: request.pod, source: formatSource(request.source) })
   refuseGivenUpMount(session, directory)
-  return formatMountMessage(request, await mountIsolated(session, request))
+  return formatMountReplyMessage(request, await mountIsolated(session, request))
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseCommand } from '../../../src/cli/commands/arguments.ts'
 import { VERB_NAMES } from '../../../src/cli/commands/index.ts'
-import { isKubeletVerb } from '../../../src/frontends/flexvolume/protocol.ts'
+import { isFlexVolumeVerb } from '../../../src/frontends/flexvolume/protocol.ts'
 
 const parse = (...argv: string[]) => parseCommand(argv, () => '/here/dir')
 
@@ -224,7 +224,7 @@ describe("an operator's arguments", () => {
 
 describe('a first argument', () => {
   it.each(VERB_NAMES)('%s is not a verb that kubelet calls or has called', (word) => {
-    expect(isKubeletVerb(word)).toBe(false)
+    expect(isFlexVolumeVerb(word)).toBe(false)
   })
 
   it('that is missing prints the introduction, and an empty one is an unknown verb', () => {

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
-import { Identity, Node, Registration } from '../../../src/frontends/csi/messages.ts'
+import { CsiIdentityService, CsiNodeService, PluginRegistrationService } from '../../../src/frontends/csi/messages.ts'
 import { parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
 import { createUnaryHandlers, listenOnSocket } from '../../../src/rpc/server.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
@@ -17,8 +17,8 @@ const SIZE = '32M'
 const STAGE_UNSTAGE_VOLUME = 1
 
 /** What a driver answers on its socket. */
-const { NodeGetInfo, NodeGetCapabilities, NodeUnpublishVolume } = Node
-const SERVICES = { ...Identity, NodeGetInfo, NodeGetCapabilities, NodeUnpublishVolume, ...Staged }
+const { NodeGetInfo, NodeGetCapabilities, NodeUnpublishVolume } = CsiNodeService
+const SERVICES = { ...CsiIdentityService, NodeGetInfo, NodeGetCapabilities, NodeUnpublishVolume, ...Staged }
 
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'] })
 
@@ -114,8 +114,8 @@ export class ForeignDriver {
     // Kubelet calls as soon as it sees it.
     const registration = await listenOnSocket(
       `${KUBELETS_ROOT}/plugins_registry/${FOREIGN}-reg.sock`,
-      Registration,
-      createUnaryHandlers<typeof Registration>(failed, {
+      PluginRegistrationService,
+      createUnaryHandlers<typeof PluginRegistrationService>(failed, {
         GetInfo: () => ({ type: 'CSIPlugin', name: FOREIGN, endpoint, supportedVersions: ['1.0.0'] }),
         NotifyRegistrationStatus: ({ pluginRegistered, error }) => {
           if (!pluginRegistered) failed('registration', error)

@@ -1,6 +1,11 @@
 import protobuf from 'protobufjs'
 import { describe, expect, it } from 'vitest'
-import { CSI_MESSAGES, codec, REGISTRATION_MESSAGES, registration } from '../../../src/frontends/csi/messages.ts'
+import {
+  CSI_MESSAGES,
+  codec,
+  PLUGIN_REGISTRATION_MESSAGES,
+  registrationProtobuf,
+} from '../../../src/frontends/csi/messages.ts'
 import type { Messages } from '../../../src/rpc/protobuf.ts'
 import { PROTO, REGISTRATION_PROTO } from './proto.ts'
 
@@ -9,7 +14,7 @@ const published = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${le
 
 const PACKAGES: [string, Messages, string][] = [
   ['csi.v1', CSI_MESSAGES, PROTO],
-  ['pluginregistration', REGISTRATION_MESSAGES, REGISTRATION_PROTO],
+  ['pluginregistration', PLUGIN_REGISTRATION_MESSAGES, REGISTRATION_PROTO],
 ]
 
 describe.each(PACKAGES)('the messages of %s', (space, tables, proto) => {
@@ -83,7 +88,7 @@ describe('a message of CSI', () => {
     const { root } = protobuf.parse(REGISTRATION_PROTO, { keepCase: true })
     const Info = root.lookupType('pluginregistration.PluginInfo')
     const info = { type: 'CSIPlugin', name: 'n', endpoint: '/e', supportedVersions: ['1.0.0'] }
-    expect(Info.toObject(Info.decode(registration.codec('PluginInfo').encode(info)))).toEqual({
+    expect(Info.toObject(Info.decode(registrationProtobuf.codec('PluginInfo').encode(info)))).toEqual({
       type: 'CSIPlugin',
       name: 'n',
       endpoint: '/e',

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { calculateAnswerTime } from '../../../src/frontends/csi/node-service.ts'
+import { calculateAnswerDeadline } from '../../../src/frontends/csi/node-service.ts'
 
-const within = (deadline: Date | number) => calculateAnswerTime(deadline) - performance.now()
+const within = (deadline: Date | number) => calculateAnswerDeadline(deadline) - performance.now()
 const SLACK = 200
 
 describe('a CSI call is answered', () => {

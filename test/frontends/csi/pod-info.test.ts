@@ -1,15 +1,15 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import {
-  CHECK_INTERVAL_MS,
-  type PodInfoAnswer,
-  PodInfoGuard,
+  POD_INFO_CHECK_INTERVAL_MS,
+  type PodInfoOnMountAnswer,
+  PodInfoOnMountGuard,
   parsePodInfoOnMount,
 } from '../../../src/frontends/csi/pod-info.ts'
 
 describe('the guard of podInfoOnMount', () => {
   let now: number
   let isStated: boolean
-  let answer: PodInfoAnswer | Error
+  let answer: PodInfoOnMountAnswer | Error
   let reads: number
   let events: string[]
   beforeEach(() => {
@@ -20,13 +20,13 @@ describe('the guard of podInfoOnMount', () => {
     events = []
   })
 
-  function makeGuard(hasAccess = true): PodInfoGuard {
+  function makeGuard(hasAccess = true): PodInfoOnMountGuard {
     const readObject = async () => {
       reads++
       if (answer instanceof Error) throw answer
       return answer
     }
-    return new PodInfoGuard({
+    return new PodInfoOnMountGuard({
       name: 'modekeep.csi',
       isStated: async () => isStated,
       readObject: hasAccess ? readObject : undefined,
@@ -67,7 +67,7 @@ describe('the guard of podInfoOnMount', () => {
     answer = true
     expect((await calls()).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled'])
     expect(reads).toBe(2)
-    now += CHECK_INTERVAL_MS
+    now += POD_INFO_CHECK_INTERVAL_MS
     await calls()
     expect(reads).toBe(2)
   })

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { DEFAULT_CONFIG } from '../../../src/config/defaults.ts'
 import { createMountRequest } from '../../../src/config/request.ts'
 import type { CsiMessage } from '../../../src/frontends/csi/messages.ts'
-import { passesFsGroup } from '../../../src/frontends/csi/node-service.ts'
+import { kubeletPassesFsGroup } from '../../../src/frontends/csi/node-service.ts'
 import { parsePublishRequest } from '../../../src/frontends/csi/publish-request.ts'
-import { parseStatsTarget, parseTarget } from '../../../src/frontends/csi/target-path.ts'
+import { parseStatsVolumePath, parseTargetPath } from '../../../src/frontends/csi/target-path.ts'
 import { kinds } from '../../../src/volume/index.ts'
 
 const UID = 'f7aea1c3-1111-2222-3333-444455556666'
@@ -167,7 +167,7 @@ describe('a NodePublishVolume', () => {
     ['grpc-node-js/1.14.7', true],
     ['', true],
   ])('of the client %j has the group, if the pod has one: %s', (client, expected) => {
-    expect(passesFsGroup(client)).toBe(expected)
+    expect(kubeletPassesFsGroup(client)).toBe(expected)
   })
 
   it.each(['kubernetes.io/pod.namespace', 'kubernetes.io/fsGroup', 'kubernetes.io/secret/x', 'sourc', 'constructor'])(
@@ -213,15 +213,15 @@ describe('a NodePublishVolume', () => {
 
 describe('a call for a published volume', () => {
   it('needs the volume id and the directory', () => {
-    expect([parseTarget('v', '/a//b/'), parseStatsTarget('v', '/a//b/')]).toEqual(['/a/b', '/a/b'])
-    expect(() => parseTarget('', '')).toThrow('volume_id is missing: name it; target_path is missing')
-    expect(() => parseTarget('v', 'a')).toThrow('target_path: mount directory "a": an absolute path is needed')
-    expect(() => parseStatsTarget('', '')).toThrow('volume_id is missing: name it; volume_path is missing')
+    expect([parseTargetPath('v', '/a//b/'), parseStatsVolumePath('v', '/a//b/')]).toEqual(['/a/b', '/a/b'])
+    expect(() => parseTargetPath('', '')).toThrow('volume_id is missing: name it; target_path is missing')
+    expect(() => parseTargetPath('v', 'a')).toThrow('target_path: mount directory "a": an absolute path is needed')
+    expect(() => parseStatsVolumePath('', '')).toThrow('volume_id is missing: name it; volume_path is missing')
   })
 
   it('is NOT_FOUND for stats of a path where nothing can be published', () => {
     for (const path of ['a/b', '/a/../b']) {
-      expect(() => parseStatsTarget('v', path)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }))
+      expect(() => parseStatsVolumePath('v', path)).toThrow(expect.objectContaining({ code: 'NOT_FOUND' }))
     }
   })
 })

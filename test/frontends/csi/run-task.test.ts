@@ -5,7 +5,7 @@ import { checkMounts } from '../../../src/cli/doctor/records.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
 import { runCsiTask } from '../../../src/frontends/csi/run-task.ts'
 import { type CsiTask, TASK_WORDS, type VolumeStats } from '../../../src/frontends/csi/worker-tasks.ts'
-import type { CallContext } from '../../../src/frontends/flexvolume/volume-call.ts'
+import type { VolumeCallContext } from '../../../src/frontends/flexvolume/volume-call.ts'
 import { createCallLog } from '../../../src/log/call-log.ts'
 import { healMounts } from '../../../src/repair/heal.ts'
 import { isUnwell, type MountState } from '../../../src/repair/state.ts'
@@ -69,7 +69,7 @@ onEveryStage('a task of the CSI server', (open) => {
     const forbidCoreDumps = () => {
       forbidden++
     }
-    const process: CallContext = { host: stage.host, config: stage.config, log, configFaults, forbidCoreDumps }
+    const process: VolumeCallContext = { host: stage.host, config: stage.config, log, configFaults, forbidCoreDumps }
     return runCsiTask(whole, process)
   }
   const publish = (more: Record<string, string> = {}, over: Partial<CsiTask> = {}) => {

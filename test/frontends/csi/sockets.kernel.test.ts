@@ -3,8 +3,8 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { PodInfoGuard } from '../../../src/frontends/csi/pod-info.ts'
-import { resolveSocketPaths, serveCsi } from '../../../src/frontends/csi/server.ts'
+import { PodInfoOnMountGuard } from '../../../src/frontends/csi/pod-info.ts'
+import { resolveCsiSocketPaths, serveCsi } from '../../../src/frontends/csi/server.ts'
 import { addSkipReason } from '../../helpers/needs.ts'
 import { makeDeadSocket } from '../../helpers/sockets.ts'
 import { isRoot } from '../../helpers/stage.ts'
@@ -16,7 +16,7 @@ let top: string
 let socket: string
 beforeEach(() => {
   top = fs.mkdtempSync(join(tmpdir(), 'modekeep-csi-'))
-  socket = resolveSocketPaths(join(top, 'kubelet'), NAME).csi
+  socket = resolveCsiSocketPaths(join(top, 'kubelet'), NAME).csi
   fs.mkdirSync(dirname(socket), { recursive: true, mode: 0o700 })
 })
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
@@ -24,7 +24,7 @@ afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 /** Serves until all its sockets are there. */
 async function serve(): Promise<void> {
   const stop = new AbortController()
-  const podInfo = new PodInfoGuard({
+  const podInfo = new PodInfoOnMountGuard({
     name: NAME,
     isStated: async () => true,
     readObject: undefined,

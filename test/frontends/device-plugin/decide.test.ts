@@ -1,29 +1,35 @@
 import { describe, expect, it } from 'vitest'
 import {
-  applyEvent,
-  decideAction,
-  INITIAL_STATE,
-  type ObservedSockets,
-  type PluginEvent,
-  type PluginState,
+  applyDevicePluginEvent,
+  type DevicePluginEvent,
+  type DevicePluginState,
+  decideDevicePluginAction,
+  INITIAL_DEVICE_PLUGIN_STATE,
+  type ObservedPluginSockets,
 } from '../../../src/frontends/device-plugin/decide.ts'
 
 const BACK_OFF = { firstMs: 500, mostMs: 30_000 }
 const GRACE = 30_000
 const FOREVER = { do: 'wait', until: Number.POSITIVE_INFINITY }
-const NOTHING: ObservedSockets = { directory: 'present', kubelet: undefined, own: false }
-const KUBELET: ObservedSockets = { ...NOTHING, kubelet: 'A' }
-const SERVING: ObservedSockets = { ...KUBELET, own: true }
+const NOTHING: ObservedPluginSockets = { directory: 'present', kubelet: undefined, own: false }
+const KUBELET: ObservedPluginSockets = { ...NOTHING, kubelet: 'A' }
+const SERVING: ObservedPluginSockets = { ...KUBELET, own: true }
 
-const given = (events: readonly PluginEvent[], now = 0): PluginState =>
-  events.reduce((state, event) => applyEvent(state, event, now, 0, BACK_OFF), INITIAL_STATE)
-const serving: PluginEvent = { type: 'listening' }
-const asking: PluginEvent = { type: 'asking', kubelet: 'A' }
-const registered: PluginEvent = { type: 'registered', kubelet: 'A' }
-const watched: PluginEvent = { type: 'watchers', count: 1 }
-const failed: PluginEvent = { type: 'failed', kubelet: 'A' }
+const given = (events: readonly DevicePluginEvent[], now = 0): DevicePluginState =>
+  events.reduce((state, event) => applyDevicePluginEvent(state, event, now, 0, BACK_OFF), INITIAL_DEVICE_PLUGIN_STATE)
+const serving: DevicePluginEvent = { type: 'listening' }
+const asking: DevicePluginEvent = { type: 'asking', kubelet: 'A' }
+const registered: DevicePluginEvent = { type: 'registered', kubelet: 'A' }
+const watched: DevicePluginEvent = { type: 'watchers', count: 1 }
+const failed: DevicePluginEvent = { type: 'failed', kubelet: 'A' }
 
-const CASES: [promise: string, events: readonly PluginEvent[], view: ObservedSockets, now: number, action: object][] = [
+const CASES: [
+  promise: string,
+  events: readonly DevicePluginEvent[],
+  view: ObservedPluginSockets,
+  now: number,
+  action: object,
+][] = [
   ['without kubelet it waits', [], NOTHING, 0, FOREVER],
   ['without the directory it waits', [], { ...NOTHING, directory: 'absent' }, 0, FOREVER],
   ['it listens first', [], KUBELET, 0, { do: 'listen', kubelet: 'A' }],
@@ -70,7 +76,7 @@ const CASES: [promise: string, events: readonly PluginEvent[], view: ObservedSoc
 
 describe("the device plugin's next action", () => {
   it.each(CASES)('%s', (_promise, events, view, now, action) => {
-    expect(decideAction(given(events), view, now, GRACE)).toEqual(action)
+    expect(decideDevicePluginAction(given(events), view, now, GRACE)).toEqual(action)
   })
 
   it('has a delay that counts from the first failure with each kubelet', () => {
@@ -85,12 +91,13 @@ describe("the device plugin's next action", () => {
       let state = start
       let now = 0
       for (let step = 0; step < 10; step++) {
-        const action = decideAction(state, { ...SERVING, own: state.serving }, now, GRACE)
+        const action = decideDevicePluginAction(state, { ...SERVING, own: state.serving }, now, GRACE)
         if (action.do === 'wait' && action.until === Number.POSITIVE_INFINITY) break
         if (action.do === 'wait') now = action.until
-        if (action.do === 'listen') state = applyEvent(state, serving, now, 0, BACK_OFF)
+        if (action.do === 'listen') state = applyDevicePluginEvent(state, serving, now, 0, BACK_OFF)
         if (action.do === 'register') {
-          for (const event of [asking, watched, registered]) state = applyEvent(state, event, now, 0, BACK_OFF)
+          for (const event of [asking, watched, registered])
+            state = applyDevicePluginEvent(state, event, now, 0, BACK_OFF)
         }
       }
       expect(state).toMatchObject({ serving: true, registered: 'A', watchers: 1 })

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { RESOURCE } from '../../../src/frontends/device-plugin/server.ts'
+import { FUSE_RESOURCE_NAME } from '../../../src/frontends/device-plugin/server.ts'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 const MANIFESTS = join(ROOT, 'driver/kubernetes/device-plugin')
@@ -20,7 +20,7 @@ describe('the example pod', () => {
   it('has CAP_SYS_ADMIN and the device, and is not privileged', () => {
     expect(container.securityContext.privileged).toBeUndefined()
     expect(container.securityContext.capabilities).toEqual({ drop: ['ALL'], add: ['SYS_ADMIN'] })
-    expect(container.resources).toEqual({ limits: { [RESOURCE]: 1 } })
+    expect(container.resources).toEqual({ limits: { [FUSE_RESOURCE_NAME]: 1 } })
     expect(spec.volumes).toEqual([{ name: 'mount-point', emptyDir: {} }])
   })
 

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { explainRootOnly } from '../../../src/frontends/device-plugin/decide.ts'
+import { explainRootOnlyDevice } from '../../../src/frontends/device-plugin/decide.ts'
 import { isRoot } from '../../helpers/stage.ts'
 import { Stage, until } from './stage.ts'
 
@@ -31,7 +31,7 @@ describe.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: makes a device; ru
     await until(() => stage.kubelet.lists.length === 2)
     await stage.kubelet.restart()
     await until(() => stage.kubelet.lists.length === 3)
-    const restricted = { level: 'warn', event: 'restricted', message: explainRootOnly(device, 0o600) }
+    const restricted = { level: 'warn', event: 'restricted', message: explainRootOnlyDevice(device, 0o600) }
     expect(plugin.named('restricted')).toEqual([restricted])
     fs.chmodSync(device, 0o666)
     await new Promise((resolve) => setTimeout(resolve, 200))
@@ -47,7 +47,7 @@ describe.skipIf(!isRoot)(isRoot ? title : `${title} (skipped: makes a device; ru
       fs.chmodSync(top, 0o755)
       const device = join(top, 'fuse')
       execFileSync('mknod', ['-m', mode.toString(8), device, 'c', '1', '3'])
-      expect(opensAsNobody(device)).toBe(explainRootOnly(device, fs.statSync(device).mode) === undefined)
+      expect(opensAsNobody(device)).toBe(explainRootOnlyDevice(device, fs.statSync(device).mode) === undefined)
     } finally {
       fs.rmSync(top, { recursive: true })
     }

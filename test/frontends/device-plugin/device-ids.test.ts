@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DeviceIds } from '../../../src/frontends/device-plugin/server.ts'
+import { OfferedDeviceIds } from '../../../src/frontends/device-plugin/server.ts'
 import { LINEAR, measureGrowth } from '../../helpers/work.ts'
 
 const MOST = 10_000
@@ -8,7 +8,7 @@ const ids = (count: number) => Array.from({ length: count }, (_, index) => `fuse
 
 describe('device IDs of a request to the device plugin', () => {
   it('a request that names more devices than there are is refused by their number', () => {
-    const devices = new DeviceIds(3)
+    const devices = new OfferedDeviceIds(3)
     expect(() => devices.assertOffered(['fuse-0', 'fuse-0', 'fuse-1', 'fuse-2'])).toThrow(
       'the request names 4 devices of modekeep/fuse, which has 3: name each device once',
     )
@@ -20,7 +20,7 @@ describe('device IDs of a request to the device plugin', () => {
   })
 
   it('a request with more containers than there are devices is refused', () => {
-    const devices = new DeviceIds(3)
+    const devices = new OfferedDeviceIds(3)
     devices.assertContainers([1, 2, 3])
     expect(() => devices.assertContainers([1, 2, 3, 4])).toThrow(
       'the request has 4 containers, and modekeep/fuse has 3 devices: send smaller requests',
@@ -31,7 +31,7 @@ describe('device IDs of a request to the device plugin', () => {
     const unknown = Array.from({ length: 100 }, (_, index) => `${index}${'x'.repeat(100_000)}`)
     const message = (() => {
       try {
-        new DeviceIds(MOST).assertOffered(unknown)
+        new OfferedDeviceIds(MOST).assertOffered(unknown)
         return ''
       } catch (error) {
         return (error as Error).message
@@ -49,7 +49,7 @@ describe('device IDs of a request to the device plugin', () => {
     ['one long ID', (size: number) => ['x'.repeat(size * 100)]],
   ])('the work on a request is linear: %s', (_, request) => {
     const prepare = (size: number) => {
-      const devices = new DeviceIds(size)
+      const devices = new OfferedDeviceIds(size)
       const availableDeviceIDs = request(size)
       return () => {
         try {

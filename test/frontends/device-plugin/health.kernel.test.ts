@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { examineDevice } from '../../../src/frontends/device-plugin/plugin.ts'
+import { examineDeviceCondition } from '../../../src/frontends/device-plugin/plugin.ts'
 import { Stage, until } from './stage.ts'
 
 describe('the health of the devices', () => {
@@ -44,7 +44,7 @@ describe('the health of the devices', () => {
     await using stage = new Stage()
     const device = join(stage.top, 'fuse')
     fs.writeFileSync(device, '')
-    expect(await examineDevice(device)).toEqual({ unhealthy: `${device} is not a character device` })
-    expect(await examineDevice('/dev/null')).toEqual({ restricted: undefined })
+    expect(await examineDeviceCondition(device)).toEqual({ unhealthy: `${device} is not a character device` })
+    expect(await examineDeviceCondition('/dev/null')).toEqual({ restricted: undefined })
   })
 })

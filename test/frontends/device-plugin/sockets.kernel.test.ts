@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { removeStaleSockets } from '../../../src/frontends/device-plugin/sockets.ts'
+import { removeStalePluginSockets } from '../../../src/frontends/device-plugin/sockets.ts'
 import { addSkipReason } from '../../helpers/needs.ts'
 import { makeDeadSocket } from '../../helpers/sockets.ts'
 import { isRoot } from '../../helpers/stage.ts'
@@ -19,7 +19,7 @@ beforeEach(() => {
 })
 afterEach(() => fs.rmSync(top, { recursive: true, force: true }))
 
-const swept = () => removeStaleSockets(top, Date.now() + LATER)
+const swept = () => removeStalePluginSockets(top, Date.now() + LATER)
 const at = (number: number) => join(top, `modekeep-fuse-${number}-a.sock`)
 
 describe.skipIf(!isRoot)(addSkipReason("the device plugin's sockets", cannot), () => {

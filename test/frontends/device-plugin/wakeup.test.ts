@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest'
-import { Wakeup } from '../../../src/frontends/device-plugin/plugin.ts'
+import { WakeableSleep } from '../../../src/frontends/device-plugin/plugin.ts'
 
 const FOREVER = 1_000_000_000
 
 it('a sleep ends when it is woken', async () => {
-  const wakeup = new Wakeup()
+  const wakeup = new WakeableSleep()
   const slept = wakeup.sleep(FOREVER)
   wakeup.wake()
   await slept
 })
 
 it('a wake that comes before the sleep is kept, once', async () => {
-  const wakeup = new Wakeup()
+  const wakeup = new WakeableSleep()
   wakeup.wake()
   wakeup.wake()
   await wakeup.sleep(FOREVER)
@@ -22,5 +22,5 @@ it('a wake that comes before the sleep is kept, once', async () => {
 })
 
 it('a sleep ends by itself', async () => {
-  await new Wakeup().sleep(1)
+  await new WakeableSleep().sleep(1)
 })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../../src/errors/refusal.ts'
-import { parseCall } from '../../../src/frontends/flexvolume/protocol.ts'
+import { parseFlexVolumeCall } from '../../../src/frontends/flexvolume/protocol.ts'
 
 const DIR = '/var/lib/kubelet/pods/8c03/volumes/modekeep~fs/v'
 
 function refusalOf(argv: string[]): string {
   try {
-    parseCall(argv)
+    parseFlexVolumeCall(argv)
   } catch (error) {
     if (error instanceof Refusal) return error.message
     throw error
@@ -21,7 +21,7 @@ describe("kubelet's three FlexVolume verbs", () => {
     [['mount', DIR, ''], { verb: 'mount', directory: DIR, options: '' }],
     [['unmount', DIR], { verb: 'unmount', directory: DIR }],
   ])('%j is parsed', (argv, call) => {
-    expect(parseCall(argv)).toEqual(call)
+    expect(parseFlexVolumeCall(argv)).toEqual(call)
   })
 
   it.each([
@@ -54,8 +54,8 @@ describe("kubelet's three FlexVolume verbs", () => {
     ['__proto__'],
     ['constructor'],
   ])('%j is another verb with any arguments', (verb) => {
-    expect(parseCall([verb])).toEqual({ verb: 'other', name: verb })
-    expect(parseCall([verb, 'relative', '..', 'more'])).toEqual({ verb: 'other', name: verb })
+    expect(parseFlexVolumeCall([verb])).toEqual({ verb: 'other', name: verb })
+    expect(parseFlexVolumeCall([verb, 'relative', '..', 'more'])).toEqual({ verb: 'other', name: verb })
   })
 })
 
@@ -72,8 +72,8 @@ describe('the mount directory', () => {
     ['names that begin with dots', '/..a/...', '/..a/...'],
     ['letters beyond ASCII', '/ä/日本', '/ä/日本'],
   ])('with %s is read as one normalized path', (_what, given, read) => {
-    expect(parseCall(['unmount', given])).toEqual({ verb: 'unmount', directory: read })
-    expect(parseCall(['mount', given, '{}'])).toEqual({ verb: 'mount', directory: read, options: '{}' })
+    expect(parseFlexVolumeCall(['unmount', given])).toEqual({ verb: 'unmount', directory: read })
+    expect(parseFlexVolumeCall(['mount', given, '{}'])).toEqual({ verb: 'mount', directory: read, options: '{}' })
   })
 
   it.each([

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
-import { answerVolumeCall, type CallContext, type VolumeCall } from '../../../src/frontends/flexvolume/volume-call.ts'
+import {
+  answerVolumeCall,
+  type VolumeCall,
+  type VolumeCallContext,
+} from '../../../src/frontends/flexvolume/volume-call.ts'
 import { createCallLog } from '../../../src/log/call-log.ts'
 import { rendered } from '../../helpers/rendered.ts'
 import { memoryStage, type Stage } from '../../helpers/stage.ts'
@@ -15,7 +19,7 @@ function arrange(configFaults: Fault[] = []) {
     const log = createCallLog({ verb: call.verb, directory: call.directory }, 'info', (line) =>
       lines.push(JSON.parse(line)),
     )
-    const process: CallContext = {
+    const process: VolumeCallContext = {
       host: stage.host,
       config: stage.config,
       log,

@@ -135,6 +135,11 @@ export interface MountedFileSystem {
   tableId?: number | undefined
   /** The mount namespace of the process that made the mount. */
   namespace: string
+  /**
+   * The mount namespaces that had a private copy of the mount when it was unmounted in use. From then on the device number
+   * identifies the file system only there: once it has ended, the kernel gives the number to another one.
+   */
+  copyNamespaces?: readonly string[] | undefined
 }
 
 export interface FileSystemUsers {
@@ -142,6 +147,8 @@ export interface FileSystemUsers {
   isMounted: boolean
   /** Processes with an open file, a working directory or a program in it, or with a private copy of its mount. */
   processes: NamedProcess[]
+  /** The mount namespaces with a private copy of its mount. */
+  copyNamespaces: string[]
 }
 
 export interface NamedProcess {

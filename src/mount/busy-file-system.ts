@@ -90,7 +90,7 @@ export function findBusy(
 ): BusyFileSystem | undefined {
   const isDisk = hasDevice(fileSystem)
   if (isDisk && !isClaimed(host, fileSystem)) return undefined
-  const { isMounted, processes } = host.blocks.findUsers(fileSystem)
+  const { isMounted, processes, copyNamespaces } = host.blocks.findUsers(fileSystem)
   // The last user may have ended meanwhile.
   if (isMounted || (processes.length === 0 && !(isDisk && isClaimed(host, fileSystem)))) return undefined
   const [volume, users] = [source ? quoted(source) : 'the volume', formatUsers(processes)]
@@ -98,7 +98,7 @@ export function findBusy(
     ? `the file system of ${volume} is unmounted, but still in use by ${users}: end that use before another node mounts it`
     : `the file system of ${volume} is unmounted, but still in use by ${users}: it ends with that use`
   const isUsedByWorkers = processes.length > 0 && processes.every(({ name }) => name === WORKER_NAME)
-  return { fileSystem, reason, isUsedByWorkers }
+  return { fileSystem: isDisk ? fileSystem : { ...fileSystem, copyNamespaces }, reason, isUsedByWorkers }
 }
 
 const isClaimed = ({ blocks }: Host, { devices }: MountedFileSystem) =>
@@ -122,9 +122,12 @@ export function recordBusy({ host }: Session, record: MountRecord, { fileSystem 
   return {
     ...record,
     busySince,
-    ...(mounted && hasDevice(fileSystem) && { mounted: { ...mounted, devices: [...fileSystem.devices] } }),
+    ...(mounted && { mounted: { ...mounted, ...identify(fileSystem) } }),
   }
 }
+
+const identify = ({ devices, copyNamespaces = [] }: MountedFileSystem) =>
+  devices.length > 0 ? { devices: [...devices] } : { copyNamespaces: [...copyNamespaces] }
 
 /**
  * Fails the unmount of a disk or an image while it is in use.

@@ -71,6 +71,8 @@ function schema() {
         devices: z.optional(z.array(text)),
         /** The id of the mount in the mount table, for a volume that has a file system of its own. */
         tableId: z.optional(number),
+        /** As in `MountedFileSystem`; undefined: it was not unmounted in use, or by an earlier version. */
+        copyNamespaces: z.optional(z.array(text)),
       }),
     ),
     /** The mount that this one replaced or is about to replace, with the staging directory of its daemon. */

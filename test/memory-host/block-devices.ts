@@ -21,5 +21,5 @@ export const memoryBlockDevices = (world: MemoryWorld): BlockDevices => ({
   attachLoop: throwUnsupported,
   devicesOf: () => [],
   isClaimed: () => false,
-  findUsers: () => ({ isMounted: false, processes: [] }),
+  findUsers: () => ({ isMounted: false, processes: [], copyNamespaces: [] }),
 })

@@ -34,17 +34,21 @@ export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
     ...fileSystem.devices.map(parseDeviceNumbers),
     formatDeviceId(fileSystem.device),
   ])
-  const mountedNamespaces = namespaces.filter(({ table }) => isMountedIn(table))
+  const { copyNamespaces: recorded } = fileSystem
+  const mountedNamespaces = namespaces.filter(
+    ({ name, table }) => (recorded?.includes(name) ?? true) && isMountedIn(table),
+  )
   const isUnmountedByOthers = ({ name, table }: MountNamespace) =>
     name === ownNamespace ||
     name === nodeNamespace?.name ||
     name === fileSystem.namespace ||
     !nodeRoots.includes(parseRoot(table))
-  if (mountedNamespaces.some(isUnmountedByOthers)) return { isMounted: true, processes: [] }
+  if (mountedNamespaces.some(isUnmountedByOthers)) return { isMounted: true, processes: [], copyNamespaces: [] }
   const copyPids = new Set(mountedNamespaces.flatMap(({ pids }) => pids))
   const usesFileSystem = createUsageMatcher(fileSystem)
   const users = pids.filter((pid) => copyPids.has(pid) || usesFileSystem(pid))
-  return { isMounted: false, processes: users.flatMap(nameProcess) }
+  const copyNamespaces = mountedNamespaces.map(({ name }) => name)
+  return { isMounted: false, processes: users.flatMap(nameProcess), copyNamespaces }
 }
 
 function listNamespaces(pids: readonly number[]): MountNamespace[] {
@@ -91,7 +95,7 @@ function parseRoot(table: string): string {
  * leads to the inode without a lookup, but NFS queries its server even then. While an NFS server is in use, only open
  * files are matched, by the id of their mount.
  */
-function createUsageMatcher({ device, mountId, tableId }: MountedFileSystem): (pid: number) => boolean {
+function createUsageMatcher({ device, mountId, tableId, copyNamespaces }: MountedFileSystem): (pid: number) => boolean {
   const listOpen = (pid: number) => tolerateSystemErrors(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
   if (hasNfs()) {
     const line = new RegExp(`^mnt_id:\\s*${tableId}$`, 'm')
@@ -100,7 +104,8 @@ function createUsageMatcher({ device, mountId, tableId }: MountedFileSystem): (p
   }
   const isOnFileSystem = (link: string) => {
     const stat = tolerateSystemErrors(() => statMagicLink(link))
-    return stat !== undefined && (stat.device === device || String(stat.mountId) === mountId)
+    if (stat === undefined) return false
+    return String(stat.mountId) === mountId || (copyNamespaces === undefined && stat.device === device)
   }
   return (pid) =>
     ['cwd', 'root', 'exe'].some((name) => isOnFileSystem(`/proc/${pid}/${name}`)) ||

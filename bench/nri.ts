@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import * as os from 'node:os'
 import { setTimeout } from 'node:timers/promises'
-import { EVENT } from '../src/frontends/nri/protocol.ts'
+import { NRI_EVENT_NUMBERS } from '../src/frontends/nri/protocol.ts'
 import { criRuntime, infoWith } from '../test/frontends/nri/cri.ts'
 import { makeVolume, NriNode, replaced } from '../test/frontends/nri/node.ts'
 import type { RuntimeEnd } from '../test/frontends/nri/runtime.ts'
@@ -71,7 +71,7 @@ const inSandboxOfItsOwn: Create = async (node, end, annotations, source) => {
   const id = `sandbox-${request.container.id}`
   request.pod.id = id
   request.container.podSandboxId = id
-  await end.call('StateChange', 'StateChangeEvent', { event: EVENT.runPodSandbox, pod: request.pod })
+  await end.call('StateChange', 'StateChangeEvent', { event: NRI_EVENT_NUMBERS.runPodSandbox, pod: request.pod })
   await setTimeout(SANDBOX_MS)
   return timed(end, request)
 }

@@ -2,10 +2,10 @@ import { readConfig } from '../src/config/read-config.ts'
 import { formatError } from '../src/errors/refusal.ts'
 import { runCsiTask } from '../src/frontends/csi/run-task.ts'
 import {
+  CSI_TASK_WORDS,
   type CsiTask,
   type CsiTaskOutcome,
   type CsiTaskProgress,
-  TASK_WORDS,
 } from '../src/frontends/csi/worker-tasks.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import { forbidCoreDumps, markSupervised } from '../src/kernel/linux/processes.ts'
@@ -48,7 +48,7 @@ async function runTask(
   // Each task reads the configuration, because the file may have changed since the last one.
   const { config, faults } = await readConfig(env)
   const { directory, volumeId } = job
-  const facts = { verb: TASK_WORDS[job.do].verb, directory, door: 'csi', volumeId }
+  const facts = { verb: CSI_TASK_WORDS[job.do].verb, directory, door: 'csi', volumeId }
   const log = createCallLog(facts, config.logLevel, (line) => appendLogLine(nodeFs, config.logFile, line))
   const waits = (counts: CsiTaskProgress) => progress({ ...counts, isAnothers: true })
   return runCsiTask(job, {

@@ -3,18 +3,22 @@ import { readConfig } from '../src/config/read-config.ts'
 import type { AttachStep } from '../src/container/clone-request.ts'
 import { removeEmptyStaging } from '../src/container/clone-staging.ts'
 import type { ContainerTask, ContainerTaskResult } from '../src/container/container-task.ts'
-import { createContainerHandler } from '../src/frontends/nri/container-lifecycle.ts'
-import { NodeReader, type ReaderData } from '../src/frontends/nri/node-reader.ts'
-import { RESTRICTIONS_GIVE_UP_MS, RESTRICTIONS_WAIT_MS, restrictOwnMounts } from '../src/frontends/nri/own-mounts.ts'
-import { CONNECTION_TIMING, runNriPlugin } from '../src/frontends/nri/plugin.ts'
+import { createContainerEventHandler } from '../src/frontends/nri/container-lifecycle.ts'
+import { NodeReaderThread, type NodeReaderThreadData } from '../src/frontends/nri/node-reader.ts'
 import {
+  MOUNT_RESTRICTIONS_GIVE_UP_MS,
+  MOUNT_RESTRICTIONS_WAIT_MS,
+  restrictModekeepMounts,
+} from '../src/frontends/nri/own-mounts.ts'
+import { NRI_CONNECTION_TIMING, runNriPlugin } from '../src/frontends/nri/plugin.ts'
+import {
+  CONTAINER_DEADLINE_MS,
   createCloneService,
-  createRegistrationWriter,
-  createRestrictionsReader,
-  DEADLINE_MS,
-  LOST_CONTAINER_TASK,
+  createContainerTaskSupervision,
+  createPluginRecordWriter,
+  createRestrictionsTaskReader,
+  LOST_CONTAINER_TASK_OUTCOMES,
   NRI_WORKER_LIMITS,
-  superviseContainerTasks,
 } from '../src/frontends/nri/worker-tasks.ts'
 import { startWorkers } from '../src/kernel/linux/child-process.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
@@ -49,37 +53,37 @@ async function serve(
   const workers = new Workers(
     startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(NRI_WORKER_VERB, env),
     NRI_WORKER_LIMITS,
-    LOST_CONTAINER_TASK,
-    superviseContainerTasks(computePatienceMs(store.config)),
+    LOST_CONTAINER_TASK_OUTCOMES,
+    createContainerTaskSupervision(computePatienceMs(store.config)),
   )
   const failed = (job: string, message: string) => log('warn', 'failed', { job, message })
   try {
     const clones = createCloneService(workers, failed)
-    const data: ReaderData = { criSocket, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } }
-    using reader = new NodeReader(() => startThread('node-reader', data))
+    const data: NodeReaderThreadData = { criSocket, env: { MODEKEEP_CONFIG: env.MODEKEEP_CONFIG } }
+    using reader = new NodeReaderThread(() => startThread('node-reader', data))
     // The reader's code is loaded once it has replied, so that the first container does not wait for that.
     await reader.readMap()
     // Threads inherit the priority, so it is raised after they have been started.
     raisePriority()
-    const mapping = createContainerHandler({
+    const mapping = createContainerEventHandler({
       kubeletDir: directory,
       clones,
       readConfig: () => reader.readMap(),
-      deadlineMs: DEADLINE_MS,
+      deadlineMs: CONTAINER_DEADLINE_MS,
       readPodVolumes: (kubeletDir, uid) => reader.readPodVolumes(kubeletDir, uid),
       readProcessGroups: (sandbox) => reader.readProcessGroups(sandbox),
       log,
     })
-    const handler = restrictOwnMounts(mapping, {
+    const handler = restrictModekeepMounts(mapping, {
       kubeletDir: directory,
-      readRestrictions: createRestrictionsReader(workers),
-      waitMs: RESTRICTIONS_WAIT_MS,
-      giveUpMs: RESTRICTIONS_GIVE_UP_MS,
+      readRestrictions: createRestrictionsTaskReader(workers),
+      waitMs: MOUNT_RESTRICTIONS_WAIT_MS,
+      giveUpMs: MOUNT_RESTRICTIONS_GIVE_UP_MS,
       log,
     })
-    const writeRecord = createRegistrationWriter(workers, failed)
+    const writeRecord = createPluginRecordWriter(workers, failed)
     const listSandboxes = () => reader.listSandboxes()
-    await runNriPlugin({ socket, index, handler, timing: CONNECTION_TIMING, listSandboxes, writeRecord, log }, stop)
+    await runNriPlugin({ socket, index, handler, timing: NRI_CONNECTION_TIMING, listSandboxes, writeRecord, log }, stop)
   } finally {
     workers.close()
     await events.flush()

@@ -4,7 +4,7 @@ import * as net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { Version } from '../../src/frontends/nri/cri.ts'
+import { RuntimeVersionMethod } from '../../src/frontends/nri/cri.ts'
 import { callOnce } from '../../src/rpc/client.ts'
 
 it('a call that its server does not answer leaves no connection open', async () => {
@@ -24,7 +24,9 @@ it('a call that its server does not answer leaves no connection open', async () 
     for (const socket of open) socket.destroy()
   })
   for (let call = 0; call < 3; call++) {
-    await expect(callOnce(`${top}/hung.sock`, Version, { version: '' }, 200)).rejects.toThrow('DEADLINE_EXCEEDED')
+    await expect(callOnce(`${top}/hung.sock`, RuntimeVersionMethod, { version: '' }, 200)).rejects.toThrow(
+      'DEADLINE_EXCEEDED',
+    )
   }
   await vi.waitFor(() => expect([connections, open.size]).toEqual([3, 0]), 2000)
 })

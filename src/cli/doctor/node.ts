@@ -221,8 +221,8 @@ export async function* checkMountOptions(session: Session): AsyncGenerator<Check
 
 /** Queries the runtime if one of its sockets exists. gRPC is loaded only in that case. */
 async function readRuntime({ host }: Session): Promise<string | undefined> {
-  const { RUNTIME_SOCKETS, readRuntimeVersion } = await import('../../frontends/nri/cri.ts')
-  for (const socket of RUNTIME_SOCKETS.filter((path) => host.files.has(path))) {
+  const { RUNTIME_SOCKET_PATHS, readRuntimeVersion } = await import('../../frontends/nri/cri.ts')
+  for (const socket of RUNTIME_SOCKET_PATHS.filter((path) => host.files.has(path))) {
     const version = await readRuntimeVersion(socket)
     if (version !== undefined) return version
   }

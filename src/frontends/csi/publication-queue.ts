@@ -4,11 +4,11 @@ import { resolveWithin } from '../../kernel/waiting.ts'
 import type { Workers } from '../../worker/pool.ts'
 import type { RunningTask } from '../../worker/schedule.ts'
 import {
+  CSI_TASK_WORDS,
   type CsiTask,
   type CsiTaskFailure,
   type CsiTaskOutcome,
   type CsiTaskProgress,
-  TASK_WORDS,
 } from './worker-tasks.ts'
 
 /** A task that waits or runs for a target. */
@@ -108,7 +108,7 @@ export class VolumePublicationQueue {
     const walk = progress === undefined ? '' : ` (${formatTaskProgress(progress)})`
     return isWaiting
       ? `waiting for ${seconds} s, as much else is being mounted: kubelet asks again`
-      : `${TASK_WORDS[kind].activity} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
+      : `${CSI_TASK_WORDS[kind].activity} takes ${seconds} s so far${walk} and goes on: kubelet asks again`
   }
 
   #removeExpired(): void {

@@ -31,7 +31,7 @@ export type CsiTask = (
 }
 
 /** The tasks' verbs in the log, which are those of the FlexVolume calls that do the same, and their names in messages. */
-export const TASK_WORDS = {
+export const CSI_TASK_WORDS = {
   publish: { verb: 'mount', activity: 'mounting' },
   unpublish: { verb: 'unmount', activity: 'unmounting' },
   stats: { verb: 'stats', activity: 'reading the usage' },

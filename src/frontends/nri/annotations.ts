@@ -4,7 +4,7 @@ import { type CloneRequest, OPTIONAL_ANNOTATION } from '../../container/clone-re
 import { attributeToAnnotation, createAnnotationFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../../kernel/mount-table/kubelet-volume.ts'
-import type { ProcessGroups } from './cri.ts'
+import type { PodProcessGroupIds } from './cri.ts'
 import { isModekeepVolume, type MountedVolume, type PodVolumes } from './pod-volumes.ts'
 
 const GROUP_ANNOTATION = 'modekeep/group'
@@ -16,7 +16,7 @@ const SET_GID_ANNOTATION = 'modekeep/set-gid'
 export const USER_NAMESPACE_REASON = 'the pod has a user namespace of its own'
 
 /** Parsed value of the annotation `modekeep/group`. */
-export interface AnnotationRequest {
+export interface ParsedGroupAnnotation {
   /** Group of every volume of the pod that the annotation does not name. */
   readonly defaultGroup: number | undefined
   /** Keyed by volume name, or by the path in the container without trailing slashes. */
@@ -25,13 +25,13 @@ export interface AnnotationRequest {
   readonly messagePrefix: string
 }
 
-const GROUP_EXAMPLES = '"2000" for all volumes of the pod, or "data=2000,logs=3000"'
+const GROUP_ANNOTATION_EXAMPLES = '"2000" for all volumes of the pod, or "data=2000,logs=3000"'
 
-// An annotation may have 256 KiB. A pod has fewer volumes than MAX_ENTRIES, and Linux paths have at most 4096 bytes.
-const MAX_ENTRIES = 200
-const MAX_NAME_LENGTH = 4096
+// An annotation may have 256 KiB. A pod has fewer volumes than MAX_ANNOTATION_ENTRIES, and Linux paths have at most 4096 bytes.
+const MAX_ANNOTATION_ENTRIES = 200
+const MAX_ANNOTATION_NAME_LENGTH = 4096
 
-type Annotations = Readonly<Record<string, string>>
+type PodAnnotations = Readonly<Record<string, string>>
 
 /** Normalizes a path in a container, so that `/data/` in an annotation matches a mount at `/data`. */
 function trimTrailingSlashes(path: string): string {
@@ -43,15 +43,15 @@ function trimTrailingSlashes(path: string): string {
 
 const formatGroupAnnotation = (text: string) => `annotation ${GROUP_ANNOTATION} is ${quoted(text)}`
 
-const findAnnotation = (annotations: Annotations, key: string) =>
+const findAnnotation = (annotations: PodAnnotations, key: string) =>
   Object.hasOwn(annotations, key) ? annotations[key] : undefined
 
-export function hasGroupAnnotation(annotations: Annotations): boolean {
+export function hasGroupAnnotation(annotations: PodAnnotations): boolean {
   return Object.hasOwn(annotations, GROUP_ANNOTATION)
 }
 
 /** Returns whether the pod's containers may start without the group. @throws {Refusal} unless the value is "true" or "false" */
-export function isGroupOptional(annotations: Annotations): boolean {
+export function isGroupOptional(annotations: PodAnnotations): boolean {
   const text = findAnnotation(annotations, OPTIONAL_ANNOTATION) ?? 'false'
   if (text === 'true' || text === 'false') return text === 'true'
   throw new Refusal(
@@ -64,7 +64,7 @@ export function isGroupOptional(annotations: Annotations): boolean {
 }
 
 /** Returns whether the roots of the pod's volumes get the set-gid bit. @throws {Refusal} for a value other than "root" */
-export function hasSetGid(annotations: Annotations): boolean {
+export function hasSetGidAnnotation(annotations: PodAnnotations): boolean {
   const text = findAnnotation(annotations, SET_GID_ANNOTATION)
   if (text === undefined || text === 'root') return text !== undefined
   throw new Refusal(
@@ -77,28 +77,29 @@ export function hasSetGid(annotations: Annotations): boolean {
 }
 
 /** @returns undefined if the pod has no such annotation @throws {Refusal} with one fault for each invalid entry */
-export function parseGroupAnnotation(annotations: Annotations): AnnotationRequest | undefined {
+export function parseGroupAnnotation(annotations: PodAnnotations): ParsedGroupAnnotation | undefined {
   const text = findAnnotation(annotations, GROUP_ANNOTATION)
   if (text === undefined) return undefined
-  const entries = text.split(',', MAX_ENTRIES + 1)
+  const entries = text.split(',', MAX_ANNOTATION_ENTRIES + 1)
   const messagePrefix = formatGroupAnnotation(text)
   const faults: Fault[] = []
   const addFault = (reason: string, remedy: string) =>
     void faults.push(createAnnotationFault('annotation-invalid', `${messagePrefix}: ${reason}`, remedy))
   let defaultGroup: number | undefined
   const groupsByName = new Map<string, number>()
-  if (entries.length > MAX_ENTRIES) addFault(`it has more than ${MAX_ENTRIES} entries`, `write ${GROUP_EXAMPLES}`)
-  for (const entry of entries.slice(0, MAX_ENTRIES)) {
+  if (entries.length > MAX_ANNOTATION_ENTRIES)
+    addFault(`it has more than ${MAX_ANNOTATION_ENTRIES} entries`, `write ${GROUP_ANNOTATION_EXAMPLES}`)
+  for (const entry of entries.slice(0, MAX_ANNOTATION_ENTRIES)) {
     const at = entry.lastIndexOf('=')
     const key = entry.slice(0, Math.max(0, at)).trim()
     const name = key.startsWith('/') ? trimTrailingSlashes(key) : key
     const group = parseGroup(entry.slice(at + 1).trim())
     if (typeof group !== 'number' || (at >= 0 && name === '')) {
-      addFault(`${quoted(entry)} names no group from 0 to 4294967294`, `write ${GROUP_EXAMPLES}`)
-    } else if (name.length > MAX_NAME_LENGTH) {
+      addFault(`${quoted(entry)} names no group from 0 to 4294967294`, `write ${GROUP_ANNOTATION_EXAMPLES}`)
+    } else if (name.length > MAX_ANNOTATION_NAME_LENGTH) {
       addFault(
-        `${quoted(name)} is no name of a volume, and a path has at most ${MAX_NAME_LENGTH} characters`,
-        `write ${GROUP_EXAMPLES}`,
+        `${quoted(name)} is no name of a volume, and a path has at most ${MAX_ANNOTATION_NAME_LENGTH} characters`,
+        `write ${GROUP_ANNOTATION_EXAMPLES}`,
       )
     } else if (at < 0) {
       if (defaultGroup !== undefined)
@@ -114,7 +115,7 @@ export function parseGroupAnnotation(annotations: Annotations): AnnotationReques
 }
 
 /** Prefixes each fault with the annotation, or with the user namespace, unless the fault begins with it already. */
-export function prefixWithAnnotation(annotations: Annotations, { faults, cause }: Refusal): Refusal {
+export function prefixFaultsWithAnnotation(annotations: PodAnnotations, { faults, cause }: Refusal): Refusal {
   const text = findAnnotation(annotations, GROUP_ANNOTATION)
   const messagePrefix = text === undefined ? USER_NAMESPACE_REASON : formatGroupAnnotation(text)
   return new Refusal(
@@ -126,26 +127,26 @@ export function prefixWithAnnotation(annotations: Annotations, { faults, cause }
 const MAX_LISTED_NAMES = 10
 
 /** Returns whether a mount is a hostPath, or a mount that the runtime adds itself: its source does not tell them apart. */
-export const isNodePath = ({ kind, isElsewhere }: MountedVolume) => kind === HOST_PATH && !isElsewhere
+export const isHostPathOrRuntimeMount = ({ kind, isElsewhere }: MountedVolume) => kind === HOST_PATH && !isElsewhere
 
 /** Finds the group that the annotation requests for a volume. A path in it is a container's mount path, or a hostPath. */
-export function findGroup(
-  { defaultGroup, groupsByName }: AnnotationRequest,
+export function findRequestedGroup(
+  { defaultGroup, groupsByName }: ParsedGroupAnnotation,
   volume: MountedVolume,
 ): number | undefined {
   const group = groupsByName.get(trimTrailingSlashes(volume.mount.destination)) ?? groupsByName.get(volume.name)
   if (group !== undefined) return group
-  return defaultGroup === undefined || isNodePath(volume) || volume.isKubelets || volume.isOwn
+  return defaultGroup === undefined || isHostPathOrRuntimeMount(volume) || volume.isKubelets || volume.isOwn
     ? undefined
     : defaultGroup
 }
 
 /** containerd and CRI-O mount these into each container, from directories of their own. */
-const RUNTIME_PATHS: readonly string[] = ['/dev/shm', '/etc/hostname', '/etc/hosts', '/etc/resolv.conf']
+const RUNTIME_MOUNT_PATHS: readonly string[] = ['/dev/shm', '/etc/hostname', '/etc/hosts', '/etc/resolv.conf']
 
 /** Reports names that no volume of the pod has, because a typing error would leave a volume without its group. */
-export function findUnknownNames(
-  request: AnnotationRequest,
+export function findUnknownVolumeFaults(
+  request: ParsedGroupAnnotation,
   mounted: readonly MountedVolume[],
   volumes: PodVolumes,
 ): Fault[] {
@@ -159,13 +160,13 @@ export function findUnknownNames(
     ATOMIC_WRITER_PLUGINS.includes(plugin) || isModekeepVolume(plugin, name, volumes) !== false ? [] : [name],
   )
   const paths = mounted.flatMap(({ mount: { destination }, isKubelets, isOwn }) =>
-    isKubelets || isOwn !== false || RUNTIME_PATHS.includes(destination) ? [] : [destination],
+    isKubelets || isOwn !== false || RUNTIME_MOUNT_PATHS.includes(destination) ? [] : [destination],
   )
   return [
     createAnnotationFault(
       'annotation-volume',
-      `${request.messagePrefix}, but the pod has no volume ${formatList(unknown, ', ')} that kubelet knows by this name`,
-      `write ${formatList(names, ' or ')} or the path where the container has it, ${formatList(paths, ' or ')} ` +
+      `${request.messagePrefix}, but the pod has no volume ${formatTruncatedList(unknown, ', ')} that kubelet knows by this name`,
+      `write ${formatTruncatedList(names, ' or ')} or the path where the container has it, ${formatTruncatedList(paths, ' or ')} ` +
         "(a claim's volume has the PersistentVolume's name, a hostPath only a path)",
     ),
   ]
@@ -175,8 +176,8 @@ export function findUnknownNames(
  * Returns a warning about paths at which the container has no volume. They are not refused, because another container of the
  * pod may have a volume there.
  */
-export function formatUnmatchedPaths(
-  request: AnnotationRequest,
+export function formatUnmatchedPathsWarning(
+  request: ParsedGroupAnnotation,
   mounted: readonly MountedVolume[],
   name: string,
 ): string | undefined {
@@ -186,28 +187,32 @@ export function formatUnmatchedPaths(
   const unmatched = [...request.groupsByName.keys()].filter((path) => path.startsWith('/') && !mountedNames.has(path))
   if (unmatched.length === 0) return undefined
   return (
-    `${request.messagePrefix}, and container ${quoted(name)} has no volume at ${formatList(unmatched, ', ')}: ` +
+    `${request.messagePrefix}, and container ${quoted(name)} has no volume at ${formatTruncatedList(unmatched, ', ')}: ` +
     'nothing is mapped there; where no other container of the pod has one there either, correct the path'
   )
 }
 
 /** Limit for one container. More clones could not be made before its deadline, and no pod needs them. */
-export const MAX_MOUNTS = 200
+export const MAX_MAPPED_MOUNTS = 200
 
-export function createTooManyFault(annotation: AnnotationRequest | undefined, count: number, name: string): Fault {
+export function createTooManyMountsFault(
+  annotation: ParsedGroupAnnotation | undefined,
+  count: number,
+  name: string,
+): Fault {
   return createAnnotationFault(
     'map-too-many',
-    `${annotation?.messagePrefix ?? USER_NAMESPACE_REASON}, but ${count} volumeMounts of container ${quoted(name)} would have to be mapped, and more than ${MAX_MOUNTS} of one container are not`,
+    `${annotation?.messagePrefix ?? USER_NAMESPACE_REASON}, but ${count} volumeMounts of container ${quoted(name)} would have to be mapped, and more than ${MAX_MAPPED_MOUNTS} of one container are not`,
     'mount fewer, or name those that need it in the annotation',
   )
 }
 
 /** @param processGroups undefined if no runtime reported them */
-export function findMembershipFaults(
-  annotation: AnnotationRequest,
+export function findGroupMembershipFaults(
+  annotation: ParsedGroupAnnotation,
   clones: readonly CloneRequest[],
   name: string,
-  processGroups?: ProcessGroups,
+  processGroups?: PodProcessGroupIds,
 ): Fault[] {
   if (processGroups === undefined) return []
   const { certain, possible } = processGroups
@@ -217,14 +222,14 @@ export function findMembershipFaults(
   return [
     createAnnotationFault(
       'map-membership',
-      `${annotation.messagePrefix}, but the processes of container ${quoted(name)} are not in group ${formatList(missing, ', ')}`,
+      `${annotation.messagePrefix}, but the processes of container ${quoted(name)} are not in group ${formatTruncatedList(missing, ', ')}`,
       `write it in supplementalGroups of the pod's securityContext (or in fsGroup, where the volume's CSIDriver has fsGroupPolicy None)`,
     ),
   ]
 }
 
 /** Lists the first ten names, and counts the others. */
-function formatList(names: readonly (string | number)[], between: ' or ' | ', '): string {
+function formatTruncatedList(names: readonly (string | number)[], between: ' or ' | ', '): string {
   if (names.length === 0) return '(there is none)'
   const more = names.length - MAX_LISTED_NAMES
   const rest = more > 0 ? [between === ' or ' ? `one of ${more} more` : `${more} more`] : []

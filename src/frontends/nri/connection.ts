@@ -3,52 +3,52 @@ import { escapeUnprintable } from '../../errors/escape.ts'
 import { renderCodes } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import {
-  CONNECTION,
-  encodeFrames,
-  encodeMessage,
-  MESSAGE_TYPE,
-  MuxReader,
-  ProtocolError,
-  SERVICE,
-  STATUS_CODE,
+  encodeMuxFrames,
+  encodeTtrpcMessage,
+  GRPC_STATUS_CODE,
+  MuxFrameReader,
+  NRI_CONNECTION_NUMBERS,
+  NriProtocolError,
+  TTRPC_MESSAGE_TYPE,
+  TTRPC_SERVICE_NAMES,
   type TtrpcMessage,
-  TtrpcReader,
-  ttrpcRequest,
-  ttrpcResponse,
+  TtrpcMessageReader,
+  ttrpcRequestCodec,
+  ttrpcResponseCodec,
 } from './protocol.ts'
 
 /** The runtime gets the status UNIMPLEMENTED for it. */
-export class Unimplemented extends Error {}
+export class UnimplementedMethodError extends Error {}
 
 /** Serves a method of the plugin and returns the encoded response. The runtime gets the message of what it throws. */
-export type ServeMethod = (method: string, payload: Uint8Array) => Uint8Array | Promise<Uint8Array>
+export type ServePluginMethod = (method: string, payload: Uint8Array) => Uint8Array | Promise<Uint8Array>
 
-interface PendingCall {
+interface PendingRuntimeCall {
   readonly resolve: (payload: Uint8Array) => void
   readonly reject: (error: Error) => void
 }
 
 /** Limit of concurrent requests. A runtime has a few; more mean an attack or a fault. */
-const MAX_REQUESTS = 10_000
+const MAX_CONCURRENT_REQUESTS = 10_000
 
 /** Serves the plugin's service and calls the runtime's on one NRI socket, until the socket closes. */
-export class Connection {
+export class NriConnection {
   /** Resolves when the socket closes, with the error that closed it, if any. */
   readonly ended: Promise<Error | undefined>
   readonly #socket: Duplex
-  readonly #serve: ServeMethod
+  readonly #serve: ServePluginMethod
   readonly #readers = new Map([
-    [CONNECTION.plugin as number, new TtrpcReader()],
-    [CONNECTION.runtime as number, new TtrpcReader()],
+    [NRI_CONNECTION_NUMBERS.plugin as number, new TtrpcMessageReader()],
+    [NRI_CONNECTION_NUMBERS.runtime as number, new TtrpcMessageReader()],
   ])
-  readonly #calls = new Map<number, PendingCall>()
-  readonly #mux = new MuxReader()
+  readonly #calls = new Map<number, PendingRuntimeCall>()
+  readonly #mux = new MuxFrameReader()
   #runningRequests = 0
   #onIdle = () => {}
   #nextStream = 1
 
   /** @param socket connected; the connection closes it */
-  constructor(socket: Duplex, serve: ServeMethod) {
+  constructor(socket: Duplex, serve: ServePluginMethod) {
     this.#socket = socket
     this.#serve = serve
     const { promise, resolve } = Promise.withResolvers<Error | undefined>()
@@ -78,8 +78,8 @@ export class Connection {
     }, timeoutMs)
     this.#calls.set(stream, { resolve, reject })
     const timeoutNano = BigInt(timeoutMs) * 1_000_000n
-    const message = ttrpcRequest.encode({ service: SERVICE.runtime, method, payload, timeoutNano })
-    this.#send(CONNECTION.runtime, { stream, type: MESSAGE_TYPE.request, payload: message })
+    const message = ttrpcRequestCodec.encode({ service: TTRPC_SERVICE_NAMES.runtime, method, payload, timeoutNano })
+    this.#send(NRI_CONNECTION_NUMBERS.runtime, { stream, type: TTRPC_MESSAGE_TYPE.request, payload: message })
     return promise.finally(() => clearTimeout(timer))
   }
 
@@ -100,38 +100,39 @@ export class Connection {
   }
 
   #send(connection: number, message: TtrpcMessage): void {
-    if (!this.#socket.destroyed) this.#socket.write(encodeFrames(connection, encodeMessage(message)))
+    if (!this.#socket.destroyed) this.#socket.write(encodeMuxFrames(connection, encodeTtrpcMessage(message)))
   }
 
   #receive(piece: Buffer): void {
     try {
       for (const { connection, bytes } of this.#mux.push(piece)) {
         for (const message of this.#readers.get(connection)?.push(bytes) ?? []) {
-          if (connection === CONNECTION.plugin) this.#answerRequest(message)
+          if (connection === NRI_CONNECTION_NUMBERS.plugin) this.#answerRequest(message)
           else this.#settleCall(message)
         }
       }
     } catch (error) {
-      this.close(error instanceof Error ? error : new ProtocolError(String(error)))
+      this.close(error instanceof Error ? error : new NriProtocolError(String(error)))
     }
   }
 
   #settleCall({ stream, type, payload }: TtrpcMessage): void {
     const waiting = this.#calls.get(stream)
-    if (type !== MESSAGE_TYPE.response || waiting === undefined) return
+    if (type !== TTRPC_MESSAGE_TYPE.response || waiting === undefined) return
     this.#calls.delete(stream)
-    const { status, payload: answer } = ttrpcResponse.decode(payload)
-    if (status === undefined || status.code === STATUS_CODE.ok) waiting.resolve(answer)
+    const { status, payload: answer } = ttrpcResponseCodec.decode(payload)
+    if (status === undefined || status.code === GRPC_STATUS_CODE.ok) waiting.resolve(answer)
     else waiting.reject(new Error(status.message))
   }
 
   #answerRequest({ stream, type, payload }: TtrpcMessage): void {
     // NRI uses no streams, so other types of message are ignored.
-    if (type !== MESSAGE_TYPE.request) return
-    if (this.#runningRequests >= MAX_REQUESTS) throw new ProtocolError(`more than ${MAX_REQUESTS} requests at once`)
-    const { service, method, payload: input } = ttrpcRequest.decode(payload)
+    if (type !== TTRPC_MESSAGE_TYPE.request) return
+    if (this.#runningRequests >= MAX_CONCURRENT_REQUESTS)
+      throw new NriProtocolError(`more than ${MAX_CONCURRENT_REQUESTS} requests at once`)
+    const { service, method, payload: input } = ttrpcRequestCodec.decode(payload)
     try {
-      if (service !== SERVICE.plugin) throw new Unimplemented(`no service ${service}`)
+      if (service !== TTRPC_SERVICE_NAMES.plugin) throw new UnimplementedMethodError(`no service ${service}`)
       const output = this.#serve(method, input)
       if (output instanceof Uint8Array) this.#respond(stream, output)
       else void this.#respondLater(stream, output)
@@ -153,22 +154,22 @@ export class Connection {
   }
 
   #respond(stream: number, payload: Uint8Array): void {
-    const message = ttrpcResponse.encode({ status: undefined, payload })
-    this.#send(CONNECTION.plugin, { stream, type: MESSAGE_TYPE.response, payload: message })
+    const message = ttrpcResponseCodec.encode({ status: undefined, payload })
+    this.#send(NRI_CONNECTION_NUMBERS.plugin, { stream, type: TTRPC_MESSAGE_TYPE.response, payload: message })
   }
 
   #fail(stream: number, error: unknown): void {
     const codes = error instanceof Refusal ? renderCodes(error.faults) : ''
     const message = `${escapeUnprintable(error instanceof Error ? error.message : String(error))}${codes}`
-    const payload = ttrpcResponse.encode({
-      status: { code: resolveStatusCode(error), message },
+    const payload = ttrpcResponseCodec.encode({
+      status: { code: resolveErrorStatusCode(error), message },
       payload: new Uint8Array(),
     })
-    this.#send(CONNECTION.plugin, { stream, type: MESSAGE_TYPE.response, payload })
+    this.#send(NRI_CONNECTION_NUMBERS.plugin, { stream, type: TTRPC_MESSAGE_TYPE.response, payload })
   }
 }
 
-function resolveStatusCode(error: unknown): number {
-  if (error instanceof Unimplemented) return STATUS_CODE.unimplemented
-  return error instanceof Refusal ? STATUS_CODE.failedPrecondition : STATUS_CODE.unknown
+function resolveErrorStatusCode(error: unknown): number {
+  if (error instanceof UnimplementedMethodError) return GRPC_STATUS_CODE.unimplemented
+  return error instanceof Refusal ? GRPC_STATUS_CODE.failedPrecondition : GRPC_STATUS_CODE.unknown
 }

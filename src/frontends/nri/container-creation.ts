@@ -4,21 +4,21 @@ import { formatError, Refusal } from '../../errors/refusal.ts'
 import { restrictOptions } from '../../kernel/mount-table/mount-flags.ts'
 import { FairSemaphore } from '../../kernel/waiting.ts'
 import type { LogEvent } from '../../log/call-log.ts'
-import { isGroupOptional, prefixWithAnnotation } from './annotations.ts'
-import { mayNeedClone } from './decide-clones.ts'
-import type { Container, Mount, PodSandbox } from './protocol.ts'
+import { isGroupOptional, prefixFaultsWithAnnotation } from './annotations.ts'
+import { mayContainerNeedClone } from './decide-clones.ts'
+import type { Container, ContainerMount, PodSandbox } from './protocol.ts'
 import {
-  type AttachProgress,
-  CONNECTION_CLOSED,
+  type CloneTaskProgress,
+  CONNECTION_CLOSED_MESSAGE,
   createDeadlineRefusal,
   RefusedContainers,
   UnresponsiveVolumes,
 } from './refused-containers.ts'
-import { type createRequestReader, listContainerFields } from './request-reader.ts'
+import { type createCloneRequestReader, listContainerLogFields } from './request-reader.ts'
 import type { CloneService } from './worker-tasks.ts'
 
 /** Runs the tasks of each container one after the other. */
-interface ContainerQueue {
+interface ContainerTaskQueue {
   /** Settles once the container's earlier tasks have ended. */
   waitForEarlier(container: string): Promise<void>
   /** Tracks the container. Its later tasks run after `done`. */
@@ -29,15 +29,15 @@ interface ContainerQueue {
   recordWithout(pod: PodSandbox, container: Container, reason: string): void
 }
 
-interface CreationSettings {
+interface ContainerCreationSettings {
   readonly clones: CloneService
   readonly deadlineMs: number
-  readonly readRequest: ReturnType<typeof createRequestReader>
-  readonly queue: ContainerQueue
+  readonly readRequest: ReturnType<typeof createCloneRequestReader>
+  readonly queue: ContainerTaskQueue
   readonly log: LogEvent
 }
 
-const POD_STALLED = createFault(
+const POD_STALLED_FAULT = createFault(
   'map-unresponsive',
   'is not mapped while a volume of the same pod, or the same volume of another pod, does not answer',
   'kubelet tries again',
@@ -47,25 +47,31 @@ const POD_STALLED = createFault(
 const MAX_CONCURRENT_READS = 4
 
 /** Returns the function that answers the runtime's CreateContainer calls. */
-export function createCreationHandler({ clones, deadlineMs, readRequest, queue, log }: CreationSettings) {
+export function createContainerCreationHandler({
+  clones,
+  deadlineMs,
+  readRequest,
+  queue,
+  log,
+}: ContainerCreationSettings) {
   const unresponsive = new UnresponsiveVolumes()
   const refused = new RefusedContainers()
   const readTurns = new FairSemaphore(MAX_CONCURRENT_READS)
 
   /** @param made continues after the deadline; the clones that it has made by then are removed */
   async function answer(
-    made: Promise<readonly Mount[] | undefined>,
+    made: Promise<readonly ContainerMount[] | undefined>,
     expired: Promise<never>,
     pod: PodSandbox,
     container: Container,
-  ): Promise<readonly Mount[] | undefined> {
+  ): Promise<readonly ContainerMount[] | undefined> {
     try {
       return await Promise.race([made, expired])
     } catch (error) {
-      const level = mayStartWithout(pod) ? 'warn' : 'error'
+      const level = mayStartWithoutGroup(pod) ? 'warn' : 'error'
       const event = level === 'warn' ? 'without' : 'refused'
       const isUnexpected = error instanceof Refusal ? {} : { unexpected: true }
-      log(level, event, { ...listContainerFields(pod, container), message: formatError(error), ...isUnexpected })
+      log(level, event, { ...listContainerLogFields(pod, container), message: formatError(error), ...isUnexpected })
       if (level === 'warn') {
         queue.recordWithout(pod, container, formatError(error))
         return undefined
@@ -74,19 +80,22 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
         error instanceof Refusal
           ? error
           : Refusal.of('internal', 'modekeep failed', 'see its log on the node', formatError(error))
-      throw prefixWithAnnotation(pod.annotations, refusal)
+      throw prefixFaultsWithAnnotation(pod.annotations, refusal)
     }
   }
 
   return (pod: PodSandbox, container: Container, disconnected: AbortSignal) => {
-    if (!mayNeedClone(pod, container)) return undefined
+    if (!mayContainerNeedClone(pod, container)) return undefined
     const remembered = refused.find(pod, container)
     let request: ContainerCloneRequest | undefined
     let reading = ''
-    let task: AttachProgress | undefined
+    let task: CloneTaskProgress | undefined
     let isQueued = false
     let hasBegun = false
-    const timer = new DeadlineTimer(deadlineMs, () => isQueued || (task?.isWaiting === true && !task.isBlocked))
+    const timer = new ContainerDeadlineTimer(
+      deadlineMs,
+      () => isQueued || (task?.isWaiting === true && !task.isBlocked),
+    )
     const deadline = AbortSignal.any([timer.expired, disconnected])
     // A combined signal keeps its listeners, and all that they use, until it aborts: here until the connection ends.
     const settled = new AbortController()
@@ -116,7 +125,7 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       if (request === undefined) return undefined
       unresponsive.refuseIfUnresponsive(request)
       if (refused.isStalled(pod, container, request)) {
-        throw remember(new Refusal(request.clones.map((clone) => createCloneFault(clone, POD_STALLED))))
+        throw remember(new Refusal(request.clones.map((clone) => createCloneFault(clone, POD_STALLED_FAULT))))
       }
       deadline.throwIfAborted()
       hasBegun = true
@@ -129,7 +138,7 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
         const outcome = mounts[index]
         return outcome?.do === 'without' ? [{ volume, message: outcome.why }] : []
       })
-      if (without.length > 0) log('warn', 'without', { ...listContainerFields(pod, container), volumes: without })
+      if (without.length > 0) log('warn', 'without', { ...listContainerLogFields(pod, container), volumes: without })
       return listReplacementMounts(request, mounts)
     }
 
@@ -144,7 +153,7 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
     queue.begin(pod, container, done)
     // The runtime sends no event when a refused container ends: kubelet creates another one.
     made.catch(() => {
-      if (!mayStartWithout(pod)) queue.forgetAfter(container.id, done)
+      if (!mayStartWithoutGroup(pod)) queue.forgetAfter(container.id, done)
     })
     const startedAt = performance.now()
     const late = Promise.withResolvers<never>()
@@ -152,7 +161,7 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
       const refusal = createDeadlineRefusal(pod, { request, reading, task })
       // On a node without free processor time the runtime may close the connection before this thread's own deadline.
       if (!disconnected.aborted || performance.now() - startedAt >= deadlineMs) remember(refusal)
-      late.reject(disconnected.aborted ? Refusal.of('map-late', CONNECTION_CLOSED) : refusal)
+      late.reject(disconnected.aborted ? Refusal.of('map-late', CONNECTION_CLOSED_MESSAGE) : refusal)
     })
     const answered = answer(made, late.promise, pod, container)
     const settle = () => {
@@ -164,8 +173,11 @@ export function createCreationHandler({ clones, deadlineMs, readRequest, queue, 
   }
 }
 
-function listReplacementMounts({ clones }: ContainerCloneRequest, outcomes: ContainerOutcome['mounts']): Mount[] {
-  return clones.flatMap(({ destination, options }, index): Mount[] => {
+function listReplacementMounts(
+  { clones }: ContainerCloneRequest,
+  outcomes: ContainerOutcome['mounts'],
+): ContainerMount[] {
+  return clones.flatMap(({ destination, options }, index): ContainerMount[] => {
     const outcome = outcomes[index]
     if (outcome?.do !== 'replace') return []
     const restricted = restrictOptions(options, outcome.restrictions ?? [])
@@ -173,7 +185,7 @@ function listReplacementMounts({ clones }: ContainerCloneRequest, outcomes: Cont
   })
 }
 
-function mayStartWithout({ annotations }: PodSandbox): boolean {
+function mayStartWithoutGroup({ annotations }: PodSandbox): boolean {
   try {
     return isGroupOptional(annotations)
   } catch {
@@ -185,7 +197,7 @@ function mayStartWithout({ annotations }: PodSandbox): boolean {
  * Measures a container's processing time, without the time that it waits in modekeep's queues for other containers.
  * `expired` aborts when the limit is reached.
  */
-class DeadlineTimer implements Disposable {
+class ContainerDeadlineTimer implements Disposable {
   readonly #limitMs: number
   readonly #controller = new AbortController()
   readonly #isQueued: () => boolean
@@ -197,7 +209,7 @@ class DeadlineTimer implements Disposable {
   constructor(limitMs: number, isQueued: () => boolean) {
     this.#limitMs = limitMs
     this.#isQueued = isQueued
-    this.#arm(Math.min(CHECK_INTERVAL_MS, limitMs))
+    this.#arm(Math.min(DEADLINE_CHECK_INTERVAL_MS, limitMs))
   }
 
   get expired(): AbortSignal {
@@ -219,9 +231,9 @@ class DeadlineTimer implements Disposable {
     const remainingMs = this.#limitMs - this.#spentMs
     // A timer may fire a fraction of a millisecond early.
     if (remainingMs < 1) this.#controller.abort()
-    else this.#arm(Math.min(CHECK_INTERVAL_MS, remainingMs))
+    else this.#arm(Math.min(DEADLINE_CHECK_INTERVAL_MS, remainingMs))
   }
 }
 
 /** isQueued is called at this interval. */
-const CHECK_INTERVAL_MS = 50
+const DEADLINE_CHECK_INTERVAL_MS = 50

@@ -2,15 +2,15 @@ import { CREATION_GRACE_MS, type RuntimeSnapshot } from '../../container/clone-r
 import { isCloneSource } from '../../container/clone-staging.ts'
 import { formatError } from '../../errors/refusal.ts'
 import { hasGroupAnnotation } from './annotations.ts'
-import { createCreationHandler } from './container-creation.ts'
-import type { ProcessGroups } from './cri.ts'
-import { findMissingClones, isInUserNamespace } from './decide-clones.ts'
-import { type Container, type Mount, type PodSandbox, STATE } from './protocol.ts'
-import { createRequestReader, type DecisionSources, listContainerFields } from './request-reader.ts'
+import { createContainerCreationHandler } from './container-creation.ts'
+import type { PodProcessGroupIds } from './cri.ts'
+import { findMissingClones, isContainerInUserNamespace } from './decide-clones.ts'
+import { CONTAINER_STATE_NUMBERS, type Container, type ContainerMount, type PodSandbox } from './protocol.ts'
+import { type CloneDecisionSources, createCloneRequestReader, listContainerLogFields } from './request-reader.ts'
 import { type CloneService, coalesceCalls } from './worker-tasks.ts'
 
 /** Handles a runtime's calls and events about its containers. The methods other than `create` must not throw. */
-export interface ContainerHandler {
+export interface ContainerEventHandler {
   /**
    * Is called before the runtime creates a container.
    * @param disconnected aborts when the runtime closes the connection
@@ -21,7 +21,7 @@ export interface ContainerHandler {
     pod: PodSandbox,
     container: Container,
     disconnected: AbortSignal,
-  ): Promise<readonly Mount[] | undefined> | undefined
+  ): Promise<readonly ContainerMount[] | undefined> | undefined
   /** Is called before the first container of the sandbox is created. */
   onSandboxStarted(pod: PodSandbox): void
   /** The container runs, with mounts of its own. */
@@ -34,13 +34,13 @@ export interface ContainerHandler {
   synchronize(pods: readonly PodSandbox[], containers: readonly Container[]): void
 }
 
-interface LifecycleSettings extends DecisionSources {
+interface ContainerHandlerSettings extends CloneDecisionSources {
   readonly clones: CloneService
   /** Time limit for one container, ms: well below the time after which a runtime continues without its plugin. */
   readonly deadlineMs: number
 }
 
-const CREATED_WITHOUT_PLUGIN =
+const CREATED_WITHOUT_PLUGIN_REASON =
   'it was created while no "modekeep nri" was asked, or what was on record of it is lost: make the pod again to give it the group'
 
 /** A container that may have clones. All others are ignored. */
@@ -55,7 +55,11 @@ interface TrackedContainer {
 }
 
 /** Decides which mounts of each container are replaced, and has workers make, release and remove the clones. */
-export function createContainerHandler({ clones, deadlineMs, ...sources }: LifecycleSettings): ContainerHandler {
+export function createContainerEventHandler({
+  clones,
+  deadlineMs,
+  ...sources
+}: ContainerHandlerSettings): ContainerEventHandler {
   const tracked = new Map<string, TrackedContainer>()
   const reconcile = coalesceCalls<RuntimeSnapshot>((snapshot) => clones.reconcile(snapshot))
   let secondReconcile: NodeJS.Timeout | undefined
@@ -92,17 +96,17 @@ export function createContainerHandler({ clones, deadlineMs, ...sources }: Lifec
       const request = findMissingClones(pod, container, volumes, { kubeletDir })
       if (request !== undefined) await clones.recordWithout(request, reason)
     } catch (error) {
-      log('warn', 'failed', { ...listContainerFields(pod, container), message: formatError(error) })
+      log('warn', 'failed', { ...listContainerLogFields(pod, container), message: formatError(error) })
     }
   }
 
   const { kubeletDir, readPodVolumes, log } = sources
   const groups = new SandboxGroupCache(sources.readProcessGroups)
 
-  const create = createCreationHandler({
+  const create = createContainerCreationHandler({
     clones,
     deadlineMs,
-    readRequest: createRequestReader({ ...sources, readProcessGroups: (sandbox) => groups.read(sandbox) }),
+    readRequest: createCloneRequestReader({ ...sources, readProcessGroups: (sandbox) => groups.read(sandbox) }),
     queue: {
       waitForEarlier: (container) => tracked.get(container)?.done ?? Promise.resolve(),
       begin: ({ namespace }, { id, podSandboxId }, done) =>
@@ -122,10 +126,10 @@ export function createContainerHandler({ clones, deadlineMs, ...sources }: Lifec
       const { namespace } = pod
       if (!tracked.has(id)) {
         // The runtime was creating it when it sent its container list.
-        if (!hasGroupAnnotation(pod.annotations) && !isInUserNamespace(container)) return
+        if (!hasGroupAnnotation(pod.annotations) && !isContainerInUserNamespace(container)) return
         tracked.set(id, { sandbox: podSandboxId, namespace, done: Promise.resolve() })
-        if (hasGroupAnnotation(pod.annotations) && isUnmapped(container)) {
-          void enqueue(id, () => recordWithout(pod, container, CREATED_WITHOUT_PLUGIN))
+        if (hasGroupAnnotation(pod.annotations) && isContainerUnmapped(container)) {
+          void enqueue(id, () => recordWithout(pod, container, CREATED_WITHOUT_PLUGIN_REASON))
           return
         }
       }
@@ -152,21 +156,26 @@ export function createContainerHandler({ clones, deadlineMs, ...sources }: Lifec
       const before = new Map(tracked)
       tracked.clear()
       for (const container of containers) {
-        if (!isAnnotated(container) && !isInUserNamespace(container)) continue
+        if (!isAnnotated(container) && !isContainerInUserNamespace(container)) continue
         const { done = Promise.resolve() } = before.get(container.id) ?? {}
         const { namespace = '' } = sandboxes.get(container.podSandboxId) ?? {}
         tracked.set(container.id, { sandbox: container.podSandboxId, namespace, done })
       }
-      const unmapped = containers.filter(isUnmapped)
-      const snapshot = takeSnapshot(containers)
+      const unmapped = containers.filter(isContainerUnmapped)
+      const snapshot = takeRuntimeSnapshot(containers)
       void reconcile(snapshot)
       clearTimeout(secondReconcile)
       secondReconcile = setTimeout(() => void reconcile({ ...snapshot, isLater: true }), CREATION_GRACE_MS).unref()
       for (const container of unmapped) {
         const pod = sandboxes.get(container.podSandboxId)
-        if (container.state === STATE.stopped || pod === undefined || !hasGroupAnnotation(pod.annotations)) continue
+        if (
+          container.state === CONTAINER_STATE_NUMBERS.stopped ||
+          pod === undefined ||
+          !hasGroupAnnotation(pod.annotations)
+        )
+          continue
         void enqueue(container.id, () => {
-          recorded = recorded.then(() => recordWithout(pod, container, CREATED_WITHOUT_PLUGIN))
+          recorded = recorded.then(() => recordWithout(pod, container, CREATED_WITHOUT_PLUGIN_REASON))
           return recorded
         })
       }
@@ -175,52 +184,52 @@ export function createContainerHandler({ clones, deadlineMs, ...sources }: Lifec
 }
 
 /** Snapshot of the runtime's container list. */
-function takeSnapshot(containers: readonly Container[]): RuntimeSnapshot {
+function takeRuntimeSnapshot(containers: readonly Container[]): RuntimeSnapshot {
   const listIds = (isIncluded: (container: Container) => boolean) => containers.filter(isIncluded).map(({ id }) => id)
   return {
     at: Date.now(),
-    created: listIds(({ state }) => state === STATE.created),
-    started: listIds(({ state }) => state !== STATE.created),
-    unmapped: listIds(isUnmapped),
+    created: listIds(({ state }) => state === CONTAINER_STATE_NUMBERS.created),
+    started: listIds(({ state }) => state !== CONTAINER_STATE_NUMBERS.created),
+    unmapped: listIds(isContainerUnmapped),
   }
 }
 
 /** Returns whether a container has no clone. Without a list of its mounts that is unknown, and the answer is false. */
-function isUnmapped({ id, mounts }: Container): boolean {
+function isContainerUnmapped({ id, mounts }: Container): boolean {
   return mounts.length > 0 && !mounts.some(({ source }) => isCloneSource(id, source))
 }
 
 /** The runtime sends its event just before it can report the sandbox's status. */
-const PREFETCH_DELAY_MS = 10
+const GROUP_PREFETCH_DELAY_MS = 10
 /** No node runs so many sandboxes. */
-const MAX_SANDBOXES = 10_000
+const MAX_CACHED_SANDBOXES = 10_000
 
 /** Caches the groups of a sandbox, which never change. Prefetched groups do not delay the sandbox's containers. */
 class SandboxGroupCache {
-  readonly #readGroups: (sandbox: string) => Promise<ProcessGroups | undefined>
-  readonly #groups = new Map<string, Promise<ProcessGroups | undefined>>()
+  readonly #readGroups: (sandbox: string) => Promise<PodProcessGroupIds | undefined>
+  readonly #groups = new Map<string, Promise<PodProcessGroupIds | undefined>>()
 
   /** @param readGroups must not reject */
-  constructor(readGroups: (sandbox: string) => Promise<ProcessGroups | undefined>) {
+  constructor(readGroups: (sandbox: string) => Promise<PodProcessGroupIds | undefined>) {
     this.#readGroups = readGroups
   }
 
-  async read(sandbox: string): Promise<ProcessGroups | undefined> {
+  async read(sandbox: string): Promise<PodProcessGroupIds | undefined> {
     // The prefetch may have come before the runtime could answer.
     return (await this.#groups.get(sandbox)) ?? this.#request(sandbox)
   }
 
   /** Requests the groups of a new sandbox, before its first container is created. */
   prefetch(sandbox: string): void {
-    setTimeout(() => void this.#request(sandbox), PREFETCH_DELAY_MS).unref()
+    setTimeout(() => void this.#request(sandbox), GROUP_PREFETCH_DELAY_MS).unref()
   }
 
   forget(sandbox: string): void {
     this.#groups.delete(sandbox)
   }
 
-  #request(sandbox: string): Promise<ProcessGroups | undefined> {
-    if (this.#groups.size >= MAX_SANDBOXES) this.#groups.clear()
+  #request(sandbox: string): Promise<PodProcessGroupIds | undefined> {
+    if (this.#groups.size >= MAX_CACHED_SANDBOXES) this.#groups.clear()
     const groups = this.#readGroups(sandbox)
     this.#groups.set(sandbox, groups)
     return groups

@@ -3,19 +3,19 @@ import { callOnce, GrpcClient } from '../../rpc/client.ts'
 import { protobufPackage } from '../../rpc/protobuf.ts'
 
 /** Paths of containerd's CRI socket: of its packages, of k3s and of MicroK8s. CRI-O does not report a pod's groups. */
-export const CRI_SOCKETS: readonly string[] = [
+export const CONTAINERD_SOCKET_PATHS: readonly string[] = [
   '/run/containerd/containerd.sock',
   '/run/k3s/containerd/containerd.sock',
   '/var/snap/microk8s/common/run/containerd.sock',
 ]
 
 /** Default paths of the runtimes' CRI sockets. */
-export const RUNTIME_SOCKETS: readonly string[] = [...CRI_SOCKETS, '/run/crio/crio.sock']
+export const RUNTIME_SOCKET_PATHS: readonly string[] = [...CONTAINERD_SOCKET_PATHS, '/run/crio/crio.sock']
 
 /** Well below the time limit of a container (worker-tasks.ts). The groups of a slow runtime count as unknown. */
-const GROUPS_TIMEOUT_MS = 500
-const SANDBOXES_TIMEOUT_MS = 5000
-const VERSION_TIMEOUT_MS = 1000
+const SANDBOX_GROUPS_TIMEOUT_MS = 500
+const SANDBOX_LIST_TIMEOUT_MS = 5000
+const RUNTIME_VERSION_TIMEOUT_MS = 1000
 
 // kubernetes staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto
 const { method } = protobufPackage('runtime.v1', {
@@ -27,16 +27,20 @@ const { method } = protobufPackage('runtime.v1', {
   VersionRequest: { version: [1, 'string'] },
   VersionResponse: { runtimeName: [2, 'string'], runtimeVersion: [3, 'string'] },
 } as const)
-export const PodSandboxStatus = method(
+export const PodSandboxStatusMethod = method(
   'RuntimeService/PodSandboxStatus',
   'PodSandboxStatusRequest',
   'PodSandboxStatusResponse',
 )
-export const ListPodSandbox = method('RuntimeService/ListPodSandbox', 'ListPodSandboxRequest', 'ListPodSandboxResponse')
-export const Version = method('RuntimeService/Version', 'VersionRequest', 'VersionResponse')
+export const ListPodSandboxMethod = method(
+  'RuntimeService/ListPodSandbox',
+  'ListPodSandboxRequest',
+  'ListPodSandboxResponse',
+)
+export const RuntimeVersionMethod = method('RuntimeService/Version', 'VersionRequest', 'VersionResponse')
 
 /** Groups of a pod's processes, as kubelet passed them to the runtime. */
-export interface ProcessGroups {
+export interface PodProcessGroupIds {
   /** Groups of every process: `supplementalGroups` and `fsGroup` of the pod. */
   readonly certain: readonly number[]
   /** `runAsGroup` of the pod, which a container's own `runAsGroup` overrides. */
@@ -61,12 +65,12 @@ export class SandboxReader implements Disposable {
   }
 
   /** Requests a sandbox's groups from each runtime, until one has the sandbox. @returns undefined if none reports them */
-  async readGroups(sandbox: string, timeoutMs = GROUPS_TIMEOUT_MS): Promise<ProcessGroups | undefined> {
+  async readGroups(sandbox: string, timeoutMs = SANDBOX_GROUPS_TIMEOUT_MS): Promise<PodProcessGroupIds | undefined> {
     for (const socket of this.#sockets()) {
       try {
         const request = { podSandboxId: sandbox, verbose: true }
-        const { info } = await this.#client(socket).call(PodSandboxStatus, request, timeoutMs)
-        const groups = parseProcessGroups(info.info ?? '')
+        const { info } = await this.#client(socket).call(PodSandboxStatusMethod, request, timeoutMs)
+        const groups = parsePodProcessGroupIds(info.info ?? '')
         if (groups !== undefined) return groups
       } catch {
         // The sandbox is another runtime's, or this one does not respond.
@@ -80,7 +84,7 @@ export class SandboxReader implements Disposable {
     const lists: ListedSandbox[][] = []
     for (const socket of this.#sockets()) {
       try {
-        const { items } = await this.#client(socket).call(ListPodSandbox, {}, SANDBOXES_TIMEOUT_MS)
+        const { items } = await this.#client(socket).call(ListPodSandboxMethod, {}, SANDBOX_LIST_TIMEOUT_MS)
         lists.push(items.map(({ id, createdAt }) => ({ id, createdAtMs: Number(createdAt / 1_000_000n) })))
       } catch {
         // Not a CRI socket, or its runtime does not respond.
@@ -105,7 +109,7 @@ export class SandboxReader implements Disposable {
   }
 }
 
-interface SandboxInfo {
+interface VerboseSandboxInfo {
   config?: { linux?: { security_context?: { run_as_group?: { value?: unknown }; supplemental_groups?: unknown } } }
 }
 
@@ -114,25 +118,30 @@ interface SandboxInfo {
  * CRI's PodSandboxConfig.
  * @returns undefined if the text has no such groups
  */
-export function parseProcessGroups(text: string): ProcessGroups | undefined {
+export function parsePodProcessGroupIds(text: string): PodProcessGroupIds | undefined {
   try {
-    const context = (JSON.parse(text) as SandboxInfo | null)?.config?.linux?.security_context
+    const context = (JSON.parse(text) as VerboseSandboxInfo | null)?.config?.linux?.security_context
     if (typeof context !== 'object' || context === null) return undefined
     const { run_as_group: primary, supplemental_groups: certain = [] } = context
     const possible =
       primary === undefined || primary === null ? [] : [typeof primary === 'object' ? (primary.value ?? 0) : NaN]
-    return isGroupList(possible) && isGroupList(certain) ? { certain, possible } : undefined
+    return isGroupIdList(possible) && isGroupIdList(certain) ? { certain, possible } : undefined
   } catch {
     return undefined
   }
 }
 
-const isGroupList = (value: unknown): value is number[] => Array.isArray(value) && value.every(Number.isSafeInteger)
+const isGroupIdList = (value: unknown): value is number[] => Array.isArray(value) && value.every(Number.isSafeInteger)
 
 /** Returns the name and version of the runtime at a CRI socket, such as `containerd v2.1.9`. */
 export async function readRuntimeVersion(socket: string): Promise<string | undefined> {
   try {
-    const { runtimeName, runtimeVersion } = await callOnce(socket, Version, { version: '' }, VERSION_TIMEOUT_MS)
+    const { runtimeName, runtimeVersion } = await callOnce(
+      socket,
+      RuntimeVersionMethod,
+      { version: '' },
+      RUNTIME_VERSION_TIMEOUT_MS,
+    )
     return escapeUnprintable(`${runtimeName} ${runtimeVersion}`)
   } catch {
     return undefined

@@ -4,44 +4,47 @@ import { attributeToAnnotation, createFault, type Fault } from '../../errors/fau
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import { checkPathSize } from '../../kernel/path/input-sizes.ts'
 import {
-  type AnnotationRequest,
-  createTooManyFault,
-  findGroup,
-  findMembershipFaults,
-  findUnknownNames,
-  formatUnmatchedPaths,
+  createTooManyMountsFault,
+  findGroupMembershipFaults,
+  findRequestedGroup,
+  findUnknownVolumeFaults,
+  formatUnmatchedPathsWarning,
   hasGroupAnnotation,
-  hasSetGid,
+  hasSetGidAnnotation,
   isGroupOptional,
-  isNodePath,
-  MAX_MOUNTS,
+  isHostPathOrRuntimeMount,
+  MAX_MAPPED_MOUNTS,
+  type ParsedGroupAnnotation,
   parseGroupAnnotation,
   USER_NAMESPACE_REASON,
 } from './annotations.ts'
-import type { ProcessGroups } from './cri.ts'
+import type { PodProcessGroupIds } from './cri.ts'
 import {
   findMountedVolume,
   type MountedVolume,
-  mayBeOwnVolume,
+  mayBeModekeepVolume,
+  NODE_ROOT_DIRECTORY,
   type PodVolumes,
-  ROOT_DIRECTORY,
   resolvePodDirectory,
 } from './pod-volumes.ts'
 import type { Container, PodSandbox } from './protocol.ts'
 
 /** Input of a decision that the node, not the runtime, provides. */
-interface NodeRules {
+interface NodeMapRules {
   /** Kubelet's root directory, as kubelet writes it in the sources of mounts. */
   readonly kubeletDir: string
   readonly map: readonly MapRule[]
 }
 
 /** Returns whether a container may need a clone. The plugin answers all other containers at once. */
-export function mayNeedClone(pod: PodSandbox, container: Container): boolean {
-  return hasGroupAnnotation(pod.annotations) || (isInUserNamespace(container) && container.mounts.some(mayBeOwnVolume))
+export function mayContainerNeedClone(pod: PodSandbox, container: Container): boolean {
+  return (
+    hasGroupAnnotation(pod.annotations) ||
+    (isContainerInUserNamespace(container) && container.mounts.some(mayBeModekeepVolume))
+  )
 }
 
-export function isInUserNamespace({ linux }: Container): boolean {
+export function isContainerInUserNamespace({ linux }: Container): boolean {
   return linux?.namespaces.some(({ type }) => type === 'user') ?? false
 }
 
@@ -61,19 +64,22 @@ export function decideClones(
   pod: PodSandbox,
   container: Container,
   volumes: PodVolumes,
-  { kubeletDir, map }: NodeRules,
-  podGroups?: ProcessGroups,
+  { kubeletDir, map }: NodeMapRules,
+  podGroups?: PodProcessGroupIds,
 ): CloneDecision {
   const annotation = parseGroupAnnotation(pod.annotations)
   const { user, name: containerName } = container
   const groups = user === undefined ? podGroups : { certain: [user.gid, ...user.additionalGids], possible: [] }
   const podDir = resolvePodDirectory(kubeletDir, pod.uid)
   const mounted = container.mounts.flatMap((mount) => findMountedVolume(mount, podDir, volumes) ?? [])
-  const wanted = mounted.flatMap((volume) => findCandidate(volume, annotation, isInUserNamespace(container)))
+  const wanted = mounted.flatMap((volume) =>
+    findCloneCandidate(volume, annotation, isContainerInUserNamespace(container)),
+  )
   if (annotation === undefined && wanted.length === 0) return {}
-  if (wanted.length > MAX_MOUNTS) throw new Refusal(createTooManyFault(annotation, wanted.length, containerName))
+  if (wanted.length > MAX_MAPPED_MOUNTS)
+    throw new Refusal(createTooManyMountsFault(annotation, wanted.length, containerName))
   const mayStartWithout = isGroupOptional(pod.annotations)
-  const hasSetGidRequest = hasSetGid(pod.annotations)
+  const hasSetGidRequest = hasSetGidAnnotation(pod.annotations)
   const faults: Fault[] = []
   const clones = wanted.flatMap(({ volume, groupId, reason }): CloneRequest[] => {
     const setGid =
@@ -84,7 +90,7 @@ export function decideClones(
       ...(groupId !== undefined && setGid && { setGid }),
     }
     const { namespace } = pod
-    const fault = findFault(volume, groupId, kubeletDir)
+    const fault = findMappingFault(volume, groupId, kubeletDir)
     const allowed =
       groupId === undefined || fault !== undefined
         ? { refusal: fault }
@@ -95,13 +101,13 @@ export function decideClones(
     return []
   })
   if (annotation !== undefined) {
-    faults.push(...findUnknownNames(annotation, mounted, volumes))
-    faults.push(...findMembershipFaults(annotation, clones, containerName, groups))
+    faults.push(...findUnknownVolumeFaults(annotation, mounted, volumes))
+    faults.push(...findGroupMembershipFaults(annotation, clones, containerName, groups))
   }
   if (faults.length > 0) throw new Refusal(faults)
-  const warning = annotation && formatUnmatchedPaths(annotation, mounted, containerName)
+  const warning = annotation && formatUnmatchedPathsWarning(annotation, mounted, containerName)
   if (clones.length === 0) return { warning }
-  const request = createContainerRequest(pod, container, kubeletDir, clones, mayStartWithout)
+  const request = createContainerCloneRequest(pod, container, kubeletDir, clones, mayStartWithout)
   const isMember = clones.every(({ group }) => group === undefined || groups?.certain.includes(group))
   return { request: groups !== undefined && isMember ? { ...request, isMember } : request, warning }
 }
@@ -115,12 +121,12 @@ interface CloneCandidate {
   reason: string
 }
 
-function findCandidate(
+function findCloneCandidate(
   volume: MountedVolume,
-  annotation: AnnotationRequest | undefined,
+  annotation: ParsedGroupAnnotation | undefined,
   inUserNamespace: boolean,
 ): CloneCandidate[] {
-  const groupId = annotation && findGroup(annotation, volume)
+  const groupId = annotation && findRequestedGroup(annotation, volume)
   // A volume outside the known kubelet directory could be any of the pod's volumes, so the annotation is assumed to name it.
   if (annotation !== undefined && (groupId !== undefined || volume.isElsewhere)) {
     return [{ volume, groupId, reason: annotation.messagePrefix }]
@@ -136,25 +142,25 @@ export function findMissingClones(
   pod: PodSandbox,
   container: Container,
   volumes: PodVolumes,
-  { kubeletDir }: Pick<NodeRules, 'kubeletDir'>,
+  { kubeletDir }: Pick<NodeMapRules, 'kubeletDir'>,
 ): ContainerCloneRequest | undefined {
   if (!hasGroupAnnotation(pod.annotations)) return undefined
-  const annotation = tryParseAnnotation(pod)
+  const annotation = tryParseGroupAnnotation(pod)
   const podDir = resolvePodDirectory(kubeletDir, pod.uid)
   const clones = container.mounts.flatMap((mount): CloneRequest[] => {
     const volume = findMountedVolume(mount, podDir, volumes)
     if (volume === undefined || volume.isKubelets || volume.isOwn) return []
-    const group = annotation && findGroup(annotation, volume)
+    const group = annotation && findRequestedGroup(annotation, volume)
     // An invalid annotation could name every volume.
-    if (annotation === undefined ? isNodePath(volume) : group === undefined) return []
+    if (annotation === undefined ? isHostPathOrRuntimeMount(volume) : group === undefined) return []
     return [createCloneRequest(volume, group)]
   })
   return clones.length === 0
     ? undefined
-    : createContainerRequest(pod, container, kubeletDir, clones.slice(0, MAX_MOUNTS), true)
+    : createContainerCloneRequest(pod, container, kubeletDir, clones.slice(0, MAX_MAPPED_MOUNTS), true)
 }
 
-function tryParseAnnotation({ annotations }: PodSandbox): AnnotationRequest | undefined {
+function tryParseGroupAnnotation({ annotations }: PodSandbox): ParsedGroupAnnotation | undefined {
   try {
     return parseGroupAnnotation(annotations)
   } catch {
@@ -162,7 +168,7 @@ function tryParseAnnotation({ annotations }: PodSandbox): AnnotationRequest | un
   }
 }
 
-function createContainerRequest(
+function createContainerCloneRequest(
   pod: PodSandbox,
   container: Container,
   kubeletDir: string,
@@ -174,18 +180,15 @@ function createContainerRequest(
     containerName: container.name,
     sandbox: pod.id,
     pod: { namespace: pod.namespace, name: pod.name, uid: pod.uid },
-    hasUserNamespace: isInUserNamespace(container),
+    hasUserNamespace: isContainerInUserNamespace(container),
     kubeletDir,
     clones,
     isOptional: mayStartWithout,
   }
 }
 
-/**
- * Finds the reason why a volume cannot be mapped, apart from the node's rules.
- * @param group undefined if no group is requested
- */
-function findFault(volume: MountedVolume, group: number | undefined, kubeletDir: string): Fault | undefined {
+/** Finds why a volume cannot be mapped, apart from the node's rules. @param group undefined if none is requested */
+function findMappingFault(volume: MountedVolume, group: number | undefined, kubeletDir: string): Fault | undefined {
   const { mount, kind, name, isKubelets, isOwn, isElsewhere } = volume
   const [tooLong] = checkPathSize(`the source of the volume at ${quoted(mount.destination)}`, mount.source)
   if (tooLong !== undefined) return tooLong
@@ -198,7 +201,7 @@ function findFault(volume: MountedVolume, group: number | undefined, kubeletDir:
     )
   }
   if (group === undefined) return undefined
-  if (kind === HOST_PATH && mount.source === ROOT_DIRECTORY) {
+  if (kind === HOST_PATH && mount.source === NODE_ROOT_DIRECTORY) {
     return createFault(
       'map-source',
       `${shown} shows the node's root directory, which is never mapped`,

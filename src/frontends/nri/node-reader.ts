@@ -2,28 +2,28 @@ import type { Worker } from 'node:worker_threads'
 import type { NodeConfig } from '../../config/defaults.ts'
 import type { Fault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import type { ListedSandbox, ProcessGroups } from './cri.ts'
+import type { ListedSandbox, PodProcessGroupIds } from './cri.ts'
 import type { PodVolumes } from './pod-volumes.ts'
 
 /** Somewhat longer than the thread waits for each runtime. */
-const MAX_GROUPS_WAIT_MS = 700
+const MAX_GROUP_READ_WAIT_MS = 700
 
-export interface ReaderData {
+export interface NodeReaderThreadData {
   /** CRI socket of the runtime; undefined: containerd's usual ones. */
   readonly criSocket: string | undefined
   readonly env: NodeJS.ProcessEnv
 }
 
-export type ReadRequest =
+export type NodeReadRequest =
   | { read: 'map' }
   | { read: 'pod'; kubeletDir: string; uid: string }
   | { read: 'groups'; sandbox: string }
   | { read: 'sandboxes' }
 
-export type ReadAnswer = { value: unknown } | { refusal: readonly Fault[] } | { error: string }
+export type NodeReadAnswer = { value: unknown } | { refusal: readonly Fault[] } | { error: string }
 
 /** Rules for volumes of other drivers, and the faults of the node's configuration. */
-interface ReadMap {
+interface MapRulesConfig {
   config: Pick<NodeConfig, 'map'>
   faults: readonly Fault[]
 }
@@ -32,7 +32,7 @@ interface ReadMap {
  * Reads files of the node, and the groups of pods from the container runtime, in another thread. A disk may be slow, and
  * the runtime replies with JSON of the whole pod, so the thread that answers the runtime must not wait for them.
  */
-export class NodeReader implements Disposable {
+export class NodeReaderThread implements Disposable {
   readonly #startThread: () => Worker
   readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>()
   #lastId = 0
@@ -45,7 +45,7 @@ export class NodeReader implements Disposable {
   }
 
   /** Reads the node's configuration. */
-  readMap(): Promise<ReadMap> {
+  readMap(): Promise<MapRulesConfig> {
     return this.#read({ read: 'map' })
   }
 
@@ -55,9 +55,9 @@ export class NodeReader implements Disposable {
   }
 
   /** Returns the groups of a pod's processes; undefined if no runtime reports them. Never rejects. */
-  readProcessGroups(sandbox: string): Promise<ProcessGroups | undefined> {
-    const groups = this.#read<ProcessGroups | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
-    const timeout = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUPS_WAIT_MS, undefined).unref())
+  readProcessGroups(sandbox: string): Promise<PodProcessGroupIds | undefined> {
+    const groups = this.#read<PodProcessGroupIds | undefined>({ read: 'groups', sandbox }).catch(() => undefined)
+    const timeout = new Promise<undefined>((resolve) => setTimeout(resolve, MAX_GROUP_READ_WAIT_MS, undefined).unref())
     return Promise.race([groups, timeout])
   }
 
@@ -70,7 +70,7 @@ export class NodeReader implements Disposable {
     void this.#thread?.terminate()
   }
 
-  #read<Value>(request: ReadRequest): Promise<Value> {
+  #read<Value>(request: NodeReadRequest): Promise<Value> {
     const id = ++this.#lastId
     const read = Promise.withResolvers<unknown>()
     this.#waiting.set(id, read)
@@ -82,7 +82,7 @@ export class NodeReader implements Disposable {
   #start(): Worker {
     const thread = this.#startThread()
     thread.unref()
-    thread.on('message', ({ id, answer }: { id: number; answer: ReadAnswer }) => this.#settle(id, answer))
+    thread.on('message', ({ id, answer }: { id: number; answer: NodeReadAnswer }) => this.#settle(id, answer))
     const end = () => {
       if (this.#thread === thread) this.#thread = undefined
       for (const id of [...this.#waiting.keys()]) this.#settle(id, { error: 'the thread that reads has ended' })
@@ -92,7 +92,7 @@ export class NodeReader implements Disposable {
     return thread
   }
 
-  #settle(id: number, answer: ReadAnswer): void {
+  #settle(id: number, answer: NodeReadAnswer): void {
     const { resolve, reject } = this.#waiting.get(id) ?? {}
     this.#waiting.delete(id)
     if ('value' in answer) resolve?.(answer.value)

@@ -3,16 +3,16 @@ import type { FaultCode } from '../../errors/entries/index.ts'
 import { formatError } from '../../errors/refusal.ts'
 import { restrictOptions } from '../../kernel/mount-table/mount-flags.ts'
 import type { LogEvent } from '../../log/call-log.ts'
-import type { ContainerHandler } from './container-lifecycle.ts'
-import { isInUserNamespace } from './decide-clones.ts'
-import { mayBeOwnVolume } from './pod-volumes.ts'
-import type { Container, Mount, PodSandbox } from './protocol.ts'
-import { listContainerFields } from './request-reader.ts'
-import type { ReadRestrictions } from './worker-tasks.ts'
+import type { ContainerEventHandler } from './container-lifecycle.ts'
+import { isContainerInUserNamespace } from './decide-clones.ts'
+import { mayBeModekeepVolume } from './pod-volumes.ts'
+import type { Container, ContainerMount, PodSandbox } from './protocol.ts'
+import { listContainerLogFields } from './request-reader.ts'
+import type { ReadMountRestrictions } from './worker-tasks.ts'
 
-interface OwnMountSettings {
+interface MountRestrictionSettings {
   readonly kubeletDir: string
-  readonly readRestrictions: ReadRestrictions
+  readonly readRestrictions: ReadMountRestrictions
   /** Time limit for the mount options of a container, ms. */
   readonly waitMs: number
   /** A read that no container waits for any more is cancelled after this time, ms. */
@@ -21,18 +21,21 @@ interface OwnMountSettings {
 }
 
 /** A worker reads a mount table of 100,000 rows in this time, which is well below the runtime's own deadline. */
-export const RESTRICTIONS_WAIT_MS = 500
-export const RESTRICTIONS_GIVE_UP_MS = 60_000
+export const MOUNT_RESTRICTIONS_WAIT_MS = 500
+export const MOUNT_RESTRICTIONS_GIVE_UP_MS = 60_000
 
 /** Further mounts of a container are not read. */
-const MAX_MOUNTS = 200
+const MAX_RESTRICTED_MOUNTS = 200
 
 /**
  * Adds the restrictions of modekeep's own volumes (`nosuid`, `noexec`, …) to the options of their mounts, because a current
  * runc clears restrictions that it is not given. A container waits at most `waitMs` and is never refused: without an answer
  * it gets its mounts unchanged, and the log has a warning.
  */
-export function restrictOwnMounts(containers: ContainerHandler, settings: OwnMountSettings): ContainerHandler {
+export function restrictModekeepMounts(
+  containers: ContainerEventHandler,
+  settings: MountRestrictionSettings,
+): ContainerEventHandler {
   const { kubeletDir, readRestrictions, waitMs, giveUpMs, log } = settings
   /** Sources whose last read has not ended. Further containers do not wait for them. */
   const slow = new Set<string>()
@@ -40,12 +43,12 @@ export function restrictOwnMounts(containers: ContainerHandler, settings: OwnMou
   async function readRestrictedMounts(
     pod: PodSandbox,
     container: Container,
-    mounts: readonly OwnMount[],
-  ): Promise<Mount[]> {
+    mounts: readonly ModekeepMount[],
+  ): Promise<ContainerMount[]> {
     const warn = (message: string) =>
       log('warn', 'unrestricted', {
-        ...listContainerFields(pod, container),
-        destinations: listDestinations(mounts),
+        ...listContainerLogFields(pod, container),
+        destinations: listMountDestinations(mounts),
         message,
         code: 'map-options' satisfies FaultCode,
       })
@@ -63,7 +66,8 @@ export function restrictOwnMounts(containers: ContainerHandler, settings: OwnMou
     const reading = readRestrictions(request, AbortSignal.timeout(giveUpMs))
     try {
       const read = await Promise.race([reading, waitForTimeout(waitMs)])
-      if (read !== undefined) return mounts.flatMap(({ mount }, index) => restrictMount(mount, read[index] ?? []))
+      if (read !== undefined)
+        return mounts.flatMap(({ mount }, index) => addRestrictionsToMount(mount, read[index] ?? []))
       for (const { source } of mounts) slow.add(source)
       const done = () => {
         for (const { source } of mounts) slow.delete(source)
@@ -80,25 +84,25 @@ export function restrictOwnMounts(containers: ContainerHandler, settings: OwnMou
     ...containers,
     create(pod, container, unheard) {
       const answer = containers.create(pod, container, unheard)
-      const mounts = findOwnMounts(kubeletDir, pod, container)
+      const mounts = findModekeepMounts(kubeletDir, pod, container)
       if (mounts.length === 0) return answer
-      return appendRestricted(answer, readRestrictedMounts(pod, container, mounts))
+      return appendRestrictedMounts(answer, readRestrictedMounts(pod, container, mounts))
     },
   }
 }
 
 /** A mount that may be one of modekeep's own volumes. */
-interface OwnMount extends Pick<CloneRequest, 'destination' | 'source'> {
-  readonly mount: Mount
+interface ModekeepMount extends Pick<CloneRequest, 'destination' | 'source'> {
+  readonly mount: ContainerMount
 }
 
 /** Clones take precedence, because a mount that is replaced by its clone has the clone's options. */
-async function appendRestricted(
-  answer: Promise<readonly Mount[] | undefined> | undefined,
-  restricted: Promise<readonly Mount[]>,
-): Promise<readonly Mount[]> {
+async function appendRestrictedMounts(
+  answer: Promise<readonly ContainerMount[] | undefined> | undefined,
+  restricted: Promise<readonly ContainerMount[]>,
+): Promise<readonly ContainerMount[]> {
   const clones = (await answer) ?? []
-  const cloned = new Set(listDestinations(clones))
+  const cloned = new Set(listMountDestinations(clones))
   return [...clones, ...(await restricted).filter(({ destination }) => !cloned.has(destination))]
 }
 
@@ -106,26 +110,27 @@ async function appendRestricted(
  * Finds the mounts that may be modekeep's own volumes, by their sources alone. Skips containers with a user namespace:
  * there the kernel keeps the flags, and a replaced mount would lose the mapping of its ids.
  */
-function findOwnMounts(kubeletDir: string, pod: PodSandbox, container: Container): OwnMount[] {
-  if (isInUserNamespace(container)) return []
-  const found = container.mounts.flatMap((mount): OwnMount[] => {
+function findModekeepMounts(kubeletDir: string, pod: PodSandbox, container: Container): ModekeepMount[] {
+  if (isContainerInUserNamespace(container)) return []
+  const found = container.mounts.flatMap((mount): ModekeepMount[] => {
     // Runtimes resolve symbolic links in a source, so the path of kubelet's directory may differ from kubeletDir.
     const at = mount.source.indexOf(`/pods/${pod.uid}/volume`)
-    if (at < 0 || (mount.type !== 'bind' && mount.type !== '') || !mayBeOwnVolume(mount)) return []
+    if (at < 0 || (mount.type !== 'bind' && mount.type !== '') || !mayBeModekeepVolume(mount)) return []
     const { destination } = mount
     return [{ mount, destination, source: `${kubeletDir}${mount.source.slice(at)}` }]
   })
-  return found.slice(0, MAX_MOUNTS)
+  return found.slice(0, MAX_RESTRICTED_MOUNTS)
 }
 
-function restrictMount(mount: Mount, restrictions: readonly string[]): Mount[] {
+function addRestrictionsToMount(mount: ContainerMount, restrictions: readonly string[]): ContainerMount[] {
   const options = restrictOptions(mount.options, restrictions)
   return options.length === mount.options.length && options.every((option) => mount.options.includes(option))
     ? []
     : [{ ...mount, options }]
 }
 
-const listDestinations = (mounts: readonly { destination: string }[]) => mounts.map(({ destination }) => destination)
+const listMountDestinations = (mounts: readonly { destination: string }[]) =>
+  mounts.map(({ destination }) => destination)
 
 function waitForTimeout(ms: number): Promise<undefined> {
   return new Promise((resolve) => setTimeout(resolve, ms, undefined).unref())

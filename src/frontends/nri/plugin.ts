@@ -7,14 +7,14 @@ import { type BackOff, computePauseMs } from '../../kernel/waiting.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { openOwnSocket } from '../../rpc/socket.ts'
 import type { PluginRecord } from '../../state/process-records.ts'
-import { Connection } from './connection.ts'
-import type { ContainerHandler } from './container-lifecycle.ts'
-import { type ConnectionEvents, createPluginService } from './plugin-service.ts'
+import { NriConnection } from './connection.ts'
+import type { ContainerEventHandler } from './container-lifecycle.ts'
+import { createNriPluginService, type PluginConnectionEvents } from './plugin-service.ts'
 import { codec, NRI_VERSION } from './protocol.ts'
-import { checkRegistration, type ListSandboxes } from './registration-check.ts'
+import { checkPluginRegistration, type ListRuntimeSandboxes } from './registration-check.ts'
 import { coalesceCalls } from './worker-tasks.ts'
 
-interface ConnectionTiming extends BackOff {
+interface NriConnectionTiming extends BackOff {
   /** Time limit for the runtime to accept the registration, and again to send its pods and containers. */
   readonly registerMs: number
   /** Time limit at the plugin's end for running requests. The runtime continues without their answers. */
@@ -24,7 +24,7 @@ interface ConnectionTiming extends BackOff {
 }
 
 /** Reconnects soon, because meanwhile the runtime creates containers without the plugin. */
-export const CONNECTION_TIMING: ConnectionTiming = {
+export const NRI_CONNECTION_TIMING: NriConnectionTiming = {
   firstMs: 100,
   mostMs: 2000,
   registerMs: 10_000,
@@ -32,26 +32,26 @@ export const CONNECTION_TIMING: ConnectionTiming = {
   checkMs: 5000,
 }
 
-interface PluginSettings {
+interface NriPluginSettings {
   readonly socket: string
   /** Two digits. The runtime calls its plugins in the order of their indexes. */
   readonly index: string
-  readonly handler: ContainerHandler
-  readonly timing: ConnectionTiming
+  readonly handler: ContainerEventHandler
+  readonly timing: NriConnectionTiming
   /** Returns the sandboxes of each runtime of the node that responds. */
-  readonly listSandboxes: ListSandboxes
+  readonly listSandboxes: ListRuntimeSandboxes
   /** Writes the plugin's record. Must not reject. */
   readonly writeRecord: (record: PluginRecord) => Promise<void>
   readonly log: LogEvent
 }
 
 /** Name of the plugin in the runtime and in its `required_plugins`. */
-const PLUGIN_NAME = 'modekeep'
+const NRI_PLUGIN_NAME = 'modekeep'
 
-const registerRequest = codec('RegisterPluginRequest')
+const registerPluginRequestCodec = codec('RegisterPluginRequest')
 
 /** Serves the runtime until `stop` aborts, and reconnects after its restarts. Records whether the runtime has it registered. */
-export async function runNriPlugin(settings: PluginSettings, stop: AbortSignal): Promise<void> {
+export async function runNriPlugin(settings: NriPluginSettings, stop: AbortSignal): Promise<void> {
   const { socket, timing, log } = settings
   // Only the newest of the waiting records is written.
   const writeRecord = coalesceCalls(settings.writeRecord)
@@ -77,7 +77,7 @@ export async function runNriPlugin(settings: PluginSettings, stop: AbortSignal):
           setRegistered(true)
         },
       }
-      await serveConnection(trunk, settings, stop, events)
+      await serveRuntimeConnection(trunk, settings, stop, events)
     } catch (error) {
       if (stop.aborted) break
       if (record.isRegistered) setRegistered(false)
@@ -108,11 +108,11 @@ async function connectToRuntime(path: string, stop: AbortSignal): Promise<net.So
 }
 
 /** Serves one connection, from registration to its end. @throws Error unless `stop` ended it */
-async function serveConnection(
+async function serveRuntimeConnection(
   trunk: net.Socket,
-  { index, handler, timing, listSandboxes, log }: PluginSettings,
+  { index, handler, timing, listSandboxes, log }: NriPluginSettings,
   stop: AbortSignal,
-  events: ConnectionEvents,
+  events: PluginConnectionEvents,
 ): Promise<void> {
   const since = Date.now()
   const ready = Promise.withResolvers<ReadonlySet<string>>()
@@ -124,8 +124,8 @@ async function serveConnection(
   }
   const disconnected = new AbortController()
   const called = new AbortController()
-  const service = createPluginService(handler, log, { ...events, onSynchronized }, disconnected.signal)
-  const connection = new Connection(trunk, (method, payload) => {
+  const service = createNriPluginService(handler, log, { ...events, onSynchronized }, disconnected.signal)
+  const connection = new NriConnection(trunk, (method, payload) => {
     if (isSynchronized) called.abort()
     return service(method, payload)
   })
@@ -133,8 +133,8 @@ async function serveConnection(
   stop.addEventListener('abort', end, { once: true })
   const registration = new AbortController()
   try {
-    const identity = { pluginName: PLUGIN_NAME, pluginIdx: index, nriVersion: NRI_VERSION }
-    await connection.call('RegisterPlugin', registerRequest.encode(identity), timing.registerMs)
+    const identity = { pluginName: NRI_PLUGIN_NAME, pluginIdx: index, nriVersion: NRI_VERSION }
+    await connection.call('RegisterPlugin', registerPluginRequestCodec.encode(identity), timing.registerMs)
     const ended = connection.ended.then((reason) => {
       throw reason ?? new Error('the runtime closed the connection')
     })
@@ -145,7 +145,7 @@ async function serveConnection(
     const sandboxes = await Promise.race([ready.promise, ended, timeout])
     registration.abort()
     const stopCheck = AbortSignal.any([called.signal, disconnected.signal])
-    const checked = checkRegistration(
+    const checked = checkPluginRegistration(
       listSandboxes,
       { since, sandboxes },
       { intervalMs: timing.checkMs, stop: stopCheck },

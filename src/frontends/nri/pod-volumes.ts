@@ -12,7 +12,7 @@ import {
 } from '../../kernel/mount-table/kubelet-volume.ts'
 import { nodeFs, readBounded } from '../../kernel/read-file.ts'
 import { listNames } from '../../kernel/write-file.ts'
-import type { Mount } from './protocol.ts'
+import type { ContainerMount } from './protocol.ts'
 
 /** A pod's volumes in kubelet's directory, keyed by kubelet's name. A claim's volume has its PersistentVolume's name. */
 export interface PodVolumes {
@@ -27,7 +27,7 @@ export interface PodVolumes {
 /** A volume at a container's mount. */
 export interface MountedVolume {
   /** Its source is rewritten below the configured kubelet directory, if the runtime sent the real path of that directory. */
-  readonly mount: Mount
+  readonly mount: ContainerMount
   /** A kind of `map` rules: `emptyDir`, `csi`, `local`, `hostPath`, `flexVolume`, or kubelet's plugin: `kubernetes.io/nfs`. */
   readonly kind: string
   /** Kubelet's name of the volume, or the path of a hostPath, whose mount does not contain its name. */
@@ -40,19 +40,19 @@ export interface MountedVolume {
   readonly isElsewhere: boolean
 }
 
-const KINDS: Readonly<Record<string, string>> = {
+const VOLUME_KINDS_BY_PLUGIN: Readonly<Record<string, string>> = {
   'kubernetes.io~empty-dir': 'emptyDir',
   [CSI_PLUGIN]: 'csi',
   'kubernetes.io~local-volume': 'local',
 }
 
 /** The node's root directory, which a hostPath may name. */
-export const ROOT_DIRECTORY = '/'
+export const NODE_ROOT_DIRECTORY = '/'
 
-const OWN_PLUGIN = 'modekeep~fs'
+const MODEKEEP_PLUGIN_DIRECTORY = 'modekeep~fs'
 
 // kubernetes pkg/kubelet/kubelet_getters.go; pkg/volume/csi mounts one level deeper.
-const VOLUME_PATH = /^\/volumes\/([^/]+~[^/]+)\/([^/]+)(\/mount)?$/
+const POD_VOLUME_PATH_PATTERN = /^\/volumes\/([^/]+~[^/]+)\/([^/]+)(\/mount)?$/
 
 /** Resolves kubelet's directory of a pod. @throws {Refusal} for an invalid uid, which could lead out of the directory */
 export function resolvePodDirectory(kubeletDir: string, uid: string): string {
@@ -65,7 +65,9 @@ export function resolvePodDirectory(kubeletDir: string, uid: string): string {
 }
 
 function parseVolumeKind(plugin: string): string {
-  return KINDS[plugin] ?? (plugin.startsWith('kubernetes.io~') ? plugin.replace('~', '/') : 'flexVolume')
+  return (
+    VOLUME_KINDS_BY_PLUGIN[plugin] ?? (plugin.startsWith('kubernetes.io~') ? plugin.replace('~', '/') : 'flexVolume')
+  )
 }
 
 /**
@@ -73,7 +75,7 @@ function parseVolumeKind(plugin: string): string {
  * of modekeep's under another name than the default is not recognized.
  */
 export function isModekeepVolume(plugin: string, name: string, { drivers }: PodVolumes): boolean | undefined {
-  if (plugin !== CSI_PLUGIN) return plugin === OWN_PLUGIN
+  if (plugin !== CSI_PLUGIN) return plugin === MODEKEEP_PLUGIN_DIRECTORY
   const driver = drivers.get(name)
   return driver === undefined ? undefined : driver === CSI_DRIVER
 }
@@ -82,9 +84,13 @@ export function isModekeepVolume(plugin: string, name: string, { drivers }: PodV
  * Finds the volume of a mount. Returns undefined for mounts in the pod's directory that are no volumes, such as /etc/hosts
  * and mounts that a runtime or a device plugin adds. Any other source on the node counts as a hostPath.
  */
-export function findMountedVolume(mount: Mount, podDir: string, volumes: PodVolumes): MountedVolume | undefined {
+export function findMountedVolume(
+  mount: ContainerMount,
+  podDir: string,
+  volumes: PodVolumes,
+): MountedVolume | undefined {
   const { source, type } = mount
-  if ((type !== 'bind' && type !== '') || !isNormalPath(source)) return undefined
+  if ((type !== 'bind' && type !== '') || !isNormalizedPath(source)) return undefined
   const parent = [podDir, volumes.directory].find((directory) => source.startsWith(`${directory}/`))
   if (parent === undefined) return describeForeignMount(mount, podDir, volumes)
   const pathInPod = source.slice(parent.length)
@@ -93,7 +99,7 @@ export function findMountedVolume(mount: Mount, podDir: string, volumes: PodVolu
 }
 
 /** Describes a mount outside the pod's directory. Its kind is hostPath, which needs a rule, even if the path has the pod's uid. */
-function describeForeignMount(mount: Mount, podDir: string, volumes: PodVolumes): MountedVolume {
+function describeForeignMount(mount: ContainerMount, podDir: string, volumes: PodVolumes): MountedVolume {
   const { source } = mount
   const pod = podDir.slice(podDir.lastIndexOf('/pods/'))
   const at = source.indexOf(`${pod}/volume`)
@@ -107,7 +113,7 @@ function parseVolumePath(
   pathInPod: string,
   volumes: PodVolumes,
 ): Omit<MountedVolume, 'mount' | 'isElsewhere'> | undefined {
-  const [, mountedPlugin, mountedName] = VOLUME_PATH.exec(pathInPod) ?? []
+  const [, mountedPlugin, mountedName] = POD_VOLUME_PATH_PATTERN.exec(pathInPod) ?? []
   const name = mountedName ?? parseSubPathVolume(pathInPod)
   if (name === undefined) return undefined
   const plugin = mountedPlugin ?? volumes.plugins.get(name)
@@ -121,19 +127,19 @@ function parseVolumePath(
 }
 
 /** Returns whether the path may be one of modekeep's own volumes. Only kubelet's note of the volume names its driver. */
-export const mayBeOwnVolume = ({ source }: { source: string }) =>
+export const mayBeModekeepVolume = ({ source }: { source: string }) =>
   /\/volumes\/(modekeep~fs|kubernetes\.io~csi)\/|\/volume-subpaths\//.test(source)
 
 /** Returns whether the path alone shows that a mount is modekeep's own FlexVolume. */
-export function isOwnFlexVolume({ source }: Mount): boolean {
-  return source.includes(`/volumes/${OWN_PLUGIN}/`)
+export function isModekeepFlexVolume({ source }: ContainerMount): boolean {
+  return source.includes(`/volumes/${MODEKEEP_PLUGIN_DIRECTORY}/`)
 }
 
-const isNormalPath = (path: string) =>
-  path === ROOT_DIRECTORY || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
+const isNormalizedPath = (path: string) =>
+  path === NODE_ROOT_DIRECTORY || (/^(\/[^/\0]+)+$/.test(path) && !/\/\.\.?(\/|$)/.test(path))
 
 /** Kubelet's note of a CSI volume has a few hundred bytes. */
-const MAX_NOTE_BYTES = 65_536
+const MAX_CSI_VOLUME_DATA_BYTES = 65_536
 
 /**
  * Reads kubelet's directory of a pod, on the node's disk, and never a volume. Blocks the calling thread.
@@ -144,12 +150,12 @@ export function readPodVolumes(kubeletDir: string, uid: string): PodVolumes {
   const plugins = new Map<string, string>()
   const drivers = new Map<string, string>()
   const duplicates = new Set<string>()
-  const { directory, names } = listPlugins(podDir)
+  const { directory, names } = listVolumePlugins(podDir)
   for (const plugin of names) {
     for (const name of listNames(nodeFs, `${podDir}/volumes/${plugin}`)) {
       if (plugins.has(name)) duplicates.add(name)
       plugins.set(name, plugin)
-      const driver = plugin === CSI_PLUGIN ? readCsiDriver(`${podDir}/volumes/${plugin}/${name}`) : undefined
+      const driver = plugin === CSI_PLUGIN ? readCsiDriverName(`${podDir}/volumes/${plugin}/${name}`) : undefined
       if (driver !== undefined) drivers.set(name, driver)
     }
   }
@@ -158,7 +164,7 @@ export function readPodVolumes(kubeletDir: string, uid: string): PodVolumes {
   return { directory, plugins, drivers }
 }
 
-function listPlugins(podDir: string): { directory: string; names: string[] } {
+function listVolumePlugins(podDir: string): { directory: string; names: string[] } {
   try {
     return { directory: realpathSync(podDir), names: listNames(nodeFs, `${podDir}/volumes`) }
   } catch (error) {
@@ -175,9 +181,9 @@ function listPlugins(podDir: string): { directory: string; names: string[] } {
 }
 
 /** Reads the driver's name from the note that kubelet writes (kubernetes pkg/volume/csi/csi_attacher.go, vol_data.json). */
-function readCsiDriver(directory: string): string | undefined {
+function readCsiDriverName(directory: string): string | undefined {
   try {
-    return parseDriverName(readBounded(nodeFs, `${directory}/${CSI_VOLUME_DATA}`, MAX_NOTE_BYTES).text)
+    return parseDriverName(readBounded(nodeFs, `${directory}/${CSI_VOLUME_DATA}`, MAX_CSI_VOLUME_DATA_BYTES).text)
   } catch {
     return undefined
   }

@@ -57,14 +57,17 @@ type NriMessage<N extends keyof typeof NRI_MESSAGES> = Message<typeof NRI_MESSAG
 
 export type PodSandbox = NriMessage<'PodSandbox'>
 export type Container = NriMessage<'Container'>
-export type Mount = NriMessage<'Mount'>
+export type ContainerMount = NriMessage<'Mount'>
 
 export const { codec } = protobufPackage('nri.pkg.api.v1alpha1', NRI_MESSAGES)
 
-export const SERVICE = { plugin: 'nri.pkg.api.v1alpha1.Plugin', runtime: 'nri.pkg.api.v1alpha1.Runtime' } as const
+export const TTRPC_SERVICE_NAMES = {
+  plugin: 'nri.pkg.api.v1alpha1.Plugin',
+  runtime: 'nri.pkg.api.v1alpha1.Runtime',
+} as const
 
 /** Numbers of NRI's enumeration Event. */
-export const EVENT = {
+export const NRI_EVENT_NUMBERS = {
   runPodSandbox: 1,
   stopPodSandbox: 2,
   createContainer: 4,
@@ -74,22 +77,22 @@ export const EVENT = {
 } as const
 
 /** Value of ConfigureResponse.events: bit n - 1 for event n. */
-export const EVENT_MASK = Object.values(EVENT).reduce((mask, event) => mask | (1 << (event - 1)), 0)
+export const NRI_EVENT_MASK = Object.values(NRI_EVENT_NUMBERS).reduce((mask, event) => mask | (1 << (event - 1)), 0)
 
 /** Numbers of NRI's enumeration ContainerState. */
-export const STATE = { created: 1, stopped: 4 } as const
+export const CONTAINER_STATE_NUMBERS = { created: 1, stopped: 4 } as const
 
 /** The peer broke the protocol, and the connection must be closed. */
-export class ProtocolError extends Error {}
+export class NriProtocolError extends Error {}
 
 /** A header of fixed length, which contains the length of the payload. */
-interface Frame {
+interface LengthPrefixedFrame {
   readonly header: Buffer
   readonly payload: Buffer
 }
 
 /** Splits a byte stream into frames. Buffers at most one frame and one piece of the stream. */
-class FrameReader {
+class LengthPrefixedFrameReader {
   readonly #headerLength: number
   readonly #lengthOffset: number
   readonly #maxPayloadLength: number
@@ -109,15 +112,15 @@ class FrameReader {
     this.#neededLength = headerLength
   }
 
-  /** @throws {ProtocolError} if a payload is too long */
-  *push(piece: Buffer): Generator<Frame> {
+  /** @throws {NriProtocolError} if a payload is too long */
+  *push(piece: Buffer): Generator<LengthPrefixedFrame> {
     this.#pieces.push(piece)
     this.#bufferedLength += piece.length
     while (this.#bufferedLength >= this.#neededLength) {
       const all = this.#join()
       const length = all.readUInt32BE(this.#lengthOffset)
       if (length > this.#maxPayloadLength)
-        throw new ProtocolError(`a message has ${length} bytes, which is more than ${this.#maxPayloadLength}`)
+        throw new NriProtocolError(`a message has ${length} bytes, which is more than ${this.#maxPayloadLength}`)
       const end = this.#headerLength + length
       if (all.length < end) {
         this.#neededLength = end
@@ -138,15 +141,21 @@ class FrameReader {
   }
 }
 
-const MESSAGE_HEADER_LENGTH = 10
+const TTRPC_HEADER_LENGTH = 10
 /** Limit of ttrpc, in bytes (containerd/ttrpc channel.go, messageLengthMax). */
-export const MAX_MESSAGE_LENGTH = 4 << 20
+export const MAX_TTRPC_MESSAGE_LENGTH = 4 << 20
 
 /** Message types. NRI does not use those of streams. */
-export const MESSAGE_TYPE = { request: 1, response: 2 } as const
+export const TTRPC_MESSAGE_TYPE = { request: 1, response: 2 } as const
 
 /** gRPC status codes that the plugin answers with. */
-export const STATUS_CODE = { ok: 0, unknown: 2, invalidArgument: 3, failedPrecondition: 9, unimplemented: 12 } as const
+export const GRPC_STATUS_CODE = {
+  ok: 0,
+  unknown: 2,
+  invalidArgument: 3,
+  failedPrecondition: 9,
+  unimplemented: 12,
+} as const
 
 export interface TtrpcMessage {
   /** Stream ID, odd, chosen by the caller. The response has that of its request. */
@@ -155,20 +164,20 @@ export interface TtrpcMessage {
   readonly payload: Buffer
 }
 
-const ttrpc = protobufPackage('ttrpc', {
+const ttrpcProtobuf = protobufPackage('ttrpc', {
   Status: { code: [1, 'int32'], message: [2, 'string'] },
   Request: { service: [1, 'string'], method: [2, 'string'], payload: [3, 'bytes'], timeoutNano: [4, 'int64'] },
   Response: { status: [1, 'Status'], payload: [2, 'bytes'] },
 } as const)
 
-export const ttrpcRequest = ttrpc.codec('Request')
-export const ttrpcResponse = ttrpc.codec('Response')
+export const ttrpcRequestCodec = ttrpcProtobuf.codec('Request')
+export const ttrpcResponseCodec = ttrpcProtobuf.codec('Response')
 
 /** Splits the bytes of one logical connection into messages. */
-export class TtrpcReader {
-  readonly #records = new FrameReader(MESSAGE_HEADER_LENGTH, 0, MAX_MESSAGE_LENGTH);
+export class TtrpcMessageReader {
+  readonly #records = new LengthPrefixedFrameReader(TTRPC_HEADER_LENGTH, 0, MAX_TTRPC_MESSAGE_LENGTH);
 
-  /** @throws {ProtocolError} */
+  /** @throws {NriProtocolError} */
   *push(piece: Buffer): Generator<TtrpcMessage> {
     for (const { header, payload } of this.#records.push(piece)) {
       yield { stream: header.readUInt32BE(4), type: header.readUInt8(8), payload }
@@ -176,9 +185,9 @@ export class TtrpcReader {
   }
 }
 
-/** @param payload an encoded request or response of at most MAX_MESSAGE_LENGTH bytes */
-export function encodeMessage({ stream, type, payload }: TtrpcMessage): Buffer {
-  const header = Buffer.alloc(MESSAGE_HEADER_LENGTH)
+/** @param payload an encoded request or response of at most MAX_TTRPC_MESSAGE_LENGTH bytes */
+export function encodeTtrpcMessage({ stream, type, payload }: TtrpcMessage): Buffer {
+  const header = Buffer.alloc(TTRPC_HEADER_LENGTH)
   header.writeUInt32BE(payload.length, 0)
   header.writeUInt32BE(stream, 4)
   header.writeUInt8(type, 8)
@@ -189,17 +198,21 @@ export function encodeMessage({ stream, type, payload }: TtrpcMessage): Buffer {
  * Logical connections on NRI's one socket (containerd/nri pkg/net/multiplex): one for the plugin's service, one for the
  * runtime's.
  */
-export const CONNECTION = { plugin: 1, runtime: 2 } as const
+export const NRI_CONNECTION_NUMBERS = { plugin: 1, runtime: 2 } as const
 
-const FRAME_HEADER_LENGTH = 8
+const MUX_FRAME_HEADER_LENGTH = 8
 /** The runtime reads frames into a buffer of this size and rejects longer ones (mux.go, conn.Read). */
-const MAX_FRAME_LENGTH = 4096
+const MAX_MUX_FRAME_LENGTH = 4096
 
 /** Splits the socket's bytes into frames of the logical connections. */
-export class MuxReader {
-  readonly #records = new FrameReader(FRAME_HEADER_LENGTH, 4, MESSAGE_HEADER_LENGTH + MAX_MESSAGE_LENGTH);
+export class MuxFrameReader {
+  readonly #records = new LengthPrefixedFrameReader(
+    MUX_FRAME_HEADER_LENGTH,
+    4,
+    TTRPC_HEADER_LENGTH + MAX_TTRPC_MESSAGE_LENGTH,
+  );
 
-  /** @throws {ProtocolError} */
+  /** @throws {NriProtocolError} */
   *push(piece: Buffer): Generator<{ connection: number; bytes: Buffer }> {
     for (const { header, payload } of this.#records.push(piece)) {
       yield { connection: header.readUInt32BE(0), bytes: payload }
@@ -208,11 +221,11 @@ export class MuxReader {
 }
 
 /** Encodes bytes of a logical connection as frames for the socket. */
-export function encodeFrames(connection: number, bytes: Buffer): Buffer {
+export function encodeMuxFrames(connection: number, bytes: Buffer): Buffer {
   const pieces: Buffer[] = []
-  for (let offset = 0; offset < bytes.length; offset += MAX_FRAME_LENGTH) {
-    const payload = bytes.subarray(offset, offset + MAX_FRAME_LENGTH)
-    const header = Buffer.alloc(FRAME_HEADER_LENGTH)
+  for (let offset = 0; offset < bytes.length; offset += MAX_MUX_FRAME_LENGTH) {
+    const payload = bytes.subarray(offset, offset + MAX_MUX_FRAME_LENGTH)
+    const header = Buffer.alloc(MUX_FRAME_HEADER_LENGTH)
     header.writeUInt32BE(connection, 0)
     header.writeUInt32BE(payload.length, 4)
     pieces.push(header, payload)

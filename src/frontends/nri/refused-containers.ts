@@ -7,7 +7,7 @@ import {
 } from '../../container/clone-request.ts'
 import { createFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
-import { prefixWithAnnotation } from './annotations.ts'
+import { prefixFaultsWithAnnotation } from './annotations.ts'
 import type { Container, PodSandbox } from './protocol.ts'
 
 /** Refusal of a container whose volumes took too long. */
@@ -18,10 +18,10 @@ interface RememberedRefusal {
 }
 
 /** Beyond this limit the oldest entry is forgotten. */
-const MAX_ENTRIES = 4096
+const MAX_REMEMBERED_REFUSALS = 4096
 
 /** A refusal is remembered for at most this time if its background retry has no result. */
-export const REMEMBER_MS = 60_000
+export const REFUSAL_LIFETIME_MS = 60_000
 
 /**
  * Remembers containers that were refused because something took too long. Kubelet retries such a container under another id,
@@ -42,7 +42,7 @@ export class RefusedContainers {
   /** Returns whether another container of the pod, or another user of a volume, has made the runtime wait. */
   isStalled(pod: PodSandbox, container: Container, request: ContainerCloneRequest): boolean {
     if (this.#entries.size === 0 || this.#cleared.has(formatContainerKey(pod, container))) return false
-    const volumes = findSharedVolumes(request)
+    const volumes = listSharedVolumeKeys(request)
     return this.#entries.values().some((entry) => entry.pod === pod.uid || !entry.volumes.isDisjointFrom(volumes))
   }
 
@@ -55,22 +55,22 @@ export class RefusedContainers {
   ): void {
     const key = formatContainerKey(pod, container)
     if (this.#entries.has(key)) return
-    const volumes = request === undefined ? new Set<string>() : findSharedVolumes(request)
+    const volumes = request === undefined ? new Set<string>() : listSharedVolumeKeys(request)
     const entry: RememberedRefusal = { pod: pod.uid, volumes, refusal }
-    if (this.#entries.size >= MAX_ENTRIES) this.#entries.delete(this.#entries.keys().next().value ?? '')
+    if (this.#entries.size >= MAX_REMEMBERED_REFUSALS) this.#entries.delete(this.#entries.keys().next().value ?? '')
     this.#entries.set(key, entry)
     const giveUp = new AbortController()
     const timer = setTimeout(() => {
       this.#forget(key, entry)
       giveUp.abort()
-    }, REMEMBER_MS).unref()
+    }, REFUSAL_LIFETIME_MS).unref()
     const clear = () => {
       clearTimeout(timer)
       if (giveUp.signal.aborted) return
       this.#forget(key, entry)
-      if (this.#cleared.size >= MAX_ENTRIES) this.#cleared.clear()
+      if (this.#cleared.size >= MAX_REMEMBERED_REFUSALS) this.#cleared.clear()
       this.#cleared.add(key)
-      setTimeout(() => this.#cleared.delete(key), REMEMBER_MS).unref()
+      setTimeout(() => this.#cleared.delete(key), REFUSAL_LIFETIME_MS).unref()
     }
     // A retry that is refused got an answer from the volume too. The next attempt reports it.
     retry(giveUp.signal).then(clear, clear)
@@ -84,7 +84,7 @@ export class RefusedContainers {
 const formatContainerKey = (pod: PodSandbox, { name }: Container) => `${pod.uid}/${name}`
 
 /** Kubelet names a claim's volume after its PersistentVolume, so pods of one namespace share the volume of a name. */
-function findSharedVolumes({ clones, pod }: ContainerCloneRequest): Set<string> {
+function listSharedVolumeKeys({ clones, pod }: ContainerCloneRequest): Set<string> {
   const names = clones.flatMap(({ source }) => {
     const [, plugin, name] = /\/volumes\/([^/]+)\/([^/]+)/.exec(source) ?? []
     return plugin === undefined || plugin === 'kubernetes.io~empty-dir' ? [] : [`${pod.namespace}/${plugin}/${name}`]
@@ -140,49 +140,52 @@ const listVolumeKeys = (request: ContainerCloneRequest) =>
 
 const formatVolumeKey = ({ pod }: ContainerCloneRequest, volume: string) => `${pod.uid}/${volume}`
 
-const UNRESPONSIVE = ['did not answer in time', 'kubelet tries again; look at its disk or server, or'] as const
-const WORKERS_BLOCKED = [
+const UNRESPONSIVE_VOLUME_MESSAGE = [
+  'did not answer in time',
+  'kubelet tries again; look at its disk or server, or',
+] as const
+const WORKERS_BLOCKED_MESSAGE = [
   "could not be mapped, as modekeep's workers wait for other volumes that do not answer",
   "see modekeep's log on the node, or",
 ] as const
-const WORKER_NOT_STARTED = [
+const WORKER_NOT_STARTED_MESSAGE = [
   "could not be mapped in time, as modekeep's worker process did not begin",
   'kubelet tries again; the node is short of processor time or memory',
 ] as const
 
-export const CONNECTION_CLOSED = 'the runtime closed the connection before it had an answer'
+export const CONNECTION_CLOSED_MESSAGE = 'the runtime closed the connection before it had an answer'
 
-const SLOW_STEPS: Readonly<Record<Exclude<AttachStep['step'], 'open'>, string>> = {
+const SLOW_STEP_DESCRIPTIONS: Readonly<Record<Exclude<AttachStep['step'], 'open'>, string>> = {
   lock: 'another job of the same container',
   records: "modekeep's records on the node's disk",
   attach: 'the making of the mapped mount',
 }
 
 /** Progress of the worker task that makes a container's clones. */
-export interface AttachProgress {
+export interface CloneTaskProgress {
   readonly isWaiting: boolean
   readonly isBlocked: boolean
   readonly progress: AttachStep | undefined
 }
 
 /** State of a container's creation when its deadline passed. */
-interface DeadlineContext {
+interface MissedDeadlineContext {
   /** Undefined until all input of the decision was read. */
   readonly request: ContainerCloneRequest | undefined
   /** The input that was being read last. */
   readonly reading: string
   /** Undefined if no worker task was started. */
-  readonly task: AttachProgress | undefined
+  readonly task: CloneTaskProgress | undefined
 }
 
 /** Names the slow step: reading input, a blocked worker, or the volume that did not respond. */
 export function createDeadlineRefusal(
   { annotations }: PodSandbox,
-  { request, reading, task }: DeadlineContext,
+  { request, reading, task }: MissedDeadlineContext,
 ): Refusal {
   if (request === undefined) {
     const reason = `modekeep had no time to read what the volumes need (${reading})`
-    return prefixWithAnnotation(
+    return prefixFaultsWithAnnotation(
       annotations,
       Refusal.of('map-late', reason, 'kubelet tries again; see its log on the node'),
     )
@@ -196,13 +199,13 @@ export function createDeadlineRefusal(
         createCloneFault(clone, createFault('map-unresponsive', reason, `${start} ${findCloneRemedy(clone)}`)),
       ),
     )
-  if (task?.isBlocked) return refuseWithRemedy(clones, WORKERS_BLOCKED)
-  if (task !== undefined && task.progress === undefined) return refuseAll(WORKER_NOT_STARTED)
+  if (task?.isBlocked) return refuseWithRemedy(clones, WORKERS_BLOCKED_MESSAGE)
+  if (task !== undefined && task.progress === undefined) return refuseAll(WORKER_NOT_STARTED_MESSAGE)
   const { step = 'open', volume } = task?.progress ?? {}
   if (step !== 'open')
-    return refuseAll([`was not mapped in time, as ${SLOW_STEPS[step]} took long`, 'kubelet tries again'])
+    return refuseAll([`was not mapped in time, as ${SLOW_STEP_DESCRIPTIONS[step]} took long`, 'kubelet tries again'])
   return refuseWithRemedy(
     clones.filter((_, index) => volume === undefined || index === volume),
-    UNRESPONSIVE,
+    UNRESPONSIVE_VOLUME_MESSAGE,
   )
 }

@@ -10,15 +10,15 @@ export interface SynchronizedConnection {
 }
 
 /** Returns the sandboxes of each runtime that responds. */
-export type ListSandboxes = () => Promise<readonly (readonly ListedSandbox[])[]>
+export type ListRuntimeSandboxes = () => Promise<readonly (readonly ListedSandbox[])[]>
 
 /**
  * Checks at an interval whether the runtime calls the plugin, until `stop` aborts. containerd before 2.1 ignores a plugin
  * whose answer to Synchronize was late, and leaves its connection open (NRI before 0.8, acceptPluginConnections).
  * @throws Error if the runtime created a pod and has not called the plugin since
  */
-export async function checkRegistration(
-  listSandboxes: ListSandboxes,
+export async function checkPluginRegistration(
+  listSandboxes: ListRuntimeSandboxes,
   connection: SynchronizedConnection,
   { intervalMs, stop }: { intervalMs: number; stop: AbortSignal },
 ): Promise<void> {

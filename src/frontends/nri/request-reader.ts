@@ -5,38 +5,38 @@ import type { Fault } from '../../errors/fault.ts'
 import { formatError, Refusal } from '../../errors/refusal.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { hasGroupAnnotation } from './annotations.ts'
-import type { ProcessGroups } from './cri.ts'
+import type { PodProcessGroupIds } from './cri.ts'
 import { decideClones } from './decide-clones.ts'
-import { isOwnFlexVolume, type PodVolumes } from './pod-volumes.ts'
+import { isModekeepFlexVolume, type PodVolumes } from './pod-volumes.ts'
 import type { Container, PodSandbox } from './protocol.ts'
 
 /** Functions that read the input of a decision. */
-export interface DecisionSources {
+export interface CloneDecisionSources {
   /** Kubelet's root directory, as kubelet writes it in the sources of mounts. */
   readonly kubeletDir: string
   readonly readConfig: () => Promise<{ config: Pick<NodeConfig, 'map'>; faults: readonly Fault[] }>
   readonly readPodVolumes: (kubeletDir: string, uid: string) => Promise<PodVolumes>
   /** Resolves to undefined if no runtime reports the groups. Never rejects. */
-  readonly readProcessGroups: (sandbox: string) => Promise<ProcessGroups | undefined>
+  readonly readProcessGroups: (sandbox: string) => Promise<PodProcessGroupIds | undefined>
   readonly log: LogEvent
 }
 
 /** No node runs so many containers. */
-const MAX_WARNED = 10_000
+const MAX_WARNED_CONTAINERS = 10_000
 
 /** @returns a function that resolves to a container's clones (undefined: none), and rejects with refusals of `decideClones` */
-export function createRequestReader({
+export function createCloneRequestReader({
   kubeletDir,
   readConfig,
   readPodVolumes,
   readProcessGroups,
   log,
-}: DecisionSources) {
+}: CloneDecisionSources) {
   const warned = new Set<string>()
   /** Kubelet creates a container that ended again, with the same annotation, which is warned of once. */
   const isNew = (container: string) => {
     if (warned.has(container)) return false
-    if (warned.size === MAX_WARNED) warned.clear()
+    if (warned.size === MAX_WARNED_CONTAINERS) warned.clear()
     warned.add(container)
     return true
   }
@@ -61,7 +61,7 @@ export function createRequestReader({
     const { request, warning } = decideClones(pod, container, volumes, rules, await groups)
     if (warning !== undefined && isNew(`${pod.uid} ${container.name}`)) {
       const code: FaultCode = 'map-unmatched'
-      log('warn', 'unmatched', { ...listContainerFields(pod, container), message: warning, code })
+      log('warn', 'unmatched', { ...listContainerLogFields(pod, container), message: warning, code })
     }
     return request
   }
@@ -75,14 +75,14 @@ export function createRequestReader({
     try {
       return await readPodVolumes(kubeletDir, pod.uid)
     } catch (error) {
-      if (hasGroupAnnotation(pod.annotations) || container.mounts.some(isOwnFlexVolume)) throw error
-      log('warn', 'failed', { ...listContainerFields(pod, container), message: formatError(error) })
+      if (hasGroupAnnotation(pod.annotations) || container.mounts.some(isModekeepFlexVolume)) throw error
+      log('warn', 'failed', { ...listContainerLogFields(pod, container), message: formatError(error) })
       return undefined
     }
   }
 }
 
 /** Lists the fields that identify a container in a log line. */
-export function listContainerFields(pod: PodSandbox, container: Container): Record<string, unknown> {
+export function listContainerLogFields(pod: PodSandbox, container: Container): Record<string, unknown> {
   return { namespace: pod.namespace, pod: pod.name, uid: pod.uid, name: container.name, container: container.id }
 }

@@ -13,9 +13,9 @@ import { createTooManyLeftFault } from '../../worker/given-up.ts'
 import type { Workers } from '../../worker/pool.ts'
 import type { LostTaskOutcomes, RunningTask, WorkerLimits } from '../../worker/schedule.ts'
 import type { Supervision } from '../../worker/supervision.ts'
-import { type AttachProgress, REMEMBER_MS } from './refused-containers.ts'
+import { type CloneTaskProgress, REFUSAL_LIFETIME_MS } from './refused-containers.ts'
 
-export const LOST_CONTAINER_TASK: LostTaskOutcomes<ContainerTaskResult> = {
+export const LOST_CONTAINER_TASK_OUTCOMES: LostTaskOutcomes<ContainerTaskResult> = {
   notStarted: { failure: 'modekeep had too much to do to map the volumes in time: kubelet tries again' },
   createExited: (how) => ({ failure: `the process that mapped the volumes ${how}: kubelet tries again` }),
 }
@@ -40,9 +40,9 @@ export const NRI_WORKER_LIMITS: WorkerLimits = {
  * Kills a worker at the deadline of its container, or if it reports nothing for `patienceMs`. The worker holds its locks,
  * and counts for the limits, until the kernel ends it.
  */
-export function superviseContainerTasks(patienceMs: number): Supervision<ContainerTask, ContainerTaskResult> {
+export function createContainerTaskSupervision(patienceMs: number): Supervision<ContainerTask, ContainerTaskResult> {
   return {
-    patienceMs: Math.max(REMEMBER_MS, patienceMs),
+    patienceMs: Math.max(REFUSAL_LIFETIME_MS, patienceMs),
     maxLeft: NRI_WORKER_LIMITS.maxPerNamespace,
     // Other tasks wait for a worker, because no container waits for them.
     refuseTooManyLeft: (namespace, pids, task) =>
@@ -52,18 +52,18 @@ export function superviseContainerTasks(patienceMs: number): Supervision<Contain
   }
 }
 
-type NriWorkers = Workers<ContainerTask, ContainerTaskResult, AttachStep>
+type NriWorkerPool = Workers<ContainerTask, ContainerTaskResult, AttachStep>
 
 /** Time limit for one container, ms. Runtimes give their plugins 2 s (containerd's plugin_request_timeout). */
-export const DEADLINE_MS = 1500
+export const CONTAINER_DEADLINE_MS = 1500
 
 /** Is called for each failed task that no container waits for. */
-type ReportFailure = (task: ContainerTask['do'], message: string) => void
+type ReportTaskFailure = (task: ContainerTask['do'], message: string) => void
 
 /** Runs a task that no container waits for. gc and the next connection of the plugin retry a failed one. */
 async function runUnawaitedTask(
-  workers: Pick<NriWorkers, 'run'>,
-  reportFailure: ReportFailure,
+  workers: Pick<NriWorkerPool, 'run'>,
+  reportFailure: ReportTaskFailure,
   task: ContainerTask,
   namespace = '',
 ): Promise<void> {
@@ -72,7 +72,7 @@ async function runUnawaitedTask(
 }
 
 /** Awaits a task, and cancels it when `giveUp` aborts. @throws {Refusal} whose text appears in the pod's events */
-async function awaitTask(
+async function awaitContainerTask(
   running: RunningTask<ContainerTaskResult, AttachStep>,
   giveUp: AbortSignal,
 ): Promise<Exclude<ContainerTaskResult, { failure: string }>> {
@@ -89,18 +89,21 @@ async function awaitTask(
 }
 
 /** Implements the clone service with tasks of worker processes. */
-export function createCloneService(workers: Pick<NriWorkers, 'run'>, reportFailure: ReportFailure): CloneService {
+export function createCloneService(
+  workers: Pick<NriWorkerPool, 'run'>,
+  reportFailure: ReportTaskFailure,
+): CloneService {
   const runUnawaited = (task: ContainerTask, namespace?: string) =>
     runUnawaitedTask(workers, reportFailure, task, namespace)
   return {
     async attach(request, deadline, onStart) {
       const running = workers.run({ do: 'attach', request }, request.pod.namespace)
       onStart(running)
-      const { mounts = [] } = await awaitTask(running, deadline)
+      const { mounts = [] } = await awaitContainerTask(running, deadline)
       return { mounts }
     },
     async check(request, giveUp) {
-      await awaitTask(workers.run({ do: 'check', request }, `check ${request.pod.namespace}`), giveUp)
+      await awaitContainerTask(workers.run({ do: 'check', request }, `check ${request.pod.namespace}`), giveUp)
     },
     release: (container, namespace) => runUnawaited({ do: 'release', container, as: 'started' }, namespace),
     forget: (container, namespace) => runUnawaited({ do: 'release', container, as: 'gone' }, namespace),
@@ -110,23 +113,23 @@ export function createCloneService(workers: Pick<NriWorkers, 'run'>, reportFailu
 }
 
 /** Returns a function that has a worker record whether the plugin is registered. It never rejects. */
-export function createRegistrationWriter(
-  workers: Pick<NriWorkers, 'run'>,
-  reportFailure: ReportFailure,
+export function createPluginRecordWriter(
+  workers: Pick<NriWorkerPool, 'run'>,
+  reportFailure: ReportTaskFailure,
 ): (record: PluginRecord) => Promise<void> {
   return (record) => runUnawaitedTask(workers, reportFailure, { do: 'registration', record })
 }
 
 /** Returns a function that has a worker read mount options. */
-export function createRestrictionsReader(workers: Pick<NriWorkers, 'run'>): ReadRestrictions {
+export function createRestrictionsTaskReader(workers: Pick<NriWorkerPool, 'run'>): ReadMountRestrictions {
   return async (request, giveUp) => {
     const running = workers.run({ do: 'restrictions', request }, `restrictions ${request.pod.namespace}`)
-    return (await awaitTask(running, giveUp)).restrictions ?? []
+    return (await awaitContainerTask(running, giveUp)).restrictions ?? []
   }
 }
 
 /** Returns the mount options for each mount of a request. */
-export type ReadRestrictions = (
+export type ReadMountRestrictions = (
   request: OwnMountsRequest,
   giveUp: AbortSignal,
 ) => Promise<readonly (readonly string[])[]>
@@ -141,7 +144,7 @@ export interface CloneService {
   attach(
     request: ContainerCloneRequest,
     deadline: AbortSignal,
-    onStart: (task: AttachProgress) => void,
+    onStart: (task: CloneTaskProgress) => void,
   ): Promise<ContainerOutcome>
   /** Opens a container's volumes without making a clone. Settles, also with a refusal, once all of them respond or `giveUp` aborts. */
   check(request: ContainerCloneRequest, giveUp: AbortSignal): Promise<void>

@@ -4,7 +4,7 @@ import { status } from '../../../src/cli/commands/status.ts'
 import { checkMounts } from '../../../src/cli/doctor/records.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
 import { runCsiTask } from '../../../src/frontends/csi/run-task.ts'
-import { type CsiTask, TASK_WORDS, type VolumeStats } from '../../../src/frontends/csi/worker-tasks.ts'
+import { CSI_TASK_WORDS, type CsiTask, type VolumeStats } from '../../../src/frontends/csi/worker-tasks.ts'
 import type { VolumeCallContext } from '../../../src/frontends/flexvolume/volume-call.ts'
 import { createCallLog } from '../../../src/log/call-log.ts'
 import { healMounts } from '../../../src/repair/heal.ts'
@@ -63,7 +63,7 @@ onEveryStage('a task of the CSI server', (open) => {
 
   const run = (job: Partial<CsiTask> & Pick<CsiTask, 'do'>, configFaults: Fault[] = []) => {
     const whole = { volumeId: 'v', directory: target, options: {}, secrets: {}, lifecycle: 'inline', ...job } as CsiTask
-    const log = createCallLog({ verb: TASK_WORDS[job.do].verb, directory: target }, 'info', (line) =>
+    const log = createCallLog({ verb: CSI_TASK_WORDS[job.do].verb, directory: target }, 'info', (line) =>
       lines.push(JSON.parse(line)),
     )
     const forbidCoreDumps = () => {

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  encodeFrames,
-  encodeMessage,
-  MAX_MESSAGE_LENGTH,
-  MuxReader,
-  ProtocolError,
-  TtrpcReader,
-  ttrpcRequest,
+  encodeMuxFrames,
+  encodeTtrpcMessage,
+  MAX_TTRPC_MESSAGE_LENGTH,
+  MuxFrameReader,
+  NriProtocolError,
+  TtrpcMessageReader,
+  ttrpcRequestCodec,
 } from '../../../src/frontends/nri/protocol.ts'
 import { encode } from './proto.ts'
 
@@ -31,11 +31,11 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
 
 describe('NRI frames and messages', () => {
   it('recorded bytes of a runtime are decoded', () => {
-    const [frame] = [...new MuxReader().push(FRAME)]
+    const [frame] = [...new MuxFrameReader().push(FRAME)]
     expect(frame?.connection).toBe(1)
-    const [message] = [...new TtrpcReader().push(frame?.bytes ?? Buffer.alloc(0))]
+    const [message] = [...new TtrpcMessageReader().push(frame?.bytes ?? Buffer.alloc(0))]
     expect(message).toMatchObject({ stream: 1, type: 1 })
-    expect(ttrpcRequest.decode(message?.payload ?? Buffer.alloc(0))).toMatchObject({
+    expect(ttrpcRequestCodec.decode(message?.payload ?? Buffer.alloc(0))).toMatchObject({
       service: 'nri.pkg.api.v1alpha1.Plugin',
       method: 'Shutdown',
       timeoutNano: 2_000_000_000n,
@@ -50,11 +50,11 @@ describe('NRI frames and messages', () => {
       fc.property(messages, fc.array(fc.nat(5000)), (all, sizes) => {
         const bytes = Buffer.concat(
           all.map(({ stream, type, payload }) =>
-            encodeFrames(1, encodeMessage({ stream, type, payload: Buffer.from(payload) })),
+            encodeMuxFrames(1, encodeTtrpcMessage({ stream, type, payload: Buffer.from(payload) })),
           ),
         )
-        const mux = new MuxReader()
-        const ttrpc = new TtrpcReader()
+        const mux = new MuxFrameReader()
+        const ttrpc = new TtrpcMessageReader()
         const read = cut(bytes, sizes).flatMap((piece) =>
           [...mux.push(piece)].flatMap((frame) => [...ttrpc.push(frame.bytes)]),
         )
@@ -68,21 +68,21 @@ describe('NRI frames and messages', () => {
 
   it('are rejected by their header if they are too long', () => {
     const header = Buffer.alloc(10)
-    header.writeUInt32BE(MAX_MESSAGE_LENGTH + 1)
-    expect(() => [...new TtrpcReader().push(header)]).toThrow(ProtocolError)
+    header.writeUInt32BE(MAX_TTRPC_MESSAGE_LENGTH + 1)
+    expect(() => [...new TtrpcMessageReader().push(header)]).toThrow(NriProtocolError)
     const frame = Buffer.from([0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff])
-    expect(() => [...new MuxReader().push(frame)]).toThrow(ProtocolError)
+    expect(() => [...new MuxFrameReader().push(frame)]).toThrow(NriProtocolError)
   })
 
-  it('random bytes are decoded or rejected with a ProtocolError', () => {
+  it('random bytes are decoded or rejected with an NriProtocolError', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 64 })), (pieces) => {
-        const mux = new MuxReader()
+        const mux = new MuxFrameReader()
         try {
           for (const piece of pieces)
-            for (const { bytes } of mux.push(Buffer.from(piece))) [...new TtrpcReader().push(bytes)]
+            for (const { bytes } of mux.push(Buffer.from(piece))) [...new TtrpcMessageReader().push(bytes)]
         } catch (error) {
-          expect(error).toBeInstanceOf(ProtocolError)
+          expect(error).toBeInstanceOf(NriProtocolError)
         }
       }),
     )

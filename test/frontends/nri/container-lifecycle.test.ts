@@ -4,8 +4,11 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { ContainerCloneRequest, ContainerOutcome, RuntimeSnapshot } from '../../../src/container/clone-request.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
-import { type ContainerHandler, createContainerHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
-import type { ProcessGroups } from '../../../src/frontends/nri/cri.ts'
+import {
+  type ContainerEventHandler,
+  createContainerEventHandler,
+} from '../../../src/frontends/nri/container-lifecycle.ts'
+import type { PodProcessGroupIds } from '../../../src/frontends/nri/cri.ts'
 import type { PodVolumes } from '../../../src/frontends/nri/pod-volumes.ts'
 import type { Container, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
 import type { CloneService } from '../../../src/frontends/nri/worker-tasks.ts'
@@ -19,9 +22,9 @@ let reconcile: () => Promise<void>
 let known: RuntimeSnapshot[]
 let events: [string, string, Record<string, unknown> | undefined][]
 let faults: Fault[]
-let groupsOfPod: (sandbox: string) => Promise<ProcessGroups | undefined>
+let groupsOfPod: (sandbox: string) => Promise<PodProcessGroupIds | undefined>
 let lookAtPod: () => Promise<PodVolumes>
-let containers: ContainerHandler
+let containers: ContainerEventHandler
 
 beforeEach(() => {
   jobs = []
@@ -55,7 +58,7 @@ beforeEach(() => {
       return reconcile()
     },
   }
-  containers = createContainerHandler({
+  containers = createContainerEventHandler({
     kubeletDir: KUBELET,
     clones,
     deadlineMs: 50,

@@ -1,7 +1,7 @@
-import { ListPodSandbox, PodSandboxStatus } from '../../../src/frontends/nri/cri.ts'
+import { ListPodSandboxMethod, PodSandboxStatusMethod } from '../../../src/frontends/nri/cri.ts'
 import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../../../src/rpc/server.ts'
 
-const SERVICES = { ListPodSandbox, PodSandboxStatus }
+const SERVICES = { ListPodSandbox: ListPodSandboxMethod, PodSandboxStatus: PodSandboxStatusMethod }
 
 /** Nanoseconds since 1970: when its sandboxes were created. */
 export const CREATED_AT = 1_700_000_000_123_000_000n

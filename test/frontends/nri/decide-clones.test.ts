@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
 import { renderFault } from '../../../src/errors/fault.ts'
 import { catchRefusalMessage, Refusal } from '../../../src/errors/refusal.ts'
-import { decideClones, mayNeedClone } from '../../../src/frontends/nri/decide-clones.ts'
+import { decideClones, mayContainerNeedClone } from '../../../src/frontends/nri/decide-clones.ts'
 import { containerOf, decided, decisionOn, KUBELET, mountOf, POD, podOf, SOURCES, UID, USUAL, VOLUMES } from './pods.ts'
 
 const groups = (order: ReturnType<typeof decided>) =>
@@ -369,9 +369,11 @@ describe('a decision refuses', () => {
 describe('a clone may be needed', () => {
   it("by annotated containers, and by those with a user namespace and a possible volume of modekeep's", () => {
     const plain = containerOf([...USUAL, mountOf('/data', SOURCES.claim)])
-    expect(mayNeedClone(podOf(), plain)).toBe(false)
-    expect(mayNeedClone(podOf({ 'modekeep/group': '' }), plain)).toBe(true)
-    expect(mayNeedClone(podOf(), containerOf([...USUAL], { isInUserNamespace: true }))).toBe(false)
-    expect(mayNeedClone(podOf(), containerOf([mountOf('/own', SOURCES.own)], { isInUserNamespace: true }))).toBe(true)
+    expect(mayContainerNeedClone(podOf(), plain)).toBe(false)
+    expect(mayContainerNeedClone(podOf({ 'modekeep/group': '' }), plain)).toBe(true)
+    expect(mayContainerNeedClone(podOf(), containerOf([...USUAL], { isInUserNamespace: true }))).toBe(false)
+    expect(
+      mayContainerNeedClone(podOf(), containerOf([mountOf('/own', SOURCES.own)], { isInUserNamespace: true })),
+    ).toBe(true)
   })
 })

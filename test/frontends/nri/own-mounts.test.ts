@@ -2,29 +2,29 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { OwnMountsRequest } from '../../../src/container/clone-request.ts'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
-import type { ContainerHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
-import { restrictOwnMounts } from '../../../src/frontends/nri/own-mounts.ts'
-import type { Container, Mount, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
-import type { ReadRestrictions } from '../../../src/frontends/nri/worker-tasks.ts'
+import type { ContainerEventHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
+import { restrictModekeepMounts } from '../../../src/frontends/nri/own-mounts.ts'
+import type { Container, ContainerMount, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
+import type { ReadMountRestrictions } from '../../../src/frontends/nri/worker-tasks.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL } from './pods.ts'
 
 const FLAGS = ['nosuid', 'nodev', 'noexec']
 const POD = podOf()
 const heard = new AbortController().signal
 
-let read: ReadRestrictions
+let read: ReadMountRestrictions
 let requests: OwnMountsRequest[]
 let events: [string, string, Record<string, unknown> | undefined][]
-let answer: () => ReturnType<ContainerHandler['create']>
-let containers: ContainerHandler
+let answer: () => ReturnType<ContainerEventHandler['create']>
+let containers: ContainerEventHandler
 
 beforeEach(() => {
   requests = []
   events = []
   answer = () => undefined
   read = async ({ mounts }) => mounts.map(() => FLAGS)
-  const mapping = { create: () => answer() } as unknown as ContainerHandler
-  containers = restrictOwnMounts(mapping, {
+  const mapping = { create: () => answer() } as unknown as ContainerEventHandler
+  containers = restrictModekeepMounts(mapping, {
     kubeletDir: KUBELET,
     readRestrictions: (request, giveUp) => {
       requests.push(request)
@@ -36,7 +36,7 @@ beforeEach(() => {
   })
 })
 
-const create = (mounts: readonly Mount[], pod: PodSandbox = POD, more: Partial<Container> = {}) =>
+const create = (mounts: readonly ContainerMount[], pod: PodSandbox = POD, more: Partial<Container> = {}) =>
   containers.create(pod, { ...containerOf([...USUAL, ...mounts]), ...more }, heard)
 
 describe("the mount options of modekeep's own volumes", () => {
@@ -75,7 +75,7 @@ describe("the mount options of modekeep's own volumes", () => {
   })
 
   it('do not replace a clone, and do not hide a refusal of the clones', async () => {
-    const clone = { ...mountOf('/claim', '/clones/0'), options: ['rbind'] } as Mount
+    const clone = { ...mountOf('/claim', '/clones/0'), options: ['rbind'] } as ContainerMount
     const mounts = [mountOf('/own', SOURCES.own), mountOf('/claim', SOURCES.claim)]
     answer = async () => [clone]
     expect(await create(mounts)).toMatchObject([clone, { destination: '/own' }])

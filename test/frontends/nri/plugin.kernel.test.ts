@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
-import type { ContainerHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
+import type { ContainerEventHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
 import type { ListedSandbox } from '../../../src/frontends/nri/cri.ts'
-import { CONNECTION_TIMING, runNriPlugin } from '../../../src/frontends/nri/plugin.ts'
-import type { Mount } from '../../../src/frontends/nri/protocol.ts'
+import { NRI_CONNECTION_TIMING, runNriPlugin } from '../../../src/frontends/nri/plugin.ts'
+import type { ContainerMount } from '../../../src/frontends/nri/protocol.ts'
 import { exchangeAfterCheck, swapDirectories } from '../../helpers/sockets.ts'
 import { decode } from './proto.ts'
 import { FakeRuntime, type RuntimeEnd } from './runtime.ts'
@@ -21,7 +21,7 @@ let stop: AbortController
 let running: Promise<void>
 let told: string[]
 let events: [string, string, Record<string, unknown> | undefined][]
-let create: ContainerHandler['create']
+let create: ContainerEventHandler['create']
 let sandboxes: ListedSandbox[]
 
 beforeEach(async () => {
@@ -40,8 +40,8 @@ afterEach(async () => {
   rmSync(top, { recursive: true })
 })
 
-function start(timing = CONNECTION_TIMING, socket = join(top, 'nri.sock')): void {
-  const containers: ContainerHandler = {
+function start(timing = NRI_CONNECTION_TIMING, socket = join(top, 'nri.sock')): void {
+  const containers: ContainerEventHandler = {
     create: (pod, container, unheard) => create(pod, container, unheard),
     onStarted: (_pod, { id }) => void told.push(`started ${id}`),
     onEnded: (id) => void told.push(`gone ${id}`),
@@ -64,7 +64,7 @@ function start(timing = CONNECTION_TIMING, socket = join(top, 'nri.sock')): void
   )
 }
 
-async function connected(timing = CONNECTION_TIMING): Promise<RuntimeEnd> {
+async function connected(timing = NRI_CONNECTION_TIMING): Promise<RuntimeEnd> {
   const next = runtime.next()
   start(timing)
   return next
@@ -96,7 +96,12 @@ describe('the NRI plugin on a socket', () => {
   })
 
   it('replaces a mount by an entry that removes it and an entry for the new one', async () => {
-    const mount: Mount = { destination: '/data', type: 'bind', source: '/clone/0', options: ['rbind', 'ro'] } as Mount
+    const mount: ContainerMount = {
+      destination: '/data',
+      type: 'bind',
+      source: '/clone/0',
+      options: ['rbind', 'ro'],
+    } as ContainerMount
     create = async () => [mount]
     const end = await connected()
     await end.start()
@@ -114,7 +119,7 @@ describe('the NRI plugin on a socket', () => {
       source: `/clone/${at}`,
       options: ['rbind', 'rprivate', 'rw'],
     }))
-    create = async () => mounts as Mount[]
+    create = async () => mounts as ContainerMount[]
     const end = await connected()
     await end.start()
     const { payload } = await end.call('CreateContainer', 'ContainerRequest', container('c'))
@@ -225,7 +230,7 @@ describe('the NRI plugin on a socket', () => {
 
   it('ends at its time limit if a reply never comes', async () => {
     create = () => new Promise(() => {})
-    const end = await connected({ ...CONNECTION_TIMING, answerMs: 50 })
+    const end = await connected({ ...NRI_CONNECTION_TIMING, answerMs: 50 })
     await end.start()
     void end.call('CreateContainer', 'ContainerRequest', container('a'))
     await end.call('Shutdown', 'Empty', {})
@@ -247,7 +252,7 @@ describe('the NRI plugin on a socket', () => {
   })
 
   it('reconnects if the runtime creates a pod without calling the plugin', async () => {
-    const first = await connected({ ...CONNECTION_TIMING, checkMs: 20 })
+    const first = await connected({ ...NRI_CONNECTION_TIMING, checkMs: 20 })
     await first.start([{ id: 'before' }])
     const again = runtime.next()
     sandboxes = [
@@ -266,7 +271,7 @@ describe('the NRI plugin on a socket', () => {
   })
 
   it('ends the check for skipped pods at the first call of the runtime', async () => {
-    const end = await connected({ ...CONNECTION_TIMING, checkMs: 20 })
+    const end = await connected({ ...NRI_CONNECTION_TIMING, checkMs: 20 })
     await end.start([{ id: 'before' }])
     await end.call('RunPodSandbox', 'ContainerRequest', container('c'))
     sandboxes = [
@@ -286,7 +291,7 @@ describe('the NRI plugin on a socket', () => {
     const unexpected = other.next().then(() => 'the other')
     exchangeAfterCheck(() => swapDirectories(run, others))
     const expected = runtime.next().then(() => 'the checked one')
-    start(CONNECTION_TIMING, join(run, 'nri.sock'))
+    start(NRI_CONNECTION_TIMING, join(run, 'nri.sock'))
     expect(await Promise.race([unexpected, expected])).toBe('the checked one')
     expect(lstatSync(run).isSymbolicLink()).toBe(true)
     vi.restoreAllMocks()
@@ -295,7 +300,7 @@ describe('the NRI plugin on a socket', () => {
 
   it('waits for a runtime, logs the reason once, and disconnects from one that never responds', async () => {
     const next = runtime.next()
-    start({ ...CONNECTION_TIMING, firstMs: 5, mostMs: 10, registerMs: 100 })
+    start({ ...NRI_CONNECTION_TIMING, firstMs: 5, mostMs: 10, registerMs: 100 })
     const mute = await next
     const again = runtime.next()
     await mute.registered

@@ -1,9 +1,9 @@
 import { DEFAULT_MAP_RULES, type MapRule } from '../../../src/config/map-rule.ts'
 import type { ContainerCloneRequest } from '../../../src/container/clone-request.ts'
-import type { ProcessGroups } from '../../../src/frontends/nri/cri.ts'
+import type { PodProcessGroupIds } from '../../../src/frontends/nri/cri.ts'
 import { type CloneDecision, decideClones } from '../../../src/frontends/nri/decide-clones.ts'
 import type { PodVolumes } from '../../../src/frontends/nri/pod-volumes.ts'
-import type { Container, Mount, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
+import type { Container, ContainerMount, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
 
 export const KUBELET = '/var/lib/kubelet'
 export const UID = '0b7c1a52-8d0e-4b5b-9f5a-0c1d2e3f4a5b'
@@ -13,8 +13,8 @@ export function podOf(annotations: Record<string, string> = {}): PodSandbox {
   return { id: 'sandbox', name: 'web-0', uid: UID, namespace: 'shop', annotations } as PodSandbox
 }
 
-export function mountOf(destination: string, source: string, options = ['rbind', 'rprivate', 'rw']): Mount {
-  return { destination, type: 'bind', source, options } as Mount
+export function mountOf(destination: string, source: string, options = ['rbind', 'rprivate', 'rw']): ContainerMount {
+  return { destination, type: 'bind', source, options } as ContainerMount
 }
 
 export interface Shape {
@@ -22,16 +22,21 @@ export interface Shape {
   user?: { uid: number; gid: number; additionalGids: number[] }
 }
 
-export function containerOf(mounts: Mount[], { isInUserNamespace = false, user }: Shape = {}): Container {
+export function containerOf(mounts: ContainerMount[], { isInUserNamespace = false, user }: Shape = {}): Container {
   const types = ['pid', 'ipc', 'uts', 'mount', ...(isInUserNamespace ? ['user'] : [])]
   const linux = { namespaces: types.map((type) => ({ type, path: '' })) }
   return { id: 'c0ffee', podSandboxId: 'sandbox', name: 'app', state: 0, mounts, linux, user } as Container
 }
 
 /** What kubelet and a runtime mount into every container. */
-export const USUAL: readonly Mount[] = [
-  { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'noexec', 'nodev'] } as unknown as Mount,
-  { destination: '/dev/shm', type: 'tmpfs', source: 'shm', options: [] } as unknown as Mount,
+export const USUAL: readonly ContainerMount[] = [
+  {
+    destination: '/proc',
+    type: 'proc',
+    source: 'proc',
+    options: ['nosuid', 'noexec', 'nodev'],
+  } as unknown as ContainerMount,
+  { destination: '/dev/shm', type: 'tmpfs', source: 'shm', options: [] } as unknown as ContainerMount,
   mountOf('/etc/resolv.conf', '/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/sandbox/resolv.conf'),
   mountOf('/etc/hosts', `${POD}/etc-hosts`),
   mountOf('/dev/termination-log', `${POD}/containers/app/1a2b3c4d`),
@@ -69,12 +74,12 @@ type Given = Shape & {
   map?: readonly MapRule[]
   annotations?: Record<string, string>
   volumes?: PodVolumes
-  podGroups?: ProcessGroups
+  podGroups?: PodProcessGroupIds
 }
 
 export function decisionOn(
   group: string | undefined,
-  mounts: readonly Mount[],
+  mounts: readonly ContainerMount[],
   { map = DEFAULT_MAP_RULES, annotations = {}, volumes = VOLUMES, podGroups, ...shape }: Given = {},
 ): CloneDecision {
   const all = { ...(group === undefined ? {} : { 'modekeep/group': group }), ...annotations }

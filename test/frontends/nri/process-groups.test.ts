@@ -1,25 +1,25 @@
 import { expect, it } from 'vitest'
-import { parseProcessGroups } from '../../../src/frontends/nri/cri.ts'
+import { parsePodProcessGroupIds } from '../../../src/frontends/nri/cri.ts'
 
 const text = (security_context: unknown) => JSON.stringify({ config: { linux: { security_context } } })
 
 it("a sandbox's certain groups are the supplemental ones, and its runAsGroup is possible", () => {
-  expect(parseProcessGroups(text({ run_as_group: { value: 1000 }, supplemental_groups: [2000, 3000] }))).toEqual({
+  expect(parsePodProcessGroupIds(text({ run_as_group: { value: 1000 }, supplemental_groups: [2000, 3000] }))).toEqual({
     certain: [2000, 3000],
     possible: [1000],
   })
-  expect(parseProcessGroups(text({ supplemental_groups: [2000] }))).toEqual({ certain: [2000], possible: [] })
+  expect(parsePodProcessGroupIds(text({ supplemental_groups: [2000] }))).toEqual({ certain: [2000], possible: [] })
   // Go leaves a zero out.
-  expect(parseProcessGroups(text({ run_as_group: {} }))).toEqual({ certain: [], possible: [0] })
-  expect(parseProcessGroups(text({ namespace_options: { pid: 1 } }))).toEqual({ certain: [], possible: [] })
+  expect(parsePodProcessGroupIds(text({ run_as_group: {} }))).toEqual({ certain: [], possible: [0] })
+  expect(parsePodProcessGroupIds(text({ namespace_options: { pid: 1 } }))).toEqual({ certain: [], possible: [] })
 })
 
 it.each(['', 'null', '[]', '{}', '{"config":{}}', text(null), text('2000'), text({ supplemental_groups: ['2000'] })])(
   "the groups in the runtime's info %j are unknown",
-  (told) => expect(parseProcessGroups(told)).toBeUndefined(),
+  (told) => expect(parsePodProcessGroupIds(told)).toBeUndefined(),
 )
 
 it.each([text({ supplemental_groups: '2000' }), text({ run_as_group: 'x' }), text({ run_as_group: { value: 1.5 } })])(
   'the groups in %j are unknown because its form is unexpected',
-  (told) => expect(parseProcessGroups(told)).toBeUndefined(),
+  (told) => expect(parsePodProcessGroupIds(told)).toBeUndefined(),
 )

@@ -2,16 +2,16 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { AttachStep, ContainerCloneRequest } from '../../../src/container/clone-request.ts'
 import type { ContainerTask, ContainerTaskResult } from '../../../src/container/container-task.ts'
 import type { Refusal } from '../../../src/errors/refusal.ts'
-import { createContainerHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
+import { createContainerEventHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
 import {
   type CloneService,
+  CONTAINER_DEADLINE_MS,
   createCloneService,
-  createRegistrationWriter,
-  createRestrictionsReader,
-  DEADLINE_MS,
-  LOST_CONTAINER_TASK,
+  createContainerTaskSupervision,
+  createPluginRecordWriter,
+  createRestrictionsTaskReader,
+  LOST_CONTAINER_TASK_OUTCOMES,
   NRI_WORKER_LIMITS,
-  superviseContainerTasks,
 } from '../../../src/frontends/nri/worker-tasks.ts'
 import { Workers } from '../../../src/worker/pool.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
@@ -45,13 +45,13 @@ function plugin(timeOf: (namespace: string) => number) {
       }
     },
     NRI_WORKER_LIMITS,
-    LOST_CONTAINER_TASK,
-    superviseContainerTasks(1000),
+    LOST_CONTAINER_TASK_OUTCOMES,
+    createContainerTaskSupervision(1000),
   )
-  const containers = createContainerHandler({
+  const containers = createContainerEventHandler({
     kubeletDir: KUBELET,
     clones: createCloneService(workers, () => {}),
-    deadlineMs: DEADLINE_MS,
+    deadlineMs: CONTAINER_DEADLINE_MS,
     readConfig: async () => ({ config: { map: [{}] }, faults: [] }),
     readPodVolumes: async () => VOLUMES,
     readProcessGroups: async () => undefined,
@@ -78,9 +78,9 @@ it('none of a hundred concurrent containers is refused if each task takes 100 ms
 })
 
 it('a container is refused when its own task has passed the deadline', async () => {
-  const { create } = plugin(() => DEADLINE_MS + 100)
+  const { create } = plugin(() => CONTAINER_DEADLINE_MS + 100)
   const answer = create(0, 'shop')
-  await vi.advanceTimersByTimeAsync(DEADLINE_MS + 60)
+  await vi.advanceTimersByTimeAsync(CONTAINER_DEADLINE_MS + 60)
   expect(await answer).toContain('did not answer in time')
 })
 
@@ -115,8 +115,8 @@ function stuckPool(hanging: readonly string[]) {
       }
     },
     NRI_WORKER_LIMITS,
-    LOST_CONTAINER_TASK,
-    superviseContainerTasks(1000),
+    LOST_CONTAINER_TASK_OUTCOMES,
+    createContainerTaskSupervision(1000),
   )
   return { clones: createCloneService(workers, () => {}), workers, begun, killed }
 }
@@ -196,7 +196,7 @@ describe('a stuck worker of the NRI plugin', () => {
 
   it('leaves one worker for the registration record, whichever volumes are stuck', async () => {
     const { clones, workers, begun } = stuckPool(['attach', 'check', 'release', 'restrictions'])
-    const readRestrictions = createRestrictionsReader(workers)
+    const readRestrictions = createRestrictionsTaskReader(workers)
     for (let at = 0; at < 30; at++) {
       const order = orderIn(`bad-${at}`)
       clones.attach(order, NEVER, () => {}).catch(() => {})
@@ -205,7 +205,7 @@ describe('a stuck worker of the NRI plugin', () => {
       void readRestrictions({ ...order, mounts: [] }, NEVER)
       await vi.advanceTimersByTimeAsync(NRI_WORKER_LIMITS.longAfterMs + 1)
     }
-    void createRegistrationWriter(workers, () => {})({ isRegistered: true, runtime: '', since: 0, socket: '' })
+    void createPluginRecordWriter(workers, () => {})({ isRegistered: true, runtime: '', since: 0, socket: '' })
     await vi.advanceTimersByTimeAsync(NRI_WORKER_LIMITS.longAfterMs + 1)
     expect(begun.at(-1)).toBe('registration ')
     expect(begun).toHaveLength(NRI_WORKER_LIMITS.maxTotal ?? 0)

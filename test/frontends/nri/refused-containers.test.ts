@@ -2,9 +2,12 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { ContainerCloneRequest, ContainerOutcome } from '../../../src/container/clone-request.ts'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
-import { type ContainerHandler, createContainerHandler } from '../../../src/frontends/nri/container-lifecycle.ts'
+import {
+  type ContainerEventHandler,
+  createContainerEventHandler,
+} from '../../../src/frontends/nri/container-lifecycle.ts'
 import type { Container, PodSandbox } from '../../../src/frontends/nri/protocol.ts'
-import type { AttachProgress } from '../../../src/frontends/nri/refused-containers.ts'
+import type { CloneTaskProgress } from '../../../src/frontends/nri/refused-containers.ts'
 import type { CloneService } from '../../../src/frontends/nri/worker-tasks.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
@@ -20,10 +23,10 @@ const withClaim = (id: string, name?: string) => containerWith(id, SOURCES.claim
 let attached: string[]
 let checked: PromiseWithResolvers<void>[]
 let givenUp: AbortSignal[]
-let attach: (order: ContainerCloneRequest, begun: (job: AttachProgress) => void) => Promise<ContainerOutcome>
+let attach: (order: ContainerCloneRequest, begun: (job: CloneTaskProgress) => void) => Promise<ContainerOutcome>
 let reads: number
 let read: () => Promise<void>
-let containers: ContainerHandler
+let containers: ContainerEventHandler
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] })
@@ -34,7 +37,7 @@ beforeEach(() => {
   read = async () => {}
   attach = () => new Promise(() => {})
   const clones = {
-    attach(order: ContainerCloneRequest, _late: AbortSignal, begun: (job: AttachProgress) => void) {
+    attach(order: ContainerCloneRequest, _late: AbortSignal, begun: (job: CloneTaskProgress) => void) {
       attached.push(order.container)
       return attach(order, begun)
     },
@@ -49,7 +52,7 @@ beforeEach(() => {
     without: async () => {},
     reconcile: async () => {},
   } as unknown as CloneService
-  containers = createContainerHandler({
+  containers = createContainerEventHandler({
     kubeletDir: KUBELET,
     clones,
     deadlineMs: DEADLINE,
@@ -153,7 +156,7 @@ describe('an unresponsive volume', () => {
 })
 
 describe('the refusal of a container that took too long', () => {
-  const late = (job: AttachProgress) => {
+  const late = (job: CloneTaskProgress) => {
     attach = (_order, begun) => {
       begun(job)
       return new Promise(() => {})
@@ -171,7 +174,7 @@ describe('the refusal of a container that took too long', () => {
     [{ ...job, progress: { step: 'attach', volume: 0 } }, 'as the making of the mapped mount took long'],
     [{ ...job, progress: undefined }, 'the node is short of processor time or memory'],
     [{ isWaiting: true, isBlocked: true, progress: undefined }, 'wait for other volumes that do not answer'],
-  ] satisfies [AttachProgress, string][])('names what was slow: %j', async (slow, text) => {
+  ] satisfies [CloneTaskProgress, string][])('names what was slow: %j', async (slow, text) => {
     expect(await late(slow)).toContain(text)
   })
 

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import type { CommandOf } from '../src/cli/commands/index.ts'
+import type { CommandOfVerb } from '../src/cli/commands/index.ts'
 import { readConfig } from '../src/config/read-config.ts'
 import { PodInfoOnMountGuard, readPodInfoOnMount } from '../src/frontends/csi/pod-info.ts'
 import { probeCsiServer, serveCsi } from '../src/frontends/csi/server.ts'
@@ -11,7 +11,7 @@ import { VERSION } from './process.ts'
 import { logEvent, reportProbe, runNodeServer } from './server.ts'
 
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or probes the server that runs. @returns the exit status */
-export async function csi(command: CommandOf<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
+export async function csi(command: CommandOfVerb<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, api, directory, name, nodeId = hostname() } = command
   if (isProbe) return reportProbe(await probeCsiServer(directory, name), 'csi-server')
   const server = { work: 'csi', other: 'another CSI server', facts: { directory, name } } as const

@@ -1,4 +1,4 @@
-import type { CommandOf } from '../src/cli/commands/index.ts'
+import type { CommandOfVerb } from '../src/cli/commands/index.ts'
 import { FAILED, OK } from '../src/cli/operate.ts'
 import { formatError } from '../src/errors/refusal.ts'
 import { FUSE_DEVICE_PATH } from '../src/frontends/device-plugin/decide.ts'
@@ -11,7 +11,7 @@ import { createEndSignal, keepHeapSmall } from './process.ts'
 import { logEvent } from './server.ts'
 
 /** Offers the node's /dev/fuse until SIGTERM or SIGINT. @returns the exit status */
-export async function devicePlugin({ directory, devices }: CommandOf<'device-plugin'>): Promise<number> {
+export async function devicePlugin({ directory, devices }: CommandOfVerb<'device-plugin'>): Promise<number> {
   const settings: DevicePluginSettings = {
     directory,
     count: devices,

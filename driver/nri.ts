@@ -1,4 +1,4 @@
-import type { CommandOf } from '../src/cli/commands/index.ts'
+import type { CommandOfVerb } from '../src/cli/commands/index.ts'
 import { readConfig } from '../src/config/read-config.ts'
 import type { AttachStep } from '../src/container/clone-request.ts'
 import { removeEmptyStaging } from '../src/container/clone-staging.ts'
@@ -31,7 +31,7 @@ import { raisePriority, startThread } from './process.ts'
 import { EventQueue, logEvent, reportProbe, runNodeServer } from './server.ts'
 
 /** Serves the container runtime until SIGTERM or SIGINT, or probes the plugin that runs. @returns the exit status */
-export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
+export async function nri(command: CommandOfVerb<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, directory, socket } = command
   if (isProbe) {
     const { config } = await readConfig(env)
@@ -42,7 +42,7 @@ export async function nri(command: CommandOf<'nri'>, env: NodeJS.ProcessEnv): Pr
 }
 
 async function serve(
-  { directory, socket, criSocket, index }: CommandOf<'nri'>,
+  { directory, socket, criSocket, index }: CommandOfVerb<'nri'>,
   store: Pick<Session, 'host' | 'config'>,
   stop: AbortSignal,
   env: NodeJS.ProcessEnv,

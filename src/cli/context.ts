@@ -5,10 +5,10 @@ import type { Host } from '../kernel/host.ts'
 import type { Session } from '../state/session.ts'
 import type { DoctorContext } from './commands/doctor.ts'
 import type { ServeHealth, WatchNode } from './commands/heal.ts'
-import type { CommandOf } from './commands/index.ts'
+import type { CommandOfVerb } from './commands/index.ts'
 
 /** File descriptors of stdout and stderr. */
-type Stream = 1 | 2
+type OutputDescriptor = 1 | 2
 
 /** The process that runs a command: arguments, streams, host, and the entries of verbs that driver/ starts. */
 export interface OperatorContext extends Omit<DoctorContext, 'configuration'> {
@@ -21,14 +21,14 @@ export interface OperatorContext extends Omit<DoctorContext, 'configuration'> {
   fs: typeof NodeFs
   isRoot: boolean
   /** @returns false if the reader has closed the stream @throws {Refusal} if stdout cannot be written */
-  write(text: string, to: Stream): boolean
+  write(text: string, to: OutputDescriptor): boolean
   /** Writes all bytes to stdout. @throws if stdout cannot be written or its reader has closed it */
   writeBytes(bytes: Uint8Array): Promise<void>
-  isTerminal(stream: Stream): boolean
+  isTerminal(stream: OutputDescriptor): boolean
   /** Returns the width of the stream's terminal; undefined if the stream is no terminal. */
-  columns(stream: Stream): number | undefined
+  columns(stream: OutputDescriptor): number | undefined
   /** Returns the number of lines of the stream's terminal; undefined if the stream is no terminal. */
-  rows(stream: Stream): number | undefined
+  rows(stream: OutputDescriptor): number | undefined
   workingDirectory(): string
   /** Reads the node's current configuration and every fault in its file. @param file read in place of the node's */
   readConfig(file?: string): Promise<{ file: string; config: NodeConfig; faults: Fault[] }>
@@ -42,10 +42,10 @@ export interface OperatorContext extends Omit<DoctorContext, 'configuration'> {
   metrics(session: Session): Promise<string>
   exposeMetrics(session: Session, output: string | undefined): Promise<void>
   /** @returns the exit status */
-  runInstaller(command: CommandOf<'install' | 'uninstall'>, isJson: boolean): Promise<number>
+  runInstaller(command: CommandOfVerb<'install' | 'uninstall'>, isJson: boolean): Promise<number>
   /** @returns the exit status */
-  runMigration(command: CommandOf<'migrate'>, isJson: boolean): Promise<number>
-  runPlugin(command: CommandOf<'device-plugin'>): Promise<number>
-  runCsi(command: CommandOf<'csi'>): Promise<number>
-  runNri(command: CommandOf<'nri'>): Promise<number>
+  runMigration(command: CommandOfVerb<'migrate'>, isJson: boolean): Promise<number>
+  runPlugin(command: CommandOfVerb<'device-plugin'>): Promise<number>
+  runCsi(command: CommandOfVerb<'csi'>): Promise<number>
+  runNri(command: CommandOfVerb<'nri'>): Promise<number>
 }

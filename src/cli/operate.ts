@@ -5,20 +5,20 @@ import { formatError, Refusal } from '../errors/refusal.ts'
 import { succeeds } from '../kernel/system-error.ts'
 import { createCallLog } from '../log/call-log.ts'
 import { appendLogLine } from '../log/log-file.ts'
-import { listExplanations, listRecordedNames, type OfferedNameKind, summarizeMounts } from './commands/about.ts'
+import { type CompletionNameKind, listFaultExplanations, listRecordedNames, summarizeMounts } from './commands/about.ts'
 import { isJsonRequested, parseCommand } from './commands/arguments.ts'
 import { runDoctor } from './commands/doctor.ts'
-import { keepHealing } from './commands/heal.ts'
+import { healAfterEachChange } from './commands/heal.ts'
 import {
-  type CommandOf,
-  type Document,
+  type CommandDocument,
+  type CommandOfVerb,
   getDocumentVerb,
   type NodeCommand,
   type OperatorCommand,
   runVerb,
 } from './commands/index.ts'
-import { formatEntryLine, readLog } from './commands/logs.ts'
-import { pollStatus, skipUnchanged } from './commands/status.ts'
+import { formatLogEntry, readNodeLog } from './commands/logs.ts'
+import { pollStatus, skipUnchangedStatus } from './commands/status.ts'
 import type { OperatorContext } from './context.ts'
 import { formatJsonDocument, render } from './output/output.ts'
 import { createProgressLine, formatScreen } from './output/progress.ts'
@@ -78,7 +78,7 @@ async function runCommand(context: OperatorContext, command: OperatorCommand, is
     case 'version':
       return say(`modekeep ${version}\n`, context.versions)
     case 'explain': {
-      const codes = listExplanations(command)
+      const codes = listFaultExplanations(command)
       return say(formatExplanations(codes, context.columns(STDOUT)), { codes })
     }
     case 'completion': {
@@ -104,7 +104,7 @@ async function runCommand(context: OperatorContext, command: OperatorCommand, is
 }
 
 /** Completion shows no errors, and only root can read the records. */
-async function readOfferedNames(context: OperatorContext, kind: OfferedNameKind): Promise<string[]> {
+async function readOfferedNames(context: OperatorContext, kind: CompletionNameKind): Promise<string[]> {
   const { host, isRoot, readConfig } = context
   if (kind === 'codes') return [...FAULT_ENTRIES.keys()].sort()
   if (!isRoot) return []
@@ -113,11 +113,11 @@ async function readOfferedNames(context: OperatorContext, kind: OfferedNameKind)
 }
 
 /** Shows the log even with an invalid configuration: its faults are in the log, and the log's path may be right. */
-async function showLogs(context: OperatorContext, command: CommandOf<'logs'>, isJson: boolean): Promise<number> {
+async function showLogs(context: OperatorContext, command: CommandOfVerb<'logs'>, isJson: boolean): Promise<number> {
   const { config } = await context.readConfig()
   const text = (raw: string) =>
-    isJson ? `${escapeJson(raw)}\n` : render([formatEntryLine(raw)], hasColour(context), context.columns(STDOUT))
-  await readLog(context.fs, command, config.logFile, (raw) => context.write(text(raw), STDOUT))
+    isJson ? `${escapeJson(raw)}\n` : render([formatLogEntry(raw)], hasColour(context), context.columns(STDOUT))
+  await readNodeLog(context.fs, command, config.logFile, (raw) => context.write(text(raw), STDOUT))
   return OK
 }
 
@@ -134,11 +134,11 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     : isJson
       ? formatJsonDocument
       : undefined
-  const formatDocument = (found: Document) => {
+  const formatDocument = (found: CommandDocument) => {
     const width = context.columns(to)
     return formatRequested?.(found) ?? render(lines(found, { command, width }), hasColour(context), width)
   }
-  const printDocument = (document: Document) => context.write(formatDocument(document), to)
+  const printDocument = (document: CommandDocument) => context.write(formatDocument(document), to)
   const log = createCallLog({ verb, ...extractLogSubject(command) }, config.logLevel, (line) => {
     // Commands that change nothing are not logged.
     if (!isLooking && !('isDry' in command && command.isDry)) appendLogLine(fs, config.logFile, line)
@@ -156,8 +156,8 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     const configNow = async () => (await readNodeConfig(context, command)).config
     const { serveHealth, metrics } = context
     // A watch continues to repair even if stdout cannot be written.
-    const printIfPossible = (found: Document) => void succeeds(() => printDocument(found))
-    await keepHealing(session, command, { fs, watch, configNow, report: printIfPossible, serveHealth, metrics })
+    const printIfPossible = (found: CommandDocument) => void succeeds(() => printDocument(found))
+    await healAfterEachChange(session, command, { fs, watch, configNow, report: printIfPossible, serveHealth, metrics })
     return OK
   }
   if (command.verb === 'status' && command.metrics) {
@@ -169,9 +169,9 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     // unless this process listens itself.
     using _signals = context.onInterrupt(() => {})
     const rows = formatRequested === undefined ? context.rows(STDOUT) : undefined
-    const paint = (found: Document) =>
+    const paint = (found: CommandDocument) =>
       context.write(formatScreen(formatDocument(found), context.rows(STDOUT) ?? 0), STDOUT)
-    await pollStatus(() => runVerb(session, command), rows === undefined ? skipUnchanged(printDocument) : paint)
+    await pollStatus(() => runVerb(session, command), rows === undefined ? skipUnchangedStatus(printDocument) : paint)
     return OK
   }
   const say = (sentence: string | undefined) => sentence && context.write(`modekeep: ${sentence}\n`, STDERR)
@@ -182,7 +182,7 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     clear()
     say(interruptedMessage)
   })
-  let found: Document
+  let found: CommandDocument
   try {
     const isDoctor = command.verb === 'doctor'
     const caller = {

@@ -1,5 +1,5 @@
 import type * as NodeFs from 'node:fs'
-import { status } from '../cli/commands/status.ts'
+import { readSelectedStatus } from '../cli/commands/status.ts'
 import { createFault } from '../errors/fault.ts'
 import { formatError, quoted, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../kernel/host.ts'
@@ -48,7 +48,7 @@ export async function writeMetrics(
 async function readGauges(session: Session, version: string): Promise<Samples> {
   const gauges = createZeroSamples('gauges')
   addSample(gauges, 'modekeep_info', { version })
-  const { mounts, containers, unrecorded, unreadable } = await status(session)
+  const { mounts, containers, unrecorded, unreadable } = await readSelectedStatus(session)
   for (const { fsType, ownership, state, daemon } of mounts) {
     addSample(gauges, 'modekeep_mounts', { type: fsType, ownership, state })
     if (daemon) addSample(gauges, 'modekeep_daemons', { state: daemon.state })

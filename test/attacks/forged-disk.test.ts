@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type RestoreDocument, restore } from '../../src/cli/commands/restore.ts'
+import { type RestoreDocument, restoreRecordedOwnership } from '../../src/cli/commands/restore.ts'
 import { checkVolumes } from '../../src/cli/doctor/records.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
 import { pruneVolume } from '../../src/repair/volume-garbage.ts'
@@ -74,7 +74,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
   }
   const volumes = () => fs.readdirSync(`${stage.top}/state/ownership`)
   const put = (target: { directory: string } | { volume: string }, { isDry = false, isForced = false } = {}) =>
-    restore(stage.session(), { verb: 'restore', target, isDry, isForced })
+    restoreRecordedOwnership(stage.session(), { verb: 'restore', target, isDry, isForced })
 
   /** As the walk has left it, but for the program's content. */
   function forge(at = forged): void {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { VERB_NAMES } from '../../src/cli/commands/index.ts'
+import { OPERATOR_VERB_NAMES } from '../../src/cli/commands/index.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { groups, listTree, makeTree, SIX_FILES } from '../helpers/tree.ts'
@@ -74,7 +74,7 @@ function documentedKeys(verb: string): string[] {
 describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
   it('print help with an example despite any other arguments', () => {
     const node = new BinaryNode()
-    for (const verb of VERB_NAMES) {
+    for (const verb of OPERATOR_VERB_NAMES) {
       const said = call(node, [verb, '--help'])
       expect(said).toMatchObject({ stderr: '', status: 0 })
       expect(said.stdout).toMatch(new RegExp(`^modekeep ${verb}[\\s\\S]*\\nExamples?:\\n {2}.*modekeep ${verb}`))
@@ -134,7 +134,9 @@ describe.skipIf(!isRoot)(title('the commands of the executable'), () => {
         verb,
       ).toEqual([])
     }
-    expect([...found.keys()].sort()).toEqual(VERB_NAMES.filter((verb) => PAGE.includes(`\n### ${verb}\n`)).sort())
+    expect([...found.keys()].sort()).toEqual(
+      OPERATOR_VERB_NAMES.filter((verb) => PAGE.includes(`\n### ${verb}\n`)).sort(),
+    )
     expect(found.size).toBe(15)
   })
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkMounts } from '../../src/cli/doctor/records.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { publishVolume, unpublishVolume } from '../../src/frontends/csi/publish.ts'
@@ -86,7 +86,9 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(stage.warnings).toContain(inUse)
     fs.rmdirSync(directory)
 
-    expect((await status(stage.session())).mounts).toMatchObject([{ directory, state: 'busy', reason: inUse }])
+    expect((await readSelectedStatus(stage.session())).mounts).toMatchObject([
+      { directory, state: 'busy', reason: inUse },
+    ])
     const findings = await Array.fromAsync(checkMounts(stage.session()))
     expect(findings).toContainEqual(expect.objectContaining({ text: `${directory} is busy: ${inUse}` }))
     const garbage = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
@@ -95,7 +97,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect(listLoopDevices(stage.top)).toHaveLength(1)
 
     await end(user)
-    expect((await status(stage.session())).mounts).toEqual([])
+    expect((await readSelectedStatus(stage.session())).mounts).toEqual([])
     expect(await stage.heal()).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
     expect(listMountRecords(stage)).toEqual([])
     expect(listLoopDevices(stage.top)).toEqual([])

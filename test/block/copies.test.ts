@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { detachDisks, makeImage, ON_DISK } from '../helpers/disks.ts'
 import { isRoot, kernelStage, type Stage } from '../helpers/stage.ts'
 import { groups } from '../helpers/tree.ts'
@@ -28,7 +28,7 @@ describe.skipIf(!isRoot)(`a copy of an xfs image that is mounted${title}`, () =>
     stage.mount('a', { source: image, 'kubernetes.io/fsType': 'xfs', ...GROUP, ...more })
   const copy = (more: Record<string, string> = {}) =>
     stage.mount('b', { source: `${image}2`, 'kubernetes.io/fsType': 'xfs', ...GROUP, ...more })
-  const counted = async () => (await status(stage.session())).volumes.map(({ mounts }) => mounts)
+  const counted = async () => (await readSelectedStatus(stage.session())).volumes.map(({ mounts }) => mounts)
 
   it('is refused, and the message names both remedies: nouuid for a mapping, a new UUID for a walk', async () => {
     await original({ ownership: 'walk' })

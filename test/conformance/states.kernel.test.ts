@@ -6,8 +6,8 @@ import { setTimeout } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { DoctorDocument } from '../../src/cli/commands/doctor.ts'
 import { healNode } from '../../src/cli/commands/heal.ts'
-import { type Document, getDocumentVerb } from '../../src/cli/commands/index.ts'
-import { status } from '../../src/cli/commands/status.ts'
+import { type CommandDocument, getDocumentVerb } from '../../src/cli/commands/index.ts'
+import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkMounts } from '../../src/cli/doctor/records.ts'
 import { formatJsonDocument, render } from '../../src/cli/output/output.ts'
 import { formatVolumeStats } from '../../src/frontends/csi/node-service.ts'
@@ -236,7 +236,7 @@ const SITUATIONS: Record<MountState, Record<string, Situation>> = {
 }
 
 const NO_COLOUR = false
-const textOf = (document: Document) => render(getDocumentVerb(document).lines(document), NO_COLOUR)
+const textOf = (document: CommandDocument) => render(getDocumentVerb(document).lines(document), NO_COLOUR)
 
 async function readMetrics({ session }: Stage): Promise<Record<string, number>> {
   let text = ''
@@ -256,7 +256,7 @@ async function readDoctor({ session }: Stage): Promise<DoctorDocument> {
 }
 
 /** `kubectl modekeep VERB`, where a node answers with the document. */
-function callPlugin(top: string, document: Document, hasTrouble: boolean): string {
+function callPlugin(top: string, document: CommandDocument, hasTrouble: boolean): string {
   const { verb } = document
   fs.mkdirSync(`${top}/plugin`, { recursive: true })
   const give = (name: string, text: string, mode = 0o644) => fs.writeFileSync(`${top}/plugin/${name}`, text, { mode })
@@ -285,7 +285,7 @@ async function readSurfaces(node: StateNode, { state, reason, action }: Finding)
     listen: undefined,
   })
   const logged = stage.noted.found
-  const document = await status(stage.session())
+  const document = await readSelectedStatus(stage.session())
   const doctor = await readDoctor(stage)
   const trouble = doctor.findings.filter(({ level }) => level !== 'ok')
   const { stats, failure } = (await node.call('stats')) as { stats?: VolumeStats; failure?: { code: string } }
@@ -377,7 +377,7 @@ describe.skipIf(!isRoot)(`the state of a mount${title}`, () => {
     for (const end of node.ends.splice(0)) end()
     await setTimeout(500)
     expect(await healMounts(node.stage.session(), true)).toMatchObject([{ state: 'orphaned', action: 'forgotten' }])
-    expect((await status(node.stage.session())).mounts).toEqual([])
+    expect((await readSelectedStatus(node.stage.session())).mounts).toEqual([])
     expect((await readDoctor(node.stage)).findings.filter(({ level }) => level !== 'ok')).toEqual([])
     expect(await readMetrics(node.stage)).toEqual({})
     expect(await node.call('stats')).toMatchObject({ failure: { code: 'NOT_FOUND' } })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { status } from '../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkMounts, checkVolumes } from '../../src/cli/doctor/records.ts'
 import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
@@ -90,7 +90,7 @@ onEveryStage('an unreadable record', (open) => {
   ])('%s is named by status and doctor', async (_what, text) => {
     const paths = [mountRecord, volumeRecord()]
     for (const path of paths) put(path, text)
-    const { unreadable, volumes } = await status(stage.session())
+    const { unreadable, volumes } = await readSelectedStatus(stage.session())
     const told = [...unreadable, ...volumes].map(({ fault }) => fault)
     expect(told).toEqual(paths.map((path) => expect.stringContaining(path)))
     const checks = [checkMounts(stage.session()), checkVolumes(stage.session())]

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { gc } from '../../src/cli/commands/gc.ts'
+import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
 import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
 import { containerRecords } from '../../src/state/container-record.ts'
 import { listTree } from '../helpers/tree.ts'
@@ -67,7 +67,9 @@ describe.skipIf(skipped !== '')(`a container's clones${skipped}`, () => {
   it('are removed by gc after a reboot, and listed by a dry run', async () => {
     const node = nodeWith('tmpfs')
     await node.attach(node.order([node.clone()]))
-    expect((await gc(node.session, { verb: 'gc', isDry: false, forget: undefined })).items).toEqual([])
+    expect((await runGarbageCollection(node.session, { verb: 'gc', isDry: false, forget: undefined })).items).toEqual(
+      [],
+    )
     const record = `${node.top}/state/nri/${CONTAINER}.json`
     const { session } = node
     const written = containerRecords.read(session, CONTAINER)
@@ -75,9 +77,13 @@ describe.skipIf(skipped !== '')(`a container's clones${skipped}`, () => {
     containerRecords.write(session, { ...written, boot: 'an-earlier-boot' })
     const standing = node.mounted()
     const item = expect.objectContaining({ kind: 'container', name: CONTAINER, action: 'removed' })
-    expect(await gc(node.session, { verb: 'gc', isDry: true, forget: undefined })).toMatchObject({ items: [item] })
+    expect(await runGarbageCollection(node.session, { verb: 'gc', isDry: true, forget: undefined })).toMatchObject({
+      items: [item],
+    })
     expect(node.mounted()).toEqual(standing)
-    expect(await gc(node.session, { verb: 'gc', isDry: false, forget: undefined })).toMatchObject({ items: [item] })
+    expect(await runGarbageCollection(node.session, { verb: 'gc', isDry: false, forget: undefined })).toMatchObject({
+      items: [item],
+    })
     expect(node.mounted()).toEqual([])
     expect(fs.existsSync(record)).toBe(false)
   })

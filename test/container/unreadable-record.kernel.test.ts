@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { gc } from '../../src/cli/commands/gc.ts'
+import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
 import { checkContainerRecords } from '../../src/cli/doctor/records.ts'
 import { findContainerProblems, readContainerStatuses } from '../../src/cli/node-state/containers.ts'
 import { reconcileContainers, releaseClones } from '../../src/container/container-task.ts'
@@ -36,7 +36,8 @@ function makeRoot({ top }: TestNode): string {
 }
 
 const known = (created: string[], started: string[]) => ({ at: Date.now(), created, started, unmapped: [] })
-const collect = (node: TestNode, isDry: boolean) => gc(node.session, { verb: 'gc', isDry, forget: undefined })
+const collect = (node: TestNode, isDry: boolean) =>
+  runGarbageCollection(node.session, { verb: 'gc', isDry, forget: undefined })
 
 describe.skipIf(skipped !== '')(`the record of a container${skipped}`, () => {
   it.each(DAMAGES)(

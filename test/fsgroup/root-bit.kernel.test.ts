@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { gc } from '../../src/cli/commands/gc.ts'
-import { status } from '../../src/cli/commands/status.ts'
+import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
+import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkRootBits } from '../../src/cli/doctor/records.ts'
 import { attachClones } from '../../src/container/attach-clones.ts'
 import type { CloneRequest } from '../../src/container/clone-request.ts'
@@ -213,7 +213,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     stage.reboot()
     fs.rmSync(`${stage.config.stateDir}/mounts`, { recursive: true })
     expect([...checkRootBits(stage.session())]).toMatchObject([{ text: expect.stringContaining('not removed yet') }])
-    await gc(stage.session(), { verb: 'gc', isDry: false, forget: undefined })
+    await runGarbageCollection(stage.session(), { verb: 'gc', isDry: false, forget: undefined })
     expect([bit(), listRootBits(stage), [...checkRootBits(stage.session())]]).toEqual([false, [], []])
   })
 
@@ -229,7 +229,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     await mountFor('a')
     await clone()
     expect(listMountRecords(stage)).toMatchObject([{ given: { by: 'idmap', why: expect.stringContaining(PLAIN) } }])
-    const { mounts, containers } = await status(stage.session())
+    const { mounts, containers } = await readSelectedStatus(stage.session())
     expect(mounts).toMatchObject([{ why: expect.stringContaining('set option "setGid" to "root"') }])
     expect(containers).toMatchObject([{ reason: expect.stringContaining('annotation modekeep/set-gid "root"') }])
     expect([...checkRootBits(stage.session())]).toMatchObject([

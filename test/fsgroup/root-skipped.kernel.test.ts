@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { formatStatus } from '../../src/cli/commands/status-text.ts'
 import type { FlexVolumeReply } from '../../src/frontends/flexvolume/protocol.ts'
 import { answerVolumeCall } from '../../src/frontends/flexvolume/volume-call.ts'
@@ -44,7 +44,7 @@ describe.skipIf(!isRoot)(title, () => {
     return answerVolumeCall({ verb, directory, options: JSON.stringify(options) }, process)
   }
   async function statusOf() {
-    const document = await status(stage.session())
+    const document = await readSelectedStatus(stage.session())
     const text = formatStatus(document, 0).map((line) => (typeof line === 'string' ? line : line.text))
     return { ...document, text: text.join('\n') }
   }

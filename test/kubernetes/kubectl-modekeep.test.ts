@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { VERB_NAMES } from '../../src/cli/commands/index.ts'
+import { OPERATOR_VERB_NAMES } from '../../src/cli/commands/index.ts'
 import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
 import { formatJsonDocument } from '../../src/cli/output/output.ts'
 import { PLUGIN, RECORDING } from './fake-kubectl.ts'
@@ -177,7 +177,7 @@ describe('kubectl modekeep', () => {
     const { status, stdout } = call(['--help'])
     expect(status).toBe(0)
     for (const verb of ['status', 'doctor', 'logs', 'restore'] as const) {
-      expect(VERB_NAMES).toContain(verb)
+      expect(OPERATOR_VERB_NAMES).toContain(verb)
       expect(stdout).toMatch(new RegExp(`^ {2}${verb} `, 'm'))
     }
     expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([])

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import about from '../../package.json' with { type: 'json' }
 import { parseCommand } from '../../src/cli/commands/arguments.ts'
-import type { CommandOf } from '../../src/cli/commands/index.ts'
+import type { CommandOfVerb } from '../../src/cli/commands/index.ts'
 import { parseConfig } from '../../src/config/config.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { kinds } from '../../src/volume/index.ts'
@@ -107,7 +107,7 @@ describe("the NRI plugin's container", () => {
     expect(wrapper).toBe('on-node')
     const [prober, ...probe] = readinessProbe.exec.command
     expect(prober).toBe('modekeep')
-    const { socket, directory } = parseCommand(verb, () => '/') as CommandOf<'nri'>
+    const { socket, directory } = parseCommand(verb, () => '/') as CommandOfVerb<'nri'>
     expect(parseCommand(probe, () => '/')).toMatchObject({ verb: 'nri', isProbe: true, socket, directory })
   })
 })
@@ -115,7 +115,7 @@ describe("the NRI plugin's container", () => {
 describe('probes and metrics', () => {
   const container = (components: string[]) =>
     named(podOf(render(kustomization('overlays/default', { components }))), 'modekeep')
-  const commandOf = ([, ...command]: string[]) => parseCommand(command, () => '/') as CommandOf<'heal'>
+  const commandOf = ([, ...command]: string[]) => parseCommand(command, () => '/') as CommandOfVerb<'heal'>
 
   it('use the port that heal serves', () => {
     const { command, livenessProbe, readinessProbe } = container([]) as Resource
@@ -151,7 +151,7 @@ describe('the CSI driver', () => {
 
   it('is probed over the socket that it serves, with time for the answer', () => {
     const { command, livenessProbe, readinessProbe } = named(podOf(resources()), 'csi') as Resource
-    const served = parseCommand(command.slice(1), () => '/') as CommandOf<'csi'>
+    const served = parseCommand(command.slice(1), () => '/') as CommandOfVerb<'csi'>
     for (const { exec, timeoutSeconds } of [livenessProbe, readinessProbe]) {
       const [wrapper, ...verb] = exec.command
       expect(wrapper).toBe('modekeep')

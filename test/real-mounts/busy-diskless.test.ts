@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { listMountRecords } from '../../src/state/mount-record.ts'
 import { addSkipReason, cannotMountWith } from '../helpers/needs.ts'
 import { kernelStage, type Stage } from '../helpers/stage.ts'
@@ -55,11 +55,11 @@ describe.skipIf(cannot !== '')(
         expect(stage.layers('a')).toEqual([])
         fs.rmdirSync(stage.podDirectory('a'))
         const busy = { state: 'busy', reason: expect.stringContaining(inUse(user)) }
-        expect((await status(stage.session())).mounts).toMatchObject([busy])
+        expect((await readSelectedStatus(stage.session())).mounts).toMatchObject([busy])
         expect(await stage.unmount('a')).toContain(inUse(user))
         expect(await stage.heal()).toMatchObject([busy])
         await end(user)
-        expect((await status(stage.session())).mounts).toEqual([])
+        expect((await readSelectedStatus(stage.session())).mounts).toEqual([])
         await stage.heal()
         expect(listMountRecords(stage)).toEqual([])
       },
@@ -78,7 +78,7 @@ describe.skipIf(cannot !== '')(
         last = await new Promise<number>((resolve) => copy.stdout?.once('data', (text) => resolve(Number(text))))
         expect(users.length).toBeLessThan(50)
       }
-      expect((await status(stage.session())).mounts).toEqual([])
+      expect((await readSelectedStatus(stage.session())).mounts).toEqual([])
     })
 
     it('reports a process that has a private copy of the mount', async () => {
@@ -96,9 +96,9 @@ describe.skipIf(cannot !== '')(
       expect(await stage.unmount('a')).toContain(`process ${copy.pid} ("sleep")`)
       await end(user)
       const busy = { state: 'busy', reason: expect.stringContaining(`process ${copy.pid} ("sleep")`) }
-      expect((await status(stage.session())).mounts).toMatchObject([busy])
+      expect((await readSelectedStatus(stage.session())).mounts).toMatchObject([busy])
       await end(copy)
-      expect((await status(stage.session())).mounts).toEqual([])
+      expect((await readSelectedStatus(stage.session())).mounts).toEqual([])
     })
 
     it('reports nothing after the last use ended, and a repeated unmount succeeds', async () => {

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../src/cli/commands/status.ts'
 import { checkMounts } from '../../src/cli/doctor/records.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { SOCKET } from '../../src/kernel/host.ts'
@@ -130,7 +130,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
       ])
       expect(fs.existsSync(directory)).toBe(false)
       expect(await heal()).toMatchObject([{ state: 'busy', action: 'none' }])
-      expect((await status(stage.session())).mounts).toMatchObject([{ directory, state: 'busy' }])
+      expect((await readSelectedStatus(stage.session())).mounts).toMatchObject([{ directory, state: 'busy' }])
     } finally {
       fs.closeSync(user)
     }
@@ -171,7 +171,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
       { state: 'orphaned', action: 'failed', reason: expect.stringContaining(inWay) },
     ])
     expect(mountsBelow(pod)).toEqual([])
-    const { mounts } = await status(stage.session())
+    const { mounts } = await readSelectedStatus(stage.session())
     expect(mounts).toMatchObject([{ state: 'orphaned', reason: expect.stringContaining(inWay) }])
     const found = await Array.fromAsync(checkMounts(stage.session()))
     expect(JSON.stringify(found)).toContain(inWay)
@@ -195,7 +195,9 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(await heal()).toMatchObject([
       { state: 'orphaned', action: 'failed', reason: expect.stringContaining(directory) },
     ])
-    expect((await status(stage.session())).mounts).toMatchObject([{ reason: expect.stringContaining(directory) }])
+    expect((await readSelectedStatus(stage.session())).mounts).toMatchObject([
+      { reason: expect.stringContaining(directory) },
+    ])
     fs.rmSync(`${directory}/written-below`)
     expect(await heal()).toMatchObject([{ action: 'forgotten' }])
     expect(fs.existsSync(directory)).toBe(false)

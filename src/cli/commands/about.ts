@@ -6,8 +6,8 @@ import type { Host } from '../../kernel/host.ts'
 import { isUnwell } from '../../repair/state.ts'
 import { listMountRecords } from '../../state/mount-record.ts'
 import type { Store } from '../../state/record-directories.ts'
-import { findNearest, listRecordedVolumes } from './operands.ts'
-import { status } from './status.ts'
+import { findNearestSpelling, listRecordedVolumes } from './operands.ts'
+import { readSelectedStatus } from './status.ts'
 import type { StatusDocument } from './status-document.ts'
 import type { VerbArguments, VerbForm } from './verb.ts'
 
@@ -49,19 +49,19 @@ export const versionVerb = {
   read: () => ({ verb: 'version' as const }),
 } satisfies VerbForm
 
-const SHELLS = ['bash', 'zsh', 'fish'] as const
+const COMPLETION_SHELLS = ['bash', 'zsh', 'fish'] as const
 
-export type Shell = (typeof SHELLS)[number]
+export type CompletionShell = (typeof COMPLETION_SHELLS)[number]
 
 /** @property offer kind of names to print instead of a script */
 export interface CompletionCommand {
   verb: 'completion'
-  shell: Shell
-  offer: OfferedNameKind | undefined
+  shell: CompletionShell
+  offer: CompletionNameKind | undefined
 }
 
 export const completionVerb = {
-  operands: SHELLS.join('|'),
+  operands: COMPLETION_SHELLS.join('|'),
   summary: 'print a completion script for a shell',
   text: [
     'Prints a script that completes verbs, options and their values, and, for root, pods, mounts and volumes that are on ' +
@@ -76,8 +76,8 @@ export const completionVerb = {
   ],
   read({ words, given, refuse }: VerbArguments): CompletionCommand {
     const [word, ...more] = words
-    const offer = given.get('offer') as OfferedNameKind | undefined
-    const shell = SHELLS.find((name) => name === word)
+    const offer = given.get('offer') as CompletionNameKind | undefined
+    const shell = COMPLETION_SHELLS.find((name) => name === word)
     if (given.has('offer')) {
       if (word !== undefined) refuse(`--offer is for no shell alone, got ${quoted(words)}`, 'leave one out')
     } else if (shell === undefined || more.length > 0) {
@@ -88,7 +88,7 @@ export const completionVerb = {
   },
 } satisfies VerbForm
 
-interface SummaryContext {
+interface MountSummaryContext {
   isRoot: boolean
   host: Host
   isolatesWalks?: true | undefined
@@ -96,12 +96,17 @@ interface SummaryContext {
 }
 
 /** Summarizes the mounts of this node in one line for the overview. Commands report the details of problems. */
-export async function summarizeMounts({ isRoot, host, isolatesWalks, readConfig }: SummaryContext): Promise<string> {
+export async function summarizeMounts({
+  isRoot,
+  host,
+  isolatesWalks,
+  readConfig,
+}: MountSummaryContext): Promise<string> {
   if (!isRoot) return 'as root this says what is mounted on this node'
   const { config, faults } = await readConfig()
   if (faults.length > 0) return 'the configuration is not valid: "modekeep doctor" says what to do'
   return formatMountSummary(
-    await status({ host, config, isolatesWalks, note: () => {}, warn: () => {}, progress: () => {} }),
+    await readSelectedStatus({ host, config, isolatesWalks, note: () => {}, warn: () => {}, progress: () => {} }),
   )
 }
 
@@ -115,7 +120,7 @@ function formatMountSummary({ mounts, unrecorded, unreadable }: StatusDocument):
 }
 
 /** Kinds of names that a shell can complete: of records, and codes of faults. */
-export type OfferedNameKind = RecordedNameKind | 'codes'
+export type CompletionNameKind = RecordedNameKind | 'codes'
 type RecordedNameKind = 'namespaces' | 'pods' | 'mounts' | 'volumes'
 
 /**
@@ -156,7 +161,7 @@ export const explainVerb = {
     const code = word?.replace(/^\[(.*)\]$/, '$1')
     if (more.length > 0) refuse(`explain takes one code, got also ${quoted(more)}`, 'name one')
     if (code !== undefined && !FAULT_ENTRIES.has(code)) {
-      const nearest = findNearest(code, [...FAULT_ENTRIES.keys()])
+      const nearest = findNearestSpelling(code, [...FAULT_ENTRIES.keys()])
       const remedy = `${nearest === undefined ? '' : `did you mean ${nearest}? `}"modekeep explain" lists all`
       refuse(`there is no code ${quoted(code)}`, remedy)
     }
@@ -165,7 +170,7 @@ export const explainVerb = {
 } satisfies VerbForm
 
 /** Lists the entries of a command for its JSON document. */
-export function listExplanations({ code }: ExplainCommand) {
+export function listFaultExplanations({ code }: ExplainCommand) {
   return [...FAULT_ENTRIES]
     .filter(([name]) => code === undefined || name === code)
     .map(([name, { section, meaning, cause = null, remedy, see }]) => {

@@ -43,7 +43,10 @@ export interface ApplyDocument extends ApplyGroupDocument<'apply'> {
 }
 
 /** Applies a group to a directory, as a pod's mount does. */
-export async function apply(session: Session, command: ApplyGroupCommand<'apply'>): Promise<ApplyDocument> {
+export async function applyGroupToDirectory(
+  session: Session,
+  command: ApplyGroupCommand<'apply'>,
+): Promise<ApplyDocument> {
   const { verb, directory, fsGroup } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags([], false))
@@ -104,7 +107,7 @@ export const applyVerb: SessionVerb<ApplyGroupCommand<'apply'>, ApplyDocument> =
     'modekeep apply /srv/volumes/data --fsgroup 2000 --force',
   ],
   read: (args) => ({ verb: 'apply', ...readGroupOperands('apply', args) }),
-  run: apply,
+  run: applyGroupToDirectory,
   lines({ directory, group, groupAccess, walked, report }) {
     if (!walked) {
       const hint = '--fs-group-change-policy Always walks'

@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util'
 import { createFault, type Fault } from '../../errors/fault.ts'
 import { quoted, Refusal } from '../../errors/refusal.ts'
-import { getVerbForm, isVerb, type OperatorCommand, VERB_NAMES, type Verb } from './index.ts'
-import { findNearest } from './operands.ts'
-import { checkOptionValue, OPTIONS, type OptionName } from './options.ts'
+import { getVerbForm, isOperatorVerb, OPERATOR_VERB_NAMES, type OperatorCommand, type OperatorVerb } from './index.ts'
+import { findNearestSpelling } from './operands.ts'
+import { CLI_OPTIONS, checkOptionValue, type OptionName } from './options.ts'
 import type { VerbArguments } from './verb.ts'
 
-const HELP = { verb: 'help', topic: undefined, isManual: false } as const
+const HELP_COMMAND = { verb: 'help', topic: undefined, isManual: false } as const
 
 /**
  * Parses an operator's arguments, the verb first.
@@ -15,19 +15,19 @@ const HELP = { verb: 'help', topic: undefined, isManual: false } as const
  */
 export function parseCommand(argv: readonly string[], workingDirectory: () => string): OperatorCommand {
   const [word, ...words] = argv
-  if (word === undefined) return { ...HELP, isIntroduction: true }
-  if (word === '--help' || word === '-h') return HELP
+  if (word === undefined) return { ...HELP_COMMAND, isIntroduction: true }
+  if (word === '--help' || word === '-h') return HELP_COMMAND
   const verb = word === '--version' ? 'version' : word
-  if (!isVerb(verb)) throw Refusal.of('usage', ...explainUnknownVerb(verb))
+  if (!isOperatorVerb(verb)) throw Refusal.of('usage', ...explainUnknownVerb(verb))
   const args = { ...readArguments(verb, words), workingDirectory }
-  if (args.given.has('help') && args.faults.length === 0) return { ...HELP, topic: verb }
+  if (args.given.has('help') && args.faults.length === 0) return { ...HELP_COMMAND, topic: verb }
   const { operands, read } = getVerbForm(verb)
   if (operands === undefined && args.words.length > 0) {
     const why = verb === 'version' ? 'takes no argument' : 'is about the whole node'
     args.refuse(`${verb} ${why}, got ${quoted(args.words[0])}`, 'leave it out')
   }
   const command = read(args)
-  if (command.verb === 'help' && command.topic !== undefined && !isVerb(command.topic)) {
+  if (command.verb === 'help' && command.topic !== undefined && !isOperatorVerb(command.topic)) {
     args.refuse(...explainUnknownVerb(command.topic))
   }
   if (args.faults.length > 0) throw new Refusal(args.faults)
@@ -35,7 +35,7 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
 }
 
 function explainUnknownVerb(word: string): [reason: string, remedy: string] {
-  const meant = findNearest(word, VERB_NAMES)
+  const meant = findNearestSpelling(word, OPERATOR_VERB_NAMES)
   return [
     `there is no verb ${quoted(word)}`,
     `${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`,
@@ -43,11 +43,11 @@ function explainUnknownVerb(word: string): [reason: string, remedy: string] {
 }
 
 /** Parses the arguments after a verb, and collects every syntax fault. */
-function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'workingDirectory'> {
+function readArguments(verb: OperatorVerb, args: string[]): Omit<VerbArguments, 'workingDirectory'> {
   const { options } = getVerbForm(verb)
   const { tokens } = parseArgs({
     args,
-    options: collectOptions(options),
+    options: collectKnownOptions(options),
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -69,20 +69,20 @@ function readArguments(verb: Verb, args: string[]): Omit<VerbArguments, 'working
 }
 
 /** Collects the options of all verbs, so that values of foreign options are recognised. A short letter is the verb's own. */
-function collectOptions(own: object): typeof OPTIONS {
-  const entries = Object.entries(OPTIONS).map(([name, { short, ...form }]) => {
-    const isTaken = Object.keys(own).some((other) => other !== name && OPTIONS[other as OptionName].short === short)
+function collectKnownOptions(own: object): typeof CLI_OPTIONS {
+  const entries = Object.entries(CLI_OPTIONS).map(([name, { short, ...form }]) => {
+    const isTaken = Object.keys(own).some((other) => other !== name && CLI_OPTIONS[other as OptionName].short === short)
     return [name, short === undefined || isTaken ? form : { ...form, short }]
   })
   return Object.fromEntries(entries)
 }
 
 function explainUnknownOption(
-  verb: Verb,
+  verb: OperatorVerb,
   rawName: string,
   candidates: readonly string[],
 ): [reason: string, remedy: string] {
-  const suggestion = findNearest(rawName.replace(/^-+/, ''), candidates)
+  const suggestion = findNearestSpelling(rawName.replace(/^-+/, ''), candidates)
   const takes = `takes ${candidates.map((option) => `--${option}`).join(', ')}`
   const remedy = suggestion === undefined ? `it ${takes}` : `did you mean --${suggestion}? It ${takes}`
   return [`${verb} has no option ${quoted(rawName)}`, remedy]

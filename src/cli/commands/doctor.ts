@@ -50,7 +50,7 @@ export const doctorVerb: DocumentVerb<DoctorCommand, DoctorDocument> = {
     return [
       ...Map.groupBy(findings, ({ area }) => area)
         .entries()
-        .flatMap(([area, found]): Line[] => [{ text: area, style: 'strong' }, ...found.flatMap(formatFinding)]),
+        .flatMap(([area, found]): Line[] => [{ text: area, style: 'strong' }, ...found.flatMap(formatDoctorFinding)]),
       '',
       { text: `${ok} ok, ${counted(warnings, 'warning')}, ${counted(faults, 'fault')}`, style: 'strong' },
     ]
@@ -59,7 +59,7 @@ export const doctorVerb: DocumentVerb<DoctorCommand, DoctorDocument> = {
   hasTrouble: ({ faults }) => faults > 0,
 }
 
-function formatFinding({ level, text, remedy }: CheckFinding): Line[] {
+function formatDoctorFinding({ level, text, remedy }: DoctorFinding): Line[] {
   const line = `  ${level.padEnd(7)}  ${text}`
   const styled: Line = level === 'ok' ? line : { text: line, style: level === 'fault' ? 'fault' : 'notice' }
   return remedy === '' ? [styled] : [styled, `           do: ${remedy}`]
@@ -74,7 +74,7 @@ export interface DoctorContext {
 }
 
 /** Every check, by the area under which doctor reports it. */
-const CHECKS = {
+const DOCTOR_CHECKS = {
   kernel: [({ diagnosis }) => checkKernel(diagnosis.features(), diagnosis.release())],
   'system calls': [({ diagnosis }) => checkSystemCalls(diagnosis.selfTest())],
   helpers: [({ diagnosis }, { config }) => checkHelpers(diagnosis, config)],
@@ -89,17 +89,17 @@ const CHECKS = {
     ({ diagnosis }, { host, config }) => checkFreeSpace(host, diagnosis, config.stateDir),
   ],
   mounts: [checkMounts, checkHiddenMounts, checkTmpfsMemory, checkContainerRecords, checkRootBits].map(
-    (check): Check =>
+    (check): DoctorCheck =>
       (_, session) =>
         check(session),
   ),
   volumes: [(_, session) => checkVolumes(session)],
-} satisfies Readonly<Record<string, readonly Check[]>>
+} satisfies Readonly<Record<string, readonly DoctorCheck[]>>
 
-type Check = (context: DoctorContext, session: Session) => Iterable<CheckResult> | AsyncIterable<CheckResult>
+type DoctorCheck = (context: DoctorContext, session: Session) => Iterable<CheckResult> | AsyncIterable<CheckResult>
 
-export interface CheckFinding extends CheckResult {
-  area: keyof typeof CHECKS
+export interface DoctorFinding extends CheckResult {
+  area: keyof typeof DOCTOR_CHECKS
 }
 
 export interface DoctorDocument {
@@ -108,13 +108,13 @@ export interface DoctorDocument {
   ok: number
   warnings: number
   faults: number
-  findings: CheckFinding[]
+  findings: DoctorFinding[]
 }
 
 /** Checks the node without changes. A check that throws becomes a fault, and the other checks continue. */
 export async function runDoctor(session: Session, context: DoctorContext): Promise<DoctorDocument> {
-  const findings: CheckFinding[] = []
-  for (const [area, checks] of Object.entries(CHECKS) as [CheckFinding['area'], readonly Check[]][]) {
+  const findings: DoctorFinding[] = []
+  for (const [area, checks] of Object.entries(DOCTOR_CHECKS) as [DoctorFinding['area'], readonly DoctorCheck[]][]) {
     for (const check of checks) {
       try {
         for await (const result of check(context, session)) findings.push({ area, ...result })
@@ -124,6 +124,6 @@ export async function runDoctor(session: Session, context: DoctorContext): Promi
       }
     }
   }
-  const count = (level: CheckFinding['level']) => findings.filter((finding) => finding.level === level).length
+  const count = (level: DoctorFinding['level']) => findings.filter((finding) => finding.level === level).length
   return { verb: 'doctor', ok: count('ok'), warnings: count('warning'), faults: count('fault'), findings }
 }

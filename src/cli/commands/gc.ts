@@ -12,7 +12,7 @@ import { resolveVolumeName } from './operands.ts'
 import { trimEllipsis } from './options.ts'
 import type { SessionVerb } from './verb.ts'
 
-const MAX_NAMES = 3
+const MAX_SHOWN_KEPT_ITEMS = 3
 
 export const gcVerb: SessionVerb<GcCommand, GcDocument> = {
   summary: 'remove records that no mount, pod or restore needs',
@@ -35,7 +35,7 @@ export const gcVerb: SessionVerb<GcCommand, GcDocument> = {
     const word = given.get('forget')
     return { verb: 'gc', isDry: given.has('dry-run'), forget: word && trimEllipsis(word) }
   },
-  run: gc,
+  run: runGarbageCollection,
   /** Formats removed items line by line, and kept items by reason. */
   lines({ isDry, items }) {
     const kept = items.filter(({ action }) => action === 'kept')
@@ -64,8 +64,8 @@ function formatKeptItems(items: GcDocument['items']): Line[] {
   const { kind, name } = first
   const reason = formatReason(first)
   if (second === undefined) return [`kept  ${kind} ${name}: ${reason}`]
-  const names = items.slice(0, MAX_NAMES).map((item) => `      ${item.name}`)
-  const more = items.length > MAX_NAMES ? [`      and ${items.length - MAX_NAMES} more`] : []
+  const names = items.slice(0, MAX_SHOWN_KEPT_ITEMS).map((item) => `      ${item.name}`)
+  const more = items.length > MAX_SHOWN_KEPT_ITEMS ? [`      and ${items.length - MAX_SHOWN_KEPT_ITEMS} more`] : []
   return [`kept  ${items.length} ${kind}s: ${reason}`, ...names, ...more]
 }
 
@@ -83,7 +83,7 @@ export interface GcDocument {
 }
 
 /** Removes unneeded records from the state directory, or reports what it would remove. */
-export async function gc(session: Session, { isDry, forget: word }: GcCommand): Promise<GcDocument> {
+export async function runGarbageCollection(session: Session, { isDry, forget: word }: GcCommand): Promise<GcDocument> {
   const forget = word === undefined ? undefined : resolveVolumeName(session, word, listVolumes(session))
   if (word !== undefined && forget === undefined) {
     throw Refusal.of(

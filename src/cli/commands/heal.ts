@@ -85,7 +85,7 @@ interface HealthEndpoint extends ListenAddress {
   hasMetrics: boolean
 }
 
-interface HealthSources {
+interface HealthServerSources {
   /** Returns why heals fail now; undefined: the last heal succeeded. */
   notReady(): string | undefined
   /** Returns metrics in Prometheus' text format; undefined: no metrics are served. */
@@ -93,13 +93,13 @@ interface HealthSources {
 }
 
 /** Serves probes and scrapes over HTTP until it is disposed of. */
-export type ServeHealth = (endpoint: ListenAddress, sources: HealthSources) => Promise<Disposable>
+export type ServeHealth = (endpoint: ListenAddress, sources: HealthServerSources) => Promise<Disposable>
 
 /** A daemon may have crashed before it was watched. Until its last thread ends, its mount appears healthy. */
-const SETTLING_MS = 3000
+const REPAIR_SETTLING_MS = 3000
 
 /** Longest time that a watch waits for one repair before it checks other mounts again. */
-const REPAIR_PATIENCE_MS = 1000
+const MAX_REPAIR_WAIT_MS = 1000
 
 /** @property kubelet kubelet's directory, if its own subPath mounts are repaired too */
 export interface HealCommand {
@@ -138,7 +138,7 @@ async function healOnce(
   if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
     throw Refusal.of('command', `kubelet's directory ${quoted(kubelet)} does not exist`, 'name it with --kubelet-dir')
   }
-  const mounts = await healMounts(session, isDry, isWatching ? REPAIR_PATIENCE_MS : undefined, kubelets)
+  const mounts = await healMounts(session, isDry, isWatching ? MAX_REPAIR_WAIT_MS : undefined, kubelets)
   const subPaths = await healSubPathsIsolated(session, kubelet, { dryRun: isDry })
   const containers = findContainerProblems(session)
   session.note({
@@ -155,7 +155,7 @@ export type WatchNode = (
   events: Pick<WatchOptions, 'failed'> & { warn(message: string): void },
 ) => Promise<void>
 
-interface HealContext {
+interface HealWatchContext {
   /** Writes the log. */
   fs: typeof NodeFs
   watch: WatchNode
@@ -169,10 +169,10 @@ interface HealContext {
 }
 
 /** Runs `heal --watch`: heals after each change until a signal ends it. Unchanged findings are reported once. */
-export async function keepHealing(
+export async function healAfterEachChange(
   session: Session,
   command: HealCommand,
-  { fs, watch, configNow, report, serveHealth, metrics }: HealContext,
+  { fs, watch, configNow, report, serveHealth, metrics }: HealWatchContext,
 ): Promise<void> {
   let { config } = session
   // A warning that each heal repeats is logged once.
@@ -194,11 +194,11 @@ export async function keepHealing(
     const document = await healOnce(current, command, kubelets)
     const { mounts, subPaths, containers } = document
     const others = containers.map(({ pod, name, volume, state, reason }) => ({ pod, name, volume, state, reason }))
-    const findings = normalizeForComparison([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
+    const findings = normalizeFindings([mounts.filter(({ state }) => isUnwell(state)), subPaths, others])
     // A repeated repair is reported each time, though its findings are equal.
     const hasRepaired = [...mounts, ...subPaths].some(({ action }) => action !== 'none' && action !== 'failed')
     if (hasRepaired) lastDone = performance.now()
-    if (hasRepaired || (findings !== lastReported && findings !== NO_FINDINGS)) {
+    if (hasRepaired || (findings !== lastReported && findings !== NORMALIZED_EMPTY_FINDINGS)) {
       log.end('Success')
       report(document)
     } else if (lastReported === undefined) report(document)
@@ -222,12 +222,12 @@ export async function keepHealing(
           return state === 'unknown' && code !== 'mount-unrecorded'
         }),
       daemons: [...before, ...daemons()],
-      isUnsettled: isUndone || performance.now() - lastDone < SETTLING_MS,
+      isUnsettled: isUndone || performance.now() - lastDone < REPAIR_SETTLING_MS,
     }
   }
   const failed = (error: unknown) => {
     notReady = formatError(error)
-    const failure = normalizeForComparison(String(error))
+    const failure = normalizeFindings(String(error))
     if (failure !== lastFailure) newLog().end('Failure', error)
     lastFailure = failure
   }
@@ -237,9 +237,9 @@ export async function keepHealing(
   await watch(healNow, { warn: (message) => newLog().warn(message, 'command'), failed })
 }
 
-const NO_FINDINGS = '[[],[],[]]'
+const NORMALIZED_EMPTY_FINDINGS = '[[],[],[]]'
 
 /** Formats findings without digits, so that a new time or process id does not count as a change. */
-function normalizeForComparison(findings: unknown): string {
+function normalizeFindings(findings: unknown): string {
   return JSON.stringify(findings).replaceAll(/\d+/g, '0')
 }

@@ -14,10 +14,10 @@ import { planVerb } from './plan.ts'
 import { restoreVerb } from './restore.ts'
 import { csiVerb, devicePluginVerb, nriVerb } from './servers.ts'
 import { statusVerb } from './status.ts'
-import type { Caller, DocumentVerb, SessionVerb, VerbForm } from './verb.ts'
+import type { DocumentVerb, OperatorProcess, SessionVerb, VerbForm } from './verb.ts'
 
 /** All verbs, in the order of the help. */
-const VERBS = {
+const OPERATOR_VERBS = {
   plan: planVerb,
   apply: applyVerb,
   restore: restoreVerb,
@@ -39,47 +39,47 @@ const VERBS = {
   help: helpVerb,
 }
 
-export type Verb = keyof typeof VERBS
+export type OperatorVerb = keyof typeof OPERATOR_VERBS
 
 /** The names of verbs whose description extends `Form`. */
-type VerbsLike<Form> = { [V in Verb]: (typeof VERBS)[V] extends Form ? V : never }[Verb]
-type DocumentVerbName = VerbsLike<{ lines: unknown }>
+type VerbWithForm<Form> = { [V in OperatorVerb]: (typeof OPERATOR_VERBS)[V] extends Form ? V : never }[OperatorVerb]
+type DocumentVerbName = VerbWithForm<{ lines: unknown }>
 
-export type CommandOf<V extends Verb> = ReturnType<(typeof VERBS)[V]['read']>
-export type OperatorCommand = CommandOf<Verb>
+export type CommandOfVerb<V extends OperatorVerb> = ReturnType<(typeof OPERATOR_VERBS)[V]['read']>
+export type OperatorCommand = CommandOfVerb<OperatorVerb>
 
 /** A command that inspects or changes the node. */
-export type NodeCommand = CommandOf<DocumentVerbName>
+export type NodeCommand = CommandOfVerb<DocumentVerbName>
 
 /** A command that needs only a session. Doctor needs more. */
-type SessionCommand = CommandOf<VerbsLike<{ run: unknown }>>
+type SessionCommand = CommandOfVerb<VerbWithForm<{ run: unknown }>>
 
 /** The result of a verb. `--json` prints it with an apiVersion and the verb's kind. */
-export type Document = Parameters<(typeof VERBS)[DocumentVerbName]['lines']>[0]
+export type CommandDocument = Parameters<(typeof OPERATOR_VERBS)[DocumentVerbName]['lines']>[0]
 
-export const VERB_NAMES = Object.keys(VERBS) as Verb[]
+export const OPERATOR_VERB_NAMES = Object.keys(OPERATOR_VERBS) as OperatorVerb[]
 
 /** The calls of kubelet, for the overview and the man page. */
 export const KUBELET_VERBS = ['init', 'mount DIR JSON', 'unmount DIR']
 
-export function isVerb(verb: string): verb is Verb {
-  return Object.hasOwn(VERBS, verb)
+export function isOperatorVerb(verb: string): verb is OperatorVerb {
+  return Object.hasOwn(OPERATOR_VERBS, verb)
 }
 
 /** Returns a verb's description, including the options that every verb has. */
-export function getVerbForm(verb: Verb): VerbForm<OperatorCommand> {
-  const form: VerbForm<OperatorCommand> = VERBS[verb]
+export function getVerbForm(verb: OperatorVerb): VerbForm<OperatorCommand> {
+  const form: VerbForm<OperatorCommand> = OPERATOR_VERBS[verb]
   const { json = 'one JSON document on stdout', ...own } = form.options
   return { ...form, options: { ...own, json, help: 'this text' } }
 }
 
 /** Returns the verb of a command. Its types are widened, because each command and document names its own verb. */
-export function getDocumentVerb({ verb }: { verb: DocumentVerbName }): DocumentVerb<NodeCommand, Document> {
-  return VERBS[verb]
+export function getDocumentVerb({ verb }: { verb: DocumentVerbName }): DocumentVerb<NodeCommand, CommandDocument> {
+  return OPERATOR_VERBS[verb]
 }
 
 /** A caller without a stdout, for verbs that only return a document. */
-const NO_CALLER: Caller = {
+const CALLER_WITHOUT_STDOUT: OperatorProcess = {
   version: '',
   isTerminal: false,
   write: () => Promise.reject(Refusal.of('usage', 'there is no stdout', 'name a file')),
@@ -90,8 +90,12 @@ const NO_CALLER: Caller = {
  * Runs an operator's command.
  * @throws {Refusal} with a sentence for the operator; any other error is the system's
  */
-export async function runVerb(session: Session, command: SessionCommand, caller = NO_CALLER): Promise<Document> {
-  const work: SessionVerb<SessionCommand, Document> = VERBS[command.verb]
+export async function runVerb(
+  session: Session,
+  command: SessionCommand,
+  caller = CALLER_WITHOUT_STDOUT,
+): Promise<CommandDocument> {
+  const work: SessionVerb<SessionCommand, CommandDocument> = OPERATOR_VERBS[command.verb]
   if (!work.isForAnyNamespace) refuseOtherNamespace(session)
   return work.run(session, command, caller)
 }

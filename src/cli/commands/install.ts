@@ -4,14 +4,14 @@ import type { VerbArguments, VerbForm } from './verb.ts'
 export type InstallCommand = ReturnType<typeof installVerb.read>
 export type UninstallCommand = ReturnType<typeof uninstallVerb.read>
 
-const COMMON_OPTIONS = {
+const COMMON_INSTALL_OPTIONS = {
   'plugin-dir': "kubelet's volume plugin directory (default: what the running kubelet uses)",
   'dry-run': 'print every step and change nothing; needs no root',
   root: 'work on the system below DIR (an image), where no kubelet is looked for',
   proc: 'look for kubelets and mounts in this proc directory (default: /proc)',
 }
 
-function readCommonOptions(args: VerbArguments) {
+function readCommonInstallOptions(args: VerbArguments) {
   return {
     isDry: args.given.has('dry-run'),
     /** Kubelet's volume plugin directory; undefined: that of the running kubelet. */
@@ -43,7 +43,7 @@ export const installVerb = {
       "try the driver in the system below DIR: for a container that has the node's directories at their own paths, " +
       'but not its C library',
     'any-kubelet': 'install in the directory of --plugin-dir although the kubelet that runs looks in another one',
-    ...COMMON_OPTIONS,
+    ...COMMON_INSTALL_OPTIONS,
   },
   examples: [
     'modekeep install --binary ./modekeep-new --sha256 "$(cut -d\' \' -f1 modekeep-new.sha256)"',
@@ -53,7 +53,7 @@ export const installVerb = {
   ],
   read: (args: VerbArguments) => ({
     verb: 'install' as const,
-    ...readCommonOptions(args),
+    ...readCommonInstallOptions(args),
     binary: readPathOption('binary', args),
     /** SHA-256 of the executable, 64 lower-case hexadecimal digits. */
     sha256: args.given.get('sha256')?.toLowerCase(),
@@ -74,12 +74,12 @@ export const uninstallVerb = {
   options: {
     purge: 'remove state, logs and configuration too, the record of changed owners and modes included',
     force: 'even while volumes of modekeep/fs are mounted',
-    ...COMMON_OPTIONS,
+    ...COMMON_INSTALL_OPTIONS,
   },
   examples: ['modekeep uninstall --dry-run', './install.sh --uninstall --purge'],
   read: (args: VerbArguments) => ({
     verb: 'uninstall' as const,
-    ...readCommonOptions(args),
+    ...readCommonInstallOptions(args),
     isPurging: args.given.has('purge'),
     isForced: args.given.has('force'),
   }),

@@ -11,11 +11,11 @@ import { hasJournal, openJournalSnapshot } from '../../state/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
 import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
 import { extractLastWalk, type LastWalk } from '../node-state/recorded-walk.ts'
-import { resolveTarget, type TargetOperand } from './operands.ts'
-import type { Caller } from './verb.ts'
+import { resolveTargetOperand, type TargetOperand } from './operands.ts'
+import type { OperatorProcess } from './verb.ts'
 
 /** @property file an absolute path, or '-' for stdout. With `isForced` an existing file is replaced. */
-export interface ExportCommand {
+export interface JournalExportCommand {
   verb: 'journal'
   action: 'export'
   target: TargetOperand
@@ -24,7 +24,7 @@ export interface ExportCommand {
 }
 
 /** A volume's record and journal, read at one moment. */
-interface VolumeSnapshot {
+interface VolumeJournalSnapshot {
   record: VolumeRecord | undefined
   journal: JournalSnapshot
   busy: boolean
@@ -33,14 +33,14 @@ interface VolumeSnapshot {
 /** Writes a volume's record and journal to stdout, or to a file that appears once complete. A walk may be running. */
 export async function exportJournal(
   session: Session,
-  { target, file, isForced }: ExportCommand,
-  caller: Caller,
+  { target, file, isForced }: JournalExportCommand,
+  caller: OperatorProcess,
 ): Promise<JournalDocument> {
   session.note({ action: 'export', file })
-  refuseOutput(session, file, isForced, caller)
-  const resolved = await resolveTarget(session, target)
+  assertExportOutput(session, file, isForced, caller)
+  const resolved = await resolveTargetOperand(session, target)
   const volume = 'volume' in resolved ? resolved.volume : await findRecordedVolume(session, resolved.directory)
-  const { record = null, journal, busy } = openVolumeSnapshot(session, volume)
+  const { record = null, journal, busy } = openVolumeJournalSnapshot(session, volume)
   using _ = journal
   const header = {
     modekeep: caller.version,
@@ -52,7 +52,12 @@ export async function exportJournal(
     batches: journal.batches,
     bytes: journal.bytes,
   }
-  const bytes = await writePieces(session, serializeExportedJournal(header, journal.rows()), { file, isForced }, caller)
+  const bytes = await writeExportPieces(
+    session,
+    serializeExportedJournal(header, journal.rows()),
+    { file, isForced },
+    caller,
+  )
   session.note({ volume, bytes })
   return {
     verb: 'journal',
@@ -69,7 +74,7 @@ export async function exportJournal(
   }
 }
 
-function refuseOutput({ host }: Session, file: string, isForced: boolean, { isTerminal }: Caller): void {
+function assertExportOutput({ host }: Session, file: string, isForced: boolean, { isTerminal }: OperatorProcess): void {
   if (file === '-') {
     if (isTerminal)
       throw Refusal.of('command', 'stdout is a terminal', 'name a file, as in --output FILE, or write to a pipe')
@@ -98,7 +103,7 @@ async function findRecordedVolume(session: Session, directory: string): Promise<
   )
 }
 
-function openVolumeSnapshot(session: Session, volume: string): VolumeSnapshot {
+function openVolumeJournalSnapshot(session: Session, volume: string): VolumeJournalSnapshot {
   const readBoth = () => {
     const record = volumeRecords.readUnlessDamaged(session, volume)
     if (record === undefined && volumeRecords.has(session, volume)) {
@@ -126,11 +131,11 @@ function throwStdoutError(error: unknown): never {
 }
 
 /** @returns the number of bytes written */
-async function writePieces(
+async function writeExportPieces(
   { host }: Session,
   pieces: Iterable<Uint8Array>,
-  { file, isForced }: Pick<ExportCommand, 'file' | 'isForced'>,
-  { write, interrupted }: Caller,
+  { file, isForced }: Pick<JournalExportCommand, 'file' | 'isForced'>,
+  { write, interrupted }: OperatorProcess,
 ): Promise<number> {
   let bytes = 0
   if (file === '-') {
@@ -145,7 +150,7 @@ async function writePieces(
   const remove = () => made[Symbol.dispose]()
   interrupted.addEventListener('abort', remove)
   listening.defer(() => interrupted.removeEventListener('abort', remove))
-  const pace = createPacer()
+  const pace = createPeriodicYield()
   for (const piece of pieces) {
     made.write(piece)
     bytes += piece.length
@@ -178,7 +183,7 @@ export interface JournalDocument {
 const YIELD_INTERVAL_BYTES = 4 << 20
 
 /** Returns a function that yields to other events, such as Ctrl-C, every few megabytes. */
-export function createPacer(): (bytes: number) => Promise<void> {
+export function createPeriodicYield(): (bytes: number) => Promise<void> {
   let since = 0
   return async (bytes) => {
     since += bytes

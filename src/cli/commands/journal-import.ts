@@ -18,10 +18,10 @@ import { openJournalForReading, openJournalSnapshot } from '../../state/volume-j
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
 import { DIRECTORY_REQUIREMENT, openNodeBy } from '../../volume/kind/source-path.ts'
 import { extractLastWalk } from '../node-state/recorded-walk.ts'
-import { createPacer, type JournalDocument } from './journal-export.ts'
+import { createPeriodicYield, type JournalDocument } from './journal-export.ts'
 
 /** @property file an absolute path @property at the volume's directory, absolute, if it is not the recorded one */
-export interface ImportCommand {
+export interface JournalImportCommand {
   verb: 'journal'
   action: 'import'
   file: string
@@ -34,7 +34,7 @@ export interface ImportCommand {
 /** Imports the record and journal that another node exported of a volume of this node, atomically. */
 export async function importJournal(
   session: Session,
-  { file: path, at, isForced, isDry }: ImportCommand,
+  { file: path, at, isForced, isDry }: JournalImportCommand,
 ): Promise<JournalDocument> {
   session.note({ action: 'import', file: path })
   using file = session.host.files.openForeign(path)
@@ -47,11 +47,11 @@ export async function importJournal(
   }
   const exported = readExportedJournal(file, path)
   const { header } = exported
-  const pace = createPacer()
+  const pace = createPeriodicYield()
   for (const { bytes } of exported.rows()) await pace(bytes.length)
   const { volume } = header
   session.note({ volume })
-  const source = await resolveVolumeDirectory(session, exported, at)
+  const source = await resolveImportDirectory(session, exported, at)
   session.note({ source })
   const about = { verb: 'journal', action: 'import', file: path, volume, source, isDry, busy: false } as const
   const document = { ...about, recorded: header.record && extractLastWalk(header.record), bytes: file.size }
@@ -62,7 +62,7 @@ export async function importJournal(
       'raise that',
     )
   }
-  const comparison = compareWithRecords(session, exported)
+  const comparison = compareExportWithRecords(session, exported)
   if (comparison === 'same') return { ...document, outcome: 'already here', refusal: null }
   if (isDry)
     return {
@@ -80,8 +80,8 @@ export async function importJournal(
     )
   }
   // The state directory exists only from here on, and its disk may be the volume's.
-  const disk = toRecordedDisk(await identifyDiskAt(session, exported, source))
-  await stage.write(header.record === null ? undefined : relocateRecord(header.record, source, disk), {
+  const disk = toRecordedDisk(await identifyVolumeDisk(session, exported, source))
+  await stage.write(header.record === null ? undefined : relocateVolumeRecord(header.record, source, disk), {
     rows: exported.rows(),
     unsettled: header.unsettled.map(BigInt),
     disk: disk && formatDisk(disk),
@@ -96,13 +96,13 @@ export async function importJournal(
  * @throws {Refusal} if the volume is not found, because the records would name inodes that do not exist here. Also if it
  * is on another disk and no directory was named, because a pod can create a file system with the same identity
  */
-async function resolveVolumeDirectory(
+async function resolveImportDirectory(
   session: Session,
   exported: ExportedJournal,
   at: string | undefined,
 ): Promise<string> {
-  const source = at ?? (await findVolumeDirectory(session, exported))
-  const disk = await identifyDiskAt(session, exported, source)
+  const source = at ?? (await findExportedVolumeDirectory(session, exported))
+  const disk = await identifyVolumeDisk(session, exported, source)
   const other =
     at === undefined ? explainDifference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
   if (other === undefined) return source
@@ -113,7 +113,7 @@ async function resolveVolumeDirectory(
  * Identifies the volume's disk on this node. The disk that another node recorded may have another name here.
  * @throws {Refusal} if the directory is another volume, or does not respond
  */
-async function identifyDiskAt(
+async function identifyVolumeDisk(
   session: Session,
   { header }: ExportedJournal,
   directory: string,
@@ -136,7 +136,7 @@ function parseExportedDisk({ header: { record, disk } }: ExportedJournal): Volum
   return disk === null ? undefined : parseDisk(disk)
 }
 
-async function findVolumeDirectory(session: Session, { header }: ExportedJournal): Promise<string> {
+async function findExportedVolumeDirectory(session: Session, { header }: ExportedJournal): Promise<string> {
   const lookups = createPathLookups(session)
   const { volume, record } = header
   const was = record !== null && isPlainAbsolutePath(record.source) ? record.source : undefined
@@ -145,7 +145,7 @@ async function findVolumeDirectory(session: Session, { header }: ExportedJournal
   if (found !== undefined) return found.path
   throw Refusal.of(
     'command',
-    `the file is of volume ${volume}, which is not found on this node${await describeFormerPath(session, record, lookups)}`,
+    `the file is of volume ${volume}, which is not found on this node${await describeFormerVolumePath(session, record, lookups)}`,
     'mount it, and name its directory with --at DIR',
   )
 }
@@ -156,7 +156,7 @@ function isPlainAbsolutePath(source: string): boolean {
 }
 
 /** Describes what is now at the path that the volume had on the other node. */
-async function describeFormerPath(
+async function describeFormerVolumePath(
   session: Session,
   record: VolumeRecord | null,
   lookups: PathLookups,
@@ -177,7 +177,7 @@ async function describeFormerPath(
 }
 
 /** Sets the record's directory. A text identity needs none. The recorded request is dropped, as its links are the other node's. */
-function relocateRecord(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
+function relocateVolumeRecord(record: VolumeRecord, directory: string, disk: VolumeRecord['disk']): VolumeRecord {
   const moved = { ...record, disk }
   if (isTextVolume(record.volume) || record.source === directory) return moved
   const { asked: _, ...rest } = moved
@@ -185,18 +185,18 @@ function relocateRecord(record: VolumeRecord, directory: string, disk: VolumeRec
 }
 
 /** Compares the exported journal with this node's record of the volume. */
-function compareWithRecords(session: Session, exported: ExportedJournal): 'nothing' | 'same' | 'other' | 'busy' {
+function compareExportWithRecords(session: Session, exported: ExportedJournal): 'nothing' | 'same' | 'other' | 'busy' {
   const { volume } = exported.header
   return readWhileIdle(session, volume, () => {
     if (!volumeRecords.has(session, volume)) {
       using journal = openJournalForReading(session, volume, false)
       if (journal?.isEmpty() ?? true) return 'nothing'
     }
-    return isSameExport(session, exported) ? 'same' : 'other'
+    return isExportSameAsRecorded(session, exported) ? 'same' : 'other'
   })
 }
 
-function isSameExport(session: Session, { header, rows }: ExportedJournal): boolean {
+function isExportSameAsRecorded(session: Session, { header, rows }: ExportedJournal): boolean {
   const { record } = volumeRecords.find(session, header.volume)
   using journal = openJournalSnapshot(session, header.volume, false)
   const [one, other] = [record, header.record].map((saved) => JSON.stringify(saved ? extractLastWalk(saved) : null))

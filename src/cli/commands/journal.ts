@@ -2,13 +2,13 @@ import { quoted } from '../../errors/refusal.ts'
 import type { Session } from '../../state/session.ts'
 import { isTextVolume } from '../../state/volume-id.ts'
 import { alignColumns, type Line, quoteForShell } from '../output/output.ts'
-import { type ExportCommand, exportJournal, type JournalDocument } from './journal-export.ts'
-import { type ImportCommand, importJournal } from './journal-import.ts'
+import { exportJournal, type JournalDocument, type JournalExportCommand } from './journal-export.ts'
+import { importJournal, type JournalImportCommand } from './journal-import.ts'
 import { readDirectoryOperand, readFileOperand, readPathOption, readTargetOperand } from './operands.ts'
 import type { OptionName } from './options.ts'
-import type { Caller, SessionVerb, VerbArguments } from './verb.ts'
+import type { OperatorProcess, SessionVerb, VerbArguments } from './verb.ts'
 
-const STDOUT = '-'
+const STDOUT_FILE_NAME = '-'
 
 export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
   operands: 'export|import VOLUME|DIR|FILE',
@@ -35,13 +35,13 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
     const { words, given, refuse } = args
     const [action, ...rest] = words
     const operands = { ...args, words: rest }
-    if (action === 'export') return readExport(operands)
+    if (action === 'export') return readExportArguments(operands)
     const isImport = action === 'import'
     if (!isImport) {
       const got = action === undefined ? 'none' : quoted(action)
       refuse(`journal takes export or import, got ${got}`, `write "journal export VOLUME" or "journal import FILE"`)
     }
-    if (isImport) refuseActionOptions(operands, 'export', ['output'])
+    if (isImport) refuseOptionsOfAction(operands, 'export', ['output'])
     const at = given.get('at')
     return {
       verb: 'journal',
@@ -53,14 +53,14 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
     }
   },
   run: runJournal,
-  writesStdout: (command) => command.action === 'export' && command.file === STDOUT,
+  writesStdout: (command) => command.action === 'export' && command.file === STDOUT_FILE_NAME,
   lines(document) {
     const { action, file, volume, source, isDry, outcome, refusal, recorded, bytes } = document
     // The exported journal is on stdout, so stderr gets only the remarks.
-    if (file === STDOUT) return formatJournalRemarks(document)
+    if (file === STDOUT_FILE_NAME) return formatJournalRemarks(document)
     const tail = isDry ? '. Nothing was changed.' : ''
     const lines: Line[] = [{ text: `${file}: ${outcome}, ${bytes} bytes${tail}`, style: 'strong' }]
-    const rows = [['volume', volume], ['source', source || '-'], ...formatRecordRows(recorded)]
+    const rows = [['volume', volume], ['source', source || '-'], ...formatVolumeRecordRows(recorded)]
     lines.push(...alignColumns(rows).map((row) => `  ${row}`))
     if (refusal !== null) lines.push({ text: `import would be refused now: ${refusal}`, style: 'notice' })
     lines.push(...formatJournalRemarks(document))
@@ -71,7 +71,7 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
   },
   interrupted(command) {
     if (command.action === 'export') {
-      return command.file === STDOUT
+      return command.file === STDOUT_FILE_NAME
         ? 'interrupted: what was written is cut off, and cannot be imported'
         : 'interrupted: nothing was exported'
     }
@@ -80,22 +80,22 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
   },
 }
 
-function readExport(args: VerbArguments): JournalCommand {
+function readExportArguments(args: VerbArguments): JournalCommand {
   const { given, refuse } = args
-  refuseActionOptions(args, 'import', ['at', 'dry-run'])
-  const isStdout = (given.get('output') ?? STDOUT) === STDOUT
+  refuseOptionsOfAction(args, 'import', ['at', 'dry-run'])
+  const isStdout = (given.get('output') ?? STDOUT_FILE_NAME) === STDOUT_FILE_NAME
   if (given.has('force') && isStdout) refuse('--force is for --output FILE', 'give both, or leave it out')
   if (given.has('json') && isStdout) refuse('--json needs stdout for its document', 'export with --output FILE')
   return {
     verb: 'journal',
     action: 'export',
     target: readTargetOperand('journal export', args),
-    file: isStdout ? STDOUT : (readPathOption('output', args) ?? STDOUT),
+    file: isStdout ? STDOUT_FILE_NAME : (readPathOption('output', args) ?? STDOUT_FILE_NAME),
     isForced: given.has('force'),
   }
 }
 
-function refuseActionOptions({ given, refuse }: VerbArguments, action: string, names: readonly OptionName[]): void {
+function refuseOptionsOfAction({ given, refuse }: VerbArguments, action: string, names: readonly OptionName[]): void {
   for (const name of names) {
     if (given.has(name)) refuse(`--${name} is for journal ${action}`, 'leave it out')
   }
@@ -109,7 +109,7 @@ function formatJournalRemarks({ action, busy, recorded }: JournalDocument): Line
   return sentences.flatMap((text) => (text ? [{ text, style: 'notice' as const }] : []))
 }
 
-function formatRecordRows(recorded: JournalDocument['recorded']): string[][] {
+function formatVolumeRecordRows(recorded: JournalDocument['recorded']): string[][] {
   if (recorded === null) return [['group', '-']]
   const { group, groupAccess, complete, left, restorePending } = recorded
   const state = complete ? 'walked' : left === null ? 'interrupted' : left === 0 ? 'restored' : 'partly restored'
@@ -119,9 +119,13 @@ function formatRecordRows(recorded: JournalDocument['recorded']): string[][] {
   ]
 }
 
-export type JournalCommand = ExportCommand | ImportCommand
+export type JournalCommand = JournalExportCommand | JournalImportCommand
 
 /** Exports a volume's record and journal to a file, or imports them from one. */
-export function runJournal(session: Session, command: JournalCommand, caller: Caller): Promise<JournalDocument> {
+export function runJournal(
+  session: Session,
+  command: JournalCommand,
+  caller: OperatorProcess,
+): Promise<JournalDocument> {
   return command.action === 'export' ? exportJournal(session, command, caller) : importJournal(session, command)
 }

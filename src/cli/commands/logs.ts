@@ -42,37 +42,37 @@ export const logsVerb: VerbForm<LogsCommand> = {
 }
 
 /** Formats one line of the log. A line that is no JSON object is returned unchanged. */
-export function formatEntryLine(raw: string): Line {
+export function formatLogEntry(raw: string): Line {
   const entry = parseLogEntry(raw)
   if (entry === undefined) return raw
   const { time, level, verb, outcome, durationMs } = entry
   const head = [
-    textOrEmpty(time).padEnd(24),
-    textOrEmpty(level).padEnd(5),
-    textOrEmpty(verb).padEnd(8),
-    textOrEmpty(outcome).padEnd(7),
+    getTextOrEmpty(time).padEnd(24),
+    getTextOrEmpty(level).padEnd(5),
+    getTextOrEmpty(verb).padEnd(8),
+    getTextOrEmpty(outcome).padEnd(7),
     (typeof durationMs === 'number' ? `${durationMs} ms` : '').padStart(10),
   ].join(' ')
-  const subject = textOrEmpty(entry.pod) || textOrEmpty(entry.source) || textOrEmpty(entry.directory)
-  const line = [head, subject, listDetails(entry).join('; ')].filter((part) => part !== '').join('  ')
+  const subject = getTextOrEmpty(entry.pod) || getTextOrEmpty(entry.source) || getTextOrEmpty(entry.directory)
+  const line = [head, subject, listLogEntryDetails(entry).join('; ')].filter((part) => part !== '').join('  ')
   if (level !== 'error' && level !== 'warn') return line
   return { text: line, style: level === 'error' ? 'fault' : 'notice' }
 }
 
-function listDetails(entry: LogEntry): string[] {
-  const text = (key: string) => textOrEmpty(entry[key])
+function listLogEntryDetails(entry: LogEntry): string[] {
+  const text = (key: string) => getTextOrEmpty(entry[key])
   const { repeated, repeatedWarnings, inodes, found, removed } = entry
   const healed = Array.isArray(found)
-    ? found.map((one) => `${textOrEmpty(one.outcome)} ${textOrEmpty(one.directory)}`)
+    ? found.map((one) => `${getTextOrEmpty(one.outcome)} ${getTextOrEmpty(one.directory)}`)
     : []
   return [
-    `${text('error') || text('message')}${formatCodes(entry)}`,
+    `${text('error') || text('message')}${formatFaultCodes(entry)}`,
     typeof repeated === 'number' ? `${repeated} times more` : '',
     typeof repeatedWarnings === 'number' ? `warnings as before: ${repeatedWarnings}` : '',
     [text('decision'), text('reason')].filter(Boolean).join(': '),
     text('given') && `ownership ${text('given')}: ${text('why')}`,
     text('ownership'),
-    formatCounts(isLogEntry(inodes) ? inodes : entry),
+    formatInodeCounts(isLogEntry(inodes) ? inodes : entry),
     text('restore'),
     ...healed,
     Array.isArray(removed) ? `${removed.length} removed` : '',
@@ -80,18 +80,18 @@ function listDetails(entry: LogEntry): string[] {
 }
 
 /** A warning has one code, and a refused call a list. Lines of earlier versions have none. */
-function formatCodes({ code, codes }: LogEntry): string {
-  const all = Array.isArray(codes) ? codes.map(textOrEmpty) : [textOrEmpty(code)]
+function formatFaultCodes({ code, codes }: LogEntry): string {
+  const all = Array.isArray(codes) ? codes.map(getTextOrEmpty) : [getTextOrEmpty(code)]
   return all.join('') === '' ? '' : ` [${all.join(', ')}]`
 }
 
-function formatCounts({ visited, changed, left }: LogEntry): string {
+function formatInodeCounts({ visited, changed, left }: LogEntry): string {
   if (typeof visited !== 'number' || typeof changed !== 'number') return ''
   const reasons = Object.keys(isLogEntry(left) ? left : {})
   return `${visited} looked at, ${changed} changed${reasons.length > 0 ? `, left alone: ${reasons.join(', ')}` : ''}`
 }
 
-function textOrEmpty(value: unknown): string {
+function getTextOrEmpty(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }
 
@@ -106,14 +106,14 @@ export interface LogsCommand {
   isFailed?: boolean
 }
 
-const POLL_INTERVAL_MS = 250
+const LOG_POLL_INTERVAL_MS = 250
 
 /**
  * Reads the node's log. With `isFollowing` it continues until the process ends or its reader closes the stream.
  * @param show receives each line as it was written; returns false if the reader has closed the stream
  * @throws {Refusal} if there is no log and `isFollowing` is false
  */
-export async function readLog(
+export async function readNodeLog(
   fs: typeof NodeFs,
   { isFollowing, last, pod, age, isFailed }: LogsCommand,
   file: string,
@@ -123,15 +123,15 @@ export async function readLog(
     throw Refusal.of('command', `there is no log ${file} yet`, undefined, 'kubelet has made no call that is logged')
   }
   refuseForeignLog(fs, file)
-  const isAbout = createPodFilter(pod)
+  const isAbout = createPodLogFilter(pod)
   const reader = createLogReader(fs, file, 'show')
-  const isYoung = createAgeFilter(age)
+  const isYoung = createLogAgeFilter(age)
   // The pod filter comes first, because it learns the pod's directory from each line.
-  const isWanted = (raw: string) => isAbout(raw) && isYoung(raw) && (!isFailed || hasFailed(raw))
+  const isWanted = (raw: string) => isAbout(raw) && isYoung(raw) && (!isFailed || isFailedCallLine(raw))
   const readNewLines = () => reader.lines().filter(isWanted)
-  let isRead = takeLast(readNewLines(), last).every(show)
+  let isRead = takeLastLines(readNewLines(), last).every(show)
   while (isRead && isFollowing) {
-    await setTimeout(POLL_INTERVAL_MS)
+    await setTimeout(LOG_POLL_INTERVAL_MS)
     isRead = readNewLines().every(show)
   }
 }
@@ -151,7 +151,7 @@ function refuseForeignLog(fs: typeof NodeFs, file: string): void {
 }
 
 /** Returns the last lines, and buffers only somewhat more than those. */
-function takeLast(lines: IteratorObject<string>, last: number | undefined): Pick<IteratorObject<string>, 'every'> {
+function takeLastLines(lines: IteratorObject<string>, last: number | undefined): Pick<IteratorObject<string>, 'every'> {
   if (last === undefined) return lines
   const buffer: string[] = []
   for (const line of lines) {
@@ -162,19 +162,19 @@ function takeLast(lines: IteratorObject<string>, last: number | undefined): Pick
 }
 
 /** Accepts lines with a time that is not older than `age`. */
-function createAgeFilter(age: number | undefined): (raw: string) => boolean {
+function createLogAgeFilter(age: number | undefined): (raw: string) => boolean {
   if (age === undefined) return () => true
   const from = Date.now() - age
   return (raw) => Date.parse(String(parseLogEntry(raw)?.time)) >= from
 }
 
 /** True for the last line of a call that failed or was refused. */
-function hasFailed(raw: string): boolean {
+function isFailedCallLine(raw: string): boolean {
   return parseLogEntry(raw)?.outcome === 'Failure'
 }
 
 /** Accepts lines about one pod, given as UID or NAMESPACE/NAME. The UID is in its paths, and lines with both reveal it. */
-export function createPodFilter(pod: string | undefined): (raw: string) => boolean {
+export function createPodLogFilter(pod: string | undefined): (raw: string) => boolean {
   if (pod === undefined) return () => true
   if (!pod.includes('/')) return (raw) => raw.includes(`/pods/${pod}/`)
   const podDirectories = new Set<string>()

@@ -7,7 +7,7 @@ import { listVolumes, type Store } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
 import { isVolumeId } from '../../state/volume-id.ts'
 import { volumeRecords } from '../../state/volume-record.ts'
-import { isVolumePrefix, type OptionName, trimEllipsis } from './options.ts'
+import { isVolumeIdPrefix, type OptionName, trimEllipsis } from './options.ts'
 import type { VerbArguments } from './verb.ts'
 
 /** A directory, or a volume by its recorded name. */
@@ -36,18 +36,18 @@ export function resolveVolumeName(session: Session, word: string, volumes: reado
   throw Refusal.of(
     'usage',
     `${quoted(word)} is the beginning of ${candidates.length} volumes`,
-    `write more of the name of ${formatCandidates(session, candidates)}`,
+    `write more of the name of ${formatVolumeCandidates(session, candidates)}`,
   )
 }
 
-const MAX_LISTED = 10
+const MAX_LISTED_CANDIDATES = 10
 
-function formatCandidates(session: Session, volumes: readonly string[]): string {
-  const shown = volumes.slice(0, MAX_LISTED).map((volume) => {
+function formatVolumeCandidates(session: Session, volumes: readonly string[]): string {
+  const shown = volumes.slice(0, MAX_LISTED_CANDIDATES).map((volume) => {
     const source = volumeRecords.readUnlessDamaged(session, volume)?.source
     return source === undefined ? volume : `${volume} (${source})`
   })
-  const more = volumes.length > MAX_LISTED ? ` or ${volumes.length - MAX_LISTED} others` : ''
+  const more = volumes.length > MAX_LISTED_CANDIDATES ? ` or ${volumes.length - MAX_LISTED_CANDIDATES} others` : ''
   return shown.join(', ') + more
 }
 
@@ -55,7 +55,7 @@ function formatCandidates(session: Session, volumes: readonly string[]): string 
  * Decides whether the operator named a volume or a directory.
  * @throws {Refusal} if both are possible
  */
-export async function resolveTarget(session: Session, target: TargetOperand): Promise<ResolvedTarget> {
+export async function resolveTargetOperand(session: Session, target: TargetOperand): Promise<ResolvedTarget> {
   if (!('beginning' in target)) return target
   const { beginning, directory } = target
   const volumes = listRecordedVolumes(session)
@@ -89,7 +89,7 @@ async function isExistingPath(session: Session, path: string): Promise<boolean> 
 export function readDirectoryOperand(verb: string, { words, workingDirectory, faults, refuse }: VerbArguments): string {
   const wrong = explainInvalidDirectory(verb, words)
   if (wrong !== undefined) refuse(...wrong)
-  return faults.length > 0 ? '' : resolve(makeAbsolute(words[0] ?? '', workingDirectory))
+  return faults.length > 0 ? '' : resolve(makePathAbsolute(words[0] ?? '', workingDirectory))
 }
 
 /** Reads a volume by its name or the beginning of it, or a directory like `readDirectoryOperand`. */
@@ -99,7 +99,7 @@ export function readTargetOperand(verb: string, args: VerbArguments): TargetOper
   // A complete volume name is never taken for a directory.
   if (isOne && isVolumeId(word)) return { beginning: word, directory: undefined }
   const directory = readDirectoryOperand(verb, args)
-  return isOne && isVolumePrefix(word) ? { beginning: word, directory } : { directory }
+  return isOne && isVolumeIdPrefix(word) ? { beginning: word, directory } : { directory }
 }
 
 /** Reads the one file that a verb takes, as an absolute path that is not normalized. */
@@ -110,7 +110,7 @@ export function readFileOperand(verb: string, { words, workingDirectory, faults,
   } else if (/[\0\ufffd]/.test(file)) {
     refuse(`file ${quoted(file)} is not valid UTF-8`, `give it another name`)
   }
-  return faults.length > 0 ? '' : makeAbsolute(file, workingDirectory)
+  return faults.length > 0 ? '' : makePathAbsolute(file, workingDirectory)
 }
 
 function explainInvalidDirectory(
@@ -135,10 +135,10 @@ function explainInvalidDirectory(
 /** Reads an option's path as an absolute path. It is not normalized, because ".." after a link is not its textual parent. */
 export function readPathOption(name: OptionName, { given, workingDirectory }: VerbArguments): string | undefined {
   const path = given.get(name)
-  return path && makeAbsolute(path, workingDirectory)
+  return path && makePathAbsolute(path, workingDirectory)
 }
 
-function makeAbsolute(path: string, workingDirectory: () => string): string {
+function makePathAbsolute(path: string, workingDirectory: () => string): string {
   return path.startsWith('/') ? path : `${workingDirectory()}/${path}`
 }
 
@@ -148,7 +148,7 @@ export function readKubeletDirectory({ given }: VerbArguments): string {
 }
 
 /** Returns the member of `candidates` that was probably meant; undefined if none is close. */
-export function findNearest(word: string, candidates: readonly string[]): string | undefined {
+export function findNearestSpelling(word: string, candidates: readonly string[]): string | undefined {
   const most = Math.max(1, Math.floor(word.length / 3))
   const close = candidates
     .map((candidate) => ({ candidate, distance: computeEditDistance(word.toLowerCase(), candidate.toLowerCase()) }))

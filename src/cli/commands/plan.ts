@@ -33,7 +33,7 @@ export const planVerb: SessionVerb<ApplyGroupCommand<'plan'>, PlanDocument> = {
   isLooking: true,
   isForAnyNamespace: true,
   read: (args) => ({ verb: 'plan', ...readGroupOperands('plan', args) }),
-  run: plan,
+  run: planGroupChange,
   lines(plan) {
     const { directory, group, groupAccess, policy, report, kubelet } = plan
     const title = `${directory}: group ${group}, groupAccess ${groupAccess}, policy ${policy}`
@@ -85,7 +85,7 @@ export interface PlanDocument extends ApplyGroupDocument<'plan'> {
  * Reports what `apply` would do, and what kubelet would. The tree is inspected through a private read-only mount. No lock
  * is taken, and neither the volume nor its records are changed.
  */
-export async function plan(session: Session, command: ApplyGroupCommand<'plan'>): Promise<PlanDocument> {
+export async function planGroupChange(session: Session, command: ApplyGroupCommand<'plan'>): Promise<PlanDocument> {
   const { verb, directory, fsGroup } = command
   const { inodes } = session.host
   const opened = await openByHand(session, directory, parseMountFlags(['noatime'], true))

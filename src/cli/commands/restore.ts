@@ -16,7 +16,7 @@ import {
   type Line,
   quoteForShell,
 } from '../output/output.ts'
-import { readTargetOperand, resolveTarget, type TargetOperand } from './operands.ts'
+import { readTargetOperand, resolveTargetOperand, type TargetOperand } from './operands.ts'
 import type { SessionVerb } from './verb.ts'
 
 export const restoreVerb: SessionVerb<RestoreCommand, RestoreDocument> = {
@@ -45,7 +45,7 @@ export const restoreVerb: SessionVerb<RestoreCommand, RestoreDocument> = {
     isDry: args.given.has('dry-run'),
     isForced: args.given.has('force'),
   }),
-  run: restore,
+  run: restoreRecordedOwnership,
   lines({ directory, isDry, outcome, next, refusal, otherDisk, report, differences }) {
     if (outcome === 'nothing recorded') return [`${directory}: nothing is recorded, so there is nothing to put back`]
     const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
@@ -96,9 +96,9 @@ export interface RestoreDocument {
 }
 
 /** Restores a directory or a volume to its recorded state, or reports what a restore would change. */
-export async function restore(session: Session, command: RestoreCommand): Promise<RestoreDocument> {
+export async function restoreRecordedOwnership(session: Session, command: RestoreCommand): Promise<RestoreDocument> {
   const { verb, target, isDry, isForced } = command
-  const found = await resolveTarget(session, target)
+  const found = await resolveTargetOperand(session, target)
   session.note(found)
   const [directory, recordedVolume] =
     'volume' in found ? [await findVolume(session, found.volume), found.volume] : [found.directory, undefined]
@@ -112,7 +112,7 @@ export async function restore(session: Session, command: RestoreCommand): Promis
     await announceInodeCount(session, opened)
     const restored = await restoreByHand(session, opened, isForced)
     const { outcome, report = createReport(), otherDisk: other = null } = restored
-    const next = formatNextStep(session, restored, volume, isForced)
+    const next = formatNextRestoreStep(session, restored, volume, isForced)
     return { ...about, outcome, next, refusal: null, otherDisk: other, report, differences: [] }
   }
   const refusal = catchRefusalMessage(() => refuseRestore(session, opened, isForced)) ?? null
@@ -127,26 +127,28 @@ export async function restore(session: Session, command: RestoreCommand): Promis
 }
 
 /** Remedies by the reason why the kernel or the file system did not let modekeep change a recorded inode. */
-const REMEDIES: Partial<Record<SkipReason, string>> = {
+const REMEDY_BY_SKIP_REASON: Partial<Record<SkipReason, string>> = {
   'immutable or append-only': 'clear the attributes of what is immutable or append-only (chattr -ia)',
   'read-only': 'make writable what is read-only',
   'over quota': 'raise the quota',
 }
 
 /** Names the remedy of each reason that the report has. Without one, users changed the volume during the restore. */
-function formatRemedies({ left = {} }: Partial<WalkReport>): string {
-  const remedies = Object.entries(REMEDIES).flatMap(([reason, remedy]) => (Object.hasOwn(left, reason) ? remedy : []))
+function formatRestoreRemedies({ left = {} }: Partial<WalkReport>): string {
+  const remedies = Object.entries(REMEDY_BY_SKIP_REASON).flatMap(([reason, remedy]) =>
+    Object.hasOwn(left, reason) ? remedy : [],
+  )
   if (remedies.length > 0) return `${remedies.join(', ')}, and run restore again`
   return 'the volume was changed during the restore, so recorded inodes may have been missed: run restore again'
 }
 
-function formatNextStep(
+function formatNextRestoreStep(
   session: Session,
   { outcome, kept: left = 0, report }: ByHandRestoreResult,
   volume: string,
   isForced: boolean,
 ): string | null {
-  if (outcome === 'unfinished') return formatRemedies(report ?? {})
+  if (outcome === 'unfinished') return formatRestoreRemedies(report ?? {})
   // The volume's record was unreadable, so restoreByHand wrote none in which the skipped inodes could be counted.
   if (outcome === 'partly restored' && !volumeRecords.has(session, volume)) {
     return isForced ? null : 'with --force what its users changed is put back too'

@@ -7,10 +7,14 @@ import { readKubeletDirectory } from './operands.ts'
 import type { VerbArguments, VerbForm } from './verb.ts'
 
 /** Returns the length of the longest socket path of a driver below kubelet's directory. */
-const measureLongestSocket = (name: string) =>
+const measureLongestSocketPath = (name: string) =>
   Math.max(`/plugins_registry/${name}-reg.sock`.length, `/plugins/${name}/csi.sock`.length)
 
-function refuseLongDirectory({ given, faults, refuse }: VerbArguments, directory: string, socketBytes: number): void {
+function refuseLongSocketDirectory(
+  { given, faults, refuse }: VerbArguments,
+  directory: string,
+  socketBytes: number,
+): void {
   if (faults.length > 0 || Buffer.byteLength(directory) + socketBytes <= MAX_SOCKET_PATH) return
   const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
   refuse(`${named} is too long for a socket in it`, `use a path of less bytes`)
@@ -39,7 +43,7 @@ export const csiVerb = {
     const { given, refuse } = args
     const directory = readKubeletDirectory(args)
     const name = given.get('driver-name') ?? CSI_DRIVER
-    refuseLongDirectory(args, directory, measureLongestSocket(name))
+    refuseLongSocketDirectory(args, directory, measureLongestSocketPath(name))
     const [server, access] = [given.get('api-server'), given.get('api-access')]
     if ((server === undefined) !== (access === undefined)) {
       refuse('--api-server and --api-access belong together', 'give both or none')
@@ -105,7 +109,7 @@ export const devicePluginVerb = {
     const { given } = args
     // The directory of kubelet.sock.
     const directory = `${readKubeletDirectory(args)}/device-plugins`
-    refuseLongDirectory(args, directory, MAX_SOCKET_NAME_BYTES + 1)
+    refuseLongSocketDirectory(args, directory, MAX_SOCKET_NAME_BYTES + 1)
     const devices = Number(given.get('devices') ?? 100)
     return { verb: 'device-plugin' as const, devices, directory }
   },

@@ -20,14 +20,14 @@ export interface StatusCommand {
   /** Metrics are printed instead of the status, to stdout or to this file. */
   metrics: { output: string | undefined } | undefined
   /** Undefined: everything. */
-  selection?: Selection | undefined
+  selection?: StatusSelection | undefined
   /** Output format; undefined: the table. */
   form?: 'json' | 'yaml' | 'wide' | 'name' | undefined
   isWatching?: boolean
 }
 
 /** Selects the mounts and volumes to report: those that match both fields. */
-export interface Selection {
+export interface StatusSelection {
   namespace: string | undefined
   /** A mount directory; a pod: NAMESPACE/NAME, a name or a UID; or the beginning of a volume's name. */
   of: { directory: string } | { pod: string } | { word: string } | undefined
@@ -205,12 +205,12 @@ export async function findVolumeMounts(
   const isCopy = new Map<number, boolean>()
   for (const { directory, mounted } of mounts) {
     if (mounted === undefined || isCopy.has(mounted.device)) continue
-    isCopy.set(mounted.device, await isOnOtherDisk(session, volume, directory, lookups))
+    isCopy.set(mounted.device, await isVolumeOnOtherDisk(session, volume, directory, lookups))
   }
   return mounts.filter(({ mounted }) => mounted === undefined || !isCopy.get(mounted.device))
 }
 
-async function isOnOtherDisk(
+async function isVolumeOnOtherDisk(
   session: Session,
   volume: string,
   directory: string,

@@ -74,7 +74,7 @@ function formatVolumeTable(volumes: readonly VolumeStatus[], look: StatusTableOp
   const { isNarrow, width } = measureTable(look)
   const names = volumes.map(({ volume }) => volume)
   // A cut name stays unambiguous, so that it can be passed to any command, with its ellipsis.
-  const to = Math.max(8, ...names.map((name) => findUniqueLength(name, names) + 1))
+  const to = Math.max(8, ...names.map((name) => findUniquePrefixLength(name, names) + 1))
   const columns: ItemColumn<VolumeStatus>[] = [
     { head: 'volume', cut: { to, at: 'end' }, of: ({ volume }) => volume },
     { head: 'group', of: ({ group }) => String(group ?? '-') },
@@ -87,12 +87,12 @@ function formatVolumeTable(volumes: readonly VolumeStatus[], look: StatusTableOp
     const notices = [fault, changed, counts, name].filter((text) => text !== null)
     const told = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
     const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
-    return [...place, ...formatWalk(walk), ...told]
+    return [...place, ...formatRunningWalk(walk), ...told]
   })
 }
 
 /** Returns the length of the shortest prefix that no other name has. */
-function findUniqueLength(name: string, names: readonly string[]): number {
+function findUniquePrefixLength(name: string, names: readonly string[]): number {
   const others = names.filter((other) => other !== name)
   for (let length = 1; length < name.length; length++) {
     if (!others.some((other) => other.startsWith(name.slice(0, length)))) return length
@@ -109,7 +109,7 @@ function formatVolumeState({ group, complete, left, restorePending, mounts, walk
   return restorePending && mounts === 0 ? 'restore pending' : 'walked'
 }
 
-function formatWalk(walk: WalkStatus | null): Line[] {
+function formatRunningWalk(walk: WalkStatus | null): Line[] {
   if (walk === null) return []
   const { pid, visited, changed } = walk
   const far = pid === null ? '' : ` (process ${pid}): ${visited} looked at, ${changed} changed`
@@ -119,7 +119,7 @@ function formatWalk(walk: WalkStatus | null): Line[] {
 function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
   const lines: Line[] = []
   if (why !== '' && why !== REQUESTED) lines.push(`  ownership: ${why}`)
-  lines.push(...formatWalk(walk))
+  lines.push(...formatRunningWalk(walk))
   if (daemon) {
     const text = daemon.pid === null ? '  daemon: dead' : `  daemon: process ${daemon.pid}, ${daemon.state}`
     lines.push(daemon.state === 'alive' ? text : { text, style: 'notice' })
@@ -132,10 +132,10 @@ function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }
   return lines
 }
 
-const hasNoShownGroup = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
+const isContainerGroupHidden = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
 
 /** Lines of at most 80 columns. */
-const UNKNOWN_MEMBERSHIP: Line[] = [
+const UNKNOWN_MEMBERSHIP_NOTE: Line[] = [
   '  The runtime does not tell whether their processes are in the groups shown:',
   "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
 ]
@@ -154,23 +154,23 @@ export function formatContainerTable(
     },
     { head: 'volume', cut: { to: 9, at: 'middle' }, of: ({ volume }) => volume || '-' },
     { head: 'on disk', of: ({ onDisk }) => String(onDisk ?? '-') },
-    { head: 'shown', of: ({ group, state }) => (hasNoShownGroup(state) ? '-' : String(group ?? 'its own')) },
+    { head: 'shown', of: ({ group, state }) => (isContainerGroupHidden(state) ? '-' : String(group ?? 'its own')) },
     { head: 'age', of: ({ since }) => (since === null ? '-' : formatAge(now - Date.parse(since))), only: 'not narrow' },
     { head: 'state', of: ({ state }) => state },
     { head: 'path', of: ({ destination }) => destination, only: 'wide' },
     { head: 'id', of: ({ container }) => container, only: 'wide' },
   ]
   const isMembershipUnknown = containers.some(
-    ({ isMember, group, state }) => isMember === null && group !== null && !hasNoShownGroup(state),
+    ({ isMember, group, state }) => isMember === null && group !== null && !isContainerGroupHidden(state),
   )
   const table = formatItems(containers, columns, look, ({ reason }) =>
     reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
   )
-  return [...table, ...(isMembershipUnknown ? UNKNOWN_MEMBERSHIP : [])]
+  return [...table, ...(isMembershipUnknown ? UNKNOWN_MEMBERSHIP_NOTE : [])]
 }
 
 /** The kind of next step for a mount, by its state; undefined: none. */
-const STEP_BY_STATE: Readonly<Record<MountState, string | undefined>> = {
+const NEXT_STEP_BY_MOUNT_STATE: Readonly<Record<MountState, string | undefined>> = {
   healthy: undefined,
   'in progress': undefined,
   busy: 'process',
@@ -185,14 +185,15 @@ const STEP_BY_STATE: Readonly<Record<MountState, string | undefined>> = {
 
 /** Formats the next steps, most urgent first; none if all mounts and volumes are well. */
 function formatNextSteps({ mounts, volumes, containers, unrecorded, unreadable }: StatusDocument): Line[] {
-  const by = (step: string) => mounts.filter(({ state }) => STEP_BY_STATE[state] === step)
-  const heals = by('heal').filter(canRepair)
-  const failing = by('heal').filter((mount) => !canRepair(mount))
+  const by = (step: string) => mounts.filter(({ state }) => NEXT_STEP_BY_MOUNT_STATE[state] === step)
+  const heals = by('heal').filter(isMountRepairable)
+  const failing = by('heal').filter((mount) => !isMountRepairable(mount))
   const changed = volumes.filter((volume) => volume.changed !== null)
   const broken = [...containers.filter(({ state }) => state === 'unreadable'), ...volumes.filter(({ fault }) => fault)]
   const hints: Record<string, number> = {
-    [`"modekeep heal" repairs what is ${listStates(heals)}; with --dry-run it says what it would do`]: heals.length,
-    [`heal cannot repair what is ${listStates(failing)} here: the line below each such mount says why and what to do`]:
+    [`"modekeep heal" repairs what is ${listMountStates(heals)}; with --dry-run it says what it would do`]:
+      heals.length,
+    [`heal cannot repair what is ${listMountStates(failing)} here: the line below each such mount says why and what to do`]:
       failing.length,
     'the line below each mount or volume that is changed or partial names the command that gives it its group again':
       by('command').length + changed.length,
@@ -211,9 +212,9 @@ function formatNextSteps({ mounts, volumes, containers, unrecorded, unreadable }
   return ['', { text: 'next', style: 'strong' }, ...steps.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))]
 }
 
-const canRepair = ({ repair }: MountStatus): boolean => repair !== 'failed' && repair !== 'none'
+const isMountRepairable = ({ repair }: MountStatus): boolean => repair !== 'failed' && repair !== 'none'
 
-function listStates(mounts: readonly MountStatus[]): string {
+function listMountStates(mounts: readonly MountStatus[]): string {
   return [...new Set(mounts.map(({ state }) => state))].join(', ')
 }
 

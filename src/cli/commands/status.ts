@@ -3,13 +3,13 @@ import { quoted, Refusal } from '../../errors/refusal.ts'
 import type { Session } from '../../state/session.ts'
 import type { Line } from '../output/output.ts'
 import { readDirectoryOperand, resolveVolumeName } from './operands.ts'
-import { isVolumePrefix, trimEllipsis } from './options.ts'
+import { isVolumeIdPrefix, trimEllipsis } from './options.ts'
 import {
   type MountStatus,
   readNodeStatus,
-  type Selection,
   type StatusCommand,
   type StatusDocument,
+  type StatusSelection,
   type VolumeStatus,
 } from './status-document.ts'
 import { formatStatus } from './status-text.ts'
@@ -56,18 +56,18 @@ export const statusVerb: SessionVerb<StatusCommand, StatusDocument> = {
     if (form && form !== 'json' && given.has('json')) refuse(`-o ${form} and --json are two forms`, `keep one`)
     const isWatching = given.has('watch')
     if (isWatching && isWanted) refuse('--prometheus prints once', 'leave out --watch')
-    const selection = readSelection(args)
+    const selection = readStatusSelection(args)
     if (selection && isWanted) refuse('--prometheus is about the whole node', 'leave out what selects')
     return { verb: 'status', metrics: isWanted ? { output } : undefined, selection, form, isWatching }
   },
-  run: status,
+  run: readSelectedStatus,
   lines(document, { command, width } = {}) {
-    if (command?.form === 'name') return names(document)
+    if (command?.form === 'name') return formatStatusNames(document)
     return formatStatus(document, Date.now(), { ...command, width })
   },
 }
 
-function readSelection(args: VerbArguments): Selection | undefined {
+function readStatusSelection(args: VerbArguments): StatusSelection | undefined {
   const { words, given, refuse } = args
   const namespace = given.get('namespace')
   const [word, ...more] = words
@@ -86,13 +86,13 @@ function readSelection(args: VerbArguments): Selection | undefined {
 }
 
 /** One a line: a mount directory, which begins with a slash, or a volume. */
-function names({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Line[] {
+function formatStatusNames({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Line[] {
   const directories = [...mounts, ...unrecorded, ...unreadable].map(({ directory }) => directory)
   return [...new Set(directories), ...volumes.map(({ volume }) => volume)]
 }
 
 /** The interval of watch(1). */
-const POLL_INTERVAL_MS = 2000
+const STATUS_POLL_INTERVAL_MS = 2000
 
 /**
  * Reads and shows the status repeatedly, until the process ends or the reader closes the stream.
@@ -102,11 +102,11 @@ export async function pollStatus<Status>(
   read: () => Promise<Status>,
   show: (status: Status) => boolean,
 ): Promise<void> {
-  while (show(await read())) await setTimeout(POLL_INTERVAL_MS)
+  while (show(await read())) await setTimeout(STATUS_POLL_INTERVAL_MS)
 }
 
 /** Shows only a status that differs from the last one, for a stream that is no terminal. */
-export function skipUnchanged<Status>(show: (status: Status) => boolean): (status: Status) => boolean {
+export function skipUnchangedStatus<Status>(show: (status: Status) => boolean): (status: Status) => boolean {
   let before: string | undefined
   return (status) => {
     const now = JSON.stringify(status)
@@ -117,14 +117,17 @@ export function skipUnchanged<Status>(show: (status: Status) => boolean): (statu
 }
 
 /** Reports modekeep's mounts on this node and the recorded volumes. Changes nothing. */
-export async function status(session: Session, { selection }: Partial<StatusCommand> = {}): Promise<StatusDocument> {
+export async function readSelectedStatus(
+  session: Session,
+  { selection }: Partial<StatusCommand> = {},
+): Promise<StatusDocument> {
   const all = await readNodeStatus(session)
   return selection === undefined ? all : selectStatus(session, all, selection)
 }
 
 /** @throws {Refusal} if the named mount, pod or volume is unknown or ambiguous */
-function selectStatus(session: Session, all: StatusDocument, { namespace, of }: Selection): StatusDocument {
-  const isSelected = createMountFilter(session, all, of)
+function selectStatus(session: Session, all: StatusDocument, { namespace, of }: StatusSelection): StatusDocument {
+  const isSelected = createStatusFilter(session, all, of)
   const isInNamespace = ({ pod }: { pod: string }) => namespace === undefined || pod.startsWith(`${namespace}/`)
   const mounts = all.mounts.filter((mount) => isSelected(mount) && isInNamespace(mount))
   const containers = all.containers.filter(
@@ -156,10 +159,10 @@ function selectStatus(session: Session, all: StatusDocument, { namespace, of }: 
 
 type StatusSubject = Partial<Pick<MountStatus, 'directory' | 'volume' | 'pod'>>
 
-function createMountFilter(
+function createStatusFilter(
   session: Session,
   { mounts, volumes, containers }: StatusDocument,
-  of: Selection['of'],
+  of: StatusSelection['of'],
 ): (one: StatusSubject) => boolean {
   if (of === undefined) return () => true
   if ('directory' in of) return ({ directory }) => directory === of.directory
@@ -170,6 +173,6 @@ function createMountFilter(
   const containerSubjects = containers.map(({ pod, source }) => ({ pod, directory: source }))
   if ([...mounts, ...containerSubjects].some(isOfPod)) return isOfPod
   const names = [...new Set([...mounts, ...volumes].map(({ volume }) => volume))].filter(Boolean)
-  const named = isVolumePrefix(word) ? resolveVolumeName(session, word, names) : undefined
+  const named = isVolumeIdPrefix(word) ? resolveVolumeName(session, word, names) : undefined
   return (one) => (named === undefined ? isOfPod(one) : one.volume === named)
 }

@@ -60,11 +60,11 @@ export interface SessionVerb<Command, Document> extends DocumentVerb<Command, Do
   /** Permits the verb in a mount namespace other than kubelet's. */
   isForAnyNamespace?: boolean
   /** @throws {Refusal} with a sentence for the operator; any other error is the system's */
-  run(session: Session, command: Command, caller: Caller): Promise<Document>
+  run(session: Session, command: Command, caller: OperatorProcess): Promise<Document>
 }
 
 /** The process that an operator has started, for a verb that writes more than a document. */
-export interface Caller {
+export interface OperatorProcess {
   /** modekeep's version. */
   version: string
   /** True if stdout is a terminal. */

@@ -1,15 +1,15 @@
-import type { Shell } from '../commands/about.ts'
-import { getVerbForm, VERB_NAMES, type Verb } from '../commands/index.ts'
-import { listSpellings, OPTIONS, type OptionName, parseChoices } from '../commands/options.ts'
+import type { CompletionShell } from '../commands/about.ts'
+import { getVerbForm, OPERATOR_VERB_NAMES, type OperatorVerb } from '../commands/index.ts'
+import { CLI_OPTIONS, listOptionSpellings, type OptionName, parseChoices } from '../commands/options.ts'
 
-const SCRIPTS: Readonly<Record<Shell, () => string>> = {
+const SCRIPTS: Readonly<Record<CompletionShell, () => string>> = {
   bash: formatBashScript,
   zsh: formatZshScript,
   fish: formatFishScript,
 }
 
 /** Returns a completion script for `modekeep`, generated from the tables of verbs and options. */
-export function formatCompletionScript(shell: Shell): string {
+export function formatCompletionScript(shell: CompletionShell): string {
   return SCRIPTS[shell]()
 }
 
@@ -34,7 +34,9 @@ export interface CompletionCandidates {
 export function parseCandidates(operand = ''): CompletionCandidates {
   const placeholders: readonly string[] = operand.match(/[A-Z]+/g) ?? []
   return {
-    words: placeholders.includes('VERB') ? VERB_NAMES : parseChoices(operand).filter((word) => /^\w/.test(word)),
+    words: placeholders.includes('VERB')
+      ? OPERATOR_VERB_NAMES
+      : parseChoices(operand).filter((word) => /^\w/.test(word)),
     files: placeholders.includes('FILE') ? 'all' : placeholders.includes('DIR') ? 'directories' : 'none',
     records: placeholders.flatMap((placeholder) => RECORDS[placeholder] ?? []),
   }
@@ -48,10 +50,10 @@ _modekeep() {
   if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=\${COMP_WORDS[COMP_CWORD - 2]}; fi
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
-    words="${VERB_NAMES.join(' ')} --help --version"
+    words="${OPERATOR_VERB_NAMES.join(' ')} --help --version"
   else
     case \${COMP_WORDS[1]} in
-${VERB_NAMES.map(formatBashVerb).join('\n')}
+${OPERATOR_VERB_NAMES.map(formatBashVerb).join('\n')}
     esac
     # Words that begin with a dash are options, others what the verb takes.
     if [[ $word == -* && $options ]]; then words=$options files= records=; fi
@@ -72,12 +74,12 @@ complete -F _modekeep modekeep
 `
 }
 
-function formatBashVerb(verb: Verb): string {
+function formatBashVerb(verb: OperatorVerb): string {
   const { options, operands } = getVerbForm(verb)
   const names = Object.keys(options) as OptionName[]
-  const valued = names.filter((name) => OPTIONS[name].type === 'string')
+  const valued = names.filter((name) => CLI_OPTIONS[name].type === 'string')
   const values = valued.map(
-    (name) => `          ${listSpellings(name).join(' | ')}) ${formatAssignment(OPTIONS[name].value)} ;;\n`,
+    (name) => `          ${listOptionSpellings(name).join(' | ')}) ${formatAssignment(CLI_OPTIONS[name].value)} ;;\n`,
   )
   const [first, second] = (operands ?? '').split(' ')
   const operand = second
@@ -85,7 +87,7 @@ function formatBashVerb(verb: Verb): string {
     : formatAssignment(first)
   return `      ${verb})
         case $before in
-${values.join('')}          *) options="${names.flatMap(listSpellings).join(' ')}"; ${operand} ;;
+${values.join('')}          *) options="${names.flatMap(listOptionSpellings).join(' ')}"; ${operand} ;;
         esac
         ;;`
 }
@@ -97,7 +99,7 @@ function formatAssignment(operand: string | undefined): string {
 }
 
 export function formatZshScript(): string {
-  const verbs = VERB_NAMES.map((verb) => `    ${quoteForZsh(`${verb}:${getVerbForm(verb).summary}`)}`)
+  const verbs = OPERATOR_VERB_NAMES.map((verb) => `    ${quoteForZsh(`${verb}:${getVerbForm(verb).summary}`)}`)
   return `#compdef modekeep
 # zsh completion for modekeep
 _modekeep_records() {
@@ -130,14 +132,14 @@ ${verbs.join('\n')}
   shift words
   ((CURRENT--))
   case $verb in
-${VERB_NAMES.map(formatZshVerb).join('\n')}
+${OPERATOR_VERB_NAMES.map(formatZshVerb).join('\n')}
   esac
 }
 if [[ $funcstack[1] == _modekeep ]]; then _modekeep "$@"; else compdef _modekeep modekeep; fi
 `
 }
 
-function formatZshVerb(verb: Verb): string {
+function formatZshVerb(verb: OperatorVerb): string {
   const { options, operands } = getVerbForm(verb)
   const specs = Object.entries(options).flatMap(([name, text]) => formatZshOption(name as OptionName, text))
   for (const [index, operand] of (operands?.split(' ') ?? []).entries()) {
@@ -150,9 +152,9 @@ ${specs.map((spec) => `        ${spec} \\\n`).join('')}        && return
 }
 
 function formatZshOption(name: OptionName, text: string): string[] {
-  const { value } = OPTIONS[name]
+  const { value } = CLI_OPTIONS[name]
   const about = `[${text.replaceAll(/[[\]:]/g, '\\$&')}]`
-  const all = listSpellings(name)
+  const all = listOptionSpellings(name)
   return all.map((spelling) => {
     const taken = spelling.startsWith('--') ? '=' : '+'
     const argument =
@@ -198,11 +200,11 @@ end
 complete -c modekeep -f
 complete -c modekeep -n __modekeep_is_first -l help -s h -d 'print the overview'
 complete -c modekeep -n __modekeep_is_first -l version -d 'print the version'
-${VERB_NAMES.map((verb) => `complete -c modekeep -n __modekeep_is_first -a ${verb} -d ${quoteForFish(getVerbForm(verb).summary)}\n`).join('')}${VERB_NAMES.flatMap(formatFishVerb).join('\n')}
+${OPERATOR_VERB_NAMES.map((verb) => `complete -c modekeep -n __modekeep_is_first -a ${verb} -d ${quoteForFish(getVerbForm(verb).summary)}\n`).join('')}${OPERATOR_VERB_NAMES.flatMap(formatFishVerb).join('\n')}
 `
 }
 
-function formatFishVerb(verb: Verb): string[] {
+function formatFishVerb(verb: OperatorVerb): string[] {
   const { options, operands } = getVerbForm(verb)
   const lines = Object.entries(options).map(([name, text]) => formatFishOption(verb, name as OptionName, text))
   const [first, second] = (operands ?? '').split(' ')
@@ -211,8 +213,8 @@ function formatFishVerb(verb: Verb): string[] {
   return lines
 }
 
-function formatFishOption(verb: Verb, name: OptionName, text: string): string {
-  const { value, short } = OPTIONS[name]
+function formatFishOption(verb: OperatorVerb, name: OptionName, text: string): string {
+  const { value, short } = CLI_OPTIONS[name]
   const spelling = `-l ${name}${short ? ` -s ${short}` : ''}`
   const taken = value === undefined ? '' : ` ${formatFishArgument(parseCandidates(value))}`
   return `complete -c modekeep -n '__modekeep_at ${verb}' ${spelling}${taken} -d ${quoteForFish(text)}`

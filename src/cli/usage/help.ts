@@ -1,6 +1,12 @@
-import type { listExplanations } from '../commands/about.ts'
-import { getVerbForm, isVerb, KUBELET_VERBS, VERB_NAMES, type Verb } from '../commands/index.ts'
-import { listSpellings, OPTIONS, type OptionName } from '../commands/options.ts'
+import type { listFaultExplanations } from '../commands/about.ts'
+import {
+  getVerbForm,
+  isOperatorVerb,
+  KUBELET_VERBS,
+  OPERATOR_VERB_NAMES,
+  type OperatorVerb,
+} from '../commands/index.ts'
+import { CLI_OPTIONS, listOptionSpellings, type OptionName } from '../commands/options.ts'
 import { wrapText } from '../output/output.ts'
 
 export const PURPOSE = "gives a directory's files to a group without damaging them, and puts back what it changed"
@@ -24,27 +30,27 @@ const NARROW_LAYOUT = { below: 70, column: 6 }
  * @param width in columns; a longer word is not broken, so that it can be copied
  */
 export function formatHelp(topic: string | undefined, width = WIDTH): string {
-  const lines = topic !== undefined && isVerb(topic) ? formatVerbHelp(topic, width) : formatOverview(width)
+  const lines = topic !== undefined && isOperatorVerb(topic) ? formatVerbHelp(topic, width) : formatOverview(width)
   return lines.map((line) => `${line}\n`).join('')
 }
 
 /** Formats the usage line of a verb. */
-export function formatUsage(verb: Verb): string {
+export function formatUsage(verb: OperatorVerb): string {
   const { needs = '', options } = getVerbForm(verb)
   const optional = Object.keys(options).filter((name) => name !== 'help' && !needs.includes(`--${name}`))
   return `${formatRequiredArguments(verb)} ${optional.length > 1 ? '[options]' : `[--${optional[0]}]`}`
 }
 
-function formatRequiredArguments(verb: Verb): string {
+function formatRequiredArguments(verb: OperatorVerb): string {
   const { operands = '', needs = '' } = getVerbForm(verb)
   return ['modekeep', verb, operands, needs].filter((part) => part !== '').join(' ')
 }
 
 /** Lists a verb's options for help and the man page: `-f, --follow` with the value's placeholder, and the description. */
-export function listOptionTerms(verb: Verb): [term: string, text: string][] {
+export function listOptionTerms(verb: OperatorVerb): [term: string, text: string][] {
   return (Object.entries(getVerbForm(verb).options) as [OptionName, string][]).map(([name, text]) => {
-    const { value } = OPTIONS[name]
-    return [`${listSpellings(name).join(', ')}${value ? ` ${value}` : ''}`, text]
+    const { value } = CLI_OPTIONS[name]
+    return [`${listOptionSpellings(name).join(', ')}${value ? ` ${value}` : ''}`, text]
   })
 }
 
@@ -53,7 +59,7 @@ function formatOverview(width: number): string[] {
     ...wrapText(`modekeep ${PURPOSE}.`, width),
     '',
     'By hand, as root:',
-    ...VERB_NAMES.flatMap((verb) =>
+    ...OPERATOR_VERB_NAMES.flatMap((verb) =>
       formatEntry(formatRequiredArguments(verb), getVerbForm(verb).summary, VERB_COLUMN, width),
     ),
     '',
@@ -80,7 +86,7 @@ const EVERYDAY_VERBS = [
   'explain',
   'gc',
   'migrate',
-] as const satisfies Verb[]
+] as const satisfies OperatorVerb[]
 
 /** Formats the output of modekeep without arguments. @param mounted summary of this node's mounts, in one line */
 export function formatIntroduction(version: string, mounted: string): string {
@@ -92,7 +98,7 @@ export function formatIntroduction(version: string, mounted: string): string {
   return [...head, '', ...commands, '', ...wrapText(foot, WIDTH)].map((line) => `${line}\n`).join('')
 }
 
-function formatVerbHelp(verb: Verb, width: number): string[] {
+function formatVerbHelp(verb: OperatorVerb, width: number): string[] {
   const { text, examples, failure } = getVerbForm(verb)
   return [
     ...wrapText(formatUsage(verb), width),
@@ -113,7 +119,7 @@ function formatExample(command: string, width: number): string[] {
 }
 
 /** Formats one entry in full, or a list of all codes. */
-export function formatExplanations(entries: ReturnType<typeof listExplanations>, width = WIDTH): string {
+export function formatExplanations(entries: ReturnType<typeof listFaultExplanations>, width = WIDTH): string {
   const [entry] = entries
   const lines =
     entry !== undefined && entries.length === 1
@@ -125,7 +131,7 @@ export function formatExplanations(entries: ReturnType<typeof listExplanations>,
   return lines.map((line) => `${line}\n`).join('')
 }
 
-function formatExplanation(entry: ReturnType<typeof listExplanations>[number], width: number): string[] {
+function formatExplanation(entry: ReturnType<typeof listFaultExplanations>[number], width: number): string[] {
   const { code, meaning, cause, remedy, page } = entry
   const paragraphs = [`${code}: ${meaning}`, cause, `Remedy: ${remedy}`, page && `See ${page}`]
   return paragraphs
@@ -155,7 +161,7 @@ export function formatManualPage(version: string): string {
     `modekeep \\- ${escapeRoff(PURPOSE)}`,
     '.SH SYNOPSIS',
     '.nf',
-    ...VERB_NAMES.map((verb) => escapeRoff(formatUsage(verb))),
+    ...OPERATOR_VERB_NAMES.map((verb) => escapeRoff(formatUsage(verb))),
     '.fi',
     '.SH DESCRIPTION',
     escapeRoff(
@@ -167,7 +173,7 @@ export function formatManualPage(version: string): string {
         'only, and no colour with NO_COLOR set. With --json a failure is a document of the kind "Error" on standard output.',
     ),
     '.SH COMMANDS',
-    ...VERB_NAMES.flatMap(formatVerbSection),
+    ...OPERATOR_VERB_NAMES.flatMap(formatVerbSection),
     '.SH EXIT STATUS',
     ...EXIT_STATUSES.flatMap(([status, meaning]) => ['.TP', `.B ${status}`, escapeRoff(meaning)]),
     '.SH ENVIRONMENT',
@@ -180,7 +186,7 @@ export function formatManualPage(version: string): string {
   ].join('\n')}\n`
 }
 
-function formatVerbSection(verb: Verb): string[] {
+function formatVerbSection(verb: OperatorVerb): string[] {
   const { text, examples, failure } = getVerbForm(verb)
   return [
     `.SS ${escapeRoff(formatUsage(verb))}`,

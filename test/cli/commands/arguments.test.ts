@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseCommand } from '../../../src/cli/commands/arguments.ts'
-import { VERB_NAMES } from '../../../src/cli/commands/index.ts'
+import { OPERATOR_VERB_NAMES } from '../../../src/cli/commands/index.ts'
 import { isFlexVolumeVerb } from '../../../src/frontends/flexvolume/protocol.ts'
 
 const parse = (...argv: string[]) => parseCommand(argv, () => '/here/dir')
@@ -223,7 +223,7 @@ describe("an operator's arguments", () => {
 })
 
 describe('a first argument', () => {
-  it.each(VERB_NAMES)('%s is not a verb that kubelet calls or has called', (word) => {
+  it.each(OPERATOR_VERB_NAMES)('%s is not a verb that kubelet calls or has called', (word) => {
     expect(isFlexVolumeVerb(word)).toBe(false)
   })
 

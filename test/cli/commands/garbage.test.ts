@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { GcDocument } from '../../../src/cli/commands/gc.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
 import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
-import { status } from '../../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../../src/cli/commands/status.ts'
 import { reservations } from '../../../src/state/process-records.ts'
 import { listVolumes } from '../../../src/state/record-directories.ts'
 import type { Session } from '../../../src/state/session.ts'
@@ -173,7 +173,7 @@ onEveryStage('gc', (open) => {
   it('status shows the volumes and their pending restores', async () => {
     await stage().mount('a', walked({ restoreOnUnmount: 'true' }))
     const about = { source: `${source()}/..one/part`, group: 2000, groupAccess: 'keep', complete: true, walk: null }
-    expect(await status(session())).toMatchObject({
+    expect(await readSelectedStatus(session())).toMatchObject({
       mounts: [{ volume: only() }],
       volumes: [{ volume: only(), ...about, restorePending: true, mounts: 1 }],
     })

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { ApplyDocument } from '../../../src/cli/commands/apply.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
-import type { ExportCommand, JournalDocument } from '../../../src/cli/commands/journal-export.ts'
-import type { ImportCommand } from '../../../src/cli/commands/journal-import.ts'
+import type { JournalDocument, JournalExportCommand } from '../../../src/cli/commands/journal-export.ts'
+import type { JournalImportCommand } from '../../../src/cli/commands/journal-import.ts'
 import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
 import { tryLockRecordDirectory } from '../../../src/state/locks.ts'
@@ -41,7 +41,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
     const fsGroup = { groupId: group, access: 'keep', changePolicy: 'Always' } as const
     return ((await runVerb(session, { verb: 'apply', directory, fsGroup })) as ApplyDocument).volume
   }
-  const exported = (more: Partial<ExportCommand> = {}) =>
+  const exported = (more: Partial<JournalExportCommand> = {}) =>
     runVerb(stage.session(), {
       verb: 'journal',
       action: 'export',
@@ -50,7 +50,7 @@ onEveryStage('a journal that is moved to another node', (open) => {
       isForced: false,
       ...more,
     }) as Promise<JournalDocument>
-  const imported = (more: Partial<ImportCommand> = {}) =>
+  const imported = (more: Partial<JournalImportCommand> = {}) =>
     runVerb(there, {
       verb: 'journal',
       action: 'import',

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createPodFilter, readLog } from '../../../src/cli/commands/logs.ts'
+import { createPodLogFilter, readNodeLog } from '../../../src/cli/commands/logs.ts'
 import { appendLogLine } from '../../../src/log/log-file.ts'
 
 const DIRECTORY = '/var/lib/kubelet/pods/11-22/volumes/modekeep~fs/v'
@@ -11,12 +11,12 @@ const other = JSON.stringify({ verb: 'mount', directory: '/pods/33/volumes/v', p
 
 describe('a line of the log', () => {
   it('matches a pod by its UID', () => {
-    const isAbout = createPodFilter('11-22')
+    const isAbout = createPodLogFilter('11-22')
     expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
   })
 
   it('matches a pod by its name, also if the call had no name', () => {
-    const isAbout = createPodFilter('shop/cart')
+    const isAbout = createPodLogFilter('shop/cart')
     expect([mount, unmount, other].map(isAbout)).toEqual([true, true, false])
   })
 })
@@ -32,16 +32,21 @@ describe('the logs command', () => {
 
   /** What is shown until there are so many lines. */
   async function shown(
-    more: Partial<Parameters<typeof readLog>[1]>,
+    more: Partial<Parameters<typeof readNodeLog>[1]>,
     most = Number.POSITIVE_INFINITY,
     told: (line: string) => void = () => {},
   ) {
     const lines: string[] = []
-    await readLog(fs, { verb: 'logs', isFollowing: false, last: undefined, pod: undefined, ...more }, file, (raw) => {
-      lines.push(raw)
-      told(raw)
-      return lines.length < most
-    })
+    await readNodeLog(
+      fs,
+      { verb: 'logs', isFollowing: false, last: undefined, pod: undefined, ...more },
+      file,
+      (raw) => {
+        lines.push(raw)
+        told(raw)
+        return lines.length < most
+      },
+    )
     return lines
   }
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../../src/cli/commands/status.ts'
 import { formatStatus } from '../../../src/cli/commands/status-text.ts'
 import { splitLine } from '../../helpers/line.ts'
 import { addSkipReason, cannotMountWith } from '../../helpers/needs.ts'
@@ -21,7 +21,7 @@ describe.skipIf(cannot !== '')(addSkipReason('the next steps of status', cannot)
   afterEach(() => stage.close())
 
   const steps = async () => {
-    const document = await status(stage.session())
+    const document = await readSelectedStatus(stage.session())
     const lines = formatStatus(document, Date.now()).map((line) => splitLine(line).text)
     return { document, lines, next: lines.slice(lines.indexOf('next') + 1).join('\n') }
   }

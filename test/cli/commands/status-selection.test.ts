@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { parseCommand } from '../../../src/cli/commands/arguments.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
-import { pollStatus, skipUnchanged } from '../../../src/cli/commands/status.ts'
+import { pollStatus, skipUnchangedStatus } from '../../../src/cli/commands/status.ts'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
 import { containerRecords } from '../../../src/state/container-record.ts'
 import { onEveryStage, type Stage } from '../../helpers/stage.ts'
@@ -105,7 +105,7 @@ it('with --watch refreshes until its reader ends, and prints only changes if std
   const found = [{ at: 1 }, { at: 1 }, { at: 2 }]
   const shown: unknown[] = []
   let looks = 0
-  const show = skipUnchanged<unknown>((one) => shown.push(one) < 2)
+  const show = skipUnchangedStatus<unknown>((one) => shown.push(one) < 2)
   await pollStatus(async () => found[looks++], show)
   expect({ shown, looks }).toEqual({ shown: [{ at: 1 }, { at: 2 }], looks: 3 })
 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { status } from '../../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../../src/cli/commands/status.ts'
 import { acquireRecordLock, tryLockNode } from '../../../src/state/locks.ts'
 import { mountRecords } from '../../../src/state/mount-record.ts'
 import { pluginRecord } from '../../../src/state/process-records.ts'
@@ -12,14 +12,14 @@ it('status shows a mount in progress with the running walk', async () => {
   const source = `${stage.top}/volumes/data`
   makeTree(stage.fs, source, SIX_FILES)
   await stage.mount('a', { source, ownership: 'walk', 'kubernetes.io/fsGroup': '2000' })
-  const [before] = (await status(stage.session())).mounts
+  const [before] = (await readSelectedStatus(stage.session())).mounts
   expect(before).toMatchObject({ ownership: 'walk', why: 'asked for', state: 'healthy' })
   const session = stage.session()
   const record = mountRecords.read(session, stage.podDirectory('a'))
   if (record?.volume === undefined) throw new Error('no record of the mount')
   mountRecords.write(session, { ...record, given: { by: 'none' }, mounted: undefined })
   using _ = await acquireRecordLock(session, locateVolumeRecords(session, record.volume))
-  const [during] = (await status(stage.session())).mounts
+  const [during] = (await readSelectedStatus(stage.session())).mounts
   expect(during).toMatchObject({ ownership: 'walk', why: 'under way', since: null, walk: { visited: 0 } })
 })
 
@@ -30,7 +30,7 @@ it('status names the mount options that containers may lack if no NRI plugin run
   const options = { source, 'kubernetes.io/readwrite': 'ro', mountOptions: 'noexec,ro,noatime', ownership: 'none' }
   await stage.mount('a', options)
   const session = stage.session()
-  const unenforced = async () => (await status(session)).mounts.map((mount) => mount.unenforced)
+  const unenforced = async () => (await readSelectedStatus(session)).mounts.map((mount) => mount.unenforced)
   expect(await unenforced()).toEqual([['nosuid', 'nodev', 'noexec']])
   const podDirectory = stage.podDirectory('a').replace(/\/volumes\/.*$/, '')
   stage.fs.writeFileSync(`${podDirectory}/userns`, '{}')

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { VERB_NAMES } from '../../../src/cli/commands/index.ts'
+import { OPERATOR_VERB_NAMES } from '../../../src/cli/commands/index.ts'
 import { formatCompletionScript } from '../../../src/cli/usage/completion.ts'
 
 let top: string
@@ -87,7 +87,7 @@ describe.skipIf(!has('bash'))(withProgram('bash', 'bash'), () => {
   })
 
   it('offers every verb, and after a verb all its options', () => {
-    expect(complete([''])).toEqual(expect.arrayContaining(VERB_NAMES))
+    expect(complete([''])).toEqual(expect.arrayContaining(OPERATOR_VERB_NAMES))
     const logs = ['--failed', '--follow', '--help', '--json', '--lines', '--pod', '--since', '-f', '-h', '-n']
     expect(complete(['logs', '-'])).toEqual(logs)
   })
@@ -120,7 +120,7 @@ describe.skipIf(!has('fish'))(withProgram('fish', 'fish'), () => {
   })
 
   it('offers every verb, and after a verb all its options', () => {
-    expect(complete([''])).toEqual([...VERB_NAMES].sort())
+    expect(complete([''])).toEqual([...OPERATOR_VERB_NAMES].sort())
     const logs = ['--failed', '--follow', '--help', '--json', '--lines', '--pod', '--since']
     expect(complete(['logs', '--'])).toEqual(logs)
   })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { VERB_NAMES } from '../../../src/cli/commands/index.ts'
+import { OPERATOR_VERB_NAMES } from '../../../src/cli/commands/index.ts'
 import { type PlanDocument, planVerb as verb } from '../../../src/cli/commands/plan.ts'
 import { parseInodeType } from '../../../src/cli/node-state/survey.ts'
 import { formatJsonDocument, formatMode, render } from '../../../src/cli/output/output.ts'
@@ -87,7 +87,7 @@ describe('text for an operator', () => {
     expect(formatMode(parseInodeType(mode), mode)).toBe(text)
   })
 
-  it.each([...VERB_NAMES, undefined].map((topic) => [topic]))('has an example in the help of %s', (topic) => {
+  it.each([...OPERATOR_VERB_NAMES, undefined].map((topic) => [topic]))('has an example in the help of %s', (topic) => {
     expect(formatHelp(topic)).toMatch(/Examples?:\n {2}.*modekeep \w+/)
     expect(
       formatHelp(topic)

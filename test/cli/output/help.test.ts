@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { getVerbForm, VERB_NAMES } from '../../../src/cli/commands/index.ts'
+import { getVerbForm, OPERATOR_VERB_NAMES } from '../../../src/cli/commands/index.ts'
 import { formatHelp } from '../../../src/cli/usage/help.ts'
 
 it('the help uses the width of a wide terminal', () => {
   expect(formatHelp('status', 200).split('\n').length).toBeLessThan(formatHelp('status').split('\n').length)
 })
 
-describe.each([undefined, ...VERB_NAMES])('the help of %s', (verb) => {
+describe.each([undefined, ...OPERATOR_VERB_NAMES])('the help of %s', (verb) => {
   const lines = formatHelp(verb).split('\n')
 
   it.each([60, 80, 200])('fits a terminal of %i columns', (width) => {

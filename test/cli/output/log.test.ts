@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { formatEntryLine } from '../../../src/cli/commands/logs.ts'
+import { formatLogEntry } from '../../../src/cli/commands/logs.ts'
 import { splitLine } from '../../helpers/line.ts'
 
 const DIRECTORY = '/var/lib/kubelet/pods/11-22/volumes/modekeep~fs/v'
@@ -23,7 +23,7 @@ const unmount = JSON.stringify({ level: 'error', verb: 'unmount', directory: DIR
 
 describe('a line of the log', () => {
   it('has time, verb, pod, outcome and reason', () => {
-    expect(splitLine(formatEntryLine(mount))).toEqual({
+    expect(splitLine(formatLogEntry(mount))).toEqual({
       text:
         '2026-01-02T03:04:05.678Z info  mount    Success    12.3 ms  shop/cart  fresh: nothing is mounted; ' +
         'ownership walk: asked for; 7 looked at, 6 changed, left alone: symlink',
@@ -31,16 +31,16 @@ describe('a line of the log', () => {
   })
 
   it('has the number of removed records', () => {
-    expect(splitLine(formatEntryLine('{"verb":"gc","removed":["volume 1.2-3-4"]}')).text).toMatch(/gc .* {2}1 removed$/)
+    expect(splitLine(formatLogEntry('{"verb":"gc","removed":["volume 1.2-3-4"]}')).text).toMatch(/gc .* {2}1 removed$/)
   })
 
   it('shows a failure in red and without its stack', () => {
-    const { text, style } = splitLine(formatEntryLine(unmount))
+    const { text, style } = splitLine(formatLogEntry(unmount))
     expect(style).toBe('fault')
     expect(text).toMatch(/unmount .*\/volumes\/modekeep~fs\/v {2}no$/)
   })
 
   it.each([['no JSON'], ['[1]'], ['null'], ['']])('that is no JSON object is shown unchanged: %j', (raw) => {
-    expect(formatEntryLine(raw)).toBe(raw)
+    expect(formatLogEntry(raw)).toBe(raw)
   })
 })

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { getVerbForm, VERB_NAMES } from '../../../src/cli/commands/index.ts'
+import { getVerbForm, OPERATOR_VERB_NAMES } from '../../../src/cli/commands/index.ts'
 import { formatManualPage, listOptionTerms } from '../../../src/cli/usage/help.ts'
 
 const page = formatManualPage('1.2.3')
@@ -24,7 +24,7 @@ const withProgram = (name: string, program: string, isThere: boolean, from: stri
 
 describe('the man page', () => {
   it('lists every verb and each of its options, as help does', () => {
-    for (const verb of VERB_NAMES) {
+    for (const verb of OPERATOR_VERB_NAMES) {
       expect(page).toMatch(new RegExp(`^\\.SS modekeep ${verb.replace('-', '.*')}`, 'm'))
       const terms = listOptionTerms(verb).map(([term]) => term)
       expect(terms).toHaveLength(Object.keys(getVerbForm(verb).options).length)

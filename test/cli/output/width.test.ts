@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { type Document, getDocumentVerb } from '../../../src/cli/commands/index.ts'
-import { formatEntryLine } from '../../../src/cli/commands/logs.ts'
+import { type CommandDocument, getDocumentVerb } from '../../../src/cli/commands/index.ts'
+import { formatLogEntry } from '../../../src/cli/commands/logs.ts'
 import { statusVerb } from '../../../src/cli/commands/status.ts'
 import type { MountStatus, StatusDocument, VolumeStatus } from '../../../src/cli/commands/status-document.ts'
 import { foldLine, formatJsonDocument, render } from '../../../src/cli/output/output.ts'
@@ -93,7 +93,7 @@ const recorded = { group: 2000, groupAccess: 'keep', complete: false, left: null
 const about = { directory: '/srv/data', volume: mount.volume, group: 2000, groupAccess: 'keep' } as const
 
 /** One of each verb that has something to tell, with all that it may tell. */
-const DOCUMENTS: Document[] = [
+const DOCUMENTS: CommandDocument[] = [
   whole,
   {
     verb: 'plan',
@@ -196,7 +196,7 @@ describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
       durationMs: 12345,
     }
     const raw = JSON.stringify({ ...entry, pod: 'shop/cart', error: LONG })
-    expect(tooLong(render([formatEntryLine(raw)], false, width), width)).toEqual([])
+    expect(tooLong(render([formatLogEntry(raw)], false, width), width)).toEqual([])
   })
 })
 

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { status } from '../../../src/cli/commands/status.ts'
+import { readSelectedStatus } from '../../../src/cli/commands/status.ts'
 import { checkMounts } from '../../../src/cli/doctor/records.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
 import { runCsiTask } from '../../../src/frontends/csi/run-task.ts'
@@ -221,7 +221,7 @@ onEveryStage('a task of the CSI server', (open) => {
       const session = stage.session()
       const [found] = await healMounts(session, true)
       expect(found?.state).toBe(state)
-      const { mounts } = await status(session)
+      const { mounts } = await readSelectedStatus(session)
       expect(mounts.map(({ state, reason }) => ({ state, reason }))).toEqual([{ state, reason: found?.reason }])
       const { stats } = (await run({ do: 'stats' })) as { stats: VolumeStats }
       expect(stats.trouble).toBe(isUnwell(state) ? `${state}: ${found?.reason}` : '')

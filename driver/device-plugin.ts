@@ -1,5 +1,5 @@
 import type { CommandOfVerb } from '../src/cli/commands/index.ts'
-import { FAILED, OK } from '../src/cli/operate.ts'
+import { EXIT_FAILURE, EXIT_SUCCESS } from '../src/cli/operate.ts'
 import { formatError } from '../src/errors/refusal.ts'
 import { FUSE_DEVICE_PATH } from '../src/frontends/device-plugin/decide.ts'
 import {
@@ -22,9 +22,9 @@ export async function devicePlugin({ directory, devices }: CommandOfVerb<'device
   keepHeapSmall()
   try {
     await runDevicePlugin(settings, createEndSignal())
-    return OK
+    return EXIT_SUCCESS
   } catch (error) {
     logEvent('error', 'failed', { message: formatError(error) })
-    return FAILED
+    return EXIT_FAILURE
   }
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:os'
 import { isatty } from 'node:tty'
 import type { InstallCommand, UninstallCommand } from '../src/cli/commands/install.ts'
-import { install, uninstall } from '../src/cli/install/index.ts'
+import { installModekeep, uninstallModekeep } from '../src/cli/install/index.ts'
 import { createInstallRefusal, type InstallerRun } from '../src/cli/install/site.ts'
 import { formatJsonDocument } from '../src/cli/output/output.ts'
 import { escapeUnprintable } from '../src/errors/escape.ts'
@@ -53,8 +53,8 @@ export async function runInstaller(
     if (!command.isDry && process.geteuid?.() !== 0) {
       throw createInstallRefusal(['this needs root', 'run it with sudo, or look first with --dry-run'])
     }
-    if (command.verb === 'install') await install({ ...job, command })
-    else await uninstall({ ...job, command })
+    if (command.verb === 'install') await installModekeep({ ...job, command })
+    else await uninstallModekeep({ ...job, command })
     if (json) say(formatJsonDocument({ verb: command.verb, isDry: command.isDry, steps, warnings }))
     if (unwritten !== undefined) throw unwritten
     return OK

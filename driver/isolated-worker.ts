@@ -20,11 +20,11 @@ async function importWork(name: string): Promise<WorkFunction> {
     case 'sub-paths':
       return (await import('../src/repair/sub-paths.ts')).runSubPathTask
     case 'survey':
-      return (await import('../src/cli/node-state/survey.ts')).surveyForCaller
+      return (await import('../src/cli/node-state/survey.ts')).surveyVolumeInWorker
     case 'sources':
-      return (await import('../src/cli/doctor/configuration.ts')).checkSourcesForCaller
+      return (await import('../src/cli/doctor/configuration.ts')).checkSourcesInWorker
     case 'count':
-      return (await import('../src/cli/node-state/recorded-walk.ts')).countForCaller
+      return (await import('../src/cli/node-state/recorded-walk.ts')).countInodesInWorker
     default:
       throw new Error(`no such work: ${name}`)
   }

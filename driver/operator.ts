@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { isatty } from 'node:tty'
-import { operate } from '../src/cli/operate.ts'
+import { runOperatorCommand } from '../src/cli/operate.ts'
 import { readConfig } from '../src/config/read-config.ts'
 import { linuxDiagnosis } from '../src/kernel/linux/diagnosis.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
@@ -14,7 +14,7 @@ const DEFAULT_ROWS = 24
 /** Runs an operator's verb on this node. @returns the exit status */
 export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const { isSea } = process.getBuiltinModule('node:sea')
-  return operate({
+  return runOperatorCommand({
     argv,
     env,
     versions: { version: VERSION, node: process.versions.node, arch: process.arch },

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { FAILED, OK } from '../src/cli/operate.ts'
+import { EXIT_FAILURE, EXIT_SUCCESS } from '../src/cli/operate.ts'
 import { readConfig } from '../src/config/read-config.ts'
 import type { FaultCode } from '../src/errors/entries/index.ts'
 import { escapeJson } from '../src/errors/escape.ts'
@@ -46,16 +46,16 @@ export async function runNodeServer(
     refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
     logEvent('info', 'start', { ...server.facts, version: VERSION })
     using lock = await waitForNodeLock(store, server, stop)
-    if (lock === undefined) return OK
+    if (lock === undefined) return EXIT_SUCCESS
     await serve(store, stop)
     logEvent('info', 'end')
-    return OK
+    return EXIT_SUCCESS
   } catch (error) {
     logEvent('error', 'failed', {
       message: formatError(error),
       ...(error instanceof Refusal ? {} : { unexpected: true }),
     })
-    return FAILED
+    return EXIT_FAILURE
   }
 }
 
@@ -79,9 +79,9 @@ const STDERR = 2
 
 /** Prints why a probe failed; kubelet shows the text in an event. @param reason undefined: success @returns the exit status */
 export function reportProbe(reason: string | undefined, code: FaultCode): number {
-  if (reason === undefined) return OK
+  if (reason === undefined) return EXIT_SUCCESS
   writeAll(`${reason}${formatCode(code)}\n`, STDERR)
-  return FAILED
+  return EXIT_FAILURE
 }
 
 /** Writes an event of a long-running process to stdout, as one line of JSON. */

@@ -20,71 +20,71 @@ import {
 import { formatLogEntry, readNodeLog } from './commands/logs.ts'
 import { pollStatus, skipUnchangedStatus } from './commands/status.ts'
 import type { OperatorContext } from './context.ts'
-import { formatJsonDocument, render } from './output/output.ts'
-import { createProgressLine, formatScreen } from './output/progress.ts'
+import { formatJsonDocument, formatOutputLines } from './output/output.ts'
+import { createProgressLine, formatTerminalScreen } from './output/progress.ts'
 import { formatCompletionScript } from './usage/completion.ts'
-import { formatExplanations, formatHelp, formatIntroduction, formatManualPage } from './usage/help.ts'
+import { formatFaultExplanations, formatHelp, formatHelpIntroduction, formatManualPage } from './usage/help.ts'
 
-export const OK = 0
-export const FAILED = 1
-const USAGE = 2
+export const EXIT_SUCCESS = 0
+export const EXIT_FAILURE = 1
+const EXIT_USAGE_ERROR = 2
 
-const STDOUT = 1
-const STDERR = 2
+const STDOUT_FD = 1
+const STDERR_FD = 2
 
 /** Runs an operator's verb: results on stdout, messages on stderr. @returns 0, 1 (failed, refused) or 2 (usage) */
-export async function operate(context: OperatorContext): Promise<number> {
+export async function runOperatorCommand(context: OperatorContext): Promise<number> {
   const isJson = isJsonRequested(context.argv)
-  let failure = USAGE
+  let failure = EXIT_USAGE_ERROR
   try {
     const command = parseCommand(context.argv, context.workingDirectory)
-    failure = FAILED
-    return await runCommand(context, command, isJson)
+    failure = EXIT_FAILURE
+    return await runParsedCommand(context, command, isJson)
   } catch (error) {
     const isRefusal = error instanceof Refusal
     const message = isRefusal ? `${error.message}${renderCodes(error.faults)}` : `failed: ${formatError(error)}`
-    if (!isJson || !tryWrite(context, formatJsonDocument({ verb: 'error', error: message }))) {
-      context.write(`modekeep: ${escapeUnprintable(message)}\n`, STDERR)
+    if (!isJson || !tryWriteStdout(context, formatJsonDocument({ verb: 'error', error: message }))) {
+      context.write(`modekeep: ${escapeUnprintable(message)}\n`, STDERR_FD)
     }
     return failure
   }
 }
 
 /** @returns false if stdout cannot be written */
-function tryWrite(context: OperatorContext, text: string): boolean {
+function tryWriteStdout(context: OperatorContext, text: string): boolean {
   try {
-    context.write(text, STDOUT)
+    context.write(text, STDOUT_FD)
     return true
   } catch {
     return false
   }
 }
 
-async function runCommand(context: OperatorContext, command: OperatorCommand, isJson: boolean): Promise<number> {
+async function runParsedCommand(context: OperatorContext, command: OperatorCommand, isJson: boolean): Promise<number> {
   const { verb } = command
   const { version } = context.versions
   const say = (text: string, facts: object) => {
-    context.write(isJson ? formatJsonDocument({ verb, ...facts }) : text, STDOUT)
-    return OK
+    context.write(isJson ? formatJsonDocument({ verb, ...facts }) : text, STDOUT_FD)
+    return EXIT_SUCCESS
   }
   switch (command.verb) {
     case 'help': {
-      if (command.isIntroduction) return say(formatIntroduction(version, await summarizeMounts(context)), {})
+      if (command.isIntroduction) return say(formatHelpIntroduction(version, await summarizeMounts(context)), {})
       const text = command.isManual
         ? formatManualPage(version)
-        : formatHelp(command.topic, isJson ? undefined : context.columns(STDOUT))
+        : formatHelp(command.topic, isJson ? undefined : context.columns(STDOUT_FD))
       return say(text, { topic: command.topic ?? null, text })
     }
     case 'version':
       return say(`modekeep ${version}\n`, context.versions)
     case 'explain': {
       const codes = listFaultExplanations(command)
-      return say(formatExplanations(codes, context.columns(STDOUT)), { codes })
+      return say(formatFaultExplanations(codes, context.columns(STDOUT_FD)), { codes })
     }
     case 'completion': {
       if (command.offer !== undefined) {
         const names = await readOfferedNames(context, command.offer)
-        return say(render(names, false), { shell: null, names })
+        return say(formatOutputLines(names, false), { shell: null, names })
       }
       const text = formatCompletionScript(command.shell)
       return say(text, { shell: command.shell, text })
@@ -116,9 +116,11 @@ async function readOfferedNames(context: OperatorContext, kind: CompletionNameKi
 async function showLogs(context: OperatorContext, command: CommandOfVerb<'logs'>, isJson: boolean): Promise<number> {
   const { config } = await context.readConfig()
   const text = (raw: string) =>
-    isJson ? `${escapeJson(raw)}\n` : render([formatLogEntry(raw)], hasColour(context), context.columns(STDOUT))
-  await readNodeLog(context.fs, command, config.logFile, (raw) => context.write(text(raw), STDOUT))
-  return OK
+    isJson
+      ? `${escapeJson(raw)}\n`
+      : formatOutputLines([formatLogEntry(raw)], isColourSupported(context), context.columns(STDOUT_FD))
+  await readNodeLog(context.fs, command, config.logFile, (raw) => context.write(text(raw), STDOUT_FD))
+  return EXIT_SUCCESS
 }
 
 async function runNodeCommand(context: OperatorContext, command: NodeCommand, isJson: boolean): Promise<number> {
@@ -126,7 +128,7 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
   const { verb } = command
   const { file, config, faults } = await readNodeConfig(context, command)
   const { isLooking, lines, writesStdout, interrupted, trouble, hasTrouble } = getDocumentVerb(command)
-  const to = writesStdout?.(command) ? STDERR : STDOUT
+  const to = writesStdout?.(command) ? STDERR_FD : STDOUT_FD
   const isYaml = command.verb === 'status' && command.form === 'yaml'
   // The YAML formatter is loaded only on request.
   const formatRequested = isYaml
@@ -136,18 +138,20 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
       : undefined
   const formatDocument = (found: CommandDocument) => {
     const width = context.columns(to)
-    return formatRequested?.(found) ?? render(lines(found, { command, width }), hasColour(context), width)
+    return (
+      formatRequested?.(found) ?? formatOutputLines(lines(found, { command, width }), isColourSupported(context), width)
+    )
   }
   const printDocument = (document: CommandDocument) => context.write(formatDocument(document), to)
   const log = createCallLog({ verb, ...extractLogSubject(command) }, config.logLevel, (line) => {
     // Commands that change nothing are not logged.
     if (!isLooking && !('isDry' in command && command.isDry)) appendLogLine(fs, config.logFile, line)
   })
-  const isWatched = !isJson && context.isTerminal(STDERR)
+  const isWatched = !isJson && context.isTerminal(STDERR_FD)
   const { update, expect, clear } = createProgressLine(
     verb,
-    () => context.columns(STDERR) ?? 0,
-    (text) => isWatched && context.write(text, STDERR),
+    () => context.columns(STDERR_FD) ?? 0,
+    (text) => isWatched && context.write(text, STDERR_FD),
   )
   const { note, warn } = log
   const { isolatesWalks } = context
@@ -158,23 +162,23 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     // A watch continues to repair even if stdout cannot be written.
     const printIfPossible = (found: CommandDocument) => void succeeds(() => printDocument(found))
     await healAfterEachChange(session, command, { fs, watch, configNow, report: printIfPossible, serveHealth, metrics })
-    return OK
+    return EXIT_SUCCESS
   }
   if (command.verb === 'status' && command.metrics) {
     await context.exposeMetrics(session, command.metrics.output)
-    return OK
+    return EXIT_SUCCESS
   }
   if (command.verb === 'status' && command.isWatching) {
     // While a lookup runs, its library listens for signals too. A signal that arrives just when it stops listening is lost
     // unless this process listens itself.
     using _signals = context.onInterrupt(() => {})
-    const rows = formatRequested === undefined ? context.rows(STDOUT) : undefined
+    const rows = formatRequested === undefined ? context.rows(STDOUT_FD) : undefined
     const paint = (found: CommandDocument) =>
-      context.write(formatScreen(formatDocument(found), context.rows(STDOUT) ?? 0), STDOUT)
+      context.write(formatTerminalScreen(formatDocument(found), context.rows(STDOUT_FD) ?? 0), STDOUT_FD)
     await pollStatus(() => runVerb(session, command), rows === undefined ? skipUnchangedStatus(printDocument) : paint)
-    return OK
+    return EXIT_SUCCESS
   }
-  const say = (sentence: string | undefined) => sentence && context.write(`modekeep: ${sentence}\n`, STDERR)
+  const say = (sentence: string | undefined) => sentence && context.write(`modekeep: ${sentence}\n`, STDERR_FD)
   const interruptedMessage = interrupted?.(command)
   const ending = new AbortController()
   using _waiting = context.onInterrupt(() => {
@@ -187,7 +191,7 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
     const isDoctor = command.verb === 'doctor'
     const caller = {
       version: context.versions.version,
-      isTerminal: context.isTerminal(STDOUT),
+      isTerminal: context.isTerminal(STDOUT_FD),
       write: context.writeBytes,
       interrupted: ending.signal,
     }
@@ -203,7 +207,7 @@ async function runNodeCommand(context: OperatorContext, command: NodeCommand, is
   printDocument(found)
   const isTrouble = hasTrouble?.(found) ?? false
   if (isTrouble && !isJson) say(trouble)
-  return isTrouble ? FAILED : OK
+  return isTrouble ? EXIT_FAILURE : EXIT_SUCCESS
 }
 
 /** Returns the subject of the log line. A verb that must resolve its volume first notes it itself. */
@@ -220,6 +224,6 @@ async function readNodeConfig(context: OperatorContext, command: NodeCommand) {
   return read
 }
 
-function hasColour({ isTerminal, env }: OperatorContext): boolean {
-  return isTerminal(STDOUT) && !env.NO_COLOR && env.TERM !== 'dumb'
+function isColourSupported({ isTerminal, env }: OperatorContext): boolean {
+  return isTerminal(STDOUT_FD) && !env.NO_COLOR && env.TERM !== 'dumb'
 }

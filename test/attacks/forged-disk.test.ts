@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type RestoreDocument, restoreRecordedOwnership } from '../../src/cli/commands/restore.ts'
-import { checkVolumes } from '../../src/cli/doctor/records.ts'
+import { checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
 import { createPathLookups } from '../../src/kernel/mount-table/responsiveness.ts'
 import { pruneVolume } from '../../src/repair/volume-garbage.ts'
 import { type DiskType, detachDisks, listLoopDevices, makeImage } from '../helpers/disks.ts'
@@ -166,7 +166,7 @@ describe.skipIf(!isRoot).each(TYPES)(`a forged copy of an image with %s${title}`
       expect.stringMatching(/^volume not restored, .* are of image .*, and this is image .*: a copy, or a forged one/),
     ])
     expect(within(image, seen)).toEqual([GIVEN, SET_GID])
-    expect(await Array.fromAsync(checkVolumes(stage.session()))).toContainEqual({
+    expect(await Array.fromAsync(checkRecordedVolumes(stage.session()))).toContainEqual({
       level: 'warning',
       text: expect.stringMatching(/the restore of .* is pending, but .* are of image .*, and this is image /),
       remedy: expect.stringContaining('--force'),

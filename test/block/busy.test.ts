@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
-import { checkMounts } from '../../src/cli/doctor/records.ts'
+import { checkRecordedMounts } from '../../src/cli/doctor/records.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { publishVolume, unpublishVolume } from '../../src/frontends/csi/publish.ts'
 import { SystemError } from '../../src/kernel/host.ts'
@@ -89,7 +89,7 @@ describe.skipIf(!isRoot)(`an unmount of a file system that is in use${title}`, (
     expect((await readSelectedStatus(stage.session())).mounts).toMatchObject([
       { directory, state: 'busy', reason: inUse },
     ])
-    const findings = await Array.fromAsync(checkMounts(stage.session()))
+    const findings = await Array.fromAsync(checkRecordedMounts(stage.session()))
     expect(findings).toContainEqual(expect.objectContaining({ text: `${directory} is busy: ${inUse}` }))
     const garbage = await collectGarbage(stage.session(), { isDry: false, forget: undefined })
     expect(garbage).toContainEqual({ kind: 'mount record', name: directory, action: 'kept', reason: inUse })

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { OperatorContext } from '../../src/cli/context.ts'
-import { operate } from '../../src/cli/operate.ts'
+import { runOperatorCommand } from '../../src/cli/operate.ts'
 import { FAULT_ENTRIES } from '../../src/errors/entries/index.ts'
 import { createFault } from '../../src/errors/fault.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
@@ -55,7 +55,7 @@ const world = (argv: string[], more: Partial<OperatorContext> = {}): OperatorCon
   runNri: async () => 8,
   ...more,
 })
-const call = (argv: string[], more?: Partial<OperatorContext>) => operate(world(argv, more))
+const call = (argv: string[], more?: Partial<OperatorContext>) => runOperatorCommand(world(argv, more))
 
 describe("an operator's verb", () => {
   it('prints results on stdout, writes one log line, and exits with status 0', async () => {

@@ -8,8 +8,8 @@ import type { DoctorDocument } from '../../src/cli/commands/doctor.ts'
 import { healNode } from '../../src/cli/commands/heal.ts'
 import { type CommandDocument, getDocumentVerb } from '../../src/cli/commands/index.ts'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
-import { checkMounts } from '../../src/cli/doctor/records.ts'
-import { formatJsonDocument, render } from '../../src/cli/output/output.ts'
+import { checkRecordedMounts } from '../../src/cli/doctor/records.ts'
+import { formatJsonDocument, formatOutputLines } from '../../src/cli/output/output.ts'
 import { formatVolumeStats } from '../../src/frontends/csi/node-service.ts'
 import { runCsiTask } from '../../src/frontends/csi/run-task.ts'
 import type { VolumeStats } from '../../src/frontends/csi/worker-tasks.ts'
@@ -236,7 +236,7 @@ const SITUATIONS: Record<MountState, Record<string, Situation>> = {
 }
 
 const NO_COLOUR = false
-const textOf = (document: CommandDocument) => render(getDocumentVerb(document).lines(document), NO_COLOUR)
+const textOf = (document: CommandDocument) => formatOutputLines(getDocumentVerb(document).lines(document), NO_COLOUR)
 
 async function readMetrics({ session }: Stage): Promise<Record<string, number>> {
   let text = ''
@@ -248,7 +248,7 @@ async function readMetrics({ session }: Stage): Promise<Record<string, number>> 
 }
 
 async function readDoctor({ session }: Stage): Promise<DoctorDocument> {
-  const findings = (await Array.fromAsync(checkMounts(session()))).map(
+  const findings = (await Array.fromAsync(checkRecordedMounts(session()))).map(
     (found) => ({ area: 'mounts', ...found }) as const,
   )
   const count = (wanted: string) => findings.filter(({ level }) => level === wanted).length

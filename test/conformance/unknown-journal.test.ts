@@ -4,7 +4,7 @@ import type { GcDocument } from '../../src/cli/commands/gc.ts'
 import { runVerb } from '../../src/cli/commands/index.ts'
 import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
 import { formatStatus } from '../../src/cli/commands/status-text.ts'
-import { checkVolumes } from '../../src/cli/doctor/records.ts'
+import { checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
 import { listVolumes } from '../../src/state/record-directories.ts'
 import { splitLine } from '../helpers/line.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
@@ -77,7 +77,7 @@ onEveryStage('a journal of an unknown format', (open) => {
     const document = (await runVerb(stage.session(), { verb: 'status', metrics: undefined })) as StatusDocument
     expect(document.volumes).toMatchObject([{ fault: sentence() }])
     expect(formatStatus(document, 0).map((line) => splitLine(line).text)).toContain(`  ${sentence()}`)
-    expect(await Array.fromAsync(checkVolumes(stage.session()))).toContainEqual(
+    expect(await Array.fromAsync(checkRecordedVolumes(stage.session()))).toContainEqual(
       expect.objectContaining({ level: 'fault', text: sentence() }),
     )
     const { items } = (await runVerb(stage.session(), { verb: 'gc', isDry: false, forget: undefined })) as GcDocument

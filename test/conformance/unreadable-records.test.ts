@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
-import { checkMounts, checkVolumes } from '../../src/cli/doctor/records.ts'
+import { checkRecordedMounts, checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
 import { restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { collectGarbage } from '../../src/repair/garbage.ts'
 import { onEveryStage, type Stage } from '../helpers/stage.ts'
@@ -93,7 +93,7 @@ onEveryStage('an unreadable record', (open) => {
     const { unreadable, volumes } = await readSelectedStatus(stage.session())
     const told = [...unreadable, ...volumes].map(({ fault }) => fault)
     expect(told).toEqual(paths.map((path) => expect.stringContaining(path)))
-    const checks = [checkMounts(stage.session()), checkVolumes(stage.session())]
+    const checks = [checkRecordedMounts(stage.session()), checkRecordedVolumes(stage.session())]
     const found = (await Promise.all(checks.map((check) => Array.fromAsync(check)))).flat()
     const faults = found.filter(({ level }) => level === 'fault').map((finding) => finding.text)
     expect(faults).toEqual([expect.stringContaining(mountRecord), expect.stringMatching(/record/)])

@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { runGarbageCollection } from '../../src/cli/commands/gc.ts'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
-import { checkRootBits } from '../../src/cli/doctor/records.ts'
+import { checkRootSetGidBits } from '../../src/cli/doctor/records.ts'
 import { attachClones } from '../../src/container/attach-clones.ts'
 import type { CloneRequest } from '../../src/container/clone-request.ts'
 import { releaseClones } from '../../src/container/container-task.ts'
@@ -212,9 +212,11 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     await mountFor('a', { setGid: 'root' })
     stage.reboot()
     fs.rmSync(`${stage.config.stateDir}/mounts`, { recursive: true })
-    expect([...checkRootBits(stage.session())]).toMatchObject([{ text: expect.stringContaining('not removed yet') }])
+    expect([...checkRootSetGidBits(stage.session())]).toMatchObject([
+      { text: expect.stringContaining('not removed yet') },
+    ])
     await runGarbageCollection(stage.session(), { verb: 'gc', isDry: false, forget: undefined })
-    expect([bit(), listRootBits(stage), [...checkRootBits(stage.session())]]).toEqual([false, [], []])
+    expect([bit(), listRootBits(stage), [...checkRootSetGidBits(stage.session())]]).toEqual([false, [], []])
   })
 
   it('needs a rule: without one the option and the annotation are refused', async () => {
@@ -232,7 +234,7 @@ describe.skipIf(!isRoot)(`the group of new files in a volume${title}`, () => {
     const { mounts, containers } = await readSelectedStatus(stage.session())
     expect(mounts).toMatchObject([{ why: expect.stringContaining('set option "setGid" to "root"') }])
     expect(containers).toMatchObject([{ reason: expect.stringContaining('annotation modekeep/set-gid "root"') }])
-    expect([...checkRootBits(stage.session())]).toMatchObject([
+    expect([...checkRootSetGidBits(stage.session())]).toMatchObject([
       { level: 'warning', text: expect.stringContaining('mapped volumes whose root has no set-gid bit: 2') },
     ])
   })

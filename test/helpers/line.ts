@@ -1,6 +1,6 @@
-import type { Line } from '../../src/cli/output/output.ts'
+import type { OutputLine } from '../../src/cli/output/output.ts'
 
 /** What a line for people says, and how. */
-export function splitLine(line: Line | undefined): { text?: string; style?: string } {
+export function splitLine(line: OutputLine | undefined): { text?: string; style?: string } {
   return typeof line === 'string' ? { text: line } : (line ?? {})
 }

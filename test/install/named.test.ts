@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { parse } from 'yaml'
-import { OVERLAYS } from '../../src/cli/install/plugin-directory.ts'
+import { OVERLAYS_BY_PLUGIN_DIR } from '../../src/cli/install/plugin-directory.ts'
 import {
   BINARY,
   checkout,
@@ -144,9 +144,9 @@ describe('a named plugin directory', () => {
 
   it('is compared with the existing overlays', () => {
     const overlays = readdirSync(join(checkout, 'driver/kubernetes/overlays'))
-    const named = Object.values(OVERLAYS).flatMap((names) => names.split(' or '))
+    const named = Object.values(OVERLAYS_BY_PLUGIN_DIR).flatMap((names) => names.split(' or '))
     expect(named.sort()).toEqual(overlays.sort())
-    for (const [directory, names] of Object.entries(OVERLAYS)) {
+    for (const [directory, names] of Object.entries(OVERLAYS_BY_PLUGIN_DIR)) {
       for (const name of names.split(' or ')) {
         const text = readFileSync(join(checkout, 'driver/kubernetes/overlays', name, 'kustomization.yaml'), 'utf8')
         expect(parse(text).patches?.[0].patch ?? byDefault, name).toContain(directory)

@@ -5,7 +5,7 @@ import type { PlanDocument } from '../../src/cli/commands/plan.ts'
 import type { StatusDocument } from '../../src/cli/commands/status-document.ts'
 import { formatStatus } from '../../src/cli/commands/status-text.ts'
 import { checkHiddenMounts } from '../../src/cli/doctor/records.ts'
-import { render } from '../../src/cli/output/output.ts'
+import { formatOutputLines } from '../../src/cli/output/output.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { mount } from '../../src/mount/mount.ts'
 import { kinds } from '../../src/volume/index.ts'
@@ -92,7 +92,7 @@ onKernelStages('a mount inside of the source', (open) => {
     const path = mountDisk()
     const hidden = { count: 1, examples: [path] }
     expect((await status()).mounts).toMatchObject([{ state: 'healthy', hiddenSubmounts: hidden }])
-    expect(render(formatStatus(await status(), Date.now()), false)).toContain(
+    expect(formatOutputLines(formatStatus(await status(), Date.now()), false)).toContain(
       `mounts inside of its source are hidden from the pod: "${path}"`,
     )
     expect([...checkHiddenMounts(stage.session())]).toMatchObject([

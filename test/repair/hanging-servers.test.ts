@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { checkConfiguration } from '../../src/cli/doctor/configuration.ts'
-import { checkVolumes } from '../../src/cli/doctor/records.ts'
+import { checkRecordedVolumes } from '../../src/cli/doctor/records.ts'
 import { applyByHand, openByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { collectGarbage, refuseToForget } from '../../src/repair/garbage.ts'
 import { listVolumes } from '../../src/state/record-directories.ts'
@@ -121,7 +121,7 @@ describe('an unresponsive server', () => {
     hang()
     const warning = (path: string) =>
       expect.objectContaining({ level: 'warning', text: expect.stringContaining(`${path} does not respond`) })
-    const found = await Array.fromAsync(checkVolumes(stage.session()))
+    const found = await Array.fromAsync(checkRecordedVolumes(stage.session()))
     expect(found.filter(({ level }) => level !== 'ok')).toEqual([warning(`${share}/data`)])
     expect(found).toContainEqual({ level: 'ok', text: 'volumes on record: 2', remedy: '' })
     stage.fs.symlinkSync(share, `${stage.top}/link`)

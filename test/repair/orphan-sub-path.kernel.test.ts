@@ -3,7 +3,7 @@ import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../src/cli/commands/status.ts'
-import { checkMounts } from '../../src/cli/doctor/records.ts'
+import { checkRecordedMounts } from '../../src/cli/doctor/records.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { SOCKET } from '../../src/kernel/host.ts'
 import { mount } from '../../src/mount/mount.ts'
@@ -173,7 +173,7 @@ describe.skipIf(!isRoot)(`the subPath binds of a volume (${isRoot ? 'as root' : 
     expect(mountsBelow(pod)).toEqual([])
     const { mounts } = await readSelectedStatus(stage.session())
     expect(mounts).toMatchObject([{ state: 'orphaned', reason: expect.stringContaining(inWay) }])
-    const found = await Array.fromAsync(checkMounts(stage.session()))
+    const found = await Array.fromAsync(checkRecordedMounts(stage.session()))
     expect(JSON.stringify(found)).toContain(inWay)
     for (const isDry of [true, false]) {
       const items = await collectGarbage(stage.session(), { isDry, forget: undefined }, kubelets())

@@ -2,26 +2,26 @@ import { formatError } from '../../errors/refusal.ts'
 import type { Diagnosis } from '../../kernel/linux/diagnosis.ts'
 import type { Session } from '../../state/session.ts'
 import { type ConfigurationFile, checkConfiguration } from '../doctor/configuration.ts'
-import { type CheckResult, fault } from '../doctor/findings.ts'
+import { type CheckResult, createFaultResult } from '../doctor/findings.ts'
 import {
+  checkContainerMountOptions,
+  checkContainerRuntime,
   checkFuseDevice,
-  checkHelpers,
+  checkHelperPrograms,
   checkKernel,
   checkKubelets,
-  checkMountOptions,
-  checkRuntime,
   checkSystemCalls,
 } from '../doctor/node.ts'
-import { checkFreeSpace, checkPermissions } from '../doctor/paths.ts'
+import { checkFreeSpace, checkPathPermissions } from '../doctor/paths.ts'
 import {
   checkContainerRecords,
   checkHiddenMounts,
-  checkMounts,
-  checkRootBits,
+  checkRecordedMounts,
+  checkRecordedVolumes,
+  checkRootSetGidBits,
   checkTmpfsMemory,
-  checkVolumes,
 } from '../doctor/records.ts'
-import type { Line } from '../output/output.ts'
+import type { OutputLine } from '../output/output.ts'
 import { readPathOption } from './operands.ts'
 import type { DocumentVerb } from './verb.ts'
 
@@ -50,7 +50,10 @@ export const doctorVerb: DocumentVerb<DoctorCommand, DoctorDocument> = {
     return [
       ...Map.groupBy(findings, ({ area }) => area)
         .entries()
-        .flatMap(([area, found]): Line[] => [{ text: area, style: 'strong' }, ...found.flatMap(formatDoctorFinding)]),
+        .flatMap(([area, found]): OutputLine[] => [
+          { text: area, style: 'strong' },
+          ...found.flatMap(formatDoctorFinding),
+        ]),
       '',
       { text: `${ok} ok, ${counted(warnings, 'warning')}, ${counted(faults, 'fault')}`, style: 'strong' },
     ]
@@ -59,9 +62,9 @@ export const doctorVerb: DocumentVerb<DoctorCommand, DoctorDocument> = {
   hasTrouble: ({ faults }) => faults > 0,
 }
 
-function formatDoctorFinding({ level, text, remedy }: DoctorFinding): Line[] {
+function formatDoctorFinding({ level, text, remedy }: DoctorFinding): OutputLine[] {
   const line = `  ${level.padEnd(7)}  ${text}`
-  const styled: Line = level === 'ok' ? line : { text: line, style: level === 'fault' ? 'fault' : 'notice' }
+  const styled: OutputLine = level === 'ok' ? line : { text: line, style: level === 'fault' ? 'fault' : 'notice' }
   return remedy === '' ? [styled] : [styled, `           do: ${remedy}`]
 }
 
@@ -77,23 +80,26 @@ export interface DoctorContext {
 const DOCTOR_CHECKS = {
   kernel: [({ diagnosis }) => checkKernel(diagnosis.features(), diagnosis.release())],
   'system calls': [({ diagnosis }) => checkSystemCalls(diagnosis.selfTest())],
-  helpers: [({ diagnosis }, { config }) => checkHelpers(diagnosis, config)],
+  helpers: [({ diagnosis }, { config }) => checkHelperPrograms(diagnosis, config)],
   kubelet: [
     ({ diagnosis, executable }, { host }) => checkKubelets(host, diagnosis, executable),
     (_, { host }) => checkFuseDevice(host),
   ],
-  runtime: [({ diagnosis }, session) => checkRuntime(session, diagnosis), (_, session) => checkMountOptions(session)],
+  runtime: [
+    ({ diagnosis }, session) => checkContainerRuntime(session, diagnosis),
+    (_, session) => checkContainerMountOptions(session),
+  ],
   configuration: [({ configuration }, session) => checkConfiguration(session, configuration)],
   state: [
-    ({ configuration }, { host, config }) => checkPermissions(host, config, configuration.file),
+    ({ configuration }, { host, config }) => checkPathPermissions(host, config, configuration.file),
     ({ diagnosis }, { host, config }) => checkFreeSpace(host, diagnosis, config.stateDir),
   ],
-  mounts: [checkMounts, checkHiddenMounts, checkTmpfsMemory, checkContainerRecords, checkRootBits].map(
+  mounts: [checkRecordedMounts, checkHiddenMounts, checkTmpfsMemory, checkContainerRecords, checkRootSetGidBits].map(
     (check): DoctorCheck =>
       (_, session) =>
         check(session),
   ),
-  volumes: [(_, session) => checkVolumes(session)],
+  volumes: [(_, session) => checkRecordedVolumes(session)],
 } satisfies Readonly<Record<string, readonly DoctorCheck[]>>
 
 type DoctorCheck = (context: DoctorContext, session: Session) => Iterable<CheckResult> | AsyncIterable<CheckResult>
@@ -120,7 +126,7 @@ export async function runDoctor(session: Session, context: DoctorContext): Promi
         for await (const result of check(context, session)) findings.push({ area, ...result })
       } catch (error) {
         const text = `this could not be checked: ${formatError(error)}`
-        findings.push({ area, ...fault(text, 'remove the cause and run doctor again') })
+        findings.push({ area, ...createFaultResult(text, 'remove the cause and run doctor again') })
       }
     }
   }

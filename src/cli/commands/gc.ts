@@ -7,7 +7,7 @@ import type { GarbageItem } from '../../repair/volume-garbage.ts'
 import { listContainers } from '../../state/container-record.ts'
 import { listVolumes } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
-import { alignColumns, type Line } from '../output/output.ts'
+import { alignColumns, type OutputLine } from '../output/output.ts'
 import { resolveVolumeName } from './operands.ts'
 import { trimEllipsis } from './options.ts'
 import type { SessionVerb } from './verb.ts'
@@ -47,7 +47,7 @@ export const gcVerb: SessionVerb<GcCommand, GcDocument> = {
     return [
       { text: `${gone} ${done('removed')}, ${kept.length} kept${tail}`, style: 'strong' },
       ...alignColumns(rows).map(
-        (text, row): Line => (others[row]?.action === 'failed' ? { text, style: 'fault' } : text),
+        (text, row): OutputLine => (others[row]?.action === 'failed' ? { text, style: 'fault' } : text),
       ),
       ...Map.groupBy(kept, ({ kind, reason }) => `${kind} ${reason}`)
         .values()
@@ -58,7 +58,7 @@ export const gcVerb: SessionVerb<GcCommand, GcDocument> = {
   hasTrouble: ({ items }) => items.some(({ action }) => action === 'failed'),
 }
 
-function formatKeptItems(items: GcDocument['items']): Line[] {
+function formatKeptItems(items: GcDocument['items']): OutputLine[] {
   const [first, second] = items
   if (first === undefined) return []
   const { kind, name } = first

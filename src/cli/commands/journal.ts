@@ -1,7 +1,7 @@
 import { quoted } from '../../errors/refusal.ts'
 import type { Session } from '../../state/session.ts'
 import { isTextVolume } from '../../state/volume-id.ts'
-import { alignColumns, type Line, quoteForShell } from '../output/output.ts'
+import { alignColumns, type OutputLine, quoteForShell } from '../output/output.ts'
 import { exportJournal, type JournalDocument, type JournalExportCommand } from './journal-export.ts'
 import { importJournal, type JournalImportCommand } from './journal-import.ts'
 import { readDirectoryOperand, readFileOperand, readPathOption, readTargetOperand } from './operands.ts'
@@ -59,7 +59,7 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
     // The exported journal is on stdout, so stderr gets only the remarks.
     if (file === STDOUT_FILE_NAME) return formatJournalRemarks(document)
     const tail = isDry ? '. Nothing was changed.' : ''
-    const lines: Line[] = [{ text: `${file}: ${outcome}, ${bytes} bytes${tail}`, style: 'strong' }]
+    const lines: OutputLine[] = [{ text: `${file}: ${outcome}, ${bytes} bytes${tail}`, style: 'strong' }]
     const rows = [['volume', volume], ['source', source || '-'], ...formatVolumeRecordRows(recorded)]
     lines.push(...alignColumns(rows).map((row) => `  ${row}`))
     if (refusal !== null) lines.push({ text: `import would be refused now: ${refusal}`, style: 'notice' })
@@ -101,7 +101,7 @@ function refuseOptionsOfAction({ given, refuse }: VerbArguments, action: string,
   }
 }
 
-function formatJournalRemarks({ action, busy, recorded }: JournalDocument): Line[] {
+function formatJournalRemarks({ action, busy, recorded }: JournalDocument): OutputLine[] {
   const sentences = [
     busy && 'a walk or restore is under way: what it did later is not in the file',
     action === 'export' && recorded === null && 'there is no record that can be read: only the journal is in the file',

@@ -6,7 +6,7 @@ import { isRefusedPath } from '../../kernel/write-file.ts'
 import { isLogEntry, type LogEntry, parseLogEntry } from '../../log/log-entry.ts'
 import { listLogFiles } from '../../log/log-file.ts'
 import { createLogReader } from '../../log/log-reader.ts'
-import type { Line } from '../output/output.ts'
+import type { OutputLine } from '../output/output.ts'
 import { parseDuration } from './options.ts'
 import type { VerbForm } from './verb.ts'
 
@@ -42,7 +42,7 @@ export const logsVerb: VerbForm<LogsCommand> = {
 }
 
 /** Formats one line of the log. A line that is no JSON object is returned unchanged. */
-export function formatLogEntry(raw: string): Line {
+export function formatLogEntry(raw: string): OutputLine {
   const entry = parseLogEntry(raw)
   if (entry === undefined) return raw
   const { time, level, verb, outcome, durationMs } = entry

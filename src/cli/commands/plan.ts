@@ -13,10 +13,20 @@ import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
 import type { Session } from '../../state/session.ts'
 import { refuseOtherDisk } from '../../state/volume-disk.ts'
 import { volumeRecords } from '../../state/volume-record.ts'
-import { findMountsInside, formatHidden, type HiddenMounts } from '../node-state/hidden-mounts.ts'
+import { findMountsInside, formatHiddenMounts, type HiddenMounts } from '../node-state/hidden-mounts.ts'
 import { extractLastWalk, type LastWalk, openReadableJournal, readRunningWalk } from '../node-state/recorded-walk.ts'
-import { type Difference, isSkippedByKubelet, type KubeletCounts, surveyVolume } from '../node-state/survey.ts'
-import { countSkippedInodes, formatDifferences, formatSkippedInodes, type Line } from '../output/output.ts'
+import {
+  isWalkSkippedByKubelet,
+  type KubeletCounts,
+  type OwnershipDifference,
+  surveyVolume,
+} from '../node-state/survey.ts'
+import {
+  countSkippedInodes,
+  formatOwnershipDifferences,
+  formatSkippedInodes,
+  type OutputLine,
+} from '../output/output.ts'
 import { APPLY_OPTIONS, type ApplyGroupCommand, type ApplyGroupDocument, readGroupOperands } from './apply.ts'
 import type { SessionVerb } from './verb.ts'
 
@@ -54,7 +64,7 @@ export const planVerb: SessionVerb<ApplyGroupCommand<'plan'>, PlanDocument> = {
       '',
       ...rows.map(([what, ours, theirs]) => `  ${what.padEnd(30)}${cell(ours)}${cell(theirs)}`.trimEnd()),
       ...formatSkippedInodes(report),
-      ...formatDifferences(plan.differences, report.changed),
+      ...formatOwnershipDifferences(plan.differences, report.changed),
     ]
   },
 }
@@ -78,7 +88,7 @@ export interface PlanDocument extends ApplyGroupDocument<'plan'> {
   /** Mounts inside the directory; null: none. No walk enters them, and a pod sees them only on request. */
   submounts: HiddenMounts | null
   /** The first inodes that would be changed. */
-  differences: Difference[]
+  differences: OwnershipDifference[]
 }
 
 /**
@@ -106,7 +116,7 @@ export async function planGroupChange(session: Session, command: ApplyGroupComma
     refuseOtherUsers(session, group, createGroupTarget(opened), root.device)
     refuseOtherDisk(session, volume, tree)
   }
-  const kubeletWalks = policy === 'Always' || !isSkippedByKubelet(root, group)
+  const kubeletWalks = policy === 'Always' || !isWalkSkippedByKubelet(root, group)
   return {
     ...{ verb, directory, volume, group, groupAccess, policy, walks },
     refusal: catchRefusalMessage(refuse) ?? null,
@@ -121,10 +131,10 @@ export async function planGroupChange(session: Session, command: ApplyGroupComma
   }
 }
 
-function formatPlanState({ walks, refusal, busy, underWay, recorded, kubelet, submounts }: PlanDocument): Line[] {
-  const lines: Line[] = []
+function formatPlanState({ walks, refusal, busy, underWay, recorded, kubelet, submounts }: PlanDocument): OutputLine[] {
+  const lines: OutputLine[] = []
   if (submounts) {
-    const text = `mounts inside are not walked, and hidden from a pod unless it asks for them: ${formatHidden(submounts)}`
+    const text = `mounts inside are not walked, and hidden from a pod unless it asks for them: ${formatHiddenMounts(submounts)}`
     lines.push({ text, style: 'notice' })
   }
   if (refusal !== null) lines.push({ text: `apply would be refused now: ${refusal}`, style: 'notice' })

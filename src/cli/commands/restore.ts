@@ -8,12 +8,12 @@ import type { Session } from '../../state/session.ts'
 import { explainOtherDisk } from '../../state/volume-disk.ts'
 import { explainUnrestored, volumeRecords } from '../../state/volume-record.ts'
 import { announceInodeCount, openReadableJournal } from '../node-state/recorded-walk.ts'
-import { type Difference, surveyVolume } from '../node-state/survey.ts'
+import { type OwnershipDifference, surveyVolume } from '../node-state/survey.ts'
 import {
   countSkippedInodes,
-  formatDifferences,
+  formatOwnershipDifferences,
   formatSkippedInodes,
-  type Line,
+  type OutputLine,
   quoteForShell,
 } from '../output/output.ts'
 import { readTargetOperand, resolveTargetOperand, type TargetOperand } from './operands.ts'
@@ -50,14 +50,14 @@ export const restoreVerb: SessionVerb<RestoreCommand, RestoreDocument> = {
     if (outcome === 'nothing recorded') return [`${directory}: nothing is recorded, so there is nothing to put back`]
     const [changed, tail] = isDry ? ['would be put back', '. Nothing was changed.'] : ['put back', '']
     const counts = `${report.visited} looked at, ${report.changed} ${changed}, ${report.alreadyRight} as recorded already`
-    const lines: Line[] = [
+    const lines: OutputLine[] = [
       { text: `${directory}: ${counts}, ${countSkippedInodes(report)} left alone${tail}`, style: 'strong' },
     ]
     if (refusal !== null) lines.push({ text: `restore would be refused now: ${refusal}`, style: 'notice' })
     if (otherDisk !== null && refusal === null) lines.push({ text: otherDisk, style: 'notice' })
     lines.push(...formatSkippedInodes(report))
     if (next !== null) lines.push({ text: next, style: 'notice' })
-    return [...lines, ...formatDifferences(differences, report.changed)]
+    return [...lines, ...formatOwnershipDifferences(differences, report.changed)]
   },
   trouble: 'not everything was put back, and what was not stays recorded: what to do is above',
   hasTrouble: ({ outcome }) => outcome === 'unfinished' || outcome === 'partly restored',
@@ -92,7 +92,7 @@ export interface RestoreDocument {
   /** `changed` counts inodes that were, or would be, restored; `alreadyRight` those that were as recorded. */
   report: WalkReport
   /** With isDry: the first inodes that would be restored. */
-  differences: Difference[]
+  differences: OwnershipDifference[]
 }
 
 /** Restores a directory or a volume to its recorded state, or reports what a restore would change. */

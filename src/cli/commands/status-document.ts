@@ -11,7 +11,7 @@ import { explainOtherDisk } from '../../state/volume-disk.ts'
 import { findNameNotice } from '../../state/volume-notices.ts'
 import { explainChanges, type SkippedInodes, volumeRecords } from '../../state/volume-record.ts'
 import { findDaemon, isStopped } from '../../volume/daemon.ts'
-import { type ContainerStatus, findUnenforcedOptions, readContainerStatuses } from '../node-state/containers.ts'
+import { type ContainerStatus, findUnenforcedMountOptions, readContainerStatuses } from '../node-state/containers.ts'
 import { findHiddenMounts, type HiddenMounts } from '../node-state/hidden-mounts.ts'
 import { findJournalFault, readRunningWalk, type WalkStatus } from '../node-state/recorded-walk.ts'
 
@@ -181,7 +181,7 @@ function createMountStatus(
     why: isGiven ? (given.why ?? '') : 'under way',
     since: mounted === undefined ? null : new Date(mounted.since).toISOString(),
     walk,
-    unenforced: findUnenforcedOptions(session, record, hasPlugin),
+    unenforced: findUnenforcedMountOptions(session, record, hasPlugin),
     daemon: readDaemonStatus(session, record),
   }
 }

@@ -3,15 +3,15 @@ import type { MountState } from '../../repair/state.ts'
 import { REQUESTED } from '../../state/mount-record.ts'
 import { explainUnrestored, formatSkipped } from '../../state/volume-record.ts'
 import type { ContainerStatus } from '../node-state/containers.ts'
-import { formatHidden } from '../node-state/hidden-mounts.ts'
+import { formatHiddenMounts } from '../node-state/hidden-mounts.ts'
 import type { WalkStatus } from '../node-state/recorded-walk.ts'
 import {
-  cutMiddle,
+  cutTextMiddle,
   formatAge,
-  formatItems,
+  formatItemTable,
   type ItemColumn,
-  type Line,
   measureTable,
+  type OutputLine,
   quoteForShell,
 } from '../output/output.ts'
 import type { MountStatus, StatusCommand, StatusDocument, VolumeStatus } from './status-document.ts'
@@ -21,9 +21,9 @@ export interface StatusTableOptions extends Pick<StatusCommand, 'form' | 'select
 }
 
 /** @param now milliseconds since the epoch, from which ages are told */
-export function formatStatus(document: StatusDocument, now: number, look: StatusTableOptions = {}): Line[] {
+export function formatStatus(document: StatusDocument, now: number, look: StatusTableOptions = {}): OutputLine[] {
   const { mounts, volumes, containers, unrecorded, unreadable } = document
-  const noticed = (directory: string, text: string): Line => ({
+  const noticed = (directory: string, text: string): OutputLine => ({
     text: `${directory} is unknown: ${text}`,
     style: 'notice',
   })
@@ -49,7 +49,7 @@ function formatNothingMounted({ selection }: StatusTableOptions): string {
   return `modekeep has nothing${of === undefined ? '' : ' of it'} mounted on this node${whose}`
 }
 
-function formatMountTable(mounts: readonly MountStatus[], now: number, look: StatusTableOptions): Line[] {
+function formatMountTable(mounts: readonly MountStatus[], now: number, look: StatusTableOptions): OutputLine[] {
   const { isWide, width } = measureTable(look)
   const columns: ItemColumn<MountStatus>[] = [
     { head: 'pod', cut: { to: 9, at: 'middle' }, of: ({ pod }) => pod || '-' },
@@ -63,14 +63,14 @@ function formatMountTable(mounts: readonly MountStatus[], now: number, look: Sta
     { head: 'volume', of: ({ volume }) => volume || '-', only: 'wide' },
     { head: 'directory', of: ({ directory }) => directory, only: 'wide' },
   ]
-  return formatItems(mounts, columns, look, (mount) => {
+  return formatItemTable(mounts, columns, look, (mount) => {
     const { directory } = mount
-    const place = isWide ? [] : [`  ${width === undefined ? directory : cutMiddle(directory, width - 2)}`]
+    const place = isWide ? [] : [`  ${width === undefined ? directory : cutTextMiddle(directory, width - 2)}`]
     return [...place, ...formatMountRemarks(mount)]
   })
 }
 
-function formatVolumeTable(volumes: readonly VolumeStatus[], look: StatusTableOptions): Line[] {
+function formatVolumeTable(volumes: readonly VolumeStatus[], look: StatusTableOptions): OutputLine[] {
   const { isNarrow, width } = measureTable(look)
   const names = volumes.map(({ volume }) => volume)
   // A cut name stays unambiguous, so that it can be passed to any command, with its ellipsis.
@@ -82,11 +82,11 @@ function formatVolumeTable(volumes: readonly VolumeStatus[], look: StatusTableOp
     { head: 'state', of: formatVolumeState },
     { head: 'source', cut: { to: 12, at: 'middle' }, of: ({ source }) => source || '-', only: 'not narrow' },
   ]
-  return formatItems(volumes, columns, look, ({ source, group, walk, fault, changed, name, skipped }) => {
+  return formatItemTable(volumes, columns, look, ({ source, group, walk, fault, changed, name, skipped }) => {
     const counts = skipped && group !== null ? formatSkipped(group, skipped) : null
     const notices = [fault, changed, counts, name].filter((text) => text !== null)
-    const told = notices.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))
-    const place = isNarrow && width ? [`  ${cutMiddle(source || '-', width - 2)}`] : []
+    const told = notices.map((text): OutputLine => ({ text: `  ${text}`, style: 'notice' }))
+    const place = isNarrow && width ? [`  ${cutTextMiddle(source || '-', width - 2)}`] : []
     return [...place, ...formatRunningWalk(walk), ...told]
   })
 }
@@ -109,15 +109,15 @@ function formatVolumeState({ group, complete, left, restorePending, mounts, walk
   return restorePending && mounts === 0 ? 'restore pending' : 'walked'
 }
 
-function formatRunningWalk(walk: WalkStatus | null): Line[] {
+function formatRunningWalk(walk: WalkStatus | null): OutputLine[] {
   if (walk === null) return []
   const { pid, visited, changed } = walk
   const far = pid === null ? '' : ` (process ${pid}): ${visited} looked at, ${changed} changed`
   return [`  a walk or restore is under way${far}`]
 }
 
-function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }: MountStatus): Line[] {
-  const lines: Line[] = []
+function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }: MountStatus): OutputLine[] {
+  const lines: OutputLine[] = []
   if (why !== '' && why !== REQUESTED) lines.push(`  ownership: ${why}`)
   lines.push(...formatRunningWalk(walk))
   if (daemon) {
@@ -125,7 +125,7 @@ function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }
     lines.push(daemon.state === 'alive' ? text : { text, style: 'notice' })
   }
   if (hiddenSubmounts) {
-    const text = `  mounts inside of its source are hidden from the pod: ${formatHidden(hiddenSubmounts)}`
+    const text = `  mounts inside of its source are hidden from the pod: ${formatHiddenMounts(hiddenSubmounts)}`
     lines.push({ text, style: 'notice' })
   }
   if (reason !== '') lines.push({ text: `  ${formatReason({ reason, code })}`, style: 'notice' })
@@ -135,7 +135,7 @@ function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }
 const isContainerGroupHidden = (state: ContainerStatus['state']) => state === 'without' || state === 'unreadable'
 
 /** Lines of at most 80 columns. */
-const UNKNOWN_MEMBERSHIP_NOTE: Line[] = [
+const UNKNOWN_MEMBERSHIP_NOTE: OutputLine[] = [
   '  The runtime does not tell whether their processes are in the groups shown:',
   "  each has to be in its pod's supplementalGroups, or be its fsGroup.",
 ]
@@ -145,7 +145,7 @@ export function formatContainerTable(
   containers: readonly ContainerStatus[],
   now: number,
   look: StatusTableOptions,
-): Line[] {
+): OutputLine[] {
   const columns: ItemColumn<ContainerStatus>[] = [
     {
       head: 'container',
@@ -163,7 +163,7 @@ export function formatContainerTable(
   const isMembershipUnknown = containers.some(
     ({ isMember, group, state }) => isMember === null && group !== null && !isContainerGroupHidden(state),
   )
-  const table = formatItems(containers, columns, look, ({ reason }) =>
+  const table = formatItemTable(containers, columns, look, ({ reason }) =>
     reason === '' ? [] : [{ text: `  ${reason}`, style: 'notice' }],
   )
   return [...table, ...(isMembershipUnknown ? UNKNOWN_MEMBERSHIP_NOTE : [])]
@@ -184,7 +184,7 @@ const NEXT_STEP_BY_MOUNT_STATE: Readonly<Record<MountState, string | undefined>>
 }
 
 /** Formats the next steps, most urgent first; none if all mounts and volumes are well. */
-function formatNextSteps({ mounts, volumes, containers, unrecorded, unreadable }: StatusDocument): Line[] {
+function formatNextSteps({ mounts, volumes, containers, unrecorded, unreadable }: StatusDocument): OutputLine[] {
   const by = (step: string) => mounts.filter(({ state }) => NEXT_STEP_BY_MOUNT_STATE[state] === step)
   const heals = by('heal').filter(isMountRepairable)
   const failing = by('heal').filter((mount) => !isMountRepairable(mount))
@@ -209,7 +209,11 @@ function formatNextSteps({ mounts, volumes, containers, unrecorded, unreadable }
     ...formatUnenforcedSteps(mounts),
   ]
   if (steps.length === 0) return []
-  return ['', { text: 'next', style: 'strong' }, ...steps.map((text): Line => ({ text: `  ${text}`, style: 'notice' }))]
+  return [
+    '',
+    { text: 'next', style: 'strong' },
+    ...steps.map((text): OutputLine => ({ text: `  ${text}`, style: 'notice' })),
+  ]
 }
 
 const isMountRepairable = ({ repair }: MountStatus): boolean => repair !== 'failed' && repair !== 'none'

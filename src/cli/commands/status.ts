@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { quoted, Refusal } from '../../errors/refusal.ts'
 import type { Session } from '../../state/session.ts'
-import type { Line } from '../output/output.ts'
+import type { OutputLine } from '../output/output.ts'
 import { readDirectoryOperand, resolveVolumeName } from './operands.ts'
 import { isVolumeIdPrefix, trimEllipsis } from './options.ts'
 import {
@@ -86,7 +86,7 @@ function readStatusSelection(args: VerbArguments): StatusSelection | undefined {
 }
 
 /** One a line: a mount directory, which begins with a slash, or a volume. */
-function formatStatusNames({ mounts, volumes, unrecorded, unreadable }: StatusDocument): Line[] {
+function formatStatusNames({ mounts, volumes, unrecorded, unreadable }: StatusDocument): OutputLine[] {
   const directories = [...mounts, ...unrecorded, ...unreadable].map(({ directory }) => directory)
   return [...new Set(directories), ...volumes.map(({ volume }) => volume)]
 }

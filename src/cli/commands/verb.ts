@@ -1,6 +1,6 @@
 import type { Fault } from '../../errors/fault.ts'
 import type { Session } from '../../state/session.ts'
-import type { Line } from '../output/output.ts'
+import type { OutputLine } from '../output/output.ts'
 import type { OptionName } from './options.ts'
 
 /** The parsed arguments after a verb. */
@@ -46,7 +46,7 @@ export interface DocumentVerb<Command, Document> extends VerbForm<Command> {
   /** The verb never changes anything, and is not logged. */
   isLooking?: boolean
   /** Formats the document as text. */
-  lines(document: Document, look?: DisplayOptions<Command>): Line[]
+  lines(document: Document, look?: DisplayOptions<Command>): OutputLine[]
   /** Message on stderr if `hasTrouble` turns a completed command into a failure. */
   trouble?: string
   hasTrouble?(document: Document): boolean

@@ -12,9 +12,15 @@ import {
 } from '../../kernel/mount-table/responsiveness.ts'
 import type { Session } from '../../state/session.ts'
 import { runIsolated, Unresponsive } from '../../worker/isolated.ts'
-import { type CheckResult, fault, ok, unresponsive, warning } from './findings.ts'
+import {
+  type CheckResult,
+  createFaultResult,
+  createOkResult,
+  createUnresponsiveWarning,
+  createWarningResult,
+} from './findings.ts'
 import { statPath } from './paths.ts'
-import { checkRules, checkSystemGroups } from './rules.ts'
+import { checkAllowRules, checkSystemGroups } from './rules.ts'
 
 export interface ConfigurationFile {
   file: string
@@ -26,11 +32,11 @@ export async function* checkConfiguration(
   { file, faults }: ConfigurationFile,
 ): AsyncGenerator<CheckResult> {
   const { host, config } = session
-  for (const one of faults) yield fault(renderFault(one), `correct ${file}: until then mounts are refused`)
+  for (const one of faults) yield createFaultResult(renderFault(one), `correct ${file}: until then mounts are refused`)
   if (faults.length === 0) {
-    yield ok(statPath(host, file) ? `${file} is valid` : `${file} does not exist: the defaults apply`)
+    yield createOkResult(statPath(host, file) ? `${file} is valid` : `${file} does not exist: the defaults apply`)
   }
-  yield* checkRules(config.allow, file)
+  yield* checkAllowRules(config.allow, file)
   yield* checkSystemGroups(config.allow, 'allow', file)
   yield* checkSystemGroups(config.map, 'map', file)
   const entries = config.allow.flatMap(({ sources = ['/*'] }) => sources)
@@ -39,7 +45,10 @@ export async function* checkConfiguration(
   const directories = sources.filter((source) => source !== '/')
   yield* checkAllowedSources(session, directories, file)
   if (directories.length < sources.length) {
-    yield warning('pods may mount any directory of the node', `name directories in the rules (allow) of ${file}`)
+    yield createWarningResult(
+      'pods may mount any directory of the node',
+      `name directories in the rules (allow) of ${file}`,
+    )
   }
 }
 
@@ -57,7 +66,8 @@ export async function* checkAllowedSources(
   const responsive: string[] = []
   const findings = new Map<string, readonly CheckResult[]>()
   for (const source of sources) {
-    if (await isSourceUnresponsive(session, source, isSilentAt)) findings.set(source, [unresponsive(source)])
+    if (await isSourceUnresponsive(session, source, isSilentAt))
+      findings.set(source, [createUnresponsiveWarning(source)])
     else responsive.push(source)
   }
   const checked = await checkResponsiveSources(session, { sources: responsive, file })
@@ -68,10 +78,10 @@ export async function* checkAllowedSources(
 async function isSourceUnresponsive(session: Session, source: string, isSilentAt: UnresponsiveCheck): Promise<boolean> {
   const { host, isolatesWalks } = session
   if (await isSilentAt(source)) return true
-  return (isolatesWalks || hasLink(host, source)) && (await isLookupUnanswered(host, source, source))
+  return (isolatesWalks || hasSymlinkInPath(host, source)) && (await isLookupUnanswered(host, source, source))
 }
 
-function hasLink({ inodes }: Host, path: string): boolean {
+function hasSymlinkInPath({ inodes }: Host, path: string): boolean {
   try {
     inodes.close(inodes.openLinkFree(path))
     return false
@@ -104,7 +114,7 @@ async function checkResponsiveSources(
   } catch (error) {
     if (!(error instanceof Unresponsive)) throw error
     const [source = '', ...others] = sources
-    if (others.length === 0) return new Map([[source, [unresponsive(source)]]])
+    if (others.length === 0) return new Map([[source, [createUnresponsiveWarning(source)]]])
     const found = new Map<string, readonly CheckResult[]>()
     for (const one of sources)
       for (const each of await checkResponsiveSources(session, { sources: [one], file })) found.set(...each)
@@ -113,7 +123,7 @@ async function checkResponsiveSources(
 }
 
 /** Runs the checks in the isolated process. */
-export async function checkSourcesForCaller(
+export async function checkSourcesInWorker(
   { host }: Session,
   _: Handle,
   order: SourceCheckRequest,
@@ -127,10 +137,10 @@ function checkEachSource(host: Host, { sources, file }: SourceCheckRequest): Map
 
 function* checkSource(host: Host, source: string, file: string): Generator<CheckResult> {
   if (statPath(host, source) === undefined) {
-    yield warning(`a rule has ${source}, which does not exist`, formatSourceRemedy(source, file))
+    yield createWarningResult(`a rule has ${source}, which does not exist`, formatSourceRemedy(source, file))
     return
   }
-  yield tryIdMapping(host, source)
+  yield checkIdMappedMount(host, source)
   yield* checkSetIdExposure(host, source)
 }
 
@@ -138,8 +148,8 @@ function* checkSource(host: Host, source: string, file: string): Generator<Check
 const formatSourceRemedy = (source: string, file: string) =>
   source.startsWith('/dev/') ? `attach the disk, or correct its name in "allow" of ${file}` : `mkdir -p ${source}`
 
-const NOSUID = 'nosuid'
-const OTHERS_ENTER = 0o011
+const NOSUID_OPTION = 'nosuid'
+const GROUP_OR_OTHERS_EXECUTE_BITS = 0o011
 
 /**
  * Warns if users of the node can run set-id programs of pods. Pods see the volume mounted nosuid, but at its own path a
@@ -148,7 +158,7 @@ const OTHERS_ENTER = 0o011
 function* checkSetIdExposure(host: Host, source: string): Generator<CheckResult> {
   for (let at = source; at !== '/'; at = dirname(at)) {
     const stat = statPath(host, at)
-    if (stat !== undefined && (stat.mode & OTHERS_ENTER) === 0) return
+    if (stat !== undefined && (stat.mode & GROUP_OR_OTHERS_EXECUTE_BITS) === 0) return
   }
   const options = parseMountinfo(host.mounts.table())
     .filter(({ mountPoint }) => mountPoint === '/' || source === mountPoint || source.startsWith(`${mountPoint}/`))
@@ -156,24 +166,26 @@ function* checkSetIdExposure(host: Host, source: string): Generator<CheckResult>
       (deepest, row) => (deepest && deepest.mountPoint.length > row.mountPoint.length ? deepest : row),
       undefined,
     )?.options
-  if (options === undefined || options.includes(NOSUID)) return
-  yield warning(
+  if (options === undefined || options.includes(NOSUID_OPTION)) return
+  yield createWarningResult(
     `${source} is on a mount without nosuid: users of the node can run set-id programs that pods put there`,
     `chmod 700 ${dirname(source)}, or mount its file system with nosuid`,
   )
 }
 
 /** Tries an id mapping on a detached clone of the directory's mount, as for a pod's volume. */
-function tryIdMapping({ inodes, mounts }: Host, source: string): CheckResult {
+function checkIdMappedMount({ inodes, mounts }: Host, source: string): CheckResult {
   const directory = inodes.openTrusted(source)
   using _directory = deferClose(inodes, directory)
   try {
     const tree = mounts.cloneTree(directory)
     using _tree = deferClose(inodes, tree)
     mounts.mapIds(tree, createSwapMap(0, 1))
-    return ok(`${source} can be mounted, and its file system maps groups (ownership idmap)`)
+    return createOkResult(`${source} can be mounted, and its file system maps groups (ownership idmap)`)
   } catch (error) {
     if (errorCode(error) === undefined) throw error
-    return ok(`${source} exists; its file system cannot map groups (ownership idmap is refused, auto walks)`)
+    return createOkResult(
+      `${source} exists; its file system cannot map groups (ownership idmap is refused, auto walks)`,
+    )
   }
 }

@@ -6,13 +6,13 @@ export interface CheckResult {
   remedy: string
 }
 
-export const ok = (text: string): CheckResult => ({ level: 'ok', text, remedy: '' })
-export const warning = (text: string, remedy: string): CheckResult => ({ level: 'warning', text, remedy })
-export const fault = (text: string, remedy: string): CheckResult => ({ level: 'fault', text, remedy })
+export const createOkResult = (text: string): CheckResult => ({ level: 'ok', text, remedy: '' })
+export const createWarningResult = (text: string, remedy: string): CheckResult => ({ level: 'warning', text, remedy })
+export const createFaultResult = (text: string, remedy: string): CheckResult => ({ level: 'fault', text, remedy })
 
 /** The warning for a directory that is not checked because lookups would block. */
-export const unresponsive = (path: string) =>
-  warning(
+export const createUnresponsiveWarning = (path: string) =>
+  createWarningResult(
     `${path} does not respond: its server or daemon hangs, or a process keeps a directory of the path locked`,
     'repair the server or end that process on the node',
   )

@@ -16,13 +16,13 @@ import {
 } from '../../state/process-records.ts'
 import type { Store } from '../../state/record-directories.ts'
 import type { Session } from '../../state/session.ts'
-import { findContainerProblems, findUnenforcedOptions } from '../node-state/containers.ts'
+import { findContainerProblems, findUnenforcedMountOptions } from '../node-state/containers.ts'
 import { findKubelets } from '../node-state/kubelets.ts'
-import { type CheckResult, fault, ok, warning } from './findings.ts'
-import { checkWriters, statPath } from './paths.ts'
+import { type CheckResult, createFaultResult, createOkResult, createWarningResult } from './findings.ts'
+import { checkPathWriters, statPath } from './paths.ts'
 
 /** The first kernel release of each feature, and the consequence of its absence: a fault if it `isNeeded`. */
-const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; isNeeded?: true }>> = {
+const KERNEL_FEATURES: Readonly<Record<FeatureName, { since: string; without: string; isNeeded?: true }>> = {
   open_tree: { since: '5.2', without: 'no volume can be mounted', isNeeded: true },
   fsopen: { since: '5.2', without: 'no volume but bind can be mounted', isNeeded: true },
   mount_setattr: { since: '5.12', without: 'no volume can be mounted', isNeeded: true },
@@ -44,22 +44,22 @@ const FEATURES: Readonly<Record<FeatureName, { since: string; without: string; i
 /** @param release of the running kernel, from uname(2): 6.18.1-2-amd64 */
 export function* checkKernel(features: readonly Feature[], release: string): Generator<CheckResult> {
   const works = features.filter((feature) => feature.works).map(({ name }) => name)
-  if (works.length > 0) yield ok(`tried and working: ${works.join(', ')}`)
+  if (works.length > 0) yield createOkResult(`tried and working: ${works.join(', ')}`)
   for (const { name, detail, errno } of features.filter((feature) => !feature.works)) {
-    const { since, without, isNeeded } = FEATURES[name]
+    const { since, without, isNeeded } = KERNEL_FEATURES[name]
     const text = `${name} does not work (${detail}): ${without}`
     // A seccomp filter may reject a call with ENOSYS, like a kernel that lacks it.
-    const isFiltered = errno === 'EPERM' || errno === 'EACCES' || (errno === 'ENOSYS' && isSince(release, since))
+    const isFiltered = errno === 'EPERM' || errno === 'EACCES' || (errno === 'ENOSYS' && isKernelSince(release, since))
     const remedy = isFiltered
       ? 'run it as root on the node itself, not in a container with a filter of system calls'
       : name === 'user namespace'
         ? 'raise the sysctl user.max_user_namespaces'
         : `use Linux ${since} or newer`
-    yield isNeeded ? fault(text, remedy) : warning(text, remedy)
+    yield isNeeded ? createFaultResult(text, remedy) : createWarningResult(text, remedy)
   }
 }
 
-function isSince(release: string, since: string): boolean {
+function isKernelSince(release: string, since: string): boolean {
   const [major = 0, minor = 0] = release.split('.').map((part) => Number.parseInt(part, 10))
   const [from = 0, point = 0] = since.split('.').map((part) => Number.parseInt(part, 10))
   return major > from || (major === from && minor >= point)
@@ -68,9 +68,9 @@ function isSince(release: string, since: string): boolean {
 /** Compares modekeep's system calls with Node's. On a difference modekeep must not change files of this node. */
 export function* checkSystemCalls(tests: readonly SelfTest[]): Generator<CheckResult> {
   const agreed = tests.filter(({ difference }) => difference === '').map(({ name }) => name)
-  if (agreed.length > 0) yield ok(`they work as they should: ${agreed.join(', ')}`)
+  if (agreed.length > 0) yield createOkResult(`they work as they should: ${agreed.join(', ')}`)
   for (const { name, difference } of tests) {
-    if (difference !== '') yield fault(`${name}: ${difference}`, 'use no walk on this node, and report it')
+    if (difference !== '') yield createFaultResult(`${name}: ${difference}`, 'use no walk on this node, and report it')
   }
 }
 
@@ -81,17 +81,18 @@ function listHelperPrograms(fsType: string): string[] {
 }
 
 /** Checks the helper programs of the types that the configuration allows. */
-export function* checkHelpers({ findProgram }: Diagnosis, { allow }: NodeConfig): Generator<CheckResult> {
+export function* checkHelperPrograms({ findProgram }: Diagnosis, { allow }: NodeConfig): Generator<CheckResult> {
   const fsTypes = new Set(allow.flatMap((rule) => rule.fsTypes ?? DEFAULT_FS_TYPES))
   const programs = new Set([...fsTypes].flatMap(listHelperPrograms))
-  if (programs.size === 0) yield ok(`no helper program is needed for ${[...fsTypes].join(', ') || 'no volume'}`)
+  if (programs.size === 0)
+    yield createOkResult(`no helper program is needed for ${[...fsTypes].join(', ') || 'no volume'}`)
   for (const program of programs) {
     try {
-      yield ok(`${program} is ${findProgram(program)}`)
+      yield createOkResult(`${program} is ${findProgram(program)}`)
     } catch (error) {
       if (!(error instanceof Refusal)) throw error
       for (const { reason, remedy = 'install it' } of error.faults) {
-        yield fault(reason, `${remedy}, or take its type out of the fsTypes of the rules (allow)`)
+        yield createFaultResult(reason, `${remedy}, or take its type out of the fsTypes of the rules (allow)`)
       }
     }
   }
@@ -105,21 +106,25 @@ export function* checkKubelets(
 ): Generator<CheckResult> {
   const found = findKubelets(host.files)
   if (found.length === 0)
-    yield warning('no kubelet runs here', 'start kubelet, or run doctor where its processes are visible')
+    yield createWarningResult('no kubelet runs here', 'start kubelet, or run doctor where its processes are visible')
   for (const { pid, kind, directory, why } of found) {
     const label = `${kind} (process ${pid})`
     if (directory === undefined) {
-      yield fault(`${label}: ${why}`, 'call this as root, where that file can be read')
+      yield createFaultResult(`${label}: ${why}`, 'call this as root, where that file can be read')
       continue
     }
     const at = `${label} uses the plugin directory ${directory} (${why})`
     const install = `./install.sh --plugin-dir ${directory}`
-    if (statPath(host, directory) === undefined) yield fault(`${at}, which does not exist`, install)
-    else yield* [ok(at), ...checkDriver(host, diagnosis, `${directory}/modekeep~fs/fs`, install, executable)]
+    if (statPath(host, directory) === undefined) yield createFaultResult(`${at}, which does not exist`, install)
+    else
+      yield* [
+        createOkResult(at),
+        ...checkInstalledDriver(host, diagnosis, `${directory}/modekeep~fs/fs`, install, executable),
+      ]
   }
 }
 
-function checkDriver(
+function checkInstalledDriver(
   host: Host,
   { isSameFile }: Diagnosis,
   driver: string,
@@ -127,100 +132,110 @@ function checkDriver(
   executable?: string,
 ): CheckResult[] {
   const stat = statPath(host, driver)
-  if (stat === undefined) return [fault(`${driver} is missing: kubelet does not know modekeep/fs`, install)]
-  if ((stat.mode & 0o111) === 0) return [fault(`${driver} is not executable`, install)]
-  const faults = checkWriters(host, 'the driver', driver)
+  if (stat === undefined) return [createFaultResult(`${driver} is missing: kubelet does not know modekeep/fs`, install)]
+  if ((stat.mode & 0o111) === 0) return [createFaultResult(`${driver} is not executable`, install)]
+  const faults = checkPathWriters(host, 'the driver', driver)
   if (faults.length > 0) return faults
-  if (executable === undefined) return [ok(`${driver} is there`)]
+  if (executable === undefined) return [createOkResult(`${driver} is there`)]
   return isSameFile(driver, executable)
-    ? [ok(`${driver} is this version`)]
-    : [warning(`${driver} is another version than ${executable}`, `${install}, or call ${driver} doctor`)]
+    ? [createOkResult(`${driver} is this version`)]
+    : [createWarningResult(`${driver} is another version than ${executable}`, `${install}, or call ${driver} doctor`)]
 }
 
 // This directory does not depend on kubelet's --root-dir.
-const DEVICE_PLUGINS = '/var/lib/kubelet/device-plugins'
+const DEVICE_PLUGIN_DIRECTORY = '/var/lib/kubelet/device-plugins'
 
 /** Checks /dev/fuse if modekeep's device plugin has run here. A FUSE volume's own daemon runs on the node as root. */
 export function* checkFuseDevice(host: Pick<Host, 'files' | 'inodes'>): Generator<CheckResult> {
-  if (!host.files.list(DEVICE_PLUGINS).some(isDevicePluginSocketName)) return
+  if (!host.files.list(DEVICE_PLUGIN_DIRECTORY).some(isDevicePluginSocketName)) return
   const device = statPath(host, FUSE_DEVICE_PATH)
   // The plugin itself reports a missing device to kubelet. A container sees the device only if it was given it.
   if (device === undefined) return
   const text = explainRootOnlyDevice(FUSE_DEVICE_PATH, device.mode)
   const remedy = `chmod 0666 ${FUSE_DEVICE_PATH}, and a udev rule or a line for systemd-tmpfiles that keeps it so (docs/fuse-in-pods.md)`
-  yield text === undefined ? ok(`every pod that is given ${FUSE_DEVICE_PATH} can open it`) : warning(text, remedy)
+  yield text === undefined
+    ? createOkResult(`every pod that is given ${FUSE_DEVICE_PATH} can open it`)
+    : createWarningResult(text, remedy)
 }
 
 const ENABLE_NRI_REMEDY =
   'enable NRI in its configuration and restart it: containerd before 2.0 has [plugins."io.containerd.nri.v1.nri"] with disable = true, ' +
   'CRI-O enable_nri in [crio.nri] (docs/any-volume.md)'
 
-type ListenerCheck = Pick<Diagnosis, 'isListening'>
+type SocketDiagnosis = Pick<Diagnosis, 'isListening'>
 
 /** Checks the runtime's NRI socket, modekeep's plugin, and containers without their requested group. */
-export function* checkRuntime(store: Store, diagnosis: ListenerCheck): Generator<CheckResult> {
+export function* checkContainerRuntime(store: Store, diagnosis: SocketDiagnosis): Generator<CheckResult> {
   const { record, problem } = pluginRecord.find(store, undefined)
-  if (problem !== undefined) yield warning(problem.message, 'start "modekeep nri" again, which writes it anew')
-  yield checkPlugin(store, record, diagnosis)
+  if (problem !== undefined)
+    yield createWarningResult(problem.message, 'start "modekeep nri" again, which writes it anew')
+  yield checkNriPlugin(store, record, diagnosis)
   const lacking = findContainerProblems(store).filter(({ state }) => state === 'without')
   const [first] = lacking
   if (first === undefined) return
   const such = `${quoted(first.volume)} of pod ${first.pod}`
   const text = `volumes that containers asked a group for and have without it: ${lacking.length}, such as ${such}`
-  yield warning(text, `modekeep status says why of each; ${first.remedy}`)
+  yield createWarningResult(text, `modekeep status says why of each; ${first.remedy}`)
 }
 
-function checkPlugin(store: Store, record: PluginRecord | undefined, { isListening }: ListenerCheck): CheckResult {
+function checkNriPlugin(store: Store, record: PluginRecord | undefined, { isListening }: SocketDiagnosis): CheckResult {
   const plugin = findRunningPlugin(store)
   if (plugin?.isRegistered) {
-    return ok(`the container runtime (${formatRuntimeVersion(plugin)}) asks "modekeep nri"`)
+    return createOkResult(`the container runtime (${formatRuntimeVersion(plugin)}) asks "modekeep nri"`)
   }
   const socket = plugin?.socket ?? record?.socket ?? NRI_SOCKET
   const isThere = store.host.files.stat(socket) !== undefined
   if (plugin !== undefined) {
-    if (!isThere) return fault(`the container runtime has no NRI socket at ${quoted(socket)}`, ENABLE_NRI_REMEDY)
-    return fault(explainInactivePlugin(plugin) ?? '', `see why in the runtime's log; ${ENABLE_NRI_REMEDY}`)
+    if (!isThere)
+      return createFaultResult(`the container runtime has no NRI socket at ${quoted(socket)}`, ENABLE_NRI_REMEDY)
+    return createFaultResult(explainInactivePlugin(plugin) ?? '', `see why in the runtime's log; ${ENABLE_NRI_REMEDY}`)
   }
   if (record !== undefined) {
     const since = new Date(record.since).toISOString()
     const text = `"modekeep nri" was at work on this node (${since}) and is not any more: containers are created without the group that they ask for`
-    return fault(text, 'start it; modekeep status has the containers')
+    return createFaultResult(text, 'start it; modekeep status has the containers')
   }
   const none = 'no "modekeep nri" runs, which only pods need that ask for a group of other drivers\' volumes'
-  if (!isThere) return ok(`the container runtime has no NRI socket at ${quoted(socket)}, and ${none}`)
+  if (!isThere) return createOkResult(`the container runtime has no NRI socket at ${quoted(socket)}, and ${none}`)
   return isListening(socket)
-    ? ok(`the container runtime asks plugins (NRI, ${quoted(socket)}); ${none}`)
-    : ok(`no process listens at the NRI socket ${quoted(socket)}: the runtime has ended, or NRI is off; ${none}`)
+    ? createOkResult(`the container runtime asks plugins (NRI, ${quoted(socket)}); ${none}`)
+    : createOkResult(
+        `no process listens at the NRI socket ${quoted(socket)}: the runtime has ended, or NRI is off; ${none}`,
+      )
 }
 
 function formatRuntimeVersion({ runtime, nri }: PluginRecord): string {
   return nri === undefined ? runtime : `${runtime}, NRI ${nri}`
 }
 
-const PROMISED_FLAGS = 'nosuid, nodev and noexec of the volumes'
+const PROMISED_OPTIONS_TEXT = 'nosuid, nodev and noexec of the volumes'
 
 /** Checks whether containers keep the mount options of their volumes, by the container runtime and its version. */
-export async function* checkMountOptions(session: Session): AsyncGenerator<CheckResult> {
+export async function* checkContainerMountOptions(session: Session): AsyncGenerator<CheckResult> {
   const plugin = findRunningPlugin(session)
   if (plugin?.isRegistered) {
-    yield ok(
-      `${PROMISED_FLAGS} hold in containers: "modekeep nri" gives them to ${plugin.runtime}, whatever runc it has`,
+    yield createOkResult(
+      `${PROMISED_OPTIONS_TEXT} hold in containers: "modekeep nri" gives them to ${plugin.runtime}, whatever runc it has`,
     )
     return
   }
-  const runtime = (await readRuntime(session)) ?? 'the container runtime (its version could not be read)'
+  const runtime = (await readContainerRuntime(session)) ?? 'the container runtime (its version could not be read)'
   const text =
-    `${runtime} clears ${PROMISED_FLAGS} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
+    `${runtime} clears ${PROMISED_OPTIONS_TEXT} in containers with runc 1.2 or newer, and with an older runc for readOnly ` +
     'volumeMounts; pods with "hostUsers: false" keep them'
   const concerned = listMountRecords(session).filter(
-    (record) => record.ended === undefined && findUnenforcedOptions(session, record, false).length > 0,
+    (record) => record.ended === undefined && findUnenforcedMountOptions(session, record, false).length > 0,
   )
-  if (concerned.length === 0) yield ok(`${text}; no mount on this node depends on it`)
-  else yield warning(`${text}: ${concerned.length} mounts depend on it`, 'start "modekeep nri" (docs/mounts.md)')
+  if (concerned.length === 0) yield createOkResult(`${text}; no mount on this node depends on it`)
+  else
+    yield createWarningResult(
+      `${text}: ${concerned.length} mounts depend on it`,
+      'start "modekeep nri" (docs/mounts.md)',
+    )
 }
 
 /** Queries the runtime if one of its sockets exists. gRPC is loaded only in that case. */
-async function readRuntime({ host }: Session): Promise<string | undefined> {
+async function readContainerRuntime({ host }: Session): Promise<string | undefined> {
   const { RUNTIME_SOCKET_PATHS, readRuntimeVersion } = await import('../../frontends/nri/cri.ts')
   for (const socket of RUNTIME_SOCKET_PATHS.filter((path) => host.files.has(path))) {
     const version = await readRuntimeVersion(socket)

@@ -4,18 +4,18 @@ import { FILE_TYPE, type Host, isDirectory, type Stat, SYMLINK } from '../../ker
 import { deferClose } from '../../kernel/inodes.ts'
 import type { Diagnosis } from '../../kernel/linux/diagnosis.ts'
 import { tolerateSystemErrors } from '../../kernel/system-error.ts'
-import { type CheckResult, fault, ok, warning } from './findings.ts'
+import { type CheckResult, createFaultResult, createOkResult, createWarningResult } from './findings.ts'
 
-const OTHERS_WRITE = 0o002
-const GROUP_WRITES = 0o020
-const STICKY = 0o1000
-const ANY_OTHERS = 0o077
+const OTHERS_WRITE_BIT = 0o002
+const GROUP_WRITE_BIT = 0o020
+const STICKY_BIT = 0o1000
+const GROUP_AND_OTHERS_BITS = 0o077
 
 // A journal of a million inodes takes about ENOUGH_BYTES (docs/ownership.md). Below LEAST_BYTES not even records fit.
-const ENOUGH_BYTES = 256 * 2 ** 20
-const LEAST_BYTES = 4 * 2 ** 20
-const ENOUGH_INODES = 1000
-const LEAST_INODES = 10
+const RECOMMENDED_FREE_BYTES = 256 * 2 ** 20
+const MIN_FREE_BYTES = 4 * 2 ** 20
+const RECOMMENDED_FREE_INODES = 1000
+const MIN_FREE_INODES = 10
 
 /** Returns undefined if the path does not exist. Links in its parent directories are followed. */
 export function statPath({ inodes }: Pick<Host, 'inodes'>, path: string): Stat | undefined {
@@ -38,7 +38,7 @@ export interface WritablePath {
  */
 export function findWritablePaths(host: Pick<Host, 'inodes'>, path: string, top = ''): WritablePath[] {
   const found = new Map<string, Stat>()
-  for (const last of new Set([path, resolveLinks(host, path)])) {
+  for (const last of new Set([path, resolvePathLinks(host, path)])) {
     for (let at = last; at !== top; at = dirname(at)) {
       const stat = statPath(host, at)
       if (stat && isWritableByOthers(stat, at === last)) found.set(at, stat)
@@ -49,14 +49,17 @@ export function findWritablePaths(host: Pick<Host, 'inodes'>, path: string, top 
 }
 
 /** Returns a fault for each directory through which users other than root can replace the path's content. */
-export function checkWriters(host: Host, what: string, path: string): CheckResult[] {
+export function checkPathWriters(host: Host, what: string, path: string): CheckResult[] {
   return findWritablePaths(host, path).map(({ place }) =>
-    fault(`users other than root can replace ${what} through ${place}`, `chown root ${place}; chmod go-w ${place}`),
+    createFaultResult(
+      `users other than root can replace ${what} through ${place}`,
+      `chown root ${place}; chmod go-w ${place}`,
+    ),
   )
 }
 
 /** Resolves the links of a directory's path; for any other file, those of its parent. */
-function resolveLinks({ inodes }: Pick<Host, 'inodes'>, path: string): string {
+function resolvePathLinks({ inodes }: Pick<Host, 'inodes'>, path: string): string {
   const whole = tolerateSystemErrors(() => inodes.openTrusted(path))
   const directory = whole ?? inodes.openTrusted(dirname(path))
   using _ = deferClose(inodes, directory)
@@ -69,23 +72,23 @@ function isWritableByOthers(stat: Stat, isLast: boolean): boolean {
   if (stat.uid !== 0 && stat.uid !== process.geteuid?.()) return true
   // A link's own permissions have no effect.
   if ((stat.mode & FILE_TYPE) === SYMLINK) return false
-  const writes = (stat.mode & OTHERS_WRITE) !== 0 || ((stat.mode & GROUP_WRITES) !== 0 && stat.gid !== 0)
-  return writes && (isLast || !isDirectory(stat) || (stat.mode & STICKY) === 0)
+  const writes = (stat.mode & OTHERS_WRITE_BIT) !== 0 || ((stat.mode & GROUP_WRITE_BIT) !== 0 && stat.gid !== 0)
+  return writes && (isLast || !isDirectory(stat) || (stat.mode & STICKY_BIT) === 0)
 }
 
 /** Checks owners and modes. A user who can write the state directory or the configuration controls what root does. */
-export function* checkPermissions(host: Host, config: NodeConfig, configFile: string): Generator<CheckResult> {
+export function* checkPathPermissions(host: Host, config: NodeConfig, configFile: string): Generator<CheckResult> {
   const { stateDir, logFile } = config
   const places = { 'the state directory': stateDir, 'the configuration': configFile, 'the log': logFile }
   for (const [what, path] of Object.entries(places)) {
     if (statPath(host, path) === undefined) continue
-    const faults = checkWriters(host, what, path)
-    yield* faults.length > 0 ? faults : [ok(`${what} ${path} is writable by root only`)]
+    const faults = checkPathWriters(host, what, path)
+    yield* faults.length > 0 ? faults : [createOkResult(`${what} ${path} is writable by root only`)]
   }
   const state = statPath(host, stateDir)
-  if (state === undefined) yield ok(`the state directory ${stateDir} will be created by the first mount`)
-  else if ((state.mode & ANY_OTHERS) !== 0) {
-    yield warning(`users other than root can read the state directory ${stateDir}`, `chmod 700 ${stateDir}`)
+  if (state === undefined) yield createOkResult(`the state directory ${stateDir} will be created by the first mount`)
+  else if ((state.mode & GROUP_AND_OTHERS_BITS) !== 0) {
+    yield createWarningResult(`users other than root can read the state directory ${stateDir}`, `chmod 700 ${stateDir}`)
   }
 }
 
@@ -93,8 +96,8 @@ export function* checkPermissions(host: Host, config: NodeConfig, configFile: st
 export function* checkFreeSpace(host: Host, { space }: Diagnosis, stateDir: string): Generator<CheckResult> {
   let place = stateDir
   while (place !== '/' && statPath(host, place) === undefined) place = dirname(place)
-  if (isReadOnly(host, place)) {
-    return yield fault(
+  if (isPathReadOnly(host, place)) {
+    return yield createFaultResult(
       `the file system of ${stateDir} is read-only, so nothing can be recorded and mounts are refused`,
       'mount it for writing, or move stateDir to another file system',
     )
@@ -105,11 +108,14 @@ export function* checkFreeSpace(host: Host, { space }: Diagnosis, stateDir: stri
   const remedy = 'make room there, or move stateDir to another disk'
   const hasLess = (leastBytes: number, leastInodes: number) =>
     bytes < leastBytes || (inodes ?? leastInodes) < leastInodes
-  if (hasLess(LEAST_BYTES, LEAST_INODES)) yield fault(text, remedy)
-  else yield hasLess(ENOUGH_BYTES, ENOUGH_INODES) ? warning(text, remedy) : ok(text)
+  if (hasLess(MIN_FREE_BYTES, MIN_FREE_INODES)) yield createFaultResult(text, remedy)
+  else
+    yield hasLess(RECOMMENDED_FREE_BYTES, RECOMMENDED_FREE_INODES)
+      ? createWarningResult(text, remedy)
+      : createOkResult(text)
 }
 
-function isReadOnly({ inodes }: Host, path: string): boolean {
+function isPathReadOnly({ inodes }: Host, path: string): boolean {
   const directory = inodes.openTrusted(path)
   using _ = deferClose(inodes, directory)
   return inodes.isReadOnly(directory)

@@ -15,15 +15,21 @@ import type { Session } from '../../state/session.ts'
 import { computeTotalLimit, measureRecords, toMib } from '../../state/volume-journal.ts'
 import { findNameNotice } from '../../state/volume-notices.ts'
 import { listRootBits, rootBits, type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
-import { findHiddenMounts, formatHidden } from '../node-state/hidden-mounts.ts'
+import { findHiddenMounts, formatHiddenMounts } from '../node-state/hidden-mounts.ts'
 import { findJournalFault } from '../node-state/recorded-walk.ts'
-import { type CheckResult, fault, ok, unresponsive, warning } from './findings.ts'
+import {
+  type CheckResult,
+  createFaultResult,
+  createOkResult,
+  createUnresponsiveWarning,
+  createWarningResult,
+} from './findings.ts'
 
 /** Compares records with mounts, in both directions. */
-export async function* checkMounts(session: Session): AsyncGenerator<CheckResult> {
+export async function* checkRecordedMounts(session: Session): AsyncGenerator<CheckResult> {
   const namespaceRefusal = catchRefusalMessage(() => refuseOtherNamespace(session))
   if (namespaceRefusal !== undefined) {
-    return yield fault(namespaceRefusal, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
+    return yield createFaultResult(namespaceRefusal, "call it in kubelet's mount namespace: nsenter --target 1 --mount")
   }
   const recorded = new Map(listMounts(session).map((mount) => [mount.directory, mount]))
   // An unreadable record is reported once, below, with its remedy.
@@ -33,23 +39,23 @@ export async function* checkMounts(session: Session): AsyncGenerator<CheckResult
   })
   const healthy = found.filter(({ state }) => state === 'healthy').length
   const readable = [...recorded.values()].filter(({ problem }) => problem === undefined).length
-  yield ok(`${healthy} of ${readable} recorded mounts are healthy`)
+  yield createOkResult(`${healthy} of ${readable} recorded mounts are healthy`)
   for (const finding of found) {
     const { directory, state, action } = finding
     if (!isUnwell(state)) continue
     const text = `${directory} is ${state}: ${formatReason(finding)}`
-    if (action === 'failed') yield fault(text, 'remove the cause, then run modekeep heal')
-    else if (action === 'none') yield warning(text, 'what the reason says')
-    else yield warning(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
+    if (action === 'failed') yield createFaultResult(text, 'remove the cause, then run modekeep heal')
+    else if (action === 'none') yield createWarningResult(text, 'what the reason says')
+    else yield createWarningResult(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')
   }
   for (const { directory, problem } of recorded.values()) {
     const remedy = 'delete its pod: its unmount works without a record, which stays'
-    if (problem !== undefined) yield fault(`${directory} is unknown: ${problem.message}`, remedy)
+    if (problem !== undefined) yield createFaultResult(`${directory} is unknown: ${problem.message}`, remedy)
   }
 }
 
 /** Mapped volumes whose roots have no set-gid bit, and bits that are still to be removed. */
-export function* checkRootBits(session: Session): Generator<CheckResult> {
+export function* checkRootSetGidBits(session: Session): Generator<CheckResult> {
   const mounts = listMountRecords(session)
   const clones = listContainers(session).flatMap(({ record }) => record?.volumes ?? [])
   const plain = [
@@ -58,7 +64,7 @@ export function* checkRootBits(session: Session): Generator<CheckResult> {
   ]
   if (plain.length > 0) {
     const text = `mapped volumes whose root has no set-gid bit: ${plain.length}, such as ${plain[0]?.source}: what root creates there does not get the group of the pod`
-    yield warning(
+    yield createWarningResult(
       text,
       'option "setGid" or annotation modekeep/set-gid "root", or chmod g+s of the root; modekeep status has all of them',
     )
@@ -68,7 +74,10 @@ export function* checkRootBits(session: Session): Generator<CheckResult> {
     const isUsed =
       mounts.some((mount) => mount.volume === volume) || clones.some(({ rootVolume }) => rootVolume === volume)
     if (record === undefined || isUsed) continue
-    yield warning(`the set-gid bit that modekeep set on the root of ${record.source} is not removed yet`, 'modekeep gc')
+    yield createWarningResult(
+      `the set-gid bit that modekeep set on the root of ${record.source} is not removed yet`,
+      'modekeep gc',
+    )
   }
 }
 
@@ -79,9 +88,13 @@ export function* checkHiddenMounts(session: Session): Generator<CheckResult> {
   for (const { directory, source, request } of records) {
     const mounts = hidden.get(directory)
     if (mounts === undefined) continue
-    const text = `${directory}: mounts inside of its source ${source} are hidden from the pod: ${formatHidden(mounts)}`
-    if (request.submounts === 'hide') yield ok(text)
-    else yield warning(text, 'delete the pod, and give it option "submounts", or such a mount as a source of its own')
+    const text = `${directory}: mounts inside of its source ${source} are hidden from the pod: ${formatHiddenMounts(mounts)}`
+    if (request.submounts === 'hide') yield createOkResult(text)
+    else
+      yield createWarningResult(
+        text,
+        'delete the pod, and give it option "submounts", or such a mount as a source of its own',
+      )
   }
 }
 
@@ -93,7 +106,7 @@ export function* checkContainerRecords(store: Store): Generator<CheckResult> {
     const remedy = isThere(container)
       ? 'what it says: until then no volume is given another group, as the container may rely on the one it has'
       : 'modekeep gc: nothing of the container is there'
-    yield fault(problem.message, remedy)
+    yield createFaultResult(problem.message, remedy)
   }
 }
 
@@ -110,29 +123,32 @@ export function* checkTmpfsMemory(session: Session): Generator<CheckResult> {
   const total = sizes.reduce((sum: number, size) => sum + (size ?? 0), 0)
   const text = `volumes in memory (tmpfs): ${rows.length}, which may take ${Math.ceil(total / 2 ** 20)} MiB`
   const larger = sizes.filter((size) => size === undefined || size > (parseSize(tmpfsMaxSize) ?? 0)).length
-  if (larger === 0) return yield ok(text)
+  if (larger === 0) return yield createOkResult(text)
   const remedy = 'delete their pods, so that new ones get less; or raise tmpfsMaxSize'
-  yield warning(`${text}; ${larger} may take more than tmpfsMaxSize (${tmpfsMaxSize})`, remedy)
+  yield createWarningResult(`${text}; ${larger} may take more than tmpfsMaxSize (${tmpfsMaxSize})`, remedy)
 }
 
 /** The used share of the quota that causes a warning. */
-const WARNING_SHARE = 0.8
+const QUOTA_WARNING_SHARE = 0.8
 
 /** Checks the records of volumes, and reports leftovers. */
-export async function* checkVolumes(session: Session): AsyncGenerator<CheckResult> {
+export async function* checkRecordedVolumes(session: Session): AsyncGenerator<CheckResult> {
   const volumes = listVolumes(session)
   const found = await collectGarbage(session, { isDry: true, forget: undefined })
   const leftovers = found.filter(({ action }) => action === 'removed').length
-  yield ok(`volumes on record: ${volumes.length}`)
+  yield createOkResult(`volumes on record: ${volumes.length}`)
   yield* checkStateQuota(session)
   const lookups = createPathLookups(session)
   for (const volume of volumes) {
     const source = volumeRecords.find(session, volume).record?.source
-    if (source?.startsWith('/') && (await lookups.isUnresponsive(source))) yield unresponsive(source)
-    yield* await checkVolume(session, volume, lookups)
+    if (source?.startsWith('/') && (await lookups.isUnresponsive(source))) yield createUnresponsiveWarning(source)
+    yield* await checkRecordedVolume(session, volume, lookups)
   }
   if (leftovers > 0)
-    yield warning(`leftovers in ${session.config.stateDir}: ${leftovers}`, 'modekeep gc (--dry-run lists them)')
+    yield createWarningResult(
+      `leftovers in ${session.config.stateDir}: ${leftovers}`,
+      'modekeep gc (--dry-run lists them)',
+    )
 }
 
 function* checkStateQuota(session: Session): Generator<CheckResult> {
@@ -140,20 +156,28 @@ function* checkStateQuota(session: Session): Generator<CheckResult> {
   if (most === undefined) return
   const { bytes, largest } = measureRecords(session)
   const text = `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(most)} MiB that they may take`
-  if (bytes <= WARNING_SHARE * most) return yield ok(text)
-  yield warning(text, `modekeep gc; modekeep restore ${largest?.volume} puts back the volume that takes most`)
+  if (bytes <= QUOTA_WARNING_SHARE * most) return yield createOkResult(text)
+  yield createWarningResult(
+    text,
+    `modekeep gc; modekeep restore ${largest?.volume} puts back the volume that takes most`,
+  )
 }
 
-async function checkVolume(session: Session, volume: string, lookups: PathLookups): Promise<CheckResult[]> {
+async function checkRecordedVolume(session: Session, volume: string, lookups: PathLookups): Promise<CheckResult[]> {
   if (isVolumeBusy(session, volume)) return []
   const damage = findJournalFault(session, volume)
   if (damage !== undefined) {
-    return [fault(damage, `what it says; "modekeep gc --forget ${volume}" removes the record of a volume that is gone`)]
+    return [
+      createFaultResult(
+        damage,
+        `what it says; "modekeep gc --forget ${volume}" removes the record of a volume that is gone`,
+      ),
+    ]
   }
   const { record, problem } = volumeRecords.find(session, volume)
   if (problem !== undefined) {
     const remedy = 'modekeep restore DIR, with its directory, puts it back; then walk it again'
-    return [fault(`the record of volume ${volume} cannot be read`, remedy)]
+    return [createFaultResult(`the record of volume ${volume} cannot be read`, remedy)]
   }
   if (record === undefined) return []
   const named = await checkVolumeName(session, record, lookups)
@@ -165,8 +189,8 @@ async function checkVolumeName(session: Session, record: VolumeRecord, lookups: 
   const notice = await findNameNotice(session, record, lookups)
   if (notice === undefined) return []
   const text = `volume ${record.volume}: ${notice.text}`
-  if (notice.state === 'used') return [ok(text)]
-  return [warning(text, 'what it says')]
+  if (notice.state === 'used') return [createOkResult(text)]
+  return [createWarningResult(text, 'what it says')]
 }
 
 async function checkVolumeRecord(session: Session, record: VolumeRecord, lookups: PathLookups): Promise<CheckResult[]> {
@@ -174,7 +198,12 @@ async function checkVolumeRecord(session: Session, record: VolumeRecord, lookups
   const isUsed = listMountRecords(session).some((mount) => mount.volume === volume && mount.ended === undefined)
   if (left !== undefined && left > 0) {
     const text = `${source} was put back, but ${left} of its files and directories stay as their users changed them`
-    return [warning(text, `modekeep restore ${volume} --force, or modekeep gc --forget ${volume} to leave them so`)]
+    return [
+      createWarningResult(
+        text,
+        `modekeep restore ${volume} --force, or modekeep gc --forget ${volume} to leave them so`,
+      ),
+    ]
   }
   if (left !== undefined || isUsed || (complete && !restorePending)) return []
   const other = await explainOtherDiskAtPath(session, volume, lookups)
@@ -183,14 +212,19 @@ async function checkVolumeRecord(session: Session, record: VolumeRecord, lookups
       ? `the restore of ${source} is pending`
       : `a walk or restore of ${source} was not finished`
     const remedy = `put the other one back; or modekeep restore DIR --force, with its directory, or modekeep gc --forget ${volume}`
-    return [warning(`${what}, but ${other}`, remedy)]
+    return [createWarningResult(`${what}, but ${other}`, remedy)]
   }
   if (restorePending) {
-    return [warning(`the restore of ${source} is pending`, `modekeep restore ${volume}, or mount it in a pod again`)]
+    return [
+      createWarningResult(
+        `the restore of ${source} is pending`,
+        `modekeep restore ${volume}, or mount it in a pod again`,
+      ),
+    ]
   }
   const remedy = `modekeep apply ${source} --fsgroup ${group}, or modekeep restore ${volume}`
   const text = hasEnded
     ? `directories of ${source} were moved or deleted while it was walked, so some may lack group ${group}`
     : `a walk or restore of ${source} was not finished`
-  return [warning(text, remedy)]
+  return [createWarningResult(text, remedy)]
 }

@@ -11,17 +11,17 @@ import { quoted } from '../../errors/refusal.ts'
 import { FLAGS } from '../../kernel/mount-table/mount-flags.ts'
 import { kinds } from '../../volume/index.ts'
 import { isTaken, parseOptionName } from '../../volume/kind/options.ts'
-import { type CheckResult, fault, ok, warning } from './findings.ts'
+import { type CheckResult, createFaultResult, createOkResult, createWarningResult } from './findings.ts'
 
 /** Describes each rule in a sentence, and warns of probably unintended effects. */
-export function* checkRules(rules: readonly Rule[], file: string): Generator<CheckResult> {
+export function* checkAllowRules(rules: readonly Rule[], file: string): Generator<CheckResult> {
   if (rules.length === 0)
-    yield warning('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
-  for (const [at, rule] of rules.entries()) yield ok(`rule ${at + 1}: ${describeRule(rule)}`)
+    yield createWarningResult('no rule allows anything: every mount is refused', `add a rule to "allow" in ${file}`)
+  for (const [at, rule] of rules.entries()) yield createOkResult(`rule ${at + 1}: ${describeRule(rule)}`)
   for (const [at, { fsTypes = [] }] of rules.entries()) {
     for (const fsType of fsTypes.filter((name) => kinds.find(name) === undefined)) {
       const text = `rule ${at + 1} has fsTypes ${quoted(fsType)}, which modekeep cannot mount`
-      yield fault(text, `write one of ${kinds.names.join(', ')} in "allow" of ${file}`)
+      yield createFaultResult(text, `write one of ${kinds.names.join(', ')} in "allow" of ${file}`)
     }
   }
   for (const [at, rule] of rules.entries()) yield* checkRuleOptions(rule, at, file)
@@ -39,21 +39,22 @@ export function* checkSystemGroups(
 ): Generator<CheckResult> {
   for (const [at, { systemGroups }] of rules.entries()) {
     if (!systemGroups) continue
-    yield warning(
+    yield createWarningResult(
       `rule ${at + 1} of "${key}" has systemGroups: its pods can make executables that run with a group of the system for every user of the node`,
       `mount such volumes with nosuid or close a directory above them to others, then remove systemGroups from "${key}" in ${file}`,
     )
   }
 }
 
-const list = (texts: readonly string[] | undefined) => texts?.join(', ')
+const joinTexts = (texts: readonly string[] | undefined) => texts?.join(', ')
 
 const hasSource = (fsType: string) => kinds.find(fsType)?.hasNoSource !== true
 
 /** Describes in a sentence which pods may mount which volumes. */
 function describeRule(rule: Rule): string {
   const { namespaces, volumes, sources, fsTypes = DEFAULT_FS_TYPES, groupAccess, fsGroups } = rule
-  const pods = namespaces === undefined ? 'pods of every namespace' : `pods of ${list(namespaces) || 'no namespace'}`
+  const pods =
+    namespaces === undefined ? 'pods of every namespace' : `pods of ${joinTexts(namespaces) || 'no namespace'}`
   const places = sources?.map((entry) => {
     const text = entry.replaceAll(NAMESPACE, '<their namespace>')
     return text.endsWith('/*') ? `what lies below ${text.slice(0, -2) || '/'}` : text
@@ -61,20 +62,20 @@ function describeRule(rule: Rule): string {
   const withSource = fsTypes.filter(hasSource)
   const had = [
     ...(withSource.length > 0
-      ? [`${places === undefined ? 'every source' : list(places) || 'no source'} as ${list(withSource)}`]
+      ? [`${places === undefined ? 'every source' : joinTexts(places) || 'no source'} as ${joinTexts(withSource)}`]
       : []),
     ...fsTypes.filter((fsType) => !hasSource(fsType)),
   ]
   return [
-    ...(volumes === undefined ? [] : [`CSI volumes alone: ${list(volumes) || 'none'}`]),
+    ...(volumes === undefined ? [] : [`CSI volumes alone: ${joinTexts(volumes) || 'none'}`]),
     `${pods} may have ${had.join(', and ') || 'nothing'}, ${rule.readOnly ? 'for reading alone' : 'for writing too'}`,
-    `ownership ${list(rule.ownership) ?? 'in any way'}`,
-    ...(groupAccess === undefined ? [] : [`a walk gives ${list(groupAccess) || 'nothing'}`]),
-    ...(fsGroups === undefined ? [] : [`fsGroup ${list(fsGroups) || 'none'}`]),
-    ...(rule.idmapFrom === undefined ? [] : [`idmapFrom ${list(rule.idmapFrom) || 'none'}`]),
-    ...(rule.mountOptions === undefined ? [] : [`mountOptions ${list(rule.mountOptions) || 'none'} alone`]),
+    `ownership ${joinTexts(rule.ownership) ?? 'in any way'}`,
+    ...(groupAccess === undefined ? [] : [`a walk gives ${joinTexts(groupAccess) || 'nothing'}`]),
+    ...(fsGroups === undefined ? [] : [`fsGroup ${joinTexts(fsGroups) || 'none'}`]),
+    ...(rule.idmapFrom === undefined ? [] : [`idmapFrom ${joinTexts(rule.idmapFrom) || 'none'}`]),
+    ...(rule.mountOptions === undefined ? [] : [`mountOptions ${joinTexts(rule.mountOptions) || 'none'} alone`]),
     ...(rule.systemGroups ? ['idmap also of system groups'] : []),
-    ...(rule.protectedGroups === undefined ? [] : [`protected groups ${list(rule.protectedGroups) || 'none'}`]),
+    ...(rule.protectedGroups === undefined ? [] : [`protected groups ${joinTexts(rule.protectedGroups) || 'none'}`]),
     ...(rule.setGid === 'root' ? ['set-gid on the root of mapped volumes'] : []),
     ...(rule.setGid === false ? ['a walk gives directories no set-gid'] : []),
     ...(rule.secretKeys === undefined ? [] : [`keys of a Secret ${Object.keys(rule.secretKeys).join(', ') || 'none'}`]),
@@ -94,7 +95,7 @@ function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Ru
     const taken = knownKinds.map((kind) => isTaken(kind.optionRules(), option))
     if (taken.includes(true)) continue
     const forms = taken.filter((form) => typeof form === 'string')
-    yield fault(
+    yield createFaultResult(
       `rule ${at + 1} has mountOptions ${quoted(option)}, which ${not}`,
       forms.length > 0
         ? `write it like ${[...new Set([parseOptionName(option), ...forms])].join(' or ')} in "allow" of ${file}`
@@ -107,10 +108,10 @@ function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Ru
 function* checkRuleOrder(earlier: Rule, before: number, rule: Rule, at: number, file: string): Generator<CheckResult> {
   if (includesRule(earlier, rule)) {
     const text = `rule ${at + 1} has no effect: rule ${before + 1} before it matches all that it matches`
-    yield warning(text, `remove it from "allow" in ${file}, or put it first`)
+    yield createWarningResult(text, `remove it from "allow" in ${file}, or put it first`)
   } else if (includesRule(rule, earlier)) {
     const text = `rule ${at + 1} is wider than rule ${before + 1} before it, which restricts nothing but what it itself matches`
-    yield warning(text, `remove rule ${before + 1} from "allow" in ${file}, or narrow rule ${at + 1}`)
+    yield createWarningResult(text, `remove rule ${before + 1} from "allow" in ${file}, or narrow rule ${at + 1}`)
   }
 }
 
@@ -137,7 +138,7 @@ function includesRule(wide: Rule, narrow: Rule): boolean {
 }
 
 /** Two arbitrary namespaces, which represent those that a rule matches without naming them. */
-const UNNAMED_NAMESPACES = ['some-namespace', 'another-namespace']
+const EXAMPLE_NAMESPACES = ['some-namespace', 'another-namespace']
 
 /** Warns if a rule gives a namespace access to a source that another namespace may write. */
 function* checkNamespaceOverlap(
@@ -151,16 +152,16 @@ function* checkNamespaceOverlap(
   if (writer.readOnly || (other < at && !rule.readOnly)) return
   const names = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'x')))
   const more = [rule, writer].flatMap(({ namespaces = [] }) => namespaces.map((glob) => glob.replaceAll('*', 'y')))
-  const candidates = [...new Set([...names, ...more, ...UNNAMED_NAMESPACES])]
+  const candidates = [...new Set([...names, ...more, ...EXAMPLE_NAMESPACES])]
   const may = ({ namespaces }: Rule, name: string) => namespaces?.some((glob) => matchesGlob(glob, name)) ?? true
   for (const guest of candidates.filter((name) => may(rule, name))) {
     for (const host of candidates.filter((name) => name !== guest && may(writer, name))) {
       const place = findSharedSource(rule, guest, writer, host)
       if (place === undefined) continue
       const which = other === at ? `rule ${at + 1} lets` : `rules ${at + 1} and ${other + 1} let`
-      const isUnnamed = UNNAMED_NAMESPACES.includes(guest) || UNNAMED_NAMESPACES.includes(host)
+      const isUnnamed = EXAMPLE_NAMESPACES.includes(guest) || EXAMPLE_NAMESPACES.includes(host)
       const who = isUnnamed ? "one namespace into another's" : `namespace ${quoted(guest)} into that of ${quoted(host)}`
-      yield warning(
+      yield createWarningResult(
         `${which} ${who}: ${place}`,
         `write ${NAMESPACE} as a directory of the source, or name one namespace, in "allow" of ${file}`,
       )

@@ -2,8 +2,20 @@ import { dirname } from 'node:path'
 import { DIRECTORY, REGULAR } from '../../kernel/host.ts'
 import { succeeds } from '../../kernel/system-error.ts'
 import type { InstallCommand } from '../commands/install.ts'
-import { assertInitSucceeds, assertProgram, assertSum, callInit, type Executable } from './executable.ts'
-import { createInstallRefusal, createStagedName, type InstallSite, renameIntoPlace, takeStep } from './site.ts'
+import {
+  assertExecutableFormat,
+  assertExecutableSum,
+  assertInitSucceeds,
+  callDriverInit,
+  type InstallExecutable,
+} from './executable.ts'
+import {
+  createInstallRefusal,
+  createStagedFileName,
+  type InstallSite,
+  renameIntoPlace,
+  takeInstallStep,
+} from './site.ts'
 
 /** @throws {Refusal} if the path of the driver's directory is a link or no directory */
 export function checkDriverDirectory({ files, driverDirectory }: InstallSite): void {
@@ -19,7 +31,7 @@ export function checkDriverDirectory({ files, driverDirectory }: InstallSite): v
  * Installs the driver by one rename. Kubelet watches its plugin directory and calls `init` upon events on names without a
  * leading dot. So the driver is completed and synced under a dot name, and nothing else is written there.
  */
-export async function installDriver(site: InstallSite<InstallCommand>, executable: Executable): Promise<void> {
+export async function installDriver(site: InstallSite<InstallCommand>, executable: InstallExecutable): Promise<void> {
   checkDriverDirectory(site)
   const { files, plugins, driverDirectory, driver, report, stop } = site
   const isOwnedByRoot = (path: string, mode: number) => {
@@ -33,7 +45,7 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
     return report('unchanged', `${driver} has these bytes already`)
   }
   const form = isUpgrade ? `${driverDirectory}/.fs` : `${plugins}/.modekeep~fs`
-  const stage = site.command.isDry ? `${form}.XXXXXX` : createStagedName(form)
+  const stage = site.command.isDry ? `${form}.XXXXXX` : createStagedFileName(form)
   const shown = isUpgrade ? driver : driverDirectory
   const copy = isUpgrade ? stage : `${stage}/fs`
   if (site.command.isDry) {
@@ -47,7 +59,7 @@ export async function installDriver(site: InstallSite<InstallCommand>, executabl
   // Lets a pending signal be handled.
   await new Promise((done) => setImmediate(done))
   stop.throwIfAborted()
-  assertSum(executable, executable.file.copyTo(copy))
+  assertExecutableSum(executable, executable.file.copyTo(copy))
   files.secure(copy, 0o755)
   files.sync(copy)
   await assertInitSucceeds(site, executable, copy)
@@ -72,7 +84,7 @@ export function linkOperatorCommand(site: InstallSite) {
   if (files.stat(link, 'of a link itself') && !target?.endsWith('/modekeep~fs/fs')) {
     return warn(`${link} is not modekeep's: left alone, the operator's command is ${driver}`)
   }
-  takeStep(site, `link ${link} -> ${linkTarget}`, () => {
+  takeInstallStep(site, `link ${link} -> ${linkTarget}`, () => {
     const isMade = succeeds(() => {
       files.makeDirectory(dirname(link), 0o755)
       files.link(linkTarget, aside.link)
@@ -92,14 +104,14 @@ export async function installConfiguration(
   const { config, isDry } = site.command
   if (bytes === undefined) return
   if (isDry) return report('would', `rename a copy of ${config} to ${installed}, unless the driver finds a fault in it`)
-  assertProgram(files, driver, driver)
+  assertExecutableFormat(files, driver, driver)
   const candidate = site.aside.config
   files.create(candidate, bytes)
   files.secure(candidate, 0o644)
   files.sync(candidate)
-  const { fault, text, shown } = await callInit(site, driver, candidate)
+  const { fault, text, shown } = await callDriverInit(site, driver, candidate)
   const inForce = 'the configuration that was there, if any, is in force'
-  const faults = parseInitFaults(text)
+  const faults = parseInitReplyFaults(text)
   if (faults !== '') throw createInstallRefusal([`${config} is refused; ${inForce}`, faults])
   // A failed init is no proof of a valid configuration.
   if (fault !== undefined)
@@ -113,7 +125,7 @@ export async function installConfiguration(
 }
 
 /** Parses the configuration's faults from the reply of `init`, which succeeds even if there are any. */
-function parseInitFaults(answer: string): string {
+function parseInitReplyFaults(answer: string): string {
   try {
     const { message } = JSON.parse(answer)
     return typeof message === 'string' ? message : ''

@@ -5,14 +5,14 @@ import type { InstallCommand } from '../commands/install.ts'
 import { createInstallRefusal, type InstallerRun, type InstallSite } from './site.ts'
 
 const INIT_TIMEOUT_SECONDS = 30
-const SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-const MAX_SHOWN_CHARACTERS = 300
+const DRIVER_SEARCH_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+const MAX_SHOWN_REPLY_CHARACTERS = 300
 
 /** Offset of the processor (e_machine) in an ELF header. */
-const ELF_MACHINE_BYTES = { offset: 18, end: 20 }
+const ELF_MACHINE_FIELD = { offset: 18, end: 20 }
 
 /** The executable to install. */
-export interface Executable {
+export interface InstallExecutable {
   path: string
   /** Kept open, so that the compared bytes are the installed ones. */
   file: SourceFile
@@ -27,7 +27,7 @@ export function findExecutable({
   admin: { files },
   command,
   executable,
-}: InstallerRun<InstallCommand>): Executable & Disposable {
+}: InstallerRun<InstallCommand>): InstallExecutable & Disposable {
   const { binary: path = executable, sha256 } = command
   if (path === undefined) {
     throw createInstallRefusal(['this runs from its sources: there is no executable', 'name one with --binary FILE'])
@@ -38,7 +38,7 @@ export function findExecutable({
     const found = file.sum()
     const wanted = sha256 === undefined ? readReleaseSum(files, path) : { sum: sha256, by: '--sha256' }
     const whole = { path, file, sum: wanted?.sum ?? found, by: wanted?.by }
-    assertSum(whole, found)
+    assertExecutableSum(whole, found)
     return { ...whole, [Symbol.dispose]: () => file[Symbol.dispose]() }
   } catch (error) {
     file[Symbol.dispose]()
@@ -50,7 +50,7 @@ export function findExecutable({
  * Reads the file of --config once, so that the tried bytes are the installed ones. Returns undefined without the option.
  * @throws {Refusal} if users other than root can write the file, before any step is taken
  */
-export function findConfiguration({
+export function findInstallConfiguration({
   admin: { files },
   command: { config },
 }: InstallerRun<InstallCommand>): Buffer | undefined {
@@ -66,7 +66,7 @@ export function findConfiguration({
 }
 
 /** Reads the sum from a release's SHA256SUMS, in the format of sha256sum: the sum, a blank, a blank or a star, the name. */
-function readReleaseSum(files: NodeFiles, path: string): Pick<Executable, 'sum' | 'by'> | undefined {
+function readReleaseSum(files: NodeFiles, path: string): Pick<InstallExecutable, 'sum' | 'by'> | undefined {
   const sums = `${dirname(path)}/SHA256SUMS`
   const text = files.readForeign(sums)
   if (text === undefined) return undefined
@@ -78,7 +78,10 @@ function readReleaseSum(files: NodeFiles, path: string): Pick<Executable, 'sum' 
 }
 
 /** @param found the sum of the bytes that were read, or that were written to the staged copy */
-export function assertSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | 'by'>, found: string): void {
+export function assertExecutableSum(
+  { path, sum, by }: Pick<InstallExecutable, 'path' | 'sum' | 'by'>,
+  found: string,
+): void {
   if (found === sum) return
   const fault =
     by === undefined
@@ -92,13 +95,13 @@ export function assertSum({ path, sum, by }: Pick<Executable, 'path' | 'sum' | '
  * @param copy the file that is inspected; `path` is for messages
  * @throws {Refusal} if the file is neither a script nor an ELF file of this processor
  */
-export function assertProgram(files: NodeFiles, path: string, copy: string): void {
-  const head = files.head(copy, ELF_MACHINE_BYTES.end)?.toString('latin1') ?? ''
+export function assertExecutableFormat(files: NodeFiles, path: string, copy: string): void {
+  const head = files.head(copy, ELF_MACHINE_FIELD.end)?.toString('latin1') ?? ''
   if (head.startsWith('#!')) return
   if (!head.startsWith('\x7fELF'))
     throw createInstallRefusal(`${path} is no executable: it has neither an ELF header nor #!`)
-  const own = files.head('/proc/self/exe', ELF_MACHINE_BYTES.end)?.toString('latin1').slice(ELF_MACHINE_BYTES.offset)
-  if (own !== undefined && own !== head.slice(ELF_MACHINE_BYTES.offset)) {
+  const own = files.head('/proc/self/exe', ELF_MACHINE_FIELD.end)?.toString('latin1').slice(ELF_MACHINE_FIELD.offset)
+  if (own !== undefined && own !== head.slice(ELF_MACHINE_FIELD.offset)) {
     throw createInstallRefusal(`${path} is built for another processor than this one`)
   }
 }
@@ -108,21 +111,25 @@ export function assertProgram(files: NodeFiles, path: string, copy: string): voi
  * @param config path of the configuration to use instead of the node's
  * @returns the fault of the reply from kubelet's view, undefined for a success; the reply; the reply for messages
  */
-export async function callInit({ admin, command, stop }: InstallSite<InstallCommand>, driver: string, config?: string) {
+export async function callDriverInit(
+  { admin, command, stop }: InstallSite<InstallCommand>,
+  driver: string,
+  config?: string,
+) {
   const { text, status, isLate } = await admin.tryDriver({
     command: command.tryIn === undefined ? [driver, 'init'] : ['chroot', command.tryIn, driver, 'init'],
-    environment: { PATH: SEARCH_PATH, ...(config !== undefined && { MODEKEEP_CONFIG: config }) },
+    environment: { PATH: DRIVER_SEARCH_PATH, ...(config !== undefined && { MODEKEEP_CONFIG: config }) },
     seconds: INIT_TIMEOUT_SECONDS,
     stop,
   })
   stop.throwIfAborted()
   const answer = text.replace(/\n+$/, '')
-  const fault = isLate ? `no answer within ${INIT_TIMEOUT_SECONDS} seconds` : findInitFault(answer, status)
-  const shown = answer.replace(/[^ -~]+/g, ' ').slice(0, MAX_SHOWN_CHARACTERS)
+  const fault = isLate ? `no answer within ${INIT_TIMEOUT_SECONDS} seconds` : findInitReplyFault(answer, status)
+  const shown = answer.replace(/[^ -~]+/g, ' ').slice(0, MAX_SHOWN_REPLY_CHARACTERS)
   return { fault, text: answer, shown: `it said: ${shown || 'nothing'}` }
 }
 
-function findInitFault(answer: string, status: number): string | undefined {
+function findInitReplyFault(answer: string, status: number): string | undefined {
   if (status !== 0) return `exit status ${status}`
   if (answer.includes('\n')) return 'more than one line'
   if (!/^\{.*\}$/.test(answer)) return 'no JSON object'
@@ -132,18 +139,18 @@ function findInitFault(answer: string, status: number): string | undefined {
 /** @throws {Refusal} if a staged driver does not work on this node */
 export async function assertInitSucceeds(
   site: InstallSite<InstallCommand>,
-  { path }: Executable,
+  { path }: InstallExecutable,
   staged: string,
 ): Promise<void> {
   const { files, root, plugins, aside } = site
-  assertProgram(files, path, staged)
+  assertExecutableFormat(files, path, staged)
   // With --root the configuration of the running system does not apply, so init gets one with paths below the root.
   const config = root === '' ? undefined : aside.probe
   if (config !== undefined) {
     const places = { stateDir: `${root}/var/lib/modekeep`, logFile: `${root}/var/log/modekeep/modekeep.log` }
     files.replace(config, `${JSON.stringify(places)}\n`)
   }
-  const { fault, text, shown } = await callInit(site, staged, config)
+  const { fault, text, shown } = await callDriverInit(site, staged, config)
   if (fault === undefined) return
   const remedy = text.includes('error while loading shared libraries')
     ? 'install the named library (libatomic.so.1: package libatomic1 or libatomic)'

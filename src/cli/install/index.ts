@@ -5,33 +5,33 @@ import { tolerateSystemErrors } from '../../kernel/system-error.ts'
 import type { InstallCommand, UninstallCommand } from '../commands/install.ts'
 import { findWritablePaths } from '../doctor/paths.ts'
 import { installConfiguration, installDriver, linkOperatorCommand } from './driver.ts'
-import { findConfiguration, findExecutable } from './executable.ts'
-import { choosePluginDirectory, WRITABLE_DIR } from './plugin-directory.ts'
+import { findExecutable, findInstallConfiguration } from './executable.ts'
+import { choosePluginDirectory, WRITABLE_PLUGIN_DIR } from './plugin-directory.ts'
 import {
   createInstallRefusal,
+  DEFAULT_VOLUMES_DIR,
   type InstallerRun,
   type InstallSite,
   removeInstallLeftovers,
-  resolveSitePaths,
-  runLocked,
-  takeStep,
-  VOLUMES_DIR,
+  resolveInstallPaths,
+  runWithInstallLock,
+  takeInstallStep,
 } from './site.ts'
-import { uninstallFrom } from './uninstall.ts'
+import { uninstallDriver } from './uninstall.ts'
 
 /**
  * Installs or upgrades the driver. If it is killed at any step, the old or the new driver is complete, and the next run
  * removes staged files.
  * @throws {Refusal} with the fault first, then the remedies; any other error is the system's
  */
-export async function install(job: InstallerRun<InstallCommand>): Promise<void> {
-  const configuration = findConfiguration(job)
+export async function installModekeep(job: InstallerRun<InstallCommand>): Promise<void> {
+  const configuration = findInstallConfiguration(job)
   using executable = findExecutable(job)
-  const site = resolveSite(job)
+  const site = resolveInstallSite(job)
   refuseWritablePaths(site)
   const isNew = makePluginDirectory(site)
   const removeStaged = () => removeInstallLeftovers({ ...site, report() {} })
-  await runLocked(site, async () => {
+  await runWithInstallLock(site, async () => {
     try {
       makeSiteDirectories(site)
       await installDriver(site, executable)
@@ -48,13 +48,13 @@ export async function install(job: InstallerRun<InstallCommand>): Promise<void> 
   }
 }
 
-/** Removes the driver and its link. Throws like `install`. */
-export async function uninstall(job: InstallerRun<UninstallCommand>): Promise<void> {
-  const site = resolveSite(job)
-  await runLocked(site, () => uninstallFrom(site))
+/** Removes the driver and its link. Throws like `installModekeep`. */
+export async function uninstallModekeep(job: InstallerRun<UninstallCommand>): Promise<void> {
+  const site = resolveInstallSite(job)
+  await runWithInstallLock(site, () => uninstallDriver(site))
 }
 
-function resolveSite<Command extends InstallCommand | UninstallCommand>(
+function resolveInstallSite<Command extends InstallCommand | UninstallCommand>(
   job: InstallerRun<Command>,
 ): InstallSite<Command> {
   const { files } = job.admin
@@ -64,7 +64,7 @@ function resolveSite<Command extends InstallCommand | UninstallCommand>(
   // Canonical like paths of mountinfo, and '' for the running system, because every path is `root/...`.
   const root = real === '/' ? '' : real
   const { directory, reason } = choosePluginDirectory(job, root)
-  const site = { ...job, ...resolveSitePaths(files, root, directory) }
+  const site = { ...job, ...resolveInstallPaths(files, root, directory) }
   job.report('plugin dir', `${site.plugins} (${reason})`)
   refuseOutsideRoot(site)
   return site
@@ -88,24 +88,24 @@ export function makePluginDirectory(site: InstallSite): boolean {
   const isNew = !files.hasDirectory(plugins)
   const text = `${plugins} (0755)`
   try {
-    if (isNew) takeStep(site, `create ${text}`, () => files.makeDirectory(plugins, 0o755), 'created', text)
+    if (isNew) takeInstallStep(site, `create ${text}`, () => files.makeDirectory(plugins, 0o755), 'created', text)
   } catch (error) {
-    throw cannotWrite(plugins, `it does not exist and cannot be created (${(error as Error).message})`)
+    throw createUnwritableRefusal(plugins, `it does not exist and cannot be created (${(error as Error).message})`)
   }
-  if (!site.command.isDry && !files.canWrite(plugins)) throw cannotWrite(plugins, 'it is read-only')
+  if (!site.command.isDry && !files.canWrite(plugins)) throw createUnwritableRefusal(plugins, 'it is read-only')
   return isNew
 }
 
-function cannotWrite(directory: string, why: string): Refusal {
+function createUnwritableRefusal(directory: string, why: string): Refusal {
   return createInstallRefusal([
     `cannot write to ${directory}: ${why}`,
-    `where /usr is read-only, set the kubelet's flag --volume-plugin-dir=${WRITABLE_DIR}`,
-    `(or volumePluginDir: ${WRITABLE_DIR} in its configuration), restart it, and run this again`,
+    `where /usr is read-only, set the kubelet's flag --volume-plugin-dir=${WRITABLE_PLUGIN_DIR}`,
+    `(or volumePluginDir: ${WRITABLE_PLUGIN_DIR} in its configuration), restart it, and run this again`,
   ])
 }
 
 // Packages create groups up to this id (/etc/login.defs). With rsyslog, Debian's /var/log belongs to such a group.
-const LARGEST_SYSTEM_GROUP = 999
+const MAX_SYSTEM_GROUP_ID = 999
 
 /**
  * Refuses directories that users other than root can write. Such a user could run programs as root (driver), mount
@@ -116,15 +116,15 @@ export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
   const { plugins, configDirectory, config, state, logFile, command, warn } = site
   const logs = dirname(logFile)
   const found = [
-    ...findWriters(site, 'the driver', plugins),
-    ...[configDirectory, config].flatMap((path) => findWriters(site, 'the configuration', path)),
-    ...findWriters(site, 'the state', state),
-    ...[logs, logFile].flatMap((path) => findWriters(site, 'the log', path)),
+    ...findWritableInstallPaths(site, 'the driver', plugins),
+    ...[configDirectory, config].flatMap((path) => findWritableInstallPaths(site, 'the configuration', path)),
+    ...findWritableInstallPaths(site, 'the state', state),
+    ...[logs, logFile].flatMap((path) => findWritableInstallPaths(site, 'the log', path)),
   ]
-  const places = [...new Map(found.map((one) => [one.place, one])).values()].sort(comparePlaces)
+  const places = [...new Map(found.map((one) => [one.place, one])).values()].sort(compareByPlace)
   const isWarned = ({ what, place, stat: { uid, gid, mode } }: (typeof found)[number]) =>
     command.isDry ||
-    (what === 'the log' && place !== logs && uid === 0 && gid <= LARGEST_SYSTEM_GROUP && !(mode & 0o002))
+    (what === 'the log' && place !== logs && uid === 0 && gid <= MAX_SYSTEM_GROUP_ID && !(mode & 0o002))
   for (const { message } of places.filter(isWarned)) warn(message)
   const refused = places.filter((one) => !isWarned(one))
   if (refused.length === 0) return
@@ -132,10 +132,10 @@ export function refuseWritablePaths(site: InstallSite<InstallCommand>): void {
   throw createInstallRefusal([...refused.map(({ message }) => message), `${remedy}; then run this again`])
 }
 
-const comparePlaces = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
+const compareByPlace = (one: { place: string }, other: { place: string }) => (one.place < other.place ? -1 : 1)
 
 /** Finds what users other than root can write at a path or its nearest existing parent. */
-function findWriters({ admin, files, root }: InstallSite, what: string, path: string) {
+function findWritableInstallPaths({ admin, files, root }: InstallSite, what: string, path: string) {
   let existing = path
   while (existing !== '/' && files.stat(existing) === undefined) existing = dirname(existing)
   return [existing, files.realPath(existing)]
@@ -156,22 +156,28 @@ export function makeSiteDirectories(site: InstallSite): void {
   const make = (path: string, mode: number) => {
     if (files.hasDirectory(path)) return
     const text = `${path} (${mode.toString(8).padStart(4, '0')})`
-    takeStep(site, `create ${text}`, () => files.makeDirectory(path, mode), 'created', text)
+    takeInstallStep(site, `create ${text}`, () => files.makeDirectory(path, mode), 'created', text)
   }
   make(state, 0o700)
   const { mode = 0o700 } = files.stat(state) ?? {}
   if ((mode & 0o7777) !== 0o700)
-    takeStep(site, `set the mode of ${state} to 0700`, () => files.chmod(files.realPath(state), 0o700))
+    takeInstallStep(site, `set the mode of ${state} to 0700`, () => files.chmod(files.realPath(state), 0o700))
   // Only the default prefix is created; the operator creates a prefix that the configuration names.
   if (!configText.includes('"allow"')) {
-    const above = dirname(VOLUMES_DIR)
+    const above = dirname(DEFAULT_VOLUMES_DIR)
     if (stateDir !== above) make(root + above, 0o700)
-    make(root + VOLUMES_DIR, 0o755)
+    make(root + DEFAULT_VOLUMES_DIR, 0o755)
   }
   make(dirname(site.logFile), 0o750)
   make(site.configDirectory, 0o755)
   if (files.head(example, EXAMPLE_CONFIG.length + 1)?.toString() === EXAMPLE_CONFIG) return
-  takeStep(site, `write ${example} (0644)`, () => files.replace(example, EXAMPLE_CONFIG, 0o644), 'written', example)
+  takeInstallStep(
+    site,
+    `write ${example} (0644)`,
+    () => files.replace(example, EXAMPLE_CONFIG, 0o644),
+    'written',
+    example,
+  )
 }
 
 /** The default configuration, formatted like driver/config.example.json. */

@@ -1,14 +1,14 @@
 import { dirname, normalize } from 'node:path'
 import type { NodeFiles } from '../../kernel/administration.ts'
 import type { InstallCommand } from '../commands/install.ts'
-import { DEFAULT_PLUGIN_DIR, findKubelets, type Kubelet } from '../node-state/kubelets.ts'
+import { DEFAULT_PLUGIN_DIR, findKubelets, type RunningKubelet } from '../node-state/kubelets.ts'
 import { createInstallRefusal, type InstallerRun } from './site.ts'
 
 /** The plugin directory to configure in kubelet on a node whose /usr is read-only. */
-export const WRITABLE_DIR = '/var/lib/kubelet/volumeplugins'
+export const WRITABLE_PLUGIN_DIR = '/var/lib/kubelet/volumeplugins'
 
-const KNOWN_DIRECTORIES = [
-  WRITABLE_DIR,
+const KNOWN_PLUGIN_DIRECTORIES = [
+  WRITABLE_PLUGIN_DIR,
   '/etc/kubernetes/kubelet-plugins/volume/exec',
   '/etc/kubernetes/volumeplugins',
   '/home/kubernetes/flexvolume',
@@ -32,19 +32,21 @@ export function choosePluginDirectory(job: InstallerRun, root: string): { direct
     const directory = command.pluginDir.replace(/\/$/, '')
     // An uninstall removes the driver from the named directory, even if kubelet uses another one by now.
     const isChecked = proc !== undefined && command.verb === 'install'
-    const reason = isChecked ? checkNamedDirectory({ ...job, command }, directory, proc, root) : 'named by --plugin-dir'
+    const reason = isChecked
+      ? checkNamedPluginDirectory({ ...job, command }, directory, proc, root)
+      : 'named by --plugin-dir'
     return { directory, reason }
   }
   const found = proc === undefined ? [] : findKubelets(admin.files, proc, root)
-  if (proc === undefined || found.length === 0) return chooseKnownDirectory(admin.files, root)
-  const chosen = chooseFromKubelets(found)
-  warnAboutContainers(job, found, `${proc}`, root)
+  if (proc === undefined || found.length === 0) return chooseKnownPluginDirectory(admin.files, root)
+  const chosen = chooseKubeletPluginDirectory(found)
+  warnAboutContainerKubelets(job, found, `${proc}`, root)
   return chosen
 }
 
-const formatKubelet = ({ kind, pid, why }: Kubelet) => `${kind}, pid ${pid}, ${why}`
+const formatKubelet = ({ kind, pid, why }: RunningKubelet) => `${kind}, pid ${pid}, ${why}`
 
-function chooseFromKubelets(found: readonly Kubelet[]) {
+function chooseKubeletPluginDirectory(found: readonly RunningKubelet[]) {
   const untold = found.filter(({ directory }) => directory === undefined)
   if (untold.length > 0) {
     throw createInstallRefusal([
@@ -63,11 +65,11 @@ function chooseFromKubelets(found: readonly Kubelet[]) {
     const fault = `the kubelet's volume plugin directory is not an absolute path: ${list[0]}`
     throw createInstallRefusal([fault, `name it with ${PLUGIN_DIR_OPTION}`])
   }
-  return { directory: first, reason: formatKubelet(found[0] as Kubelet) }
+  return { directory: first, reason: formatKubelet(found[0] as RunningKubelet) }
 }
 
-function chooseKnownDirectory(files: NodeFiles, root: string) {
-  const there = KNOWN_DIRECTORIES.filter((directory) => files.stat(root + directory))
+function chooseKnownPluginDirectory(files: NodeFiles, root: string) {
+  const there = KNOWN_PLUGIN_DIRECTORIES.filter((directory) => files.stat(root + directory))
   // A directory that already contains the driver is preferred.
   const used = there.filter((directory) => files.stat(`${root}${directory}/modekeep~fs/fs`))
   const [directory, ...others] = used.length > 0 ? used : there
@@ -86,9 +88,9 @@ function chooseKnownDirectory(files: NodeFiles, root: string) {
 }
 
 /** Warns of kubelets in containers, which search for the driver inside the container. */
-function warnAboutContainers(
+function warnAboutContainerKubelets(
   { admin: { files }, warn }: InstallerRun,
-  found: readonly Kubelet[],
+  found: readonly RunningKubelet[],
   proc: string,
   root: string,
 ) {
@@ -104,7 +106,7 @@ function warnAboutContainers(
 }
 
 /** The overlays of driver/kubernetes by plugin directory. */
-export const OVERLAYS: Readonly<Record<string, string>> = {
+export const OVERLAYS_BY_PLUGIN_DIR: Readonly<Record<string, string>> = {
   '/usr/libexec/kubernetes/kubelet-plugins/volume/exec': 'default or k3s',
   '/etc/kubernetes/kubelet-plugins/volume/exec': 'openshift',
   '/home/kubernetes/flexvolume': 'gke',
@@ -119,7 +121,7 @@ export const OVERLAYS: Readonly<Record<string, string>> = {
  * @returns the reason for the directory, to be reported
  * @throws {Refusal} with the directory to name, and the overlay that uses it
  */
-export function checkNamedDirectory(
+export function checkNamedPluginDirectory(
   job: InstallerRun<InstallCommand>,
   named: string,
   proc: string,
@@ -132,17 +134,17 @@ export function checkNamedDirectory(
   const found = findKubelets(files, proc, view, 'an unseen executable is believed')
   if (found.length === 0) return 'named by --plugin-dir; no kubelet is seen, so nobody says whether it looks there'
   const wanted = identifyDirectory(files, [root], named)
-  const usesNamedDirectory = ({ pid, directory }: Kubelet) =>
+  const usesNamedDirectory = ({ pid, directory }: RunningKubelet) =>
     directory !== undefined &&
     (normalize(directory) === normalize(named) ||
       identifyDirectory(files, [`${proc}/${pid}/root`, view], directory).some((place) => wanted.includes(place)))
   const agreeing = found.find(usesNamedDirectory)
   if (agreeing) return `named by --plugin-dir, as it is the directory of ${agreeing.kind}, pid ${agreeing.pid}`
-  const here = found.filter(({ pid }) => isInNodeMounts(files, proc, pid))
-  const certain = here.filter(isDirectoryCertain)
+  const here = found.filter(({ pid }) => isProcessInNodeMounts(files, proc, pid))
+  const certain = here.filter(isPluginDirectoryCertain)
   const [first] = certain
   if (first === undefined || certain.length < here.length) {
-    const uncertain = found.find((kubelet) => !certain.includes(kubelet)) as Kubelet
+    const uncertain = found.find((kubelet) => !certain.includes(kubelet)) as RunningKubelet
     const why = here.includes(uncertain) ? uncertain.why : 'it has mounts of its own'
     return `named by --plugin-dir; whether ${uncertain.kind}, pid ${uncertain.pid}, looks there is not known: ${why}`
   }
@@ -152,7 +154,7 @@ export function checkNamedDirectory(
     warn(fault)
     return 'named by --plugin-dir, for any kubelet'
   }
-  const overlay = OVERLAYS[other]
+  const overlay = OVERLAYS_BY_PLUGIN_DIR[other]
   throw createInstallRefusal([
     fault,
     `on this node: --plugin-dir ${other}`,
@@ -164,7 +166,7 @@ export function checkNamedDirectory(
 }
 
 /** True if the directory was read. k3s hides its arguments and its unit may be anywhere, so its default is only assumed. */
-const isDirectoryCertain = ({ kind, directory, isDefault }: Kubelet) =>
+const isPluginDirectoryCertain = ({ kind, directory, isDefault }: RunningKubelet) =>
   directory?.startsWith('/') && (kind === 'kubelet' || !isDefault)
 
 /** Identifies a directory that may not exist yet, by the inode of its nearest existing parent and the rest of the path. */
@@ -185,11 +187,11 @@ function identifyDirectory(files: NodeFiles, roots: readonly string[], directory
  * True if a process sees the node's mounts. A process in a container may have the directory under another name. Compares
  * mount ids, which are unique in the system, from mountinfo, which any user may read.
  */
-function isInNodeMounts(files: NodeFiles, proc: string, pid: string): boolean {
+function isProcessInNodeMounts(files: NodeFiles, proc: string, pid: string): boolean {
   const readFirstMountId = (process: string) =>
-    /^\d+ /.exec(files.head(`${proc}/${process}/mountinfo`, FIRST_LINE_BYTES)?.toString() ?? '')?.[0]
+    /^\d+ /.exec(files.head(`${proc}/${process}/mountinfo`, MOUNTINFO_HEAD_BYTES)?.toString() ?? '')?.[0]
   const mountId = readFirstMountId(pid)
   return mountId !== undefined && ['self', '1'].some((process) => readFirstMountId(process) === mountId)
 }
 
-const FIRST_LINE_BYTES = 32
+const MOUNTINFO_HEAD_BYTES = 32

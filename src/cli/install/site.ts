@@ -20,16 +20,16 @@ export interface InstallerRun<Command = InstallCommand | UninstallCommand> {
 
 /** A run of the installer, with its paths on the node. */
 export type InstallSite<Command = InstallCommand | UninstallCommand> = InstallerRun<Command> &
-  ReturnType<typeof resolveSitePaths>
+  ReturnType<typeof resolveInstallPaths>
 
-export const VOLUMES_DIR = '/var/lib/modekeep/volumes'
+export const DEFAULT_VOLUMES_DIR = '/var/lib/modekeep/volumes'
 const MAX_CONFIG_BYTES = 1 << 20
 
 /**
  * Resolves all paths below `root`, except those whose names end in Dir or Target, which are the node's own paths.
  * @param root '' for the running system
  */
-export function resolveSitePaths(files: NodeFiles, root: string, pluginDir: string) {
+export function resolveInstallPaths(files: NodeFiles, root: string, pluginDir: string) {
   const configDirectory = `${root}/etc/modekeep`
   const config = `${configDirectory}/config.json`
   const configText = files.head(config, MAX_CONFIG_BYTES)?.toString() ?? ''
@@ -67,7 +67,7 @@ export function resolveSitePaths(files: NodeFiles, root: string, pluginDir: stri
 }
 
 /** Takes a step; a dry run only reports its text. @param done the report after the step */
-export function takeStep(
+export function takeInstallStep(
   { command, report }: InstallerRun,
   text: string,
   work: () => void,
@@ -85,23 +85,23 @@ export function renameIntoPlace(files: NodeFiles, from: string, to: string): voi
 }
 
 /** Returns a random name for a staged file. Kubelet ignores names with a leading dot. */
-export function createStagedName(path: string): string {
+export function createStagedFileName(path: string): string {
   return `${path}.${Math.random().toString(36).slice(2, 8).padEnd(6, '0')}`
 }
 
-const LOCK_SECONDS = 120
-const PAUSE_MS = 100
+const INSTALL_LOCK_TIMEOUT_SECONDS = 120
+const INSTALL_LOCK_RETRY_MS = 100
 
 /** Runs one installer at a time, after it has removed leftovers of a killed one. A dry run takes no lock. */
-export async function runLocked(site: InstallSite, work: () => void | Promise<void>): Promise<void> {
+export async function runWithInstallLock(site: InstallSite, work: () => void | Promise<void>): Promise<void> {
   const isLocked = !site.command.isDry && site.files.hasDirectory(site.plugins)
-  using _ = isLocked ? await takeLock(site) : undefined
+  using _ = isLocked ? await takeInstallLock(site) : undefined
   removeInstallLeftovers(site)
   await work()
 }
 
-async function takeLock({ admin, plugins, report, stop }: InstallSite): Promise<Lock> {
-  const until = performance.now() + LOCK_SECONDS * 1000
+async function takeInstallLock({ admin, plugins, report, stop }: InstallSite): Promise<Lock> {
+  const until = performance.now() + INSTALL_LOCK_TIMEOUT_SECONDS * 1000
   for (let isFirst = true; ; isFirst = false) {
     try {
       const lock = admin.tryLockDirectory(plugins)
@@ -111,8 +111,8 @@ async function takeLock({ admin, plugins, report, stop }: InstallSite): Promise<
     }
     if (isFirst) report('waiting', 'another install is running')
     if (performance.now() > until)
-      throw createInstallRefusal(`another install has been running for ${LOCK_SECONDS} seconds`)
-    await new Promise((done) => setTimeout(done, PAUSE_MS))
+      throw createInstallRefusal(`another install has been running for ${INSTALL_LOCK_TIMEOUT_SECONDS} seconds`)
+    await new Promise((done) => setTimeout(done, INSTALL_LOCK_RETRY_MS))
     stop.throwIfAborted()
   }
 }
@@ -121,19 +121,25 @@ async function takeLock({ admin, plugins, report, stop }: InstallSite): Promise<
 export function removeInstallLeftovers(site: InstallSite): void {
   const { files, plugins, driverDirectory, aside } = site
   for (const path of Object.values(aside).filter((path) => files.stat(path, 'of a link itself'))) {
-    takeStep(site, `remove ${path}`, () => files.remove(path))
+    takeInstallStep(site, `remove ${path}`, () => files.remove(path))
   }
   const stagedIn = (directory: string, form: RegExp) => {
     const names = files.list(directory).filter((name) => form.test(name))
     return names.map((name) => `${directory}/${name}`).filter((path) => files.target(path) === undefined)
   }
   for (const path of [...stagedIn(plugins, /^\.modekeep~fs\..{6}$/), ...stagedIn(driverDirectory, /^\.fs\..{6}$/)]) {
-    takeStep(site, `remove ${path}, left by an interrupted install`, () => removeStaged(site, path), 'swept', path)
+    takeInstallStep(
+      site,
+      `remove ${path}, left by an interrupted install`,
+      () => removeStagedPath(site, path),
+      'swept',
+      path,
+    )
   }
 }
 
 /** Removes a staged file, or a staged directory with its driver. Removes modekeep's own names only, and follows no link. */
-export function removeStaged({ files, warn }: InstallSite, path: string) {
+export function removeStagedPath({ files, warn }: InstallSite, path: string) {
   const isStagedDirectory = (at: string) => files.target(at) === undefined && files.hasDirectory(at)
   if (!isStagedDirectory(path)) return files.remove(path)
   for (const directory of [`${path}/gone`, path].filter(isStagedDirectory)) {

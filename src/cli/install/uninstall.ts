@@ -7,32 +7,32 @@ import type { UninstallCommand } from '../commands/install.ts'
 import { checkDriverDirectory } from './driver.ts'
 import {
   createInstallRefusal,
-  createStagedName,
+  createStagedFileName,
+  DEFAULT_VOLUMES_DIR,
   type InstallSite,
-  removeStaged,
-  takeStep,
-  VOLUMES_DIR,
+  removeStagedPath,
+  takeInstallStep,
 } from './site.ts'
 
 const MAX_SHOWN_MOUNTS = 5
 /** A table of 100,000 mounts has some 20 MiB. */
-const MAX_TABLE_BYTES = 1 << 27
+const MAX_MOUNT_TABLE_BYTES = 1 << 27
 
 /** Removes the driver, and with --purge its files except the pods' data. */
-export function uninstallFrom(site: InstallSite<UninstallCommand>) {
+export function uninstallDriver(site: InstallSite<UninstallCommand>) {
   const { files, report, driverDirectory, link } = site
   checkDriverDirectory(site)
   refuseWhileMounted(site, (problem) => site.warn(`${problem} going on because of --force`))
   if (!files.hasDirectory(driverDirectory)) report('unchanged', `no driver in ${site.plugins}`)
   else {
     const text = `rename ${driverDirectory} to a dot name, then remove it`
-    takeStep(site, text, () => removeDriver(site), 'removed', driverDirectory)
+    takeInstallStep(site, text, () => removeInstalledDriver(site), 'removed', driverDirectory)
   }
   if (files.target(link) === site.linkTarget) {
-    takeStep(site, `remove the link ${link}`, () => files.remove(link), 'removed', link)
+    takeInstallStep(site, `remove the link ${link}`, () => files.remove(link), 'removed', link)
   } else if (files.stat(link, 'of a link itself')) report('kept', `${link}: it does not lead to this driver`)
   removeCloneStaging(site)
-  if (site.command.isPurging) return purge(site)
+  if (site.command.isPurging) return purgeInstalledFiles(site)
   for (const place of [site.state, dirname(site.logFile), site.configDirectory]) {
     if (files.stat(place)) report('kept', place)
   }
@@ -49,7 +49,7 @@ function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
   const staging = resolveStagingPath(node)
   const isMounted = () => findMountPoints(site, staging)?.includes(staging) === true
   if (!isMounted()) return
-  takeStep(site, `unmount ${staging}`, () =>
+  takeInstallStep(site, `unmount ${staging}`, () =>
     warnOnFailure(site, `cannot unmount ${staging}`, () => removeEmptyStaging(node)),
   )
   if (!site.command.isDry) report(isMounted() ? 'kept' : 'removed', staging)
@@ -58,13 +58,13 @@ function removeCloneStaging(site: InstallSite<UninstallCommand>): void {
 /** Lists mount points below --root that contain `part`, in this mount namespace and that of process 1; undefined: unknown. */
 function findMountPoints({ files, command, root }: InstallSite, part: string): string[] | undefined {
   const readMountTable = (pid: string) =>
-    tolerateSystemErrors(() => files.readForeign(`${command.proc ?? '/proc'}/${pid}/mountinfo`, MAX_TABLE_BYTES))
+    tolerateSystemErrors(() => files.readForeign(`${command.proc ?? '/proc'}/${pid}/mountinfo`, MAX_MOUNT_TABLE_BYTES))
   const own = readMountTable('self')
   if (own === undefined) return undefined
   try {
     const points = [own, readMountTable('1') ?? ''].flatMap(parseMountinfo).map(({ mountPoint }) => mountPoint)
     const matching = new Set(points.filter((point) => point.startsWith(`${root}/`) && point.includes(part)))
-    return [...matching].filter((point) => !isRepeatedInContainer(point, matching)).sort()
+    return [...matching].filter((point) => !isMountRepeatedInContainer(point, matching)).sort()
   } catch {
     // A line could not be parsed. The result is unknown, so that --force applies.
     return undefined
@@ -72,7 +72,7 @@ function findMountPoints({ files, command, root }: InstallSite, part: string): s
 }
 
 /** True if the mount is a container's second view of a mount of the node, below a directory of its own. */
-function isRepeatedInContainer(point: string, points: ReadonlySet<string>): boolean {
+function isMountRepeatedInContainer(point: string, points: ReadonlySet<string>): boolean {
   for (let at = point.indexOf('/', 1); at > 0; at = point.indexOf('/', at + 1)) {
     if (points.has(point.slice(at))) return true
   }
@@ -96,9 +96,9 @@ function refuseWhileMounted(site: InstallSite<UninstallCommand>, continueForced:
   ])
 }
 
-function removeDriver(site: InstallSite<UninstallCommand>): void {
+function removeInstalledDriver(site: InstallSite<UninstallCommand>): void {
   const { files, plugins, driverDirectory } = site
-  const stage = createStagedName(`${plugins}/.modekeep~fs`)
+  const stage = createStagedFileName(`${plugins}/.modekeep~fs`)
   const aside = `${stage}/gone`
   files.makeDirectory(stage, 0o700)
   try {
@@ -118,15 +118,15 @@ function removeDriver(site: InstallSite<UninstallCommand>): void {
     files.removeEmpty(stage)
     throw error
   }
-  removeStaged(site, stage)
+  removeStagedPath(site, stage)
 }
 
-function purge(site: InstallSite<UninstallCommand>) {
+function purgeInstalledFiles(site: InstallSite<UninstallCommand>) {
   const { files, warn, state, stateDir, logFile, configDirectory, config, example, aside } = site
   if (findMountPoints(site, `${state}/`)?.length !== 0) return warn(`something is mounted below ${state}: kept`)
   if (/\/\.\.?\//.test(`${stateDir}/`)) warn(`${state} is not a plain path: kept`)
   else if (!stateDir.includes('modekeep')) warn(`${state} does not look like modekeep's alone: kept`)
-  else takeStep(site, `remove the state in ${state}`, () => purgeState(site), 'purged', state)
+  else takeInstallStep(site, `remove the state in ${state}`, () => purgeStateDirectory(site), 'purged', state)
   const logs = dirname(logFile)
   const removeLogs = () => {
     for (const name of files.list(logs).map((name) => `${logs}/${name}`)) {
@@ -134,17 +134,17 @@ function purge(site: InstallSite<UninstallCommand>) {
     }
     if (logs.slice(site.root.length).includes('modekeep')) files.removeEmpty(logs)
   }
-  takeStep(site, `remove ${logFile} and its older files`, removeLogs, 'purged', logFile)
+  takeInstallStep(site, `remove ${logFile} and its older files`, removeLogs, 'purged', logFile)
   const removeConfiguration = () => {
     for (const file of [config, example, aside.config, aside.example]) files.remove(file)
     files.removeEmpty(configDirectory)
   }
-  takeStep(site, `remove ${config} and config.example.json`, removeConfiguration, 'purged', configDirectory)
+  takeInstallStep(site, `remove ${config} and config.example.json`, removeConfiguration, 'purged', configDirectory)
 }
 
 /** Removes the state, except sources that the configuration names and the default source: they hold the pods' data. */
-function purgeState({ files, report, root, state, configText }: InstallSite): void {
-  const volumes = root + VOLUMES_DIR
+function purgeStateDirectory({ files, report, root, state, configText }: InstallSite): void {
+  const volumes = root + DEFAULT_VOLUMES_DIR
   for (const entry of files.list(state).map((name) => `${state}/${name}`)) {
     const isData = entry === volumes || configText.includes(`"${entry.slice(root.length)}`)
     if (!isData) files.removeTree(entry)

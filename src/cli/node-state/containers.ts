@@ -55,11 +55,13 @@ export function findContainerProblems(store: Store): ContainerFinding[] {
       return [{ container, ...about, state: 'unreadable', action: 'none', remedy: '"modekeep doctor" says what to do' }]
     }
     if (record === undefined || !mayRun(store, record)) return []
-    return toContainerStatuses(record).flatMap(({ name, pod, volume, group, state, reason }): ContainerFinding[] => {
-      if (state !== 'without') return []
-      const remedy = formatContainerRemedy(record.pod, notAsked)
-      return [{ container, name, pod, volume, group, reason, state, action: 'none', remedy }]
-    })
+    return createContainerStatuses(record).flatMap(
+      ({ name, pod, volume, group, state, reason }): ContainerFinding[] => {
+        if (state !== 'without') return []
+        const remedy = formatContainerRemedy(record.pod, notAsked)
+        return [{ container, name, pod, volume, group, reason, state, action: 'none', remedy }]
+      },
+    )
   })
 }
 
@@ -73,15 +75,15 @@ export function readContainerStatuses(store: Store): ContainerStatus[] {
   const isThere = createContainerCheck(store)
   return listContainers(store).flatMap(({ container, record, problem }) => {
     if (problem !== undefined)
-      return isThere(container) ? [{ ...UNREADABLE_CONTAINER, container, reason: problem.message }] : []
-    return record === undefined || !mayRun(store, record) ? [] : toContainerStatuses(record)
+      return isThere(container) ? [{ ...UNREADABLE_CONTAINER_STATUS, container, reason: problem.message }] : []
+    return record === undefined || !mayRun(store, record) ? [] : createContainerStatuses(record)
   })
 }
 
 const NO_SET_GID_REASON =
   'its root has no set-gid bit, so what root creates there does not get the group: write annotation modekeep/set-gid "root" (a rule of "map" has to permit it), or run "chmod g+s" for the root on the node'
 
-const UNREADABLE_CONTAINER: Omit<ContainerStatus, 'container' | 'reason'> = {
+const UNREADABLE_CONTAINER_STATUS: Omit<ContainerStatus, 'container' | 'reason'> = {
   name: '',
   pod: '',
   volume: '',
@@ -94,7 +96,7 @@ const UNREADABLE_CONTAINER: Omit<ContainerStatus, 'container' | 'reason'> = {
   since: null,
 }
 
-function toContainerStatuses(record: ContainerRecord): ContainerStatus[] {
+function createContainerStatuses(record: ContainerRecord): ContainerStatus[] {
   const { pod, isMember, state } = record
   return record.volumes.map(({ volume, destination, source, from, to, hasPlainRoot, why }) => ({
     container: record.container,
@@ -113,14 +115,14 @@ function toContainerStatuses(record: ContainerRecord): ContainerStatus[] {
 }
 
 /** Options that protect the node or the volume. A missing `noatime` only costs time. */
-const PROTECTIVE_FLAGS: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow']
+const PROTECTIVE_MOUNT_OPTIONS: readonly string[] = ['ro', 'nosuid', 'nodev', 'noexec', 'nosymfollow']
 
 /**
  * Finds the mount options that the containers of a recorded mount may lack. runc 1.2 and newer clears them, unless
  * "modekeep nri" passes them to the runtime, or the kernel locks them because the pod has a user namespace.
  * @param isGivenByPlugin "modekeep nri" runs and is registered with the runtime
  */
-export function findUnenforcedOptions(
+export function findUnenforcedMountOptions(
   { host }: Pick<Session, 'host'>,
   { directory, request }: MountRecord,
   isGivenByPlugin: boolean,
@@ -130,7 +132,7 @@ export function findUnenforcedOptions(
   const { set } = parseMountFlags(request.mountOptions, false)
   const isSetByKubelet = (option: string) => option === 'ro' && request.readOnly
   const options = formatRestrictions(set).filter(
-    (option) => PROTECTIVE_FLAGS.includes(option) && !isSetByKubelet(option),
+    (option) => PROTECTIVE_MOUNT_OPTIONS.includes(option) && !isSetByKubelet(option),
   )
   return options.length === 0 || hasUserNamespace(host, directory) ? [] : options
 }

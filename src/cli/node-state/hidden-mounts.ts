@@ -15,7 +15,7 @@ export interface HiddenMounts {
   examples: string[]
 }
 
-const MAX_EXAMPLES = 3
+const MAX_HIDDEN_MOUNT_EXAMPLES = 3
 
 /**
  * Finds the mounts inside of the sources of recorded mounts that their pods do not see, also those that came later. The
@@ -42,7 +42,7 @@ export function findHiddenMounts(session: Session, records: readonly MountRecord
         const isSeen = seen.has(row.mountPoint.slice(toPathPrefix(source).length))
         return !isSeen && !isInternalMount(session, row, kubelet)
       })
-      return hidden === undefined || hidden.length === 0 ? [] : [[directory, summarize(hidden)]]
+      return hidden === undefined || hidden.length === 0 ? [] : [[directory, summarizeHiddenMounts(hidden)]]
     }),
   )
 }
@@ -51,15 +51,15 @@ export function findHiddenMounts(session: Session, records: readonly MountRecord
 export function findMountsInside(session: Session, directory: string): HiddenMounts | undefined {
   const rows = findSubmounts(parseMountinfo(session.host.mounts.table()), [{ path: directory }]).get(directory) ?? []
   const others = rows.filter((row) => !isInternalMount(session, row))
-  return others.length === 0 ? undefined : summarize(others)
+  return others.length === 0 ? undefined : summarizeHiddenMounts(others)
 }
 
-function summarize(rows: readonly MountRow[]): HiddenMounts {
-  return { count: rows.length, examples: rows.slice(0, MAX_EXAMPLES).map(({ mountPoint }) => mountPoint) }
+function summarizeHiddenMounts(rows: readonly MountRow[]): HiddenMounts {
+  return { count: rows.length, examples: rows.slice(0, MAX_HIDDEN_MOUNT_EXAMPLES).map(({ mountPoint }) => mountPoint) }
 }
 
 /** Names the first few mount points, and how many more there are. */
-export function formatHidden({ count, examples }: HiddenMounts): string {
+export function formatHiddenMounts({ count, examples }: HiddenMounts): string {
   const more = count - examples.length
   const shown = examples.map((path) => quoted(path)).join(', ')
   return more > 0 ? `${shown} and ${more} more` : shown

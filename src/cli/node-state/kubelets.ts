@@ -7,7 +7,7 @@ import type { TrustedFiles } from '../../kernel/trusted-files.ts'
 export const DEFAULT_PLUGIN_DIR = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
 
 /** A running kubelet, and the directory in which it searches for volume plugins. */
-export interface Kubelet {
+export interface RunningKubelet {
   pid: string
   kind: 'kubelet' | 'k3s' | 'rke2'
   /** The plugin directory without a trailing slash; undefined if it could not be determined. */
@@ -18,9 +18,9 @@ export interface Kubelet {
   isDefault?: boolean
 }
 
-type DiscoveryFiles = Pick<TrustedFiles, 'list' | 'readForeign' | 'stat'>
+type KubeletDiscoveryFiles = Pick<TrustedFiles, 'list' | 'readForeign' | 'stat'>
 /** Files by the paths that a process uses. */
-type ProcessFiles = Pick<DiscoveryFiles, 'list' | 'readForeign'>
+type ProcessFiles = Pick<KubeletDiscoveryFiles, 'list' | 'readForeign'>
 
 /**
  * Finds the kubelets among the processes of `proc`, in the order of their ids. Processes of users other than root are
@@ -29,11 +29,11 @@ type ProcessFiles = Pick<DiscoveryFiles, 'list' | 'readForeign'>
  * @param trust accepts a process whose executable cannot be seen. For a comparison only, which chooses no directory
  */
 export function findKubelets(
-  files: DiscoveryFiles,
+  files: KubeletDiscoveryFiles,
   proc = '/proc',
   root = '',
   trust?: 'an unseen executable is believed',
-): Kubelet[] {
+): RunningKubelet[] {
   return (tolerateSystemErrors(() => files.list(proc)) ?? [])
     .filter((name) => /^\d+$/.test(name))
     .sort((one, other) => Number(one) - Number(other))
@@ -41,11 +41,11 @@ export function findKubelets(
       const readProcessFile = (file: string) =>
         tolerateSystemErrors(() => files.readForeign(`${proc}/${pid}/${file}`)) ?? ''
       // Any user can start a process with kubelet's arguments. It must not decide where root installs a program.
-      if (!mayBeKubelet(readProcessFile('status'))) return []
+      if (!hasKubeletPrivileges(readProcessFile('status'))) return []
       const found = parseKubeletArguments(readProcessFile('cmdline').replace(/\0$/, '').split('\0'))
       if (found === undefined) return []
       const executable = tolerateSystemErrors(() => files.stat(`${proc}/${pid}/exe`))
-      const why = executable === undefined && trust ? undefined : findExecutableFault(executable)
+      const why = executable === undefined && trust ? undefined : findKubeletExecutableFault(executable)
       if (why !== undefined) return [{ pid, kind: found.kind, directory: undefined, why }]
       return resolvePluginDirectory(createProcessFiles(files, [`${proc}/${pid}/root`, root]), pid, found)
     })
@@ -55,18 +55,18 @@ export function findKubelets(
 const CAP_SYS_ADMIN = 1n << 21n
 
 /** A kubelet is root with all its user ids, and may mount. */
-function mayBeKubelet(status: string): boolean {
+function hasKubeletPrivileges(status: string): boolean {
   const { userIds, capabilities } = parseProcessStatus(status)
   return userIds.length > 0 && userIds.every((uid) => uid === 0) && (capabilities & CAP_SYS_ADMIN) !== 0n
 }
 
-const OTHERS_WRITE = 0o022
+const GROUP_OR_OTHERS_WRITE_BITS = 0o022
 
-function findExecutableFault(stat: ReturnType<DiscoveryFiles['stat']>): string | undefined {
+function findKubeletExecutableFault(stat: ReturnType<KubeletDiscoveryFiles['stat']>): string | undefined {
   if (stat === undefined) return 'its executable cannot be seen'
   const { uid, mode } = stat
   // A non-root installer also trusts executables of its own, as for configurations.
-  if ((uid === 0 || uid === process.geteuid?.()) && (mode & OTHERS_WRITE) === 0) return undefined
+  if ((uid === 0 || uid === process.geteuid?.()) && (mode & GROUP_OR_OTHERS_WRITE_BITS) === 0) return undefined
   return `its executable can be written by others than root (uid ${uid}, mode ${(mode & 0o7777).toString(8)}), so it is not believed`
 }
 
@@ -75,7 +75,7 @@ function resolvePluginDirectory(
   view: ProcessFiles,
   pid: string,
   { kind, pluginDir, config, configDir }: KubeletArguments,
-): Kubelet[] {
+): RunningKubelet[] {
   const createKubelets = (why: string, directory?: string) => [
     { pid, kind, directory: directory?.replace(/(?<=.)\/$/, ''), why },
   ]
@@ -88,8 +88,8 @@ function resolvePluginDirectory(
   if (unread)
     return createKubelets(`cannot read its configuration ${unread}: it has to be a regular file of at most 1 MiB`)
   const found =
-    findInLastFile(view, configurations, parsePluginDir) ??
-    (kind === 'kubelet' ? undefined : findDistributionDirectory(view, kind))
+    findDirectoryInLastFile(view, configurations, parsePluginDir) ??
+    (kind === 'kubelet' ? undefined : findDistributionPluginDirectory(view, kind))
   if (found) return createKubelets(...found)
   // rke2 starts a separate kubelet process, which names the directory.
   if (kind === 'rke2') return []
@@ -100,19 +100,19 @@ function resolvePluginDirectory(
 }
 
 /** k3s and rke2 hide their arguments. Those in their unit precede those in their configuration. */
-function findDistributionDirectory(view: ProcessFiles, kind: 'k3s' | 'rke2') {
+function findDistributionPluginDirectory(view: ProcessFiles, kind: 'k3s' | 'rke2') {
   const own = `/etc/rancher/${kind}/config.yaml`
   const units = listMatchingFiles(view, '/etc/systemd/system', new RegExp(`^${kind}.*\\.service$`))
   const dropIns = listMatchingFiles(view, `/var/lib/rancher/${kind}/agent/etc/kubelet.conf.d`, /\.conf$/)
-  const handedOn = findInLastFile(
+  const handedOn = findDirectoryInLastFile(
     view,
     [own, ...listMatchingFiles(view, `${own}.d`, /\.yaml$/), ...units],
     parseForwardedPluginDir,
   )
-  return handedOn ?? findInLastFile(view, dropIns, parsePluginDir)
+  return handedOn ?? findDirectoryInLastFile(view, dropIns, parsePluginDir)
 }
 
-function findInLastFile(
+function findDirectoryInLastFile(
   view: ProcessFiles,
   paths: readonly string[],
   directoryIn: (text: string) => string | undefined,
@@ -152,12 +152,12 @@ type KubeletArguments = NonNullable<ReturnType<typeof parseKubeletArguments>>
 export function parseKubeletArguments(argv: readonly string[]) {
   const kind = parseKubeletKind(argv)
   if (kind === undefined) return undefined
-  const given = kind === 'kubelet' ? parseFlags(argv) : parseForwardedFlags(argv)
+  const given = kind === 'kubelet' ? parseCommandLineFlags(argv) : parseForwardedFlags(argv)
   const flag = (name: string) => given.findLast(([key]) => key.replaceAll('_', '-') === name)?.[1]
   return { kind, pluginDir: flag('volume-plugin-dir'), config: flag('config'), configDir: flag('config-dir') }
 }
 
-function parseKubeletKind([program = '', first = '']: readonly string[]): Kubelet['kind'] | undefined {
+function parseKubeletKind([program = '', first = '']: readonly string[]): RunningKubelet['kind'] | undefined {
   // k3s and rke2 write "/path/k3s server" over their argument list.
   const words = `${basename(program)} ${first}`
   if (/^(hyperkube )?kubelet( |$)/.test(words)) return 'kubelet'
@@ -165,7 +165,7 @@ function parseKubeletKind([program = '', first = '']: readonly string[]): Kubele
 }
 
 /** Parses `--key=value` and `--key value`. */
-function parseFlags(argv: readonly string[]): [string, string][] {
+function parseCommandLineFlags(argv: readonly string[]): [string, string][] {
   return argv.flatMap((word, index): [string, string][] => {
     const [, key, value] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
     return key === undefined ? [] : [[key, value ?? argv[index + 1] ?? '']]
@@ -174,9 +174,9 @@ function parseFlags(argv: readonly string[]): [string, string][] {
 
 /** Parses the flags that k3s passes on to kubelet: `--kubelet-arg key=value`. */
 function parseForwardedFlags(argv: readonly string[]): [string, string][] {
-  return parseFlags(argv)
+  return parseCommandLineFlags(argv)
     .filter(([key]) => key === 'kubelet-arg')
-    .flatMap(([, argument]) => parseFlags([`--${argument.replace(/^-+/, '')}`]))
+    .flatMap(([, argument]) => parseCommandLineFlags([`--${argument.replace(/^-+/, '')}`]))
 }
 
 /** Parses volumePluginDir of a KubeletConfiguration, YAML or JSON; undefined if it has none. */

@@ -61,7 +61,7 @@ export async function announceInodeCount(session: Session, { tree, directory, vo
 }
 
 /** Counts inodes in the isolated process. */
-export function countForCaller({ host }: Session, tree: Handle): Promise<number> {
+export function countInodesInWorker({ host }: Session, tree: Handle): Promise<number> {
   return countInodes(host.inodes, tree)
 }
 

@@ -46,7 +46,7 @@ export function parseInodeType(mode: number): InodeType {
 /** Counts of kubelet's own walk of the tree. Kubelet calls chown and chmod on each `touched` inode, so its ctime moves. */
 export type KubeletCounts = Record<'touched' | 'changed' | 'widened', number>
 
-export interface Difference {
+export interface OwnershipDifference {
   /** Path relative to the directory; bytes that are not UTF-8 become U+FFFD. */
   path: string
   type: InodeType
@@ -57,15 +57,15 @@ export interface Difference {
   kubelet: Ownership | null
 }
 
-const MAX_DIFFERENCES = 10
+const MAX_LISTED_DIFFERENCES = 10
 
 /** The request to the isolated process. */
-interface SurveyRequest {
+interface VolumeSurveyRequest {
   volume: string
   task: SurveyTask
 }
 
-export type Survey = Awaited<ReturnType<typeof surveyOwnership>>
+export type OwnershipSurvey = Awaited<ReturnType<typeof surveyOwnership>>
 
 /**
  * Surveys a volume, in an isolated process if this one must not wait for a locked directory.
@@ -77,10 +77,10 @@ export async function surveyVolume(
   { volume, tree, directory }: VolumeByHand,
   task: SurveyTask,
   journal: Journal | undefined,
-): Promise<Survey> {
+): Promise<OwnershipSurvey> {
   const { host, progress } = session
   if (!session.isolatesWalks) return surveyOwnership(host.inodes, tree, task, journal, progress)
-  const about: SurveyRequest = { volume, task }
+  const about: VolumeSurveyRequest = { volume, task }
   return runIsolated(session, {
     work: 'survey',
     about,
@@ -91,11 +91,11 @@ export async function surveyVolume(
 }
 
 /** Runs the survey in the isolated process. */
-export async function surveyForCaller(
+export async function surveyVolumeInWorker(
   session: Session,
   tree: Handle,
-  { volume, task }: SurveyRequest,
-): Promise<Survey> {
+  { volume, task }: VolumeSurveyRequest,
+): Promise<OwnershipSurvey> {
   using journal = openReadableJournal(session, volume)
   return await surveyOwnership(session.host.inodes, tree, task, journal, session.progress)
 }
@@ -113,7 +113,7 @@ export async function surveyOwnership(
 ) {
   const group = task.do === 'apply' ? task.fsGroup.groupId : undefined
   const kubelet: KubeletCounts = { touched: 0, changed: 0, widened: 0 }
-  const differences: Difference[] = []
+  const differences: OwnershipDifference[] = []
   let widened = 0
   /** Hard-linked inodes that kubelet's counts already include. */
   const counted = new FirstLinks()
@@ -126,11 +126,11 @@ export async function surveyOwnership(
       if (isSameOwnership(before, after)) return
       if (stat.links > 1 && !isDirectory(stat) && !counted.addName(stat)) return
       kubelet.changed++
-      if (widens(before, after)) kubelet.widened++
+      if (isModeWidened(before, after)) kubelet.widened++
     },
     onWouldChange(stat, { path, seen, after }) {
-      if (widens(seen, after)) widened++
-      if (differences.length >= MAX_DIFFERENCES) return
+      if (isModeWidened(seen, after)) widened++
+      if (differences.length >= MAX_LISTED_DIFFERENCES) return
       const about = { path: Buffer.from(path).toString() || '.', type: parseInodeType(stat.mode), uid: stat.uid }
       const kubelets = group === undefined ? null : computeKubeletOwnership(stat, group)
       differences.push({ ...about, before: seen, after, kubelet: kubelets })
@@ -140,7 +140,7 @@ export async function surveyOwnership(
   return { report, widened, kubelet, differences }
 }
 
-function widens(before: Ownership, after: Ownership): boolean {
+function isModeWidened(before: Ownership, after: Ownership): boolean {
   return (after.mode & ~before.mode & 0o777) !== 0
 }
 
@@ -155,6 +155,6 @@ function computeKubeletOwnership(stat: Stat, group: number): Ownership {
 }
 
 /** True if kubelet skips the walk with OnRootMismatch, which also requires the permission bits on the root. */
-export function isSkippedByKubelet(root: Stat, group: number): boolean {
+export function isWalkSkippedByKubelet(root: Stat, group: number): boolean {
   return root.gid === group && (root.mode & KUBELET_DIRECTORY_BITS) === KUBELET_DIRECTORY_BITS
 }

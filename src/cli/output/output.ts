@@ -1,21 +1,25 @@
 import { escapeJson, escapeUnprintable } from '../../errors/escape.ts'
 import type { Ownership } from '../../ownership/inode/policy.ts'
 import type { WalkReport } from '../../ownership/walk/report.ts'
-import type { Difference, InodeType } from '../node-state/survey.ts'
+import type { InodeType, OwnershipDifference } from '../node-state/survey.ts'
 
 /** One line without a newline. `render` makes its control characters printable. */
-export type Line = string | { text: string; style: 'strong' | 'notice' | 'fault' }
+export type OutputLine = string | { text: string; style: 'strong' | 'notice' | 'fault' }
 
-const STYLES = { strong: '1', notice: '33', fault: '31' } as const
+const TERMINAL_STYLE_CODES = { strong: '1', notice: '33', fault: '31' } as const
 
 /**
  * Joins lines into one text. No file name can control the terminal; only `colour` adds escape sequences.
  * @param width of the terminal: longer lines continue on the next one, indented
  */
-export function render(lines: readonly Line[], colour: boolean, width = Number.POSITIVE_INFINITY): string {
+export function formatOutputLines(
+  lines: readonly OutputLine[],
+  colour: boolean,
+  width = Number.POSITIVE_INFINITY,
+): string {
   return lines
     .flatMap((line) => {
-      const [text, style] = typeof line === 'string' ? [line, undefined] : [line.text, STYLES[line.style]]
+      const [text, style] = typeof line === 'string' ? [line, undefined] : [line.text, TERMINAL_STYLE_CODES[line.style]]
       const safe = foldLine(escapeUnprintable(text), width)
       return colour && style ? safe.map((part) => part && `\x1b[${style}m${part}\x1b[0m`) : safe
     })
@@ -77,7 +81,7 @@ export function foldLine(line: string, width: number): string[] {
   const indent = Math.min((line.match(/^ */)?.[0].length ?? 0) + 4, Math.floor(width / 2))
   let rest = line
   while (rest.length > width) {
-    const at = findBreak(rest, width, lines.length === 0 ? 0 : indent)
+    const at = findLineBreak(rest, width, lines.length === 0 ? 0 : indent)
     if (at === undefined) break
     lines.push(rest.slice(0, at).trimEnd())
     rest = ' '.repeat(indent) + rest.slice(at).trimStart()
@@ -86,7 +90,7 @@ export function foldLine(line: string, width: number): string[] {
 }
 
 /** Finds the break of a line: the last blank that fits, or else the first one. @param indent no break before this column */
-function findBreak(line: string, width: number, indent: number): number | undefined {
+function findLineBreak(line: string, width: number, indent: number): number | undefined {
   const blanks = [...line.matchAll(/(?<=\S) +(?=\S)/g)].map(({ index }) => index).filter((at) => at > indent)
   const spans = [...line.matchAll(/"[^"]*"/g)].filter(([text]) => text.length <= width - indent)
   const isWithin = (at: number) => spans.some(({ index, 0: text }) => at > index && at < index + text.length)
@@ -95,7 +99,7 @@ function findBreak(line: string, width: number, indent: number): number | undefi
 }
 
 /** A column, and how its cells are cut if the terminal is too narrow. */
-export interface Column {
+export interface TableColumn {
   head: string
   /** The shortest useful length, and the cut part: the middle of a path, the end of a name. */
   cut?: { to: number; at: 'middle' | 'end' }
@@ -106,14 +110,14 @@ export interface Column {
  * column is cut first.
  */
 export function formatTable(
-  columns: readonly Column[],
+  columns: readonly TableColumn[],
   rows: readonly (readonly string[])[],
   width = Number.POSITIVE_INFINITY,
 ): string[] {
   const all = [columns.map(({ head }) => head), ...rows]
   const widths = columns.map((_, at) => Math.max(...all.map((row) => row[at]?.length ?? 0)))
   const gaps = 2 * (columns.length - 1)
-  for (let over = sum(widths) + gaps - width; over > 0; over--) {
+  for (let over = sumNumbers(widths) + gaps - width; over > 0; over--) {
     const [widest] = columns
       .flatMap(({ cut }, at) => (cut && (widths[at] ?? 0) > cut.to ? [at] : []))
       .sort((one, other) => (widths[other] ?? 0) - (widths[one] ?? 0))
@@ -122,29 +126,29 @@ export function formatTable(
   }
   const fit = (cell: string, at: number) => {
     const room = widths[at] ?? 0
-    return columns[at]?.cut?.at === 'end' ? cutEnd(cell, room) : cutMiddle(cell, room)
+    return columns[at]?.cut?.at === 'end' ? cutTextEnd(cell, room) : cutTextMiddle(cell, room)
   }
   return alignColumns(all.map((row) => row.map(fit)))
 }
 
-const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0)
+const sumNumbers = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0)
 
-function cutEnd(text: string, length: number): string {
+function cutTextEnd(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 1)}…`
 }
 
 /** Cuts the middle, and keeps more of the end, because paths share their beginning. */
-export function cutMiddle(text: string, length: number): string {
+export function cutTextMiddle(text: string, length: number): string {
   if (text.length <= length) return text
   const before = Math.floor((length - 1) / 3)
   return `${text.slice(0, before)}…${text.slice(text.length - (length - 1 - before))}`
 }
 
 /** On a terminal with fewer columns, tables omit some of their own. */
-const NARROW_COLUMNS = 70
+const NARROW_TERMINAL_COLUMNS = 70
 
 /** A column of a table of items. */
-export interface ItemColumn<Item> extends Column {
+export interface ItemColumn<Item> extends TableColumn {
   of(item: Item): string
   /** Shown only with `-o wide`, or only if the terminal is not narrow. */
   only?: 'wide' | 'not narrow'
@@ -159,16 +163,16 @@ export interface TableOptions {
 /** Returns the width that limits a table, and whether its narrow columns alone fit. */
 export function measureTable({ form, width: terminal }: TableOptions) {
   const width = form === 'wide' ? undefined : terminal
-  return { isWide: form === 'wide', width, isNarrow: (width ?? NARROW_COLUMNS) < NARROW_COLUMNS }
+  return { isWide: form === 'wide', width, isNarrow: (width ?? NARROW_TERMINAL_COLUMNS) < NARROW_TERMINAL_COLUMNS }
 }
 
 /** Formats a row for each item, with its remarks below. */
-export function formatItems<Item>(
+export function formatItemTable<Item>(
   items: readonly Item[],
   columns: readonly ItemColumn<Item>[],
   options: TableOptions,
-  listRemarks: (item: Item) => readonly Line[],
-): Line[] {
+  listRemarks: (item: Item) => readonly OutputLine[],
+): OutputLine[] {
   const { isWide, width, isNarrow } = measureTable(options)
   const shown = columns.filter(({ only }) => only === undefined || (only === 'wide' ? isWide : !isNarrow))
   const cells = items.map((item) => shown.map(({ of }) => of(item)))
@@ -177,11 +181,14 @@ export function formatItems<Item>(
   return [{ text: head, style: 'strong' }, ...rows.flatMap((text, at) => [text, ...(below[at] ?? [])])]
 }
 
-const UNITS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }
+const AGE_UNITS_MS = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000 }
 
 /** Formats an age in its largest unit, like kubectl. */
 export function formatAge(milliseconds: number): string {
-  const [unit, size] = Object.entries(UNITS).find(([, length]) => milliseconds >= length) ?? ['s', UNITS.s]
+  const [unit, size] = Object.entries(AGE_UNITS_MS).find(([, length]) => milliseconds >= length) ?? [
+    's',
+    AGE_UNITS_MS.s,
+  ]
   return `${Math.max(0, Math.floor(milliseconds / size))}${unit}`
 }
 
@@ -191,7 +198,7 @@ export function countSkippedInodes({ left }: WalkReport): number {
 }
 
 /** Formats the reasons for skipped inodes, with examples. */
-export function formatSkippedInodes({ left }: WalkReport): Line[] {
+export function formatSkippedInodes({ left }: WalkReport): OutputLine[] {
   return Object.entries(left).map(([reason, { count, examples }]) => {
     const names = examples.join(', ') + (count > examples.length ? ', …' : '')
     return { text: `  left alone, ${reason}: ${count} (${names})`, style: 'notice' }
@@ -199,21 +206,21 @@ export function formatSkippedInodes({ left }: WalkReport): Line[] {
 }
 
 /** Formats each inode before and after, like `ls -l`, and kubelet's result if there is one. */
-export function formatDifferences(differences: readonly Difference[], changed: number): Line[] {
+export function formatOwnershipDifferences(differences: readonly OwnershipDifference[], changed: number): OutputLine[] {
   if (differences.length === 0) return []
   const shown = differences.length < changed ? `the first ${differences.length} of ${changed}` : 'all'
   const hasKubelet = differences.some(({ kubelet }) => kubelet !== null)
   const head = hasKubelet ? ['now', 'modekeep', 'kubelet', 'path'] : ['now', 'then', 'path']
   const rows = differences.map(({ before, after, kubelet, path, type, uid }) => {
     const rules = [before, after, ...(kubelet === null ? [] : [kubelet])]
-    return [...rules.map(({ mode, gid }: Ownership) => `${formatMode(type, mode)} ${uid} ${gid}`), path]
+    return [...rules.map(({ mode, gid }: Ownership) => `${formatFileMode(type, mode)} ${uid} ${gid}`), path]
   })
   const table = alignColumns([head, ...rows], '   ').map((row) => `  ${row}`)
   return ['', `Changes (${shown}), mode, owner and group:`, ...table]
 }
 
 /** Formats type and mode like `ls -l`: `-rwSr-xr-t`. */
-export function formatMode(type: InodeType, mode: number): string {
+export function formatFileMode(type: InodeType, mode: number): string {
   const triples = ['s', 's', 't'].map((special, index) => {
     const bits = mode >> (6 - 3 * index)
     const isSpecial = mode & (0o4000 >> index)

@@ -1,7 +1,7 @@
 import type { WalkCounts } from '../../ownership/walk/report.ts'
 
-const FIRST_UPDATE_MS = 1000
-const UPDATE_INTERVAL_MS = 200
+const FIRST_PROGRESS_UPDATE_MS = 1000
+const PROGRESS_UPDATE_INTERVAL_MS = 200
 
 /** Returns a progress line that overwrites itself on a terminal, and appears after a second. */
 export function createProgressLine(verb: string, columns: () => number, write: (text: string) => void) {
@@ -16,7 +16,7 @@ export function createProgressLine(verb: string, columns: () => number, write: (
     },
     update(counts: WalkCounts): void {
       const now = performance.now()
-      if (now - started < FIRST_UPDATE_MS || now - last < UPDATE_INTERVAL_MS) return
+      if (now - started < FIRST_PROGRESS_UPDATE_MS || now - last < PROGRESS_UPDATE_INTERVAL_MS) return
       last = now
       write(`\r${formatProgress({ ...counts, verb, total, elapsed: now - started }, columns() - 1)}\x1b[K`)
     },
@@ -35,8 +35,8 @@ interface ProgressFacts extends WalkCounts {
   elapsed: number
 }
 
-const MIN_BAR_LENGTH = 8
-const CHANGE_WORDS: Readonly<Record<string, string>> = { plan: 'would change', restore: 'put back' }
+const MIN_PROGRESS_BAR_LENGTH = 8
+const CHANGE_WORDS_BY_VERB: Readonly<Record<string, string>> = { plan: 'would change', restore: 'put back' }
 
 /**
  * Formats one line of at most `width` characters. With a known total it has a bar that fills the remaining width, the
@@ -44,13 +44,13 @@ const CHANGE_WORDS: Readonly<Record<string, string>> = { plan: 'would change', r
  */
 export function formatProgress({ verb, visited, changed, total, elapsed }: ProgressFacts, width: number): string {
   const perSecond = elapsed > 0 ? (visited / elapsed) * 1000 : 0
-  const did = CHANGE_WORDS[verb] ?? 'changed'
+  const did = CHANGE_WORDS_BY_VERB[verb] ?? 'changed'
   const rate = `${formatCount(Math.round(perSecond))}/s`
   // The walk has exceeded the count, so the remaining number is unknown.
   if (total === undefined || visited > total || total === 0) {
     const plain = `${verb}: ${formatCount(visited)} looked at`
     const forms = [`${plain}, ${formatCount(changed)} ${did}, ${rate}`, `${plain}, ${rate}`]
-    return pickFitting(forms, width)
+    return pickFittingText(forms, width)
   }
   const part = visited / total
   const percent = `${String(Math.floor(part * 100)).padStart(3)}%`
@@ -70,17 +70,17 @@ export function formatProgress({ verb, visited, changed, total, elapsed }: Progr
   ].map((fields) => fields.filter(Boolean).join('  '))
   const barred = rest.map((fields) => {
     const room = width - `${verb} [] ${fields}`.length
-    return `${verb} ${formatBar(part, Math.max(MIN_BAR_LENGTH, room))} ${fields}`
+    return `${verb} ${formatProgressBar(part, Math.max(MIN_PROGRESS_BAR_LENGTH, room))} ${fields}`
   })
-  return pickFitting([...barred, `${verb} ${rest.at(-1)}`, percent], width)
+  return pickFittingText([...barred, `${verb} ${rest.at(-1)}`, percent], width)
 }
 
 /** Returns the first form that fits, or else the beginning of the last one. */
-function pickFitting(forms: readonly string[], width: number): string {
+function pickFittingText(forms: readonly string[], width: number): string {
   return forms.find(({ length }) => length <= width) ?? (forms.at(-1) ?? '').slice(0, Math.max(0, width))
 }
 
-function formatBar(part: number, length: number): string {
+function formatProgressBar(part: number, length: number): string {
   const filled = Math.floor(part * length)
   return `[${'#'.repeat(filled)}${'-'.repeat(length - filled)}]`
 }
@@ -115,7 +115,7 @@ function splitSeconds(seconds: number): [hours: number, minutes: number, seconds
  * Formats a text that overwrites a whole terminal. Lines are not cleared first, so nothing flickers.
  * @param rows number of lines of the terminal
  */
-export function formatScreen(text: string, rows: number): string {
+export function formatTerminalScreen(text: string, rows: number): string {
   const lines = text.split('\n').slice(0, -1)
   const isTooLong = lines.length > rows - 1
   const shown = isTooLong ? [...lines.slice(0, rows - 2), `… ${lines.length - rows + 2} more lines`] : lines

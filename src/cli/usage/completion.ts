@@ -2,7 +2,7 @@ import type { CompletionShell } from '../commands/about.ts'
 import { getVerbForm, OPERATOR_VERB_NAMES, type OperatorVerb } from '../commands/index.ts'
 import { CLI_OPTIONS, listOptionSpellings, type OptionName, parseChoices } from '../commands/options.ts'
 
-const SCRIPTS: Readonly<Record<CompletionShell, () => string>> = {
+const COMPLETION_SCRIPTS: Readonly<Record<CompletionShell, () => string>> = {
   bash: formatBashScript,
   zsh: formatZshScript,
   fish: formatFishScript,
@@ -10,11 +10,11 @@ const SCRIPTS: Readonly<Record<CompletionShell, () => string>> = {
 
 /** Returns a completion script for `modekeep`, generated from the tables of verbs and options. */
 export function formatCompletionScript(shell: CompletionShell): string {
-  return SCRIPTS[shell]()
+  return COMPLETION_SCRIPTS[shell]()
 }
 
 /** Kinds of names that `completion --offer` prints, by placeholder. */
-const RECORDS: Readonly<Record<string, string>> = {
+const NAME_KINDS_BY_PLACEHOLDER: Readonly<Record<string, string>> = {
   NAMESPACE: 'namespaces',
   POD: 'pods',
   MOUNT: 'mounts',
@@ -31,14 +31,14 @@ export interface CompletionCandidates {
 }
 
 /** @param operand in the notation of the help: `[POD|MOUNT|VOLUME]`, `keep|grant` */
-export function parseCandidates(operand = ''): CompletionCandidates {
+export function parseCompletionCandidates(operand = ''): CompletionCandidates {
   const placeholders: readonly string[] = operand.match(/[A-Z]+/g) ?? []
   return {
     words: placeholders.includes('VERB')
       ? OPERATOR_VERB_NAMES
       : parseChoices(operand).filter((word) => /^\w/.test(word)),
     files: placeholders.includes('FILE') ? 'all' : placeholders.includes('DIR') ? 'directories' : 'none',
-    records: placeholders.flatMap((placeholder) => RECORDS[placeholder] ?? []),
+    records: placeholders.flatMap((placeholder) => NAME_KINDS_BY_PLACEHOLDER[placeholder] ?? []),
   }
 }
 
@@ -79,12 +79,13 @@ function formatBashVerb(verb: OperatorVerb): string {
   const names = Object.keys(options) as OptionName[]
   const valued = names.filter((name) => CLI_OPTIONS[name].type === 'string')
   const values = valued.map(
-    (name) => `          ${listOptionSpellings(name).join(' | ')}) ${formatAssignment(CLI_OPTIONS[name].value)} ;;\n`,
+    (name) =>
+      `          ${listOptionSpellings(name).join(' | ')}) ${formatBashAssignment(CLI_OPTIONS[name].value)} ;;\n`,
   )
   const [first, second] = (operands ?? '').split(' ')
   const operand = second
-    ? `if ((COMP_CWORD > 2)); then ${formatAssignment(second)}; else ${formatAssignment(first)}; fi`
-    : formatAssignment(first)
+    ? `if ((COMP_CWORD > 2)); then ${formatBashAssignment(second)}; else ${formatBashAssignment(first)}; fi`
+    : formatBashAssignment(first)
   return `      ${verb})
         case $before in
 ${values.join('')}          *) options="${names.flatMap(listOptionSpellings).join(' ')}"; ${operand} ;;
@@ -92,8 +93,8 @@ ${values.join('')}          *) options="${names.flatMap(listOptionSpellings).joi
         ;;`
 }
 
-function formatAssignment(operand: string | undefined): string {
-  const { words, files, records } = parseCandidates(operand)
+function formatBashAssignment(operand: string | undefined): string {
+  const { words, files, records } = parseCompletionCandidates(operand)
   const flag = { none: '', directories: '-d', all: '-f' }[files]
   return `words="${words.join(' ')}" files=${flag} records="${records.join(' ')}"`
 }
@@ -165,7 +166,7 @@ function formatZshOption(name: OptionName, text: string): string[] {
 
 /** Formats the action of an argument. A leading blank makes zsh call the function with these arguments only. */
 function formatZshAction(operand: string): string {
-  const { words, files, records } = parseCandidates(operand)
+  const { words, files, records } = parseCompletionCandidates(operand)
   if (operand.includes('VERB')) return '{_describe -t commands verb verbs}'
   if (records.length > 0) {
     return files === 'none'
@@ -216,12 +217,12 @@ function formatFishVerb(verb: OperatorVerb): string[] {
 function formatFishOption(verb: OperatorVerb, name: OptionName, text: string): string {
   const { value, short } = CLI_OPTIONS[name]
   const spelling = `-l ${name}${short ? ` -s ${short}` : ''}`
-  const taken = value === undefined ? '' : ` ${formatFishArgument(parseCandidates(value))}`
+  const taken = value === undefined ? '' : ` ${formatFishArgument(parseCompletionCandidates(value))}`
   return `complete -c modekeep -n '__modekeep_at ${verb}' ${spelling}${taken} -d ${quoteForFish(text)}`
 }
 
 function formatFishOperand(at: string, operands: string | undefined): string[] {
-  const offer = parseCandidates(operands)
+  const offer = parseCompletionCandidates(operands)
   const isNothing = offer.files === 'none' && offer.words.length === 0 && offer.records.length === 0
   return isNothing
     ? []

@@ -9,7 +9,8 @@ import {
 import { CLI_OPTIONS, listOptionSpellings, type OptionName } from '../commands/options.ts'
 import { wrapText } from '../output/output.ts'
 
-export const PURPOSE = "gives a directory's files to a group without damaging them, and puts back what it changed"
+export const MODEKEEP_PURPOSE =
+  "gives a directory's files to a group without damaging them, and puts back what it changed"
 
 /** Exit statuses of all verbs, for help and the man page. */
 export const EXIT_STATUSES = Object.entries({
@@ -19,23 +20,23 @@ export const EXIT_STATUSES = Object.entries({
   130: 'interrupted (Ctrl-C)',
 })
 
-const WIDTH = 80
-const VERB_COLUMN = 36
-const OPTION_COLUMN = 25
+const DEFAULT_HELP_WIDTH = 80
+const VERB_MEANING_COLUMN = 36
+const OPTION_MEANING_COLUMN = 25
 /** On a narrow terminal the meaning of a term is on the lines below it. */
-const NARROW_LAYOUT = { below: 70, column: 6 }
+const NARROW_HELP_LAYOUT = { below: 70, column: 6 }
 
 /**
  * @param topic undefined: the overview
  * @param width in columns; a longer word is not broken, so that it can be copied
  */
-export function formatHelp(topic: string | undefined, width = WIDTH): string {
-  const lines = topic !== undefined && isOperatorVerb(topic) ? formatVerbHelp(topic, width) : formatOverview(width)
+export function formatHelp(topic: string | undefined, width = DEFAULT_HELP_WIDTH): string {
+  const lines = topic !== undefined && isOperatorVerb(topic) ? formatVerbHelp(topic, width) : formatHelpOverview(width)
   return lines.map((line) => `${line}\n`).join('')
 }
 
 /** Formats the usage line of a verb. */
-export function formatUsage(verb: OperatorVerb): string {
+export function formatVerbUsage(verb: OperatorVerb): string {
   const { needs = '', options } = getVerbForm(verb)
   const optional = Object.keys(options).filter((name) => name !== 'help' && !needs.includes(`--${name}`))
   return `${formatRequiredArguments(verb)} ${optional.length > 1 ? '[options]' : `[--${optional[0]}]`}`
@@ -54,13 +55,13 @@ export function listOptionTerms(verb: OperatorVerb): [term: string, text: string
   })
 }
 
-function formatOverview(width: number): string[] {
+function formatHelpOverview(width: number): string[] {
   return [
-    ...wrapText(`modekeep ${PURPOSE}.`, width),
+    ...wrapText(`modekeep ${MODEKEEP_PURPOSE}.`, width),
     '',
     'By hand, as root:',
     ...OPERATOR_VERB_NAMES.flatMap((verb) =>
-      formatEntry(formatRequiredArguments(verb), getVerbForm(verb).summary, VERB_COLUMN, width),
+      formatHelpEntry(formatRequiredArguments(verb), getVerbForm(verb).summary, VERB_MEANING_COLUMN, width),
     ),
     '',
     ...wrapText(`For kubelet: ${KUBELET_VERBS.join(', ')}.`, width),
@@ -69,7 +70,7 @@ function formatOverview(width: number): string[] {
     '"modekeep VERB --help" has the rest.',
     '',
     'Example:',
-    ...formatExample('modekeep plan /srv/volumes/data --fsgroup 2000', width),
+    ...formatVerbExample('modekeep plan /srv/volumes/data --fsgroup 2000', width),
   ]
 }
 
@@ -89,49 +90,54 @@ const EVERYDAY_VERBS = [
 ] as const satisfies OperatorVerb[]
 
 /** Formats the output of modekeep without arguments. @param mounted summary of this node's mounts, in one line */
-export function formatIntroduction(version: string, mounted: string): string {
+export function formatHelpIntroduction(version: string, mounted: string): string {
   const commands = EVERYDAY_VERBS.flatMap((verb) =>
-    formatEntry(formatRequiredArguments(verb), getVerbForm(verb).summary, VERB_COLUMN, WIDTH),
+    formatHelpEntry(formatRequiredArguments(verb), getVerbForm(verb).summary, VERB_MEANING_COLUMN, DEFAULT_HELP_WIDTH),
   )
-  const head = [`modekeep ${version} ${PURPOSE}.`, `Mounts: ${mounted}.`].flatMap((text) => wrapText(text, WIDTH))
+  const head = [`modekeep ${version} ${MODEKEEP_PURPOSE}.`, `Mounts: ${mounted}.`].flatMap((text) =>
+    wrapText(text, DEFAULT_HELP_WIDTH),
+  )
   const foot = '"modekeep help" has all commands, "modekeep VERB --help" what each of them takes.'
-  return [...head, '', ...commands, '', ...wrapText(foot, WIDTH)].map((line) => `${line}\n`).join('')
+  return [...head, '', ...commands, '', ...wrapText(foot, DEFAULT_HELP_WIDTH)].map((line) => `${line}\n`).join('')
 }
 
 function formatVerbHelp(verb: OperatorVerb, width: number): string[] {
   const { text, examples, failure } = getVerbForm(verb)
   return [
-    ...wrapText(formatUsage(verb), width),
+    ...wrapText(formatVerbUsage(verb), width),
     '',
     ...text.flatMap((paragraph) => [...wrapText(paragraph, width), '']),
-    ...listOptionTerms(verb).flatMap(([term, what]) => formatEntry(term, what, OPTION_COLUMN, width)),
+    ...listOptionTerms(verb).flatMap(([term, what]) => formatHelpEntry(term, what, OPTION_MEANING_COLUMN, width)),
     '',
     ...(failure ? [...wrapText(`Exit status 1 also where ${failure}.`, width), ''] : []),
     examples.length > 1 ? 'Examples:' : 'Example:',
-    ...examples.flatMap((line) => formatExample(line, width)),
+    ...examples.flatMap((line) => formatVerbExample(line, width)),
   ]
 }
 
 /** Wraps an example with backslashes, so that a shell reads its lines as one command. */
-function formatExample(command: string, width: number): string[] {
+function formatVerbExample(command: string, width: number): string[] {
   const lines = wrapText(command, width - 8)
   return lines.map((line, index) => `${index === 0 ? '  ' : '      '}${line}${index < lines.length - 1 ? ' \\' : ''}`)
 }
 
 /** Formats one entry in full, or a list of all codes. */
-export function formatExplanations(entries: ReturnType<typeof listFaultExplanations>, width = WIDTH): string {
+export function formatFaultExplanations(
+  entries: ReturnType<typeof listFaultExplanations>,
+  width = DEFAULT_HELP_WIDTH,
+): string {
   const [entry] = entries
   const lines =
     entry !== undefined && entries.length === 1
-      ? formatExplanation(entry, width)
+      ? formatFaultExplanation(entry, width)
       : [...Map.groupBy(entries, ({ section }) => section)].flatMap(([section, found]) => [
           section,
-          ...found.flatMap(({ code, meaning }) => formatEntry(code, meaning, OPTION_COLUMN, width)),
+          ...found.flatMap(({ code, meaning }) => formatHelpEntry(code, meaning, OPTION_MEANING_COLUMN, width)),
         ])
   return lines.map((line) => `${line}\n`).join('')
 }
 
-function formatExplanation(entry: ReturnType<typeof listFaultExplanations>[number], width: number): string[] {
+function formatFaultExplanation(entry: ReturnType<typeof listFaultExplanations>[number], width: number): string[] {
   const { code, meaning, cause, remedy, page } = entry
   const paragraphs = [`${code}: ${meaning}`, cause, `Remedy: ${remedy}`, page && `See ${page}`]
   return paragraphs
@@ -140,8 +146,8 @@ function formatExplanation(entry: ReturnType<typeof listFaultExplanations>[numbe
 }
 
 /** Formats a term and its meaning in two columns. */
-function formatEntry(term: string, text: string, wide: number, width: number): string[] {
-  const column = width < NARROW_LAYOUT.below ? NARROW_LAYOUT.column : wide
+function formatHelpEntry(term: string, text: string, wide: number, width: number): string[] {
+  const column = width < NARROW_HELP_LAYOUT.below ? NARROW_HELP_LAYOUT.column : wide
   const [first = '', ...more] = wrapText(text, width - column).map((line) => ' '.repeat(column) + line)
   const isLong = term.length + 3 > column
   return isLong ? [`  ${term}`, first, ...more] : [`  ${term}`.padEnd(column) + first.trimStart(), ...more]
@@ -158,17 +164,17 @@ export function formatManualPage(version: string): string {
     '.nh',
     '.ad l',
     '.SH NAME',
-    `modekeep \\- ${escapeRoff(PURPOSE)}`,
+    `modekeep \\- ${escapeRoff(MODEKEEP_PURPOSE)}`,
     '.SH SYNOPSIS',
     '.nf',
-    ...OPERATOR_VERB_NAMES.map((verb) => escapeRoff(formatUsage(verb))),
+    ...OPERATOR_VERB_NAMES.map((verb) => escapeRoff(formatVerbUsage(verb))),
     '.fi',
     '.SH DESCRIPTION',
     escapeRoff(
       'A Kubernetes FlexVolume driver, and commands for the administrators of its nodes. This page describes the commands; ' +
         `most need root. kubelet calls ${KUBELET_VERBS.join(', ')} and reads one JSON document as the reply.`,
     ),
-    formatParagraph(
+    formatRoffParagraph(
       'Results are on standard output, errors on standard error. Colour and progress are shown on a terminal ' +
         'only, and no colour with NO_COLOR set. With --json a failure is a document of the kind "Error" on standard output.',
     ),
@@ -189,11 +195,11 @@ export function formatManualPage(version: string): string {
 function formatVerbSection(verb: OperatorVerb): string[] {
   const { text, examples, failure } = getVerbForm(verb)
   return [
-    `.SS ${escapeRoff(formatUsage(verb))}`,
-    ...text.map((words, index) => (index === 0 ? escapeRoff(words) : formatParagraph(words))),
+    `.SS ${escapeRoff(formatVerbUsage(verb))}`,
+    ...text.map((words, index) => (index === 0 ? escapeRoff(words) : formatRoffParagraph(words))),
     ...listOptionTerms(verb).flatMap(([term, what]) => formatRoffEntry(term, what)),
-    ...(failure ? [formatParagraph(`Exit status 1 also where ${failure}.`)] : []),
-    formatParagraph(examples.length > 1 ? 'Examples:' : 'Example:'),
+    ...(failure ? [formatRoffParagraph(`Exit status 1 also where ${failure}.`)] : []),
+    formatRoffParagraph(examples.length > 1 ? 'Examples:' : 'Example:'),
     '.RS 4',
     '.nf',
     ...examples.map(escapeRoff),
@@ -206,7 +212,7 @@ function formatRoffEntry(term: string, text: string): string[] {
   return ['.TP', `.B ${escapeRoff(term)}`, escapeRoff(text)]
 }
 
-function formatParagraph(text: string): string {
+function formatRoffParagraph(text: string): string {
   return `.PP\n${escapeRoff(text)}`
 }
 

@@ -4,7 +4,7 @@ import type { GcDocument } from '../../../src/cli/commands/gc.ts'
 import { runVerb } from '../../../src/cli/commands/index.ts'
 import type { RestoreDocument } from '../../../src/cli/commands/restore.ts'
 import type { StatusDocument } from '../../../src/cli/commands/status-document.ts'
-import { checkVolumes } from '../../../src/cli/doctor/records.ts'
+import { checkRecordedVolumes } from '../../../src/cli/doctor/records.ts'
 import { parseSource } from '../../../src/config/source.ts'
 import { openByHand } from '../../../src/fsgroup/volume-by-hand.ts'
 import { findVolume } from '../../../src/state/find-volume.ts'
@@ -63,7 +63,7 @@ onEveryStage('a volume that can be restored', (open) => {
     expect(await gc()).toEqual([
       expect.stringMatching(/^volume kept: its record cannot be read: "modekeep restore DIR"/),
     ])
-    expect(await Array.fromAsync(checkVolumes(stage.session()))).toContainEqual(
+    expect(await Array.fromAsync(checkRecordedVolumes(stage.session()))).toContainEqual(
       expect.objectContaining({ level: 'fault', text: `the record of volume ${volume} cannot be read` }),
     )
     await expect(restore({ volume })).rejects.toThrow('give its directory instead, "modekeep restore DIR"')

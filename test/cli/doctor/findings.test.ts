@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { runDoctor } from '../../../src/cli/commands/doctor.ts'
 import { checkConfiguration } from '../../../src/cli/doctor/configuration.ts'
-import { checkHelpers, checkKernel, checkSystemCalls } from '../../../src/cli/doctor/node.ts'
+import { checkHelperPrograms, checkKernel, checkSystemCalls } from '../../../src/cli/doctor/node.ts'
 import { checkFreeSpace } from '../../../src/cli/doctor/paths.ts'
-import { checkVolumes } from '../../../src/cli/doctor/records.ts'
+import { checkRecordedVolumes } from '../../../src/cli/doctor/records.ts'
 import { createFault } from '../../../src/errors/fault.ts'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import type { Diagnosis, Feature } from '../../../src/kernel/linux/diagnosis.ts'
@@ -69,9 +69,9 @@ describe('doctor, for the kernel,', () => {
 describe('doctor, for the node,', () => {
   it('checks the helpers of allowed volume types, and names how to install a missing one', () => {
     const { config } = memoryStage()
-    expect([...checkHelpers(diagnosis, config)]).toMatchObject([{ level: 'ok' }])
+    expect([...checkHelperPrograms(diagnosis, config)]).toMatchObject([{ level: 'ok' }])
     const allowed = { ...config, allow: [{ fsTypes: ['bind', 'nfs'] }, { fsTypes: ['fuse.sshfs'] }] }
-    expect([...checkHelpers(diagnosis, allowed)]).toMatchObject([
+    expect([...checkHelperPrograms(diagnosis, allowed)]).toMatchObject([
       {
         level: 'fault',
         text: 'mount.nfs is not there',
@@ -129,7 +129,7 @@ describe('doctor, for the node,', () => {
     stage.host.files = { ...stage.host.files, capacity: () => capacity }
     const found = async (bytes: number) => {
       stage.fs.writeFileSync(`${place}/notes`, Buffer.alloc(bytes))
-      const findings = await Array.fromAsync(checkVolumes(stage.session()))
+      const findings = await Array.fromAsync(checkRecordedVolumes(stage.session()))
       return findings.filter(({ text }) => text.startsWith('the records of all volumes take'))
     }
     expect(await found(3 * MIB)).toMatchObject([

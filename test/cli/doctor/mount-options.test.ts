@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { checkMountOptions } from '../../../src/cli/doctor/node.ts'
+import { checkContainerMountOptions } from '../../../src/cli/doctor/node.ts'
 import { DEFAULT_CONFIG } from '../../../src/config/defaults.ts'
 import { tryLockNode } from '../../../src/state/locks.ts'
 import { pluginRecord } from '../../../src/state/process-records.ts'
@@ -11,7 +11,7 @@ async function findings(isRegistered?: boolean) {
   const record = { runtime: 'containerd v2.1.9', since: 0, socket: '/var/run/nri/nri.sock' }
   if (isRegistered !== undefined) pluginRecord.write(session, { ...record, isRegistered })
   using _ = isRegistered === undefined ? undefined : tryLockNode(session, 'nri')
-  return Array.fromAsync(checkMountOptions(session))
+  return Array.fromAsync(checkContainerMountOptions(session))
 }
 
 it('doctor reports that containers keep mount options if the plugin is registered with the runtime', async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { checkRules, checkSystemGroups } from '../../../src/cli/doctor/rules.ts'
+import { checkAllowRules, checkSystemGroups } from '../../../src/cli/doctor/rules.ts'
 import { DEFAULT_RULES, type Rule } from '../../../src/config/rule.ts'
 
-const found = (...rules: Rule[]) => [...checkRules(rules, '/c.json')]
+const found = (...rules: Rule[]) => [...checkAllowRules(rules, '/c.json')]
 const OWN = ['/v/{namespace}/*']
 const warnings = (...rules: Rule[]) =>
   found(...rules)

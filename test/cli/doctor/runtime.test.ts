@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkRuntime } from '../../../src/cli/doctor/node.ts'
+import { checkContainerRuntime } from '../../../src/cli/doctor/node.ts'
 import { DEFAULT_CONFIG } from '../../../src/config/defaults.ts'
 import { containerRecords } from '../../../src/state/container-record.ts'
 import { tryLockNode } from '../../../src/state/locks.ts'
@@ -22,7 +22,7 @@ function look(
   if (record !== undefined) pluginRecord.write(store, { ...whole, ...record })
   using _ = isRunning ? tryLockNode(store, 'nri') : undefined
   if (why !== '') lack(store, why)
-  return [...checkRuntime(store, { isListening: () => isListening })]
+  return [...checkContainerRuntime(store, { isListening: () => isListening })]
 }
 
 /** A container that runs without what it asked for. */

@@ -1,7 +1,7 @@
 // An installer in memory, killed in place of each of its effects.
 import { describe, expect, it } from 'vitest'
 import { parseCommand } from '../../../src/cli/commands/arguments.ts'
-import { install, uninstall } from '../../../src/cli/install/index.ts'
+import { installModekeep, uninstallModekeep } from '../../../src/cli/install/index.ts'
 import { memoryAdministration } from '../../memory-host/administration.ts'
 import { Killed, MemoryWorld } from '../../memory-host/world.ts'
 
@@ -33,8 +33,8 @@ async function run(world: MemoryWorld, argv: string[]): Promise<string[]> {
     warn: (text: string) => steps.push(text),
     stop: new AbortController().signal,
   }
-  if (command.verb === 'install') await install({ ...job, command })
-  else if (command.verb === 'uninstall') await uninstall({ ...job, command })
+  if (command.verb === 'install') await installModekeep({ ...job, command })
+  else if (command.verb === 'uninstall') await uninstallModekeep({ ...job, command })
   return steps
 }
 

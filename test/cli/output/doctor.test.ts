@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { type DoctorDocument, doctorVerb } from '../../../src/cli/commands/doctor.ts'
-import { render } from '../../../src/cli/output/output.ts'
+import { formatOutputLines } from '../../../src/cli/output/output.ts'
 
 const DOCUMENT: DoctorDocument = {
   verb: 'doctor',
@@ -15,7 +15,7 @@ const DOCUMENT: DoctorDocument = {
 }
 
 it('doctor prints findings by area, each with its remedy below', () => {
-  expect(render(doctorVerb.lines(DOCUMENT), false)).toBe(
+  expect(formatOutputLines(doctorVerb.lines(DOCUMENT), false)).toBe(
     'kernel\n  ok       all there\n  ok       more\nstate\n  warning  little room\n           do: make room\n\n2 ok, 1 warning, 0 faults\n',
   )
   expect(doctorVerb.hasTrouble?.(DOCUMENT)).toBe(false)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { OPERATOR_VERB_NAMES } from '../../../src/cli/commands/index.ts'
 import { type PlanDocument, planVerb as verb } from '../../../src/cli/commands/plan.ts'
 import { parseInodeType } from '../../../src/cli/node-state/survey.ts'
-import { formatJsonDocument, formatMode, render } from '../../../src/cli/output/output.ts'
+import { formatFileMode, formatJsonDocument, formatOutputLines } from '../../../src/cli/output/output.ts'
 import { formatHelp } from '../../../src/cli/usage/help.ts'
 import { escapeUnprintable } from '../../../src/errors/escape.ts'
 
@@ -40,7 +40,7 @@ const plan: PlanDocument = {
 
 describe('text for an operator', () => {
   it('has no control characters from a file name', () => {
-    const lines = render(verb.lines(plan), false).split('\n')
+    const lines = formatOutputLines(verb.lines(plan), false).split('\n')
     expect(lines.filter((line) => DRIVES.test(line))).toEqual([])
     expect(lines.join('\n')).toContain('\\u{1b}[31m')
   })
@@ -57,7 +57,7 @@ describe('text for an operator', () => {
   })
 
   it('has each change in the form of ls: now, after modekeep, after kubelet', () => {
-    const row = render(
+    const row = formatOutputLines(
       verb.lines({ ...plan, differences: plan.differences.map((d) => ({ ...d, path: 'sub/a' })) }),
       false,
     )
@@ -66,8 +66,8 @@ describe('text for an operator', () => {
   })
 
   it('has escape sequences only if colour is enabled', () => {
-    expect(render([{ text: 'a', style: 'strong' }, 'b'], true)).toBe('\x1b[1ma\x1b[0m\nb\n')
-    expect(render([{ text: 'a', style: 'strong' }, 'b'], false)).toBe('a\nb\n')
+    expect(formatOutputLines([{ text: 'a', style: 'strong' }, 'b'], true)).toBe('\x1b[1ma\x1b[0m\nb\n')
+    expect(formatOutputLines([{ text: 'a', style: 'strong' }, 'b'], false)).toBe('a\nb\n')
   })
 
   it.each([
@@ -84,7 +84,7 @@ describe('text for an operator', () => {
     [0o060660, 'brw-rw----'],
     [0o020666, 'crw-rw-rw-'],
   ])('shows mode %o as %s', (mode, text) => {
-    expect(formatMode(parseInodeType(mode), mode)).toBe(text)
+    expect(formatFileMode(parseInodeType(mode), mode)).toBe(text)
   })
 
   it.each([...OPERATOR_VERB_NAMES, undefined].map((topic) => [topic]))('has an example in the help of %s', (topic) => {

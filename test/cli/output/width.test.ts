@@ -4,8 +4,8 @@ import { type CommandDocument, getDocumentVerb } from '../../../src/cli/commands
 import { formatLogEntry } from '../../../src/cli/commands/logs.ts'
 import { statusVerb } from '../../../src/cli/commands/status.ts'
 import type { MountStatus, StatusDocument, VolumeStatus } from '../../../src/cli/commands/status-document.ts'
-import { foldLine, formatJsonDocument, render } from '../../../src/cli/output/output.ts'
-import { formatScreen } from '../../../src/cli/output/progress.ts'
+import { foldLine, formatJsonDocument, formatOutputLines } from '../../../src/cli/output/output.ts'
+import { formatTerminalScreen } from '../../../src/cli/output/progress.ts'
 import { formatYamlDocument } from '../../../src/cli/output/yaml.ts'
 
 const WIDTHS = [60, 80, 200]
@@ -175,15 +175,17 @@ const tooLong = (text: string, width: number) =>
 
 describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
   it.each(DOCUMENTS.map((document) => [document.verb, document] as const))('the text of %s fits', (_, document) => {
-    const text = render(getDocumentVerb(document).lines(document, { width }), false, width)
+    const text = formatOutputLines(getDocumentVerb(document).lines(document, { width }), false, width)
     expect(text.split('\n').length).toBeGreaterThan(2)
     expect(tooLong(text, width)).toEqual([])
   })
 
   it('the tables of status fit with long values', () => {
-    const lines = render(statusVerb.lines({ ...whole, unrecorded: [], unreadable: [] }, { width }), false, width).split(
-      '\n',
-    )
+    const lines = formatOutputLines(
+      statusVerb.lines({ ...whole, unrecorded: [], unreadable: [] }, { width }),
+      false,
+      width,
+    ).split('\n')
     expect(lines.filter((line) => line.length > width)).toEqual([])
   })
 
@@ -196,13 +198,16 @@ describe.each(WIDTHS)('on a terminal of %i columns', (width) => {
       durationMs: 12345,
     }
     const raw = JSON.stringify({ ...entry, pod: 'shop/cart', error: LONG })
-    expect(tooLong(render([formatLogEntry(raw)], false, width), width)).toEqual([])
+    expect(tooLong(formatOutputLines([formatLogEntry(raw)], false, width), width)).toEqual([])
   })
 })
 
 describe('the tables of status', () => {
   const lines = (width?: number, form?: 'wide') =>
-    render(statusVerb.lines(whole, { width, command: { verb: 'status', metrics: undefined, form } }), false).split('\n')
+    formatOutputLines(
+      statusVerb.lines(whole, { width, command: { verb: 'status', metrics: undefined, form } }),
+      false,
+    ).split('\n')
 
   it('have fewer columns at 60, and cut nothing at 200 or if stdout is no terminal', () => {
     expect(lines(60)[0]).toMatch(/^pod +source +group +state$/)
@@ -264,6 +269,6 @@ describe('a line that is too long', () => {
 })
 
 it('a screen overwrites the previous one, and counts the lines that do not fit', () => {
-  expect(formatScreen('a\nb\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J')
-  expect(formatScreen('a\nb\nc\nd\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n… 2 more lines\x1b[K\n\x1b[J')
+  expect(formatTerminalScreen('a\nb\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n\x1b[J')
+  expect(formatTerminalScreen('a\nb\nc\nd\n', 4)).toBe('\x1b[Ha\x1b[K\nb\x1b[K\n… 2 more lines\x1b[K\n\x1b[J')
 })

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { readSelectedStatus } from '../../../src/cli/commands/status.ts'
-import { checkMounts } from '../../../src/cli/doctor/records.ts'
+import { checkRecordedMounts } from '../../../src/cli/doctor/records.ts'
 import { createFault, type Fault } from '../../../src/errors/fault.ts'
 import { runCsiTask } from '../../../src/frontends/csi/run-task.ts'
 import { CSI_TASK_WORDS, type CsiTask, type VolumeStats } from '../../../src/frontends/csi/worker-tasks.ts'
@@ -133,7 +133,7 @@ onEveryStage('a task of the CSI server', (open) => {
     const place = locateMountRecords(session, target).path
     const record = stage.fs.readFileSync(`${place}/record.json`)
     stage.fs.rmSync(`${place}/record.json`)
-    const found = await Array.fromAsync(checkMounts(session))
+    const found = await Array.fromAsync(checkRecordedMounts(session))
     stage.fs.writeFileSync(`${place}/record.json`, record)
     expect(found).toContainEqual(
       expect.objectContaining({ level: 'warning', text: expect.stringMatching(`${target}.*mounted without a record`) }),
@@ -225,7 +225,7 @@ onEveryStage('a task of the CSI server', (open) => {
       expect(mounts.map(({ state, reason }) => ({ state, reason }))).toEqual([{ state, reason: found?.reason }])
       const { stats } = (await run({ do: 'stats' })) as { stats: VolumeStats }
       expect(stats.trouble).toBe(isUnwell(state) ? `${state}: ${found?.reason}` : '')
-      const doctor = (await Array.fromAsync(checkMounts(session))).map(({ text }) => text)
+      const doctor = (await Array.fromAsync(checkRecordedMounts(session))).map(({ text }) => text)
       const text = `${target} is ${state}: ${found?.reason}`
       expect(doctor.includes(text)).toBe(isUnwell(state))
     })

@@ -12,7 +12,7 @@ import { forbidCoreDumps, markSupervised } from '../src/kernel/linux/processes.t
 import { nodeFs } from '../src/kernel/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
-import { serveTasks, startReporting, type TaskReporting } from '../src/worker/serve.ts'
+import { serveWorkerTasks, startPeriodicReports, type TaskReporting } from '../src/worker/serve.ts'
 import { keepHeapSmall } from './process.ts'
 import { closeStderr, WORKER_OUTPUT } from './streams.ts'
 
@@ -22,9 +22,9 @@ export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   keepHeapSmall()
   let isAlive = () => {}
   // A worker that waits for its next task reports nothing.
-  const report = startReporting(() => isAlive())
+  const report = startPeriodicReports(() => isAlive())
   closeStderr()
-  return serveTasks<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
+  return serveWorkerTasks<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
     WORKER_OUTPUT,
     async (job, progress, { isAlive: reportAlive, limitSilence }) => {
       isAlive = reportAlive

@@ -6,7 +6,7 @@ import { probeCsiServer, serveCsi } from '../src/frontends/csi/server.ts'
 import type { CsiTask, CsiTaskOutcome, CsiTaskProgress } from '../src/frontends/csi/worker-tasks.ts'
 import { startWorkers } from '../src/kernel/linux/child-process.ts'
 import { CSI_WORKER_VERB } from '../src/kernel/worker-process.ts'
-import { computePatienceMs } from '../src/worker/given-up.ts'
+import { computeSilenceLimitMs } from '../src/worker/given-up.ts'
 import { VERSION } from './process.ts'
 import { logEvent, reportProbe, runNodeServer } from './server.ts'
 
@@ -24,7 +24,7 @@ export async function csi(command: CommandOfVerb<'csi'>, env: NodeJS.ProcessEnv)
       log: logEvent,
     })
     const startWorker = startWorkers<CsiTask, CsiTaskOutcome, CsiTaskProgress>(CSI_WORKER_VERB, env)
-    const work = { startWorker, patienceMs: computePatienceMs(config) }
+    const work = { startWorker, patienceMs: computeSilenceLimitMs(config) }
     await serveCsi({ directory, name, version: VERSION, nodeId, podInfo, ...work, log: logEvent }, stop)
   })
 }

@@ -5,7 +5,7 @@ import { installModekeep, uninstallModekeep } from '../src/cli/install/index.ts'
 import { createInstallRefusal, type InstallerRun } from '../src/cli/install/site.ts'
 import { formatJsonDocument } from '../src/cli/output/output.ts'
 import { escapeUnprintable } from '../src/errors/escape.ts'
-import { renderCodes, renderFault } from '../src/errors/fault.ts'
+import { renderFault, renderFaultCodes } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxAdministration } from '../src/kernel/linux/administration.ts'
 import { print, writeAll } from './streams.ts'
@@ -68,7 +68,7 @@ export async function runInstaller(
 /** Renders the fault and its remedies as a line each. The last one ends with the code. */
 function renderLines({ faults }: Refusal): string[] {
   const lines = faults.map((fault) => renderFault(fault))
-  return [...lines.slice(0, -1), `${lines.at(-1)}${renderCodes(faults)}`]
+  return [...lines.slice(0, -1), `${lines.at(-1)}${renderFaultCodes(faults)}`]
 }
 
 /** Prints the fault, and below it the remedies. */

@@ -2,10 +2,10 @@ import type { Handle } from '../src/kernel/host.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import { endWithParent } from '../src/kernel/linux/processes.ts'
 import { ISOLATED_HANDLE } from '../src/kernel/worker-process.ts'
-import { runWorkerRequest, type WorkFunction } from '../src/worker/serve.ts'
+import { type IsolatedWorkFunction, runIsolatedWorkRequest } from '../src/worker/serve.ts'
 import { writeAll } from './streams.ts'
 
-async function importWork(name: string): Promise<WorkFunction> {
+async function importWork(name: string): Promise<IsolatedWorkFunction> {
   switch (name) {
     case 'mount':
       return (await import('../src/mount/mount.ts')).runMountTask
@@ -52,7 +52,7 @@ export function runIsolatedWorker(caller: string | undefined): boolean {
     stdin.off('data', read)
     // The caller's end closes the pipe, and Node reports that only to a reader.
     stdin.on('data', () => {})
-    void runWorkerRequest(linuxHost, ISOLATED_HANDLE as Handle, request, write, importWork).then(
+    void runIsolatedWorkRequest(linuxHost, ISOLATED_HANDLE as Handle, request, write, importWork).then(
       () => process.exit(0),
       end,
     )

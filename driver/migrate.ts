@@ -1,7 +1,7 @@
 import type { MigrateCommand } from '../src/cli/commands/migrate.ts'
 import { formatJsonDocument } from '../src/cli/output/output.ts'
 import { escapeUnprintable } from '../src/errors/escape.ts'
-import { renderCodes } from '../src/errors/fault.ts'
+import { renderFaultCodes } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { readManifestText } from '../src/migrate/manifest.ts'
 import { formatMigrationRemarks, migrate } from '../src/migrate/migrate.ts'
@@ -22,7 +22,7 @@ export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Pr
   } catch (error) {
     // This bundle has a Refusal class of its own, which its caller would not recognise.
     const message =
-      error instanceof Refusal ? `${error.message}${renderCodes(error.faults)}` : `failed: ${formatError(error)}`
+      error instanceof Refusal ? `${error.message}${renderFaultCodes(error.faults)}` : `failed: ${formatError(error)}`
     if (isJson) writeAll(formatJsonDocument({ verb: 'error', error: message }))
     else writeAll(`modekeep: ${escapeUnprintable(message)}\n`, STDERR)
     return FAILED

@@ -7,7 +7,7 @@ import { linuxHost } from '../src/kernel/linux/index.ts'
 import { nodeFs } from '../src/kernel/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
-import { serveTasks } from '../src/worker/serve.ts'
+import { serveWorkerTasks } from '../src/worker/serve.ts'
 import { keepHeapSmall, yieldToPlugin } from './process.ts'
 import { closeStderr, WORKER_OUTPUT } from './streams.ts'
 
@@ -16,7 +16,7 @@ export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
   yieldToPlugin()
   keepHeapSmall()
   closeStderr()
-  return serveTasks<ContainerTask, ContainerTaskResult, AttachStep>(
+  return serveWorkerTasks<ContainerTask, ContainerTaskResult, AttachStep>(
     WORKER_OUTPUT,
     (job, report, { isAlive }) => runTask(job, env, report, isAlive),
     (error) => ({ failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }),

@@ -25,8 +25,8 @@ import { linuxHost } from '../src/kernel/linux/index.ts'
 import { NRI_WORKER_VERB } from '../src/kernel/worker-process.ts'
 import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/state/process-records.ts'
 import { type Session, warnOnFailure } from '../src/state/session.ts'
-import { computePatienceMs } from '../src/worker/given-up.ts'
-import { Workers } from '../src/worker/pool.ts'
+import { computeSilenceLimitMs } from '../src/worker/given-up.ts'
+import { WorkerPool } from '../src/worker/pool.ts'
 import { raisePriority, startThread } from './process.ts'
 import { EventQueue, logEvent, reportProbe, runNodeServer } from './server.ts'
 
@@ -50,11 +50,11 @@ async function serve(
   // The reader of stdout may be slow, and the thread that answers the runtime must not wait for it.
   const events = new EventQueue()
   const log = events.tell.bind(events)
-  const workers = new Workers(
+  const workers = new WorkerPool(
     startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(NRI_WORKER_VERB, env),
     NRI_WORKER_LIMITS,
     LOST_CONTAINER_TASK_OUTCOMES,
-    createContainerTaskSupervision(computePatienceMs(store.config)),
+    createContainerTaskSupervision(computeSilenceLimitMs(store.config)),
   )
   const failed = (job: string, message: string) => log('warn', 'failed', { job, message })
   try {

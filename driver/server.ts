@@ -3,7 +3,7 @@ import { EXIT_FAILURE, EXIT_SUCCESS } from '../src/cli/operate.ts'
 import { readConfig } from '../src/config/read-config.ts'
 import type { FaultCode } from '../src/errors/entries/index.ts'
 import { escapeJson } from '../src/errors/escape.ts'
-import { formatCode, renderFault } from '../src/errors/fault.ts'
+import { formatFaultCode, renderFault } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import type { LogLevel } from '../src/log/call-log.ts'
@@ -80,7 +80,7 @@ const STDERR = 2
 /** Prints why a probe failed; kubelet shows the text in an event. @param reason undefined: success @returns the exit status */
 export function reportProbe(reason: string | undefined, code: FaultCode): number {
   if (reason === undefined) return EXIT_SUCCESS
-  writeAll(`${reason}${formatCode(code)}\n`, STDERR)
+  writeAll(`${reason}${formatFaultCode(code)}\n`, STDERR)
   return EXIT_FAILURE
 }
 

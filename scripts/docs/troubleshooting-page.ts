@@ -1,8 +1,8 @@
-import { ENTRY_SECTIONS, type FaultEntry } from '../../src/errors/entries/index.ts'
+import { FAULT_ENTRY_SECTIONS, type FaultEntry } from '../../src/errors/entries/index.ts'
 
 /** docs/troubleshooting.md: symptoms without a code, then the entry of each code. */
 export function troubleshootingPage(): string {
-  const sections = Object.entries(ENTRY_SECTIONS).map(
+  const sections = Object.entries(FAULT_ENTRY_SECTIONS).map(
     ([title, entries]) =>
       `## ${title}\n\n${Object.entries<FaultEntry>(entries)
         .map(([code, entry]) => formatEntry(code, entry))

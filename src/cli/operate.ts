@@ -1,6 +1,6 @@
 import { FAULT_ENTRIES } from '../errors/entries/index.ts'
 import { escapeJson, escapeUnprintable } from '../errors/escape.ts'
-import { renderCodes } from '../errors/fault.ts'
+import { renderFaultCodes } from '../errors/fault.ts'
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { succeeds } from '../kernel/system-error.ts'
 import { createCallLog } from '../log/call-log.ts'
@@ -42,7 +42,7 @@ export async function runOperatorCommand(context: OperatorContext): Promise<numb
     return await runParsedCommand(context, command, isJson)
   } catch (error) {
     const isRefusal = error instanceof Refusal
-    const message = isRefusal ? `${error.message}${renderCodes(error.faults)}` : `failed: ${formatError(error)}`
+    const message = isRefusal ? `${error.message}${renderFaultCodes(error.faults)}` : `failed: ${formatError(error)}`
     if (!isJson || !tryWriteStdout(context, formatJsonDocument({ verb: 'error', error: message }))) {
       context.write(`modekeep: ${escapeUnprintable(message)}\n`, STDERR_FD)
     }

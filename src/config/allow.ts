@@ -1,5 +1,5 @@
 import { createFault, type Fault } from '../errors/fault.ts'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import type { MountRequest } from './mount-request.ts'
 import { DEFAULT_FS_TYPES, isInRanges, matchesGlob, matchesSource, type Rule } from './rule.ts'
 import { formatSource } from './source.ts'
@@ -56,13 +56,13 @@ const RULE_OBJECTIONS: readonly Objection[] = [
   ({ setGid }, { rootSetGid }) => objectUnless(!rootSetGid || setGid === 'root', 'setGid "root"'),
   ({ mountOptions: allowed }, { mountOptions }, { naming }) => {
     const missing = mountOptions.filter((option) => !isOptionNamed(allowed, option, naming(option)))
-    return objectUnless(missing.length === 0, `mountOptions ${quoted(missing.join(','))}`)
+    return objectUnless(missing.length === 0, `mountOptions ${quoteValue(missing.join(','))}`)
   },
   ({ submounts: allowed }, { submounts }) =>
     objectUnless(submounts !== 'include' || allowed === 'include', 'submounts "include"'),
   ({ secretKeys = {} }, { secretNames = [] }) => {
     const missing = secretNames.filter((name) => !Object.hasOwn(secretKeys, name))
-    return objectUnless(missing.length === 0, `the key ${quoted(missing.join(', '))} of its Secret in secretKeys`)
+    return objectUnless(missing.length === 0, `the key ${quoteValue(missing.join(', '))} of its Secret in secretKeys`)
   },
 ]
 
@@ -107,9 +107,9 @@ export function decideRequest(rules: readonly Rule[], request: AllowRequest, kin
 
 function createRefusal(request: AllowRequest, reason: string, remedy: string): AllowVerdict {
   const { namespace, source, fsType, readOnly, ownership } = request
-  const requester = namespace === undefined ? 'a pod without a namespace' : `namespace ${quoted(namespace)}`
+  const requester = namespace === undefined ? 'a pod without a namespace' : `namespace ${quoteValue(namespace)}`
   const text = formatSource(source)
-  const volume = `${fsType}${text === undefined ? '' : ` ${quoted(text)}`}`
+  const volume = `${fsType}${text === undefined ? '' : ` ${quoteValue(text)}`}`
   return {
     refusal: createFault(
       'not-allowed',

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { createFault, type Fault } from '../errors/fault.ts'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import { LOG_LEVELS } from '../log/call-log.ts'
 import { DEFAULT_CONFIG, type NodeConfig, parseSize } from './defaults.ts'
 import {
@@ -55,8 +55,8 @@ export const CONFIG_KEYS = {
       {
         error: (issue) =>
           issue.code === 'unrecognized_keys'
-            ? `has ${quoted(issue.keys)}: only selinuxRelabel and supportsMetrics can be set`
-            : `is ${quoted(issue.input)}: write an object`,
+            ? `has ${quoteValue(issue.keys)}: only selinuxRelabel and supportsMetrics can be set`
+            : `is ${quoteValue(issue.input)}: write an object`,
       },
     ),
   csiPodInfoOnMount: createFlagSchema,
@@ -98,7 +98,7 @@ export function parseConfig(text: string, file: string): { config: NodeConfig; f
     if (!schema) {
       const keys = Object.keys(CONFIG_KEYS).join(', ')
       faults.push(
-        createConfigFault(`node configuration ${file}: key ${quoted(key)} is unknown`, `the keys are ${keys}`),
+        createConfigFault(`node configuration ${file}: key ${quoteValue(key)} is unknown`, `the keys are ${keys}`),
       )
       continue
     }

@@ -1,5 +1,5 @@
 import { createOptionFault, type Fault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { assertOptionsSize, checkFieldSize, checkSecretsSize } from '../kernel/path/input-sizes.ts'
 
 /**
@@ -82,7 +82,7 @@ export function findSecretFaults(entries: readonly [string, unknown][]): Fault[]
   const faults = entries.flatMap(([key, value]) => {
     if (!key.startsWith(SECRET_PREFIX)) return []
     if (typeof value === 'string') sizeBytes += Math.floor((value.length * 3) / 4)
-    return checkFieldSize(`the name of option ${quoted(key)}`, key)
+    return checkFieldSize(`the name of option ${quoteValue(key)}`, key)
   })
   return [...faults, ...checkSecretsSize(sizeBytes)]
 }

@@ -1,5 +1,5 @@
 import { createFault, type Fault } from '../errors/fault.ts'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import { isInRanges, matchesGlob, matchesSource, type SystemGroupRule } from './rule.ts'
 
 /**
@@ -72,7 +72,7 @@ export function findMapGrant(rules: readonly MapRule[], request: MapRequest): Ma
   return {
     refusal: createFault(
       'map-not-allowed',
-      `namespace ${quoted(namespace)} may not have the ${kind} volume ${quoted(volume)} shown to group ${group} on this node`,
+      `namespace ${quoteValue(namespace)} may not have the ${kind} volume ${quoteValue(volume)} shown to group ${group} on this node`,
       `its administrator can ${remedy}`,
       reason,
     ),
@@ -80,10 +80,10 @@ export function findMapGrant(rules: readonly MapRule[], request: MapRequest): Ma
 }
 
 function explainDefaultRules({ kind, volume }: MapRequest): [reason: string, remedy: string] {
-  const sources = kind === HOST_PATH ? `, "sources": [${quoted(volume)}]` : ''
+  const sources = kind === HOST_PATH ? `, "sources": [${quoteValue(volume)}]` : ''
   return [
     `without "map" in the node's modekeep configuration only ${DEFAULT_MAP_VOLUMES.join(', ')} volumes may be`,
-    `write "map": [{}, {"volumes": [${quoted(kind)}]${sources}}] there, where {} keeps what is allowed without it`,
+    `write "map": [{}, {"volumes": [${quoteValue(kind)}]${sources}}] there, where {} keeps what is allowed without it`,
   ]
 }
 

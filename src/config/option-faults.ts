@@ -1,5 +1,5 @@
-import { createFault, createOptionFault, type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
-import { quoted } from '../errors/refusal.ts'
+import { createFault, createOptionFault, type Fault, SECRET_REF_PLACEHOLDER } from '../errors/fault.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import type { MountRequest } from './mount-request.ts'
 
 /** Kubelet's keys of the pod's fsGroup: up to 1.14, and since (flexvolume/util.go, driver-call.go). */
@@ -28,7 +28,7 @@ export function parseFsGroup(options: ReadonlyMap<string, unknown>): { group: nu
       createOptionFault(
         'group-invalid',
         key,
-        `is ${quoted(text)}`,
+        `is ${quoteValue(text)}`,
         `a group is a decimal number from 0 to ${MAX_GROUP} without sign, leading zeros or exponent; set the pod's securityContext.fsGroup to one, or leave it out`,
       ),
     )
@@ -37,7 +37,7 @@ export function parseFsGroup(options: ReadonlyMap<string, unknown>): { group: nu
     faults.push(
       createFault(
         'group-invalid',
-        `options "${first.key}" (${quoted(first.text)}) and "${second.key}" (${quoted(second.text)}) differ`,
+        `options "${first.key}" (${quoteValue(first.text)}) and "${second.key}" (${quoteValue(second.text)}) differ`,
         'keep one',
       ),
     )
@@ -72,7 +72,7 @@ export function findContradictions(
       createOptionFault(
         'option-contradiction',
         'idmapFrom',
-        `is ${quoted(idmapFrom)}`,
+        `is ${quoteValue(idmapFrom)}`,
         `write the group that the files have on disk, a decimal number from 0 to ${MAX_GROUP}`,
       ),
     )
@@ -85,7 +85,7 @@ export function findContradictions(
       createOptionFault(
         'option-contradiction',
         key,
-        `is ${quoted(value)} but ownership is ${quoted(ownership)}`,
+        `is ${quoteValue(value)} but ownership is ${quoteValue(ownership)}`,
         `set ownership to "${required}" or "auto", or leave ${key} out`,
       ),
     )
@@ -110,7 +110,7 @@ export function findSubmountFaults(
   if (fsType !== 'bind' && !uncertainKeys.has('kubernetes.io/fsType')) {
     return [
       createSubmountsFault(
-        `is ${quoted(submounts)} but fsType is ${quoted(fsType)}`,
+        `is ${quoteValue(submounts)} but fsType is ${quoteValue(fsType)}`,
         'leave submounts out, it is for directories of the node (bind)',
       ),
     ]
@@ -118,7 +118,7 @@ export function findSubmountFaults(
   if (submounts !== 'include' || ownership === 'none' || uncertainKeys.has('ownership')) return []
   return [
     createSubmountsFault(
-      `is "include" but ownership is ${quoted(ownership)}, which concerns the source's own file system alone`,
+      `is "include" but ownership is ${quoteValue(ownership)}, which concerns the source's own file system alone`,
       'leave ownership out',
     ),
   ]
@@ -146,7 +146,7 @@ export function findUidFaults(directory: string, options: OptionTexts): Fault[] 
     createOptionFault(
       'pod-uid',
       'kubernetes.io/pod.uid',
-      `is ${quoted(uid)}, but the mount directory is that of pod ${expected}`,
+      `is ${quoteValue(uid)}, but the mount directory is that of pod ${expected}`,
       `leave the keys of kubelet's out of the volume's options`,
     ),
   ]
@@ -166,7 +166,7 @@ export function findSecretKeyFaults(
   if (unknown.length === 0) return []
   const takes =
     taken.length === 0
-      ? `it takes none, leave out ${SECRET_REF_WORD}`
+      ? `it takes none, leave out ${SECRET_REF_PLACEHOLDER}`
       : `it takes ${taken.join(', ')}, remove the others`
-  return [createFault('secret', `the Secret has ${quoted(unknown.join(', '))}, which ${name} does not take`, takes)]
+  return [createFault('secret', `the Secret has ${quoteValue(unknown.join(', '))}, which ${name} does not take`, takes)]
 }

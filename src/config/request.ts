@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
-import { createFault, createOptionFault, type Fault, OPTION_WORD } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { createFault, createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER } from '../errors/fault.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, MAX_FIELD_BYTES } from '../kernel/path/input-sizes.ts'
 import type { NodeConfig } from './defaults.ts'
 import { findSecretFaults, parseOptionsText, SECRET_PREFIX } from './json-options.ts'
@@ -73,7 +73,7 @@ export function checkOptions(entries: readonly [string, unknown][]): {
     faults.push(
       createFault(
         'option-unknown',
-        `unknown ${quoted(unknown.map(([key]) => key))}`,
+        `unknown ${quoteValue(unknown.map(([key]) => key))}`,
         `the options are ${AUTHOR_KEYS.join(', ')}`,
       ),
     )
@@ -209,7 +209,7 @@ export function createMountRequest(
 function findLengthFaults(entries: readonly [string, unknown][]): Fault[] {
   return entries.flatMap(([key, value]) => {
     if (typeof value !== 'string' || !Object.hasOwn(optionsSchema.shape, key)) return []
-    const subject = `${key.startsWith(KUBELET_PREFIX) ? 'option' : OPTION_WORD} "${key}"`
+    const subject = `${key.startsWith(KUBELET_PREFIX) ? 'option' : OPTION_WORD_PLACEHOLDER} "${key}"`
     const isPath = key === 'subPath' || (key === 'source' && /^\/|^[^/]*:\//.test(value.slice(0, MAX_FIELD_BYTES)))
     return isPath ? checkPathSize(subject, value) : checkFieldSize(subject, value)
   })
@@ -224,7 +224,7 @@ export function findKindFaults(request: MountRequest, config: NodeConfig, kinds:
     return [
       createFault(
         'fs-type',
-        `fsType is ${quoted(request.fsType)}`,
+        `fsType is ${quoteValue(request.fsType)}`,
         `this version mounts ${kinds.names.join(', ')} (empty means bind)`,
       ),
     ]

@@ -1,12 +1,12 @@
 import * as z from 'zod/mini'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import type { MapRule } from './map-rule.ts'
 import { parseGroup } from './option-faults.ts'
 import { isSourceEntry, LIFECYCLES, type Rule, type SecretKeys } from './rule.ts'
 
 /** Creates the message of a configuration schema: the invalid value, and the remedy. */
 export const formatSchemaError = (remedy: string) => ({
-  error: (issue: { input?: unknown }) => `is ${quoted(issue.input)}: ${remedy}`,
+  error: (issue: { input?: unknown }) => `is ${quoteValue(issue.input)}: ${remedy}`,
 })
 
 export const createFlagSchema = () => z.optional(z.boolean(formatSchemaError('write true or false')))
@@ -151,7 +151,7 @@ function findRuleIssues(keys: RuleKeySchemas, rule: unknown, at: number) {
     return (error?.issues ?? []).map(({ path, message }) => ({ path: [at, key, ...path], message }))
   })
   if (unknown.length > 0) {
-    const message = `has ${quoted(unknown)}: the keys of a rule are ${Object.keys(keys).join(', ')}`
+    const message = `has ${quoteValue(unknown)}: the keys of a rule are ${Object.keys(keys).join(', ')}`
     issues.unshift({ path: [at], message })
   }
   return issues.map((issue) => ({ code: 'custom' as const, input: rule, ...issue }))

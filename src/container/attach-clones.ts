@@ -1,5 +1,5 @@
 import { type Fault, renderFaults } from '../errors/fault.ts'
-import { formatError, quoted, Refusal } from '../errors/refusal.ts'
+import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { findConflictingCalls } from '../fsgroup/conflicts.ts'
 import { mapIds, SEVERAL_GROUPS, Unmappable } from '../fsgroup/map-group.ts'
 import { deferClose, type Handle, type Host } from '../kernel/host.ts'
@@ -63,7 +63,7 @@ export async function attachClones(
 ): Promise<ContainerOutcome> {
   const { container } = request
   if (!isContainerId(container))
-    throw Refusal.of('map-failed', `the runtime named a container ${quoted(container)}`, 'report this')
+    throw Refusal.of('map-failed', `the runtime named a container ${quoteValue(container)}`, 'report this')
   report({ step: 'lock' })
   using _lock = await lockContainer(session, container)
   removeClones(session, container)

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../kernel/host.ts'
 import {
   composeMaps,
@@ -57,7 +57,7 @@ export function readPodIdMap(
   const text = files.readForeign(path)
   const { data } = createSchema().safeParse(text === undefined ? undefined : tryParseJson(text))
   if (data === undefined)
-    throw createUserNamespaceRefusal(path, text === undefined ? 'is not there' : `says ${quoted(text)}`)
+    throw createUserNamespaceRefusal(path, text === undefined ? 'is not there' : `says ${quoteValue(text)}`)
   const ids = { uids: data.uidMappings.map(convertRange), gids: data.gidMappings.map(convertRange) }
   const fault = describeIdMapFault(ids)
   if (fault !== undefined) throw createUserNamespaceRefusal(path, `has a mapping that the kernel rejects: ${fault}`)

@@ -1,6 +1,6 @@
 import type { MapRuleGrant } from '../config/map-rule.ts'
-import { attributeToAnnotation, type Fault, prefixFault } from '../errors/fault.ts'
-import { quoted } from '../errors/refusal.ts'
+import { attributeFaultToAnnotation, type Fault, prefixFault } from '../errors/fault.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import type { Host } from '../kernel/host.ts'
 import type { ContainerRecord, ContainerVolume } from '../state/container-record.ts'
 
@@ -95,9 +95,9 @@ export function findPropagation(options: readonly string[]): string | undefined 
 
 /** Names the clone, and the pod's request for it, in a fault. */
 export function createCloneFault({ requestedBy, volume, destination }: CloneRequest, fault: Fault): Fault {
-  const name = volume === destination ? quoted(volume) : `${quoted(volume)} (at ${quoted(destination)})`
+  const name = volume === destination ? quoteValue(volume) : `${quoteValue(volume)} (at ${quoteValue(destination)})`
   const named = prefixFault(fault, `volume ${name} `)
-  return requestedBy === '' ? named : attributeToAnnotation(named, requestedBy)
+  return requestedBy === '' ? named : attributeFaultToAnnotation(named, requestedBy)
 }
 
 /** Remedy for a volume of another driver that cannot be mapped. */

@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, FILE_TYPE, type Handle, type Host, SYMLINK, useOrClose } from '../kernel/host.ts'
 import { CSI_PLUGIN, parseSubPathVolume } from '../kernel/mount-table/kubelet-volume.ts'
 import { snapshotTable } from '../kernel/mount-table/mountinfo.ts'
@@ -188,7 +188,7 @@ function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Ha
       if ((inodes.statMountPoint(entry).mode & FILE_TYPE) !== SYMLINK) return entry
       throw Refusal.of(
         'map-source',
-        `has a symbolic link in its path (${quoted(name)}), which could lead anywhere`,
+        `has a symbolic link in its path (${quoteValue(name)}), which could lead anywhere`,
         'mount a directory',
       )
     })
@@ -196,7 +196,7 @@ function openComponent(inodes: Host['inodes'], parent: Handle, name: string): Ha
     if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR') throw error
     throw Refusal.of(
       'map-sub-path',
-      `has no source any more (${quoted(name)} is missing)`,
+      `has no source any more (${quoteValue(name)} is missing)`,
       'the container is created again by kubelet',
     )
   }

@@ -1,5 +1,5 @@
 import { createFault } from '../errors/fault.ts'
-import { formatError, quoted, Refusal } from '../errors/refusal.ts'
+import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Handle, type Host, refuseOnErrno, tolerateErrno } from '../kernel/host.ts'
 import { createMountRestrictionsReader, parseMountFlags } from '../kernel/mount-table/mount-flags.ts'
 import { snapshotTable } from '../kernel/mount-table/mountinfo.ts'
@@ -43,7 +43,7 @@ export async function cloneOwnVolume(
   if (kind === undefined || !mountsAgain(kind)) {
     throw Refusal.of(
       'map-own-volume',
-      `is ${quoted(request.fsType)} and mapped, and cannot be mounted once more for the pod's user namespace`,
+      `is ${quoteValue(request.fsType)} and mapped, and cannot be mounted once more for the pod's user namespace`,
       `use ownership "auto" or "walk", or leave "hostUsers" out`,
     )
   }
@@ -83,7 +83,7 @@ function readMatchingRecord(session: Session, root: Handle, path: string): Mount
   if (record !== undefined && isMatching) return record
   throw Refusal.of(
     'map-own-volume',
-    `is mounted at ${quoted(path)} without a record of modekeep's that says how`,
+    `is mounted at ${quoteValue(path)} without a record of modekeep's that says how`,
     'delete the pod, then it is mounted anew',
   )
 }
@@ -153,12 +153,12 @@ export function readOwnRestrictions(session: Session, request: OwnMountsRequest)
       const restrictions = host.inodes.statMountPoint(shown).mountRoot ? readRestrictions(shown) : undefined
       if (restrictions !== undefined) return restrictions
       session.warn(
-        `the volume at ${quoted(destination)} is not mounted at ${quoted(source)}: its mount options are unknown`,
+        `the volume at ${quoteValue(destination)} is not mounted at ${quoteValue(source)}: its mount options are unknown`,
         'map-options',
       )
     } catch (error) {
       session.warn(
-        `the mount options of the volume at ${quoted(destination)} could not be read: ${formatError(error)}`,
+        `the mount options of the volume at ${quoteValue(destination)} could not be read: ${formatError(error)}`,
         'map-options',
       )
     }

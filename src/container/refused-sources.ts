@@ -1,6 +1,6 @@
 import { findMapGrant, HOST_PATH } from '../config/map-rule.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
-import { formatError, quoted, Refusal } from '../errors/refusal.ts'
+import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { Unmappable } from '../fsgroup/map-group.ts'
 import { deferClose, type Handle, type Host } from '../kernel/host.ts'
 import {
@@ -53,7 +53,7 @@ export function refuseOwnFiles(
   if (holdsOwnRecords(path, config) || leadsTo(listRecordPlaces(config))) {
     throw Refusal.of(
       'map-source',
-      `is of ${quoted(path)}, which holds modekeep's own records`,
+      `is of ${quoteValue(path)}, which holds modekeep's own records`,
       'name another directory',
     )
   }
@@ -61,7 +61,7 @@ export function refuseOwnFiles(
   if (file === undefined) return
   throw Refusal.of(
     'map-source',
-    `is of ${quoted(path)}, which holds modekeep's ${file.what} ${quoted(file.file)}`,
+    `is of ${quoteValue(path)}, which holds modekeep's ${file.what} ${quoteValue(file.file)}`,
     'name another directory',
   )
 }
@@ -74,7 +74,7 @@ export function refuseOtherPods(session: Session, context: PodContext, handle: H
   if (leadsToPlace(host, table, handle, { directory: kubeletDir, isTree: true })) {
     throw Refusal.of(
       'map-source',
-      `lies at ${quoted(path)}, in kubelet's own directory or around it`,
+      `lies at ${quoteValue(path)}, in kubelet's own directory or around it`,
       'use a volume of the pod',
     )
   }
@@ -82,7 +82,7 @@ export function refuseOtherPods(session: Session, context: PodContext, handle: H
   if (volume === undefined) return
   throw Refusal.of(
     'map-source',
-    `lies at ${quoted(path)}, where the volume of a pod is mounted too (${quoted(volume)})`,
+    `lies at ${quoteValue(path)}, where the volume of a pod is mounted too (${quoteValue(volume)})`,
     'use a volume of the pod',
   )
 }
@@ -124,7 +124,7 @@ export function splitPodPath({ kubeletDir, pod }: PodIdentity, source: string): 
   if (isWhole && parts[0] === 'pods' && parts[1] === pod.uid) return parts
   throw Refusal.of(
     'map-source',
-    `lies at ${quoted(source)}, which is not in this pod's directory`,
+    `lies at ${quoteValue(source)}, which is not in this pod's directory`,
     `use a volume of the pod`,
   )
 }
@@ -163,7 +163,7 @@ export function refuseMountsBelow({ inodes, mounts }: Host, table: TableSnapshot
   if (below === undefined) return
   throw Refusal.of(
     'map-propagation',
-    `has another mount inside (${quoted(below.mountPoint)}), and only a volume without one can be mapped`,
+    `has another mount inside (${quoteValue(below.mountPoint)}), and only a volume without one can be mapped`,
     `mount a directory that has none`,
   )
 }
@@ -192,7 +192,7 @@ export function createRequestPerPath(
       const { reason, remedy, cause } = grant.refusal
       throw Refusal.of(
         'source-second-path',
-        `shows the content of ${quoted(path)} by another mount, which a rule of "map" names, and the pod must be allowed both: ${reason}`,
+        `shows the content of ${quoteValue(path)} by another mount, which a rule of "map" names, and the pod must be allowed both: ${reason}`,
         remedy,
         cause,
       )

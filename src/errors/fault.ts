@@ -5,8 +5,8 @@ import { escapeUnprintable } from './escape.ts'
 export type FaultSubject = 'option' | 'annotation'
 
 /**
- * A fault as data. `reason` is a predicate of an option, or else a complete clause. Texts may contain `OPTION_WORD` and
- * `SECRET_REF_WORD`, because each protocol has its own words for them.
+ * A fault as data. `reason` is a predicate of an option, or else a complete clause. Texts may contain
+ * `OPTION_WORD_PLACEHOLDER` and `SECRET_REF_PLACEHOLDER`, because each protocol has its own words for them.
  */
 export interface Fault {
   readonly code: FaultCode
@@ -22,11 +22,11 @@ export interface Fault {
 }
 
 /**
- * Placeholders of a protocol's words, in private use characters. `quoted` escapes these, so a quoted value of a user is
+ * Placeholders of a protocol's words, in private use characters. `quoteValue` escapes these, so a quoted value of a user is
  * never replaced.
  */
-export const OPTION_WORD = '\u{e000}'
-export const SECRET_REF_WORD = '\u{e001}'
+export const OPTION_WORD_PLACEHOLDER = '\u{e000}'
+export const SECRET_REF_PLACEHOLDER = '\u{e001}'
 
 /** The words of a door: of kubelet's FlexVolume calls, of CSI. */
 export interface FaultWords {
@@ -34,8 +34,8 @@ export interface FaultWords {
   readonly secretRef: string
 }
 
-export const FLEXVOLUME_WORDS: FaultWords = { option: 'option', secretRef: 'secretRef' }
-export const CSI_WORDS: FaultWords = { option: 'volumeAttributes', secretRef: 'nodePublishSecretRef' }
+export const FLEXVOLUME_FAULT_WORDS: FaultWords = { option: 'option', secretRef: 'secretRef' }
+export const CSI_FAULT_WORDS: FaultWords = { option: 'volumeAttributes', secretRef: 'nodePublishSecretRef' }
 
 export function createFault(code: FaultCode, reason: string, remedy?: string, cause?: string): Fault {
   return { code, reason, ...(cause !== undefined && { cause }), ...(remedy !== undefined && { remedy }) }
@@ -59,29 +59,32 @@ export function createAnnotationFault(code: FaultCode, reason: string, remedy?: 
 
 /** Puts text before a fault. The fault's own subject becomes a part of the reason. */
 export function prefixFault({ subject, key, ...fault }: Fault, prefix: string): Fault {
-  const own = renderSubject({ ...fault, ...(subject && { subject }), ...(key !== undefined && { key }) }, OPTION_WORD)
+  const own = renderFaultSubject(
+    { ...fault, ...(subject && { subject }), ...(key !== undefined && { key }) },
+    OPTION_WORD_PLACEHOLDER,
+  )
   return { ...fault, reason: `${prefix}${own}${fault.reason}` }
 }
 
 /** @param annotation text of the annotation, with which the fault begins unless it is about an annotation already */
-export function attributeToAnnotation(fault: Fault, annotation: string): Fault {
+export function attributeFaultToAnnotation(fault: Fault, annotation: string): Fault {
   if (fault.subject === 'annotation') return fault
   return { ...prefixFault(fault, `${annotation}, but `), subject: 'annotation' }
 }
 
 /** Renders a fault as one sentence in the words of a door: `option "a" is "b": use one of c, d`. */
-export function renderFault(fault: Fault, words: FaultWords = FLEXVOLUME_WORDS): string {
+export function renderFault(fault: Fault, words: FaultWords = FLEXVOLUME_FAULT_WORDS): string {
   const { reason, cause, remedy } = fault
   const rest = [cause, remedy].filter((text) => text !== undefined).join('; ')
-  const sentence = `${renderSubject(fault, words.option)}${rest === '' ? reason : `${reason}: ${rest}`}`
-  const translated = sentence.replaceAll(OPTION_WORD, words.option).replaceAll(SECRET_REF_WORD, words.secretRef)
-  return shortenFault(escapeUnprintable(translated))
+  const sentence = `${renderFaultSubject(fault, words.option)}${rest === '' ? reason : `${reason}: ${rest}`}`
+  const translated = sentence.replaceAll(OPTION_WORD_PLACEHOLDER, words.option)
+  return shortenFaultText(escapeUnprintable(translated.replaceAll(SECRET_REF_PLACEHOLDER, words.secretRef)))
 }
 
-function renderSubject({ subject, key = '' }: Fault, optionWord: string): string {
+function renderFaultSubject({ subject, key = '' }: Fault, optionWord: string): string {
   if (subject === 'option') {
     // Kubelet's own keys are options of a FlexVolume call at each door.
-    const word = key.startsWith('kubernetes.io/') ? FLEXVOLUME_WORDS.option : optionWord
+    const word = key.startsWith('kubernetes.io/') ? FLEXVOLUME_FAULT_WORDS.option : optionWord
     return `${word} ${JSON.stringify(key)} `
   }
   return ''
@@ -89,43 +92,43 @@ function renderSubject({ subject, key = '' }: Fault, optionWord: string): string
 
 // The subject of a fault is at its start and the remedy at its end, so the middle is left out.
 const MAX_FAULT_CHARACTERS = 2000
-const KEPT_CHARACTERS = { start: 1300, end: 600 }
+const KEPT_FAULT_CHARACTERS = { start: 1300, end: 600 }
 
 /** Bounds the length of a fault, which may quote text of a pod's author, a helper or another process. */
-function shortenFault(text: string): string {
+function shortenFaultText(text: string): string {
   if (text.length <= MAX_FAULT_CHARACTERS) return text
-  const left = text.length - KEPT_CHARACTERS.start - KEPT_CHARACTERS.end
-  return `${text.substring(0, KEPT_CHARACTERS.start)}… (${left} characters left out) …${text.substring(text.length - KEPT_CHARACTERS.end)}`
+  const left = text.length - KEPT_FAULT_CHARACTERS.start - KEPT_FAULT_CHARACTERS.end
+  return `${text.substring(0, KEPT_FAULT_CHARACTERS.start)}… (${left} characters left out) …${text.substring(text.length - KEPT_FAULT_CHARACTERS.end)}`
 }
 
 // An event holds 1,024 bytes of a message; a pod's status holds the complete message.
-const MAX_FAULTS = 8
-const MAX_MESSAGE_CHARACTERS = 4000
+const MAX_RENDERED_FAULTS = 8
+const MAX_FAULT_MESSAGE_CHARACTERS = 4000
 
 /** Renders as many faults as fit into a message, but at least the first, and counts the others. */
-export function renderFaults(faults: readonly Fault[], words: FaultWords = FLEXVOLUME_WORDS): string {
+export function renderFaults(faults: readonly Fault[], words: FaultWords = FLEXVOLUME_FAULT_WORDS): string {
   const texts = faults.map((fault) => renderFault(fault, words))
   let length = 0
   const tooMany = texts.findIndex((text, at) => {
     length += text.length
-    return at === MAX_FAULTS || (at > 0 && length > MAX_MESSAGE_CHARACTERS)
+    return at === MAX_RENDERED_FAULTS || (at > 0 && length > MAX_FAULT_MESSAGE_CHARACTERS)
   })
   if (tooMany < 0) return texts.join('; ')
   return `${texts.slice(0, tooMany).join('; ')}; and ${texts.length - tooMany} more`
 }
 
 /** Formats a code as the end of a message. */
-export const formatCode = (code: FaultCode) => ` [${code}]`
+export const formatFaultCode = (code: FaultCode) => ` [${code}]`
 
 /** Formats a reason that may have a code. */
-export function formatReason({ reason, code }: { reason: string; code?: FaultCode | null }): string {
-  return code ? `${reason}${formatCode(code)}` : reason
+export function formatReasonWithCode({ reason, code }: { reason: string; code?: FaultCode | null }): string {
+  return code ? `${reason}${formatFaultCode(code)}` : reason
 }
 
-const MAX_CODES = 4
+const MAX_RENDERED_CODES = 4
 
 /** Renders the codes of faults as the end of a message: ` [option-unknown]`. docs/troubleshooting.md describes each. */
-export function renderCodes(faults: readonly Fault[]): string {
+export function renderFaultCodes(faults: readonly Fault[]): string {
   const codes = [...new Set(faults.map(({ code }) => code))]
-  return codes.length === 0 ? '' : ` [${codes.slice(0, MAX_CODES).join(', ')}]`
+  return codes.length === 0 ? '' : ` [${codes.slice(0, MAX_RENDERED_CODES).join(', ')}]`
 }

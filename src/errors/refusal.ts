@@ -23,25 +23,28 @@ export class Refusal extends Error {
 }
 
 /** Reports a file in the format of another version of modekeep. The file is not changed: that version can still read it. */
-export class UnknownFormat extends Refusal {}
+export class UnknownFormatRefusal extends Refusal {}
 
-const MAX_VALUE_CHARACTERS = 120
+const MAX_QUOTED_CHARACTERS = 120
 
 /**
  * Formats a value for a message: as JSON, with unprintable characters escaped, and truncated to a length that fits into an event.
  * A text is truncated before it is escaped, so a long text of a pod's author costs no time.
  */
-export function quoted(value: unknown): string {
-  if (typeof value === 'string' && value.length > MAX_VALUE_CHARACTERS) {
-    return truncateValue(escapeJson(JSON.stringify(value.slice(0, MAX_VALUE_CHARACTERS))), value.length + '""'.length)
+export function quoteValue(value: unknown): string {
+  if (typeof value === 'string' && value.length > MAX_QUOTED_CHARACTERS) {
+    return truncateQuotedText(
+      escapeJson(JSON.stringify(value.slice(0, MAX_QUOTED_CHARACTERS))),
+      value.length + '""'.length,
+    )
   }
   const text = escapeJson(JSON.stringify(value) ?? String(value))
-  return text.length > MAX_VALUE_CHARACTERS ? truncateValue(text, text.length) : text
+  return text.length > MAX_QUOTED_CHARACTERS ? truncateQuotedText(text, text.length) : text
 }
 
-function truncateValue(text: string, length: number): string {
+function truncateQuotedText(text: string, length: number): string {
   // Half of a surrogate pair is not a character.
-  const shown = text.slice(0, MAX_VALUE_CHARACTERS).replace(/[\ud800-\udbff]$/, '')
+  const shown = text.slice(0, MAX_QUOTED_CHARACTERS).replace(/[\ud800-\udbff]$/, '')
   return `${shown}… (${length} characters)`
 }
 

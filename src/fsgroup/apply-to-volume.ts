@@ -1,5 +1,5 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Handle, Stat } from '../kernel/host.ts'
 import type { TreeLocation } from '../kernel/mount-table/tree-location.ts'
 import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
@@ -91,7 +91,7 @@ export async function applyGroupToVolume(
     return { lock: held.move(), report: undefined, skipped: record?.skipped }
   }
   if (inodes.isReadOnly(tree)) {
-    const reason = `source ${quoted(source)} is on a read-only mount or file system of the node`
+    const reason = `source ${quoteValue(source)} is on a read-only mount or file system of the node`
     throw Refusal.of('source-read-only', `${reason}, so its files cannot be given group ${group}`, READ_ONLY_REMEDY)
   }
   // An operator's call reports what it could not change, and an existing mount stays.

@@ -15,7 +15,7 @@ import { acquireNodeLock } from '../state/locks.ts'
 import { listReservations, type Reservation } from '../state/process-records.ts'
 import type { Session } from '../state/session.ts'
 import { listRootBits, rootBits } from '../state/volume-record.ts'
-import { createTooManyLeftFault } from '../worker/given-up.ts'
+import { createTooManyUnkillableFault } from '../worker/given-up.ts'
 
 export interface VolumeExtent {
   volume?: string | undefined
@@ -145,7 +145,7 @@ export function refuseManyAbandonedRoots(session: Session, pod: string | undefin
   const abandoned = findAbandoned(session, namespace, records)
   if (abandoned.length < MAX_ABANDONED_WALKERS) return
   const processes = abandoned.flatMap((volume) => findWalker(session, volume) ?? [])
-  throw new Refusal(createTooManyLeftFault(`namespace ${namespace}`, processes))
+  throw new Refusal(createTooManyUnkillableFault(`namespace ${namespace}`, processes))
 }
 
 /** Finds the volumes of a namespace's records whose walker outlived its call. */

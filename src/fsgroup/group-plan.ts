@@ -1,6 +1,6 @@
 import type { FsGroupRequest, MountRequest } from '../config/mount-request.ts'
 import { createOptionFault, type Fault } from '../errors/fault.ts'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import type { SourceView } from '../volume/detached-tree.ts'
 import type { VolumeKind } from '../volume/kind/kind.ts'
 
@@ -90,7 +90,7 @@ function planWalk(
     const alternative = kind.groupOptions ? '"auto", which gives the group by mount options' : '"none", or "idmap"'
     return {
       steps: [],
-      refusal: createOwnershipFault(`is "walk", but on ${quoted(fsType)} ${kind.walk}`, `use ${alternative}`),
+      refusal: createOwnershipFault(`is "walk", but on ${quoteValue(fsType)} ${kind.walk}`, `use ${alternative}`),
     }
   }
   if (source === undefined) return { steps: [{ do: 'own-root', fsGroup }] }

@@ -1,6 +1,6 @@
 import { formatSource } from '../config/source.ts'
 import { createFault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Handle, useOrClose } from '../kernel/host.ts'
 import {
   createPathLookups,
@@ -19,8 +19,8 @@ import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findKind } from '../volume/index.ts'
 import { openNode, openNodeBy } from '../volume/kind/source-path.ts'
 import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
-import { refuseGivenUp } from '../worker/given-up.ts'
-import { runIsolated } from '../worker/isolated.ts'
+import { refuseGivenUpCall } from '../worker/given-up.ts'
+import { runIsolatedWork } from '../worker/isolated.ts'
 import { listHolders, type OtherUsers, reserveVolume, type VolumeHolder } from './holders.ts'
 import { type WalkTarget, walkVolume } from './walk-volume.ts'
 
@@ -36,20 +36,20 @@ export async function restoreVolume(session: Session, mount: MountRecord): Promi
   const { volume, source, directory } = mount
   if (volume === undefined || source === undefined) return
   if (!volumeRecords.read(session, volume)?.restorePending) return
-  refuseGivenUp(session, volume)
+  refuseGivenUpCall(session, volume)
   const { host } = session
   await assertResponsive(session, mount.request)
   // Links in the requested source may have led to another server.
   if (await isUnresponsivePath(session, source))
-    throw new Refusal(createUnresponsiveFault(`source ${quoted(source)}`, 'it is put back'))
+    throw new Refusal(createUnresponsiveFault(`source ${quoteValue(source)}`, 'it is put back'))
   if (needsIsolation(session, mount.request) || (!session.mayHang && !isLocalPath(host, source))) {
     const givenUp = (seconds: number, waiting: string) =>
       createFault(
         'unresponsive-call',
-        `source ${quoted(source)} does not respond any more, so it was given up after ${seconds} s`,
+        `source ${quoteValue(source)} does not respond any more, so it was given up after ${seconds} s`,
         `repair the server or the daemon of its file system${waiting}`,
       )
-    return runIsolated(session, { work: 'restore', about: mount, givenUp })
+    return runIsolatedWork(session, { work: 'restore', about: mount, givenUp })
   }
   const disk = await mountDiskAgain(session, volume, mount)
   using _disk = deferClose(host.inodes, disk)
@@ -106,7 +106,7 @@ async function mountDiskAgain(session: Session, volume: string, mount: MountReco
     if (made.volume === volume) return tree
     throw Refusal.of(
       'source-exchanged',
-      `source ${quoted(formatSource(recorded.source))} is another disk than the one that was mounted`,
+      `source ${quoteValue(formatSource(recorded.source))} is another disk than the one that was mounted`,
       'put that one back',
     )
   })
@@ -121,7 +121,7 @@ async function openTree(session: Session, volume: string, source: string): Promi
   if (resolveVolumeIdentity(session, handle, stat) === volume) return host.mounts.cloneTree(handle)
   throw Refusal.of(
     'source-exchanged',
-    `source ${quoted(source)} is another directory than the one that was mounted`,
+    `source ${quoteValue(source)} is another directory than the one that was mounted`,
     'put that one back',
   )
 }

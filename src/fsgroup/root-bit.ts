@@ -8,8 +8,8 @@ import type { Session } from '../state/session.ts'
 import { resolveVolumeIdentity } from '../state/volume-identity.ts'
 import { listRootBits, type RootBitRecord, rootBits } from '../state/volume-record.ts'
 import { openNode } from '../volume/kind/source-path.ts'
-import { createGivenUpRootFault } from '../worker/given-up.ts'
-import { runIsolated, Unresponsive } from '../worker/isolated.ts'
+import { createGivenUpRootChangeFault } from '../worker/given-up.ts'
+import { runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
 import { refuseManyAbandonedRoots } from './conflicts.ts'
 import { findOtherUsers } from './holders.ts'
 
@@ -78,7 +78,7 @@ export async function restoreRootBit(
       `the set-gid bit of the root of volume ${volume} is not restored, "modekeep gc" tries again: ${why}`,
       'set-gid',
     )
-    return error instanceof Unresponsive
+    return error instanceof UnresponsiveRefusal
   }
 }
 
@@ -167,12 +167,12 @@ async function removeBitIsolated(session: Session, record: RootBitRecord, root: 
   const { inodes } = session.host
   if (root !== undefined && (inodes.stat(root).mode & SET_GID) === 0) return
   refuseManyAbandonedRoots(session, record.pod)
-  await runIsolated(session, {
+  await runIsolatedWork(session, {
     work: 'root-bit',
     about: root === undefined ? record : null,
     ...(root !== undefined && { handle: root, patienceMs: ROOT_PATIENCE_MS }),
     lock: locateWalkerLock(session, record.volume),
-    givenUp: (seconds, waiting, pid) => createGivenUpRootFault(record.source, seconds, pid, waiting),
+    givenUp: (seconds, waiting, pid) => createGivenUpRootChangeFault(record.source, seconds, pid, waiting),
   })
   if (root !== undefined) inodes.syncFileSystem(root)
 }

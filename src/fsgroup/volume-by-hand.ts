@@ -1,5 +1,5 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Host, type MountFlags, useOrClose } from '../kernel/host.ts'
 import { isKernelInterface, readFileSystemType, snapshotTable } from '../kernel/mount-table/mountinfo.ts'
 import { createPathLookups } from '../kernel/mount-table/responsiveness.ts'
@@ -63,7 +63,7 @@ export async function openByHand(
   if (known !== undefined && volume !== known) {
     throw Refusal.of(
       'volume-unknown',
-      `directory ${quoted(directory)} was exchanged while it was opened`,
+      `directory ${quoteValue(directory)} was exchanged while it was opened`,
       'call this again',
     )
   }
@@ -75,7 +75,7 @@ export async function openByHand(
 function createOwnRecordsRefusal(directory: string, { stateDir }: Session['config']): Refusal {
   return Refusal.of(
     'source-protected',
-    `directory ${quoted(directory)} holds modekeep's own records (below ${stateDir})`,
+    `directory ${quoteValue(directory)} holds modekeep's own records (below ${stateDir})`,
     'name another directory',
   )
 }
@@ -206,10 +206,10 @@ export function refuseSystemDirectory({ mounts }: Pick<Host, 'mounts'>, director
   const paths = isSystemDirectory(directory) ? [directory] : findPathsToSame(mounts.table(), directory)
   const found = paths.find(isSystemDirectory)
   if (found === undefined) return
-  const asOther = found === directory ? '' : ` (${quoted(found)} by another mount)`
+  const asOther = found === directory ? '' : ` (${quoteValue(found)} by another mount)`
   throw Refusal.of(
     'directory-system',
-    `directory ${quoted(directory)} is one of the system${asOther}`,
+    `directory ${quoteValue(directory)} is one of the system${asOther}`,
     `look at it with "modekeep plan" first, and if all of it is to be given to the group, add --yes`,
   )
 }
@@ -223,7 +223,7 @@ export function refuseOwnFile({ directory, ownFile }: VolumeByHand, isSure = fal
   if (isSure || ownFile === undefined) return
   throw Refusal.of(
     'directory-system',
-    `directory ${quoted(directory)} holds modekeep's ${ownFile.what} ${quoted(ownFile.file)}`,
+    `directory ${quoteValue(directory)} holds modekeep's ${ownFile.what} ${quoteValue(ownFile.file)}`,
     `name another directory, or add --yes if all of it is to be given to the group`,
   )
 }
@@ -233,7 +233,7 @@ export function refuseKernelFileSystem({ directory, fsType }: Pick<VolumeByHand,
   if (!isKernelInterface(fsType)) return
   throw Refusal.of(
     'directory-system',
-    `directory ${quoted(directory)} is on ${fsType}, a file system of the kernel that holds no data`,
+    `directory ${quoteValue(directory)} is on ${fsType}, a file system of the kernel that holds no data`,
     `name a directory of a volume`,
   )
 }

@@ -1,5 +1,5 @@
 import { createFault } from '../errors/fault.ts'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
 import { isLocalTree } from '../kernel/mount-table/responsiveness.ts'
 import type { Quota } from '../ownership/journal/database.ts'
@@ -10,8 +10,8 @@ import { acquireWalkerLock } from '../state/locks.ts'
 import { givenUpWalks, runReportedWalk } from '../state/process-records.ts'
 import type { Session } from '../state/session.ts'
 import { createJournalQuota, hasJournal, openJournal, type StoreWithQuota } from '../state/volume-journal.ts'
-import { computeWalkPatienceMs, createGivenUpWalkFault } from '../worker/given-up.ts'
-import { type IsolatedWork, runIsolated, Unresponsive } from '../worker/isolated.ts'
+import { computeWalkSilenceLimitMs, createGivenUpWalkFault } from '../worker/given-up.ts'
+import { type IsolatedWork, runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
 
 /** A volume to walk, as the lock holder knows it. */
 export interface WalkTarget {
@@ -41,7 +41,7 @@ export async function walkVolume(
   const { host } = session
   const quota = createWalkQuota(task, session, volume)
   const isLocal = isDisk || isLocalTree(host, tree, source)
-  const patienceMs = isLocal ? computeWalkPatienceMs(session, volume) : undefined
+  const patienceMs = isLocal ? computeWalkSilenceLimitMs(session, volume) : undefined
   if (isLocal && !session.isolatesWalks) {
     // The kernel may make the last change of a killed process later, so the next walk waits for the lock of this one.
     using _ = session.isAlive && (await acquireWalkerLock(session, volume))
@@ -96,18 +96,18 @@ async function walkIsolated(
       if (isLocal) return createGivenUpWalkFault(source, seconds, walker, waiting)
       return createFault(
         'unresponsive-call',
-        `source ${quoted(source)} does not respond any more, so the walk of the volume was given up after ${seconds} s (the server or the daemon of its file system hangs)`,
+        `source ${quoteValue(source)} does not respond any more, so the walk of the volume was given up after ${seconds} s (the server or the daemon of its file system hangs)`,
         `repair that on the node, and the next call goes on where this one was${waiting}`,
       )
     },
   }
   try {
-    const walked = await runIsolated<WalkResult>(session, isolated, progress)
+    const walked = await runIsolatedWork<WalkResult>(session, isolated, progress)
     if (patienceMs !== undefined) givenUpWalks.remove(session, volume)
     return walked
   } catch (error) {
     const hadFullTime = isLocal && patienceMs === undefined
-    if (hadFullTime && error instanceof Unresponsive && pid !== undefined)
+    if (hadFullTime && error instanceof UnresponsiveRefusal && pid !== undefined)
       givenUpWalks.write(session, { volume, pid, at: Date.now() })
     throw error
   }

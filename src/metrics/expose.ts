@@ -1,7 +1,7 @@
 import type * as NodeFs from 'node:fs'
 import { readSelectedStatus } from '../cli/commands/status.ts'
 import { createFault } from '../errors/fault.ts'
-import { formatError, quoted, Refusal } from '../errors/refusal.ts'
+import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../kernel/host.ts'
 import { isLogEntry, type LogEntry, parseLogEntry } from '../log/log-entry.ts'
 import { createLogReader, findLogEnd } from '../log/log-reader.ts'
@@ -88,7 +88,7 @@ export function writeTextfile({ files }: Host, path: string, text: string): void
     files.replace(path, text, 0o644)
   } catch (error) {
     const reason = formatError((error as Error).cause ?? error)
-    const message = `--output ${quoted(path)} cannot be written (${reason}): name a file in a directory that is there`
+    const message = `--output ${quoteValue(path)} cannot be written (${reason}): name a file in a directory that is there`
     throw new Refusal(createFault('command', message), { cause: error })
   }
 }

@@ -10,7 +10,7 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { nodeFs, readHead } from '../kernel/read-file.ts'
 import { errorCode } from '../kernel/system-error.ts'
 import type { MapEntry } from './edits.ts'
@@ -185,7 +185,7 @@ export async function readManifestText(file: string, stdin: AsyncIterable<Buffer
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    throw Refusal.of('command', `file ${quoted(file)} is not UTF-8`, 'write it so')
+    throw Refusal.of('command', `file ${quoteValue(file)} is not UTF-8`, 'write it so')
   }
 }
 
@@ -196,15 +196,19 @@ function readRegularFile(file: string): Buffer {
     const code = errorCode(error)
     if (code === undefined) throw error
     if (code === 'EINVAL') {
-      throw Refusal.of('file-access', `file ${quoted(file)} is not a regular file`, `name one, or "-" for stdin`)
+      throw Refusal.of('file-access', `file ${quoteValue(file)} is not a regular file`, `name one, or "-" for stdin`)
     }
-    throw Refusal.of('file-access', `file ${quoted(file)} cannot be read (${code})`, 'name another')
+    throw Refusal.of('file-access', `file ${quoteValue(file)} cannot be read (${code})`, 'name another')
   }
 }
 
 function assertManifestSize(bytes: Buffer, file: string): Buffer {
   if (bytes.length <= MAX_MANIFEST_BYTES) return bytes
-  throw Refusal.of('command', `file ${quoted(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB`, 'split it')
+  throw Refusal.of(
+    'command',
+    `file ${quoteValue(file)} has more than ${MAX_MANIFEST_BYTES / 1024 / 1024} MiB`,
+    'split it',
+  )
 }
 
 async function readStream(stream: AsyncIterable<Buffer>, file: string): Promise<Buffer> {

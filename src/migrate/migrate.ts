@@ -2,7 +2,7 @@ import { isMap, isScalar, type YAMLMap } from 'yaml'
 import type { MountRequest } from '../config/mount-request.ts'
 import { formatSource } from '../config/source.ts'
 import { escapeUnprintable } from '../errors/escape.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { findKind } from '../volume/index.ts'
 import { findRequiredNaming, parseOptionName } from '../volume/kind/options.ts'
 import { SUPPORTED_DRIVERS, type SupportedDriver, UNSUPPORTED_DRIVERS } from './drivers.ts'
@@ -103,13 +103,15 @@ function rewriteVolume(
   const leave = (text: string) => void left.push({ line, what, text })
   const other = UNSUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
   if (other !== undefined) {
-    leave(`driver ${quoted(name)} stays: ${other.why}: ${other.remedy}`)
+    leave(`driver ${quoteValue(name)} stays: ${other.why}: ${other.remedy}`)
     return undefined
   }
   const driver = SUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
   if (driver === undefined) {
     const known = SUPPORTED_DRIVERS.flatMap(({ names }) => names).join(', ')
-    leave(`driver ${quoted(name)} stays, as it is none of ${known}: "docs/migration.md" says how to write its options`)
+    leave(
+      `driver ${quoteValue(name)} stays, as it is none of ${known}: "docs/migration.md" says how to write its options`,
+    )
     return undefined
   }
   const secret = readSecretName(map)
@@ -122,7 +124,8 @@ function rewriteVolume(
   for (const text of translated.notes) notes.push({ line, what, text })
   if (translated.request === undefined) return undefined
   if (secret !== undefined && !secrets.some(({ map }) => readObjectName(map) === secret)) {
-    notes.push({ line, what, text: `its Secret ${quoted(secret)} is not here: its type must be ${MODEKEEP_DRIVER}` })
+    const text = `its Secret ${quoteValue(secret)} is not here: its type must be ${MODEKEEP_DRIVER}`
+    notes.push({ line, what, text })
   }
   if (what.startsWith('PersistentVolume ')) {
     const text =

@@ -2,7 +2,7 @@ import { DEFAULT_CONFIG } from '../config/defaults.ts'
 import type { MountRequest } from '../config/mount-request.ts'
 import { readRequest } from '../config/request.ts'
 import { renderFault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { findKind, kinds } from '../volume/index.ts'
 import { findOptionFaults, parseOptionName } from '../volume/kind/options.ts'
 import { IDLE_MOUNT_OPTIONS, type SupportedDriver } from './drivers.ts'
@@ -46,14 +46,16 @@ export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume)
   for (const [key, value] of foreign.options) {
     const mapping = driver.options[key]
     if (mapping === undefined) {
-      const shown = SECRET_KEY.test(key) ? ' (its value is not shown)' : ` is ${quoted(value)}`
-      left.push(`option ${quoted(key)}${shown}: ${driver.names[0]} does not read it; it was left out`)
+      const shown = SECRET_KEY.test(key) ? ' (its value is not shown)' : ` is ${quoteValue(value)}`
+      left.push(`option ${quoteValue(key)}${shown}: ${driver.names[0]} does not read it; it was left out`)
     } else if (mapping.to === 'nothing') {
       if (!mapping.idle?.includes(value.toLowerCase()))
-        left.push(`option ${quoted(key)} is ${quoted(value)}: ${mapping.why}; it was left out: ${mapping.remedy}`)
+        left.push(
+          `option ${quoteValue(key)} is ${quoteValue(value)}: ${mapping.why}; it was left out: ${mapping.remedy}`,
+        )
     } else if (values.has(mapping.to)) {
       left.push(
-        `option ${quoted(key)} says what ${quoted(values.get(mapping.to)?.key)} says too: it was left out, keep one`,
+        `option ${quoteValue(key)} says what ${quoteValue(values.get(mapping.to)?.key)} says too: it was left out, keep one`,
       )
     } else values.set(mapping.to, { key, value })
   }
@@ -64,12 +66,12 @@ export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume)
     ]
   const { kept, rejected, idle } = sortOptions(driver.fsType, (values.get('mountOptions')?.value ?? '').split(','))
   const optionsKey = values.get('mountOptions')?.key ?? 'mountOptions'
-  left.push(...rejected.map((why) => `option ${quoted(optionsKey)} ${why}`))
+  left.push(...rejected.map((why) => `option ${quoteValue(optionsKey)} ${why}`))
   if (idle.length > 0)
-    notes.push(`option ${quoted(optionsKey)} has ${quoted(idle)}, which mount(8) alone reads: left out`)
+    notes.push(`option ${quoteValue(optionsKey)} has ${quoteValue(idle)}, which mount(8) alone reads: left out`)
   if (foreign.fsType && foreign.fsType !== driver.fsType)
     notes.push(
-      `fsType was ${quoted(foreign.fsType)}, which ${driver.names[0]} does not read: it is ${driver.fsType} now`,
+      `fsType was ${quoteValue(foreign.fsType)}, which ${driver.names[0]} does not read: it is ${driver.fsType} now`,
     )
   const translation: Translation = {
     fsType: driver.fsType,
@@ -118,12 +120,12 @@ function composeSource(
 function describeRequiredOptions({ options }: SupportedDriver): string {
   const names = (...parts: string[]) => Object.keys(options).filter((key) => parts.includes(options[key]?.to ?? ''))
   const pair = names('server', 'path')
-    .map((name) => quoted(name))
+    .map((name) => quoteValue(name))
     .join(' and ')
   return (
     pair ||
     names('source')
-      .map((name) => quoted(name))
+      .map((name) => quoteValue(name))
       .join(' or ')
   )
 }
@@ -138,17 +140,17 @@ function sortOptions(fsType: string, options: readonly string[]) {
     const name = parseOptionName(option)
     if (CREDENTIALS.test(name)) {
       rejected.push(
-        `has ${quoted(name)} (its value is not shown): it would be in the pod and in the mount table; it was left out: put it into a Secret of type modekeep/fs, and name that in secretRef`,
+        `has ${quoteValue(name)} (its value is not shown): it would be in the pod and in the mount table; it was left out: put it into a Secret of type modekeep/fs, and name that in secretRef`,
       )
     } else if (IDLE_MOUNT_OPTIONS.test(option)) idle.push(option)
     else if (/context$/.test(name)) {
       rejected.push(
-        `has ${quoted(option)}: modekeep mounts with no SELinux context; it was left out: set "capabilities": {"selinuxRelabel": true} in the configuration of the nodes`,
+        `has ${quoteValue(option)}: modekeep mounts with no SELinux context; it was left out: set "capabilities": {"selinuxRelabel": true} in the configuration of the nodes`,
       )
     } else if (rules === undefined || findOptionFaults(fsType, [option], rules).length > 0) {
       const example = rules?.get(name)?.example
       rejected.push(
-        `has ${quoted(option)}: ${example === undefined ? `modekeep's ${fsType} has no such option` : `modekeep takes it as ${example}`}; it was left out: "docs/options.md" lists what there is`,
+        `has ${quoteValue(option)}: ${example === undefined ? `modekeep's ${fsType} has no such option` : `modekeep takes it as ${example}`}; it was left out: "docs/options.md" lists what there is`,
       )
     } else if (!kept.includes(option)) kept.push(option)
   }

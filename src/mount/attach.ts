@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Host, isDirectory } from '../kernel/host.ts'
 import {
   classifyTarget,
@@ -71,7 +71,7 @@ export function setTarget(host: Host, point: MountPoint, wanted: 'directory' | '
     if (errorCode(error) !== 'ENOTEMPTY') throw error
     throw Refusal.of(
       'mount-directory',
-      `mount directory ${quoted(path)} is not empty, so no file can take its place`,
+      `mount directory ${quoteValue(path)} is not empty, so no file can take its place`,
       'empty it',
     )
   }

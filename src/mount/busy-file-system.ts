@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, type Host, hasDisk, type MountedFileSystem, type NamedProcess } from '../kernel/host.ts'
 import { type MountPoint, statPoint } from '../kernel/mount-table/mount-point.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
@@ -93,7 +93,7 @@ export function findBusy(
   const { isMounted, processes, copyNamespaces } = host.blocks.findUsers(fileSystem)
   // The last user may have ended meanwhile.
   if (isMounted || (processes.length === 0 && !(isDisk && isClaimed(host, fileSystem)))) return undefined
-  const [volume, users] = [source ? quoted(source) : 'the volume', formatUsers(processes)]
+  const [volume, users] = [source ? quoteValue(source) : 'the volume', formatUsers(processes)]
   const reason = isDisk
     ? `the file system of ${volume} is unmounted, but still in use by ${users}: end that use before another node mounts it`
     : `the file system of ${volume} is unmounted, but still in use by ${users}: it ends with that use`
@@ -108,7 +108,7 @@ const MAX_NAMED_PROCESSES = 5
 
 function formatUsers(processes: readonly NamedProcess[]): string {
   if (processes.length === 0) return 'no process that can be seen (such as a loop device or a swap file in it)'
-  const named = processes.slice(0, MAX_NAMED_PROCESSES).map(({ pid, name }) => `process ${pid} (${quoted(name)})`)
+  const named = processes.slice(0, MAX_NAMED_PROCESSES).map(({ pid, name }) => `process ${pid} (${quoteValue(name)})`)
   const more = processes.length - named.length
   return `${named.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
 }

@@ -1,7 +1,7 @@
 import type { MountRequest } from '../config/mount-request.ts'
 import { formatSource } from '../config/source.ts'
 import { createFault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { KindFacts } from '../fsgroup/group-plan.ts'
 import { isLiveMount } from '../fsgroup/holders.ts'
 import { deferClose, type Handle, SystemError } from '../kernel/host.ts'
@@ -23,7 +23,7 @@ import { createDetachedTree } from '../volume/detached-tree.ts'
 import { findKind } from '../volume/index.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
 import { assertResponsive, needsIsolation } from '../volume/unresponsive-source.ts'
-import { runIsolated } from '../worker/isolated.ts'
+import { runIsolatedWork } from '../worker/isolated.ts'
 import { type MountView, observe } from './observe.ts'
 import { permitRequest, permitSource } from './permission.ts'
 import { type MountPlan, planMount } from './plan.ts'
@@ -68,14 +68,14 @@ export async function mount(
 export function mountIsolated(session: Session, request: MountRequest): Promise<MountResult> {
   if (!needsIsolation(session, request)) return mount(session, request)
   const what = formatSource(request.source)
-  return runIsolated(session, {
+  return runIsolatedWork(session, {
     work: 'mount',
     about: request,
     secrets: findKind(request.fsType)?.usesSecrets ? session.secrets : undefined,
     givenUp: (seconds, waiting) =>
       createFault(
         'unresponsive-call',
-        `${what === undefined ? `the server of this ${request.fsType}` : `source ${quoted(what)}`} does not respond any more, so the call was given up after ${seconds} s (the server or the daemon of its file system hangs)`,
+        `${what === undefined ? `the server of this ${request.fsType}` : `source ${quoteValue(what)}`} does not respond any more, so the call was given up after ${seconds} s (the server or the daemon of its file system hangs)`,
         `repair that on the node, and kubelet's next call goes on${waiting}`,
       ),
   })
@@ -129,7 +129,7 @@ export async function mountLocked(
   }
   throw Refusal.of(
     'source-changed',
-    `source ${quoted(formatSource(request.source))} was deleted repeatedly while it was being mounted`,
+    `source ${quoteValue(formatSource(request.source))} was deleted repeatedly while it was being mounted`,
     'stop what replaces it',
   )
 }
@@ -213,7 +213,7 @@ async function lockSingleWriter(
   held[Symbol.dispose]()
   throw Refusal.of(
     'csi-single-writer',
-    `volume ${quoted(publication.volumeId)} is published at ${holder.directory} (pod ${holder.pod ?? 'unknown'}), and its access mode SINGLE_NODE_SINGLE_WRITER (ReadWriteOncePod) allows one target`,
+    `volume ${quoteValue(publication.volumeId)} is published at ${holder.directory} (pod ${holder.pod ?? 'unknown'}), and its access mode SINGLE_NODE_SINGLE_WRITER (ReadWriteOncePod) allows one target`,
     'delete that pod, or use another access mode',
   )
 }

@@ -2,7 +2,7 @@ import { type AllowVerdict, decideRequest } from '../config/allow.ts'
 import { isSameMount, type MountRequest } from '../config/mount-request.ts'
 import { DEFAULT_FS_TYPES, findWritableRule, type Rule } from '../config/rule.ts'
 import { formatSource, getSourcePath, parseSource } from '../config/source.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { isDirectory } from '../kernel/host.ts'
 import { parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
 import { snapshotTable, type TableSnapshot } from '../kernel/mount-table/mountinfo.ts'
@@ -94,7 +94,7 @@ function permitOtherPaths(
     const { reason, remedy, cause } = verdict.refusal
     throw Refusal.of(
       'source-second-path',
-      `source ${quoted(requested)} shows the content of ${quoted(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both: ${reason}`,
+      `source ${quoteValue(requested)} shows the content of ${quoteValue(path)} by another mount, which a rule of "allow" names, and the pod must be allowed both: ${reason}`,
       remedy,
       cause,
     )
@@ -130,7 +130,7 @@ function refuseWritable(
     ? 'who writes to a disk that is mounted rules the kernel'
     : 'who writes to an image rules the program that reads it as root'
   const { host, config } = session
-  const shown = quoted(formatSource(requested))
+  const shown = quoteValue(formatSource(requested))
   // Another mount of the file system may show the source at a path where a rule lets pods write.
   const table = host.mounts.table()
   const real = [source.path, host.inodes.pathOf(source.handle)]
@@ -144,7 +144,7 @@ function refuseWritable(
         'image-writable',
         `source ${shown} may be written by pods, and ${danger}`,
         'move it to where no rule lets a pod write, or have the administrator of the node narrow that rule',
-        `rule ${quoted(rule)} lets a pod mount a directory that holds it`,
+        `rule ${quoteValue(rule)} lets a pod mount a directory that holds it`,
       )
     }
     const writer = mounts.find(
@@ -154,7 +154,7 @@ function refuseWritable(
     if (writer !== undefined) {
       throw Refusal.of(
         'image-writable',
-        `source ${shown} may be written by pod ${writer.pod ?? '(unnamed)'}, which has ${quoted(writer.source)} mounted for writing`,
+        `source ${shown} may be written by pod ${writer.pod ?? '(unnamed)'}, which has ${quoteValue(writer.source)} mounted for writing`,
         'move the image elsewhere, or delete that pod',
       )
     }
@@ -181,7 +181,7 @@ function refuseProtected(
   table: TableSnapshot,
 ): void {
   const { host, config } = session
-  const shown = quoted(formatSource(source))
+  const shown = quoteValue(formatSource(source))
   const leadsTo = (place: ProtectedPlace) => leadsToPlace(host, table, opened.handle, place)
   if (leadsTo(listRecordPlaces(config))) {
     throw Refusal.of(
@@ -195,7 +195,7 @@ function refuseProtected(
   if (root !== undefined && leadsTo({ directory: `${root}/pods`, isTree: true })) {
     throw Refusal.of(
       'source-protected',
-      `source ${shown} leads to the volumes of pods in kubelet's directory ${quoted(root)}`,
+      `source ${shown} leads to the volumes of pods in kubelet's directory ${quoteValue(root)}`,
       'name a directory outside of it',
     )
   }
@@ -204,7 +204,7 @@ function refuseProtected(
     if (!leadsTo(place)) continue
     throw Refusal.of(
       'source-protected',
-      `source ${shown} holds modekeep's ${what} ${quoted(file)}, which no pod may write`,
+      `source ${shown} holds modekeep's ${what} ${quoteValue(file)}, which no pod may write`,
       'set readOnly on the volume, or name another directory',
     )
   }

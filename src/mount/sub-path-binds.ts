@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import { errorCode, type Host, isDirectory } from '../kernel/host.ts'
 import {
   CSI_PLUGIN,
@@ -113,7 +113,7 @@ function createOtherVolumeCheck(
 function endBind(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   if (point === undefined) return []
-  if (!/\/\d+$/.test(path)) return [`${quoted(path)} is not kubelet's`]
+  if (!/\/\d+$/.test(path)) return [`${quoteValue(path)} is not kubelet's`]
   try {
     detachAll(host, point)
     const stat = statPoint(host, point)
@@ -122,7 +122,7 @@ function endBind(host: Host, path: string): string[] {
   } catch (error) {
     const code = errorCode(error)
     if (code === undefined) throw error
-    return [`${quoted(path)} cannot be unmounted (${code})`]
+    return [`${quoteValue(path)} cannot be unmounted (${code})`]
   }
   return []
 }
@@ -131,8 +131,8 @@ function findBind(host: Host, path: string): string[] {
   using point = openMountPoint(host, path)
   if (point === undefined) return []
   const stat = statPoint(host, point)
-  if (isMounted(stat)) return [`${quoted(path)} is mounted`]
-  return stat === undefined ? [] : [`${quoted(path)} is not removed`]
+  if (isMounted(stat)) return [`${quoteValue(path)} is mounted`]
+  return stat === undefined ? [] : [`${quoteValue(path)} is not removed`]
 }
 
 function removeEmpty(host: Host, path: string): string[] {
@@ -144,9 +144,9 @@ function removeEmpty(host: Host, path: string): string[] {
     const code = errorCode(error)
     if (code === undefined) throw error
     if (code === 'ENOENT') return []
-    return [code === 'ENOTEMPTY' ? formatNotEmpty(path) : `${quoted(path)} cannot be removed (${code})`]
+    return [code === 'ENOTEMPTY' ? formatNotEmpty(path) : `${quoteValue(path)} cannot be removed (${code})`]
   }
   return []
 }
 
-const formatNotEmpty = (path: string) => `${quoted(path)} is not empty`
+const formatNotEmpty = (path: string) => `${quoteValue(path)} is not empty`

@@ -1,7 +1,7 @@
 import type { MountRequest } from '../config/mount-request.ts'
 import { parseSource } from '../config/source.ts'
-import { createOptionFault, type Fault, OPTION_WORD, prefixFault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER, prefixFault } from '../errors/fault.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, isDirectory } from '../kernel/host.ts'
 import { parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
 import type { MountRow } from '../kernel/mount-table/mountinfo.ts'
@@ -42,11 +42,11 @@ export async function planSubmounts(
   if (isNew && isRefused) {
     throw Refusal.of(
       'submounts-hidden',
-      `source ${quoted(source.path)} has mounts inside that the pod would not see: ${formatMounts(others)}`,
-      `set ${OPTION_WORD} "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source`,
+      `source ${quoteValue(source.path)} has mounts inside that the pod would not see: ${formatMounts(others)}`,
+      `set ${OPTION_WORD_PLACEHOLDER} "submounts" to "hide", or to "include" where a rule of the node allows that, or name such a mount as the source`,
     )
   }
-  const hidden = `mounts inside of source ${quoted(source.path)} are hidden from the pod: ${formatMounts(others)}`
+  const hidden = `mounts inside of source ${quoteValue(source.path)} are hidden from the pod: ${formatMounts(others)}`
   session.note({ submounts: hidden })
   return { hidden }
 }
@@ -70,7 +70,7 @@ async function assertIncludable(
   const refuseMount = (faults: readonly Fault[], prefix = '') =>
     new Refusal(faults.map((fault) => includeFault(fault, prefix)))
   if (internal.length > 0) {
-    const reason = `source ${quoted(path)} has mounts of kubelet or modekeep inside, which no pod may see`
+    const reason = `source ${quoteValue(path)} has mounts of kubelet or modekeep inside, which no pod may see`
     throw refuse(`${reason}: ${formatMounts(internal)}`, 'name a source without them')
   }
   const unbindable = others.filter(({ propagation }) => propagation.includes('unbindable'))
@@ -80,11 +80,11 @@ async function assertIncludable(
   for (const { mountPoint } of others) {
     const submountRequest = { ...request, source: parseSource(mountPoint), subPath: undefined, submounts: undefined }
     const faults = kind.faults(submountRequest, session.config)
-    if (faults.length > 0) throw refuseMount(faults, `${quoted(mountPoint)} cannot be a source: `)
+    if (faults.length > 0) throw refuseMount(faults, `${quoteValue(mountPoint)} cannot be a source: `)
     const verdict = judgeRequest(session, submountRequest, kind)
     if ('refusal' in verdict) throw refuseMount([verdict.refusal])
     if (await isUnresponsivePath(session, mountPoint))
-      throw refuseMount([createUnresponsiveFault(quoted(mountPoint), 'mount it again')])
+      throw refuseMount([createUnresponsiveFault(quoteValue(mountPoint), 'mount it again')])
     const handle = openWithoutLinks(session.host, mountPoint, {})
     using _ = deferClose(session.host.inodes, handle)
     const stat = session.host.inodes.statMountPoint(handle)

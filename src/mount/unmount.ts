@@ -1,4 +1,4 @@
-import { findFaultCode, quoted, Refusal } from '../errors/refusal.ts'
+import { findFaultCode, quoteValue, Refusal } from '../errors/refusal.ts'
 import { restoreVolume } from '../fsgroup/restore-volume.ts'
 import { restoreRootBit, restoreRootBits } from '../fsgroup/root-bit.ts'
 import { deferClose, type Handle, type Host, type MountedFileSystem, tolerateErrno } from '../kernel/host.ts'
@@ -14,7 +14,7 @@ import type { Session } from '../state/session.ts'
 import { rootBits } from '../state/volume-record.ts'
 import { endDaemon, endStopped, findHangingDaemon } from '../volume/daemon.ts'
 import { sweepStages } from '../volume/kind/staged.ts'
-import { WorkerCrashed } from '../worker/isolated.ts'
+import { WorkerCrashedError } from '../worker/isolated.ts'
 import { detachAll, restoreDirectory } from './attach.ts'
 import {
   type BusyFileSystem,
@@ -224,7 +224,7 @@ function refuseForeign(host: Host, point: MountPoint | undefined): void {
   if (point === undefined || isKubeletVolume(point.path) || !isMounted(statPoint(host, point))) return
   throw Refusal.of(
     'mount-directory',
-    `what is mounted at ${quoted(point.path)} is not modekeep's, and it is no volume directory of kubelet's`,
+    `what is mounted at ${quoteValue(point.path)} is not modekeep's, and it is no volume directory of kubelet's`,
     'use umount(8)',
   )
 }
@@ -232,13 +232,13 @@ function refuseForeign(host: Host, point: MountPoint | undefined): void {
 /**
  * Runs the volume's restore if a pod requested it. A restore that fails is retried at the volume's next unmount.
  * @param isOver the pod is deleted, so no unmount may follow: after a crash the record must stay for the next heal
- * @throws {WorkerCrashed} if `isOver`
+ * @throws {WorkerCrashedError} if `isOver`
  */
 async function restoreIfPending(session: Session, record: MountRecord, isOver = false): Promise<void> {
   try {
     await restoreVolume(session, record)
   } catch (error) {
-    if (isOver && error instanceof WorkerCrashed) throw error
+    if (isOver && error instanceof WorkerCrashedError) throw error
     session.warn(`volume not restored, tried again at its next unmount: ${(error as Error).message}`, 'restore-pending')
   }
 }

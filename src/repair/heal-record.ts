@@ -2,7 +2,7 @@ import { findKindFaults } from '../config/request.ts'
 import { getSourcePath } from '../config/source.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import { createFault } from '../errors/fault.ts'
-import { findFaultCode, formatError, quoted, Refusal } from '../errors/refusal.ts'
+import { findFaultCode, formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { errorCode, type Handle, openOnlyCached } from '../kernel/host.ts'
 import { isRemoteType, LOOKUP_CAUSE } from '../kernel/mount-table/responsiveness.ts'
 import { mountLocked } from '../mount/mount.ts'
@@ -17,7 +17,7 @@ import {
   needsIsolation,
   readsRemoteSource,
 } from '../volume/unresponsive-source.ts'
-import { runIsolated, Unresponsive } from '../worker/isolated.ts'
+import { runIsolatedWork, UnresponsiveRefusal } from '../worker/isolated.ts'
 import { explainPartialGroup, findVolumeChange, forget, type JudgedMount, judge, judgeLocked } from './heal-plan.ts'
 import type { Finding } from './state.ts'
 
@@ -113,10 +113,10 @@ async function healIsolated(session: Session, about: HealTask): Promise<HealOutc
     const givenUp = (_: number, waiting: string) =>
       createFault('unresponsive-call', `${explainUnknownHealth(session, record)}${waiting}`)
     const { pod, directory } = record
-    const owner = pod === undefined ? `directory ${quoted(directory)}` : `namespace ${pod.split('/')[0]}`
-    return await runIsolated(session, { work: 'heal', about, owner, givenUp })
+    const owner = pod === undefined ? `directory ${quoteValue(directory)}` : `namespace ${pod.split('/')[0]}`
+    return await runIsolatedWork(session, { work: 'heal', about, owner, givenUp })
   } catch (error) {
-    if (error instanceof Unresponsive) return { ...UNRESPONSIVE, reason: error.message }
+    if (error instanceof UnresponsiveRefusal) return { ...UNRESPONSIVE, reason: error.message }
     return toFailure(about.seen, error)
   }
 }

@@ -2,7 +2,7 @@ import { formatError } from '../errors/refusal.ts'
 import { FILE_TYPE, type Host, SOCKET } from '../kernel/host.ts'
 import { parseVolumePod } from '../kernel/mount-table/kubelet-volume.ts'
 import { tolerateSystemErrors } from '../kernel/system-error.ts'
-import type { Messages } from '../rpc/protobuf.ts'
+import type { ProtobufMessages } from '../rpc/protobuf.ts'
 import type { MountRecord } from '../state/mount-record.ts'
 
 const REQUEST_TIMEOUT_MS = 2000
@@ -42,7 +42,7 @@ export const POD_RESOURCES = {
   ListPodResourcesRequest: {},
   ListPodResourcesResponse: { podResources: [1, 'PodResources', 'repeated'] },
   PodResources: { name: [1, 'string'], namespace: [2, 'string'] },
-} as const satisfies Messages
+} as const satisfies ProtobufMessages
 
 /** The versions since Kubernetes 1.20, and before. They differ only in fields that are not read here. */
 const POD_RESOURCES_VERSIONS = ['v1', 'v1alpha1']
@@ -55,16 +55,16 @@ const GRPC_UNIMPLEMENTED = 12
  */
 export async function listPods(socket: string, withinMs: number): Promise<string[]> {
   // gRPC takes longer to load than the rest of a heal, so it is loaded only if a pod may be deleted.
-  const [{ callOnce }, { protobufPackage }] = await Promise.all([
+  const [{ callGrpcMethodOnce }, { createProtobufPackage }] = await Promise.all([
     import('../rpc/client.ts'),
     import('../rpc/protobuf.ts'),
   ])
   let unknown: unknown
   for (const version of POD_RESOURCES_VERSIONS) {
-    const { method } = protobufPackage(version, POD_RESOURCES)
+    const { method } = createProtobufPackage(version, POD_RESOURCES)
     const List = method('PodResourcesLister/List', 'ListPodResourcesRequest', 'ListPodResourcesResponse')
     try {
-      const { podResources } = await callOnce(socket, List, {}, withinMs)
+      const { podResources } = await callGrpcMethodOnce(socket, List, {}, withinMs)
       return podResources.map(({ namespace, name }) => `${namespace}/${name}`)
     } catch (error) {
       if ((error as { code?: unknown }).code !== GRPC_UNIMPLEMENTED) throw error

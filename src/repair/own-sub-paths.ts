@@ -1,6 +1,6 @@
 import { dirname, normalize } from 'node:path'
 import { getSourcePath } from '../config/source.ts'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import { Dirents } from '../kernel/dirents.ts'
 import { deferClose, errorCode, type Handle, type Inodes, isDirectory, tolerateErrno } from '../kernel/host.ts'
 import {
@@ -153,7 +153,8 @@ function findSwappedLink(inodes: Inodes, names: readonly string[], directories: 
   for (const [level, directory] of directories.entries()) {
     const above = names.slice(0, level)
     for (const { name, target } of listLinks(inodes, directory)) {
-      if (++entries > MAX_LINKS) return { doubt: `the volume has more than ${MAX_LINKS} links above ${quoted(parent)}` }
+      if (++entries > MAX_LINKS)
+        return { doubt: `the volume has more than ${MAX_LINKS} links above ${quoteValue(parent)}` }
       if (target.startsWith('/')) continue
       const path = normalize([...above, target].join('/')).replace(/\/$/, '')
       if ((dirname(path) === '.' ? '' : dirname(path)) !== parent || path.startsWith('../')) continue
@@ -163,10 +164,10 @@ function findSwappedLink(inodes: Inodes, names: readonly string[], directories: 
     }
   }
   const [path, other] = found
-  const part = quoted(names.join('/'))
+  const part = quoteValue(names.join('/'))
   if (path === undefined) return { doubt: `nothing in the volume has taken the place of ${part}` }
   if (other === undefined) return { path }
-  return { doubt: `${quoted(path)} and ${quoted(other)} may have taken the place of ${part}` }
+  return { doubt: `${quoteValue(path)} and ${quoteValue(other)} may have taken the place of ${part}` }
 }
 
 const MAX_LINKS = 1000

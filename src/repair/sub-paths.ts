@@ -1,6 +1,6 @@
 import type { FaultCode } from '../errors/entries/index.ts'
-import { formatCode } from '../errors/fault.ts'
-import { formatError, quoted, Refusal } from '../errors/refusal.ts'
+import { formatFaultCode } from '../errors/fault.ts'
+import { formatError, quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, errorCode, type Handle, type Inodes, isDirectory } from '../kernel/host.ts'
 import { type KubeletSubPath, parseKubeletSubPaths } from '../kernel/mount-table/kubelet-volume.ts'
 import { parseRowFlags } from '../kernel/mount-table/mount-flags.ts'
@@ -12,7 +12,7 @@ import { attachAt } from '../mount/attach.ts'
 import { tryLockNode } from '../state/locks.ts'
 import type { Session } from '../state/session.ts'
 import { createGivenUpLookupFault } from '../worker/given-up.ts'
-import { runIsolated } from '../worker/isolated.ts'
+import { runIsolatedWork } from '../worker/isolated.ts'
 import { findOwnSubPathDirectories, findStaleOwnSubPaths, resolveOwnSubPath } from './own-sub-paths.ts'
 
 /** The result for one of kubelet's subPath binds whose source an atomic update deleted. */
@@ -140,12 +140,13 @@ function findReplaceObjection(
 ): string | undefined {
   const [current, old] = [inodes.stat(handles.current), inodes.stat(handles.old)]
   if (!old.mountRoot || !isStale(inodes, handles.old, row.mountPoint)) return CHANGED_REASON
-  if (current.device === old.device && current.inode === old.inode) return `${quoted(subPath)} is what it shows already`
+  if (current.device === old.device && current.inode === old.inode)
+    return `${quoteValue(subPath)} is what it shows already`
   if (current.device !== inodes.stat(handles.volume).device)
-    return `${quoted(subPath)} is on another file system than its volume`
+    return `${quoteValue(subPath)} is on another file system than its volume`
   if (isDirectory(current) === isDirectory(old)) return undefined
   const [was, is] = isDirectory(old) ? ['a directory', 'none'] : ['no directory', 'one']
-  return `${quoted(subPath)} was ${was} and is ${is} now: the container can only start again after kubelet mounts it again${formatCode('sub-path-changed')}`
+  return `${quoteValue(subPath)} was ${was} and is ${is} now: the container can only start again after kubelet mounts it again${formatFaultCode('sub-path-changed')}`
 }
 
 /** The kernel appends " (deleted)" to the path of a mount whose source was deleted. */
@@ -204,10 +205,10 @@ async function healVolume(
 ): Promise<SubPathFinding[]> {
   const { volumeDirectory } = about
   try {
-    return await runIsolated(session, {
+    return await runIsolatedWork(session, {
       work: 'sub-paths',
       about,
-      owner: `directory ${quoted(volumeDirectory)}`,
+      owner: `directory ${quoteValue(volumeDirectory)}`,
       patienceMs: RESPONSE_TIMEOUT_MS,
       givenUp: (seconds, waiting, pid) => createGivenUpLookupFault(volumeDirectory, seconds, pid, waiting),
     })

@@ -1,7 +1,7 @@
 import { dirname, normalize } from 'node:path'
 import type { FaultCode } from '../errors/entries/index.ts'
 import { renderFault } from '../errors/fault.ts'
-import { findFaultCode, Refusal, UnknownFormat } from '../errors/refusal.ts'
+import { findFaultCode, Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import { walkVolume } from '../fsgroup/walk-volume.ts'
 import { deferClose, errorCode } from '../kernel/host.ts'
 import { createUnresponsiveFault, isLocalPath, type PathLookups } from '../kernel/mount-table/responsiveness.ts'
@@ -20,7 +20,7 @@ import { hasJournal, openJournal, openJournalForReading } from '../state/volume-
 import { explainAbsence, findNameNotice } from '../state/volume-notices.ts'
 import { explainUnrestored, type VolumeRecord, volumeRecords } from '../state/volume-record.ts'
 import { openNodeBy } from '../volume/kind/source-path.ts'
-import { Unresponsive } from '../worker/isolated.ts'
+import { UnresponsiveRefusal } from '../worker/isolated.ts'
 
 /** An entry of the state directory, and the action for it. */
 export interface GarbageItem {
@@ -82,7 +82,7 @@ async function pruneKept(
     if (!(await pruneVolume(session, volume, lookups))) return judged
   } catch (error) {
     if (!(error instanceof Refusal) || findFaultCode(error) === 'disk-errors') throw error
-    if (error instanceof Unresponsive)
+    if (error instanceof UnresponsiveRefusal)
       return toKept(`${judged.reason}; what is gone from it stays recorded: ${error.message}`)
     session.warn(error.message, findFaultCode(error) ?? 'records-kept')
     return judged
@@ -114,9 +114,9 @@ async function judgeVolume(
   const unneeded = (reason: string): GarbageFate =>
     unread ? toKept(`a mount may need it: ${unread.message}`) : { action: 'removed', reason }
   const { record, problem } = volumeRecords.find(session, volume)
-  if (problem instanceof UnknownFormat) return toKept(problem.message)
+  if (problem instanceof UnknownFormatRefusal) return toKept(problem.message)
   const holds = hasJournalEntries(session, volume)
-  if (holds instanceof UnknownFormat) return toKept(holds.message)
+  if (holds instanceof UnknownFormatRefusal) return toKept(holds.message)
   if (volume === forget) return unneeded('its record is removed as requested')
   if (problem !== undefined)
     return toKept('its record cannot be read: "modekeep restore DIR", with its directory, puts it back')
@@ -218,7 +218,7 @@ function commonDirectory(one: string, other: string): string {
  * Removes the entries of deleted inodes from the journal of a volume, if the journal has grown large or the volume was
  * restored. The volume must be found and not change during the walk. Must be called under the volume's lock.
  * @returns whether the journal was pruned
- * @throws {Refusal} if the journal cannot be used; {Unresponsive} if a directory of the volume is kept locked
+ * @throws {Refusal} if the journal cannot be used; {UnresponsiveRefusal} if a directory of the volume is kept locked
  */
 export async function pruneVolume(session: Session, volume: string, lookups: PathLookups): Promise<boolean> {
   const { host } = session

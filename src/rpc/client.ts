@@ -2,19 +2,19 @@ import type { Socket } from 'node:net'
 import * as grpc from '@grpc/grpc-js'
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js'
 import { nodeFs, type PathHandle } from '../kernel/path-handle.ts'
-import { openOwnSocket } from './socket.ts'
+import { openTrustedSocket } from './socket.ts'
 
 /** Calls methods over a unix socket. Connects at the first call, and reconnects after the connection has ended. */
 export class GrpcClient implements Disposable {
   readonly #path: string
   readonly #socket: PathHandle
-  readonly #connections = new ClientConnections()
+  readonly #connections = new GrpcClientConnections()
   readonly #client: grpc.Client
 
-  /** @throws {SystemError} as `openOwnSocket` */
+  /** @throws {SystemError} as `openTrustedSocket` */
   constructor(path: string) {
     this.#path = path
-    this.#socket = openOwnSocket(path)
+    this.#socket = openTrustedSocket(path)
     this.#client = new grpc.Client(`unix:${this.#socket.link}`, this.#connections.credentials, {
       // Handles are reused, so another client's connection to the same link may lead to another socket.
       'grpc.use_local_subchannel_pool': 1,
@@ -70,9 +70,9 @@ export class GrpcClient implements Disposable {
 /**
  * Makes one call over a unix socket, on a connection of its own.
  * @param stop aborts the call
- * @throws {SystemError} as `openOwnSocket`; {grpc.ServiceError} if the call fails or no answer comes in time
+ * @throws {SystemError} as `openTrustedSocket`; {grpc.ServiceError} if the call fails or no answer comes in time
  */
-export async function callOnce<Request, Reply>(
+export async function callGrpcMethodOnce<Request, Reply>(
   path: string,
   method: grpc.MethodDefinition<Request, Reply>,
   request: Request,
@@ -87,7 +87,7 @@ export async function callOnce<Request, Reply>(
  * The connections of one client. grpc-js closes a client without the connection whose server has not answered the HTTP/2
  * handshake: each call to a runtime or kubelet that hangs would leave a descriptor.
  */
-class ClientConnections implements Disposable {
+class GrpcClientConnections implements Disposable {
   readonly credentials: ChannelCredentials
   readonly #sockets = new Set<Socket>()
   #isClosed = false

@@ -9,13 +9,13 @@ import { openGuardedParent } from '../kernel/write-file.ts'
 import { acceptPathAsAuthority } from './authority.ts'
 import { statSocketPath } from './socket.ts'
 
-const OTHERS_MASK = 0o077
+const OWNER_ONLY_UMASK = 0o077
 
 /** An error of the request. The caller gets the status INVALID_ARGUMENT. */
-export class InvalidArgument extends Error {}
+export class InvalidArgumentError extends Error {}
 
 /** A gRPC server on a unix socket to which only its own user and root can connect. */
-export interface SocketServer {
+export interface GrpcSocketServer {
   readonly path: string
   readonly inode: bigint | undefined
   /** Removes the socket, and waits for running calls for at most `graceMs`. */
@@ -26,11 +26,11 @@ export interface SocketServer {
  * Starts a server. Resolves once it accepts connections. The socket is bound and removed below its directory's handle.
  * @throws {SystemError} as `openGuardedParent`; system errors, after which no socket is left
  */
-export async function listenOnSocket(
+export async function listenOnGrpcSocket(
   path: string,
   service: grpc.ServiceDefinition,
   handlers: grpc.UntypedServiceImplementation,
-): Promise<SocketServer> {
+): Promise<GrpcSocketServer> {
   // Open until the listener is closed, because closing removes the socket by the path that it was bound with.
   const parent = openGuardedParent(nodeFs, dirname(path))
   const bound = parent.at(basename(path))
@@ -39,14 +39,14 @@ export async function listenOnSocket(
   const injector = server.createConnectionInjector(grpc.ServerCredentials.createInsecure())
   const connections = new Set<net.Socket>()
   const listener = net.createServer((socket) => {
-    if (!isTrustedPeer(socket)) return void socket.destroy()
+    if (!isTrustedSocketPeer(socket)) return void socket.destroy()
     connections.add(socket)
     socket.once('close', () => connections.delete(socket))
     injector.injectConnection(acceptPathAsAuthority(socket))
   })
   try {
     // listen creates the socket with the umask's mode, so that other users can connect at no time.
-    const umask = process.umask(OTHERS_MASK)
+    const umask = process.umask(OWNER_ONLY_UMASK)
     listener.listen(bound)
     process.umask(umask)
     await once(listener, 'listening')
@@ -75,7 +75,7 @@ export async function listenOnSocket(
 }
 
 /** Returns whether the peer is root or this process's user. Other users can connect if the socket's mode was changed. */
-function isTrustedPeer(socket: net.Socket): boolean {
+function isTrustedSocketPeer(socket: net.Socket): boolean {
   // Node has no public way to read the descriptor.
   const { _handle } = socket as { _handle?: { fd?: number } }
   const user = readPeerUser(_handle?.fd ?? -1)
@@ -89,13 +89,13 @@ interface UnaryCall {
   readonly client: string
 }
 
-type UnaryReplies<S> = {
+type UnaryReplyFunctions<S> = {
   [N in keyof S]?: S[N] extends grpc.MethodDefinition<infer I, infer O>
     ? (request: I, call: UnaryCall) => O | Promise<O>
     : never
 }
 
-interface CallError {
+interface GrpcCallError {
   readonly code: keyof typeof grpc.status
   readonly message: string
 }
@@ -105,10 +105,10 @@ interface CallError {
  * @param refused is called for each call that fails
  * @param convertError converts what a reply throws
  */
-export function createUnaryHandlers<S extends grpc.ServiceDefinition>(
-  refused: (method: string, message: string, code: CallError['code']) => void,
-  replies: UnaryReplies<S>,
-  convertError: (error: unknown) => CallError = convertInvalidArgument,
+export function createUnaryCallHandlers<S extends grpc.ServiceDefinition>(
+  refused: (method: string, message: string, code: GrpcCallError['code']) => void,
+  replies: UnaryReplyFunctions<S>,
+  convertError: (error: unknown) => GrpcCallError = convertInvalidArgumentError,
 ): grpc.UntypedServiceImplementation {
   type Reply = (request: unknown, call: UnaryCall) => unknown
   const createHandler = (name: string, reply: Reply): grpc.handleUnaryCall<unknown, unknown> => {
@@ -126,6 +126,6 @@ export function createUnaryHandlers<S extends grpc.ServiceDefinition>(
   return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, createHandler(name, reply)]))
 }
 
-function convertInvalidArgument(error: unknown): CallError {
-  return { code: error instanceof InvalidArgument ? 'INVALID_ARGUMENT' : 'INTERNAL', message: formatError(error) }
+function convertInvalidArgumentError(error: unknown): GrpcCallError {
+  return { code: error instanceof InvalidArgumentError ? 'INVALID_ARGUMENT' : 'INTERNAL', message: formatError(error) }
 }

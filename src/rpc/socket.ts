@@ -5,7 +5,7 @@ import { SystemError } from '../kernel/system-error.ts'
 import { type ParentDirectory, removeIn } from '../kernel/write-file.ts'
 
 /** Limit of sockaddr_un: 108 bytes with the terminating zero. modekeep connects by short links; kubelet and runtimes use paths. */
-export const MAX_SOCKET_PATH = 107
+export const MAX_SOCKET_PATH_BYTES = 107
 
 /** Stats a path without following a link. @returns undefined if it does not exist */
 export function statSocketPath(path: string): fs.BigIntStats | undefined {
@@ -45,7 +45,7 @@ export async function removeStaleSocket(parent: ParentDirectory, name: string): 
  * @throws {SystemError} EPERM for a socket of a user other than root and the one that modekeep runs as; ELOOP as
  *   `openPathHandle`
  */
-export function openOwnSocket(path: string): PathHandle {
+export function openTrustedSocket(path: string): PathHandle {
   const handle = openPathHandle(nodeFs, path)
   if (isOwnersFile(nodeFs.fstatSync(handle.fd))) return handle
   handle[Symbol.dispose]()

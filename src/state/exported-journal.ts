@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { createFault } from '../errors/fault.ts'
-import { Refusal, UnknownFormat } from '../errors/refusal.ts'
+import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import type { ForeignFile } from '../kernel/trusted-files.ts'
 import { type JournalRow, RowChecker } from '../ownership/journal/copy.ts'
 import { FORMAT } from '../ownership/journal/tables.ts'
@@ -78,7 +78,7 @@ export function* serializeExportedJournal(
 /**
  * Reads the header of an export file and checks the file's size. The rows are checked when they are read.
  * @throws {Refusal} if it is no export file, or has another size than its header says
- * @throws {UnknownFormat} if this version does not read its format
+ * @throws {UnknownFormatRefusal} if this version does not read its format
  */
 export function readExportedJournal(file: ForeignFile, path: string): ExportedJournal {
   const start = file.read(0, MAX_HEADER_BYTES)
@@ -87,7 +87,7 @@ export function readExportedJournal(file: ForeignFile, path: string): ExportedJo
   const text = parseHeader(line)
   const [theirs, ours] = [text.formats, FORMATS].map((formats) => Object.values(formats ?? {}).join('.'))
   if (text.format === 'modekeep-journal' && theirs !== ours) {
-    throw new UnknownFormat(
+    throw new UnknownFormatRefusal(
       createFault(
         'export-damaged',
         `the file ${path} cannot be used (its format is ${theirs}, this version reads ${ours})`,

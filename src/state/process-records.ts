@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { quoted } from '../errors/refusal.ts'
+import { quoteValue } from '../errors/refusal.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
 import type { Cursor } from '../log/log-reader.ts'
 import type { ProgressListener, WalkCounts } from '../ownership/walk/report.ts'
@@ -173,7 +173,7 @@ export function explainInactivePlugin(plugin: PluginRecord | undefined): string 
   if (plugin === undefined) return 'no "modekeep nri" runs on this node: start it'
   if (plugin.isRegistered) return undefined
   const since = new Date(plugin.since).toISOString()
-  return `"modekeep nri" waits since ${since} for a container runtime at ${quoted(plugin.socket)}: start it, with NRI enabled`
+  return `"modekeep nri" waits since ${since} for a container runtime at ${quoteValue(plugin.socket)}: start it, with NRI enabled`
 }
 
 /** The counters, and the position in the log up to which they count. One file has both, so that they agree. */

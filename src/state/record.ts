@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { createFault } from '../errors/fault.ts'
-import { Refusal, UnknownFormat } from '../errors/refusal.ts'
+import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import { retryWhileRemoved } from '../kernel/waiting.ts'
 import type { Store } from './record-directories.ts'
 
@@ -29,7 +29,7 @@ export class DamagedRecord extends Refusal {}
 export interface RecordResult<T> {
   record?: T
   /** Reason why this version cannot use the record. */
-  problem?: DamagedRecord | UnknownFormat
+  problem?: DamagedRecord | UnknownFormatRefusal
 }
 
 /** Reads and writes one kind of record. */
@@ -43,7 +43,7 @@ export class RecordKind<T extends object, Owner = string> {
 
   /**
    * Reads a record; returns undefined if none exists.
-   * @throws {UnknownFormat} if another version of modekeep wrote it
+   * @throws {UnknownFormatRefusal} if another version of modekeep wrote it
    * @throws {DamagedRecord}
    */
   read(store: Store, owner: Owner): T | undefined {
@@ -52,10 +52,10 @@ export class RecordKind<T extends object, Owner = string> {
     return record
   }
 
-  /** Reads a record, for callers that treat a damaged one as if none existed. @throws {UnknownFormat} */
+  /** Reads a record, for callers that treat a damaged one as if none existed. @throws {UnknownFormatRefusal} */
   readUnlessDamaged(store: Store, owner: Owner): T | undefined {
     const { record, problem } = this.find(store, owner)
-    if (problem instanceof UnknownFormat) throw problem
+    if (problem instanceof UnknownFormatRefusal) throw problem
     return record
   }
 
@@ -69,7 +69,7 @@ export class RecordKind<T extends object, Owner = string> {
     // The format is checked first, because another version may compute another checksum.
     if (Number.isInteger(record.format) && record.format !== format) {
       return {
-        problem: new UnknownFormat(
+        problem: new UnknownFormatRefusal(
           createFault(
             'format-unknown',
             `the record ${path} cannot be used (its format is ${record.format}, this version reads ${format})`,
@@ -122,8 +122,8 @@ function splitPath(path: string): [directory: string, name: string] {
 }
 
 /** Returns whether an error reports a record that this version cannot use. */
-export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFormat {
-  return error instanceof DamagedRecord || error instanceof UnknownFormat
+export function isUnreadable(error: unknown): error is DamagedRecord | UnknownFormatRefusal {
+  return error instanceof DamagedRecord || error instanceof UnknownFormatRefusal
 }
 
 /** The node crashed before the data reached the disk, so the record is of an earlier boot. */

@@ -1,5 +1,5 @@
 import type { NodeConfig } from '../config/defaults.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { JournalSnapshot } from '../ownership/journal/copy.ts'
 import type { Quota } from '../ownership/journal/database.ts'
 import { Journal } from '../ownership/journal/journal.ts'
@@ -161,7 +161,7 @@ function createSpaceRefusal(store: Store, { bytes, largest }: RecordUsage, limit
   const { stateDir } = store.config
   const volume = largest?.volume ?? ''
   const { record } = volumeRecords.find(store, volume)
-  const where = record ? ` (${quoted(record.source)})` : ''
+  const where = record ? ` (${quoteValue(record.source)})` : ''
   return Refusal.of(
     'journal-full',
     `the records of all volumes take ${toMib(bytes)} MiB of the ${toMib(limit)} MiB that they may take on the file system of ${stateDir}, so nothing more is changed`,

@@ -1,5 +1,5 @@
 import { createOptionFault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { deferClose, useOrClose } from '../kernel/host.ts'
 import { readSubmounts } from '../kernel/mount-table/submounts.ts'
 import { openSubPath } from '../kernel/path/open-sub-path.ts'
@@ -44,7 +44,7 @@ export const bind: VolumeKind = {
       if (now.length === includedMounts.size && now.every(({ id }) => includedMounts.has(id))) return tree
       throw Refusal.of(
         'option-contradiction',
-        `what is mounted inside of source ${quoted(source.path)} changed while it was mounted`,
+        `what is mounted inside of source ${quoteValue(source.path)} changed while it was mounted`,
         'kubelet tries again',
       )
     })
@@ -58,7 +58,7 @@ function assertUtf8Path(path: string, subPath: string): string {
     createOptionFault(
       'sub-path',
       'subPath',
-      `is ${quoted(subPath)}: it leads to ${quoted(path)}, whose name is not valid UTF-8`,
+      `is ${quoteValue(subPath)}: it leads to ${quoteValue(path)}, whose name is not valid UTF-8`,
       'rename it',
     ),
   )

@@ -1,6 +1,6 @@
 import type { Secrets } from '../config/json-options.ts'
-import { createFault, createOptionFault, type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { createFault, createOptionFault, type Fault, SECRET_REF_PLACEHOLDER } from '../errors/fault.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { SECRET_FILE } from '../kernel/helpers.ts'
 import type { MountContext, VolumeKind } from './kind/kind.ts'
 import {
@@ -73,7 +73,7 @@ export const cifs: VolumeKind = {
           'secret',
           'mountOptions',
           `has ${name}`,
-          `put username, password and domain into a secret and name it in ${SECRET_REF_WORD}`,
+          `put username, password and domain into a secret and name it in ${SECRET_REF_PLACEHOLDER}`,
         ),
       ),
       ...findOptionFaults('cifs', others, OPTIONS(), false, REMEDIES),
@@ -96,7 +96,7 @@ function listCifsGroupOptions({ group, request: { mountOptions } }: MountContext
   if (group === undefined) return []
   const own = mountOptions.find((option) => ['gid', 'noforcegid'].includes(parseOptionName(option)))
   if (own !== undefined && own !== `gid=${group}`) {
-    const reason = `has ${quoted(own)}, but ownership "auto" shows all files as group ${group}`
+    const reason = `has ${quoteValue(own)}, but ownership "auto" shows all files as group ${group}`
     throw new Refusal(createOptionFault('secret', 'mountOptions', reason, 'leave one of them out'))
   }
   const written = new Set(mountOptions.map(parseOptionName))
@@ -115,8 +115,8 @@ function chooseCredentials(secrets: Secrets, mountOptions: readonly string[]): U
   if (credentials || without) return credentials
   const [found, remedy] =
     secrets.size === 0
-      ? ['', `name a secret with the keys username and password in ${SECRET_REF_WORD}`]
-      : [`, and the secret has only ${quoted([...secrets.keys()])}`, 'give it the keys username and password']
+      ? ['', `name a secret with the keys username and password in ${SECRET_REF_PLACEHOLDER}`]
+      : [`, and the secret has only ${quoteValue([...secrets.keys()])}`, 'give it the keys username and password']
   throw Refusal.of(
     'secret',
     `a share needs a user${found}`,

@@ -1,5 +1,5 @@
 import { createFault, type Fault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { mayHaveUuid } from '../kernel/btrfs.ts'
 import {
   BLOCK_DEVICE,
@@ -42,14 +42,14 @@ export async function openDevice(
       (_, code) => ({
         'ENXIO ENODEV': createFault(
           'disk-type',
-          `source ${quoted(source)} is a device that does not exist (${code})`,
+          `source ${quoteValue(source)} is a device that does not exist (${code})`,
           `attach the disk`,
         ),
       }),
     )
   }
   using _ = await acquireNodeLock({ host, config: { stateDir } }, 'loop')
-  const shown = quoted(source)
+  const shown = quoteValue(source)
   return findSharedLoop(host, shown, handle, readOnly) ?? attachImage(host, shown, handle, readOnly)
 }
 
@@ -135,9 +135,9 @@ export function refuseMountedByNode(disk: MountableDisk, isVolume: (path: string
   if (first === undefined || there.some(({ mountPoint }) => isVolume(mountPoint))) return
   throw Refusal.of(
     'disk-busy',
-    `source ${disk.shown} is mounted by the node itself at ${quoted(first.mountPoint)}`,
+    `source ${disk.shown} is mounted by the node itself at ${quoteValue(first.mountPoint)}`,
     'unmount that, or have the pod ' +
-      `take a directory of it (fsType bind, a source below ${quoted(first.mountPoint)})`,
+      `take a directory of it (fsType bind, a source below ${quoteValue(first.mountPoint)})`,
   )
 }
 

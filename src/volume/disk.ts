@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import type { KindRequest } from '../config/request.ts'
 import type { Source } from '../config/source.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import {
   deferClose,
   errorCode,
@@ -104,7 +104,7 @@ function createDiskKind(rules: DiskRules): VolumeKind {
       const path = getNodePath(request.source)
       const device = await openDevice(host, path, source, readOnly, stateDir)
       using _device = deferClose(host.inodes, device)
-      const disk = { host, device, fsType: rules.name, shown: quoted(path) }
+      const disk = { host, device, fsType: rules.name, shown: quoteValue(path) }
       refuseOtherContent(disk)
       refuseMountedByNode(disk, isVolume)
       const tree = await mountDevice(disk, listFsOptions(rules, request), readOnly)
@@ -169,7 +169,7 @@ function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): 
   if (!isDirectory(inodes.stat(part))) {
     throw Refusal.of(
       'sub-path-unsupported',
-      `subPath ${quoted(subPath)} is not a directory`,
+      `subPath ${quoteValue(subPath)} is not a directory`,
       'of a disk or an image, name one',
     )
   }
@@ -178,7 +178,7 @@ function cloneSubPath({ inodes, mounts }: Host, tree: Handle, subPath: string): 
     () => ({
       EINVAL: createFault(
         'sub-path-unsupported',
-        `subPath ${quoted(subPath)} of a disk or an image needs Linux 6.15 or newer on the node`,
+        `subPath ${quoteValue(subPath)} of a disk or an image needs Linux 6.15 or newer on the node`,
         `leave subPath out, and use the container's own subPath`,
       ),
     }),
@@ -229,7 +229,7 @@ function resolveDeviceName(host: Host, source: string): string {
   if (isDevice && uid === 0 && holder.uid === 0 && (holder.mode & WRITABLE_BY_OTHERS) === 0) return target
   throw Refusal.of(
     'disk-type',
-    `source ${quoted(source)} is a link that is not udev's, or leads out of /dev`,
+    `source ${quoteValue(source)} is a link that is not udev's, or leads out of /dev`,
     'write the real path',
   )
 }

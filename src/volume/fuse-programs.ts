@@ -1,7 +1,7 @@
 import type { Secrets } from '../config/json-options.ts'
 import { formatSource, type Source } from '../config/source.ts'
-import { type Fault, SECRET_REF_WORD } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { type Fault, SECRET_REF_PLACEHOLDER } from '../errors/fault.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import {
   createRulesOnce,
   NUMBER,
@@ -24,7 +24,7 @@ function findSshSourceFaults(requestedSource: Source): Fault[] {
   if (SSHFS_SOURCE_FORM.test(source) && !/\/(\/|\.\.?(\/|$))/.test(source)) return []
   return [
     createSourceFault(
-      `is ${quoted(source)}`,
+      `is ${quoteValue(source)}`,
       `write it like user@host:/directory, without "..", ".", "//", a comma or a trailing slash`,
     ),
   ]
@@ -70,8 +70,8 @@ export function createSshLogin(
   const hosts = secrets.get('known_hosts')
   if (key && password) throw Refusal.of('secret', 'the secret has both "ssh-privatekey" and "password"', 'keep one')
   if (!key && !password) {
-    const found = secrets.size === 0 ? '' : `, and this one has ${quoted([...secrets.keys()])}`
-    const remedy = secrets.size === 0 ? `name it in ${SECRET_REF_WORD} of the volume` : 'give it one of them'
+    const found = secrets.size === 0 ? '' : `, and this one has ${quoteValue([...secrets.keys()])}`
+    const remedy = secrets.size === 0 ? `name it in ${SECRET_REF_PLACEHOLDER} of the volume` : 'give it one of them'
     throw Refusal.of('secret', `fuse.sshfs needs a secret with the key "ssh-privatekey" or "password"${found}`, remedy)
   }
   if (key && mountOptions.includes('reconnect')) {

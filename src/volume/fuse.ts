@@ -3,7 +3,7 @@ import type { Secrets } from '../config/json-options.ts'
 import type { SecretKeys } from '../config/rule.ts'
 import { formatSource, getSourcePath, type Source } from '../config/source.ts'
 import { createOptionFault, type Fault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { SECRET_FILE } from '../kernel/helpers.ts'
 import { DIRECTORY, FILE_TYPE, REGULAR } from '../kernel/host.ts'
 import { PROGRAMS, readFuseRules, SSH_KEYS } from './fuse-programs.ts'
@@ -67,7 +67,7 @@ function findFuseSourceFaults(source: Source, isLocal: boolean, config: NodeConf
   if (/^[A-Za-z0-9_]\P{Cc}*$/u.test(text) && !/(^|[/:])\.\.?(\/|$)/.test(text)) return []
   return [
     createSourceFault(
-      `is ${quoted(text)}`,
+      `is ${quoteValue(text)}`,
       `begin it with a letter or a digit, and write no "..", "." or control character`,
     ),
   ]
@@ -140,7 +140,7 @@ function deliverSecrets(
   for (const [index, [key, value]] of [...secrets].entries()) {
     const delivery = Object.hasOwn(secretKeys, key) ? secretKeys[key] : undefined
     if (delivery === undefined)
-      throw Refusal.of('secret', `the Secret has ${quoted(key)}, which no rule names`, 'remove the key')
+      throw Refusal.of('secret', `the Secret has ${quoteValue(key)}, which no rule names`, 'remove the key')
     if ('variable' in delivery) {
       delivered.environment[delivery.variable] = decodeVariable(key, value)
       continue
@@ -166,7 +166,7 @@ function decodeVariable(key: string, value: Uint8Array): string {
   }
   throw Refusal.of(
     'secret',
-    `key ${quoted(key)} of the Secret has a NUL or is not UTF-8, so no environment variable can carry it`,
+    `key ${quoteValue(key)} of the Secret has a NUL or is not UTF-8, so no environment variable can carry it`,
     'correct the value',
   )
 }

@@ -1,5 +1,5 @@
 import { isNamedByRule, type Rule } from '../config/rule.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
 import { type MountRow, parseMountinfo, type TableSnapshot } from '../kernel/mount-table/mountinfo.ts'
 import { findShownPaths, type ShownPath } from '../kernel/mount-table/submounts.ts'
@@ -73,7 +73,7 @@ export function findOtherPaths(
     if (!parseMountinfo(table.text()).some(({ mountPoint }) => mountPoint === '/')) return []
     throw Refusal.of(
       'source-changed',
-      `source ${quoted(requested)} was unmounted or removed meanwhile`,
+      `source ${quoteValue(requested)} was unmounted or removed meanwhile`,
       'it is tried again',
     )
   }

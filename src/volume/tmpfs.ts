@@ -1,6 +1,6 @@
 import { type NodeConfig, parseSize } from '../config/defaults.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { SystemError } from '../kernel/host.ts'
 import type { VolumeKind } from './kind/kind.ts'
 import {
@@ -42,7 +42,7 @@ function findSizeFaults(options: readonly string[], { tmpfsMaxSize }: NodeConfig
     const most = name === 'size' ? tmpfsMaxSize : `${limits.nr_inodes}, one for each KiB of tmpfsMaxSize,`
     return [
       createMountOptionsFault(
-        `has ${quoted(option)}, but a tmpfs may have ${most} on this node`,
+        `has ${quoteValue(option)}, but a tmpfs may have ${most} on this node`,
         `use less, or ${remedy}`,
       ),
     ]
@@ -82,7 +82,7 @@ export const tmpfs: VolumeKind = {
       throw new Refusal(
         createFault(
           'mount-options',
-          `the kernel refuses mountOptions ${quoted(mountOptions.join(','))}`,
+          `the kernel refuses mountOptions ${quoteValue(mountOptions.join(','))}`,
           undefined,
           (error as Error).message,
         ),

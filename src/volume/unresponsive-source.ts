@@ -1,6 +1,6 @@
 import type { MountRequest } from '../config/mount-request.ts'
 import { getSourcePath } from '../config/source.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Host } from '../kernel/host.ts'
 import {
   createUnresponsiveCheck,
@@ -39,7 +39,7 @@ export async function assertResponsive(session: LookupCaller, request: SourceReq
   const path = resolveRequestPath(request)
   const within = request.subPath === undefined ? undefined : getSourcePath(request.source)
   if (path === undefined || !(await isUnresponsivePath(session, path, within))) return
-  throw new Refusal(createUnresponsiveFault(`source ${quoted(path)}`, 'it is mounted'))
+  throw new Refusal(createUnresponsiveFault(`source ${quoteValue(path)}`, 'it is mounted'))
 }
 
 /** Whether a request's source, if it has a path, lies on this node's own file systems. */

@@ -1,49 +1,49 @@
 import type { NodeConfig } from '../config/defaults.ts'
 import { createFault, type Fault } from '../errors/fault.ts'
-import { quoted, Refusal } from '../errors/refusal.ts'
+import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { mountRecords } from '../state/mount-record.ts'
 import { givenUpWalks } from '../state/process-records.ts'
 import type { GivenUpProcess, Session } from '../state/session.ts'
 import { hasJournal } from '../state/volume-journal.ts'
 
 /** Fewest milliseconds that a supervisor waits for a report. */
-const SHORTEST_PATIENCE_MS = 5000
+const MIN_SILENCE_LIMIT_MS = 5000
 /** Milliseconds for a walk of a volume if another walk of it was given up recently. */
-const SHORT_PATIENCE_MS = 750
+const RETRIED_WALK_SILENCE_LIMIT_MS = 750
 /** Milliseconds after which a walk gets the full time again, because a slow disk may need it. */
-const FRESH_MS = 120_000
+const RECENT_GIVEN_UP_WALK_MS = 120_000
 
 /** Returns the milliseconds for which a process that works on volumes may report nothing. */
-export function computePatienceMs({ helperTimeoutSeconds }: NodeConfig): number {
-  return Math.max(SHORTEST_PATIENCE_MS, helperTimeoutSeconds * 1000)
+export function computeSilenceLimitMs({ helperTimeoutSeconds }: NodeConfig): number {
+  return Math.max(MIN_SILENCE_LIMIT_MS, helperTimeoutSeconds * 1000)
 }
 
 /** Records that a walk was given up; one that had only a short time is not recorded. */
-export function recordGivenUp(session: Session, volume: string, { pid, seconds }: GivenUpProcess): void {
-  if (seconds * 1000 < SHORTEST_PATIENCE_MS) return
+export function recordGivenUpWalk(session: Session, volume: string, { pid, seconds }: GivenUpProcess): void {
+  if (seconds * 1000 < MIN_SILENCE_LIMIT_MS) return
   givenUpWalks.write(session, { volume, pid, at: Date.now() })
 }
 
 /** Returns the milliseconds for which a walk of the volume may report nothing; undefined: as for any other work. */
-export function computeWalkPatienceMs(session: Session, volume: string): number | undefined {
+export function computeWalkSilenceLimitMs(session: Session, volume: string): number | undefined {
   const { at } = givenUpWalks.find(session, volume).record ?? {}
-  const age = at === undefined ? FRESH_MS : Date.now() - at
-  return age >= 0 && age < FRESH_MS ? SHORT_PATIENCE_MS : undefined
+  const age = at === undefined ? RECENT_GIVEN_UP_WALK_MS : Date.now() - at
+  return age >= 0 && age < RECENT_GIVEN_UP_WALK_MS ? RETRIED_WALK_SILENCE_LIMIT_MS : undefined
 }
 
 /** @throws {Refusal} if a process that made this mount call before was given up: it recorded the mount before its walk */
 export function refuseGivenUpMount(session: Session, directory: string): void {
   if (session.givenUp === undefined) return
   const { volume } = mountRecords.find(session, directory).record ?? {}
-  refuseGivenUp(session, volume !== undefined && hasJournal(session, volume) ? volume : undefined)
+  refuseGivenUpCall(session, volume !== undefined && hasJournal(session, volume) ? volume : undefined)
 }
 
 /** @throws {Refusal} if a process that made this call before was given up. Its walk of the volume is recorded */
-export function refuseGivenUp(session: Session, volume: string | undefined): void {
+export function refuseGivenUpCall(session: Session, volume: string | undefined): void {
   const { givenUp } = session
   if (givenUp === undefined) return
-  if (volume !== undefined) recordGivenUp(session, volume, givenUp)
-  throw new Refusal(createGivenUpFault(givenUp))
+  if (volume !== undefined) recordGivenUpWalk(session, volume, givenUp)
+  throw new Refusal(createGivenUpProcessFault(givenUp))
 }
 
 const LOCKED_DIRECTORY_CAUSE =
@@ -51,21 +51,21 @@ const LOCKED_DIRECTORY_CAUSE =
 const LOCKED_DIRECTORY_REMEDY = 'end the process that keeps a directory of the volume locked, or repair the disk'
 
 /** Explains why a call on a volume of this node's own disks was given up. */
-export function createGivenUpFault({ pid, seconds, isLeft }: GivenUpProcess): Fault {
+export function createGivenUpProcessFault({ pid, seconds, isLeft }: GivenUpProcess): Fault {
   const still = isLeft ? ', and it still waits' : ''
   const reason = `process ${pid}, which worked on the volume, was given up after ${seconds} s (${LOCKED_DIRECTORY_CAUSE})${still}`
   return createFault('walk-given-up', reason, `${LOCKED_DIRECTORY_REMEDY}; the next call goes on`)
 }
 
 /** The most processes of a namespace that were given up and have not ended. */
-export const MAX_LEFT = 4
+export const MAX_UNKILLABLE_WORKERS = 4
 
 /**
  * Explains why no further process is started.
  * @param owner a namespace or a directory
  * @param pids of given-up processes
  */
-export function createTooManyLeftFault(owner: string, pids: readonly number[]): Fault {
+export function createTooManyUnkillableFault(owner: string, pids: readonly number[]): Fault {
   return createFault(
     'walk-given-up',
     `${pids.length} processes that worked on volumes of ${owner} were given up and still wait in the kernel (${pids.join(', ')})`,
@@ -74,33 +74,38 @@ export function createTooManyLeftFault(owner: string, pids: readonly number[]): 
 }
 
 /** Explains why a volume is not accessed: a process that worked on it was given up before. */
-export function createLeftProcessFault(pid: number | undefined): Fault {
+export function createUnkillableProcessFault(pid: number | undefined): Fault {
   const reason = `process ${pid}, which worked on the volume, was given up and still waits in the kernel`
   return createFault('walk-given-up', reason, LOCKED_DIRECTORY_REMEDY)
 }
 
-/** Like `createGivenUpFault`, for a walk by a worker. @param waiting clause that names a worker that still waits, or '' */
+/** Like `createGivenUpProcessFault`, for a walk by a worker. @param waiting clause that names a worker that still waits, or '' */
 export function createGivenUpWalkFault(source: string, seconds: number, pid: number, waiting: string): Fault {
   const remedy = `${LOCKED_DIRECTORY_REMEDY}, and the next call goes on where this one was${waiting}`
-  return createSilenceFault(`the walk of ${quoted(source)}`, seconds, pid, remedy)
+  return createSilentProcessFault(`the walk of ${quoteValue(source)}`, seconds, pid, remedy)
 }
 
 /** Like `createGivenUpWalkFault`, for a lookup of names in a volume. */
 export function createGivenUpLookupFault(directory: string, seconds: number, pid: number, waiting: string): Fault {
-  return createSilenceFault(`the lookup in ${quoted(directory)}`, seconds, pid, `${LOCKED_DIRECTORY_REMEDY}${waiting}`)
-}
-
-/** Like `createGivenUpWalkFault`, for a change of a volume's root. */
-export function createGivenUpRootFault(source: string, seconds: number, pid: number, waiting: string): Fault {
-  return createSilenceFault(
-    `the change of the root of ${quoted(source)}`,
+  return createSilentProcessFault(
+    `the lookup in ${quoteValue(directory)}`,
     seconds,
     pid,
     `${LOCKED_DIRECTORY_REMEDY}${waiting}`,
   )
 }
 
-function createSilenceFault(what: string, seconds: number, pid: number, remedy: string): Fault {
+/** Like `createGivenUpWalkFault`, for a change of a volume's root. */
+export function createGivenUpRootChangeFault(source: string, seconds: number, pid: number, waiting: string): Fault {
+  return createSilentProcessFault(
+    `the change of the root of ${quoteValue(source)}`,
+    seconds,
+    pid,
+    `${LOCKED_DIRECTORY_REMEDY}${waiting}`,
+  )
+}
+
+function createSilentProcessFault(what: string, seconds: number, pid: number, remedy: string): Fault {
   const reason = `${what} was given up: process ${pid} had reported nothing for ${seconds} s (${LOCKED_DIRECTORY_CAUSE})`
   return createFault('walk-given-up', reason, remedy)
 }

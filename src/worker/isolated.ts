@@ -2,19 +2,19 @@ import type { NodeConfig } from '../config/defaults.ts'
 import type { Secrets } from '../config/json-options.ts'
 import type { FaultCode } from '../errors/entries/index.ts'
 import type { Fault } from '../errors/fault.ts'
-import { Refusal, UnknownFormat } from '../errors/refusal.ts'
+import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import { deferClose, type Handle } from '../kernel/host.ts'
 import { FairSemaphore } from '../kernel/waiting.ts'
 import { UnkillableProcesses } from '../kernel/worker-process.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
-import { computePatienceMs, createTooManyLeftFault, MAX_LEFT } from './given-up.ts'
+import { computeSilenceLimitMs, createTooManyUnkillableFault, MAX_UNKILLABLE_WORKERS } from './given-up.ts'
 
 /** A server, a daemon or a disk does not respond, so isolated work was given up or not started. */
-export class Unresponsive extends Refusal {}
+export class UnresponsiveRefusal extends Refusal {}
 
 /** Request to the worker process: one line of JSON. It contains secrets, so it is passed only on stdin. */
-export interface WorkerRequest {
+export interface IsolatedWorkRequest {
   work: string
   about: unknown
   config: NodeConfig
@@ -22,12 +22,12 @@ export interface WorkerRequest {
   secrets: readonly (readonly [name: string, value: string])[]
 }
 
-export type IsolatedProgress =
+export type IsolatedWorkProgress =
   | { note: Record<string, unknown> }
   | { warn: string; code: FaultCode }
   | { counts: WalkCounts }
 
-export type IsolatedOutcome =
+export type IsolatedWorkOutcome =
   | { done: unknown }
   | { refused: readonly Fault[]; isUnknownFormat: boolean; isUnresponsive: boolean }
   | { failed: string }
@@ -55,21 +55,22 @@ export interface IsolatedWork {
  * Runs work in a worker process, because it may wait for a server or a daemon indefinitely. A thread that waits so
  * cannot even be killed, and would block this process and its locks. The session gets the worker's notes, warnings and
  * progress.
- * @throws {Unresponsive} if the worker was given up; otherwise an error with the message of the worker's error
+ * @throws {UnresponsiveRefusal} if the worker was given up; otherwise an error with the message of the worker's error
  */
-export async function runIsolated<T>(
+export async function runIsolatedWork<T>(
   session: Session,
   isolated: IsolatedWork,
   progress = session.progress,
 ): Promise<T> {
   const { host, config } = session
   const { work, about, lock, secrets = new Map(), owner, givenUp } = isolated
-  const earlier = owner === undefined ? [] : unkillable.of(owner)
-  if (owner !== undefined && earlier.length >= MAX_LEFT) throw new Unresponsive(createTooManyLeftFault(owner, earlier))
-  using _turn = await turns.take()
-  const patienceMs = isolated.patienceMs ?? computePatienceMs(config)
-  const request: WorkerRequest = { work, about, config, secrets: [...secrets].map(encodeSecret) }
-  let outcome: IsolatedOutcome | undefined
+  const earlier = owner === undefined ? [] : unkillableWorkers.of(owner)
+  if (owner !== undefined && earlier.length >= MAX_UNKILLABLE_WORKERS)
+    throw new UnresponsiveRefusal(createTooManyUnkillableFault(owner, earlier))
+  using _turn = await isolatedWorkerTurns.take()
+  const patienceMs = isolated.patienceMs ?? computeSilenceLimitMs(config)
+  const request: IsolatedWorkRequest = { work, about, config, secrets: [...secrets].map(encodeSecret) }
+  let outcome: IsolatedWorkOutcome | undefined
   const root = isolated.handle === undefined ? host.inodes.openTrusted('/') : undefined
   using _root = deferClose(host.inodes, root)
   const { isSilent, leftBehind, pid, ended } = await host.callWorker({
@@ -78,38 +79,38 @@ export async function runIsolated<T>(
     lock,
     patienceMs,
     onReport(report) {
-      if ('outcome' in report) outcome = report.outcome as IsolatedOutcome
+      if ('outcome' in report) outcome = report.outcome as IsolatedWorkOutcome
       if (!('progress' in report)) return
-      const reported = report.progress as IsolatedProgress
+      const reported = report.progress as IsolatedWorkProgress
       if ('note' in reported) session.note(reported.note)
       else if ('warn' in reported) session.warn(reported.warn, reported.code)
       else progress?.(reported.counts)
     },
   })
-  if (leftBehind !== undefined && owner !== undefined) unkillable.add(leftBehind, owner, ended)
+  if (leftBehind !== undefined && owner !== undefined) unkillableWorkers.add(leftBehind, owner, ended)
   if (isSilent) {
     const waiting = leftBehind === undefined ? '' : `; until then process ${leftBehind} waits for it`
-    throw new Unresponsive(givenUp(patienceMs / 1000, waiting, pid))
+    throw new UnresponsiveRefusal(givenUp(patienceMs / 1000, waiting, pid))
   }
-  return readOutcome(outcome) as T
+  return readIsolatedOutcome(outcome) as T
 }
 
 /** The isolated process ended without a result, as by SIGKILL: a repeated call does its work. */
-export class WorkerCrashed extends Error {}
+export class WorkerCrashedError extends Error {}
 
 /** Each worker is a process of some 90 MB. A worker has its turn until its caller stops waiting for it. */
-const turns = new FairSemaphore(8)
-const unkillable = new UnkillableProcesses()
+const isolatedWorkerTurns = new FairSemaphore(8)
+const unkillableWorkers = new UnkillableProcesses()
 
 function encodeSecret([name, value]: [string, Uint8Array]): [string, string] {
   return [name, Buffer.from(value).toString('base64')]
 }
 
-function readOutcome(outcome: IsolatedOutcome | undefined): unknown {
+function readIsolatedOutcome(outcome: IsolatedWorkOutcome | undefined): unknown {
   if (outcome === undefined)
-    throw new WorkerCrashed('the process that worked for this call, as a server may hang, has crashed')
+    throw new WorkerCrashedError('the process that worked for this call, as a server may hang, has crashed')
   if ('done' in outcome) return outcome.done
   if ('failed' in outcome) throw new Error(outcome.failed)
-  if (outcome.isUnresponsive) throw new Unresponsive(outcome.refused)
-  throw outcome.isUnknownFormat ? new UnknownFormat(outcome.refused) : new Refusal(outcome.refused)
+  if (outcome.isUnresponsive) throw new UnresponsiveRefusal(outcome.refused)
+  throw outcome.isUnknownFormat ? new UnknownFormatRefusal(outcome.refused) : new Refusal(outcome.refused)
 }

@@ -1,25 +1,25 @@
 import { ResponseTimer } from '../kernel/waiting.ts'
 import { type StartWorker, UnkillableProcesses, type WorkerReport } from '../kernel/worker-process.ts'
 import {
-  findNext,
-  isBlocked,
+  findNextRunnableTask,
+  isTaskBlocked,
   type LostTaskOutcomes,
   type RunningTask,
   type WorkerLimits,
   type WorkerSlot,
   type WorkerTask,
 } from './schedule.ts'
-import { countIfLeft, refuseIfLeft, type Supervision } from './supervision.ts'
+import { countWorkerIfUnkillable, refuseIfTooManyUnkillable, type WorkerSupervision } from './supervision.ts'
 
 /** An idle worker is closed after this time. Kubelet repeats its calls about once a minute. */
-const MAX_IDLE_MS = 90_000
+const MAX_WORKER_IDLE_MS = 90_000
 /** A task that has run for so long is not expected to end soon. */
-const STUCK_AFTER_MS = 2000
+const STUCK_TASK_AFTER_MS = 2000
 /** Delay before a worker that ended is replaced, if `minIdle` workers are kept. */
-const RESTART_DELAY_MS = 1000
+const WORKER_RESTART_DELAY_MS = 1000
 
 /** Starts worker processes when tasks need them, within the limits. */
-export class Workers<Job extends { do: string }, Outcome, Progress = never> {
+export class WorkerPool<Job extends { do: string }, Outcome, Progress = never> {
   readonly #startWorker: StartWorker<Job, Outcome, Progress>
   readonly #limits: WorkerLimits
   readonly #lost: LostTaskOutcomes<Outcome>
@@ -27,7 +27,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   readonly #running = new Set<WorkerTask<Job, Outcome, Progress>>()
   /** The most recently used worker is taken first, so that others reach their idle limit. */
   readonly #idle: WorkerSlot<Job, Outcome, Progress>[] = []
-  readonly #supervision: Supervision<Job, Outcome> | undefined
+  readonly #supervision: WorkerSupervision<Job, Outcome> | undefined
   readonly #left = new UnkillableProcesses()
   #isClosed = false
 
@@ -36,7 +36,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     startWorker: StartWorker<Job, Outcome, Progress>,
     limits: WorkerLimits,
     lost: LostTaskOutcomes<Outcome>,
-    supervision?: Supervision<Job, Outcome>,
+    supervision?: WorkerSupervision<Job, Outcome>,
   ) {
     this.#startWorker = startWorker
     this.#supervision = supervision
@@ -58,18 +58,18 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
       progress: undefined,
       responseTimer: undefined,
     }
-    const refusal = refuseIfLeft(this.#supervision, this.#left, job, namespace)
+    const refusal = refuseIfTooManyUnkillable(this.#supervision, this.#left, job, namespace)
     if (refusal === undefined) this.#waiting.push(task)
     else resolve(refusal)
     this.#dispatch()
-    const isTaskBlocked = () => isBlocked(task, this.#listStuck(), this.#limits)
+    const isBlockedByStuckTasks = () => isTaskBlocked(task, this.#listStuck(), this.#limits)
     return {
       outcome: promise,
       get isWaiting() {
         return task.slot === undefined
       },
       get isBlocked() {
-        return task.slot === undefined && isTaskBlocked()
+        return task.slot === undefined && isBlockedByStuckTasks()
       },
       get progress() {
         return task.progress
@@ -86,13 +86,13 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   }
 
   #listStuck(): WorkerTask<Job, Outcome, Progress>[] {
-    const before = performance.now() - STUCK_AFTER_MS
+    const before = performance.now() - STUCK_TASK_AFTER_MS
     return [...this.#running].filter(({ slot, startedAt }) => slot?.isDying || startedAt <= before)
   }
 
   #dispatch(): void {
     for (;;) {
-      const next = findNext(this.#waiting, [...this.#running], performance.now(), this.#limits)
+      const next = findNextRunnableTask(this.#waiting, [...this.#running], performance.now(), this.#limits)
       const [task] = next < 0 ? [] : this.#waiting.splice(next, 1)
       if (task === undefined) return
       this.#start(task)
@@ -147,7 +147,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     slot.isDying = true
     slot.worker.kill()
     const owner = this.#supervision?.findOwner?.(task.job) ?? task.namespace
-    return countIfLeft(this.#left, slot.worker.pid ?? 0, owner, slot.end.promise)
+    return countWorkerIfUnkillable(this.#left, slot.worker.pid ?? 0, owner, slot.end.promise)
   }
 
   #createSlot(): WorkerSlot<Job, Outcome, Progress> {
@@ -183,7 +183,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
     const { task } = slot
     slot.task = undefined
     if (task !== undefined) this.#settle(task, this.#lost.createExited(how))
-    setTimeout(() => this.#startIdleWorkers(), RESTART_DELAY_MS).unref()
+    setTimeout(() => this.#startIdleWorkers(), WORKER_RESTART_DELAY_MS).unref()
   }
 
   #startIdleWorkers(): void {
@@ -195,7 +195,7 @@ export class Workers<Job extends { do: string }, Outcome, Progress = never> {
   #keepIdle(slot: WorkerSlot<Job, Outcome, Progress>): void {
     slot.idleTimer = setTimeout(() => {
       if (this.#idle.length > this.#limits.minIdle) this.#dismiss(slot)
-    }, MAX_IDLE_MS).unref()
+    }, MAX_WORKER_IDLE_MS).unref()
     this.#idle.push(slot)
   }
 

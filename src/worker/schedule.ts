@@ -36,7 +36,7 @@ export interface WorkerLimits {
 }
 
 /** Finds the index of the first waiting task that may start; -1 if none may. Pure. */
-export function findNext(
+export function findNextRunnableTask(
   waiting: readonly ScheduledTask[],
   running: readonly StartedTask[],
   now: number,
@@ -44,11 +44,11 @@ export function findNext(
 ): number {
   const quick = running.filter(({ startedAt }) => now - startedAt < limits.longAfterMs)
   if (quick.length >= limits.maxQuick) return -1
-  return waiting.findIndex((task) => !isBlocked(task, running, limits))
+  return waiting.findIndex((task) => !isTaskBlocked(task, running, limits))
 }
 
 /** Returns whether a task cannot start before a running one ends. Pure. */
-export function isBlocked(task: ScheduledTask, running: readonly ScheduledTask[], limits: WorkerLimits): boolean {
+export function isTaskBlocked(task: ScheduledTask, running: readonly ScheduledTask[], limits: WorkerLimits): boolean {
   const { maxPerNamespace, maxTotal = Number.POSITIVE_INFINITY } = limits
   const maxOfKind = limits.maxByKind?.[task.do] ?? limits.maxPerKind
   const sharedFrom = limits.isShared ? Math.ceil(maxOfKind / 3) : maxOfKind

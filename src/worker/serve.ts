@@ -1,25 +1,30 @@
 import type { NodeConfig } from '../config/defaults.ts'
 import type { Secrets } from '../config/json-options.ts'
-import { formatError, Refusal, UnknownFormat } from '../errors/refusal.ts'
+import { formatError, Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import type { Handle, Host } from '../kernel/host.ts'
 import { readStreamLines, type WorkerReport } from '../kernel/worker-process.ts'
 import type { GivenUpProcess, Session } from '../state/session.ts'
-import { computePatienceMs } from './given-up.ts'
-import { type IsolatedOutcome, type IsolatedProgress, Unresponsive, type WorkerRequest } from './isolated.ts'
+import { computeSilenceLimitMs } from './given-up.ts'
+import {
+  type IsolatedWorkOutcome,
+  type IsolatedWorkProgress,
+  type IsolatedWorkRequest,
+  UnresponsiveRefusal,
+} from './isolated.ts'
 
 // A worker process reads tasks, runs them, and reports to the process that supervises it.
 
 /** Writes text to the supervising process. A closed pipe is ignored: the task continues after its server has ended. */
-type WriteText = (text: string) => void
+type WriteReportText = (text: string) => void
 
 /** The connection of a worker to the process that supervises it. */
 export interface WorkerOutput {
-  write: WriteText
+  write: WriteReportText
   /** Ends this process after an error. */
   end(): void
 }
 
-const REPORT_INTERVAL_MS = 500
+const WORKER_REPORT_INTERVAL_MS = 500
 
 /** Reports of a worker to its server during a task: see Session. */
 export type TaskReporting = Required<Pick<Session, 'isAlive' | 'limitSilence'>>
@@ -32,11 +37,11 @@ export type TaskReporting = Required<Pick<Session, 'isAlive' | 'limitSilence'>>
 export function reportToLoader(
   value: string,
   config: NodeConfig,
-  write: WriteText,
+  write: WriteReportText,
 ): TaskReporting & Pick<Session, 'givenUp'> {
   const [pid, silentMs, end] = value.split(' ')
-  const limitSilence = (milliseconds = computePatienceMs(config)) => write(`${milliseconds}\n`)
-  const isAlive = startReporting(() => write('\n'))
+  const limitSilence = (milliseconds = computeSilenceLimitMs(config)) => write(`${milliseconds}\n`)
+  const isAlive = startPeriodicReports(() => write('\n'))
   limitSilence()
   const givenUp: GivenUpProcess | undefined =
     end === undefined
@@ -49,19 +54,21 @@ export function reportToLoader(
  * Calls `report` at a fixed interval, until the result is disposed of.
  * @returns the same call, rate-limited, for synchronous work during which no timer fires
  */
-export function startReporting(report: () => void): (() => void) & Disposable {
+export function startPeriodicReports(report: () => void): (() => void) & Disposable {
   let last = performance.now()
   const isAlive = () => {
-    if (performance.now() - last < REPORT_INTERVAL_MS) return
+    if (performance.now() - last < WORKER_REPORT_INTERVAL_MS) return
     last = performance.now()
     report()
   }
-  const timer = setInterval(isAlive, REPORT_INTERVAL_MS).unref()
+  const timer = setInterval(isAlive, WORKER_REPORT_INTERVAL_MS).unref()
   return Object.assign(isAlive, { [Symbol.dispose]: () => clearInterval(timer) })
 }
 
 /** Returns a function that sends a report to the process that has started this one. */
-function createSender<Outcome, Progress>(write: WriteText): (report: WorkerReport<Outcome, Progress>) => void {
+function createReportSender<Outcome, Progress>(
+  write: WriteReportText,
+): (report: WorkerReport<Outcome, Progress>) => void {
   return (report) => write(`${JSON.stringify(report)}\n`)
 }
 
@@ -70,12 +77,12 @@ function createSender<Outcome, Progress>(write: WriteText): (report: WorkerRepor
  * @param work must not throw
  * @param died creates the outcome of a task that ends this process with an uncaught exception
  */
-export async function serveTasks<Job, Outcome, Progress = never>(
+export async function serveWorkerTasks<Job, Outcome, Progress = never>(
   { write, end }: WorkerOutput,
   work: (job: Job, progress: (progress: Progress) => void, report: TaskReporting) => Promise<Outcome>,
   died: (error: unknown) => Outcome,
 ): Promise<void> {
-  const send = createSender<Outcome, Progress>(write)
+  const send = createReportSender<Outcome, Progress>(write)
   process.on('uncaughtException', (error) => {
     send({ outcome: died(error) })
     end()
@@ -90,32 +97,32 @@ export async function serveTasks<Job, Outcome, Progress = never>(
 }
 
 /** @returns a value that is serializable as JSON */
-export type WorkFunction = (session: Session, handle: Handle, about: never) => Promise<unknown>
+export type IsolatedWorkFunction = (session: Session, handle: Handle, about: never) => Promise<unknown>
 
 /** Small, so that the worker reports often even if a server is slow to answer each request. */
-const SMALL_BATCH = 32
+const ISOLATED_WALK_BATCH_SIZE = 32
 
 /**
- * Runs the one task of a worker that `runIsolated` has started.
+ * Runs the one task of a worker that `runIsolatedWork` has started.
  * @param requestLine the request, one line of JSON
  */
-export async function runWorkerRequest(
+export async function runIsolatedWorkRequest(
   host: Host,
   handle: Handle,
   requestLine: string,
-  write: WriteText,
-  loadWork: (name: string) => Promise<WorkFunction>,
+  write: WriteReportText,
+  loadWork: (name: string) => Promise<IsolatedWorkFunction>,
 ): Promise<void> {
-  const send = createSender<IsolatedOutcome, IsolatedProgress>(write)
-  using isAlive = startReporting(() => send({}))
+  const send = createReportSender<IsolatedWorkOutcome, IsolatedWorkProgress>(write)
+  using isAlive = startPeriodicReports(() => send({}))
   try {
-    const { work, about, config, secrets } = JSON.parse(requestLine) as WorkerRequest
+    const { work, about, config, secrets } = JSON.parse(requestLine) as IsolatedWorkRequest
     const session: Session = {
       host,
       config,
       mayHang: true,
       isAlive,
-      largestBatch: SMALL_BATCH,
+      largestBatch: ISOLATED_WALK_BATCH_SIZE,
       secrets: decodeSecrets(secrets),
       note: (note) => send({ progress: { note } }),
       warn: (warn, code) => send({ progress: { warn, code } }),
@@ -124,16 +131,19 @@ export async function runWorkerRequest(
     const done = await (await loadWork(work))(session, handle, about as never)
     send({ outcome: { done: done ?? null } })
   } catch (error) {
-    send({ outcome: createFailure(error) })
+    send({ outcome: createFailedOutcome(error) })
   }
 }
 
-function createFailure(error: unknown): IsolatedOutcome {
+function createFailedOutcome(error: unknown): IsolatedWorkOutcome {
   if (!(error instanceof Refusal)) return { failed: formatError(error) }
-  const [isUnknownFormat, isUnresponsive] = [error instanceof UnknownFormat, error instanceof Unresponsive]
+  const [isUnknownFormat, isUnresponsive] = [
+    error instanceof UnknownFormatRefusal,
+    error instanceof UnresponsiveRefusal,
+  ]
   return { refused: error.faults, isUnknownFormat, isUnresponsive }
 }
 
-function decodeSecrets(secrets: WorkerRequest['secrets']): Secrets {
+function decodeSecrets(secrets: IsolatedWorkRequest['secrets']): Secrets {
   return new Map(secrets.map(([name, value]) => [name, Buffer.from(value, 'base64')]))
 }

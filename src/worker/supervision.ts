@@ -10,7 +10,7 @@ export interface UnresponsiveWorker {
 }
 
 /** Policy for unresponsive workers. */
-export interface Supervision<Job, Outcome> {
+export interface WorkerSupervision<Job, Outcome> {
   /** Default limit of a worker that has not set another one. */
   readonly patienceMs: number
   /**
@@ -28,20 +28,20 @@ export interface Supervision<Job, Outcome> {
   refuseTooManyLeft(namespace: string, pids: readonly number[], job: Job): Outcome | undefined
 }
 
-const END_TIMEOUT_MS = 2000
+const WORKER_END_TIMEOUT_MS = 2000
 
 /**
  * Waits at most 2 s for the end of a killed worker. After that the worker counts as left until it has ended.
  * @returns whether it is left
  */
-export async function countIfLeft(
+export async function countWorkerIfUnkillable(
   left: UnkillableProcesses,
   pid: number,
   owner: string,
   ended: Promise<void>,
 ): Promise<boolean> {
   const hasEnded = await resolveWithin(
-    END_TIMEOUT_MS,
+    WORKER_END_TIMEOUT_MS,
     ended.then(() => true),
   )
   if (!hasEnded) left.add(pid, owner, ended)
@@ -49,8 +49,8 @@ export async function countIfLeft(
 }
 
 /** Returns the outcome of a task whose owner or namespace has too many killed workers that have not ended. */
-export function refuseIfLeft<Job, Outcome>(
-  supervision: Supervision<Job, Outcome> | undefined,
+export function refuseIfTooManyUnkillable<Job, Outcome>(
+  supervision: WorkerSupervision<Job, Outcome> | undefined,
   left: UnkillableProcesses,
   job: Job,
   namespace: string,

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { quoted } from '../../src/errors/refusal.ts'
+import { quoteValue } from '../../src/errors/refusal.ts'
 import { call } from '../frontends/csi/kubelet.ts'
 import { CsiNode, mounted } from '../frontends/csi/node.ts'
 import { BEYOND, type SanityCase, SUITE } from '../frontends/csi/sanity.ts'
@@ -202,7 +202,7 @@ const CHECKS: Readonly<Record<SanityCase, () => Promise<void>>> = {
     for (const path of ['some/path', node.target(1), '/some/path', '/../some/path']) {
       expect(await asked('Node/NodeGetVolumeStats', { volume_id: 'csi-1', volume_path: path })).toMatchObject({
         code: 'NOT_FOUND',
-        message: `nothing is published at ${quoted(path)}`,
+        message: `nothing is published at ${quoteValue(path)}`,
       })
     }
   },

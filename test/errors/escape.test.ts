@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { escapeUnprintable } from '../../src/errors/escape.ts'
 import { createFault } from '../../src/errors/fault.ts'
-import { quoted, Refusal } from '../../src/errors/refusal.ts'
+import { quoteValue, Refusal } from '../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../src/frontends/flexvolume/protocol.ts'
 import { formatLogLine } from '../../src/log/call-log.ts'
 
@@ -14,9 +14,9 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
 
   it.each<[string, () => string]>([
     ['in a message', () => escapeUnprintable(`source ${written} is missing`)],
-    ['in a quoted value', () => quoted(written)],
-    ['in a quoted long value', () => quoted(written.repeat(100))],
-    ['in a quoted list', () => quoted([written])],
+    ['in a quoted value', () => quoteValue(written)],
+    ['in a quoted long value', () => quoteValue(written.repeat(100))],
+    ['in a quoted list', () => quoteValue([written])],
     ['in a refusal', () => new Refusal(createFault('internal', `source ${written} is missing`)).message],
     [
       'in the reply of a refusal',
@@ -39,5 +39,5 @@ describe.each(UNSAFE)('a character that drives or reorders a terminal (%j) is es
 })
 
 it('letters of other languages are shown as they are', () => {
-  expect(quoted('/srv/Größe/数据')).toBe('"/srv/Größe/数据"')
+  expect(quoteValue('/srv/Größe/数据')).toBe('"/srv/Größe/数据"')
 })

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import {
-  attributeToAnnotation,
-  CSI_WORDS,
+  attributeFaultToAnnotation,
+  CSI_FAULT_WORDS,
   createFault,
   createOptionFault,
-  OPTION_WORD,
+  OPTION_WORD_PLACEHOLDER,
   prefixFault,
-  renderCodes,
   renderFault,
-  SECRET_REF_WORD,
+  renderFaultCodes,
+  SECRET_REF_PLACEHOLDER,
 } from '../../src/errors/fault.ts'
-import { quoted } from '../../src/errors/refusal.ts'
+import { quoteValue } from '../../src/errors/refusal.ts'
 
 describe('a fault as a sentence', () => {
   it.each([
@@ -27,43 +27,43 @@ describe('a fault as a sentence', () => {
       'submounts-hidden',
       'source',
       'has mounts inside',
-      `set ${OPTION_WORD} "submounts" to "hide"`,
+      `set ${OPTION_WORD_PLACEHOLDER} "submounts" to "hide"`,
     )
     expect(renderFault(fault)).toBe('option "source" has mounts inside: set option "submounts" to "hide"')
-    expect(renderFault(fault, CSI_WORDS)).toBe(
+    expect(renderFault(fault, CSI_FAULT_WORDS)).toBe(
       'volumeAttributes "source" has mounts inside: set volumeAttributes "submounts" to "hide"',
     )
   })
 
   it('does not replace what a quoted value of a user has in common with a placeholder', () => {
-    for (const value of ['{option}', '{secretRef}', OPTION_WORD]) {
-      const fault = createOptionFault('option-format', 'ownership', `is ${quoted(value)}`)
-      expect(renderFault(fault, CSI_WORDS)).toBe(`volumeAttributes "ownership" is ${quoted(value)}`)
+    for (const value of ['{option}', '{secretRef}', OPTION_WORD_PLACEHOLDER]) {
+      const fault = createOptionFault('option-format', 'ownership', `is ${quoteValue(value)}`)
+      expect(renderFault(fault, CSI_FAULT_WORDS)).toBe(`volumeAttributes "ownership" is ${quoteValue(value)}`)
     }
   })
 
   it('keeps the option that it is about behind another beginning, and begins with the annotation once', () => {
     const fault = prefixFault(createOptionFault('sub-path', 'subPath', 'is "a"', 'rename it'), 'volume "v" ')
-    expect(renderFault(fault, CSI_WORDS)).toBe('volume "v" volumeAttributes "subPath" is "a": rename it')
+    expect(renderFault(fault, CSI_FAULT_WORDS)).toBe('volume "v" volumeAttributes "subPath" is "a": rename it')
     const annotation = 'annotation modekeep/group is "2"'
-    const attributed = attributeToAnnotation(fault, annotation)
+    const attributed = attributeFaultToAnnotation(fault, annotation)
     expect(renderFault(attributed)).toBe(`${annotation}, but volume "v" option "subPath" is "a": rename it`)
-    expect(attributeToAnnotation(attributed, annotation)).toBe(attributed)
+    expect(attributeFaultToAnnotation(attributed, annotation)).toBe(attributed)
   })
 
   it("keeps FlexVolume's word for a key that only kubelet writes", () => {
     const fault = createOptionFault('pod-uid', 'kubernetes.io/pod.uid', 'is "a"')
-    expect(renderFault(fault, CSI_WORDS)).toBe('option "kubernetes.io/pod.uid" is "a"')
+    expect(renderFault(fault, CSI_FAULT_WORDS)).toBe('option "kubernetes.io/pod.uid" is "a"')
   })
 
   it('has the name of the field for the secret of each protocol', () => {
-    const fault = createFault('secret', 'a share needs a user', `name it in ${SECRET_REF_WORD}`)
+    const fault = createFault('secret', 'a share needs a user', `name it in ${SECRET_REF_PLACEHOLDER}`)
     expect(renderFault(fault)).toBe('a share needs a user: name it in secretRef')
-    expect(renderFault(fault, CSI_WORDS)).toBe('a share needs a user: name it in nodePublishSecretRef')
+    expect(renderFault(fault, CSI_FAULT_WORDS)).toBe('a share needs a user: name it in nodePublishSecretRef')
   })
 
   it('the codes of several faults are listed once each', () => {
     const faults = [createFault('secret', 'a'), createFault('internal', 'b'), createFault('secret', 'c')]
-    expect(renderCodes(faults)).toBe(' [secret, internal]')
+    expect(renderFaultCodes(faults)).toBe(' [secret, internal]')
   })
 })

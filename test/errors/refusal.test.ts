@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { createFault, renderFault } from '../../src/errors/fault.ts'
-import { catchRefusalMessage, findFirstError, formatError, quoted, Refusal } from '../../src/errors/refusal.ts'
+import { catchRefusalMessage, findFirstError, formatError, quoteValue, Refusal } from '../../src/errors/refusal.ts'
 
 describe('a refusal', () => {
   it('of one fault has that fault as its message', () => {
@@ -87,12 +87,12 @@ describe('a value in a message', () => {
     [`${'x'.repeat(117)}🗝${'x'.repeat(10)}`, `"${'x'.repeat(117)}🗝… (131 characters)`],
     [[`${'x'.repeat(117)}🗝`], `["${'x'.repeat(117)}… (123 characters)`],
   ])('is quoted, escaped and cut: %#', (value, shown) => {
-    expect(quoted(value)).toBe(shown)
+    expect(quoteValue(value)).toBe(shown)
   })
 
   it("is truncated before it is escaped, so a pod's author cannot cause unlimited work", () => {
     const stringify = vi.spyOn(JSON, 'stringify')
-    quoted('\u0001'.repeat(256 * 1024))
+    quoteValue('\u0001'.repeat(256 * 1024))
     const lengths = stringify.mock.calls.map(([text]) => String(text).length)
     stringify.mockRestore()
     expect(lengths).toEqual([120])

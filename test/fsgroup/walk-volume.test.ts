@@ -3,7 +3,7 @@ import { applyByHand, restoreByHand } from '../../src/fsgroup/volume-by-hand.ts'
 import { walkForCaller } from '../../src/fsgroup/walk-volume.ts'
 import type { WorkerCall, WorkerCallEnd, WorkerReport } from '../../src/kernel/worker-process.ts'
 import { volumeRecords } from '../../src/state/volume-record.ts'
-import { runWorkerRequest } from '../../src/worker/serve.ts'
+import { runIsolatedWorkRequest } from '../../src/worker/serve.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 
@@ -48,7 +48,7 @@ describe('a volume of a server or a daemon', () => {
     served(async ({ handle, task, lock, onReport }) => {
       seen.push(stage.host.isLocked(lock?.replace('walker.lock', 'lock') ?? ''))
       const write = (line: string) => onReport(JSON.parse(line))
-      await runWorkerRequest(stage.host, handle, task, write, async () => walkForCaller)
+      await runIsolatedWorkRequest(stage.host, handle, task, write, async () => walkForCaller)
       return ENDED
     })
     expect(await apply()).toMatchObject({ visited: 4, changed: 4 })

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../src/config/config.ts'
 import { DEFAULT_CONFIG, type NodeConfig } from '../../src/config/defaults.ts'
 import { renderFault } from '../../src/errors/fault.ts'
-import { quoted } from '../../src/errors/refusal.ts'
+import { quoteValue } from '../../src/errors/refusal.ts'
 import { corpus } from './corpus.ts'
 import { holds } from './holds.ts'
 import { anyText, damaged, prototypeNames } from './texts.ts'
@@ -103,7 +103,7 @@ function expectPromises(text: string): void {
       if (isKey(key) && faults.every((fault) => !renderFault(fault).includes(`key "${key}`)))
         expect(isInForce(config, given, key)).toBe(true)
       if (!isKey(key))
-        expect(faults.map((fault) => renderFault(fault)).join('\n')).toContain(`key ${shortened(quoted(key))}`)
+        expect(faults.map((fault) => renderFault(fault)).join('\n')).toContain(`key ${shortened(quoteValue(key))}`)
     }
     for (const key of KEYS) if (!Object.hasOwn(given, key)) expect(config[key]).toEqual(DEFAULT_CONFIG[key])
   }

@@ -13,7 +13,7 @@ import {
 import { readRequest } from '../../src/config/request.ts'
 import { formatSource } from '../../src/config/source.ts'
 import { renderFault } from '../../src/errors/fault.ts'
-import { quoted, Refusal } from '../../src/errors/refusal.ts'
+import { quoteValue, Refusal } from '../../src/errors/refusal.ts'
 import { createFailureReply, formatReplyLine } from '../../src/frontends/flexvolume/protocol.ts'
 import { kinds } from '../../src/volume/index.ts'
 import { corpus } from './corpus.ts'
@@ -130,7 +130,9 @@ describe('any options', () => {
         )
         expect(result).toBeInstanceOf(Refusal)
         // As JSON has it: a minus before a zero is lost.
-        expect((result as Refusal).message).toContain(`option "${key}" is ${quoted(JSON.parse(JSON.stringify(value)))}`)
+        expect((result as Refusal).message).toContain(
+          `option "${key}" is ${quoteValue(JSON.parse(JSON.stringify(value)))}`,
+        )
       },
       1000,
     )
@@ -147,7 +149,7 @@ describe('any options', () => {
             [key, 'x'],
           ]),
         )
-        expect((result as Refusal).message).toContain(`unknown ${quoted([key])}`)
+        expect((result as Refusal).message).toContain(`unknown ${quoteValue([key])}`)
       },
       1000,
     )

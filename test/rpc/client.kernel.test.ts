@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { RuntimeVersionMethod } from '../../src/frontends/nri/cri.ts'
-import { callOnce } from '../../src/rpc/client.ts'
+import { callGrpcMethodOnce } from '../../src/rpc/client.ts'
 
 it('a call that its server does not answer leaves no connection open', async () => {
   const top = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), 'grpc-')))
@@ -24,7 +24,7 @@ it('a call that its server does not answer leaves no connection open', async () 
     for (const socket of open) socket.destroy()
   })
   for (let call = 0; call < 3; call++) {
-    await expect(callOnce(`${top}/hung.sock`, RuntimeVersionMethod, { version: '' }, 200)).rejects.toThrow(
+    await expect(callGrpcMethodOnce(`${top}/hung.sock`, RuntimeVersionMethod, { version: '' }, 200)).rejects.toThrow(
       'DEADLINE_EXCEEDED',
     )
   }

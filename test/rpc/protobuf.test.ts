@@ -1,12 +1,12 @@
 import protobuf from 'protobufjs'
 import { describe, expect, it } from 'vitest'
 import { codec, DEVICE_PLUGIN_MESSAGES } from '../../src/frontends/device-plugin/server.ts'
-import { type Messages, protobufPackage } from '../../src/rpc/protobuf.ts'
+import { createProtobufPackage, type ProtobufMessages } from '../../src/rpc/protobuf.ts'
 import { bytesOf, messageNames, messageType, plain } from '../frontends/device-plugin/proto.ts'
 
 type Name = keyof typeof DEVICE_PLUGIN_MESSAGES
 
-const TABLES: Messages = DEVICE_PLUGIN_MESSAGES
+const TABLES: ProtobufMessages = DEVICE_PLUGIN_MESSAGES
 const NAMES = Object.keys(DEVICE_PLUGIN_MESSAGES) as Name[]
 const TEXTS = ['', 'fuse-0', 'Ω\u{1f600}', 'x'.repeat(127), 'y'.repeat(128), 'z'.repeat(20_000)]
 const NUMBERS = [0, 1, -1, 127, 128, 2 ** 31 - 1, -(2 ** 31)]
@@ -103,6 +103,6 @@ describe("the device plugin's protobuf", () => {
   })
 
   it('rejects a message that is not in its table', () => {
-    expect(() => protobufPackage('test', {}).codec('Device' as never)).toThrow('no message Device in test')
+    expect(() => createProtobufPackage('test', {}).codec('Device' as never)).toThrow('no message Device in test')
   })
 })

@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import * as grpc from '@grpc/grpc-js'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { GrpcClient } from '../../src/rpc/client.ts'
-import { protobufPackage } from '../../src/rpc/protobuf.ts'
-import { createUnaryHandlers, InvalidArgument, listenOnSocket } from '../../src/rpc/server.ts'
+import { createProtobufPackage } from '../../src/rpc/protobuf.ts'
+import { createUnaryCallHandlers, InvalidArgumentError, listenOnGrpcSocket } from '../../src/rpc/server.ts'
 import { isStaleSocket, statSocketPath } from '../../src/rpc/socket.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 import { exchangeAfterCheck, swapDirectories } from '../helpers/sockets.ts'
 import { isRoot } from '../helpers/stage.ts'
 
-const { method } = protobufPackage('test', { Text: { text: [1, 'string'] } } as const)
+const { method } = createProtobufPackage('test', { Text: { text: [1, 'string'] } } as const)
 const service = { Echo: method('Service/Echo', 'Text', 'Text') }
 
 let top: string
@@ -29,15 +29,15 @@ afterEach(() => {
 })
 
 const echo = ({ text }: { text: string }) => {
-  if (text === 'wrong') throw new InvalidArgument('there is no such text')
+  if (text === 'wrong') throw new InvalidArgumentError('there is no such text')
   if (text === 'broken') throw new Error('it broke')
   return { text }
 }
 const served = (at = path) =>
-  listenOnSocket(
+  listenOnGrpcSocket(
     at,
     service,
-    createUnaryHandlers<typeof service>((...told) => refused.push(told), { Echo: echo }),
+    createUnaryCallHandlers<typeof service>((...told) => refused.push(told), { Echo: echo }),
   )
 
 async function call(text: string): Promise<unknown> {
@@ -150,7 +150,7 @@ describe('a gRPC client on a unix socket', () => {
     const run = join(top, 'run')
     for (const name of [run, join(top, 'others')]) fs.mkdirSync(name)
     const ours = await served(join(run, 'test.sock'))
-    const theirs = await listenOnSocket(join(top, 'others/test.sock'), service, {
+    const theirs = await listenOnGrpcSocket(join(top, 'others/test.sock'), service, {
       Echo: (_call: unknown, answer: grpc.sendUnaryData<{ text: string }>) => answer(null, { text: 'of another' }),
     })
     exchangeAfterCheck(() => swapDirectories(run, join(top, 'others')))

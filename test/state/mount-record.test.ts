@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type MountRequest, toRecordedRequest } from '../../src/config/mount-request.ts'
-import { type Refusal, UnknownFormat } from '../../src/errors/refusal.ts'
+import { type Refusal, UnknownFormatRefusal } from '../../src/errors/refusal.ts'
 import { trustedFiles } from '../../src/kernel/trusted-files.ts'
 import {
   createMountRecord,
@@ -127,8 +127,8 @@ describe('a mount record', () => {
     ['without its request', addChecksum({ ...WHOLE, request: undefined }), DamagedRecord],
     ['with text for its device', addChecksum({ ...WHOLE, mounted: { ...MOUNTED, device: '5' } }), DamagedRecord],
     ["another program's", '{"name":"x","version":1}', DamagedRecord],
-    ['of an earlier format', JSON.stringify({ ...WHOLE, format: 1, phase: 'ready' }), UnknownFormat],
-    ['of a later format with any content', JSON.stringify({ format: 3, directory: 7 }), UnknownFormat],
+    ['of an earlier format', JSON.stringify({ ...WHOLE, format: 1, phase: 'ready' }), UnknownFormatRefusal],
+    ['of a later format with any content', JSON.stringify({ format: 3, directory: 7 }), UnknownFormatRefusal],
   ])('that is %s is never read as missing, and does not hide others', (_what, text, problem) => {
     put(text)
     const other = { ...RECORD, directory: '/pods/q/v' }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { UnknownFormat } from '../../src/errors/refusal.ts'
+import { UnknownFormatRefusal } from '../../src/errors/refusal.ts'
 import type { Host } from '../../src/kernel/host.ts'
 import {
   listReservations,
@@ -47,7 +47,7 @@ it('a reservation is read as it was written, and listed while its call runs, unt
 })
 
 it.each([
-  ["another version's", '{"format":2}', UnknownFormat],
+  ["another version's", '{"format":2}', UnknownFormatRefusal],
   ['a damaged', '{"volume":"1-2-3"}', DamagedRecord],
 ])('%s reservation is never skipped while its call runs', (_what, text, problem) => {
   const store = { host: memoryHost(new MemoryWorld()), config: { stateDir: '/state' } }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { UnknownFormat } from '../../src/errors/refusal.ts'
+import { UnknownFormatRefusal } from '../../src/errors/refusal.ts'
 import type { Handle, Stat } from '../../src/kernel/host.ts'
 import { DamagedRecord } from '../../src/state/record.ts'
 import { resolveVolumeIdentity } from '../../src/state/volume-identity.ts'
@@ -42,8 +42,8 @@ it.each([
   ['without its end', addChecksum({ format: 2, ...RECORD, complete: undefined }), DamagedRecord],
   ['without its pending restore', addChecksum({ format: 2, ...RECORD, restorePending: undefined }), DamagedRecord],
   ["another volume's", addChecksum({ format: 2, ...RECORD, volume: 'fs-2-4' }), DamagedRecord],
-  ['of an earlier format', JSON.stringify({ format: 1, ...RECORD }), UnknownFormat],
-  ['of a later format with any content', JSON.stringify({ format: 3, volume: 7, sum: 'sha256' }), UnknownFormat],
+  ['of an earlier format', JSON.stringify({ format: 1, ...RECORD }), UnknownFormatRefusal],
+  ['of a later format with any content', JSON.stringify({ format: 3, volume: 7, sum: 'sha256' }), UnknownFormatRefusal],
 ])('a volume record that is %s is never read as missing', (_what, text, problem) => {
   const world = new MemoryWorld()
   const host = memoryHost(world)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { renderFault } from '../../src/errors/fault.ts'
-import { quoted } from '../../src/errors/refusal.ts'
+import { quoteValue } from '../../src/errors/refusal.ts'
 import { findRemoteFaults } from '../../src/volume/kind/source-path.ts'
 import { requestFor } from './remote.ts'
 
@@ -49,7 +49,7 @@ describe('a source on a server', () => {
   ])('%j is refused', (source) => {
     const example = source.startsWith('/') ? '//server/share' : 'host:/export'
     expect(faults(source)).toEqual([
-      `option "source" is ${quoted(source)}: write it like ${example}, without "..", "." or a comma`,
+      `option "source" is ${quoteValue(source)}: write it like ${example}, without "..", "." or a comma`,
     ])
   })
 

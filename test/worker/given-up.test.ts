@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest'
 import { givenUpWalks } from '../../src/state/process-records.ts'
-import { computeWalkPatienceMs, recordGivenUp } from '../../src/worker/given-up.ts'
+import { computeWalkSilenceLimitMs, recordGivenUpWalk } from '../../src/worker/given-up.ts'
 import { memoryStage } from '../helpers/stage.ts'
 
 const VOLUME = 'ef53.1-2-3'
@@ -10,20 +10,20 @@ it('after a walk was given up the next walks have a short time, and after two mi
   vi.useFakeTimers()
   try {
     const session = memoryStage().session()
-    expect(computeWalkPatienceMs(session, VOLUME)).toBeUndefined()
-    recordGivenUp(session, VOLUME, GIVEN_UP)
-    expect(computeWalkPatienceMs(session, VOLUME)).toBe(750)
+    expect(computeWalkSilenceLimitMs(session, VOLUME)).toBeUndefined()
+    recordGivenUpWalk(session, VOLUME, GIVEN_UP)
+    expect(computeWalkSilenceLimitMs(session, VOLUME)).toBe(750)
     vi.advanceTimersByTime(119_000)
     // A given-up walk that had only the short time does not prolong it.
-    recordGivenUp(session, VOLUME, { ...GIVEN_UP, seconds: 1 })
-    expect(computeWalkPatienceMs(session, VOLUME)).toBe(750)
+    recordGivenUpWalk(session, VOLUME, { ...GIVEN_UP, seconds: 1 })
+    expect(computeWalkSilenceLimitMs(session, VOLUME)).toBe(750)
     vi.advanceTimersByTime(2000)
-    expect(computeWalkPatienceMs(session, VOLUME)).toBeUndefined()
+    expect(computeWalkSilenceLimitMs(session, VOLUME)).toBeUndefined()
     // The clock of the node was set back.
     vi.setSystemTime(0)
-    expect(computeWalkPatienceMs(session, VOLUME)).toBeUndefined()
+    expect(computeWalkSilenceLimitMs(session, VOLUME)).toBeUndefined()
     givenUpWalks.remove(session, VOLUME)
-    expect(computeWalkPatienceMs(session, VOLUME)).toBeUndefined()
+    expect(computeWalkSilenceLimitMs(session, VOLUME)).toBeUndefined()
   } finally {
     vi.useRealTimers()
   }

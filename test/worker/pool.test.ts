@@ -7,7 +7,7 @@ import {
   LOST_CSI_TASK_OUTCOMES,
 } from '../../src/frontends/csi/worker-tasks.ts'
 import type { Worker, WorkerEvents } from '../../src/kernel/worker-process.ts'
-import { Workers } from '../../src/worker/pool.ts'
+import { WorkerPool } from '../../src/worker/pool.ts'
 
 const LIMITS = { maxQuick: 2, longAfterMs: 5000, maxPerKind: 4, maxPerNamespace: 4, minIdle: 0 }
 const FAILED: CsiTaskOutcome = { failure: { code: 'FAILED_PRECONDITION', message: 'no' } }
@@ -19,11 +19,11 @@ interface Fake extends WorkerEvents<CsiTaskOutcome, CsiTaskProgress> {
 }
 
 let workers: Fake[]
-let pool: Workers<CsiTask, CsiTaskOutcome, CsiTaskProgress>
+let pool: WorkerPool<CsiTask, CsiTaskOutcome, CsiTaskProgress>
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
   workers = []
-  pool = new Workers(
+  pool = new WorkerPool(
     (events): Worker<CsiTask> => {
       const fake: Fake = { ...events, jobs: [], killed: 0, closed: 0 }
       workers.push(fake)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { findNext, type ScheduledTask, type StartedTask } from '../../src/worker/schedule.ts'
+import { findNextRunnableTask, type ScheduledTask, type StartedTask } from '../../src/worker/schedule.ts'
 
 const LIMITS = { maxQuick: 2, longAfterMs: 100, maxPerKind: 4, maxPerNamespace: 3, minIdle: 0 }
 const NOW = 1000
@@ -9,7 +9,7 @@ const unpublish: ScheduledTask = { do: 'unpublish', namespace: '' }
 const stats: ScheduledTask = { do: 'stats', namespace: '' }
 const many = (count: number, task: ScheduledTask, since: number): StartedTask[] =>
   Array.from({ length: count }, () => ({ ...task, startedAt: since }))
-const next = (waiting: ScheduledTask[], running: StartedTask[]) => findNext(waiting, running, NOW, LIMITS)
+const next = (waiting: ScheduledTask[], running: StartedTask[]) => findNextRunnableTask(waiting, running, NOW, LIMITS)
 
 const JUST = NOW - 99
 const LONG = NOW - 100
@@ -44,7 +44,7 @@ describe('the next worker task', () => {
 
   it('leaves the last workers of a kind to namespaces without a running task', () => {
     const limits = { ...LIMITS, isShared: true } as const
-    const at = (waiting: ScheduledTask[], running: StartedTask[]) => findNext(waiting, running, NOW, limits)
+    const at = (waiting: ScheduledTask[], running: StartedTask[]) => findNextRunnableTask(waiting, running, NOW, limits)
     const running = [...many(1, publish('a'), LONG), ...many(1, publish('b'), LONG)]
     expect(at([publish('a'), publish('c')], running)).toBe(1)
     expect(at([publish('a')], running.slice(0, 1))).toBe(0)
@@ -52,12 +52,12 @@ describe('the next worker task', () => {
 
   it('is none if the total limit is reached', () => {
     const limits = { ...LIMITS, maxTotal: 3 }
-    expect(findNext([unpublish], many(3, publish(), LONG), NOW, limits)).toBe(-1)
-    expect(findNext([unpublish], many(2, publish(), LONG), NOW, limits)).toBe(0)
+    expect(findNextRunnableTask([unpublish], many(3, publish(), LONG), NOW, limits)).toBe(-1)
+    expect(findNextRunnableTask([unpublish], many(2, publish(), LONG), NOW, limits)).toBe(0)
   })
 
   it('skips a kind that has reached its own lower limit', () => {
     const limits = { ...LIMITS, maxByKind: { stats: 1 } }
-    expect(findNext([stats, unpublish], many(1, stats, LONG), NOW, limits)).toBe(1)
+    expect(findNextRunnableTask([stats, unpublish], many(1, stats, LONG), NOW, limits)).toBe(1)
   })
 })

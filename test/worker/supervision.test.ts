@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Worker, WorkerEvents } from '../../src/kernel/worker-process.ts'
-import { Workers } from '../../src/worker/pool.ts'
-import type { Supervision } from '../../src/worker/supervision.ts'
+import { WorkerPool } from '../../src/worker/pool.ts'
+import type { WorkerSupervision } from '../../src/worker/supervision.ts'
 
 interface Job {
   do: 'publish'
@@ -19,9 +19,9 @@ interface Fake extends WorkerEvents<string, number> {
 }
 
 let workers: Fake[]
-let pool: Workers<Job, string, number>
-let startPool: (supervision: Supervision<Job, string>) => void
-const SUPERVISION: Supervision<Job, string> = {
+let pool: WorkerPool<Job, string, number>
+let startPool: (supervision: WorkerSupervision<Job, string>) => void
+const SUPERVISION: WorkerSupervision<Job, string> = {
   patienceMs: 8000,
   retry: (job, { pid, seconds, isLeft }) =>
     job.isRetry ? undefined : { ...job, directory: `${pid} ${seconds} ${isLeft}`, isRetry: true },
@@ -41,7 +41,7 @@ beforeEach(() => {
     return { pid: fake.pid, send: (job) => void fake.jobs.push(job), kill, close: () => {} }
   }
   startPool = (supervision) => {
-    pool = new Workers(start, LIMITS, LOST, supervision)
+    pool = new WorkerPool(start, LIMITS, LOST, supervision)
   }
   startPool(SUPERVISION)
 })

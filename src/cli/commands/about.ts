@@ -1,7 +1,7 @@
 import type { NodeConfig } from '../../config/defaults.ts'
 import { FAULT_ENTRIES } from '../../errors/entries/index.ts'
 import type { Fault } from '../../errors/fault.ts'
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import type { Host } from '../../kernel/host.ts'
 import { isUnwell } from '../../repair/state.ts'
 import { listMountRecords } from '../../state/mount-record.ts'
@@ -33,9 +33,9 @@ export const helpVerb = {
   ],
   read({ words: [topic, second], given, refuse }: VerbArguments): HelpCommand {
     const isManual = given.has('man')
-    if (second !== undefined) refuse(`help is about one verb, got also ${quoted(second)}`, 'leave it out')
+    if (second !== undefined) refuse(`help is about one verb, got also ${quoteValue(second)}`, 'leave it out')
     if (isManual && topic !== undefined) {
-      refuse(`--man is a page about all verbs, got ${quoted(topic)}`, 'leave one out')
+      refuse(`--man is a page about all verbs, got ${quoteValue(topic)}`, 'leave one out')
     }
     return { verb: 'help', topic, isManual }
   },
@@ -79,9 +79,9 @@ export const completionVerb = {
     const offer = given.get('offer') as CompletionNameKind | undefined
     const shell = COMPLETION_SHELLS.find((name) => name === word)
     if (given.has('offer')) {
-      if (word !== undefined) refuse(`--offer is for no shell alone, got ${quoted(words)}`, 'leave one out')
+      if (word !== undefined) refuse(`--offer is for no shell alone, got ${quoteValue(words)}`, 'leave one out')
     } else if (shell === undefined || more.length > 0) {
-      const got = word === undefined ? 'none' : quoted(more.length > 0 ? words : word)
+      const got = word === undefined ? 'none' : quoteValue(more.length > 0 ? words : word)
       refuse(`completion takes the name of a shell, got ${got}`, 'write bash, zsh or fish')
     }
     return { verb: 'completion', shell: shell ?? 'bash', offer }
@@ -159,11 +159,11 @@ export const explainVerb = {
   read({ words: [word, ...more], refuse }: VerbArguments): ExplainCommand {
     // A code may be copied with its brackets.
     const code = word?.replace(/^\[(.*)\]$/, '$1')
-    if (more.length > 0) refuse(`explain takes one code, got also ${quoted(more)}`, 'name one')
+    if (more.length > 0) refuse(`explain takes one code, got also ${quoteValue(more)}`, 'name one')
     if (code !== undefined && !FAULT_ENTRIES.has(code)) {
       const nearest = findNearestSpelling(code, [...FAULT_ENTRIES.keys()])
       const remedy = `${nearest === undefined ? '' : `did you mean ${nearest}? `}"modekeep explain" lists all`
-      refuse(`there is no code ${quoted(code)}`, remedy)
+      refuse(`there is no code ${quoteValue(code)}`, remedy)
     }
     return { verb: 'explain', code }
   },

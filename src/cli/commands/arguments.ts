@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { createFault, type Fault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { getVerbForm, isOperatorVerb, OPERATOR_VERB_NAMES, type OperatorCommand, type OperatorVerb } from './index.ts'
 import { findNearestSpelling } from './operands.ts'
 import { CLI_OPTIONS, checkOptionValue, type OptionName } from './options.ts'
@@ -24,7 +24,7 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
   const { operands, read } = getVerbForm(verb)
   if (operands === undefined && args.words.length > 0) {
     const why = verb === 'version' ? 'takes no argument' : 'is about the whole node'
-    args.refuse(`${verb} ${why}, got ${quoted(args.words[0])}`, 'leave it out')
+    args.refuse(`${verb} ${why}, got ${quoteValue(args.words[0])}`, 'leave it out')
   }
   const command = read(args)
   if (command.verb === 'help' && command.topic !== undefined && !isOperatorVerb(command.topic)) {
@@ -37,7 +37,7 @@ export function parseCommand(argv: readonly string[], workingDirectory: () => st
 function explainUnknownVerb(word: string): [reason: string, remedy: string] {
   const meant = findNearestSpelling(word, OPERATOR_VERB_NAMES)
   return [
-    `there is no verb ${quoted(word)}`,
+    `there is no verb ${quoteValue(word)}`,
     `${meant === undefined ? '' : `did you mean ${meant}? `}see "modekeep help"`,
   ]
 }
@@ -85,7 +85,7 @@ function explainUnknownOption(
   const suggestion = findNearestSpelling(rawName.replace(/^-+/, ''), candidates)
   const takes = `takes ${candidates.map((option) => `--${option}`).join(', ')}`
   const remedy = suggestion === undefined ? `it ${takes}` : `did you mean --${suggestion}? It ${takes}`
-  return [`${verb} has no option ${quoted(rawName)}`, remedy]
+  return [`${verb} has no option ${quoteValue(rawName)}`, remedy]
 }
 
 /** True if the output is JSON. Invalid arguments are searched too, because their error is printed in the same form. */

@@ -1,5 +1,5 @@
 import { reconcileContainers } from '../../container/container-task.ts'
-import { formatReason } from '../../errors/fault.ts'
+import { formatReasonWithCode } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import { restoreRootBits } from '../../fsgroup/root-bit.ts'
 import { collectGarbage, refuseToForget } from '../../repair/garbage.ts'
@@ -62,7 +62,7 @@ function formatKeptItems(items: GcDocument['items']): OutputLine[] {
   const [first, second] = items
   if (first === undefined) return []
   const { kind, name } = first
-  const reason = formatReason(first)
+  const reason = formatReasonWithCode(first)
   if (second === undefined) return [`kept  ${kind} ${name}: ${reason}`]
   const names = items.slice(0, MAX_SHOWN_KEPT_ITEMS).map((item) => `      ${item.name}`)
   const more = items.length > MAX_SHOWN_KEPT_ITEMS ? [`      and ${items.length - MAX_SHOWN_KEPT_ITEMS} more`] : []

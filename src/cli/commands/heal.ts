@@ -1,7 +1,7 @@
 import type * as NodeFs from 'node:fs'
 import type { NodeConfig } from '../../config/defaults.ts'
-import { formatReason } from '../../errors/fault.ts'
-import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
+import { formatReasonWithCode } from '../../errors/fault.ts'
+import { formatError, quoteValue, Refusal } from '../../errors/refusal.ts'
 import { createLocalPathCheck } from '../../kernel/mount-table/responsiveness.ts'
 import { succeeds } from '../../kernel/system-error.ts'
 import { createCallLog } from '../../log/call-log.ts'
@@ -63,7 +63,7 @@ export const healVerb: SessionVerb<HealCommand, HealDocument> = {
       isDry && action !== 'none' && action !== 'failed' ? `would be ${action}` : action
     const rows = mounts
       .filter(({ state }) => state !== 'healthy')
-      .map((finding) => [finding.state, done(finding.action), finding.directory, formatReason(finding)])
+      .map((finding) => [finding.state, done(finding.action), finding.directory, formatReasonWithCode(finding)])
     const others = subPaths.map(({ action, mountPoint, reason }) => ['stale', done(action), mountPoint, reason])
     const without = containers.map(({ state, action, pod, name, container, volume, reason, remedy }) => {
       const where = pod === '' ? `container ${container}` : `${pod}/${name} (volume ${volume})`
@@ -136,7 +136,11 @@ async function healOnce(
   const isThere = (path: string) => succeeds(() => inodes.close(inodes.openTrusted(path)))
   // A watch may begin before kubelet.
   if (kubelet !== undefined && !isWatching && !isThere(kubelet)) {
-    throw Refusal.of('command', `kubelet's directory ${quoted(kubelet)} does not exist`, 'name it with --kubelet-dir')
+    throw Refusal.of(
+      'command',
+      `kubelet's directory ${quoteValue(kubelet)} does not exist`,
+      'name it with --kubelet-dir',
+    )
   }
   const mounts = await healMounts(session, isDry, isWatching ? MAX_REPAIR_WAIT_MS : undefined, kubelets)
   const subPaths = await healSubPathsIsolated(session, kubelet, { dryRun: isDry })

@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { deferClose, errorCode, FILE_TYPE, REGULAR } from '../../kernel/host.ts'
 import { createPathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import { FileError } from '../../kernel/system-error.ts'
@@ -83,9 +83,9 @@ function assertExportOutput({ host }: Session, file: string, isForced: boolean, 
   const existing = host.files.stat(file)
   if (existing === undefined) return
   if ((existing.mode & FILE_TYPE) !== REGULAR)
-    throw Refusal.of('command', `${quoted(file)} is no regular file`, 'name another, or write to stdout')
+    throw Refusal.of('command', `${quoteValue(file)} is no regular file`, 'name another, or write to stdout')
   if (!isForced)
-    throw Refusal.of('command', `${quoted(file)} is there already`, 'name another file, or replace it with --force')
+    throw Refusal.of('command', `${quoteValue(file)} is there already`, 'name another file, or replace it with --force')
 }
 
 /** Returns the volume name that has a record, among the names that a directory may have as a volume. */
@@ -98,7 +98,7 @@ async function findRecordedVolume(session: Session, directory: string): Promise<
   if (volume !== undefined) return volume
   throw Refusal.of(
     'command',
-    `nothing is recorded of ${quoted(directory)} (volume ${volumes[0]})`,
+    `nothing is recorded of ${quoteValue(directory)} (volume ${volumes[0]})`,
     `"modekeep status" names the volumes that are`,
   )
 }

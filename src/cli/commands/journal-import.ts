@@ -1,6 +1,6 @@
 import { normalize } from 'node:path'
 import { createFault, type Fault, renderFault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { deferClose, errorCode } from '../../kernel/host.ts'
 import {
   createPathLookups,
@@ -41,7 +41,7 @@ export async function importJournal(
   if (file.isOthers && !isForced) {
     throw Refusal.of(
       'command',
-      `file ${quoted(path)} can be written by users other than root, and it decides which owners a restore gives`,
+      `file ${quoteValue(path)} can be written by users other than root, and it decides which owners a restore gives`,
       'chown root and chmod go-w it after a check of where it comes from, or import it with --force',
     )
   }
@@ -106,7 +106,7 @@ async function resolveImportDirectory(
   const other =
     at === undefined ? explainDifference(exported.header.volume, parseExportedDisk(exported), disk) : undefined
   if (other === undefined) return source
-  throw Refusal.of('command', other, `if ${quoted(source)} is the one that is meant, name it with --at`)
+  throw Refusal.of('command', other, `if ${quoteValue(source)} is the one that is meant, name it with --at`)
 }
 
 /**
@@ -126,7 +126,7 @@ async function identifyVolumeDisk(
   if (volumes.includes(header.volume)) return readDisk(session, handle)
   throw Refusal.of(
     'command',
-    `directory ${quoted(directory)} is volume ${volumes.join(' or ')}, and the file is of volume ${header.volume}`,
+    `directory ${quoteValue(directory)} is volume ${volumes.join(' or ')}, and the file is of volume ${header.volume}`,
     'name the directory where that is (a file system that was made anew, or copied file by file, is another one)',
   )
 }
@@ -163,15 +163,15 @@ async function describeFormerVolumePath(
 ): Promise<string> {
   if (record === null) return ''
   const { source, volume } = record
-  if (isTextVolume(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoted(source)})`
-  if (await lookups.isUnresponsive(source)) return ` (it was ${quoted(source)}, which does not respond here)`
+  if (isTextVolume(volume) || !isPlainAbsolutePath(source)) return ` (it was ${quoteValue(source)})`
+  if (await lookups.isUnresponsive(source)) return ` (it was ${quoteValue(source)}, which does not respond here)`
   try {
     const { handle } = await openNodeBy(lookups, session.host, source)
     using _ = deferClose(session.host.inodes, handle)
-    return ` (it was ${quoted(source)}, which is volume ${listIdentitiesAt(session, source, handle)[0]} here)`
+    return ` (it was ${quoteValue(source)}, which is volume ${listIdentitiesAt(session, source, handle)[0]} here)`
   } catch (error) {
     if (error instanceof Refusal || errorCode(error) !== undefined)
-      return ` (it was ${quoted(source)}, which is no directory here)`
+      return ` (it was ${quoteValue(source)}, which is no directory here)`
     throw error
   }
 }

@@ -1,4 +1,4 @@
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import type { Session } from '../../state/session.ts'
 import { isTextVolume } from '../../state/volume-id.ts'
 import { alignColumns, type OutputLine, quoteForShell } from '../output/output.ts'
@@ -38,7 +38,7 @@ export const journalVerb: SessionVerb<JournalCommand, JournalDocument> = {
     if (action === 'export') return readExportArguments(operands)
     const isImport = action === 'import'
     if (!isImport) {
-      const got = action === undefined ? 'none' : quoted(action)
+      const got = action === undefined ? 'none' : quoteValue(action)
       refuse(`journal takes export or import, got ${got}`, `write "journal export VOLUME" or "journal import FILE"`)
     }
     if (isImport) refuseOptionsOfAction(operands, 'export', ['output'])

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { deferClose, errorCode } from '../../kernel/host.ts'
 import { createPathLookups } from '../../kernel/mount-table/responsiveness.ts'
 import { listMountRecords } from '../../state/mount-record.ts'
@@ -35,7 +35,7 @@ export function resolveVolumeName(session: Session, word: string, volumes: reado
   if (candidates.length <= 1) return candidates[0]
   throw Refusal.of(
     'usage',
-    `${quoted(word)} is the beginning of ${candidates.length} volumes`,
+    `${quoteValue(word)} is the beginning of ${candidates.length} volumes`,
     `write more of the name of ${formatVolumeCandidates(session, candidates)}`,
   )
 }
@@ -66,7 +66,7 @@ export async function resolveTargetOperand(session: Session, target: TargetOpera
   if (directory !== undefined && (await isExistingPath(session, directory))) {
     throw Refusal.of(
       'usage',
-      `${quoted(beginning)} is a directory here, and the beginning of a volume's name`,
+      `${quoteValue(beginning)} is a directory here, and the beginning of a volume's name`,
       `write "./${beginning}", or the whole name`,
     )
   }
@@ -106,9 +106,9 @@ export function readTargetOperand(verb: string, args: VerbArguments): TargetOper
 export function readFileOperand(verb: string, { words, workingDirectory, faults, refuse }: VerbArguments): string {
   const [file = '', ...more] = words
   if (file === '' || more.length > 0) {
-    refuse(`${verb} takes one file, got ${file === '' ? 'none' : quoted(words)}`, `name one`)
+    refuse(`${verb} takes one file, got ${file === '' ? 'none' : quoteValue(words)}`, `name one`)
   } else if (/[\0\ufffd]/.test(file)) {
-    refuse(`file ${quoted(file)} is not valid UTF-8`, `give it another name`)
+    refuse(`file ${quoteValue(file)} is not valid UTF-8`, `give it another name`)
   }
   return faults.length > 0 ? '' : makePathAbsolute(file, workingDirectory)
 }
@@ -118,16 +118,16 @@ function explainInvalidDirectory(
   [directory = '', ...more]: readonly string[],
 ): [reason: string, remedy: string] | undefined {
   if (directory === '' || more.length > 0) {
-    const got = directory === '' ? 'none' : quoted([directory, ...more])
+    const got = directory === '' ? 'none' : quoteValue([directory, ...more])
     return [`${verb} takes one directory, got ${got}`, 'name one']
   }
   // Node decodes argv as UTF-8, so the original bytes are lost.
   if (/[\0\ufffd]/.test(directory)) {
-    return [`directory ${quoted(directory)} is not valid UTF-8`, 'reach it by another name, such as a bind mount']
+    return [`directory ${quoteValue(directory)} is not valid UTF-8`, 'reach it by another name, such as a bind mount']
   }
   // After a symbolic link, ".." is not the parent that the text names.
   if (/(^|\/)(?!\.\.?(\/|$))[^/]+(\/+\.)*\/+\.\.(\/|$)/.test(directory)) {
-    return [`directory ${quoted(directory)} goes down and up again`, 'write it without ".."']
+    return [`directory ${quoteValue(directory)} goes down and up again`, 'write it without ".."']
   }
   return undefined
 }

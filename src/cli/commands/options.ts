@@ -1,5 +1,5 @@
 import { parseGroup } from '../../config/option-faults.ts'
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import { mayBeginVolumeId } from '../../state/volume-id.ts'
 
 /** The syntax of an option, also for node's parseArgs. Its description is in the verbs that take it. */
@@ -170,7 +170,7 @@ export function checkOptionValue(name: OptionName, given: string | undefined): s
   const either = choices.join(' or ')
   if (given === undefined) return [`--${name} has no value: write ${either || example} after it`]
   const wrong = choices.length > 0 && !choices.includes(given) ? `use ${either}` : fault?.(given)
-  return wrong === undefined ? [] : [`--${name} is ${quoted(given)}: ${wrong}`]
+  return wrong === undefined ? [] : [`--${name} is ${quoteValue(given)}: ${wrong}`]
 }
 
 /** An address that a server listens at. @property address undefined: every address of this network namespace */

@@ -1,7 +1,7 @@
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import { MAX_SOCKET_NAME_BYTES } from '../../frontends/device-plugin/sockets.ts'
 import { CSI_DRIVER } from '../../kernel/mount-table/kubelet-volume.ts'
-import { MAX_SOCKET_PATH } from '../../rpc/socket.ts'
+import { MAX_SOCKET_PATH_BYTES } from '../../rpc/socket.ts'
 import { NRI_SOCKET } from '../../state/process-records.ts'
 import { readKubeletDirectory } from './operands.ts'
 import type { VerbArguments, VerbForm } from './verb.ts'
@@ -15,8 +15,8 @@ function refuseLongSocketDirectory(
   directory: string,
   socketBytes: number,
 ): void {
-  if (faults.length > 0 || Buffer.byteLength(directory) + socketBytes <= MAX_SOCKET_PATH) return
-  const named = `--kubelet-dir ${quoted(given.get('kubelet-dir'))}`
+  if (faults.length > 0 || Buffer.byteLength(directory) + socketBytes <= MAX_SOCKET_PATH_BYTES) return
+  const named = `--kubelet-dir ${quoteValue(given.get('kubelet-dir'))}`
   refuse(`${named} is too long for a socket in it`, `use a path of less bytes`)
 }
 
@@ -81,8 +81,11 @@ export const nriVerb = {
       ['--socket', socket],
       ['--cri-socket', criSocket ?? ''],
     ] as const) {
-      if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) continue
-      refuse(`${option} ${quoted(path)} is too long for a socket`, `use a path of at most ${MAX_SOCKET_PATH} bytes`)
+      if (Buffer.byteLength(path) <= MAX_SOCKET_PATH_BYTES) continue
+      refuse(
+        `${option} ${quoteValue(path)} is too long for a socket`,
+        `use a path of at most ${MAX_SOCKET_PATH_BYTES} bytes`,
+      )
     }
     const index = given.get('plugin-index') ?? '10'
     return { verb: 'nri' as const, directory, socket, criSocket, index, isProbe: given.has('probe') }

@@ -1,4 +1,4 @@
-import { formatReason } from '../../errors/fault.ts'
+import { formatReasonWithCode } from '../../errors/fault.ts'
 import type { MountState } from '../../repair/state.ts'
 import { REQUESTED } from '../../state/mount-record.ts'
 import { explainUnrestored, formatSkipped } from '../../state/volume-record.ts'
@@ -29,7 +29,7 @@ export function formatStatus(document: StatusDocument, now: number, look: Status
   })
   const damaged = unreadable.map(({ directory, fault }) => noticed(directory, fault))
   const lost = unrecorded.map(({ directory, reason }) =>
-    noticed(directory, formatReason({ reason, code: 'mount-unrecorded' })),
+    noticed(directory, formatReasonWithCode({ reason, code: 'mount-unrecorded' })),
   )
   return [
     ...(mounts.length === 0 ? [formatNothingMounted(look)] : formatMountTable(mounts, now, look)),
@@ -128,7 +128,7 @@ function formatMountRemarks({ why, reason, code, walk, daemon, hiddenSubmounts }
     const text = `  mounts inside of its source are hidden from the pod: ${formatHiddenMounts(hiddenSubmounts)}`
     lines.push({ text, style: 'notice' })
   }
-  if (reason !== '') lines.push({ text: `  ${formatReason({ reason, code })}`, style: 'notice' })
+  if (reason !== '') lines.push({ text: `  ${formatReasonWithCode({ reason, code })}`, style: 'notice' })
   return lines
 }
 

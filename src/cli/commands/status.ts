@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import type { Session } from '../../state/session.ts'
 import type { OutputLine } from '../output/output.ts'
 import { readDirectoryOperand, resolveVolumeName } from './operands.ts'
@@ -49,7 +49,7 @@ export const statusVerb: SessionVerb<StatusCommand, StatusDocument> = {
       refuse('--output is for --prometheus', 'give both, or leave it out (a form is "-o json")')
     }
     const output = given.get('output')
-    if (output && !output.startsWith('/')) refuse(`--output is ${quoted(output)}`, `write an absolute path`)
+    if (output && !output.startsWith('/')) refuse(`--output is ${quoteValue(output)}`, `write an absolute path`)
     if (given.has('json') && isWanted) refuse('--json and --prometheus are two forms', 'keep one')
     const form = given.get('format') as StatusCommand['form']
     if (form && isWanted) refuse(`-o ${form} and --prometheus are two forms`, `keep one`)
@@ -71,16 +71,16 @@ function readStatusSelection(args: VerbArguments): StatusSelection | undefined {
   const { words, given, refuse } = args
   const namespace = given.get('namespace')
   const [word, ...more] = words
-  if (more.length > 0) refuse(`status takes one pod, mount or volume, got ${quoted(words)}`, `name one`)
+  if (more.length > 0) refuse(`status takes one pod, mount or volume, got ${quoteValue(words)}`, `name one`)
   if (word === undefined) return namespace === undefined ? undefined : { namespace, of: undefined }
   if (/^[./]/.test(word)) return { namespace, of: { directory: readDirectoryOperand('status', args) } }
   const [first = '', name, ...parts] = word.split('/')
   if (name === undefined) return { namespace, of: { word: trimEllipsis(word) } }
   if (first === '' || name === '' || parts.length > 0) {
-    refuse(`status has ${quoted(word)}`, `write NAMESPACE/POD, a path, or a volume as it names it`)
+    refuse(`status has ${quoteValue(word)}`, `write NAMESPACE/POD, a path, or a volume as it names it`)
   }
   if (namespace !== undefined && namespace !== first) {
-    refuse(`--namespace is ${quoted(namespace)}, and the pod ${quoted(word)}`, `leave one out`)
+    refuse(`--namespace is ${quoteValue(namespace)}, and the pod ${quoteValue(word)}`, `leave one out`)
   }
   return { namespace, of: { pod: word } }
 }
@@ -152,7 +152,7 @@ function selectStatus(session: Session, all: StatusDocument, { namespace, of }: 
   const [name] = Object.values(of)
   throw Refusal.of(
     'usage',
-    `nothing of ${quoted(name)} is mounted or recorded on this node`,
+    `nothing of ${quoteValue(name)} is mounted or recorded on this node`,
     `"modekeep status" lists what is`,
   )
 }

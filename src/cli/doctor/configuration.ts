@@ -11,7 +11,7 @@ import {
   type UnresponsiveCheck,
 } from '../../kernel/mount-table/responsiveness.ts'
 import type { Session } from '../../state/session.ts'
-import { runIsolated, Unresponsive } from '../../worker/isolated.ts'
+import { runIsolatedWork, UnresponsiveRefusal } from '../../worker/isolated.ts'
 import {
   type CheckResult,
   createFaultResult,
@@ -110,9 +110,9 @@ async function checkResponsiveSources(
       about: order,
       givenUp: () => createFault('unresponsive-call', 'the sources do not respond'),
     }
-    return new Map(await runIsolated<[string, readonly CheckResult[]][]>(session, about))
+    return new Map(await runIsolatedWork<[string, readonly CheckResult[]][]>(session, about))
   } catch (error) {
-    if (!(error instanceof Unresponsive)) throw error
+    if (!(error instanceof UnresponsiveRefusal)) throw error
     const [source = '', ...others] = sources
     if (others.length === 0) return new Map([[source, [createUnresponsiveWarning(source)]]])
     const found = new Map<string, readonly CheckResult[]>()

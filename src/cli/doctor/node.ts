@@ -1,6 +1,6 @@
 import type { NodeConfig } from '../../config/defaults.ts'
 import { DEFAULT_FS_TYPES } from '../../config/rule.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { explainRootOnlyDevice, FUSE_DEVICE_PATH } from '../../frontends/device-plugin/decide.ts'
 import { isDevicePluginSocketName } from '../../frontends/device-plugin/sockets.ts'
 import type { Host } from '../../kernel/host.ts'
@@ -173,7 +173,7 @@ export function* checkContainerRuntime(store: Store, diagnosis: SocketDiagnosis)
   const lacking = findContainerProblems(store).filter(({ state }) => state === 'without')
   const [first] = lacking
   if (first === undefined) return
-  const such = `${quoted(first.volume)} of pod ${first.pod}`
+  const such = `${quoteValue(first.volume)} of pod ${first.pod}`
   const text = `volumes that containers asked a group for and have without it: ${lacking.length}, such as ${such}`
   yield createWarningResult(text, `modekeep status says why of each; ${first.remedy}`)
 }
@@ -187,7 +187,7 @@ function checkNriPlugin(store: Store, record: PluginRecord | undefined, { isList
   const isThere = store.host.files.stat(socket) !== undefined
   if (plugin !== undefined) {
     if (!isThere)
-      return createFaultResult(`the container runtime has no NRI socket at ${quoted(socket)}`, ENABLE_NRI_REMEDY)
+      return createFaultResult(`the container runtime has no NRI socket at ${quoteValue(socket)}`, ENABLE_NRI_REMEDY)
     return createFaultResult(explainInactivePlugin(plugin) ?? '', `see why in the runtime's log; ${ENABLE_NRI_REMEDY}`)
   }
   if (record !== undefined) {
@@ -196,11 +196,11 @@ function checkNriPlugin(store: Store, record: PluginRecord | undefined, { isList
     return createFaultResult(text, 'start it; modekeep status has the containers')
   }
   const none = 'no "modekeep nri" runs, which only pods need that ask for a group of other drivers\' volumes'
-  if (!isThere) return createOkResult(`the container runtime has no NRI socket at ${quoted(socket)}, and ${none}`)
+  if (!isThere) return createOkResult(`the container runtime has no NRI socket at ${quoteValue(socket)}, and ${none}`)
   return isListening(socket)
-    ? createOkResult(`the container runtime asks plugins (NRI, ${quoted(socket)}); ${none}`)
+    ? createOkResult(`the container runtime asks plugins (NRI, ${quoteValue(socket)}); ${none}`)
     : createOkResult(
-        `no process listens at the NRI socket ${quoted(socket)}: the runtime has ended, or NRI is off; ${none}`,
+        `no process listens at the NRI socket ${quoteValue(socket)}: the runtime has ended, or NRI is off; ${none}`,
       )
 }
 

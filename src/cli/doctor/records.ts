@@ -1,5 +1,5 @@
 import { parseSize } from '../../config/defaults.ts'
-import { formatReason } from '../../errors/fault.ts'
+import { formatReasonWithCode } from '../../errors/fault.ts'
 import { catchRefusalMessage } from '../../errors/refusal.ts'
 import { parseMountinfo } from '../../kernel/mount-table/mountinfo.ts'
 import { createPathLookups, type PathLookups } from '../../kernel/mount-table/responsiveness.ts'
@@ -43,7 +43,7 @@ export async function* checkRecordedMounts(session: Session): AsyncGenerator<Che
   for (const finding of found) {
     const { directory, state, action } = finding
     if (!isUnwell(state)) continue
-    const text = `${directory} is ${state}: ${formatReason(finding)}`
+    const text = `${directory} is ${state}: ${formatReasonWithCode(finding)}`
     if (action === 'failed') yield createFaultResult(text, 'remove the cause, then run modekeep heal')
     else if (action === 'none') yield createWarningResult(text, 'what the reason says')
     else yield createWarningResult(text, action === 'forgotten' ? 'modekeep gc' : 'modekeep heal')

@@ -7,7 +7,7 @@ import {
   type Rule,
   type SystemGroupRule,
 } from '../../config/rule.ts'
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import { FLAGS } from '../../kernel/mount-table/mount-flags.ts'
 import { kinds } from '../../volume/index.ts'
 import { isTaken, parseOptionName } from '../../volume/kind/options.ts'
@@ -20,7 +20,7 @@ export function* checkAllowRules(rules: readonly Rule[], file: string): Generato
   for (const [at, rule] of rules.entries()) yield createOkResult(`rule ${at + 1}: ${describeRule(rule)}`)
   for (const [at, { fsTypes = [] }] of rules.entries()) {
     for (const fsType of fsTypes.filter((name) => kinds.find(name) === undefined)) {
-      const text = `rule ${at + 1} has fsTypes ${quoted(fsType)}, which modekeep cannot mount`
+      const text = `rule ${at + 1} has fsTypes ${quoteValue(fsType)}, which modekeep cannot mount`
       yield createFaultResult(text, `write one of ${kinds.names.join(', ')} in "allow" of ${file}`)
     }
   }
@@ -96,7 +96,7 @@ function* checkRuleOptions({ fsTypes = DEFAULT_FS_TYPES, mountOptions = [] }: Ru
     if (taken.includes(true)) continue
     const forms = taken.filter((form) => typeof form === 'string')
     yield createFaultResult(
-      `rule ${at + 1} has mountOptions ${quoted(option)}, which ${not}`,
+      `rule ${at + 1} has mountOptions ${quoteValue(option)}, which ${not}`,
       forms.length > 0
         ? `write it like ${[...new Set([parseOptionName(option), ...forms])].join(' or ')} in "allow" of ${file}`
         : `write one of ${all.join(', ')} in "allow" of ${file}, or leave it out`,
@@ -160,7 +160,9 @@ function* checkNamespaceOverlap(
       if (place === undefined) continue
       const which = other === at ? `rule ${at + 1} lets` : `rules ${at + 1} and ${other + 1} let`
       const isUnnamed = EXAMPLE_NAMESPACES.includes(guest) || EXAMPLE_NAMESPACES.includes(host)
-      const who = isUnnamed ? "one namespace into another's" : `namespace ${quoted(guest)} into that of ${quoted(host)}`
+      const who = isUnnamed
+        ? "one namespace into another's"
+        : `namespace ${quoteValue(guest)} into that of ${quoteValue(host)}`
       yield createWarningResult(
         `${which} ${who}: ${place}`,
         `write ${NAMESPACE} as a directory of the source, or name one namespace, in "allow" of ${file}`,

@@ -1,4 +1,4 @@
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import { parseVolumePod } from '../../kernel/mount-table/kubelet-volume.ts'
 import { type MountRow, parseMountinfo } from '../../kernel/mount-table/mountinfo.ts'
 import { findSubmounts } from '../../kernel/mount-table/submounts.ts'
@@ -61,6 +61,6 @@ function summarizeHiddenMounts(rows: readonly MountRow[]): HiddenMounts {
 /** Names the first few mount points, and how many more there are. */
 export function formatHiddenMounts({ count, examples }: HiddenMounts): string {
   const more = count - examples.length
-  const shown = examples.map((path) => quoted(path)).join(', ')
+  const shown = examples.map((path) => quoteValue(path)).join(', ')
   return more > 0 ? `${shown} and ${more} more` : shown
 }

@@ -11,8 +11,8 @@ import { walkProgress } from '../../state/process-records.ts'
 import type { Session } from '../../state/session.ts'
 import { openJournalForReading } from '../../state/volume-journal.ts'
 import { type VolumeRecord, volumeRecords } from '../../state/volume-record.ts'
-import { computeWalkPatienceMs, createGivenUpWalkFault } from '../../worker/given-up.ts'
-import { runIsolated } from '../../worker/isolated.ts'
+import { computeWalkSilenceLimitMs, createGivenUpWalkFault } from '../../worker/given-up.ts'
+import { runIsolatedWork } from '../../worker/isolated.ts'
 
 /** Opens a volume's journal read-only; undefined if it has none. A walk may write to it concurrently. */
 export function openReadableJournal(session: Session, volume: string): Journal | undefined {
@@ -50,11 +50,11 @@ export async function announceInodeCount(session: Session, { tree, directory, vo
   const { host, expect } = session
   if (!expect || !isLocalTree(host, tree, directory)) return
   if (!session.isolatesWalks) return expect(await countInodes(host.inodes, tree))
-  const count = await runIsolated<number>(session, {
+  const count = await runIsolatedWork<number>(session, {
     work: 'count',
     about: null,
     handle: tree,
-    patienceMs: computeWalkPatienceMs(session, volume),
+    patienceMs: computeWalkSilenceLimitMs(session, volume),
     givenUp: (seconds, waiting, pid) => createGivenUpWalkFault(directory, seconds, pid, waiting),
   })
   expect(count)

@@ -21,8 +21,8 @@ import type { WalkObserver } from '../../ownership/walk/ledger.ts'
 import type { ProgressListener } from '../../ownership/walk/report.ts'
 import { type SurveyTask, surveyTree } from '../../ownership/walks.ts'
 import type { Session } from '../../state/session.ts'
-import { computeWalkPatienceMs, createGivenUpWalkFault } from '../../worker/given-up.ts'
-import { runIsolated } from '../../worker/isolated.ts'
+import { computeWalkSilenceLimitMs, createGivenUpWalkFault } from '../../worker/given-up.ts'
+import { runIsolatedWork } from '../../worker/isolated.ts'
 import { openReadableJournal } from './recorded-walk.ts'
 
 const FILE_TYPE_NAMES = {
@@ -81,11 +81,11 @@ export async function surveyVolume(
   const { host, progress } = session
   if (!session.isolatesWalks) return surveyOwnership(host.inodes, tree, task, journal, progress)
   const about: VolumeSurveyRequest = { volume, task }
-  return runIsolated(session, {
+  return runIsolatedWork(session, {
     work: 'survey',
     about,
     handle: tree,
-    patienceMs: isLocalTree(host, tree, directory) ? computeWalkPatienceMs(session, volume) : undefined,
+    patienceMs: isLocalTree(host, tree, directory) ? computeWalkSilenceLimitMs(session, volume) : undefined,
     givenUp: (seconds, waiting, pid) => createGivenUpWalkFault(directory, seconds, pid, waiting),
   })
 }

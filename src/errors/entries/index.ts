@@ -1,7 +1,7 @@
-import { MAP_ENTRIES } from './map.ts'
-import { CSI_ENTRIES, DIRECTORY_ENTRIES, NODE_ENTRIES, RECORD_ENTRIES } from './node.ts'
-import { OPTION_ENTRIES, SOURCE_ENTRIES, SUB_PATH_ENTRIES } from './pod.ts'
-import { DISK_ENTRIES, GROUP_ENTRIES, SERVER_ENTRIES } from './volume.ts'
+import { MAP_FAULT_ENTRIES } from './map.ts'
+import { CSI_FAULT_ENTRIES, DIRECTORY_FAULT_ENTRIES, NODE_FAULT_ENTRIES, RECORD_FAULT_ENTRIES } from './node.ts'
+import { OPTION_FAULT_ENTRIES, SOURCE_FAULT_ENTRIES, SUB_PATH_FAULT_ENTRIES } from './pod.ts'
+import { DISK_FAULT_ENTRIES, GROUP_FAULT_ENTRIES, SERVER_FAULT_ENTRIES } from './volume.ts'
 
 /** The meaning of a code for an operator. Commands and values have Markdown's backticks. */
 export interface FaultEntry {
@@ -13,27 +13,27 @@ export interface FaultEntry {
 }
 
 /** The entries of docs/troubleshooting.md and of `modekeep explain`, by section. Calls of kubelet load only the type. */
-export const ENTRY_SECTIONS = {
-  "A pod's options": OPTION_ENTRIES,
-  'The source': SOURCE_ENTRIES,
-  subPath: SUB_PATH_ENTRIES,
-  'The group': GROUP_ENTRIES,
-  'Disks and images': DISK_ENTRIES,
-  'Servers, daemons and their programs': SERVER_ENTRIES,
-  Records: RECORD_ENTRIES,
-  'The mount directory': DIRECTORY_ENTRIES,
-  CSI: CSI_ENTRIES,
-  'Volumes of other drivers': MAP_ENTRIES,
-  'The node and its commands': NODE_ENTRIES,
+export const FAULT_ENTRY_SECTIONS = {
+  "A pod's options": OPTION_FAULT_ENTRIES,
+  'The source': SOURCE_FAULT_ENTRIES,
+  subPath: SUB_PATH_FAULT_ENTRIES,
+  'The group': GROUP_FAULT_ENTRIES,
+  'Disks and images': DISK_FAULT_ENTRIES,
+  'Servers, daemons and their programs': SERVER_FAULT_ENTRIES,
+  Records: RECORD_FAULT_ENTRIES,
+  'The mount directory': DIRECTORY_FAULT_ENTRIES,
+  CSI: CSI_FAULT_ENTRIES,
+  'Volumes of other drivers': MAP_FAULT_ENTRIES,
+  'The node and its commands': NODE_FAULT_ENTRIES,
 } satisfies Record<string, Record<string, FaultEntry>>
 
-type KeysOf<Sections> = Sections extends unknown ? keyof Sections : never
+type KeysOfSections<Sections> = Sections extends unknown ? keyof Sections : never
 
 /** A fault can only have a code that an entry describes. */
-export type FaultCode = KeysOf<(typeof ENTRY_SECTIONS)[keyof typeof ENTRY_SECTIONS]>
+export type FaultCode = KeysOfSections<(typeof FAULT_ENTRY_SECTIONS)[keyof typeof FAULT_ENTRY_SECTIONS]>
 
 export const FAULT_ENTRIES: ReadonlyMap<string, FaultEntry & { section: string }> = new Map(
-  Object.entries(ENTRY_SECTIONS).flatMap(([section, entries]) =>
+  Object.entries(FAULT_ENTRY_SECTIONS).flatMap(([section, entries]) =>
     Object.entries<FaultEntry>(entries).map(([code, entry]) => [code, { ...entry, section }] as const),
   ),
 )

@@ -1,5 +1,5 @@
 /** Faults of volumes that `modekeep nri` maps. */
-export const MAP_ENTRIES = {
+export const MAP_FAULT_ENTRIES = {
   'annotation-invalid': {
     meaning: 'An annotation of the pod has an invalid value.',
     remedy:

@@ -1,4 +1,4 @@
-export const RECORD_ENTRIES = {
+export const RECORD_FAULT_ENTRIES = {
   journal: {
     meaning:
       'The ownership journal of the volume is missing, damaged or locked, or its disk is full or read-only. Nothing more is changed, and unmounts work.',
@@ -57,7 +57,7 @@ export const RECORD_ENTRIES = {
   },
 }
 
-export const DIRECTORY_ENTRIES = {
+export const DIRECTORY_FAULT_ENTRIES = {
   'mount-directory': {
     meaning: 'Something else is mounted at the mount directory, or it is not an empty directory that kubelet created.',
     cause: 'modekeep unmounts only its own mounts, and mounts only in volume directories of kubelet.',
@@ -92,7 +92,7 @@ export const DIRECTORY_ENTRIES = {
   },
 }
 
-export const CSI_ENTRIES = {
+export const CSI_FAULT_ENTRIES = {
   'csi-pod-info': {
     meaning: 'modekeep cannot verify that kubelet, and not the author of the pod, names the pod of the volume.',
     remedy:
@@ -136,7 +136,7 @@ export const CSI_ENTRIES = {
   },
 }
 
-export const NODE_ENTRIES = {
+export const NODE_FAULT_ENTRIES = {
   'config-owner': {
     meaning:
       "A user other than root can change the node's configuration, so it is not used. Mounts fail, and unmounts work.",

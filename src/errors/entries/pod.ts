@@ -1,4 +1,4 @@
-export const OPTION_ENTRIES = {
+export const OPTION_FAULT_ENTRIES = {
   'option-unknown': {
     meaning: 'A key below `flexVolume.options` does not exist.',
     remedy:
@@ -65,7 +65,7 @@ export const OPTION_ENTRIES = {
   },
 }
 
-export const SOURCE_ENTRIES = {
+export const SOURCE_FAULT_ENTRIES = {
   'not-allowed': {
     meaning: "No rule of the node's configuration permits this request of the pod's namespace.",
     cause:
@@ -134,7 +134,7 @@ export const SOURCE_ENTRIES = {
   },
 }
 
-export const SUB_PATH_ENTRIES = {
+export const SUB_PATH_FAULT_ENTRIES = {
   'sub-path': {
     meaning: 'The part of the source that `subPath` names does not exist, or is not a directory, file, socket or FIFO.',
     remedy: 'Create it before the pod starts, or correct the name. Unlike kubelet, modekeep does not create it.',

@@ -1,4 +1,4 @@
-export const GROUP_ENTRIES = {
+export const GROUP_FAULT_ENTRIES = {
   'group-conflict': {
     meaning: 'Another pod uses the volume or a part of it with another group. At least one of the two needs a walk.',
     remedy:
@@ -88,7 +88,7 @@ export const GROUP_ENTRIES = {
   },
 }
 
-export const DISK_ENTRIES = {
+export const DISK_FAULT_ENTRIES = {
   'disk-content': {
     meaning: 'The disk or image does not have the file system that `fsType` names, or that file system is damaged.',
     remedy:
@@ -120,7 +120,7 @@ export const DISK_ENTRIES = {
   },
 }
 
-export const SERVER_ENTRIES = {
+export const SERVER_FAULT_ENTRIES = {
   'program-missing': {
     meaning: 'A helper program is not on this node, or cannot be started.',
     remedy: 'Install the package that the message names. If kubelet runs in a container, install it in that container.',

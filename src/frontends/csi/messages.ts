@@ -1,4 +1,4 @@
-import { type Message, protobufPackage } from '../../rpc/protobuf.ts'
+import { createProtobufPackage, type ProtobufMessage } from '../../rpc/protobuf.ts'
 
 /**
  * Messages of the Container Storage Interface for a node without a controller, with the field numbers of its csi.proto.
@@ -62,10 +62,10 @@ export const PLUGIN_REGISTRATION_MESSAGES = {
   RegistrationStatusResponse: {},
 } as const
 
-export type CsiMessage<N extends keyof typeof CSI_MESSAGES> = Message<typeof CSI_MESSAGES, N>
+export type CsiMessage<N extends keyof typeof CSI_MESSAGES> = ProtobufMessage<typeof CSI_MESSAGES, N>
 
-export const { codec, method } = protobufPackage('csi.v1', CSI_MESSAGES)
-export const registrationProtobuf = protobufPackage('pluginregistration', PLUGIN_REGISTRATION_MESSAGES)
+export const { codec, method } = createProtobufPackage('csi.v1', CSI_MESSAGES)
+export const registrationProtobuf = createProtobufPackage('pluginregistration', PLUGIN_REGISTRATION_MESSAGES)
 
 export const CsiIdentityService = {
   GetPluginInfo: method('Identity/GetPluginInfo', 'GetPluginInfoRequest', 'GetPluginInfoResponse'),

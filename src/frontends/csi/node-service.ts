@@ -1,8 +1,8 @@
 import type * as grpc from '@grpc/grpc-js'
-import { CSI_WORDS } from '../../errors/fault.ts'
+import { CSI_FAULT_WORDS } from '../../errors/fault.ts'
 import { formatError, Refusal } from '../../errors/refusal.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
-import { createUnaryHandlers } from '../../rpc/server.ts'
+import { createUnaryCallHandlers } from '../../rpc/server.ts'
 import { createFailureMessage, truncateEventMessage } from '../flexvolume/protocol.ts'
 import type { CsiIdentityService, CsiMessage, CsiNodeService } from './messages.ts'
 import type { PodInfoOnMountGuard } from './pod-info.ts'
@@ -62,7 +62,7 @@ export function createCsiServiceHandlers(
   { name, version, nodeId, directory: kubeletDirectory }: CsiDriverSettings,
   queue: VolumePublicationQueue,
   podInfo: Pick<PodInfoOnMountGuard, 'assertConfirmed'>,
-  refused: Parameters<typeof createUnaryHandlers>[0],
+  refused: Parameters<typeof createUnaryCallHandlers>[0],
 ): grpc.UntypedServiceImplementation {
   const types = [
     GET_VOLUME_STATS_CAPABILITY,
@@ -82,7 +82,7 @@ export function createCsiServiceHandlers(
     return outcome
   }
 
-  return createUnaryHandlers<typeof CsiIdentityService & typeof CsiNodeService>(
+  return createUnaryCallHandlers<typeof CsiIdentityService & typeof CsiNodeService>(
     refused,
     {
       GetPluginInfo: () => ({ name, vendorVersion: version }),
@@ -138,5 +138,5 @@ function convertErrorToGrpcStatus(error: unknown) {
   if (error instanceof CsiCallFailure) return error
   if (!(error instanceof Refusal))
     return { code: 'INTERNAL' as const, message: truncateEventMessage(formatError(error)) }
-  return { code: 'INVALID_ARGUMENT' as const, message: createFailureMessage(error, CSI_WORDS) }
+  return { code: 'INVALID_ARGUMENT' as const, message: createFailureMessage(error, CSI_FAULT_WORDS) }
 }

@@ -1,4 +1,4 @@
-import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
+import { formatError, quoteValue, Refusal } from '../../errors/refusal.ts'
 import { readOwned } from '../../kernel/read-file.ts'
 import type { LogEvent } from '../../log/call-log.ts'
 import { CsiCallFailure } from './worker-tasks.ts'
@@ -51,7 +51,7 @@ export class PodInfoOnMountGuard {
     if (this.#isConfirmed) return
     throw new CsiCallFailure(
       'FAILED_PRECONDITION',
-      `modekeep does not know that the CSIDriver object ${quoted(this.#sources.name)} says podInfoOnMount: true (${this.#reason}): let "modekeep csi" read the object by --api-server and --api-access, or write "csiPodInfoOnMount": true into the node's configuration`,
+      `modekeep does not know that the CSIDriver object ${quoteValue(this.#sources.name)} says podInfoOnMount: true (${this.#reason}): let "modekeep csi" read the object by --api-server and --api-access, or write "csiPodInfoOnMount": true into the node's configuration`,
     )
   }
 
@@ -118,7 +118,7 @@ export function parsePodInfoOnMount(text: string, name: string): boolean {
     spec?: { podInfoOnMount?: unknown }
   }
   if (kind !== 'CSIDriver' || metadata?.name !== name) {
-    throw new Error(`the API server answers with another object than CSIDriver ${quoted(name)}`)
+    throw new Error(`the API server answers with another object than CSIDriver ${quoteValue(name)}`)
   }
   return spec?.podInfoOnMount === true
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { formatCode } from '../../errors/fault.ts'
+import { formatFaultCode } from '../../errors/fault.ts'
 import { resolveWithin } from '../../kernel/waiting.ts'
-import type { Workers } from '../../worker/pool.ts'
+import type { WorkerPool } from '../../worker/pool.ts'
 import type { RunningTask } from '../../worker/schedule.ts'
 import {
   CSI_TASK_WORDS,
@@ -36,13 +36,13 @@ const UNREPORTED_FAILURE_LIFETIME_MS = 5 * 60_000
  * deadlines.
  */
 export class VolumePublicationQueue {
-  readonly #workers: Pick<Workers<CsiTask, CsiTaskOutcome, CsiTaskProgress>, 'run'>
+  readonly #workers: Pick<WorkerPool<CsiTask, CsiTaskOutcome, CsiTaskProgress>, 'run'>
   readonly #now: () => number
   readonly #current = new Map<string, TargetPathTask>()
   readonly #unreported = new Map<string, UnreportedTaskFailure>()
 
   /** @param now clock of `until`, in milliseconds */
-  constructor(workers: Pick<Workers<CsiTask, CsiTaskOutcome, CsiTaskProgress>, 'run'>, now: () => number) {
+  constructor(workers: Pick<WorkerPool<CsiTask, CsiTaskOutcome, CsiTaskProgress>, 'run'>, now: () => number) {
     this.#workers = workers
     this.#now = now
   }
@@ -124,7 +124,7 @@ function formatTaskProgress({ visited, changed, isAnothers }: CsiTaskProgress): 
 }
 
 function createAbortedOutcome(message: string): CsiTaskOutcome {
-  return { failure: { code: 'ABORTED', message: `${message}${formatCode('in-progress')}` } }
+  return { failure: { code: 'ABORTED', message: `${message}${formatFaultCode('in-progress')}` } }
 }
 
 /** Hashes a task, because it may contain secrets that must not be kept. */

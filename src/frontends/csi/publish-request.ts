@@ -2,7 +2,7 @@ import { parseGroup, parsePodUid } from '../../config/option-faults.ts'
 import { AUTHOR_KEYS } from '../../config/request.ts'
 import type { Lifecycle } from '../../config/rule.ts'
 import { createFault, type Fault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { checkFieldSize, checkPathSize, checkSecretsSize, MAX_FIELD_BYTES } from '../../kernel/path/input-sizes.ts'
 import type { CsiMessage } from './messages.ts'
 import { findMissingFieldFaults, findVolumeIdFaults, parseRequestPathField } from './target-path.ts'
@@ -59,7 +59,7 @@ export function parsePublishRequest(
     faults.push(
       createFault(
         'csi-request',
-        `volume_mount_group is ${quoted(volumeMountGroup)}`,
+        `volume_mount_group is ${quoteValue(volumeMountGroup)}`,
         undefined,
         `kubelet gives a group's number there`,
       ),
@@ -71,7 +71,7 @@ export function parsePublishRequest(
     faults.push(
       createFault(
         'csi-fs-group',
-        `ownership is ${quoted(ownership)}, but this kubelet is older than 1.23 and hands no fsGroup over to CSI drivers`,
+        `ownership is ${quoteValue(ownership)}, but this kubelet is older than 1.23 and hands no fsGroup over to CSI drivers`,
         'leave ownership out, or use the FlexVolume driver',
       ),
     )
@@ -108,7 +108,7 @@ function findUnknownAttributeFaults(context: Readonly<Record<string, string>>): 
   return [
     createFault(
       'csi-attribute',
-      `volumeAttributes have unknown ${quoted(foreign)}`,
+      `volumeAttributes have unknown ${quoteValue(foreign)}`,
       `the attributes are ${AUTHOR_KEYS.join(', ')}`,
     ),
   ]
@@ -133,7 +133,7 @@ function parsePodInfo(context: Readonly<Record<string, string>>, directory: stri
     faults.push(
       createFault(
         'csi-pod-info',
-        `volumeAttributes name pod ${quoted(uid)}, but target_path is that of pod ${expected}`,
+        `volumeAttributes name pod ${quoteValue(uid)}, but target_path is that of pod ${expected}`,
         'the CSIDriver object must say podInfoOnMount: true',
       ),
     )
@@ -169,7 +169,7 @@ function findPublishRequestSizeFaults(
     ...fields.flatMap(([key, value]) =>
       (key === 'subPath' ? checkPathSize : checkFieldSize)(`volumeAttributes "${key}"`, value),
     ),
-    ...Object.keys(secrets).flatMap((key) => checkFieldSize(`the name of Secret key ${quoted(key)}`, key)),
+    ...Object.keys(secrets).flatMap((key) => checkFieldSize(`the name of Secret key ${quoteValue(key)}`, key)),
     ...checkSecretsSize(secretBytes),
   ]
 }
@@ -204,7 +204,7 @@ function findVolumeCapabilityFaults(capability: CsiMessage<'VolumeCapability'> |
     faults.push(
       createFault(
         'csi-request',
-        `volume_capability has access_mode ${quoted(accessMode?.mode ?? 0)}`,
+        `volume_capability has access_mode ${quoteValue(accessMode?.mode ?? 0)}`,
         `use one of ${SUPPORTED_ACCESS_MODES.join(', ')}`,
       ),
     )

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { isSameMount, type MountRequest } from '../../config/mount-request.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { errorCode, type Host } from '../../kernel/host.ts'
 import { CSI_DRIVER, CSI_VOLUME_DATA, isCsiVolume, parseDriverName } from '../../kernel/mount-table/kubelet-volume.ts'
 import {
@@ -66,7 +66,7 @@ function prepareTargetDirectory(session: Session, request: MountRequest, point: 
   if (isSameMount(record.request, request)) return false
   throw new CsiCallFailure(
     'ALREADY_EXISTS',
-    `target_path ${quoted(point.path)} is published with other options: delete the pod to apply those of now`,
+    `target_path ${quoteValue(point.path)} is published with other options: delete the pod to apply those of now`,
   )
 }
 
@@ -173,7 +173,7 @@ function refuseNonEmptyTarget(host: Host, point: MountPoint): void {
 function createNonEmptyTargetRefusal({ path }: MountPoint): Refusal {
   return Refusal.of(
     'target-filled',
-    `target_path ${quoted(path)} is unmounted, but is no empty directory`,
+    `target_path ${quoteValue(path)} is unmounted, but is no empty directory`,
     'look at what is there, and remove it',
   )
 }

@@ -1,14 +1,14 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
+import { formatError, quoteValue, Refusal } from '../../errors/refusal.ts'
 import { nodeFs } from '../../kernel/path-handle.ts'
 import type { StartWorker } from '../../kernel/worker-process.ts'
 import { isRefusedPath, makeDirectories, openGuardedParent } from '../../kernel/write-file.ts'
 import type { LogEvent } from '../../log/call-log.ts'
-import { callOnce } from '../../rpc/client.ts'
-import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../../rpc/server.ts'
+import { callGrpcMethodOnce } from '../../rpc/client.ts'
+import { createUnaryCallHandlers, type GrpcSocketServer, listenOnGrpcSocket } from '../../rpc/server.ts'
 import { removeStaleSocket, statSocketPath } from '../../rpc/socket.ts'
-import { Workers } from '../../worker/pool.ts'
+import { WorkerPool } from '../../worker/pool.ts'
 import { CsiIdentityService, CsiNodeService, PluginRegistrationService } from './messages.ts'
 import { type CsiDriverSettings, createCsiServiceHandlers } from './node-service.ts'
 import { POD_INFO_CHECK_INTERVAL_MS, type PodInfoOnMountGuard } from './pod-info.ts'
@@ -55,7 +55,7 @@ export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): 
   const paths = resolveCsiSocketPaths(directory, name)
   makeSocketDirectories(directory, Object.values(paths).map(dirname))
   for (const path of Object.values(paths)) await removeStaleServerSocket(path)
-  const workers = new Workers(
+  const workers = new WorkerPool(
     startWorker,
     CSI_WORKER_LIMITS,
     LOST_CSI_TASK_OUTCOMES,
@@ -63,12 +63,12 @@ export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): 
   )
   const queue = new VolumePublicationQueue(workers, () => performance.now())
   const refused = (method: string, message: string, code: string) => log('warn', 'refused', { method, code, message })
-  const servers: SocketServer[] = []
+  const servers: GrpcSocketServer[] = []
   const checking = setInterval(() => void podInfo.check(), POD_INFO_CHECK_INTERVAL_MS)
   void podInfo.check()
   try {
     servers.push(
-      await listenOnSocket(
+      await listenOnGrpcSocket(
         paths.csi,
         { ...CsiIdentityService, ...CsiNodeService },
         createCsiServiceHandlers(settings, queue, podInfo, refused),
@@ -76,7 +76,7 @@ export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): 
     )
     // Kubelet calls as soon as the registration socket exists, so it is created last.
     servers.push(
-      await listenOnSocket(
+      await listenOnGrpcSocket(
         paths.registration,
         PluginRegistrationService,
         createPluginRegistrationHandlers(settings, paths.csi),
@@ -95,7 +95,7 @@ export async function serveCsi(settings: CsiServerSettings, stop: AbortSignal): 
 
 function createPluginRegistrationHandlers({ name, podInfo, log }: CsiServerSettings, endpoint: string) {
   const refused = (method: string, message: string) => log('warn', 'refused', { method, message })
-  return createUnaryHandlers<typeof PluginRegistrationService>(refused, {
+  return createUnaryCallHandlers<typeof PluginRegistrationService>(refused, {
     GetInfo: () => ({ type: 'CSIPlugin', name, endpoint, supportedVersions: ['1.0.0'] }),
     NotifyRegistrationStatus({ pluginRegistered, error }) {
       // Kubelet publishes from now on. Its calls wait for this check.
@@ -112,7 +112,7 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
   if (!fs.existsSync(root)) {
     throw Refusal.of(
       'server-directory',
-      `kubelet has no directory ${quoted(root)} here`,
+      `kubelet has no directory ${quoteValue(root)} here`,
       'give its --root-dir as --kubelet-dir',
     )
   }
@@ -128,7 +128,7 @@ function makeSocketDirectories(root: string, directories: readonly string[]): vo
     }
     throw Refusal.of(
       'server-directory',
-      `others than root may write to ${quoted(directory)} or a directory above it, or it is a link${reason}`,
+      `others than root may write to ${quoteValue(directory)} or a directory above it, or it is a link${reason}`,
       'make it a directory, chown root and chmod go-w the directories of its path',
     )
   }
@@ -140,13 +140,13 @@ async function removeStaleServerSocket(path: string): Promise<void> {
   if (await removeStaleSocket(parent, basename(path))) return
   throw Refusal.of(
     'server-directory',
-    `something else is at ${quoted(path)}, or another server listens there`,
+    `something else is at ${quoteValue(path)}, or another server listens there`,
     'end it, or remove it',
   )
 }
 
 /** @throws {Refusal} if a socket was removed, because kubelet cannot call the server any more */
-async function waitForServerStop(servers: readonly SocketServer[], stop: AbortSignal): Promise<void> {
+async function waitForServerStop(servers: readonly GrpcSocketServer[], stop: AbortSignal): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   const timer = setInterval(() => {
     const lost = servers.find(({ path, inode }) => statSocketPath(path)?.ino !== inode)
@@ -174,7 +174,7 @@ export async function probeCsiServer(directory: string, name: string): Promise<s
   const missing = [csi, registration].find((path) => !statSocketPath(path)?.isSocket())
   if (missing !== undefined) return `no CSI server of ${name} runs here: there is no socket ${missing}`
   try {
-    const { ready } = await callOnce(csi, CsiIdentityService.Probe, {}, CSI_PROBE_TIMEOUT_MS)
+    const { ready } = await callGrpcMethodOnce(csi, CsiIdentityService.Probe, {}, CSI_PROBE_TIMEOUT_MS)
     return ready?.value === false ? `the CSI server at ${csi} is not ready` : undefined
   } catch (error) {
     return `the CSI server at ${csi} gives no answer within ${CSI_PROBE_TIMEOUT_MS / 1000} s (${formatError(error)})`

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { createFault, type Fault, prefixFault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { checkFieldSize } from '../../kernel/path/input-sizes.ts'
 import { parseMountDirectory } from '../flexvolume/protocol.ts'
 import { createNotPublishedFailure } from './worker-tasks.ts'
@@ -55,7 +55,7 @@ export async function refuseTargetOutsidePods(kubeletDirectory: string, director
   if (await isBelowPodsDirectory(kubeletDirectory, directory)) return
   throw Refusal.of(
     'csi-target',
-    `target_path ${quoted(directory)} is not below ${kubeletDirectory}/pods`,
+    `target_path ${quoteValue(directory)} is not below ${kubeletDirectory}/pods`,
     `give kubelet's --root-dir as --kubelet-dir`,
   )
 }

@@ -1,12 +1,17 @@
 import type { Lifecycle } from '../../config/rule.ts'
-import { type Fault, formatCode, renderFault } from '../../errors/fault.ts'
-import { quoted } from '../../errors/refusal.ts'
+import { type Fault, formatFaultCode, renderFault } from '../../errors/fault.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import type { SpaceUsage } from '../../kernel/inodes.ts'
 import type { WalkCounts } from '../../ownership/walk/report.ts'
 import type { GivenUpProcess } from '../../state/session.ts'
-import { createGivenUpFault, createLeftProcessFault, createTooManyLeftFault, MAX_LEFT } from '../../worker/given-up.ts'
+import {
+  createGivenUpProcessFault,
+  createTooManyUnkillableFault,
+  createUnkillableProcessFault,
+  MAX_UNKILLABLE_WORKERS,
+} from '../../worker/given-up.ts'
 import type { LostTaskOutcomes, WorkerLimits } from '../../worker/schedule.ts'
-import type { Supervision } from '../../worker/supervision.ts'
+import type { WorkerSupervision } from '../../worker/supervision.ts'
 
 /** A volume to publish. Keys are sorted, so that a repeated call is recognized. */
 export interface VolumePublication {
@@ -68,9 +73,11 @@ export type CsiTaskProgress = WalkCounts & { isAnothers?: true }
 
 /** The result of a lost task is unknown. Kubelet treats ABORTED as an uncertain result and repeats the call. */
 export const LOST_CSI_TASK_OUTCOMES: LostTaskOutcomes<CsiTaskOutcome> = {
-  notStarted: { failure: { code: 'ABORTED', message: `it was given up before it began${formatCode('in-progress')}` } },
+  notStarted: {
+    failure: { code: 'ABORTED', message: `it was given up before it began${formatFaultCode('in-progress')}` },
+  },
   createExited(how) {
-    const message = `the process that was at work on it ${how}: the next call finishes what it began${formatCode('worker-failed')}`
+    const message = `the process that was at work on it ${how}: the next call finishes what it began${formatFaultCode('worker-failed')}`
     return { failure: { code: 'ABORTED', message } }
   },
 }
@@ -84,19 +91,21 @@ export const CSI_WORKER_LIMITS: WorkerLimits = {
 }
 
 /** @param patienceMs time without a report after which a worker is killed */
-export function createCsiTaskSupervision(patienceMs: number): Supervision<CsiTask, CsiTaskOutcome> {
+export function createCsiTaskSupervision(patienceMs: number): WorkerSupervision<CsiTask, CsiTaskOutcome> {
   return {
     patienceMs,
     // The second worker accesses no volume. If it is unresponsive too, kubelet repeats the call.
     retry: (task, givenUp) => (task.givenUp === undefined && task.do !== 'stats' ? { ...task, givenUp } : undefined),
     createOutcome: (task, unresponsive) =>
-      task.do === 'stats' ? createUnknownStatsOutcome(createGivenUpFault(unresponsive)) : undefined,
+      task.do === 'stats' ? createUnknownStatsOutcome(createGivenUpProcessFault(unresponsive)) : undefined,
     findOwner: (task) => (task.do === 'stats' ? task.directory : undefined),
-    maxLeft: MAX_LEFT,
+    maxLeft: MAX_UNKILLABLE_WORKERS,
     refuseTooManyLeft(namespace, pids, task) {
-      if (task.do === 'stats') return createUnknownStatsOutcome(createLeftProcessFault(pids[0]))
-      const fault = createTooManyLeftFault(`namespace ${namespace}`, pids)
-      return { failure: { code: 'FAILED_PRECONDITION', message: `${renderFault(fault)}${formatCode(fault.code)}` } }
+      if (task.do === 'stats') return createUnknownStatsOutcome(createUnkillableProcessFault(pids[0]))
+      const fault = createTooManyUnkillableFault(`namespace ${namespace}`, pids)
+      return {
+        failure: { code: 'FAILED_PRECONDITION', message: `${renderFault(fault)}${formatFaultCode(fault.code)}` },
+      }
     },
   }
 }
@@ -118,5 +127,5 @@ export class CsiCallFailure extends Error {
 
 /** Creates the failure of a stats call for a volume that modekeep has not mounted there. */
 export function createNotPublishedFailure(path: string): CsiCallFailure {
-  return new CsiCallFailure('NOT_FOUND', `nothing is published at ${quoted(path)}`)
+  return new CsiCallFailure('NOT_FOUND', `nothing is published at ${quoteValue(path)}`)
 }

@@ -1,8 +1,13 @@
 import type * as grpc from '@grpc/grpc-js'
-import { quoted } from '../../errors/refusal.ts'
-import { callOnce } from '../../rpc/client.ts'
-import { type Message, protobufPackage } from '../../rpc/protobuf.ts'
-import { createUnaryHandlers, InvalidArgument, listenOnSocket, type SocketServer } from '../../rpc/server.ts'
+import { quoteValue } from '../../errors/refusal.ts'
+import { callGrpcMethodOnce } from '../../rpc/client.ts'
+import { createProtobufPackage, type ProtobufMessage } from '../../rpc/protobuf.ts'
+import {
+  createUnaryCallHandlers,
+  type GrpcSocketServer,
+  InvalidArgumentError,
+  listenOnGrpcSocket,
+} from '../../rpc/server.ts'
 
 /**
  * Messages of kubelet's device plugin API v1beta1, with the field numbers of its api.proto. Fields that the plugin neither
@@ -36,9 +41,12 @@ export const DEVICE_PLUGIN_MESSAGES = {
   PreferredAllocationResponse: { containerResponses: [1, 'ContainerPreferredAllocationResponse', 'repeated'] },
 } as const
 
-type DevicePluginMessage<N extends keyof typeof DEVICE_PLUGIN_MESSAGES> = Message<typeof DEVICE_PLUGIN_MESSAGES, N>
+type DevicePluginMessage<N extends keyof typeof DEVICE_PLUGIN_MESSAGES> = ProtobufMessage<
+  typeof DEVICE_PLUGIN_MESSAGES,
+  N
+>
 
-export const { codec, method } = protobufPackage('v1beta1', DEVICE_PLUGIN_MESSAGES)
+export const { codec, method } = createProtobufPackage('v1beta1', DEVICE_PLUGIN_MESSAGES)
 
 /** Service that kubelet calls on the plugin's socket. */
 export const DevicePluginService = {
@@ -82,30 +90,30 @@ export class OfferedDeviceIds {
     return this.#ids
   }
 
-  /** @throws {InvalidArgument} if the request has more containers than there are devices */
+  /** @throws {InvalidArgumentError} if the request has more containers than there are devices */
   assertContainers(containers: readonly unknown[]): void {
     const count = this.#ids.size
     if (containers.length <= count) return
-    throw new InvalidArgument(
+    throw new InvalidArgumentError(
       `the request has ${containers.length} containers, and ${FUSE_RESOURCE_NAME} has ${count} devices: send smaller requests`,
     )
   }
 
-  /** @throws {InvalidArgument} for devices that are not offered */
+  /** @throws {InvalidArgumentError} for devices that are not offered */
   assertOffered(requested: readonly string[]): void {
     const count = this.#ids.size
     if (requested.length > count) {
-      throw new InvalidArgument(
+      throw new InvalidArgumentError(
         `the request names ${requested.length} devices of ${FUSE_RESOURCE_NAME}, which has ${count}: name each device once`,
       )
     }
     const unknown: string[] = []
     for (const id of requested) {
       if (this.#ids.has(id)) continue
-      unknown.push(quoted(id))
+      unknown.push(quoteValue(id))
       if (unknown.length === MAX_DEVICE_IDS_IN_MESSAGE) break
     }
-    if (unknown.length > 0) throw new InvalidArgument(`${FUSE_RESOURCE_NAME} has no device ${unknown.join(', ')}`)
+    if (unknown.length > 0) throw new InvalidArgumentError(`${FUSE_RESOURCE_NAME} has no device ${unknown.join(', ')}`)
   }
 
   /** Chooses the required devices, then the first available ones. */
@@ -116,7 +124,9 @@ export class OfferedDeviceIds {
     const included = new Set(mustIncludeDeviceIDs)
     const deviceIDs = [...included.union(new Set(availableDeviceIDs))]
     if (size < included.size || size > deviceIDs.length) {
-      throw new InvalidArgument(`cannot choose ${size} of ${deviceIDs.length} devices, ${included.size} of them fixed`)
+      throw new InvalidArgumentError(
+        `cannot choose ${size} of ${deviceIDs.length} devices, ${included.size} of them fixed`,
+      )
     }
     return { deviceIDs: deviceIDs.slice(0, size) }
   }
@@ -146,7 +156,7 @@ interface DevicePluginServerEvents {
 
 /** Server on the plugin's own socket. */
 export interface DevicePluginServer {
-  readonly socket: SocketServer
+  readonly socket: GrpcSocketServer
   /** Sends the devices' health to all watchers. */
   send(): void
   /** Ends all watches, removes the socket, and waits for running calls for at most `graceMs`. */
@@ -168,7 +178,7 @@ export async function startDevicePluginServer(
     return { devices: Array.from(ids.all, (ID) => ({ ID, health })) }
   }
 
-  const answers = createUnaryHandlers<typeof DevicePluginService>(events.refused, {
+  const answers = createUnaryCallHandlers<typeof DevicePluginService>(events.refused, {
     GetDevicePluginOptions: () => DEVICE_PLUGIN_OPTIONS,
     GetPreferredAllocation({ containerRequests }) {
       ids.assertContainers(containerRequests)
@@ -187,7 +197,7 @@ export async function startDevicePluginServer(
       return {}
     },
   })
-  const socket = await listenOnSocket(path, DevicePluginService, {
+  const socket = await listenOnGrpcSocket(path, DevicePluginService, {
     ...answers,
     ListAndWatch(watcher: DeviceWatcherStream) {
       const remove = () => {
@@ -219,7 +229,7 @@ export async function startDevicePluginServer(
  * Registers the plugin with kubelet, which then connects to the plugin's socket. Each registration has a connection of its
  * own, because a restarted kubelet has another socket.
  * @param endpoint name of the plugin's socket in kubelet's directory
- * @throws as `callOnce`, also if aborted
+ * @throws as `callGrpcMethodOnce`, also if aborted
  */
 export async function registerDevicePlugin(
   kubelet: string,
@@ -229,5 +239,5 @@ export async function registerDevicePlugin(
 ): Promise<void> {
   stop.throwIfAborted()
   const request = { version: 'v1beta1', endpoint, resourceName: FUSE_RESOURCE_NAME, options: DEVICE_PLUGIN_OPTIONS }
-  await callOnce(kubelet, RegisterPluginMethod, request, timeoutMs, stop)
+  await callGrpcMethodOnce(kubelet, RegisterPluginMethod, request, timeoutMs, stop)
 }

@@ -2,13 +2,13 @@ import type { ConfigFile } from '../../config/read-config.ts'
 import { escapeUnprintable } from '../../errors/escape.ts'
 import {
   type FaultWords,
-  FLEXVOLUME_WORDS,
-  formatCode,
-  renderCodes,
+  FLEXVOLUME_FAULT_WORDS,
+  formatFaultCode,
   renderFault,
+  renderFaultCodes,
   renderFaults,
 } from '../../errors/fault.ts'
-import { formatError, quoted, Refusal } from '../../errors/refusal.ts'
+import { formatError, quoteValue, Refusal } from '../../errors/refusal.ts'
 import { checkPathSize } from '../../kernel/path/input-sizes.ts'
 
 export type FlexVolumeCall =
@@ -69,7 +69,7 @@ export function parseMountDirectory(path: string): string {
   if (reason)
     throw Refusal.of(
       'mount-directory',
-      `mount directory ${quoted(path)}`,
+      `mount directory ${quoteValue(path)}`,
       undefined,
       `${reason}; kubelet passes <its root>/pods/<uid>/volumes/…`,
     )
@@ -105,7 +105,7 @@ export function createInitReply({ config, faults }: ConfigFile): FlexVolumeReply
 
 /** Converts an error into the reply. */
 export function createFailureReply(error: unknown): FlexVolumeReply {
-  return { status: 'Failure', message: createFailureMessage(error, FLEXVOLUME_WORDS) }
+  return { status: 'Failure', message: createFailureMessage(error, FLEXVOLUME_FAULT_WORDS) }
 }
 
 /**
@@ -114,8 +114,8 @@ export function createFailureReply(error: unknown): FlexVolumeReply {
  */
 export function createFailureMessage(error: unknown, words: FaultWords): string {
   if (error instanceof Refusal)
-    return truncateEventMessage(renderFaults(error.faults, words), renderCodes(error.faults))
-  const end = `; see its log on the node${formatCode('internal')}`
+    return truncateEventMessage(renderFaults(error.faults, words), renderFaultCodes(error.faults))
+  const end = `; see its log on the node${formatFaultCode('internal')}`
   return `modekeep failed: ${truncateEventMessage(formatError(error))}${end}`
 }
 

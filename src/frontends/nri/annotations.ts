@@ -1,8 +1,8 @@
 import { HOST_PATH } from '../../config/map-rule.ts'
 import { parseGroup } from '../../config/option-faults.ts'
 import { type CloneRequest, OPTIONAL_ANNOTATION } from '../../container/clone-request.ts'
-import { attributeToAnnotation, createAnnotationFault, type Fault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { attributeFaultToAnnotation, createAnnotationFault, type Fault } from '../../errors/fault.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { ATOMIC_WRITER_PLUGINS } from '../../kernel/mount-table/kubelet-volume.ts'
 import type { PodProcessGroupIds } from './cri.ts'
 import { isModekeepVolume, type MountedVolume, type PodVolumes } from './pod-volumes.ts'
@@ -41,7 +41,7 @@ function trimTrailingSlashes(path: string): string {
   return path.slice(0, end)
 }
 
-const formatGroupAnnotation = (text: string) => `annotation ${GROUP_ANNOTATION} is ${quoted(text)}`
+const formatGroupAnnotation = (text: string) => `annotation ${GROUP_ANNOTATION} is ${quoteValue(text)}`
 
 const findAnnotation = (annotations: PodAnnotations, key: string) =>
   Object.hasOwn(annotations, key) ? annotations[key] : undefined
@@ -57,7 +57,7 @@ export function isGroupOptional(annotations: PodAnnotations): boolean {
   throw new Refusal(
     createAnnotationFault(
       'annotation-invalid',
-      `annotation ${OPTIONAL_ANNOTATION} is ${quoted(text)}`,
+      `annotation ${OPTIONAL_ANNOTATION} is ${quoteValue(text)}`,
       `write "true" or "false"`,
     ),
   )
@@ -70,7 +70,7 @@ export function hasSetGidAnnotation(annotations: PodAnnotations): boolean {
   throw new Refusal(
     createAnnotationFault(
       'annotation-invalid',
-      `annotation ${SET_GID_ANNOTATION} is ${quoted(text)}`,
+      `annotation ${SET_GID_ANNOTATION} is ${quoteValue(text)}`,
       `write "root", or leave it out`,
     ),
   )
@@ -95,10 +95,10 @@ export function parseGroupAnnotation(annotations: PodAnnotations): ParsedGroupAn
     const name = key.startsWith('/') ? trimTrailingSlashes(key) : key
     const group = parseGroup(entry.slice(at + 1).trim())
     if (typeof group !== 'number' || (at >= 0 && name === '')) {
-      addFault(`${quoted(entry)} names no group from 0 to 4294967294`, `write ${GROUP_ANNOTATION_EXAMPLES}`)
+      addFault(`${quoteValue(entry)} names no group from 0 to 4294967294`, `write ${GROUP_ANNOTATION_EXAMPLES}`)
     } else if (name.length > MAX_ANNOTATION_NAME_LENGTH) {
       addFault(
-        `${quoted(name)} is no name of a volume, and a path has at most ${MAX_ANNOTATION_NAME_LENGTH} characters`,
+        `${quoteValue(name)} is no name of a volume, and a path has at most ${MAX_ANNOTATION_NAME_LENGTH} characters`,
         `write ${GROUP_ANNOTATION_EXAMPLES}`,
       )
     } else if (at < 0) {
@@ -106,7 +106,7 @@ export function parseGroupAnnotation(annotations: PodAnnotations): ParsedGroupAn
         addFault(`it has two groups for all volumes, ${defaultGroup} and ${group}`, 'keep one')
       defaultGroup = group
     } else {
-      if (groupsByName.has(name)) addFault(`it names volume ${quoted(name)} twice`, 'keep one')
+      if (groupsByName.has(name)) addFault(`it names volume ${quoteValue(name)} twice`, 'keep one')
       groupsByName.set(name, group)
     }
   }
@@ -119,7 +119,7 @@ export function prefixFaultsWithAnnotation(annotations: PodAnnotations, { faults
   const text = findAnnotation(annotations, GROUP_ANNOTATION)
   const messagePrefix = text === undefined ? USER_NAMESPACE_REASON : formatGroupAnnotation(text)
   return new Refusal(
-    faults.map((fault) => attributeToAnnotation(fault, messagePrefix)),
+    faults.map((fault) => attributeFaultToAnnotation(fault, messagePrefix)),
     { cause },
   )
 }
@@ -187,7 +187,7 @@ export function formatUnmatchedPathsWarning(
   const unmatched = [...request.groupsByName.keys()].filter((path) => path.startsWith('/') && !mountedNames.has(path))
   if (unmatched.length === 0) return undefined
   return (
-    `${request.messagePrefix}, and container ${quoted(name)} has no volume at ${formatTruncatedList(unmatched, ', ')}: ` +
+    `${request.messagePrefix}, and container ${quoteValue(name)} has no volume at ${formatTruncatedList(unmatched, ', ')}: ` +
     'nothing is mapped there; where no other container of the pod has one there either, correct the path'
   )
 }
@@ -202,7 +202,7 @@ export function createTooManyMountsFault(
 ): Fault {
   return createAnnotationFault(
     'map-too-many',
-    `${annotation?.messagePrefix ?? USER_NAMESPACE_REASON}, but ${count} volumeMounts of container ${quoted(name)} would have to be mapped, and more than ${MAX_MAPPED_MOUNTS} of one container are not`,
+    `${annotation?.messagePrefix ?? USER_NAMESPACE_REASON}, but ${count} volumeMounts of container ${quoteValue(name)} would have to be mapped, and more than ${MAX_MAPPED_MOUNTS} of one container are not`,
     'mount fewer, or name those that need it in the annotation',
   )
 }
@@ -222,7 +222,7 @@ export function findGroupMembershipFaults(
   return [
     createAnnotationFault(
       'map-membership',
-      `${annotation.messagePrefix}, but the processes of container ${quoted(name)} are not in group ${formatTruncatedList(missing, ', ')}`,
+      `${annotation.messagePrefix}, but the processes of container ${quoteValue(name)} are not in group ${formatTruncatedList(missing, ', ')}`,
       `write it in supplementalGroups of the pod's securityContext (or in fsGroup, where the volume's CSIDriver has fsGroupPolicy None)`,
     ),
   ]
@@ -233,5 +233,5 @@ function formatTruncatedList(names: readonly (string | number)[], between: ' or 
   if (names.length === 0) return '(there is none)'
   const more = names.length - MAX_LISTED_NAMES
   const rest = more > 0 ? [between === ' or ' ? `one of ${more} more` : `${more} more`] : []
-  return [...names.slice(0, MAX_LISTED_NAMES).map(quoted), ...rest].join(between)
+  return [...names.slice(0, MAX_LISTED_NAMES).map(quoteValue), ...rest].join(between)
 }

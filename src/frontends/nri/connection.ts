@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { escapeUnprintable } from '../../errors/escape.ts'
-import { renderCodes } from '../../errors/fault.ts'
+import { renderFaultCodes } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import {
   encodeMuxFrames,
@@ -159,7 +159,7 @@ export class NriConnection {
   }
 
   #fail(stream: number, error: unknown): void {
-    const codes = error instanceof Refusal ? renderCodes(error.faults) : ''
+    const codes = error instanceof Refusal ? renderFaultCodes(error.faults) : ''
     const message = `${escapeUnprintable(error instanceof Error ? error.message : String(error))}${codes}`
     const payload = ttrpcResponseCodec.encode({
       status: { code: resolveErrorStatusCode(error), message },

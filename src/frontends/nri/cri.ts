@@ -1,6 +1,6 @@
 import { escapeUnprintable } from '../../errors/escape.ts'
-import { callOnce, GrpcClient } from '../../rpc/client.ts'
-import { protobufPackage } from '../../rpc/protobuf.ts'
+import { callGrpcMethodOnce, GrpcClient } from '../../rpc/client.ts'
+import { createProtobufPackage } from '../../rpc/protobuf.ts'
 
 /** Paths of containerd's CRI socket: of its packages, of k3s and of MicroK8s. CRI-O does not report a pod's groups. */
 export const CONTAINERD_SOCKET_PATHS: readonly string[] = [
@@ -18,7 +18,7 @@ const SANDBOX_LIST_TIMEOUT_MS = 5000
 const RUNTIME_VERSION_TIMEOUT_MS = 1000
 
 // kubernetes staging/src/k8s.io/cri-api/pkg/apis/runtime/v1/api.proto
-const { method } = protobufPackage('runtime.v1', {
+const { method } = createProtobufPackage('runtime.v1', {
   PodSandboxStatusRequest: { podSandboxId: [1, 'string'], verbose: [2, 'bool'] },
   PodSandboxStatusResponse: { info: [2, 'string', 'map'] },
   ListPodSandboxRequest: {},
@@ -136,7 +136,7 @@ const isGroupIdList = (value: unknown): value is number[] => Array.isArray(value
 /** Returns the name and version of the runtime at a CRI socket, such as `containerd v2.1.9`. */
 export async function readRuntimeVersion(socket: string): Promise<string | undefined> {
   try {
-    const { runtimeName, runtimeVersion } = await callOnce(
+    const { runtimeName, runtimeVersion } = await callGrpcMethodOnce(
       socket,
       RuntimeVersionMethod,
       { version: '' },

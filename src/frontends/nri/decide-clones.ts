@@ -1,7 +1,7 @@
 import { findMapGrant, HOST_PATH, type MapRule } from '../../config/map-rule.ts'
 import { type CloneRequest, type ContainerCloneRequest, findPropagation } from '../../container/clone-request.ts'
-import { attributeToAnnotation, createFault, type Fault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { attributeFaultToAnnotation, createFault, type Fault } from '../../errors/fault.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { checkPathSize } from '../../kernel/path/input-sizes.ts'
 import {
   createTooManyMountsFault,
@@ -97,7 +97,7 @@ export function decideClones(
         : findMapGrant(map, { namespace, kind: volume.kind, volume: volume.name, group: groupId })
     if ('fsTypes' in allowed) return [{ ...clone, ...allowed }]
     if (allowed.refusal === undefined) return [clone]
-    faults.push(attributeToAnnotation(allowed.refusal, reason))
+    faults.push(attributeFaultToAnnotation(allowed.refusal, reason))
     return []
   })
   if (annotation !== undefined) {
@@ -190,13 +190,13 @@ function createContainerCloneRequest(
 /** Finds why a volume cannot be mapped, apart from the node's rules. @param group undefined if none is requested */
 function findMappingFault(volume: MountedVolume, group: number | undefined, kubeletDir: string): Fault | undefined {
   const { mount, kind, name, isKubelets, isOwn, isElsewhere } = volume
-  const [tooLong] = checkPathSize(`the source of the volume at ${quoted(mount.destination)}`, mount.source)
+  const [tooLong] = checkPathSize(`the source of the volume at ${quoteValue(mount.destination)}`, mount.source)
   if (tooLong !== undefined) return tooLong
-  const shown = `volume ${quoted(name)} (at ${quoted(mount.destination)})`
+  const shown = `volume ${quoteValue(name)} (at ${quoteValue(mount.destination)})`
   if (isElsewhere) {
     return createFault(
       'map-kubelet-dir',
-      `${shown} lies at ${quoted(mount.source)}, in another directory of kubelet's than ${quoted(kubeletDir)}`,
+      `${shown} lies at ${quoteValue(mount.source)}, in another directory of kubelet's than ${quoteValue(kubeletDir)}`,
       'give kubelet\'s --root-dir as --kubelet-dir to "modekeep nri"',
     )
   }

@@ -5,7 +5,7 @@ import { formatError } from '../../errors/refusal.ts'
 import { showUserPaths } from '../../kernel/path-handle.ts'
 import { type BackOff, computePauseMs } from '../../kernel/waiting.ts'
 import type { LogEvent } from '../../log/call-log.ts'
-import { openOwnSocket } from '../../rpc/socket.ts'
+import { openTrustedSocket } from '../../rpc/socket.ts'
 import type { PluginRecord } from '../../state/process-records.ts'
 import { NriConnection } from './connection.ts'
 import type { ContainerEventHandler } from './container-lifecycle.ts'
@@ -96,7 +96,7 @@ export async function runNriPlugin(settings: NriPluginSettings, stop: AbortSigna
 }
 
 async function connectToRuntime(path: string, stop: AbortSignal): Promise<net.Socket> {
-  using held = openOwnSocket(path)
+  using held = openTrustedSocket(path)
   const socket = net.connect({ path: held.link }).on('error', () => {})
   try {
     await once(socket, 'connect', { signal: stop })

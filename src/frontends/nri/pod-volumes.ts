@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
 import { HOST_PATH } from '../../config/map-rule.ts'
 import { createFault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
   ATOMIC_WRITER_PLUGINS,
   CSI_DRIVER,
@@ -59,7 +59,7 @@ export function resolvePodDirectory(kubeletDir: string, uid: string): string {
   if (/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)) return `${kubeletDir}/pods/${uid}`
   throw Refusal.of(
     'map-kubelet-dir',
-    `the runtime tells the pod's uid as ${quoted(uid)}, which is no uid of kubelet's`,
+    `the runtime tells the pod's uid as ${quoteValue(uid)}, which is no uid of kubelet's`,
     `report this`,
   )
 }
@@ -172,7 +172,7 @@ function listVolumePlugins(podDir: string): { directory: string; names: string[]
     throw new Refusal(
       createFault(
         'map-kubelet-dir',
-        `kubelet has no directory ${quoted(podDir)} here`,
+        `kubelet has no directory ${quoteValue(podDir)} here`,
         `give its --root-dir as --kubelet-dir to "modekeep nri"`,
       ),
       { cause: error },

@@ -1,4 +1,4 @@
-import { type Message, protobufPackage } from '../../rpc/protobuf.ts'
+import { createProtobufPackage, type ProtobufMessage } from '../../rpc/protobuf.ts'
 
 /** Newest NRI release that these messages were compared with. Runtimes only log it, since NRI 0.10. */
 export const NRI_VERSION = 'v0.12.0'
@@ -53,13 +53,13 @@ const NRI_MESSAGES = {
   StateChangeEvent: { event: [1, 'int32'], pod: [2, 'PodSandbox'], container: [3, 'Container'] },
 } as const
 
-type NriMessage<N extends keyof typeof NRI_MESSAGES> = Message<typeof NRI_MESSAGES, N>
+type NriMessage<N extends keyof typeof NRI_MESSAGES> = ProtobufMessage<typeof NRI_MESSAGES, N>
 
 export type PodSandbox = NriMessage<'PodSandbox'>
 export type Container = NriMessage<'Container'>
 export type ContainerMount = NriMessage<'Mount'>
 
-export const { codec } = protobufPackage('nri.pkg.api.v1alpha1', NRI_MESSAGES)
+export const { codec } = createProtobufPackage('nri.pkg.api.v1alpha1', NRI_MESSAGES)
 
 export const TTRPC_SERVICE_NAMES = {
   plugin: 'nri.pkg.api.v1alpha1.Plugin',
@@ -164,7 +164,7 @@ export interface TtrpcMessage {
   readonly payload: Buffer
 }
 
-const ttrpcProtobuf = protobufPackage('ttrpc', {
+const ttrpcProtobuf = createProtobufPackage('ttrpc', {
   Status: { code: [1, 'int32'], message: [2, 'string'] },
   Request: { service: [1, 'string'], method: [2, 'string'], payload: [3, 'bytes'], timeoutNano: [4, 'int64'] },
   Response: { status: [1, 'Status'], payload: [2, 'bytes'] },

@@ -9,10 +9,10 @@ import type { ContainerTask, ContainerTaskResult } from '../../container/contain
 import { createFault, renderFault } from '../../errors/fault.ts'
 import { Refusal } from '../../errors/refusal.ts'
 import type { PluginRecord } from '../../state/process-records.ts'
-import { createTooManyLeftFault } from '../../worker/given-up.ts'
-import type { Workers } from '../../worker/pool.ts'
+import { createTooManyUnkillableFault } from '../../worker/given-up.ts'
+import type { WorkerPool } from '../../worker/pool.ts'
 import type { LostTaskOutcomes, RunningTask, WorkerLimits } from '../../worker/schedule.ts'
-import type { Supervision } from '../../worker/supervision.ts'
+import type { WorkerSupervision } from '../../worker/supervision.ts'
 import { type CloneTaskProgress, REFUSAL_LIFETIME_MS } from './refused-containers.ts'
 
 export const LOST_CONTAINER_TASK_OUTCOMES: LostTaskOutcomes<ContainerTaskResult> = {
@@ -40,19 +40,21 @@ export const NRI_WORKER_LIMITS: WorkerLimits = {
  * Kills a worker at the deadline of its container, or if it reports nothing for `patienceMs`. The worker holds its locks,
  * and counts for the limits, until the kernel ends it.
  */
-export function createContainerTaskSupervision(patienceMs: number): Supervision<ContainerTask, ContainerTaskResult> {
+export function createContainerTaskSupervision(
+  patienceMs: number,
+): WorkerSupervision<ContainerTask, ContainerTaskResult> {
   return {
     patienceMs: Math.max(REFUSAL_LIFETIME_MS, patienceMs),
     maxLeft: NRI_WORKER_LIMITS.maxPerNamespace,
     // Other tasks wait for a worker, because no container waits for them.
     refuseTooManyLeft: (namespace, pids, task) =>
       task.do === 'attach'
-        ? { failure: renderFault(createTooManyLeftFault(`namespace ${namespace}`, pids)) }
+        ? { failure: renderFault(createTooManyUnkillableFault(`namespace ${namespace}`, pids)) }
         : undefined,
   }
 }
 
-type NriWorkerPool = Workers<ContainerTask, ContainerTaskResult, AttachStep>
+type NriWorkerPool = WorkerPool<ContainerTask, ContainerTaskResult, AttachStep>
 
 /** Time limit for one container, ms. Runtimes give their plugins 2 s (containerd's plugin_request_timeout). */
 export const CONTAINER_DEADLINE_MS = 1500

@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path'
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import { mayHaveUuid } from '../btrfs.ts'
 import {
   type Backing,
@@ -173,7 +173,7 @@ function readImage(file: Handle, { mode, inode, born }: Stat): BackingNames {
   const outerBacking = findBacking(file)
   const birthText = born === 0n ? '' : `, made ${new Date(Number(born / 1_000_000n)).toISOString()}`
   const facts = `inode ${inode}${birthText}${systemName && `, file system ${systemName}`}`
-  const shown = `image ${quoted(linuxInodes.pathOf(file))} (${facts})`
+  const shown = `image ${quoteValue(linuxInodes.pathOf(file))} (${facts})`
   const [identities = [], former = []] = isImage(outerBacking)
     ? [outerBacking.identities.map((outer) => `${names[0]} in ${outer}`), combineNames(names, outerBacking)]
     : [names.slice(0, 1), names.slice(1)]

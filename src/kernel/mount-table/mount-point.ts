@@ -1,5 +1,5 @@
 import { basename, dirname } from 'node:path'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
   deferClose,
   errorCode,
@@ -56,7 +56,7 @@ export function isMounted(stat: Stat | 'broken' | undefined): boolean {
 export function createMissingMountPointRefusal(path: string): Refusal {
   return Refusal.of(
     'mount-directory',
-    `mount directory ${quoted(path)} does not exist`,
+    `mount directory ${quoteValue(path)} does not exist`,
     undefined,
     'kubelet creates it before it calls mount',
   )
@@ -91,7 +91,7 @@ export function classifyTarget(point: MountPoint, stat: Stat | undefined): Mount
   if (isEmptyFile(stat)) return 'file'
   throw Refusal.of(
     'mount-directory',
-    `mount directory ${quoted(point.path)} is a link or a file`,
+    `mount directory ${quoteValue(point.path)} is a link or a file`,
     'remove it, kubelet makes a new directory',
   )
 }

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { createFault, type Fault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
   deferClose,
   errorCode,
@@ -103,7 +103,7 @@ export function createUnresponsiveFault(what: string, then: string): Fault {
 
 /** Creates the refusal of an operator's call that names an unresponsive directory, or a volume in it. */
 export function createUnresponsiveRefusal(path: string): Refusal {
-  return new Refusal(createUnresponsiveFault(`directory ${quoted(path)}`, 'call this again'))
+  return new Refusal(createUnresponsiveFault(`directory ${quoteValue(path)}`, 'call this again'))
 }
 
 /** Checks whether a mount depends on no server or daemon. @param path the path of the mount */

@@ -1,4 +1,4 @@
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import type { Handle, Host } from '../host.ts'
 import { findDeviceRows, type MountRow, parseMountinfo } from './mountinfo.ts'
 import {
@@ -73,7 +73,7 @@ const MOST_SHOWN = 3
 
 /** Names mounts for a message: the first few, and how many there are. */
 export function formatMounts(rows: readonly Pick<MountRow, 'mountPoint' | 'fsType'>[]): string {
-  const shown = rows.slice(0, MOST_SHOWN).map(({ mountPoint, fsType }) => `${quoted(mountPoint)} (${fsType})`)
+  const shown = rows.slice(0, MOST_SHOWN).map(({ mountPoint, fsType }) => `${quoteValue(mountPoint)} (${fsType})`)
   const more = rows.length - shown.length
   return more > 0 ? `${shown.join(', ')} and ${more} more` : shown.join(', ')
 }

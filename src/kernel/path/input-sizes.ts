@@ -1,5 +1,5 @@
 import { createFault, type Fault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 
 // PATH_MAX of the kernel without the terminating zero, and NAME_MAX.
 export const MAX_PATH_BYTES = 4095
@@ -22,7 +22,7 @@ export function checkPathSize(subject: string, path: string): Fault[] {
     return [
       createFault(
         'input-too-large',
-        `${subject} is ${quoted(path)}, which has ${size} bytes`,
+        `${subject} is ${quoteValue(path)}, which has ${size} bytes`,
         `a path has at most ${MAX_PATH_BYTES} bytes, shorten it`,
       ),
     ]
@@ -31,7 +31,7 @@ export function checkPathSize(subject: string, path: string): Fault[] {
   return names.map((name) =>
     createFault(
       'input-too-large',
-      `${subject} has the name ${quoted(name)}`,
+      `${subject} has the name ${quoteValue(name)}`,
       `a name has at most ${MAX_NAME_BYTES} bytes, shorten it`,
     ),
   )

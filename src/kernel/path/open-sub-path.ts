@@ -1,5 +1,5 @@
-import { createFault, createOptionFault, type Fault, OPTION_WORD } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { createFault, createOptionFault, type Fault, OPTION_WORD_PLACEHOLDER } from '../../errors/fault.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
   BLOCK_DEVICE,
   CHARACTER_DEVICE,
@@ -23,7 +23,7 @@ const MOUNTABLE_TYPES: ReadonlySet<number> = new Set([DIRECTORY, REGULAR, SOCKET
 export function checkSubPath(subPath: string): Fault[] {
   if (subPath === '')
     return [createOptionFault('sub-path', 'subPath', 'is empty', 'name a part of the source, or leave subPath out')]
-  const tooLong = checkPathSize(`${OPTION_WORD} "subPath"`, subPath)
+  const tooLong = checkPathSize(`${OPTION_WORD_PLACEHOLDER} "subPath"`, subPath)
   if (tooLong.length > 0) return tooLong
   const parts = subPath.split('/')
   if (subPath.includes('\0') || parts.some((part) => part === '' || part === '.' || part === '..')) {
@@ -31,7 +31,7 @@ export function checkSubPath(subPath: string): Fault[] {
       createOptionFault(
         'sub-path',
         'subPath',
-        `is ${quoted(subPath)}`,
+        `is ${quoteValue(subPath)}`,
         `write a path inside the source, without a leading slash, "..", ".", "//" or a trailing slash`,
       ),
     ]
@@ -184,12 +184,12 @@ const FILE_TYPE_NAMES: Readonly<Record<number, string>> = {
 }
 
 const formatFileType = (mode: number) => FILE_TYPE_NAMES[mode & FILE_TYPE] ?? 'of an unknown kind'
-const formatLink = ({ path, target }: FollowedLink) => `${quoted(path)} -> ${quoted(target)}`
+const formatLink = ({ path, target }: FollowedLink) => `${quoteValue(path)} -> ${quoteValue(target)}`
 const formatLeadingLink = (link: FollowedLink | undefined) => (link ? `, where the link ${formatLink(link)} leads` : '')
 
 /** Creates the messages about a subPath that cannot be mounted. Their paths are relative to the source. */
 function createSubPathMessages(subPath: string) {
-  const subject = `subPath ${quoted(subPath)}`
+  const subject = `subPath ${quoteValue(subPath)}`
   return {
     leaves: (link: FollowedLink | undefined) =>
       createFault(
@@ -206,23 +206,23 @@ function createSubPathMessages(subPath: string) {
     missing: (path: string, link: FollowedLink | undefined) =>
       createFault(
         'sub-path',
-        `${subject} is not in the source: ${quoted(path)} does not exist${formatLeadingLink(link)}; create it there, or correct the name`,
+        `${subject} is not in the source: ${quoteValue(path)} does not exist${formatLeadingLink(link)}; create it there, or correct the name`,
       ),
     notDirectory: (path: string, mode: number, link: FollowedLink | undefined) =>
       createFault(
         'sub-path',
-        `${subject} is not in the source: ${quoted(path)} is ${formatFileType(mode)}, not a directory${formatLeadingLink(link)}; correct the name`,
+        `${subject} is not in the source: ${quoteValue(path)} is ${formatFileType(mode)}, not a directory${formatLeadingLink(link)}; correct the name`,
       ),
     notFollowed: (path: string) =>
       createFault(
         'sub-path-outside',
-        `${subject} meets the link ${quoted(path)} where links are not followed (a mount with nosymfollow, or /proc)`,
+        `${subject} meets the link ${quoteValue(path)} where links are not followed (a mount with nosymfollow, or /proc)`,
         'name what it leads to',
       ),
     notTrusted: (path: string, uid: number) =>
       createFault(
         'sub-path-outside',
-        `${subject} meets the link ${quoted(path)}, which user ${uid} has made in a directory open to all users`,
+        `${subject} meets the link ${quoteValue(path)}, which user ${uid} has made in a directory open to all users`,
         'name what it leads to, or let the owner of the directory make the link',
       ),
     wrongKind: (mode: number) =>

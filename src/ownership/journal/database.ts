@@ -1,6 +1,6 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { createFault } from '../../errors/fault.ts'
-import { Refusal, UnknownFormat } from '../../errors/refusal.ts'
+import { Refusal, UnknownFormatRefusal } from '../../errors/refusal.ts'
 import { errorCode } from '../../kernel/host.ts'
 import { FORMAT, formatSchema, limitFileSize, PRAGMAS, readFileSize, runTransaction } from './tables.ts'
 
@@ -107,7 +107,7 @@ export function explainErrors<T>(path: string, operation: () => T): T {
  */
 export function createFormatRefusal(path: string, format: unknown): Refusal {
   const reason = `its format is ${format}, this version reads ${FORMAT}`
-  return new UnknownFormat(
+  return new UnknownFormatRefusal(
     createFault(
       'format-unknown',
       formatUnusable(path, reason),

@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { formatInodeKey } from '../inode/record.ts'
 import { getHighWord, IntTable } from '../journal/int-table.ts'
 import { WeightedCache } from '../journal/weighted-cache.ts'
@@ -179,7 +179,7 @@ export class HardLinks {
     throw Refusal.of(
       'hard-links',
       `the volume has more hard links than a walk can remember: ${names} names were met whose inodes (${inodes}) have others, ` +
-        `the last one is ${quoted(Buffer.from(path).toString())}, of an inode with ${links} names`,
+        `the last one is ${quoteValue(Buffer.from(path).toString())}, of an inode with ${links} names`,
       `remove hard links, or have the group given without a walk ("ownership": "idmap")`,
     )
   }

@@ -1,4 +1,4 @@
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { Dirents } from '../../kernel/dirents.ts'
 import type { Handle, Inodes } from '../../kernel/host.ts'
 import { ignoreVanished } from './entry.ts'
@@ -103,5 +103,5 @@ export class LivelockGuard {
 
 /** Formats a path for messages. */
 export function quotePath(path: Uint8Array | undefined): string {
-  return quoted(Buffer.from(path ?? []).toString() || '.')
+  return quoteValue(Buffer.from(path ?? []).toString() || '.')
 }

@@ -2,14 +2,14 @@ import type { OptionNaming } from '../../config/allow.ts'
 import type { MountRequest } from '../../config/mount-request.ts'
 import { formatSource } from '../../config/source.ts'
 import { createOptionFault, type Fault } from '../../errors/fault.ts'
-import { quoted } from '../../errors/refusal.ts'
+import { quoteValue } from '../../errors/refusal.ts'
 import { FLAGS, findContradictingFlags, ORDINARY_FLAGS } from '../../kernel/mount-table/mount-flags.ts'
 
 export const createMountOptionsFault = (reason: string, remedy: string): Fault =>
   createOptionFault('mount-options', 'mountOptions', reason, remedy)
 
 export const createSubPathFault = (subPath: string, remedy: string): Fault =>
-  createOptionFault('sub-path-unsupported', 'subPath', `is ${quoted(subPath)}`, remedy)
+  createOptionFault('sub-path-unsupported', 'subPath', `is ${quoteValue(subPath)}`, remedy)
 
 /** The rule of an option of the file system itself: `size` in `size=64m`. */
 export interface OptionRule {
@@ -132,7 +132,9 @@ export function findOptionFaults(
   )
   if (unknown) {
     const taken = [...FLAGS.keys(), ...own.keys()].join(', ')
-    faults.push(createMountOptionsFault(`has ${quoted(unknown)}`, `${kind} takes ${taken}${formatRemedies(unknown)}`))
+    faults.push(
+      createMountOptionsFault(`has ${quoteValue(unknown)}`, `${kind} takes ${taken}${formatRemedies(unknown)}`),
+    )
   }
   const seen = new Set<string>()
   for (const option of known ?? []) {
@@ -141,7 +143,7 @@ export function findOptionFaults(
     if (matches ? !matches(option) : option !== name) {
       faults.push(
         createMountOptionsFault(
-          `has ${quoted(option)}`,
+          `has ${quoteValue(option)}`,
           `write ${example ? `it like ${example}` : `${name} without a value`}${formatRemedies([option])}`,
         ),
       )
@@ -157,7 +159,9 @@ export function findFreshFaults(kind: string, { source, subPath }: Pick<MountReq
   const faults: Fault[] = []
   const text = formatSource(source)
   if (text !== undefined && text !== kind) {
-    faults.push(createOptionFault('source-invalid', 'source', `is ${quoted(text)}`, `a ${kind} has none, leave it out`))
+    faults.push(
+      createOptionFault('source-invalid', 'source', `is ${quoteValue(text)}`, `a ${kind} has none, leave it out`),
+    )
   }
   if (subPath !== undefined) {
     faults.push(createSubPathFault(subPath, `a ${kind} is new and empty, leave it out`))

@@ -3,7 +3,7 @@ import { type LoadedConfig, type NodeConfig, PRIVATE } from '../../config/defaul
 import type { KindRequest } from '../../config/request.ts'
 import { formatSource, getSourcePath, REMOTE_EXAMPLES, type Source } from '../../config/source.ts'
 import { createFault, createOptionFault, type Fault } from '../../errors/fault.ts'
-import { quoted, Refusal } from '../../errors/refusal.ts'
+import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import {
   deferClose,
   type Handle,
@@ -45,7 +45,10 @@ export function findPathFaults(source: string, config: NodeConfig): Fault[] {
   const isNormal = source.startsWith('/') && !source.includes('\0')
   if (!isNormal || parts.some((part) => ['', '.', '..'].includes(part))) {
     return [
-      createSourceFault(`is ${quoted(source)}`, `write an absolute path without "..", ".", "//" or a trailing slash`),
+      createSourceFault(
+        `is ${quoteValue(source)}`,
+        `write an absolute path without "..", ".", "//" or a trailing slash`,
+      ),
     ]
   }
   if (!holdsOwnRecords(source, config)) return []
@@ -53,7 +56,7 @@ export function findPathFaults(source: string, config: NodeConfig): Fault[] {
     createOptionFault(
       'source-protected',
       'source',
-      `is ${quoted(source)}`,
+      `is ${quoteValue(source)}`,
       'name another directory',
       "it holds modekeep's own records, which no pod may see",
     ),
@@ -115,7 +118,7 @@ function toOpened(host: Host, path: string, requirement: SourceRequirement, open
     const stat = host.inodes.stat(handle)
     const fault = requirement.fault(stat)
     if (fault !== undefined)
-      throw Refusal.of('source-missing', `${requirement.what ?? 'source'} ${quoted(path)} ${fault}`)
+      throw Refusal.of('source-missing', `${requirement.what ?? 'source'} ${quoteValue(path)} ${fault}`)
     return { handle, stat, path }
   })
 }
@@ -128,7 +131,7 @@ function createExplanation(
   path: string,
   { what = 'source', remedy = 'create the directory' }: Partial<SourceRequirement>,
 ) {
-  const it = `${what} ${quoted(path)}`
+  const it = `${what} ${quoteValue(path)}`
   return () => ({
     ENOENT: createFault('source-missing', `${it} does not exist on this node`, `${remedy}, or correct the name`),
     ELOOP: createFault(
@@ -153,7 +156,7 @@ export function findRemoteFaults({ source, subPath, fsType }: KindRequest, form:
     faults.push(createSubPathFault(subPath, `of ${fsType} the source names the directory, add it there`))
   }
   if (source.type === form) return faults
-  const what = source.type === 'none' ? 'is missing' : `is ${quoted(formatSource(source))}`
+  const what = source.type === 'none' ? 'is missing' : `is ${quoteValue(formatSource(source))}`
   return [...faults, createSourceFault(what, `write it like ${REMOTE_EXAMPLES[form]}, without "..", "." or a comma`)]
 }
 

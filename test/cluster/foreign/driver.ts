@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { CsiIdentityService, CsiNodeService, PluginRegistrationService } from '../../../src/frontends/csi/messages.ts'
 import { parseMountinfo, selectLayers } from '../../../src/kernel/mount-table/mountinfo.ts'
-import { createUnaryHandlers, listenOnSocket } from '../../../src/rpc/server.ts'
+import { createUnaryCallHandlers, listenOnGrpcSocket } from '../../../src/rpc/server.ts'
 import { KUBELETS_ROOT } from '../../kubelet/node/kubelet.ts'
 import { until } from '../../kubelet/node/until.ts'
 import type { Resource } from '../../kubernetes/render.ts'
@@ -84,10 +84,10 @@ export class ForeignDriver {
     const endpoint = `${KUBELETS_ROOT}/plugins/${FOREIGN}/csi.sock`
     fs.mkdirSync(`${KUBELETS_ROOT}/plugins/${FOREIGN}`, { recursive: true })
     const failed = (call: string, message: string) => void this.faults.push(`${call}: ${message}`)
-    const csi = await listenOnSocket(
+    const csi = await listenOnGrpcSocket(
       endpoint,
       SERVICES,
-      createUnaryHandlers<typeof SERVICES>(failed, {
+      createUnaryCallHandlers<typeof SERVICES>(failed, {
         GetPluginInfo: () => ({ name: FOREIGN, vendorVersion: '1' }),
         GetPluginCapabilities: () => ({}),
         Probe: () => ({ ready: { value: true } }),
@@ -112,10 +112,10 @@ export class ForeignDriver {
       }),
     )
     // Kubelet calls as soon as it sees it.
-    const registration = await listenOnSocket(
+    const registration = await listenOnGrpcSocket(
       `${KUBELETS_ROOT}/plugins_registry/${FOREIGN}-reg.sock`,
       PluginRegistrationService,
-      createUnaryHandlers<typeof PluginRegistrationService>(failed, {
+      createUnaryCallHandlers<typeof PluginRegistrationService>(failed, {
         GetInfo: () => ({ type: 'CSIPlugin', name: FOREIGN, endpoint, supportedVersions: ['1.0.0'] }),
         NotifyRegistrationStatus: ({ pluginRegistered, error }) => {
           if (!pluginRegistered) failed('registration', error)

@@ -1,7 +1,7 @@
-import { protobufPackage } from '../../../src/rpc/protobuf.ts'
+import { createProtobufPackage } from '../../../src/rpc/protobuf.ts'
 
 /** What kubelet asks a driver with a stage, by the numbers of csi.proto: modekeep's own has none. */
-const { method } = protobufPackage('csi.v1', {
+const { method } = createProtobufPackage('csi.v1', {
   NodeStageVolumeRequest: { volumeId: [1, 'string'], stagingTargetPath: [3, 'string'] },
   NodeStageVolumeResponse: {},
   NodeUnstageVolumeRequest: { volumeId: [1, 'string'], stagingTargetPath: [2, 'string'] },

@@ -6,13 +6,13 @@ import {
   PLUGIN_REGISTRATION_MESSAGES,
   registrationProtobuf,
 } from '../../../src/frontends/csi/messages.ts'
-import type { Messages } from '../../../src/rpc/protobuf.ts'
+import type { ProtobufMessages } from '../../../src/rpc/protobuf.ts'
 import { PROTO, REGISTRATION_PROTO } from './proto.ts'
 
 /** A field's name as a proto has it. */
 const published = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-const PACKAGES: [string, Messages, string][] = [
+const PACKAGES: [string, ProtobufMessages, string][] = [
   ['csi.v1', CSI_MESSAGES, PROTO],
   ['pluginregistration', PLUGIN_REGISTRATION_MESSAGES, REGISTRATION_PROTO],
 ]

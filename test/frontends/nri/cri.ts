@@ -1,5 +1,5 @@
 import { ListPodSandboxMethod, PodSandboxStatusMethod } from '../../../src/frontends/nri/cri.ts'
-import { createUnaryHandlers, listenOnSocket, type SocketServer } from '../../../src/rpc/server.ts'
+import { createUnaryCallHandlers, type GrpcSocketServer, listenOnGrpcSocket } from '../../../src/rpc/server.ts'
 
 const SERVICES = { ListPodSandbox: ListPodSandboxMethod, PodSandboxStatus: PodSandboxStatusMethod }
 
@@ -15,13 +15,13 @@ export function infoWith(groups: readonly number[]): string {
 }
 
 /** Answers CRI as a runtime that has a sandbox, or several. */
-export function criRuntime(socket: string, sandboxes: RegExp, info: string): Promise<SocketServer> {
-  const answers = createUnaryHandlers<typeof SERVICES>(() => {}, {
+export function criRuntime(socket: string, sandboxes: RegExp, info: string): Promise<GrpcSocketServer> {
+  const answers = createUnaryCallHandlers<typeof SERVICES>(() => {}, {
     ListPodSandbox: () => ({ items: [{ id: sandboxes.source, createdAt: CREATED_AT }] }),
     PodSandboxStatus({ podSandboxId, verbose }) {
       if (!sandboxes.test(podSandboxId)) throw new Error('not found')
       return { info: verbose ? { info } : {} }
     },
   })
-  return listenOnSocket(socket, SERVICES, answers)
+  return listenOnGrpcSocket(socket, SERVICES, answers)
 }

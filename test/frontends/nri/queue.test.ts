@@ -13,7 +13,7 @@ import {
   LOST_CONTAINER_TASK_OUTCOMES,
   NRI_WORKER_LIMITS,
 } from '../../../src/frontends/nri/worker-tasks.ts'
-import { Workers } from '../../../src/worker/pool.ts'
+import { WorkerPool } from '../../../src/worker/pool.ts'
 import { containerOf, KUBELET, mountOf, podOf, SOURCES, USUAL, VOLUMES } from './pods.ts'
 
 beforeEach(
@@ -28,7 +28,7 @@ afterEach(() => void vi.useRealTimers())
 function plugin(timeOf: (namespace: string) => number) {
   let most = 0
   let alive = 0
-  const workers = new Workers<ContainerTask, ContainerTaskResult, AttachStep>(
+  const workers = new WorkerPool<ContainerTask, ContainerTaskResult, AttachStep>(
     (events) => {
       most = Math.max(most, ++alive)
       return {
@@ -100,7 +100,7 @@ function stuckPool(hanging: readonly string[]) {
   const begun: string[] = []
   const killed: string[] = []
   let pids = 0
-  const workers = new Workers<ContainerTask, ContainerTaskResult, AttachStep>(
+  const workers = new WorkerPool<ContainerTask, ContainerTaskResult, AttachStep>(
     ({ onReport: said }) => {
       let name = ''
       return {

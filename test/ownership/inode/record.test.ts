@@ -56,6 +56,14 @@ const AGAIN = record(0o640, 0o640, {
   after: { gid: 3000, mode: 0o660 },
 })
 
+/** A second call after an interrupted one, which had changed the group and dropped the capability. */
+const SECOND_CALL = record(0o755, 0o775, {
+  capability: CAP,
+  seen: { gid: 2000, mode: 0o755 },
+  intended: { gid: 2000, mode: 0o755 },
+  capabilityIntact: false,
+})
+
 /** With its privileges: an inode that gets its group without them is another case. */
 const isAsLeft = (known: InodeRecord, now: InodeState) => {
   const state = resolveIntendedOwnership(known, now)
@@ -138,6 +146,13 @@ describe('the intended state of a recorded inode', () => {
     ['with its capability, changed as intended', CAPABLE, file(2000, 0o755, Uint8Array.from(CAP)), true, true],
     ["with its capability, on a user's file that was written to", CAPABLE, file(2000, 0o755, CAP, written), true, true],
     ['without its capability after chown', CAPABLE, file(2000, 0o755), false, true],
+    [
+      'without its capability after chown, and after the chmod of a second call',
+      SECOND_CALL,
+      file(2000, 0o775),
+      false,
+      true,
+    ],
     ['without its capability after the chown of a restore', CAPABLE, file(5, 0o755), false, false],
     ['without its capability, with another mtime', CAPABLE, file(2000, 0o755, undefined, written), false, false],
     ['without its capability, with another size', CAPABLE, file(2000, 0o755, undefined, grown), false, false],

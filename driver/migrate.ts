@@ -4,7 +4,7 @@ import { escapeUnprintable } from '../src/errors/escape.ts'
 import { renderFaultCodes } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { readManifestText } from '../src/migrate/manifest.ts'
-import { formatMigrationRemarks, migrate } from '../src/migrate/migrate.ts'
+import { formatMigrationRemarks, migrateManifest } from '../src/migrate/migrate.ts'
 import { writeAll, writeBytes } from './streams.ts'
 
 const OK = 0
@@ -15,7 +15,7 @@ const STDERR = 2
 export async function migrateFile({ file }: MigrateCommand, isJson: boolean): Promise<number> {
   const name = file === '-' ? 'stdin' : file
   try {
-    const migrated = migrate(await readManifestText(file, process.stdin), name)
+    const migrated = migrateManifest(await readManifestText(file, process.stdin), name)
     await writeBytes(Buffer.from(isJson ? formatJsonDocument({ verb: 'migrate', file, ...migrated }) : migrated.text))
     if (!isJson) writeAll(formatMigrationRemarks(migrated, name), STDERR)
     return migrated.left.length === 0 ? OK : FAILED

@@ -7,7 +7,7 @@ import { forbidCoreDumps, markSupervised } from '../src/kernel/linux/processes.t
 import { nodeFs } from '../src/kernel/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
-import { createDuplicateCheck } from '../src/log/warning-dedup.ts'
+import { createDuplicateWarningCheck } from '../src/log/warning-dedup.ts'
 import { reportToLoader } from '../src/worker/serve.ts'
 import { writeAll } from './streams.ts'
 
@@ -25,7 +25,7 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
       config.logLevel,
       (line) => appendLogLine(nodeFs, config.logFile, line),
       undefined,
-      createDuplicateCheck(nodeFs, config.logFile),
+      createDuplicateWarningCheck(nodeFs, config.logFile),
     ),
     configFaults: faults,
     forbidCoreDumps,

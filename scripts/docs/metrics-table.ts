@@ -1,11 +1,11 @@
-import { FAMILIES, type MetricFamily } from '../../src/metrics/samples.ts'
+import { METRIC_FAMILIES, type MetricFamily } from '../../src/metrics/samples.ts'
 import { between, code, table } from './table.ts'
 
 const MARKS = ['<!-- Written by "npm run docs" from src/metrics/samples.ts. -->\n', '\n<!-- End. -->'] as const
 
 /** Returns the page with the table of all metrics. @throws {Error} if the page has no place for it */
 export function withMetricsTable(page: string): string {
-  const rows = Object.entries<MetricFamily>(FAMILIES).map(([name, { type, help, labels }]) => [
+  const rows = Object.entries<MetricFamily>(METRIC_FAMILIES).map(([name, { type, help, labels }]) => [
     code(name),
     type,
     Object.keys(labels).map(code).join(', '),

@@ -20,7 +20,7 @@ export interface LastWarning {
 }
 
 /** Reports 10, 100, 1,000, … equal warnings by a line, because a watch may never write a different warning. */
-const isReported = (repeated: number) => repeated >= 10 && /^10*$/.test(String(repeated))
+const isRepetitionReported = (repeated: number) => repeated >= 10 && /^10*$/.test(String(repeated))
 
 /**
  * Collects the facts of one call and writes them as one JSON line when the call ends. A warning is a separate line. Equal
@@ -64,7 +64,7 @@ export function createCallLog(
     warn(message: string, code?: FaultCode): void {
       if (message === last.message) {
         last.repeated++
-        if (isReported(last.repeated)) writeRepeats()
+        if (isRepetitionReported(last.repeated)) writeRepeats()
         return
       }
       writeRepeats()
@@ -93,16 +93,16 @@ export function createCallLog(
 }
 
 /** Limit of a line with its newline. */
-const MAX_LINE_BYTES = 4096
+const MAX_LOG_LINE_BYTES = 4096
 
 /** Limit of a stack: only its first frames are useful, and the line contains the error's message already. */
-const MAX_STACK_BYTES = 512
+const MAX_ERROR_STACK_BYTES = 512
 
 /** Limits of each text in a line that would be too long, tried one after the other. */
-const TEXT_LIMITS_BYTES = [2048, 1024, 512, 256, 128, 64, 32]
+const LOG_TEXT_LIMITS_BYTES = [2048, 1024, 512, 256, 128, 64, 32]
 
 /** A list keeps one item for each of so many bytes that a text keeps. */
-const BYTES_PER_ITEM = 32
+const TEXT_BYTES_PER_LIST_ITEM = 32
 
 /**
  * Formats an entry of the log as a line of JSON without its newline. A line has at most 4 KiB, because pods' authors choose
@@ -111,34 +111,34 @@ const BYTES_PER_ITEM = 32
 export function formatLogLine(entry: Readonly<Record<string, unknown>>): string {
   const whole = escapeJson(JSON.stringify(entry))
   const size = Buffer.byteLength(whole)
-  if (size < MAX_LINE_BYTES) return whole
-  for (const kept of TEXT_LIMITS_BYTES) {
+  if (size < MAX_LOG_LINE_BYTES) return whole
+  for (const kept of LOG_TEXT_LIMITS_BYTES) {
     const shortened = Object.entries(entry).map(([key, value]) => [
       key,
-      truncateFact(value, key === 'stack' ? Math.min(kept, MAX_STACK_BYTES) : kept),
+      truncateFact(value, key === 'stack' ? Math.min(kept, MAX_ERROR_STACK_BYTES) : kept),
     ])
-    const line = formatWithCut(Object.fromEntries(shortened), size)
-    if (Buffer.byteLength(line) < MAX_LINE_BYTES) return line
+    const line = formatWithCutBytes(Object.fromEntries(shortened), size)
+    if (Buffer.byteLength(line) < MAX_LOG_LINE_BYTES) return line
   }
   // The entry has many short facts.
-  return formatWithCut(
+  return formatWithCutBytes(
     Object.fromEntries(
       Object.entries(entry)
-        .slice(0, TEXT_LIMITS_BYTES.length)
+        .slice(0, LOG_TEXT_LIMITS_BYTES.length)
         .map(([key, value]) => [key, truncateFact(value, 32)]),
     ),
     size,
   )
 }
 
-function formatWithCut(entry: Readonly<Record<string, unknown>>, size: number): string {
+function formatWithCutBytes(entry: Readonly<Record<string, unknown>>, size: number): string {
   return escapeJson(JSON.stringify({ ...entry, cut: size - Buffer.byteLength(escapeJson(JSON.stringify(entry))) }))
 }
 
 function truncateFact(value: unknown, kept: number): unknown {
   if (typeof value === 'string') return truncateText(value, kept)
   if (typeof value !== 'object' || value === null) return value
-  const most = Math.ceil(kept / BYTES_PER_ITEM)
+  const most = Math.ceil(kept / TEXT_BYTES_PER_LIST_ITEM)
   if (Array.isArray(value)) {
     const items = value.slice(0, most).map((item) => truncateFact(item, kept))
     return value.length > most ? [...items, `… (${value.length - most} more)`] : items

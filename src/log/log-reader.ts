@@ -6,7 +6,7 @@ import { listLogFiles } from './log-file.ts'
  * The position up to which a file of the log was read, for a later read, also by a later process. The file is identified by
  * its first bytes, which hold a time in milliseconds and a process id: rotation renames it, and inode numbers are reused.
  */
-export interface ReadPosition {
+export interface LogReadPosition {
   /** The first bytes of the file, one character for each byte. */
   head: string
   /** The number of bytes up to the end of the last line that was read. */
@@ -14,11 +14,11 @@ export interface ReadPosition {
 }
 
 /** The positions in all files that were not empty, the youngest file first. */
-export type Cursor = readonly ReadPosition[]
+export type LogCursor = readonly LogReadPosition[]
 
-const HEAD_BYTES = 128
-const BLOCK_BYTES = 1 << 20
-const NEWLINE = 0x0a
+const LOG_HEAD_BYTES = 128
+const LOG_BLOCK_BYTES = 1 << 20
+const NEWLINE_BYTE = 0x0a
 
 export type LogReader = ReturnType<typeof createLogReader>
 
@@ -30,10 +30,10 @@ export type LogReader = ReturnType<typeof createLogReader>
  * been read under another head. A reader that counts continues at the end ('skip'); one that shows reads all files ('show').
  * @param cursor the cursor of an earlier reader; [] begins with the first line
  */
-export function createLogReader(fs: Fs, file: string, afterGap: 'show' | 'skip', cursor: Cursor = []) {
-  const isTruncated = (fd: number, { offset }: ReadPosition) => fs.fstatSync(fd).size < offset
+export function createLogReader(fs: Fs, file: string, afterGap: 'show' | 'skip', cursor: LogCursor = []) {
+  const isTruncated = (fd: number, { offset }: LogReadPosition) => fs.fstatSync(fd).size < offset
   /** Finds the position with the longest head that matches, because a head may be of an incomplete first line. Undefined for a new file. */
-  const findPosition = (fd: number): ReadPosition | undefined => {
+  const findPosition = (fd: number): LogReadPosition | undefined => {
     const fitting = reader.cursor.filter(({ head }) => readFirstBytes(fs, fd, head.length) === head)
     return fitting.sort((one, other) => other.head.length - one.head.length)[0]
   }
@@ -55,28 +55,28 @@ export function createLogReader(fs: Fs, file: string, afterGap: 'show' | 'skip',
       for (const [at, fd] of [...opened.files.entries()].reverse()) {
         const position = positions[at]
         const isSkipped = position ? isTruncated(fd, position) : isGap && afterGap === 'skip'
-        ends[at] = isSkipped ? findLastLineEnd(fs, fd) : yield* readLines(fs, fd, position?.offset ?? 0, at > 0)
+        ends[at] = isSkipped ? findLastLineEnd(fs, fd) : yield* readLogLines(fs, fd, position?.offset ?? 0, at > 0)
       }
-      reader.cursor = createCursor(fs, opened.files, ends)
+      reader.cursor = createLogCursor(fs, opened.files, ends)
     },
   }
   return reader
 }
 
 /** Returns the cursor at the end of the last line. */
-export function findLogEnd(fs: Fs, file: string): Cursor {
+export function findLogEnd(fs: Fs, file: string): LogCursor {
   using opened = openLogFiles(fs, file)
   const ends = opened.files.map((fd) => findLastLineEnd(fs, fd))
-  return createCursor(fs, opened.files, ends)
+  return createLogCursor(fs, opened.files, ends)
 }
 
-function createCursor(fs: Fs, files: readonly number[], ends: readonly number[]): Cursor {
-  const all = files.map((fd, index) => ({ head: readFirstBytes(fs, fd, HEAD_BYTES), offset: ends[index] ?? 0 }))
+function createLogCursor(fs: Fs, files: readonly number[], ends: readonly number[]): LogCursor {
+  const all = files.map((fd, index) => ({ head: readFirstBytes(fs, fd, LOG_HEAD_BYTES), offset: ends[index] ?? 0 }))
   return all.filter(({ head }) => head !== '')
 }
 
 // A rotation is three renames, and a file takes longer to fill.
-const MAX_ATTEMPTS = 10
+const MAX_LOG_OPEN_ATTEMPTS = 10
 
 /** Opens all files of the log, the youngest first, in a consistent state. */
 function openLogFiles(fs: Fs, file: string): Disposable & { files: readonly number[] } {
@@ -90,7 +90,7 @@ function openLogFiles(fs: Fs, file: string): Disposable & { files: readonly numb
     const inodes = new Set(files.map((fd) => fs.fstatSync(fd).ino))
     // Meanwhile a rotation may have renamed a file, which is then opened twice, or created a new one.
     const isOneMoment = inodes.size === files.length && inodeNow() === before
-    if (isOneMoment || tries === MAX_ATTEMPTS) return { files, [Symbol.dispose]: close }
+    if (isOneMoment || tries === MAX_LOG_OPEN_ATTEMPTS) return { files, [Symbol.dispose]: close }
     close()
   }
 }
@@ -101,10 +101,10 @@ function openLogFile(fs: Fs, path: string): number | undefined {
 }
 
 function readFirstBytes(fs: Fs, fd: number, length: number): string {
-  return readAt(fs, fd, 0, length).toString('latin1')
+  return readBytesAt(fs, fd, 0, length).toString('latin1')
 }
 
-function readAt(fs: Fs, fd: number, position: number, length: number): Buffer {
+function readBytesAt(fs: Fs, fd: number, position: number, length: number): Buffer {
   const buffer = Buffer.alloc(Math.min(length, Math.max(0, fs.fstatSync(fd).size - position)))
   return buffer.subarray(0, fs.readSync(fd, buffer, 0, buffer.length, position))
 }
@@ -112,8 +112,8 @@ function readAt(fs: Fs, fd: number, position: number, length: number): Buffer {
 /** Finds the end of the last complete line in the last block; the end of the file if that block has no newline. */
 function findLastLineEnd(fs: Fs, fd: number): number {
   const { size } = fs.fstatSync(fd)
-  const start = Math.max(0, size - BLOCK_BYTES)
-  const lineEnd = readAt(fs, fd, start, size - start).lastIndexOf(NEWLINE)
+  const start = Math.max(0, size - LOG_BLOCK_BYTES)
+  const lineEnd = readBytesAt(fs, fd, start, size - start).lastIndexOf(NEWLINE_BYTE)
   return lineEnd < 0 ? size : start + lineEnd + 1
 }
 
@@ -121,14 +121,14 @@ function findLastLineEnd(fs: Fs, fd: number): number {
  * @param isClosed whether the file was rotated, so that no process completes a line without a newline
  * @returns the end of the last line that was returned; an incomplete line may follow
  */
-function* readLines(fs: Fs, fd: number, offset: number, isClosed: boolean): Generator<string, number> {
+function* readLogLines(fs: Fs, fd: number, offset: number, isClosed: boolean): Generator<string, number> {
   let end = offset
   let rest = Buffer.alloc(0)
   for (;;) {
-    const block = readAt(fs, fd, end + rest.length, BLOCK_BYTES)
+    const block = readBytesAt(fs, fd, end + rest.length, LOG_BLOCK_BYTES)
     if (block.length === 0) break
     const bytes = Buffer.concat([rest, block])
-    const whole = bytes.lastIndexOf(NEWLINE) + 1
+    const whole = bytes.lastIndexOf(NEWLINE_BYTE) + 1
     yield* bytes.toString('utf8', 0, whole).split('\n').filter(Boolean)
     rest = bytes.subarray(whole)
     end += whole

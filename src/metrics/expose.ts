@@ -16,11 +16,11 @@ import { volumeRecords } from '../state/volume-record.ts'
 import {
   addSample,
   createZeroSamples,
-  type FamilyName,
-  formatSamples,
+  formatMetricSamples,
   formatSeries,
+  type MetricFamilyName,
+  type MetricSamples,
   observeDuration,
-  type Samples,
 } from './samples.ts'
 
 /**
@@ -38,14 +38,14 @@ export async function writeMetrics(
   const gauges = await readGauges(session, version)
   let text = ''
   updateCounters(fs, session, (counters) => {
-    text = formatSamples(new Map([...gauges, ...counters]))
+    text = formatMetricSamples(new Map([...gauges, ...counters]))
     write(text)
   })
   return text
 }
 
 /** The gauges show the present state. */
-async function readGauges(session: Session, version: string): Promise<Samples> {
+async function readGauges(session: Session, version: string): Promise<MetricSamples> {
   const gauges = createZeroSamples('gauges')
   addSample(gauges, 'modekeep_info', { version })
   const { mounts, containers, unrecorded, unreadable } = await readSelectedStatus(session)
@@ -99,58 +99,68 @@ export function writeTextfile({ files }: Host, path: string, text: string): void
  * @param onUpdated gets the counters before another process may count
  * @throws {Refusal} while another process counts
  */
-export function updateCounters(fs: typeof NodeFs, session: Session, onUpdated: (counters: Samples) => void): void {
+export function updateCounters(
+  fs: typeof NodeFs,
+  session: Session,
+  onUpdated: (counters: MetricSamples) => void,
+): void {
   const { logFile } = session.config
   using lock = tryLockNode(session, 'metrics')
   if (lock === undefined)
     throw Refusal.of('command', 'another "modekeep status --prometheus" is at work', 'run it again')
   const record = metricsRecord.readUnlessDamaged(session, undefined)
-  const counters: Samples = new Map([...createZeroSamples('counters'), ...Object.entries(record?.totals ?? {})])
+  const counters: MetricSamples = new Map([...createZeroSamples('counters'), ...Object.entries(record?.totals ?? {})])
   // Events before the first count are no increase.
   const reader = createLogReader(fs, logFile, 'skip', record?.cursor ?? findLogEnd(fs, logFile))
-  for (const line of reader.lines()) countLine(counters, line)
+  for (const line of reader.lines()) countLogLine(counters, line)
   addSample(counters, 'modekeep_log_gaps_total', {}, reader.gaps)
   metricsRecord.write(session, { cursor: reader.cursor, totals: Object.fromEntries(counters) })
   onUpdated(counters)
 }
 
 /** Counts one line of the log. A verb without series is ignored: the line is of another kind or version. */
-function countLine(counters: Samples, line: string): void {
+function countLogLine(counters: MetricSamples, line: string): void {
   const facts = parseLogEntry(line)
   const labels = { verb: String(facts?.verb) }
   if (facts === undefined || !counters.has(formatSeries('modekeep_warnings_total', labels))) return
-  if (facts.level === 'warn') addSample(counters, 'modekeep_warnings_total', labels, readCount(facts.repeated) || 1)
-  addSample(counters, 'modekeep_warnings_total', labels, readCount(facts.repeatedWarnings))
+  if (facts.level === 'warn')
+    addSample(counters, 'modekeep_warnings_total', labels, parseCounterValue(facts.repeated) || 1)
+  addSample(counters, 'modekeep_warnings_total', labels, parseCounterValue(facts.repeatedWarnings))
   if (facts.outcome !== 'Success' && facts.outcome !== 'Failure') return
   const failure = facts.isRefused === true ? 'refused' : 'failed'
   addSample(counters, 'modekeep_calls_total', { ...labels, outcome: facts.outcome === 'Success' ? 'success' : failure })
-  observeDuration(counters, 'modekeep_call_duration_seconds', labels, readCount(facts.durationMs) / 1000)
+  observeDuration(counters, 'modekeep_call_duration_seconds', labels, parseCounterValue(facts.durationMs) / 1000)
   if (isLogEntry(facts.inodes)) {
     const { visited, changed, left } = facts.inodes
     addSample(counters, 'modekeep_walks_total', labels)
-    addSample(counters, 'modekeep_inodes_visited_total', labels, readCount(visited))
-    addSample(counters, 'modekeep_inodes_changed_total', labels, readCount(changed))
+    addSample(counters, 'modekeep_inodes_visited_total', labels, parseCounterValue(visited))
+    addSample(counters, 'modekeep_inodes_changed_total', labels, parseCounterValue(changed))
     for (const [reason, entry] of Object.entries(isLogEntry(left) ? left : {})) {
-      if (isLogEntry(entry)) addSample(counters, 'modekeep_inodes_left_total', { reason }, readCount(entry.count))
+      if (isLogEntry(entry))
+        addSample(counters, 'modekeep_inodes_left_total', { reason }, parseCounterValue(entry.count))
     }
   }
-  for (const { state, action } of readEntries(facts.found))
-    addIfExisting(counters, 'modekeep_heals_total', { state, action })
-  for (const { action } of readEntries(facts.subPaths))
-    addIfExisting(counters, 'modekeep_sub_path_heals_total', { action })
+  for (const { state, action } of filterLogEntries(facts.found))
+    addToExistingSeries(counters, 'modekeep_heals_total', { state, action })
+  for (const { action } of filterLogEntries(facts.subPaths))
+    addToExistingSeries(counters, 'modekeep_sub_path_heals_total', { action })
 }
 
 /** Adds to a series that exists from the start. Another version may have logged other label values. */
-function addIfExisting(counters: Samples, name: FamilyName, facts: Readonly<Record<string, unknown>>): void {
+function addToExistingSeries(
+  counters: MetricSamples,
+  name: MetricFamilyName,
+  facts: Readonly<Record<string, unknown>>,
+): void {
   const labels = Object.fromEntries(Object.entries(facts).map(([label, value]) => [label, String(value)]))
   if (counters.has(formatSeries(name, labels))) addSample(counters, name, labels)
 }
 
-function readEntries(value: unknown): LogEntry[] {
+function filterLogEntries(value: unknown): LogEntry[] {
   return Array.isArray(value) ? value.filter(isLogEntry) : []
 }
 
 /** A counter never decreases. */
-function readCount(value: unknown): number {
+function parseCounterValue(value: unknown): number {
   return typeof value === 'number' && value >= 0 && Number.isFinite(value) ? value : 0
 }

@@ -20,7 +20,7 @@ export const HEALTH_SERVER_LIMITS = {
 
 const METRICS_CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 
-type HealthAnswer = [status: number, text: string]
+type HealthResponse = [status: number, text: string]
 
 /**
  * Answers probes over HTTP, and scrapes if `metrics` is given. Any client that reaches the port may hold connections, and
@@ -34,7 +34,7 @@ export async function serveHealth(
   bounds = HEALTH_SERVER_LIMITS,
 ): Promise<Disposable> {
   const scraped = metrics && createSharedScrape(metrics, bounds)
-  const answer = async (path: string | undefined): Promise<HealthAnswer> => {
+  const answer = async (path: string | undefined): Promise<HealthResponse> => {
     if (path === '/healthz') return [200, 'ok\n']
     if (path === '/readyz') {
       const reason = notReady()
@@ -87,7 +87,7 @@ export async function serveHealth(
 function createSharedScrape(
   metrics: () => Promise<string>,
   bounds: typeof HEALTH_SERVER_LIMITS,
-): () => Promise<HealthAnswer> {
+): () => Promise<HealthResponse> {
   let current: { text: Promise<string>; since: number } | undefined
   const forget = () => {
     current = undefined
@@ -99,13 +99,13 @@ function createSharedScrape(
   return async () => {
     current ??= begin()
     const { text, since } = current
-    const timeout = Promise.withResolvers<HealthAnswer>()
+    const timeout = Promise.withResolvers<HealthResponse>()
     const timer = setTimeout(() => {
       const seconds = Math.round((performance.now() - since) / 1000)
       timeout.resolve([503, `the metrics are not complete after ${seconds} s: request them again\n`])
     }, bounds.scrapeMs)
     try {
-      return await Promise.race([text.then((page): HealthAnswer => [200, page]), timeout.promise])
+      return await Promise.race([text.then((page): HealthResponse => [200, page]), timeout.promise])
     } finally {
       clearTimeout(timer)
     }

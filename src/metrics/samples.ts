@@ -2,12 +2,12 @@ import { SKIP_REASONS } from '../ownership/walk/report.ts'
 import { HEAL_ACTIONS, isUnwell, MOUNT_STATES } from '../repair/state.ts'
 
 /** Series -> value. A series is a name with its labels in the text format. */
-export type Samples = Map<string, number>
+export type MetricSamples = Map<string, number>
 
-export type Labels = Readonly<Record<string, string>>
+export type MetricLabels = Readonly<Record<string, string>>
 
 /** Formats `name{label="value"}`: labels in the given order, values escaped. */
-export function formatSeries(name: string, labels: Labels): string {
+export function formatSeries(name: string, labels: MetricLabels): string {
   const pairs = Object.entries(labels).map(([label, value]) => `${label}="${escapeLabel(value)}"`)
   return pairs.length === 0 ? name : `${name}{${pairs.join(',')}}`
 }
@@ -16,19 +16,19 @@ function escapeLabel(value: string): string {
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }
 
-export function addSample(samples: Samples, name: FamilyName, labels: Labels, value = 1): void {
+export function addSample(samples: MetricSamples, name: MetricFamilyName, labels: MetricLabels, value = 1): void {
   addToSeries(samples, formatSeries(name, labels), value)
 }
 
 /** Adds one observation, or none, to a histogram's cumulative buckets, its sum and its count. */
 export function observeDuration(
-  samples: Samples,
-  name: FamilyName,
-  labels: Labels,
+  samples: MetricSamples,
+  name: MetricFamilyName,
+  labels: MetricLabels,
   seconds: number,
   times: 0 | 1 = 1,
 ): void {
-  for (const limit of BUCKETS) {
+  for (const limit of DURATION_BUCKETS_SECONDS) {
     const le = Number.isFinite(limit) ? String(limit) : '+Inf'
     addToSeries(samples, formatSeries(`${name}_bucket`, { ...labels, le }), seconds <= limit ? times : 0)
   }
@@ -36,7 +36,7 @@ export function observeDuration(
   addToSeries(samples, formatSeries(`${name}_count`, labels), times)
 }
 
-function addToSeries(samples: Samples, key: string, value: number): void {
+function addToSeries(samples: MetricSamples, key: string, value: number): void {
   samples.set(key, (samples.get(key) ?? 0) + value)
 }
 
@@ -45,11 +45,14 @@ function addToSeries(samples: Samples, key: string, value: number): void {
  * value.
  * @param kind gauges show the present state, counters count events
  */
-export function createZeroSamples(kind: 'gauges' | 'counters'): Samples {
-  const samples: Samples = new Map()
-  for (const [name, { type, labels: labelValues }] of Object.entries(FAMILIES) as [FamilyName, MetricFamily][]) {
+export function createZeroSamples(kind: 'gauges' | 'counters'): MetricSamples {
+  const samples: MetricSamples = new Map()
+  for (const [name, { type, labels: labelValues }] of Object.entries(METRIC_FAMILIES) as [
+    MetricFamilyName,
+    MetricFamily,
+  ][]) {
     if ((type === 'gauge') !== (kind === 'gauges')) continue
-    for (const labels of combineLabels(Object.entries(labelValues))) {
+    for (const labels of combineLabelValues(Object.entries(labelValues))) {
       if (type === 'histogram') observeDuration(samples, name, labels, 0, 0)
       else addSample(samples, name, labels, 0)
     }
@@ -57,8 +60,8 @@ export function createZeroSamples(kind: 'gauges' | 'counters'): Samples {
   return samples
 }
 
-function combineLabels(labels: readonly (readonly [string, readonly string[] | undefined])[]): Labels[] {
-  return labels.reduce<Labels[]>(
+function combineLabelValues(labels: readonly (readonly [string, readonly string[] | undefined])[]): MetricLabels[] {
+  return labels.reduce<MetricLabels[]>(
     (all, [label, values]) => all.flatMap((one) => (values ?? []).map((value) => ({ ...one, [label]: value }))),
     [{}],
   )
@@ -68,9 +71,9 @@ function combineLabels(labels: readonly (readonly [string, readonly string[] | u
  * Formats the samples in Prometheus' text format 0.0.4, with families in the order of their table. Series of no family
  * are left out, because another version may have counted them.
  */
-export function formatSamples(samples: Samples): string {
+export function formatMetricSamples(samples: MetricSamples): string {
   const families = Map.groupBy(samples, ([key]) => key.replace(/(_bucket|_sum|_count)?(\{.*)?$/s, ''))
-  const lines = Object.entries<MetricFamily>(FAMILIES).flatMap(([name, { type, help }]) => {
+  const lines = Object.entries<MetricFamily>(METRIC_FAMILIES).flatMap(([name, { type, help }]) => {
     const samplesOfFamily = families.get(name)?.map(([key, value]) => `${key} ${value}`)
     return samplesOfFamily ? [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...samplesOfFamily] : []
   })
@@ -78,25 +81,29 @@ export function formatSamples(samples: Samples): string {
 }
 
 /** Label -> its values; undefined: the node decides. All other series exist from the start. */
-type LabelValues = Readonly<Record<string, readonly string[] | undefined>>
+type MetricLabelValues = Readonly<Record<string, readonly string[] | undefined>>
 
 /** A metric as scrapers see it. */
 export interface MetricFamily {
   type: 'counter' | 'gauge' | 'histogram'
   help: string
-  labels: LabelValues
+  labels: MetricLabelValues
 }
 
-const createFamily =
+const createMetricFamily =
   (type: MetricFamily['type']) =>
-  (help: string, labels: LabelValues = {}): MetricFamily => ({ type, help, labels })
-const [gauge, counter, histogram] = [createFamily('gauge'), createFamily('counter'), createFamily('histogram')]
+  (help: string, labels: MetricLabelValues = {}): MetricFamily => ({ type, help, labels })
+const [gauge, counter, histogram] = [
+  createMetricFamily('gauge'),
+  createMetricFamily('counter'),
+  createMetricFamily('histogram'),
+]
 
 const COUNTED_VERBS = ['mount', 'unmount', 'apply', 'restore', 'heal', 'gc', 'map']
-const WALKS = ['mount', 'unmount', 'apply', 'restore']
+const WALKING_VERBS = ['mount', 'unmount', 'apply', 'restore']
 
 /** Families in the order of the page. A name includes its base unit (Prometheus' conventions). */
-export const FAMILIES = {
+export const METRIC_FAMILIES = {
   modekeep_info: gauge('Always 1: the version of modekeep.', { version: undefined }),
   modekeep_mounts: gauge('Volumes on record as mounted, by kind, how their group is given, and their state.', {
     type: undefined,
@@ -125,9 +132,9 @@ export const FAMILIES = {
   modekeep_call_duration_seconds: histogram('How long calls took, without the start of the process.', {
     verb: COUNTED_VERBS,
   }),
-  modekeep_walks_total: counter('Walks and restores that ended.', { verb: WALKS }),
-  modekeep_inodes_visited_total: counter('Inodes that walks and restores visited.', { verb: WALKS }),
-  modekeep_inodes_changed_total: counter('Inodes that walks changed and restores put back.', { verb: WALKS }),
+  modekeep_walks_total: counter('Walks and restores that ended.', { verb: WALKING_VERBS }),
+  modekeep_inodes_visited_total: counter('Inodes that walks and restores visited.', { verb: WALKING_VERBS }),
+  modekeep_inodes_changed_total: counter('Inodes that walks changed and restores put back.', { verb: WALKING_VERBS }),
   modekeep_inodes_left_total: counter('Inodes that walks and restores left as they were, by reason.', {
     reason: SKIP_REASONS,
   }),
@@ -147,7 +154,7 @@ export const FAMILIES = {
   ),
 } satisfies Record<string, MetricFamily>
 
-export type FamilyName = keyof typeof FAMILIES
+export type MetricFamilyName = keyof typeof METRIC_FAMILIES
 
 /** Seconds: from a repeated mount to the walk of a volume with millions of files. */
-const BUCKETS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, Number.POSITIVE_INFINITY]
+const DURATION_BUCKETS_SECONDS = [0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, Number.POSITIVE_INFINITY]

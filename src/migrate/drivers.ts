@@ -133,4 +133,5 @@ export const UNSUPPORTED_DRIVERS: readonly UnsupportedDriver[] = [
  * Options of mount(8) and fstab(5) that no file system reads: those for networks, booting and users. The kernel ignores
  * `intr`.
  */
-export const IDLE_MOUNT_OPTIONS = /^(_netdev|nofail|auto|noauto|user|users|nouser|defaults|n?o?intr|x-.*|comment=.*)$/
+export const IGNORED_MOUNT_OPTIONS =
+  /^(_netdev|nofail|auto|noauto|user|users|nouser|defaults|n?o?intr|x-.*|comment=.*)$/

@@ -1,7 +1,7 @@
 import { isScalar, type Node, type Pair, type Scalar, type YAMLMap } from 'yaml'
 
 /** A pair of a map with a scalar key. */
-export type MapEntry = Pair<Scalar, Node> & { value: Node }
+export type YamlMapEntry = Pair<Scalar, Node> & { value: Node }
 
 /** A range of a text, and its replacement. */
 interface TextEdit {
@@ -24,13 +24,13 @@ export class TextEdits {
   /** Sets the value of a scalar, in its present quotes. */
   setValue(node: Node, value: string): void {
     const { from, to } = this.#findExtent(node)
-    this.#edits.push({ from, to, text: formatScalar(value, this.#text[from] ?? '') })
+    this.#edits.push({ from, to, text: formatYamlScalar(value, this.#text[from] ?? '') })
   }
 
   /** Adds `key: value` after a pair of a map, in the same style. */
-  addAfter(map: YAMLMap, pair: MapEntry, key: string, value: string): void {
+  addAfter(map: YAMLMap, pair: YamlMapEntry, key: string, value: string): void {
     const quote = this.#text[pair.key.range?.[0] ?? 0] ?? ''
-    const entry = `${formatScalar(key, quote)}: ${formatScalar(value, quote)}`
+    const entry = `${formatYamlScalar(key, quote)}: ${formatYamlScalar(value, quote)}`
     const { to } = this.#findExtent(pair.value)
     if (map.flow) {
       this.#edits.push({ from: to, to, text: `, ${entry}` })
@@ -42,8 +42,8 @@ export class TextEdits {
 
   /** Removes pairs from a map. A comment after a pair stays. */
   remove(map: YAMLMap, pairs: ReadonlySet<unknown>): void {
-    const items = map.items as MapEntry[]
-    let kept: MapEntry | undefined
+    const items = map.items as YamlMapEntry[]
+    let kept: YamlMapEntry | undefined
     for (const [index, pair] of items.entries()) {
       if (!pairs.has(pair)) kept = pair
       else if (map.flow) this.#removeBetweenCommas(pair, kept, items[index + 1])
@@ -51,14 +51,14 @@ export class TextEdits {
     }
   }
 
-  #removeBetweenCommas(pair: MapEntry, kept: MapEntry | undefined, next: typeof kept): void {
+  #removeBetweenCommas(pair: YamlMapEntry, kept: YamlMapEntry | undefined, next: typeof kept): void {
     const { to } = this.#findExtent(pair.value)
     const from = pair.key.range?.[0] ?? 0
     if (kept !== undefined) this.#edits.push({ from: this.#findExtent(kept.value).to, to, text: '' })
     else this.#edits.push({ from, to: next?.key.range?.[0] ?? to, text: '' })
   }
 
-  #removeLines(pair: MapEntry): void {
+  #removeLines(pair: YamlMapEntry): void {
     const from = pair.key.range?.[0] ?? 0
     const { to } = this.#findExtent(pair.value)
     const end = this.#findLineEnd(to)
@@ -101,11 +101,11 @@ export class TextEdits {
 }
 
 /** Formats a scalar in the given quotes, or plain if YAML reads it as a string. */
-function formatScalar(value: string, quote: string): string {
+function formatYamlScalar(value: string, quote: string): string {
   if (quote === "'") return `'${value.replaceAll("'", "''")}'`
-  const isPlain = /^[A-Za-z/][\w./:@-]*$/.test(value) && !/:$/.test(value) && !YAML_WORDS.test(value)
+  const isPlain = /^[A-Za-z/][\w./:@-]*$/.test(value) && !/:$/.test(value) && !YAML_NON_STRING_WORDS.test(value)
   return quote === '"' || !isPlain ? JSON.stringify(value) : value
 }
 
 /** Plain words that YAML 1.1, which Kubernetes reads, does not parse as strings. */
-const YAML_WORDS = /^(y|n|yes|no|true|false|on|off|null|~)$/i
+const YAML_NON_STRING_WORDS = /^(y|n|yes|no|true|false|on|off|null|~)$/i

@@ -13,7 +13,7 @@ import {
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { nodeFs, readHead } from '../kernel/read-file.ts'
 import { errorCode } from '../kernel/system-error.ts'
-import type { MapEntry } from './edits.ts'
+import type { YamlMapEntry } from './edits.ts'
 
 /** A map of a manifest that modekeep may rewrite. */
 export interface ManifestMap {
@@ -39,7 +39,7 @@ interface Manifest {
  */
 export function readManifest(text: string, file: string): Manifest {
   const counter = new LineCounter()
-  assertParsable(text, file)
+  assertManifestParsable(text, file)
   const documents = parseAllDocuments(text, {
     lineCounter: counter,
     prettyErrors: false,
@@ -56,15 +56,15 @@ export function readManifest(text: string, file: string): Manifest {
     visit(document, {
       Map(_key, map, path) {
         assertUniqueKeys(map)
-        if (readScalar(findEntry(map, 'kind')) === 'Secret' && isScalar(findEntry(map, 'type')?.value)) {
-          manifest.secrets.push({ line: findLine(map), what: formatOwner([...path, map]), map })
+        if (readScalar(findMapEntry(map, 'kind')) === 'Secret' && isScalar(findMapEntry(map, 'type')?.value)) {
+          manifest.secrets.push({ line: findLine(map), what: formatVolumeOwner([...path, map]), map })
         }
       },
       Pair(_key, pair, path) {
         if (!isMapEntry(pair) || pair.key.value !== 'flexVolume') return
-        const what = formatOwner(path)
-        if (hasAlias(pair.value)) manifest.aliased.push({ line: findLine(pair.key), what })
-        else if (isMap(pair.value) && findEntry(pair.value, 'driver') !== undefined) {
+        const what = formatVolumeOwner(path)
+        if (hasYamlAlias(pair.value)) manifest.aliased.push({ line: findLine(pair.key), what })
+        else if (isMap(pair.value) && findMapEntry(pair.value, 'driver') !== undefined) {
           manifest.volumes.push({ line: findLine(pair.key), what, map: pair.value })
         }
       },
@@ -95,7 +95,7 @@ export function readManifest(text: string, file: string): Manifest {
   }
 }
 
-function hasAlias(node: Node): boolean {
+function hasYamlAlias(node: Node): boolean {
   let isFound = isAlias(node)
   visit(node, {
     Alias() {
@@ -107,66 +107,66 @@ function hasAlias(node: Node): boolean {
 }
 
 /** Returns the pair of a map with this key. */
-export function findEntry(map: YAMLMap, key: string): MapEntry | undefined {
+export function findMapEntry(map: YAMLMap, key: string): YamlMapEntry | undefined {
   return map.items.filter(isMapEntry).find((pair) => pair.key.value === key)
 }
 
 /** Returns a scalar as its author wrote it; undefined: missing, or not a scalar. */
-export function readScalar(entry: MapEntry | undefined): string | undefined {
+export function readScalar(entry: YamlMapEntry | undefined): string | undefined {
   if (!isScalar(entry?.value)) return undefined
   const { value, source } = entry.value
   return typeof value === 'string' ? value : value === null ? '' : (source ?? String(value))
 }
 
-export function isMapEntry(pair: Pair<unknown, unknown>): pair is MapEntry {
+export function isMapEntry(pair: Pair<unknown, unknown>): pair is YamlMapEntry {
   return isScalar(pair.key) && pair.value !== null && pair.value !== undefined
 }
 
 /** Returns the name in an object's metadata. */
 export function readObjectName(object: YAMLMap): string | undefined {
-  const metadata = findEntry(object, 'metadata')?.value
-  return isMap(metadata) ? readScalar(findEntry(metadata, 'name')) : undefined
+  const metadata = findMapEntry(object, 'metadata')?.value
+  return isMap(metadata) ? readScalar(findMapEntry(metadata, 'name')) : undefined
 }
 
 /** Formats the innermost object with a kind, and the name of the volume. */
-function formatOwner(path: readonly unknown[]): string {
+function formatVolumeOwner(path: readonly unknown[]): string {
   const maps = path.filter((node) => isMap(node))
-  const owner = maps.findLast((map) => findEntry(map, 'kind') !== undefined)
+  const owner = maps.findLast((map) => findMapEntry(map, 'kind') !== undefined)
   const volume = maps.at(-1)
   const name = owner && readObjectName(owner)
   const parts = owner
-    ? [`${readScalar(findEntry(owner, 'kind'))}${name === undefined ? '' : ` ${JSON.stringify(name)}`}`]
+    ? [`${readScalar(findMapEntry(owner, 'kind'))}${name === undefined ? '' : ` ${JSON.stringify(name)}`}`]
     : []
-  const volumeName = volume === owner || volume === undefined ? undefined : readScalar(findEntry(volume, 'name'))
+  const volumeName = volume === owner || volume === undefined ? undefined : readScalar(findMapEntry(volume, 'name'))
   if (volumeName !== undefined) parts.push(`volume ${JSON.stringify(volumeName)}`)
   return parts.join(', ')
 }
 
 /** A manifest above these bounds is refused before it is parsed: the parser needs some 250 bytes of memory for each byte. */
 const MAX_MANIFEST_BYTES = 4 * 1024 * 1024
-const MAX_DOCUMENTS = 5000
-export const MAX_DEPTH = 200
+const MAX_MANIFEST_DOCUMENTS = 5000
+export const MAX_MANIFEST_DEPTH = 200
 
 /**
  * Refuses a text whose parsing would take disproportionate time or memory. Reads each character once.
  * @throws {Refusal} that names the bound and its value
  */
-function assertParsable(text: string, file: string): void {
+function assertManifestParsable(text: string, file: string): void {
   const documents = (text.match(/^---(?=\s|$)/gm)?.length ?? 0) + 1
-  if (documents > MAX_DOCUMENTS + 1) {
-    throw Refusal.of('command', `${file} has more than ${MAX_DOCUMENTS} documents`, `split it`)
+  if (documents > MAX_MANIFEST_DOCUMENTS + 1) {
+    throw Refusal.of('command', `${file} has more than ${MAX_MANIFEST_DOCUMENTS} documents`, `split it`)
   }
-  if (exceedsDepth(text)) {
+  if (isManifestTooDeep(text)) {
     throw Refusal.of(
       'command',
-      `${file} nests values more than ${MAX_DEPTH} deep`,
+      `${file} nests values more than ${MAX_MANIFEST_DEPTH} deep`,
       `it is no manifest, name another file`,
     )
   }
 }
 
 /** Counts open flow collections, and sequences and mappings that begin on one line. Indentation of lines bounds the others. */
-function exceedsDepth(text: string): boolean {
+function isManifestTooDeep(text: string): boolean {
   let flow = 0
   let onLine = 0
   for (const lexeme of new Lexer().lex(text)) {
@@ -174,14 +174,14 @@ function exceedsDepth(text: string): boolean {
     else if (lexeme === ']' || lexeme === '}') flow = Math.max(0, flow - 1)
     else if (lexeme === '-' || lexeme === '?' || lexeme === ':') onLine++
     else if (lexeme.startsWith('\n') || lexeme.startsWith('\r\n')) onLine = 0
-    if (flow > MAX_DEPTH || (flow === 0 && onLine > MAX_DEPTH)) return true
+    if (flow > MAX_MANIFEST_DEPTH || (flow === 0 && onLine > MAX_MANIFEST_DEPTH)) return true
   }
   return false
 }
 
 /** Reads a file, or `stdin` for "-". @throws {Refusal} if it is no text, or longer than a manifest may be */
 export async function readManifestText(file: string, stdin: AsyncIterable<Buffer>): Promise<string> {
-  const bytes = file === '-' ? await readStream(stdin, file) : readRegularFile(file)
+  const bytes = file === '-' ? await readManifestStream(stdin, file) : readManifestFile(file)
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
@@ -189,7 +189,7 @@ export async function readManifestText(file: string, stdin: AsyncIterable<Buffer
   }
 }
 
-function readRegularFile(file: string): Buffer {
+function readManifestFile(file: string): Buffer {
   try {
     return assertManifestSize(readHead(nodeFs, file, MAX_MANIFEST_BYTES + 1), file)
   } catch (error) {
@@ -211,7 +211,7 @@ function assertManifestSize(bytes: Buffer, file: string): Buffer {
   )
 }
 
-async function readStream(stream: AsyncIterable<Buffer>, file: string): Promise<Buffer> {
+async function readManifestStream(stream: AsyncIterable<Buffer>, file: string): Promise<Buffer> {
   const chunks: Buffer[] = []
   let sizeBytes = 0
   for await (const chunk of stream) {

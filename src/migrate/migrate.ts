@@ -7,7 +7,7 @@ import { findKind } from '../volume/index.ts'
 import { findRequiredNaming, parseOptionName } from '../volume/kind/options.ts'
 import { SUPPORTED_DRIVERS, type SupportedDriver, UNSUPPORTED_DRIVERS } from './drivers.ts'
 import { TextEdits } from './edits.ts'
-import { findEntry, isMapEntry, type ManifestMap, readManifest, readObjectName, readScalar } from './manifest.ts'
+import { findMapEntry, isMapEntry, type ManifestMap, readManifest, readObjectName, readScalar } from './manifest.ts'
 import { type ForeignVolume, translateVolume } from './translate.ts'
 
 const MODEKEEP_DRIVER = 'modekeep/fs'
@@ -40,7 +40,7 @@ export interface MigrationResult {
  * @param file for messages
  * @throws {Refusal} if the text is not YAML
  */
-export function migrate(text: string, file: string): MigrationResult {
+export function migrateManifest(text: string, file: string): MigrationResult {
   const { volumes, secrets, aliased: unread } = readManifest(text, file)
   const edits = new TextEdits(text)
   const left: MigrationRemark[] = unread.map((place) => ({
@@ -51,28 +51,28 @@ export function migrate(text: string, file: string): MigrationResult {
   const requests = volumes.map((volume) => rewriteVolume(edits, volume, secrets, left, notes))
   const rewritten = secrets.filter((secret) => rewriteSecret(edits, secret, notes))
   const done = edits.apply()
-  assertRewritten(done, file, requests)
+  assertVolumesRewritten(done, file, requests)
   return {
     text: done,
     volumes: requests.filter((request) => request !== undefined).length,
     secrets: rewritten.length,
-    left: left.toSorted(compareLines),
-    notes: notes.toSorted(compareLines),
-    allow: createRules(requests.filter((request) => request !== undefined)),
+    left: left.toSorted(compareRemarkLines),
+    notes: notes.toSorted(compareRemarkLines),
+    allow: createAllowRules(requests.filter((request) => request !== undefined)),
   }
 }
 
 /** Reads the result once more, because some YAML styles cannot be changed in place. */
-function assertRewritten(text: string, file: string, requests: readonly (MountRequest | undefined)[]): void {
+function assertVolumesRewritten(text: string, file: string, requests: readonly (MountRequest | undefined)[]): void {
   const { volumes } = readManifest(text, 'what was written')
   for (const [index, request] of requests.entries()) {
     const volume = volumes[index]
     const isSame =
       request === undefined ||
       (volume !== undefined &&
-        readScalar(findEntry(volume.map, 'driver')) === MODEKEEP_DRIVER &&
-        readScalar(findEntry(volume.map, 'fsType')) === request.fsType &&
-        isRewritten(readForeignVolume(volume.map, false).options, request))
+        readScalar(findMapEntry(volume.map, 'driver')) === MODEKEEP_DRIVER &&
+        readScalar(findMapEntry(volume.map, 'fsType')) === request.fsType &&
+        isVolumeRewritten(readForeignVolume(volume.map, false).options, request))
     if (isSame) continue
     throw Refusal.of(
       'command',
@@ -82,13 +82,13 @@ function assertRewritten(text: string, file: string, requests: readonly (MountRe
   }
 }
 
-function isRewritten(options: ForeignVolume['options'], { source, mountOptions }: MountRequest): boolean {
+function isVolumeRewritten(options: ForeignVolume['options'], { source, mountOptions }: MountRequest): boolean {
   return (
     options.get('source') === formatSource(source) && (options.get('mountOptions') ?? '') === mountOptions.join(',')
   )
 }
 
-const compareLines = (one: MigrationRemark, other: MigrationRemark) => one.line - other.line
+const compareRemarkLines = (one: MigrationRemark, other: MigrationRemark) => one.line - other.line
 
 /** @returns the volume as modekeep reads it; undefined: it was not changed */
 function rewriteVolume(
@@ -98,7 +98,7 @@ function rewriteVolume(
   left: MigrationRemark[],
   notes: MigrationRemark[],
 ): MountRequest | undefined {
-  const name = readScalar(findEntry(map, 'driver')) ?? ''
+  const name = readScalar(findMapEntry(map, 'driver')) ?? ''
   if (name === MODEKEEP_DRIVER) return undefined
   const leave = (text: string) => void left.push({ line, what, text })
   const other = UNSUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
@@ -132,36 +132,36 @@ function rewriteVolume(
       "a PersistentVolume's source cannot be changed where it exists: delete it first (with reclaim policy Retain its data stays), and let its claim bind again"
     notes.push({ line, what, text })
   }
-  writeVolume(edits, map, driver, translated)
+  writeTranslatedVolume(edits, map, driver, translated)
   return translated.request
 }
 
 function readForeignVolume(map: YAMLMap, hasSecret: boolean): ForeignVolume {
-  const options = findEntry(map, 'options')?.value
+  const options = findMapEntry(map, 'options')?.value
   const pairs = isMap(options) ? options.items.filter(isMapEntry) : []
   return {
-    fsType: readScalar(findEntry(map, 'fsType')),
-    readOnly: readScalar(findEntry(map, 'readOnly')) === 'true',
+    fsType: readScalar(findMapEntry(map, 'fsType')),
+    readOnly: readScalar(findMapEntry(map, 'readOnly')) === 'true',
     hasSecret,
     options: new Map(pairs.map((pair) => [String(pair.key.value), readScalar(pair) ?? ''])),
   }
 }
 
 function readSecretName(map: YAMLMap): string | undefined {
-  const reference = findEntry(map, 'secretRef')?.value
-  return isMap(reference) ? readScalar(findEntry(reference, 'name')) : undefined
+  const reference = findMapEntry(map, 'secretRef')?.value
+  return isMap(reference) ? readScalar(findMapEntry(reference, 'name')) : undefined
 }
 
 /** Rewrites a volume. The first key that described the source is replaced by `source`. */
-function writeVolume(
+function writeTranslatedVolume(
   edits: TextEdits,
   map: YAMLMap,
   driver: SupportedDriver,
   translation: { fsType: string; source: string; mountOptions: string | undefined; ownership: string | undefined },
 ): void {
-  const driverEntry = findEntry(map, 'driver')
-  const fsType = findEntry(map, 'fsType')
-  const options = findEntry(map, 'options')?.value
+  const driverEntry = findMapEntry(map, 'driver')
+  const fsType = findMapEntry(map, 'fsType')
+  const options = findMapEntry(map, 'options')?.value
   if (driverEntry === undefined || !isScalar(driverEntry.value) || !isMap(options)) return
   edits.setValue(driverEntry.value, MODEKEEP_DRIVER)
   if (fsType === undefined) edits.addAfter(map, driverEntry, 'fsType', translation.fsType)
@@ -197,7 +197,7 @@ function writeVolume(
 
 /** @returns whether it was the Secret of a supported driver */
 function rewriteSecret(edits: TextEdits, { map, line, what }: ManifestMap, notes: MigrationRemark[]): boolean {
-  const type = findEntry(map, 'type')
+  const type = findMapEntry(map, 'type')
   const name = readScalar(type) ?? ''
   const driver = SUPPORTED_DRIVERS.find(({ names }) => names.includes(name))
   if (driver === undefined || !isScalar(type?.value)) return false
@@ -211,7 +211,7 @@ function rewriteSecret(edits: TextEdits, { map, line, what }: ManifestMap, notes
 }
 
 /** Creates a rule for each kind of volume. */
-function createRules(requests: readonly MountRequest[]): object[] {
+function createAllowRules(requests: readonly MountRequest[]): object[] {
   return Map.groupBy(requests, ({ fsType }) => fsType)
     .entries()
     .map(([fsType, all]) => {

@@ -5,7 +5,7 @@ import { renderFault } from '../errors/fault.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { findKind, kinds } from '../volume/index.ts'
 import { findOptionFaults, parseOptionName } from '../volume/kind/options.ts'
-import { IDLE_MOUNT_OPTIONS, type SupportedDriver } from './drivers.ts'
+import { IGNORED_MOUNT_OPTIONS, type SupportedDriver } from './drivers.ts'
 
 /** A volume of another driver, with its option values as text. */
 export interface ForeignVolume {
@@ -18,7 +18,7 @@ export interface ForeignVolume {
 /**
  * A volume translated to modekeep's options. `left` names each part that was not translated, the reason and the remedy.
  */
-export interface Translation {
+export interface VolumeTranslation {
   fsType: string
   source: string
   /** Undefined: no mount options are needed. */
@@ -31,22 +31,22 @@ export interface Translation {
   request: MountRequest | undefined
 }
 
-const CREDENTIALS = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
+const CREDENTIAL_OPTION_PATTERN = /^(user|username|pass|password|password2|dom|domain|workgroup|cred|credentials)$/
 
-const SECRET_KEY = /pass|user|key|secret|token|cred/i
+const SECRET_OPTION_KEY_PATTERN = /pass|user|key|secret|token|cred/i
 
 /**
  * Translates a volume of a supported driver. Pure.
  * @returns the reasons if it cannot be mounted
  */
-export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume): Translation | string[] {
+export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume): VolumeTranslation | string[] {
   const left: string[] = []
   const notes: string[] = []
   const values = new Map<string, { key: string; value: string }>()
   for (const [key, value] of foreign.options) {
     const mapping = driver.options[key]
     if (mapping === undefined) {
-      const shown = SECRET_KEY.test(key) ? ' (its value is not shown)' : ` is ${quoteValue(value)}`
+      const shown = SECRET_OPTION_KEY_PATTERN.test(key) ? ' (its value is not shown)' : ` is ${quoteValue(value)}`
       left.push(`option ${quoteValue(key)}${shown}: ${driver.names[0]} does not read it; it was left out`)
     } else if (mapping.to === 'nothing') {
       if (!mapping.idle?.includes(value.toLowerCase()))
@@ -59,12 +59,15 @@ export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume)
       )
     } else values.set(mapping.to, { key, value })
   }
-  const source = composeSource(driver, (part) => values.get(part)?.value)
+  const source = composeVolumeSource(driver, (part) => values.get(part)?.value)
   if (source === undefined)
     return [
-      `it names no server and directory that ${driver.names[0]} could mount: write ${describeRequiredOptions(driver)}`,
+      `it names no server and directory that ${driver.names[0]} could mount: write ${formatRequiredDriverOptions(driver)}`,
     ]
-  const { kept, rejected, idle } = sortOptions(driver.fsType, (values.get('mountOptions')?.value ?? '').split(','))
+  const { kept, rejected, idle } = partitionMountOptions(
+    driver.fsType,
+    (values.get('mountOptions')?.value ?? '').split(','),
+  )
   const optionsKey = values.get('mountOptions')?.key ?? 'mountOptions'
   left.push(...rejected.map((why) => `option ${quoteValue(optionsKey)} ${why}`))
   if (idle.length > 0)
@@ -73,7 +76,7 @@ export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume)
     notes.push(
       `fsType was ${quoteValue(foreign.fsType)}, which ${driver.names[0]} does not read: it is ${driver.fsType} now`,
     )
-  const translation: Translation = {
+  const translation: VolumeTranslation = {
     fsType: driver.fsType,
     source,
     mountOptions: kept.length > 0 ? kept.join(',') : undefined,
@@ -97,14 +100,14 @@ export function translateVolume(driver: SupportedDriver, foreign: ForeignVolume)
   return verifyTranslation(translation, foreign)
 }
 
-function createGroupNotes(ownership: Translation['ownership']): string[] {
+function createGroupNotes(ownership: VolumeTranslation['ownership']): string[] {
   if (ownership === undefined) return []
   return [
     'the driver made the pod\'s fsGroup the owner and the group of all files: "ownership: auto" gives the group, with file_mode=0660 and dir_mode=0770 where you write none; add uid= to "mountOptions" if the owner matters',
   ]
 }
 
-function composeSource(
+function composeVolumeSource(
   { fsType, options }: SupportedDriver,
   value: (part: string) => string | undefined,
 ): string | undefined {
@@ -117,7 +120,7 @@ function composeSource(
 }
 
 /** Formats the option names that a driver needs, for a message. */
-function describeRequiredOptions({ options }: SupportedDriver): string {
+function formatRequiredDriverOptions({ options }: SupportedDriver): string {
   const names = (...parts: string[]) => Object.keys(options).filter((key) => parts.includes(options[key]?.to ?? ''))
   const pair = names('server', 'path')
     .map((name) => quoteValue(name))
@@ -131,18 +134,18 @@ function describeRequiredOptions({ options }: SupportedDriver): string {
 }
 
 /** Splits options into those that modekeep's kind accepts and the others. Values of credentials are not shown. */
-function sortOptions(fsType: string, options: readonly string[]) {
+function partitionMountOptions(fsType: string, options: readonly string[]) {
   const rules = findKind(fsType)?.optionRules()
   const kept: string[] = []
   const rejected: string[] = []
   const idle: string[] = []
   for (const option of options.map((text) => text.trim()).filter((text) => text !== '')) {
     const name = parseOptionName(option)
-    if (CREDENTIALS.test(name)) {
+    if (CREDENTIAL_OPTION_PATTERN.test(name)) {
       rejected.push(
         `has ${quoteValue(name)} (its value is not shown): it would be in the pod and in the mount table; it was left out: put it into a Secret of type modekeep/fs, and name that in secretRef`,
       )
-    } else if (IDLE_MOUNT_OPTIONS.test(option)) idle.push(option)
+    } else if (IGNORED_MOUNT_OPTIONS.test(option)) idle.push(option)
     else if (/context$/.test(name)) {
       rejected.push(
         `has ${quoteValue(option)}: modekeep mounts with no SELinux context; it was left out: set "capabilities": {"selinuxRelabel": true} in the configuration of the nodes`,
@@ -158,7 +161,7 @@ function sortOptions(fsType: string, options: readonly string[]) {
 }
 
 /** Adds modekeep's own faults of the result. */
-function verifyTranslation(translation: Translation, { readOnly }: ForeignVolume): Translation {
+function verifyTranslation(translation: VolumeTranslation, { readOnly }: ForeignVolume): VolumeTranslation {
   const { fsType, source, mountOptions, ownership } = translation
   const options = {
     source,

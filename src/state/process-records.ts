@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { quoteValue } from '../errors/refusal.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
-import type { Cursor } from '../log/log-reader.ts'
+import type { LogCursor } from '../log/log-reader.ts'
 import type { ProgressListener, WalkCounts } from '../ownership/walk/report.ts'
 import type { WalkResult } from '../ownership/walks.ts'
 import { createStuckHolderCheck, isNodeLocked, isVolumeBusy } from './lock-holders.ts'
@@ -177,15 +177,17 @@ export function explainInactivePlugin(plugin: PluginRecord | undefined): string 
 }
 
 /** The counters, and the position in the log up to which they count. One file has both, so that they agree. */
-export const metricsRecord = new RecordKind<{ cursor: Cursor; totals: Readonly<Record<string, number>> }, undefined>({
-  format: 1,
-  schema: () =>
-    z.object({
-      /** Position up to which the log was read. */
-      cursor: z.array(z.object({ head: z.string(), offset: z.number() })),
-      /** Total of each series up to that position. */
-      totals: z.record(z.string(), z.number()),
-    }),
-  ownerOf: () => undefined,
-  locate: ({ config }) => `${config.stateDir}/metrics.json`,
-})
+export const metricsRecord = new RecordKind<{ cursor: LogCursor; totals: Readonly<Record<string, number>> }, undefined>(
+  {
+    format: 1,
+    schema: () =>
+      z.object({
+        /** Position up to which the log was read. */
+        cursor: z.array(z.object({ head: z.string(), offset: z.number() })),
+        /** Total of each series up to that position. */
+        totals: z.record(z.string(), z.number()),
+      }),
+    ownerOf: () => undefined,
+    locate: ({ config }) => `${config.stateDir}/metrics.json`,
+  },
+)

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import * as fs from 'node:fs'
 import { basename } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { FAMILIES } from '../../src/metrics/samples.ts'
+import type { METRIC_FAMILIES } from '../../src/metrics/samples.ts'
 import { BINARY, BinaryNode } from '../helpers/kubelet-call.ts'
 import { isRoot } from '../helpers/stage.ts'
 import { parseExposition, type Sample } from '../metrics/exposition.ts'
@@ -20,7 +20,10 @@ describe.skipIf(!isRoot)(title, () => {
   }
 
   /** Of the samples with this name and these labels; what is not 0. */
-  function values(samples: readonly Sample[], name: keyof typeof FAMILIES | `${string}_count`): Record<string, number> {
+  function values(
+    samples: readonly Sample[],
+    name: keyof typeof METRIC_FAMILIES | `${string}_count`,
+  ): Record<string, number> {
     const own = samples.filter((sample) => sample.name === name && sample.value !== 0)
     return Object.fromEntries(own.map(({ labels, value }) => [Object.values(labels).join(' '), value]))
   }

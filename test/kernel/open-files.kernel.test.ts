@@ -7,7 +7,7 @@ import { readOwned } from '../../src/kernel/read-file.ts'
 import { trustedFiles } from '../../src/kernel/trusted-files.ts'
 import { appendLogLine } from '../../src/log/log-file.ts'
 import { createLogReader } from '../../src/log/log-reader.ts'
-import { createDuplicateCheck } from '../../src/log/warning-dedup.ts'
+import { createDuplicateWarningCheck } from '../../src/log/warning-dedup.ts'
 import { addSkipReason } from '../helpers/needs.ts'
 import { isRoot } from '../helpers/stage.ts'
 
@@ -135,7 +135,7 @@ describe.skipIf(!isRoot)(addSkipReason('a file that modekeep reads by a path', c
     for (const path of [`${top}/fifo`, `${top}/zero`]) {
       expect(() => files.read(path)).toThrow(/no regular file/)
       expect([...createLogReader(fs, path, 'show').lines()]).toEqual([])
-      expect(createDuplicateCheck(fs, path)('line')).toBe(false)
+      expect(createDuplicateWarningCheck(fs, path)('line')).toBe(false)
     }
     expect(() => files.readForeign(make(`${top}/large`, 'x'.repeat(2 ** 20 + 1)))).toThrow(/EFBIG/)
   })

@@ -4,13 +4,13 @@ import * as fs from 'node:fs'
 import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { appendLogLine } from '../../src/log/log-file.ts'
-import { type Cursor, createLogReader, findLogEnd } from '../../src/log/log-reader.ts'
+import { createLogReader, findLogEnd, type LogCursor } from '../../src/log/log-reader.ts'
 
 const LOG_FILE = new URL('../../src/log/log-file.ts', import.meta.url).href
 
 let directory: string
 let file: string
-let cursor: Cursor | undefined
+let cursor: LogCursor | undefined
 let number: number
 beforeEach(() => {
   directory = fs.mkdtempSync(`${tmpdir()}/modekeep-log-cursor-`)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createCallLog } from '../../src/log/call-log.ts'
 import { appendLogLine } from '../../src/log/log-file.ts'
-import { createDuplicateCheck } from '../../src/log/warning-dedup.ts'
+import { createDuplicateWarningCheck } from '../../src/log/warning-dedup.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05.678Z')
 const HOUR = 3_600_000
@@ -29,7 +29,7 @@ const warning = (over: Record<string, unknown> = {}) =>
     ...over,
   })
 const at = (milliseconds: number) => ({ time: new Date(NOW + milliseconds).toISOString(), pid: 5 })
-const isSaid = (line = warning()) => createDuplicateCheck(fs, file)(line)
+const isSaid = (line = warning()) => createDuplicateWarningCheck(fs, file)(line)
 
 describe('a warning of another call', () => {
   it.each([
@@ -100,7 +100,7 @@ describe('kubelet, which repeats a failing call,', () => {
   const call = (warnings: readonly string[], error?: Error) => {
     const facts = { verb: 'mount', directory: '/pods/p/v' }
     const append = (line: string) => appendLogLine(fs, file, line)
-    const log = createCallLog({ ...facts }, 'info', append, undefined, createDuplicateCheck(fs, file))
+    const log = createCallLog({ ...facts }, 'info', append, undefined, createDuplicateWarningCheck(fs, file))
     for (const message of warnings) log.warn(message)
     log.end(error ? 'Failure' : 'Success', error)
   }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { appendLogLine } from '../../src/log/log-file.ts'
 import { updateCounters } from '../../src/metrics/expose.ts'
-import type { Samples } from '../../src/metrics/samples.ts'
+import type { MetricSamples } from '../../src/metrics/samples.ts'
 import { memoryStage, type Stage } from '../helpers/stage.ts'
 
 let stage: Stage
@@ -15,7 +15,7 @@ const append = (line: string, largest?: number) => appendLogLine(stage.fs, stage
 
 /** What was counted so far, of one series. */
 function counted(series = 'modekeep_calls_total{verb="mount",outcome="success"}'): number | undefined {
-  let counters: Samples = new Map()
+  let counters: MetricSamples = new Map()
   updateCounters(stage.fs, { ...stage.session(), config: stage.config }, (found) => {
     counters = found
   })

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { withMetricsTable } from '../../scripts/docs/metrics-table.ts'
-import { FAMILIES, type MetricFamily } from '../../src/metrics/samples.ts'
+import { METRIC_FAMILIES, type MetricFamily } from '../../src/metrics/samples.ts'
 
 const read = (path: string) => readFileSync(resolve(import.meta.dirname, '../..', path), 'utf8')
 const page = read('docs/metrics.md')
@@ -12,7 +12,7 @@ const alerts = parse(read('driver/observability/alerts.yaml'))
 
 /** Names as a query may use them, and the labels each has there. */
 const known = new Map(
-  Object.entries<MetricFamily>(FAMILIES).flatMap(([name, { type, labels }]): [string, string[]][] => {
+  Object.entries<MetricFamily>(METRIC_FAMILIES).flatMap(([name, { type, labels }]): [string, string[]][] => {
     const own = Object.keys(labels)
     if (type !== 'histogram') return [[name, own]]
     return [
@@ -43,7 +43,9 @@ function faultsOf(query: string): string[] {
 function selectorFaults(name: string, label: string, value: string): string[] {
   if (OF_PROMETHEUS.includes(label)) return []
   if (!known.get(name)?.includes(label)) return [`${name} has no label ${label}`]
-  const values = Object.entries<MetricFamily>(FAMILIES).find(([family]) => name.startsWith(family))?.[1].labels[label]
+  const values = Object.entries<MetricFamily>(METRIC_FAMILIES).find(([family]) => name.startsWith(family))?.[1].labels[
+    label
+  ]
   return values === undefined ? [] : value.split('|').filter((one) => !values.includes(one))
 }
 
@@ -55,7 +57,7 @@ describe('docs/metrics.md', () => {
   it('the page lists exactly the exported metrics, with type and labels', () => {
     const rows = [...page.matchAll(/^\| `(modekeep_\w+)` \| (\w+) \|([^|]*)\|/gm)]
     const documented = rows.map(([, name, type, labels]) => [name, type, labels?.match(/\w+/g) ?? []])
-    const real = Object.entries<MetricFamily>(FAMILIES).map(([name, { type, labels }]) => [
+    const real = Object.entries<MetricFamily>(METRIC_FAMILIES).map(([name, { type, labels }]) => [
       name,
       type,
       Object.keys(labels),
@@ -64,7 +66,7 @@ describe('docs/metrics.md', () => {
   })
 
   it('the page names the values of labels', () => {
-    const values = Object.entries<MetricFamily>(FAMILIES).flatMap(([name, { labels }]) =>
+    const values = Object.entries<MetricFamily>(METRIC_FAMILIES).flatMap(([name, { labels }]) =>
       Object.entries(labels).flatMap(([label, list]) => (label === 'reason' ? [] : (list ?? []).map((v) => [name, v]))),
     )
     expect(values.filter(([, value]) => !page.includes(`\`${value}\``))).toEqual([])
@@ -108,7 +110,7 @@ describe('PromQL queries', () => {
 
   it('the queries of the dashboard use every metric', () => {
     const all = targets.map(({ query }) => query).join('\n')
-    expect(Object.keys(FAMILIES).filter((name) => !all.includes(name))).toEqual([])
+    expect(Object.keys(METRIC_FAMILIES).filter((name) => !all.includes(name))).toEqual([])
   })
 })
 

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import {
   addSample,
   createZeroSamples,
-  FAMILIES,
-  formatSamples,
+  formatMetricSamples,
   formatSeries,
+  METRIC_FAMILIES,
   type MetricFamily,
+  type MetricSamples,
   observeDuration,
-  type Samples,
 } from '../../src/metrics/samples.ts'
 import { parseExposition } from './exposition.ts'
 
@@ -46,7 +46,7 @@ describe('the strict reader of the tests', () => {
 })
 
 describe('names of metrics', () => {
-  it.each(Object.entries<MetricFamily>(FAMILIES))(
+  it.each(Object.entries<MetricFamily>(METRIC_FAMILIES))(
     'the name %s follows the conventions',
     (name, { type, help, labels }) => {
       expect(name).toMatch(/^modekeep_[a-z_]+[a-z]$/)
@@ -61,19 +61,19 @@ describe('names of metrics', () => {
 describe('the text format', () => {
   it('the text has every series with known labels from the start, and each family in one piece', () => {
     const { families, samples } = parseExposition(
-      formatSamples(new Map([...createZeroSamples('gauges'), ...createZeroSamples('counters')])),
+      formatMetricSamples(new Map([...createZeroSamples('gauges'), ...createZeroSamples('counters')])),
     )
     const unknown = ['modekeep_info', 'modekeep_mounts']
-    expect([...families.keys()]).toEqual(Object.keys(FAMILIES).filter((name) => !unknown.includes(name)))
+    expect([...families.keys()]).toEqual(Object.keys(METRIC_FAMILIES).filter((name) => !unknown.includes(name)))
     expect(new Set(samples.map(({ value }) => value))).toEqual(new Set([0]))
     expect(samples.filter(({ name }) => name === 'modekeep_calls_total')).toHaveLength(21)
   })
 
   it('the text keeps every value and any character in labels', () => {
-    const samples: Samples = new Map()
+    const samples: MetricSamples = new Map()
     const hostile = 'a"b\\c\nd} 1\n# TYPE x counter'
     addSample(samples, 'modekeep_mounts', { type: `fuse.${hostile}`, ownership: 'none', state: 'healthy' })
-    const read = parseExposition(formatSamples(samples)).samples
+    const read = parseExposition(formatMetricSamples(samples)).samples
     expect(read.map(({ labels, value }) => [labels.type, value])).toEqual([[`fuse.${hostile}`, 1]])
   })
 
@@ -87,10 +87,10 @@ describe('the text format', () => {
       [2, 3, 3],
     )
     expect([value('bucket', { le: '+Inf' }), value('count'), value('sum')]).toEqual([4, 4, 5000.0201])
-    expect(() => parseExposition(formatSamples(samples))).not.toThrow()
+    expect(() => parseExposition(formatMetricSamples(samples))).not.toThrow()
   })
 
   it('series of an unknown family are left out', () => {
-    expect(formatSamples(new Map([['modekeep_gone_total', 5]]))).toBe('')
+    expect(formatMetricSamples(new Map([['modekeep_gone_total', 5]]))).toBe('')
   })
 })

@@ -5,7 +5,7 @@ import { parseConfig } from '../../src/config/config.ts'
 import { DEFAULT_CONFIG } from '../../src/config/defaults.ts'
 import { readRequest } from '../../src/config/request.ts'
 import { SUPPORTED_DRIVERS, UNSUPPORTED_DRIVERS } from '../../src/migrate/drivers.ts'
-import { migrate } from '../../src/migrate/migrate.ts'
+import { migrateManifest } from '../../src/migrate/migrate.ts'
 import { findKind, kinds } from '../../src/volume/index.ts'
 import { findRequiredNaming } from '../../src/volume/kind/options.ts'
 import { kubeletOptions, type Volume } from '../docs/example.ts'
@@ -54,7 +54,7 @@ spec:
       - name: other
         emptyDir: {}
 `
-    const { text: done, left, volumes, secrets } = migrate(text, 'web.yaml')
+    const { text: done, left, volumes, secrets } = migrateManifest(text, 'web.yaml')
     expect(done).toBe(
       text
         .replace('type: fstab/cifs', 'type: modekeep/fs')
@@ -62,11 +62,11 @@ spec:
         .replace('networkPath:', 'source:'),
     )
     expect({ left, volumes, secrets }).toEqual({ left: [], volumes: 1, secrets: 1 })
-    expect(migrate(done, 'web.yaml')).toMatchObject({ text: done, volumes: 0, secrets: 0, left: [] })
+    expect(migrateManifest(done, 'web.yaml')).toMatchObject({ text: done, volumes: 0, secrets: 0, left: [] })
   })
 
   it('server and share of juliohm/cifs become one source, and the group is applied as it did', () => {
-    const { text, left, notes } = migrate(
+    const { text, left, notes } = migrateManifest(
       pv('juliohm/cifs', 'opts: uid=1000,vers=3.0\nserver: my-host\n# below\nshare: /My Dir  # with a blank', SECRET),
       'pv.yaml',
     )
@@ -91,7 +91,7 @@ spec:
     ['microsoft.com/smb', 'source: //a/b\nmountoptions: vers=3.0', 'source: //a/b\nmountOptions: vers=3.0', 'cifs'],
   ])('options of %s are rewritten: %j', (driver, options, wanted, fsType) => {
     const more = fsType === 'cifs' ? SECRET : ''
-    const { text, left } = migrate(pv(driver, options, more), 'pv.yaml')
+    const { text, left } = migrateManifest(pv(driver, options, more), 'pv.yaml')
     const [document] = parseAllDocuments(text)
     expect(document?.toJS().spec.flexVolume).toMatchObject({
       driver: 'modekeep/fs',
@@ -108,7 +108,7 @@ spec:
       options: { selinuxEnabled: 'false', mountOptions: '', networkPath: '//a/b' },
     }
     const text = JSON.stringify({ kind: 'Pod', spec: { volumes: [{ name: 'd', flexVolume: volume }] } })
-    const done = migrate(text, 'pod.json')
+    const done = migrateManifest(text, 'pod.json')
     expect(JSON.parse(done.text).spec.volumes[0].flexVolume).toEqual({
       driver: 'modekeep/fs',
       fsType: 'cifs',
@@ -117,7 +117,7 @@ spec:
     })
     expect(done.left).toEqual([])
     const flow = 'flexVolume: {driver: k8s/nfs, options: {server: a, share: b}}\n'
-    expect(migrate(flow, 'f').text).toBe(
+    expect(migrateManifest(flow, 'f').text).toBe(
       'flexVolume: {driver: modekeep/fs, fsType: nfs, options: {source: "a:/b"}}\n'.replace('"a:/b"', 'a:/b'),
     )
   })
@@ -125,7 +125,7 @@ spec:
   it('each part that is not translated is reported with key, value, reason and remedy', () => {
     const options =
       'networkPath: //a/b\nmountOptions: "sec=ntlm,password=geheim,_netdev,noperm,context=x"\nselinuxEnabled: "true"\npassword: geheim\ncolour: red'
-    const { text, left, notes } = migrate(pv('fstab/cifs', options), 'pv.yaml')
+    const { text, left, notes } = migrateManifest(pv('fstab/cifs', options), 'pv.yaml')
     expect(left.map((remark) => remark.text)).toEqual([
       expect.stringMatching(/^option "selinuxEnabled" is "true": .*: set "capabilities"/),
       expect.stringMatching(/^option "password" \(its value is not shown\): .* left out/),
@@ -146,7 +146,7 @@ spec:
     'volumes of %s are not changed, and the remark names a replacement',
     (driver) => {
       const text = pv(driver, 'fsName: myfs\nclusterNamespace: rook')
-      const done = migrate(text, 'pv.yaml')
+      const done = migrateManifest(text, 'pv.yaml')
       expect(done.text).toBe(text)
       expect(done.left).toMatchObject([{ text: expect.stringMatching(/^driver ".*" stays: .*: use the CSI driver/) }])
     },
@@ -167,14 +167,16 @@ spec:
       'is written by an alias',
     ],
   ])('a volume with %s is not changed', (_what, text, why) => {
-    const done = migrate(text, 'pv.yaml')
+    const done = migrateManifest(text, 'pv.yaml')
     expect(done.text).toBe(text)
     expect(done.left.map((remark) => remark.text).join('\n')).toContain(why)
   })
 
   it('a syntax error is reported with its line, without the text there', () => {
-    expect(() => migrate('a: {\nb: geheim: c\n', 'x.yaml')).toThrow(/^x\.yaml, line 2, column \d+, is not YAML \(/)
-    expect(() => migrate('volumes:\n{{- if .Values.a }}\n', 'x.yaml')).toThrow('helm template')
+    expect(() => migrateManifest('a: {\nb: geheim: c\n', 'x.yaml')).toThrow(
+      /^x\.yaml, line 2, column \d+, is not YAML \(/,
+    )
+    expect(() => migrateManifest('volumes:\n{{- if .Values.a }}\n', 'x.yaml')).toThrow('helm template')
   })
 
   it('line ends and block scalars are kept', () => {
@@ -184,7 +186,7 @@ spec:
       '|\r\n      guest,\r\n      seal',
       '"guest,seal"',
     )
-    expect(migrate(text('fstab/cifs', 'networkPath'), 'f').text).toBe(wanted)
+    expect(migrateManifest(text('fstab/cifs', 'networkPath'), 'f').text).toBe(wanted)
   })
 })
 
@@ -215,7 +217,7 @@ describe('rewritten manifests', () => {
   })
 
   it.each(volumes)('a node with the suggested rules accepts $name', ({ text }) => {
-    const done = migrate(text, 'pv.yaml')
+    const done = migrateManifest(text, 'pv.yaml')
     expect(done.left).toEqual([])
     const { config, faults } = parseConfig(JSON.stringify({ allow: done.allow }), 'the rules')
     expect(faults).toEqual([])
@@ -239,11 +241,11 @@ describe('a manifest above the bounds is refused before it is parsed', () => {
     ['lists in lists in brackets', `a: ${'['.repeat(300)}${']'.repeat(300)}`, 'nests values more than 200 deep'],
     ['a duplicate key', 'a: 1\na: 2\n', 'm.yaml, line 2, column 1, is not YAML (duplicate key)'],
   ])('%s', (_, text, message) => {
-    expect(() => migrate(text, 'm.yaml')).toThrow(message)
+    expect(() => migrateManifest(text, 'm.yaml')).toThrow(message)
   })
 
   it('5,000 documents, and 200 nested lists, are accepted', () => {
-    expect(migrate('---\na: b\n'.repeat(5000), 'm.yaml').left).toEqual([])
-    expect(migrate(`a: ${'['.repeat(200)}${']'.repeat(200)}`, 'm.yaml').left).toEqual([])
+    expect(migrateManifest('---\na: b\n'.repeat(5000), 'm.yaml').left).toEqual([])
+    expect(migrateManifest(`a: ${'['.repeat(200)}${']'.repeat(200)}`, 'm.yaml').left).toEqual([])
   })
 })

@@ -11,7 +11,8 @@ const GROUP_WRITE_BIT = 0o020
 const STICKY_BIT = 0o1000
 const GROUP_AND_OTHERS_BITS = 0o077
 
-// A journal of a million inodes takes about ENOUGH_BYTES (docs/ownership.md). Below LEAST_BYTES not even records fit.
+// A journal of a million inodes takes about RECOMMENDED_FREE_BYTES (docs/ownership.md). Below MIN_FREE_BYTES not even
+// records fit.
 const RECOMMENDED_FREE_BYTES = 256 * 2 ** 20
 const MIN_FREE_BYTES = 4 * 2 ** 20
 const RECOMMENDED_FREE_INODES = 1000

@@ -14,23 +14,23 @@ import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
 import { serveWorkerTasks, startPeriodicReports, type TaskReporting } from '../src/worker/serve.ts'
 import { keepHeapSmall } from './process.ts'
-import { closeStderr, WORKER_OUTPUT } from './streams.ts'
+import { discardStderr, STDOUT_WORKER_OUTPUT } from './streams.ts'
 
 /** Runs the tasks of the CSI server. */
-export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
+export function serveCsiWorkerTasks(env: NodeJS.ProcessEnv): Promise<void> {
   markSupervised()
   keepHeapSmall()
   let isAlive = () => {}
   // A worker that waits for its next task reports nothing.
   const report = startPeriodicReports(() => isAlive())
-  closeStderr()
+  discardStderr()
   return serveWorkerTasks<CsiTask, CsiTaskOutcome, CsiTaskProgress>(
-    WORKER_OUTPUT,
+    STDOUT_WORKER_OUTPUT,
     async (job, progress, { isAlive: reportAlive, limitSilence }) => {
       isAlive = reportAlive
       limitSilence(undefined)
       try {
-        return await runTask(job, progress, { isAlive: report, limitSilence }, env)
+        return await runLoggedCsiTask(job, progress, { isAlive: report, limitSilence }, env)
       } finally {
         isAlive = () => {}
       }
@@ -39,7 +39,7 @@ export function workForServer(env: NodeJS.ProcessEnv): Promise<void> {
   )
 }
 
-async function runTask(
+async function runLoggedCsiTask(
   job: CsiTask,
   progress: (counts: CsiTaskProgress) => void,
   report: TaskReporting,

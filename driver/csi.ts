@@ -7,13 +7,13 @@ import type { CsiTask, CsiTaskOutcome, CsiTaskProgress } from '../src/frontends/
 import { startWorkers } from '../src/kernel/linux/child-process.ts'
 import { CSI_WORKER_VERB } from '../src/kernel/worker-process.ts'
 import { computeSilenceLimitMs } from '../src/worker/given-up.ts'
-import { VERSION } from './process.ts'
-import { logEvent, reportProbe, runNodeServer } from './server.ts'
+import { MODEKEEP_VERSION } from './process.ts'
+import { logEvent, reportProbeResult, runNodeServer } from './server.ts'
 
 /** Serves kubelet's CSI calls until SIGTERM or SIGINT, or probes the server that runs. @returns the exit status */
-export async function csi(command: CommandOfVerb<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
+export async function runCsiCommand(command: CommandOfVerb<'csi'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, api, directory, name, nodeId = hostname() } = command
-  if (isProbe) return reportProbe(await probeCsiServer(directory, name), 'csi-server')
+  if (isProbe) return reportProbeResult(await probeCsiServer(directory, name), 'csi-server')
   const server = { work: 'csi', other: 'another CSI server', facts: { directory, name } } as const
   return runNodeServer(env, server, async ({ config }, stop) => {
     const podInfo = new PodInfoOnMountGuard({
@@ -25,6 +25,6 @@ export async function csi(command: CommandOfVerb<'csi'>, env: NodeJS.ProcessEnv)
     })
     const startWorker = startWorkers<CsiTask, CsiTaskOutcome, CsiTaskProgress>(CSI_WORKER_VERB, env)
     const work = { startWorker, patienceMs: computeSilenceLimitMs(config) }
-    await serveCsi({ directory, name, version: VERSION, nodeId, podInfo, ...work, log: logEvent }, stop)
+    await serveCsi({ directory, name, version: MODEKEEP_VERSION, nodeId, podInfo, ...work, log: logEvent }, stop)
   })
 }

@@ -7,11 +7,11 @@ import {
   type DevicePluginSettings,
   runDevicePlugin,
 } from '../src/frontends/device-plugin/plugin.ts'
-import { createEndSignal, keepHeapSmall } from './process.ts'
+import { createTerminationSignal, keepHeapSmall } from './process.ts'
 import { logEvent } from './server.ts'
 
 /** Offers the node's /dev/fuse until SIGTERM or SIGINT. @returns the exit status */
-export async function devicePlugin({ directory, devices }: CommandOfVerb<'device-plugin'>): Promise<number> {
+export async function runDevicePluginCommand({ directory, devices }: CommandOfVerb<'device-plugin'>): Promise<number> {
   const settings: DevicePluginSettings = {
     directory,
     count: devices,
@@ -21,7 +21,7 @@ export async function devicePlugin({ directory, devices }: CommandOfVerb<'device
   }
   keepHeapSmall()
   try {
-    await runDevicePlugin(settings, createEndSignal())
+    await runDevicePlugin(settings, createTerminationSignal())
     return EXIT_SUCCESS
   } catch (error) {
     logEvent('error', 'failed', { message: formatError(error) })

@@ -8,12 +8,10 @@ import { escapeUnprintable } from '../src/errors/escape.ts'
 import { renderFault, renderFaultCodes } from '../src/errors/fault.ts'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { linuxAdministration } from '../src/kernel/linux/administration.ts'
-import { print, writeAll } from './streams.ts'
+import { printResult, STDERR, STDOUT, writeWholeText } from './streams.ts'
 
-const OK = 0
-const FAILED = 1
-const STDOUT = 1
-const STDERR = 2
+const EXIT_SUCCESS = 0
+const EXIT_FAILURE = 1
 
 /** Installs or uninstalls, and prints each step to stdout. @returns the exit status; for a signal, 128 plus its number */
 export async function runInstaller(
@@ -31,7 +29,7 @@ export async function runInstaller(
   // An installation continues even if its steps cannot be printed.
   const say = (text: string) => {
     try {
-      print(text)
+      printResult(text)
     } catch (error) {
       unwritten = error
     }
@@ -45,7 +43,7 @@ export async function runInstaller(
     },
     warn(text: string) {
       warnings.push(text)
-      if (!json) writeAll(`${colourWord('warning:', '33', env)} ${escapeUnprintable(text)}\n`, STDERR)
+      if (!json) writeWholeText(`${colourWord('warning:', '33', env)} ${escapeUnprintable(text)}\n`, STDERR)
     },
     stop: stopping.signal,
   } satisfies Omit<InstallerRun, 'command'>
@@ -57,24 +55,29 @@ export async function runInstaller(
     else await uninstallModekeep({ ...job, command })
     if (json) say(formatJsonDocument({ verb: command.verb, isDry: command.isDry, steps, warnings }))
     if (unwritten !== undefined) throw unwritten
-    return OK
+    return EXIT_SUCCESS
   } catch (error) {
     if (stopping.signal.aborted) return 128 + constants.signals[stopping.signal.reason as NodeJS.Signals]
-    printFault(error instanceof Refusal ? renderLines(error) : [formatUnexpectedError(error)], json, env)
-    return FAILED
+    printInstallerFault(
+      error instanceof Refusal ? renderRefusalLines(error) : [formatUnexpectedError(error)],
+      json,
+      env,
+    )
+    return EXIT_FAILURE
   }
 }
 
 /** Renders the fault and its remedies as a line each. The last one ends with the code. */
-function renderLines({ faults }: Refusal): string[] {
+function renderRefusalLines({ faults }: Refusal): string[] {
   const lines = faults.map((fault) => renderFault(fault))
   return [...lines.slice(0, -1), `${lines.at(-1)}${renderFaultCodes(faults)}`]
 }
 
 /** Prints the fault, and below it the remedies. */
-function printFault(sentences: readonly string[], json: boolean, env: NodeJS.ProcessEnv): void {
-  if (json) writeAll(formatJsonDocument({ verb: 'error', error: sentences.join('; ') }), STDOUT)
-  else writeAll(`${colourWord('error:', '31', env)} ${sentences.map(escapeUnprintable).join('\n       ')}\n`, STDERR)
+function printInstallerFault(sentences: readonly string[], json: boolean, env: NodeJS.ProcessEnv): void {
+  if (json) writeWholeText(formatJsonDocument({ verb: 'error', error: sentences.join('; ') }), STDOUT)
+  else
+    writeWholeText(`${colourWord('error:', '31', env)} ${sentences.map(escapeUnprintable).join('\n       ')}\n`, STDERR)
 }
 
 function formatUnexpectedError(error: unknown): string {

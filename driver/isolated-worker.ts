@@ -3,9 +3,9 @@ import { linuxHost } from '../src/kernel/linux/index.ts'
 import { endWithParent } from '../src/kernel/linux/processes.ts'
 import { ISOLATED_HANDLE } from '../src/kernel/worker-process.ts'
 import { type IsolatedWorkFunction, runIsolatedWorkRequest } from '../src/worker/serve.ts'
-import { writeAll } from './streams.ts'
+import { writeWholeText } from './streams.ts'
 
-async function importWork(name: string): Promise<IsolatedWorkFunction> {
+async function importIsolatedWork(name: string): Promise<IsolatedWorkFunction> {
   switch (name) {
     case 'mount':
       return (await import('../src/mount/mount.ts')).runMountTask
@@ -42,7 +42,7 @@ export function runIsolatedWorker(caller: string | undefined): boolean {
   const { stdin } = process
   const end = () => process.exit(1)
   const write = (text: string) => {
-    if (!writeAll(text)) end()
+    if (!writeWholeText(text)) end()
   }
   let request = ''
   const read = (text: string) => {
@@ -52,7 +52,7 @@ export function runIsolatedWorker(caller: string | undefined): boolean {
     stdin.off('data', read)
     // The caller's end closes the pipe, and Node reports that only to a reader.
     stdin.on('data', () => {})
-    void runIsolatedWorkRequest(linuxHost, ISOLATED_HANDLE as Handle, request, write, importWork).then(
+    void runIsolatedWorkRequest(linuxHost, ISOLATED_HANDLE as Handle, request, write, importIsolatedWork).then(
       () => process.exit(0),
       end,
     )

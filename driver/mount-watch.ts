@@ -2,5 +2,5 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { watchMountTable } from '../src/kernel/linux/watches.ts'
 
 // Entry of the thread that waits for changes of the mount table: see src/repair/watch.ts.
-const reportChange = () => parentPort?.postMessage(undefined)
-watchMountTable(workerData, reportChange, reportChange)
+const reportMountTableChange = () => parentPort?.postMessage(undefined)
+watchMountTable(workerData, reportMountTableChange, reportMountTableChange)

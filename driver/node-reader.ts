@@ -5,18 +5,18 @@ import { formatError, Refusal } from '../src/errors/refusal.ts'
 import { CONTAINERD_SOCKET_PATHS, RUNTIME_SOCKET_PATHS, SandboxReader } from '../src/frontends/nri/cri.ts'
 import type { NodeReadAnswer, NodeReaderThreadData, NodeReadRequest } from '../src/frontends/nri/node-reader.ts'
 import { readPodVolumes } from '../src/frontends/nri/pod-volumes.ts'
-import { raisePriority } from './process.ts'
+import { raiseThreadPriority } from './process.ts'
 
 // Entry of the thread that reads for the one that answers the container runtime: see src/frontends/nri/node-reader.ts.
 // Container creation waits for it, so its priority is raised.
-raisePriority()
+raiseThreadPriority()
 const { criSocket, env }: NodeReaderThreadData = workerData
-const createReader = (usual: readonly string[]) =>
+const createSandboxReader = (usual: readonly string[]) =>
   new SandboxReader(() => (criSocket === undefined ? usual : [criSocket]).filter((path) => existsSync(path)))
 // CRI-O reports no groups.
-const [groups, sandboxes] = [createReader(CONTAINERD_SOCKET_PATHS), createReader(RUNTIME_SOCKET_PATHS)]
+const [groups, sandboxes] = [createSandboxReader(CONTAINERD_SOCKET_PATHS), createSandboxReader(RUNTIME_SOCKET_PATHS)]
 
-async function read(request: NodeReadRequest): Promise<unknown> {
+async function readNodeData(request: NodeReadRequest): Promise<unknown> {
   if (request.read === 'pod') return readPodVolumes(request.kubeletDir, request.uid)
   if (request.read === 'groups') return groups.readGroups(request.sandbox)
   if (request.read === 'sandboxes') return sandboxes.list()
@@ -25,16 +25,16 @@ async function read(request: NodeReadRequest): Promise<unknown> {
 }
 
 /** Sends a Refusal as its faults, because an error loses its class on the way to another thread. */
-async function answer(request: NodeReadRequest): Promise<NodeReadAnswer> {
+async function answerReadRequest(request: NodeReadRequest): Promise<NodeReadAnswer> {
   try {
-    return { value: await read(request) }
+    return { value: await readNodeData(request) }
   } catch (error) {
     return error instanceof Refusal ? { refusal: error.faults } : { error: formatError(error) }
   }
 }
 
 parentPort?.on('message', async ({ id, request }: { id: number; request: NodeReadRequest }) => {
-  parentPort?.postMessage({ id, answer: await answer(request) })
+  parentPort?.postMessage({ id, answer: await answerReadRequest(request) })
 })
 // Connects to the runtime now, so that the first container does not wait for it.
 void groups.readGroups('')

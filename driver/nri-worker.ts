@@ -8,22 +8,22 @@ import { nodeFs } from '../src/kernel/read-file.ts'
 import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
 import { serveWorkerTasks } from '../src/worker/serve.ts'
-import { keepHeapSmall, yieldToPlugin } from './process.ts'
-import { closeStderr, WORKER_OUTPUT } from './streams.ts'
+import { keepHeapSmall, setWorkerPriority } from './process.ts'
+import { discardStderr, STDOUT_WORKER_OUTPUT } from './streams.ts'
 
 /** Runs the tasks of the container runtime's plugin. */
-export function workForPlugin(env: NodeJS.ProcessEnv): Promise<void> {
-  yieldToPlugin()
+export function serveNriWorkerTasks(env: NodeJS.ProcessEnv): Promise<void> {
+  setWorkerPriority()
   keepHeapSmall()
-  closeStderr()
+  discardStderr()
   return serveWorkerTasks<ContainerTask, ContainerTaskResult, AttachStep>(
-    WORKER_OUTPUT,
-    (job, report, { isAlive }) => runTask(job, env, report, isAlive),
+    STDOUT_WORKER_OUTPUT,
+    (job, report, { isAlive }) => runLoggedContainerTask(job, env, report, isAlive),
     (error) => ({ failure: `modekeep failed: ${formatError(error)}; see its log on the node`, isUnexpected: true }),
   )
 }
 
-async function runTask(
+async function runLoggedContainerTask(
   job: ContainerTask,
   env: NodeJS.ProcessEnv,
   report: (step: AttachStep) => void,
@@ -33,12 +33,14 @@ async function runTask(
   // A faulty rule does not prevent removals. An unreadable configuration does, because the state directory is unknown.
   if (isUnreadable || (job.do === 'attach' && faults.length > 0))
     return { failure: new Refusal(faults).message, faults }
-  const log = createCallLog(createLogFacts(job), config.logLevel, (line) => appendLogLine(nodeFs, config.logFile, line))
+  const log = createCallLog(createTaskLogFacts(job), config.logLevel, (line) =>
+    appendLogLine(nodeFs, config.logFile, line),
+  )
   const { note, warn } = log
   const result = await runContainerTask({ host: linuxHost, config, mayHang: true, isAlive, note, warn }, job, report)
   const { failure } = result
   if (failure === undefined) {
-    if (!QUIET_TASKS.has(job.do)) log.end('Success')
+    if (!UNLOGGED_TASK_KINDS.has(job.do)) log.end('Success')
   } else
     log.end(
       'Failure',
@@ -48,10 +50,10 @@ async function runTask(
 }
 
 /** Tasks that change no volume. Only their warnings are logged, as nearly every container with a volume has one. */
-const QUIET_TASKS: ReadonlySet<ContainerTask['do']> = new Set(['restrictions', 'check', 'registration'])
+const UNLOGGED_TASK_KINDS: ReadonlySet<ContainerTask['do']> = new Set(['restrictions', 'check', 'registration'])
 
 /** Verbs in the log. */
-const VERBS = {
+const CONTAINER_TASK_LOG_VERBS = {
   attach: 'map',
   release: 'release',
   reconcile: 'reconcile',
@@ -61,8 +63,8 @@ const VERBS = {
   registration: 'registration',
 } as const
 
-function createLogFacts(job: ContainerTask): Record<string, unknown> {
-  const facts = { verb: VERBS[job.do], door: 'nri' }
+function createTaskLogFacts(job: ContainerTask): Record<string, unknown> {
+  const facts = { verb: CONTAINER_TASK_LOG_VERBS[job.do], door: 'nri' }
   if (job.do === 'reconcile' || job.do === 'registration') return facts
   if (job.do === 'release') return { ...facts, container: job.container, as: job.as }
   if (job.do === 'restrictions') {

@@ -27,29 +27,29 @@ import { explainInactivePlugin, findRunningPlugin, pluginRecord } from '../src/s
 import { type Session, warnOnFailure } from '../src/state/session.ts'
 import { computeSilenceLimitMs } from '../src/worker/given-up.ts'
 import { WorkerPool } from '../src/worker/pool.ts'
-import { raisePriority, startThread } from './process.ts'
-import { EventQueue, logEvent, reportProbe, runNodeServer } from './server.ts'
+import { raiseThreadPriority, startThread } from './process.ts'
+import { LogEventQueue, logEvent, reportProbeResult, runNodeServer } from './server.ts'
 
 /** Serves the container runtime until SIGTERM or SIGINT, or probes the plugin that runs. @returns the exit status */
-export async function nri(command: CommandOfVerb<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
+export async function runNriCommand(command: CommandOfVerb<'nri'>, env: NodeJS.ProcessEnv): Promise<number> {
   const { isProbe, directory, socket } = command
   if (isProbe) {
     const { config } = await readConfig(env)
-    return reportProbe(explainInactivePlugin(findRunningPlugin({ host: linuxHost, config })), 'nri-plugin')
+    return reportProbeResult(explainInactivePlugin(findRunningPlugin({ host: linuxHost, config })), 'nri-plugin')
   }
   const server = { work: 'nri', other: 'another plugin', facts: { directory, socket } } as const
-  return runNodeServer(env, server, (store, stop) => serve(command, store, stop, env))
+  return runNodeServer(env, server, (store, stop) => serveContainerRuntime(command, store, stop, env))
 }
 
-async function serve(
+async function serveContainerRuntime(
   { directory, socket, criSocket, index }: CommandOfVerb<'nri'>,
   store: Pick<Session, 'host' | 'config'>,
   stop: AbortSignal,
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
   // The reader of stdout may be slow, and the thread that answers the runtime must not wait for it.
-  const events = new EventQueue()
-  const log = events.tell.bind(events)
+  const events = new LogEventQueue()
+  const log = events.enqueue.bind(events)
   const workers = new WorkerPool(
     startWorkers<ContainerTask, ContainerTaskResult, AttachStep>(NRI_WORKER_VERB, env),
     NRI_WORKER_LIMITS,
@@ -64,7 +64,7 @@ async function serve(
     // The reader's code is loaded once it has replied, so that the first container does not wait for that.
     await reader.readMap()
     // Threads inherit the priority, so it is raised after they have been started.
-    raisePriority()
+    raiseThreadPriority()
     const mapping = createContainerEventHandler({
       kubeletDir: directory,
       clones,

@@ -5,57 +5,63 @@ import { readConfig } from '../src/config/read-config.ts'
 import { linuxDiagnosis } from '../src/kernel/linux/diagnosis.ts'
 import { linuxHost } from '../src/kernel/linux/index.ts'
 import { watchNode } from '../src/repair/watch.ts'
-import { createEndSignal, keepHeapSmall, onInterrupt, startThread, VERSION } from './process.ts'
-import { print, writeBytes } from './streams.ts'
+import {
+  callBeforeTermination,
+  createTerminationSignal,
+  keepHeapSmall,
+  MODEKEEP_VERSION,
+  startThread,
+} from './process.ts'
+import { printResult, writeBytesToStdout } from './streams.ts'
 
-const DEFAULT_COLUMNS = 80
-const DEFAULT_ROWS = 24
+const DEFAULT_TERMINAL_COLUMNS = 80
+const DEFAULT_TERMINAL_ROWS = 24
 
 /** Runs an operator's verb on this node. @returns the exit status */
-export function operateHere(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+export function runOperatorVerb(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const { isSea } = process.getBuiltinModule('node:sea')
   return runOperatorCommand({
     argv,
     env,
-    versions: { version: VERSION, node: process.versions.node, arch: process.arch },
+    versions: { version: MODEKEEP_VERSION, node: process.versions.node, arch: process.arch },
     host: linuxHost,
     isolatesWalks: true,
     fs,
     diagnosis: linuxDiagnosis,
     executable: isSea() ? process.execPath : undefined,
     isRoot: process.geteuid?.() === 0,
-    write: print,
-    writeBytes,
+    write: printResult,
+    writeBytes: writeBytesToStdout,
     isTerminal: isatty,
     columns: (stream) => {
       if (!isatty(stream)) return undefined
       // A terminal of unknown size reports 0 columns.
-      return (stream === 1 ? process.stdout : process.stderr).columns || DEFAULT_COLUMNS
+      return (stream === 1 ? process.stdout : process.stderr).columns || DEFAULT_TERMINAL_COLUMNS
     },
     rows: (stream) =>
-      isatty(stream) ? (stream === 1 ? process.stdout : process.stderr).rows || DEFAULT_ROWS : undefined,
+      isatty(stream) ? (stream === 1 ? process.stdout : process.stderr).rows || DEFAULT_TERMINAL_ROWS : undefined,
     workingDirectory: () => process.cwd(),
     readConfig: (file) => readConfig(env, file),
-    onInterrupt,
+    onInterrupt: callBeforeTermination,
     watch(heal, events) {
       keepHeapSmall()
       const startMountWatch = (stop: number) => startThread('mount-watch', stop)
-      return watchNode(heal, { ...events, signal: createEndSignal(), startMountWatch })
+      return watchNode(heal, { ...events, signal: createTerminationSignal(), startMountWatch })
     },
     serveHealth: async (endpoint, sources) =>
       (await import('../src/metrics/health-server.ts')).serveHealth(endpoint, sources),
-    metrics: async (session) => (await import('../src/metrics/expose.ts')).writeMetrics(fs, session, VERSION),
+    metrics: async (session) => (await import('../src/metrics/expose.ts')).writeMetrics(fs, session, MODEKEEP_VERSION),
     exposeMetrics: async (session, output) => {
       const { writeMetrics, writeTextfile } = await import('../src/metrics/expose.ts')
-      await writeMetrics(fs, session, VERSION, (text) => {
-        if (output === undefined) print(text)
+      await writeMetrics(fs, session, MODEKEEP_VERSION, (text) => {
+        if (output === undefined) printResult(text)
         else writeTextfile(session.host, output, text)
       })
     },
     runInstaller: async (command, isJson) => (await import('./install.ts')).runInstaller(command, isJson, env),
-    runMigration: async (command, isJson) => (await import('./migrate.ts')).migrateFile(command, isJson),
-    runCsi: async (command) => (await import('./csi.ts')).csi(command, env),
-    runNri: async (command) => (await import('./nri.ts')).nri(command, env),
-    runPlugin: async (command) => (await import('./device-plugin.ts')).devicePlugin(command),
+    runMigration: async (command, isJson) => (await import('./migrate.ts')).runMigrateCommand(command, isJson),
+    runCsi: async (command) => (await import('./csi.ts')).runCsiCommand(command, env),
+    runNri: async (command) => (await import('./nri.ts')).runNriCommand(command, env),
+    runPlugin: async (command) => (await import('./device-plugin.ts')).runDevicePluginCommand(command),
   })
 }

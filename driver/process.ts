@@ -3,28 +3,28 @@ import { setFlagsFromString } from 'node:v8'
 import type { Worker } from 'node:worker_threads'
 import about from '../package.json' with { type: 'json' }
 
-export const VERSION: string = about.version
+export const MODEKEEP_VERSION: string = about.version
 
-const END_SIGNALS = ['SIGINT', 'SIGTERM'] as const
+const TERMINATION_SIGNALS = ['SIGINT', 'SIGTERM'] as const
 
 /** Returns a signal that SIGINT or SIGTERM aborts, for a server that then ends by itself. */
-export function createEndSignal(): AbortSignal {
+export function createTerminationSignal(): AbortSignal {
   const controller = new AbortController()
-  for (const signal of END_SIGNALS) process.on(signal, () => controller.abort())
+  for (const signal of TERMINATION_SIGNALS) process.on(signal, () => controller.abort())
   return controller.signal
 }
 
 /** Calls `report` before SIGINT or SIGTERM ends the process, until it is disposed of. */
-export function onInterrupt(report: () => void): Disposable {
+export function callBeforeTermination(report: () => void): Disposable {
   const listener = (signal: NodeJS.Signals) => {
     report()
     process.off(signal, listener)
     process.kill(process.pid, signal)
   }
-  for (const signal of END_SIGNALS) process.on(signal, listener)
+  for (const signal of TERMINATION_SIGNALS) process.on(signal, listener)
   return {
     [Symbol.dispose]() {
-      for (const signal of END_SIGNALS) process.off(signal, listener)
+      for (const signal of TERMINATION_SIGNALS) process.off(signal, listener)
     },
   }
 }
@@ -43,12 +43,12 @@ const { PRIORITY_HIGH, PRIORITY_ABOVE_NORMAL } = constants.priority
  * Lets the thread that answers the runtime run before others while the node's processors are busy. Nice values are per thread
  * on Linux, and threads and processes inherit them (setpriority(2)).
  */
-export const raisePriority = () => trySetPriority(PRIORITY_HIGH)
+export const raiseThreadPriority = () => trySetThreadPriority(PRIORITY_HIGH)
 
 /** Gives a worker a lower priority than the answering thread, but above normal: container creation waits for the worker too. */
-export const yieldToPlugin = () => trySetPriority(PRIORITY_ABOVE_NORMAL)
+export const setWorkerPriority = () => trySetThreadPriority(PRIORITY_ABOVE_NORMAL)
 
-function trySetPriority(priority: number): void {
+function trySetThreadPriority(priority: number): void {
   try {
     setPriority(0, priority)
   } catch {
@@ -57,18 +57,18 @@ function trySetPriority(priority: number): void {
 }
 
 /** Entries of threads: files next to this one, each an asset of the executable. */
-export const THREADS = ['mount-watch', 'node-reader'] as const
+export const THREAD_ENTRY_NAMES = ['mount-watch', 'node-reader'] as const
 
-export function formatAssetName(thread: (typeof THREADS)[number]): string {
+export function formatThreadAssetName(thread: (typeof THREAD_ENTRY_NAMES)[number]): string {
   return `${thread}.cjs`
 }
 
 /** Starts a thread of this process, from the executable or from the sources. */
-export function startThread(thread: (typeof THREADS)[number], workerData: unknown): Worker {
+export function startThread(thread: (typeof THREAD_ENTRY_NAMES)[number], workerData: unknown): Worker {
   const { Worker } = process.getBuiltinModule('node:worker_threads')
   const sea = process.getBuiltinModule('node:sea')
   // The module that opens a handle closes it, so Node must not track handles: it would print warnings.
   const options = { workerData, trackUnmanagedFds: false }
-  if (sea.isSea()) return new Worker(sea.getAsset(formatAssetName(thread), 'utf8'), { ...options, eval: true })
+  if (sea.isSea()) return new Worker(sea.getAsset(formatThreadAssetName(thread), 'utf8'), { ...options, eval: true })
   return new Worker(new URL(`./${thread}.ts`, import.meta.url), options)
 }

@@ -10,13 +10,13 @@ import type { LogLevel } from '../src/log/call-log.ts'
 import { refuseOtherNamespace } from '../src/repair/state.ts'
 import { tryLockNode } from '../src/state/locks.ts'
 import type { Session } from '../src/state/session.ts'
-import { createEndSignal, keepHeapSmall, VERSION } from './process.ts'
-import { writeAll, writeBytes } from './streams.ts'
+import { createTerminationSignal, keepHeapSmall, MODEKEEP_VERSION } from './process.ts'
+import { STDERR, writeBytesToStdout, writeWholeText } from './streams.ts'
 
-const POLL_INTERVAL_MS = 500
+const LOCK_POLL_INTERVAL_MS = 500
 
 /** A server of which one runs on a node. */
-interface NodeServer {
+interface SingleNodeServer {
   /** Name of its lock. */
   work: 'csi' | 'nri'
   /** For messages: `another CSI server`. */
@@ -25,7 +25,7 @@ interface NodeServer {
   facts: Record<string, unknown>
 }
 
-type Store = Pick<Session, 'host' | 'config'>
+type HostAndConfig = Pick<Session, 'host' | 'config'>
 
 /**
  * Runs a server until SIGTERM or SIGINT, under the node's lock for it.
@@ -34,17 +34,17 @@ type Store = Pick<Session, 'host' | 'config'>
  */
 export async function runNodeServer(
   env: NodeJS.ProcessEnv,
-  server: NodeServer,
-  serve: (store: Store, stop: AbortSignal) => Promise<void>,
+  server: SingleNodeServer,
+  serve: (store: HostAndConfig, stop: AbortSignal) => Promise<void>,
 ): Promise<number> {
-  const stop = createEndSignal()
+  const stop = createTerminationSignal()
   keepHeapSmall()
   try {
     const { config, faults } = await readConfig(env)
     for (const fault of faults) logEvent('warn', 'configuration', { message: renderFault(fault) })
     const store = { host: linuxHost, config }
     refuseOtherNamespace({ ...store, note: () => {}, warn: () => {} })
-    logEvent('info', 'start', { ...server.facts, version: VERSION })
+    logEvent('info', 'start', { ...server.facts, version: MODEKEEP_VERSION })
     using lock = await waitForNodeLock(store, server, stop)
     if (lock === undefined) return EXIT_SUCCESS
     await serve(store, stop)
@@ -61,8 +61,8 @@ export async function runNodeServer(
 
 /** Waits until an older process that holds the lock has ended. @returns undefined if `stop` is aborted first */
 async function waitForNodeLock(
-  store: Store,
-  { work, other }: NodeServer,
+  store: HostAndConfig,
+  { work, other }: SingleNodeServer,
   stop: AbortSignal,
 ): Promise<Disposable | undefined> {
   for (let isLogged = false; !stop.aborted; ) {
@@ -70,42 +70,40 @@ async function waitForNodeLock(
     if (lock !== undefined) return lock
     if (!isLogged) logEvent('warn', 'waiting', { message: `${other} is at work on this node` })
     isLogged = true
-    await setTimeout(POLL_INTERVAL_MS, undefined, { signal: stop }).catch(() => {})
+    await setTimeout(LOCK_POLL_INTERVAL_MS, undefined, { signal: stop }).catch(() => {})
   }
   return undefined
 }
 
-const STDERR = 2
-
 /** Prints why a probe failed; kubelet shows the text in an event. @param reason undefined: success @returns the exit status */
-export function reportProbe(reason: string | undefined, code: FaultCode): number {
+export function reportProbeResult(reason: string | undefined, code: FaultCode): number {
   if (reason === undefined) return EXIT_SUCCESS
-  writeAll(`${reason}${formatFaultCode(code)}\n`, STDERR)
+  writeWholeText(`${reason}${formatFaultCode(code)}\n`, STDERR)
   return EXIT_FAILURE
 }
 
 /** Writes an event of a long-running process to stdout, as one line of JSON. */
 export function logEvent(level: LogLevel, event: string, facts?: Record<string, unknown>): void {
-  writeAll(formatEvent(level, event, facts))
+  writeWholeText(formatLogEvent(level, event, facts))
 }
 
-function formatEvent(level: LogLevel, event: string, facts?: Record<string, unknown>): string {
+function formatLogEvent(level: LogLevel, event: string, facts?: Record<string, unknown>): string {
   const line = JSON.stringify({ time: new Date().toISOString(), level, pid: process.pid, event, ...facts })
   return `${escapeJson(line)}\n`
 }
 
 /** Further events are dropped while stdout cannot be written. */
-const MAX_PENDING_EVENTS = 10_000
+const MAX_PENDING_LOG_EVENTS = 10_000
 
 /** Events that another thread writes, in their order, so that a slow reader of stdout delays no caller. */
-export class EventQueue {
+export class LogEventQueue {
   readonly #pending: string[] = []
   #dropped = 0
   #writing: Promise<void> | undefined
 
-  tell(level: LogLevel, event: string, facts?: Record<string, unknown>): void {
-    if (this.#pending.length >= MAX_PENDING_EVENTS) this.#dropped++
-    else this.#pending.push(formatEvent(level, event, facts))
+  enqueue(level: LogLevel, event: string, facts?: Record<string, unknown>): void {
+    if (this.#pending.length >= MAX_PENDING_LOG_EVENTS) this.#dropped++
+    else this.#pending.push(formatLogEvent(level, event, facts))
     this.#writing ??= this.#write()
   }
 
@@ -119,9 +117,9 @@ export class EventQueue {
     await Promise.resolve()
     while (this.#pending.length > 0) {
       const lines = this.#pending.splice(0)
-      if (this.#dropped > 0) lines.push(formatEvent('warn', 'dropped', { events: this.#dropped }))
+      if (this.#dropped > 0) lines.push(formatLogEvent('warn', 'dropped', { events: this.#dropped }))
       this.#dropped = 0
-      await writeBytes(Buffer.from(lines.join(''))).catch(() => {})
+      await writeBytesToStdout(Buffer.from(lines.join(''))).catch(() => {})
     }
     this.#writing = undefined
   }

@@ -6,19 +6,19 @@ import { Script } from 'node:vm'
 const loadedScripts = new Map<string, { exports: unknown }>()
 
 /** Runs a script of the executable once, with the code that was compiled from it at build time. */
-function runScript(name: string): unknown {
+function runBundledScript(name: string): unknown {
   const cached = loadedScripts.get(name)
   if (cached) return cached.exports
   const text = Buffer.from(getRawAsset(name)).toString('latin1')
   const cachedData = Buffer.from(getRawAsset(`${name}.cache`))
   const module = { exports: {} }
   loadedScripts.set(name, module)
-  new Script(text, { filename: name, cachedData }).runInThisContext()(module.exports, requireScript, module)
+  new Script(text, { filename: name, cachedData }).runInThisContext()(module.exports, requireBundledScript, module)
   return module.exports
 }
 
-function requireScript(name: string): unknown {
-  return name.startsWith('./') ? runScript(name.slice(2)) : require(name)
+function requireBundledScript(name: string): unknown {
+  return name.startsWith('./') ? runBundledScript(name.slice(2)) : require(name)
 }
 
-runScript('modekeep.cjs')
+runBundledScript('modekeep.cjs')

@@ -3,11 +3,11 @@ import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { formatError, Refusal } from '../src/errors/refusal.ts'
 
-const STDOUT = 1
-const STDERR = 2
+export const STDOUT = 1
+export const STDERR = 2
 
 /** Discards stderr, because kubelet reads it as part of the reply and Node may write warnings or fatal errors to it. */
-export function closeStderr(): void {
+export function discardStderr(): void {
   try {
     closeSync(STDERR)
     // open(2) returns the lowest free descriptor, which is now stderr's.
@@ -18,18 +18,18 @@ export function closeStderr(): void {
 }
 
 /** Writes the whole text, and retries while a pipe is full. @returns false if the stream cannot be written */
-export function writeAll(text: string, to: 1 | 2 = STDOUT): boolean {
-  return writeUntilError(text, to) === undefined
+export function writeWholeText(text: string, to: 1 | 2 = STDOUT): boolean {
+  return writeTextUntilError(text, to) === undefined
 }
 
 /**
- * Writes an operator's result like `writeAll`. A truncated result must not look like a complete one, so an error of stdout
+ * Writes an operator's result like `writeWholeText`. A truncated result must not look like a complete one, so an error of stdout
  * is thrown. An error of stderr is not, because it could not be printed.
  * @returns false if the reader has closed the stream
  * @throws {Refusal} if stdout cannot be written, as on a full disk
  */
-export function print(text: string, to: 1 | 2 = STDOUT): boolean {
-  const error = writeUntilError(text, to)
+export function printResult(text: string, to: 1 | 2 = STDOUT): boolean {
+  const error = writeTextUntilError(text, to)
   if (error && to === STDOUT && error.code !== 'EPIPE') {
     throw Refusal.of(
       'command',
@@ -41,7 +41,7 @@ export function print(text: string, to: 1 | 2 = STDOUT): boolean {
 }
 
 /** @returns the error that ended the writing; undefined if the whole text was written */
-function writeUntilError(text: string, to: 1 | 2): NodeJS.ErrnoException | undefined {
+function writeTextUntilError(text: string, to: 1 | 2): NodeJS.ErrnoException | undefined {
   let rest = Buffer.from(text)
   while (rest.length > 0) {
     try {
@@ -58,7 +58,7 @@ function writeUntilError(text: string, to: 1 | 2): NodeJS.ErrnoException | undef
  * Writes all bytes to stdout without blocking the thread, because the reader may be slow.
  * @throws write(2)'s error: EPIPE if the reader has closed the pipe, ENOSPC if stdout is a file on a full disk
  */
-export async function writeBytes(bytes: Uint8Array): Promise<void> {
+export async function writeBytesToStdout(bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     try {
       at += (await promisify(write)(STDOUT, bytes, at, bytes.length - at, null)).bytesWritten
@@ -70,4 +70,4 @@ export async function writeBytes(bytes: Uint8Array): Promise<void> {
 }
 
 /** Output of a worker that serves tasks. */
-export const WORKER_OUTPUT = { write: (text: string) => void writeAll(text), end: () => process.exit(1) }
+export const STDOUT_WORKER_OUTPUT = { write: (text: string) => void writeWholeText(text), end: () => process.exit(1) }

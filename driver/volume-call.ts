@@ -9,12 +9,13 @@ import { createCallLog } from '../src/log/call-log.ts'
 import { appendLogLine } from '../src/log/log-file.ts'
 import { createDuplicateWarningCheck } from '../src/log/warning-dedup.ts'
 import { reportToLoader } from '../src/worker/serve.ts'
-import { writeAll } from './streams.ts'
+import { writeWholeText } from './streams.ts'
 
 /** Answers `mount` and `unmount` on this node. */
-export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Promise<FlexVolumeReply> {
+export async function answerVolumeCallOnNode(call: VolumeCall, env: NodeJS.ProcessEnv): Promise<FlexVolumeReply> {
   const { config, faults } = await readConfig(env)
-  const supervised = env.MODEKEEP_SUPERVISED === undefined ? {} : beSupervised(env.MODEKEEP_SUPERVISED, config)
+  const supervised =
+    env.MODEKEEP_SUPERVISED === undefined ? {} : enableLoaderSupervision(env.MODEKEEP_SUPERVISED, config)
   const { verb, directory } = call
   return answerVolumeCall(call, {
     host: linuxHost,
@@ -32,7 +33,7 @@ export async function volumeCall(call: VolumeCall, env: NodeJS.ProcessEnv): Prom
   })
 }
 
-function beSupervised(value: string, config: NodeConfig) {
+function enableLoaderSupervision(value: string, config: NodeConfig) {
   markSupervised()
-  return reportToLoader(value, config, writeAll)
+  return reportToLoader(value, config, writeWholeText)
 }

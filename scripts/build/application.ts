@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { build, type Metafile, type Plugin, transform } from 'esbuild'
 import { execa } from 'execa'
 import fs from 'fs-extra'
-import { formatAssetName, THREADS } from '../../driver/process.ts'
+import { formatThreadAssetName, THREAD_ENTRY_NAMES } from '../../driver/process.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const START = 'start.cjs'
@@ -85,9 +85,9 @@ export async function bundle(entry: string, outfile: string): Promise<string[]> 
 
 /** The entries of what the executable runs, and what they are called in it. */
 export function entriesOf(entry: string): { source: string; name: string }[] {
-  const threads = THREADS.map((thread) => ({
+  const threads = THREAD_ENTRY_NAMES.map((thread) => ({
     source: join(ROOT, `driver/${thread}.ts`),
-    name: formatAssetName(thread),
+    name: formatThreadAssetName(thread),
   }))
   const scripts = [...OTHERS].map(([source, name]) => ({ source, name }))
   return [
@@ -109,7 +109,7 @@ export async function prepareApplication(
   workDirectory: string,
   { codeCache, plugins = [] }: { codeCache: boolean; plugins?: readonly Plugin[] | undefined },
 ): Promise<Buffer> {
-  const assets = THREADS.map(formatAssetName)
+  const assets = THREAD_ENTRY_NAMES.map(formatThreadAssetName)
   const clean = { cwd: workDirectory, env: {}, extendEnv: false }
   for (const { source, name } of entriesOf(entry)) {
     const file = join(workDirectory, name)

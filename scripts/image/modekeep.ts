@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { resolve } from 'node:path'
-import { VERSION } from '../../driver/process.ts'
+import { MODEKEEP_VERSION } from '../../driver/process.ts'
 import type { Entry } from '../archive/tar.ts'
 import type { Architecture } from '../build/runtime.ts'
 import { dockerArchive, type Image } from './archive.ts'
@@ -40,7 +40,7 @@ const LIBRARIES: readonly Entry[] = [
 ]
 
 /** The docker-archive of the image, for this processor. The same parts are always the same bytes. */
-export function modekeepImage({ binary, busybox, licence, version = VERSION }: Parts): Buffer {
+export function modekeepImage({ binary, busybox, licence, version = MODEKEEP_VERSION }: Parts): Buffer {
   const files = imageFiles(fs.readFileSync(binary), busybox, licence)
   return dockerArchive([imageOf(version)], files, process.arch as Architecture)
 }

@@ -1,5 +1,5 @@
 import { readdirSync, statSync, writeSync } from 'node:fs'
-import { createEndSignal, startThread } from '../../driver/process.ts'
+import { createTerminationSignal, startThread } from '../../driver/process.ts'
 import { watchNode } from '../../src/repair/watch.ts'
 
 // Watches the directories of its arguments; tells in a line of each heal what it finds there, and can be told to fail or to
@@ -18,7 +18,7 @@ await watchNode(
   {
     warn: (message) => say(`warn ${message}`),
     failed: (error) => say(`failed ${error}`),
-    signal: createEndSignal(),
+    signal: createTerminationSignal(),
     startMountWatch: (stop) => startThread('mount-watch', stop),
   },
 )

@@ -135,8 +135,8 @@ export class OfferedDeviceIds {
 /** Path of the device in containers, which FUSE libraries expect. */
 const CONTAINER_DEVICE_PATH = '/dev/fuse'
 
-type DeviceListMessage = DevicePluginMessage<'ListAndWatchResponse'>
-type DeviceWatcherStream = grpc.ServerWritableStream<unknown, DeviceListMessage>
+type DeviceListResponse = DevicePluginMessage<'ListAndWatchResponse'>
+type DeviceWatcherStream = grpc.ServerWritableStream<unknown, DeviceListResponse>
 
 /** Devices that the plugin offers. */
 interface DeviceOffer {
@@ -173,7 +173,7 @@ export async function startDevicePluginServer(
   const device = { containerPath: CONTAINER_DEVICE_PATH, hostPath: offer.device, permissions: 'rwm' }
   const watchers = new Set<DeviceWatcherStream>()
 
-  function createDeviceList(): DeviceListMessage {
+  function createDeviceList(): DeviceListResponse {
     const health = offer.isHealthy() ? 'Healthy' : 'Unhealthy'
     return { devices: Array.from(ids.all, (ID) => ({ ID, health })) }
   }

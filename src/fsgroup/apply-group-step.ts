@@ -1,7 +1,7 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
 import { Refusal } from '../errors/refusal.ts'
 import { createSwapMap } from '../kernel/id-map.ts'
-import { computeOwnership, extractOwnership, findUnchangeableType } from '../ownership/inode/policy.ts'
+import { computeRequestedOwnership, extractOwnership, findUnchangeableInodeType } from '../ownership/inode/policy.ts'
 import { createInodeRecord } from '../ownership/inode/record.ts'
 import { changeInode } from '../ownership/walk/change.ts'
 import { type AppliedGroup, REQUESTED } from '../state/mount-record.ts'
@@ -82,8 +82,8 @@ async function applyByWalk(
 /** Changes the root of a volume that ends with its mount: it has no other inodes yet, and is never restored. */
 function applyGroupToRoot({ host: { inodes } }: Session, { handle }: DetachedTree, fsGroup: FsGroupRequest): void {
   const root = { handle, stat: inodes.stat(handle), inspectedAtMs: 0, capability: undefined, acl: undefined }
-  if (findUnchangeableType(root.stat)) return
-  const wanted = computeOwnership(root.stat, fsGroup)
+  if (findUnchangeableInodeType(root.stat)) return
+  const wanted = computeRequestedOwnership(root.stat, fsGroup)
   changeInode(
     inodes,
     root,

@@ -3,8 +3,8 @@ import { quoteValue, Refusal } from '../errors/refusal.ts'
 import type { Handle, Stat } from '../kernel/host.ts'
 import type { TreeLocation } from '../kernel/mount-table/tree-location.ts'
 import { computeGroupBits, readAcl } from '../ownership/inode/attributes.ts'
-import { isRootMatching, matchesRequest } from '../ownership/inode/policy.ts'
-import { hasEnteredAllDirectories, type WalkReport } from '../ownership/walk/report.ts'
+import { hasRequestedOwnership, isRootMatchingFsGroup } from '../ownership/inode/policy.ts'
+import { isEveryDirectoryEntered, type WalkReport } from '../ownership/walk/report.ts'
 import type { Session } from '../state/session.ts'
 import { formatDisk, resolveDiskToRecord } from '../state/volume-disk.ts'
 import { isTextVolume } from '../state/volume-id.ts'
@@ -117,9 +117,9 @@ export async function applyGroupToVolume(
   )
   const next = setsBaseline ? { ...base, baseline: setBaseline(session, base) } : base
   // A directory that was moved meanwhile may have escaped the walk, so the next mount walks again.
-  const isComplete = hasEnteredAllDirectories(report)
+  const isComplete = isEveryDirectoryEntered(report)
   const changed = report.left['changed since by its user']
-  const changedSince = changed && { inodes: changed.count, hasRoot: !isRootMatching(inodes.stat(tree), fsGroup) }
+  const changedSince = changed && { inodes: changed.count, hasRoot: !isRootMatchingFsGroup(inodes.stat(tree), fsGroup) }
   const skipped = countSkipped(report)
   const hasEnded = isComplete ? undefined : true
   volumeRecords.write(session, { ...next, changedSince, skipped, complete: isComplete, hasEnded })
@@ -150,7 +150,7 @@ export function needsWalk(session: Session, tree: Handle, fsGroup: FsGroupReques
   // A walk with access "grant" has also done the work of "keep".
   const isAsRequested = record?.group === groupId && (record.groupAccess === access || record.groupAccess === 'grant')
   const isFinished = record ? record.complete && isAsRequested : !wasWalked
-  return !isFinished || !isRootMatching(session.host.inodes.stat(tree), fsGroup)
+  return !isFinished || !isRootMatchingFsGroup(session.host.inodes.stat(tree), fsGroup)
 }
 
 /** @throws {Refusal} that names the conflicting mount, which exists or is being made */
@@ -195,7 +195,7 @@ function refuseConflict(
 }
 
 function refuseImmutable(source: string, root: Stat, fsGroup: FsGroupRequest): void {
-  if (root.immutable && !matchesRequest(root, fsGroup))
+  if (root.immutable && !hasRequestedOwnership(root, fsGroup))
     throw createRootRefusal(source, root, fsGroup.groupId, 'it is immutable or append-only')
 }
 

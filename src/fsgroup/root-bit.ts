@@ -1,6 +1,6 @@
 import { formatError, Refusal } from '../errors/refusal.ts'
 import { errorCode, type Handle, isDirectory, openOnlyCached } from '../kernel/host.ts'
-import { PERMISSIONS, SET_GID } from '../ownership/inode/policy.ts'
+import { CHMOD_MODE_BITS, SET_GID_MODE_BIT } from '../ownership/inode/policy.ts'
 import { locateWalkerLock } from '../state/lock-holders.ts'
 import { acquireRecordLock, acquireWalkerLock, tryAcquireRecordLock } from '../state/locks.ts'
 import { locateVolumeRecords } from '../state/record-directories.ts'
@@ -22,14 +22,14 @@ export const SET_ROOT_BIT = 'set option "setGid" to "root", or run "chmod g+s" f
  */
 export function hasPlainRoot({ host: { inodes } }: Session, root: Handle): boolean {
   const stat = inodes.stat(root)
-  return isDirectory(stat) && (stat.mode & SET_GID) === 0 && !inodes.isReadOnly(root)
+  return isDirectory(stat) && (stat.mode & SET_GID_MODE_BIT) === 0 && !inodes.isReadOnly(root)
 }
 
 /** Sets the set-gid bit of a directory whose volume ends with its pod, so that nothing is recorded. */
 export function setBit(session: Session, directory: Handle): void {
   if (!hasPlainRoot(session, directory)) return
   const { inodes } = session.host
-  inodes.chmod(directory, (inodes.stat(directory).mode & PERMISSIONS) | SET_GID)
+  inodes.chmod(directory, (inodes.stat(directory).mode & CHMOD_MODE_BITS) | SET_GID_MODE_BIT)
 }
 
 /**
@@ -165,7 +165,7 @@ const ROOT_PATIENCE_MS = 1000
  */
 async function removeBitIsolated(session: Session, record: RootBitRecord, root: Handle | undefined): Promise<void> {
   const { inodes } = session.host
-  if (root !== undefined && (inodes.stat(root).mode & SET_GID) === 0) return
+  if (root !== undefined && (inodes.stat(root).mode & SET_GID_MODE_BIT) === 0) return
   refuseManyAbandonedRoots(session, record.pod)
   await runIsolatedWork(session, {
     work: 'root-bit',
@@ -184,15 +184,15 @@ export async function clearRootBitForCaller(
   record: RootBitRecord | null,
 ): Promise<void> {
   const { inodes } = session.host
-  if (record === null) return inodes.chmod(root, inodes.stat(root).mode & PERMISSIONS & ~SET_GID)
+  if (record === null) return inodes.chmod(root, inodes.stat(root).mode & CHMOD_MODE_BITS & ~SET_GID_MODE_BIT)
   using opened = openRoot(session, record)
   removeBit(session, opened.handle)
 }
 
 /** The record is removed after this, so the change is on the disk first. */
 function removeBit({ host: { inodes } }: Session, root: Handle): void {
-  const mode = inodes.stat(root).mode & PERMISSIONS
-  if ((mode & SET_GID) === 0) return
-  inodes.chmod(root, mode & ~SET_GID)
+  const mode = inodes.stat(root).mode & CHMOD_MODE_BITS
+  if ((mode & SET_GID_MODE_BIT) === 0) return
+  inodes.chmod(root, mode & ~SET_GID_MODE_BIT)
   inodes.syncFileSystem(root)
 }

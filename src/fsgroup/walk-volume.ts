@@ -2,7 +2,7 @@ import { createFault } from '../errors/fault.ts'
 import { quoteValue } from '../errors/refusal.ts'
 import type { Handle } from '../kernel/host.ts'
 import { isLocalTree } from '../kernel/mount-table/responsiveness.ts'
-import type { Quota } from '../ownership/journal/database.ts'
+import type { JournalQuota } from '../ownership/journal/database.ts'
 import type { WalkCounts } from '../ownership/walk/report.ts'
 import { runWalkTask, type WalkResult, type WalkTask } from '../ownership/walks.ts'
 import { locateWalkerLock } from '../state/lock-holders.ts'
@@ -64,7 +64,7 @@ export async function walkVolume(
 }
 
 /** A restore has no quota. @throws {Refusal} if there is no space for another journal, before one is created */
-function createWalkQuota(task: WalkTask, store: StoreWithQuota, volume: string): Quota | undefined {
+function createWalkQuota(task: WalkTask, store: StoreWithQuota, volume: string): JournalQuota | undefined {
   return task.do === 'apply' ? createJournalQuota(store, !hasJournal(store, volume)) : undefined
 }
 

@@ -1,22 +1,22 @@
 import type { FsGroupRequest } from '../config/mount-request.ts'
 import { deferClose, type Handle, type Inodes, isDirectory, type Stat } from '../kernel/host.ts'
 import { formatInodeKey } from './inode/record.ts'
-import type { Quota } from './journal/database.ts'
+import type { JournalQuota } from './journal/database.ts'
 import type { Journal } from './journal/journal.ts'
-import { SELF } from './walk/entry.ts'
-import { FirstLinks, HardLinks } from './walk/hard-links.ts'
-import { computeBatchSize, Ledger, type WalkObserver } from './walk/ledger.ts'
-import { hasEnteredAllDirectories, type ProgressListener, ProgressReporter, type WalkReport } from './walk/report.ts'
-import type { StrategySpec } from './walk/strategies.ts'
-import { traverse } from './walk/traverse.ts'
-import { Walk } from './walk/walk.ts'
+import { SELF_ENTRY_NAME } from './walk/entry.ts'
+import { FirstLinkFilter, HardLinkCounter } from './walk/hard-links.ts'
+import { computeBatchSize, WalkLedger, type WalkObserver } from './walk/ledger.ts'
+import { isEveryDirectoryEntered, type ProgressListener, ProgressReporter, type WalkReport } from './walk/report.ts'
+import type { WalkStrategySpec } from './walk/strategies.ts'
+import { traverseTree } from './walk/traverse.ts'
+import { TreeWalk } from './walk/walk.ts'
 
 export interface WalkOptions {
   progress?: ProgressListener | undefined
   /** Limits of the journal, for a walk that applies a group. */
-  quota?: Quota | undefined
+  quota?: JournalQuota | undefined
   /** Decides under which of its names an inode is dealt with; undefined: the default of the walk. */
-  names?: HardLinks | FirstLinks | undefined
+  names?: HardLinkCounter | FirstLinkFilter | undefined
   /** Called regularly during any work, so its absence means that the walk waits for the file system. */
   pulse?: (() => void) | undefined
   /** Maximum number of inodes that are recorded at once, and changed between two calls of `pulse`. */
@@ -27,7 +27,7 @@ export interface WalkOptions {
 const YIELD_INTERVAL_MS = 50
 
 // ctime comes from a clock that advances every few milliseconds.
-const CLOCK_SLACK_MS = 100
+const CTIME_CLOCK_SLACK_MS = 100
 
 /**
  * Applies a group to every inode of a tree. It may be repeated and may be killed: correct inodes are not touched,
@@ -36,7 +36,7 @@ const CLOCK_SLACK_MS = 100
  * @throws {Refusal} if the journal cannot be used
  * @throws {SystemError} if an inode fails with an error that does not concern it alone
  */
-export async function applyGroup(
+export async function applyGroupToTree(
   inodes: Inodes,
   root: Handle,
   fsGroup: FsGroupRequest,
@@ -48,7 +48,7 @@ export async function applyGroup(
   if (quota !== undefined && journal.isLargerThan(quota.maxBytes / 2))
     await pruneJournal(inodes, root, journal, { pulse })
   journal.setQuota(quota)
-  const report = await walkTree(inodes, root, createGroupSpec(fsGroup, journal), journal, options)
+  const report = await walkTree(inodes, root, createGroupStrategySpec(fsGroup, journal), journal, options)
   journal.setQuota(undefined)
   return finishWalk(inodes, root, journal, report, options)
 }
@@ -61,9 +61,9 @@ export async function applyGroup(
  * The report counts restored inodes as `changed`, and those that already were as recorded as `alreadyRight`.
  * @param isForced also restores inodes changed by users, if they certainly are the recorded inodes
  * @param toBaseline inodes with a baseline of `apply` return to that, and stay recorded
- * @throws as `applyGroup`
+ * @throws as `applyGroupToTree`
  */
-export async function restoreOwnership(
+export async function restoreTreeOwnership(
   inodes: Inodes,
   root: Handle,
   journal: Journal,
@@ -83,7 +83,7 @@ async function finishWalk(
   report: WalkReport,
   { pulse }: WalkOptions,
 ): Promise<WalkReport> {
-  journal.confirm(hasVisitedAll(report))
+  journal.confirm(hasWalkVisitedAllInodes(report))
   if (journal.isOvergrown(report.visited)) await pruneJournal(inodes, root, journal, { pulse })
   return report
 }
@@ -93,7 +93,7 @@ async function finishWalk(
  * An inode that is moved during the walk may not be visited, although it exists. A directory has then changed, and
  * nothing is forgotten.
  * @returns isPruned: whether the tree did not change
- * @throws as `applyGroup`
+ * @throws as `applyGroupToTree`
  */
 export async function pruneJournal(
   inodes: Inodes,
@@ -102,8 +102,8 @@ export async function pruneJournal(
   { progress, pulse, largestBatch }: WalkOptions = {},
 ): Promise<{ report: WalkReport; isPruned: boolean }> {
   // Earlier changes must not seem to be made now.
-  await new Promise((resolve) => setTimeout(resolve, 2 * CLOCK_SLACK_MS))
-  const started = Date.now() - CLOCK_SLACK_MS
+  await new Promise((resolve) => setTimeout(resolve, 2 * CTIME_CLOCK_SLACK_MS))
+  const started = Date.now() - CTIME_CLOCK_SLACK_MS
   const key = new DataView(new ArrayBuffer(16))
   let isStill = true
   const onVisit = (stat: Stat) => {
@@ -121,16 +121,16 @@ export async function pruneJournal(
   const options = { observer, progress, pulse, largestBatch }
   const report = await walkTree(inodes, root, { do: 'meet' }, journal, options, true)
   // Another mount hides a directory of the volume. A subvolume hides none, and its inodes are never recorded.
-  const isPruned = isStill && hasVisitedAll(report) && !isHidden
+  const isPruned = isStill && hasWalkVisitedAllInodes(report) && !isHidden
   if (isPruned) journal.forgetUnvisited()
   return { report, isPruned }
 }
 
 /** Returns whether the walk skipped no inode that may have a record. */
-function hasVisitedAll(report: WalkReport): boolean {
+function hasWalkVisitedAllInodes(report: WalkReport): boolean {
   const { left } = report
   return (
-    hasEnteredAllDirectories(report) && !left['linked outside the volume'] && !left['gone or replaced during the walk']
+    isEveryDirectoryEntered(report) && !left['linked outside the volume'] && !left['gone or replaced during the walk']
   )
 }
 
@@ -145,17 +145,17 @@ export async function surveyTree(
   journal: Journal | undefined,
   options: { observer?: WalkObserver; progress?: ProgressListener | undefined },
 ): Promise<WalkReport> {
-  const spec = task.do === 'apply' ? createGroupSpec(task.fsGroup, journal) : task
+  const spec = task.do === 'apply' ? createGroupStrategySpec(task.fsGroup, journal) : task
   return walkTree(inodes, root, spec, journal, options, true)
 }
 
 /** @param journal the volume's journal; undefined: it has none */
-function createGroupSpec(fsGroup: FsGroupRequest, journal: Journal | undefined): StrategySpec {
+function createGroupStrategySpec(fsGroup: FsGroupRequest, journal: Journal | undefined): WalkStrategySpec {
   return {
     do: 'apply',
     fsGroup,
     isFirstWalk: journal?.isNew() ?? true,
-    startedAtMs: Date.now() - CLOCK_SLACK_MS,
+    startedAtMs: Date.now() - CTIME_CLOCK_SLACK_MS,
     unfinished: new Set(journal?.readUnfinished().map(formatInodeKey)),
     hasRestoreBegun: journal?.hasRestoreBegun ?? false,
   }
@@ -168,7 +168,7 @@ function createGroupSpec(fsGroup: FsGroupRequest, journal: Journal | undefined):
 async function walkTree(
   inodes: Inodes,
   root: Handle,
-  spec: StrategySpec,
+  spec: WalkStrategySpec,
   journal: Journal | undefined,
   {
     progress,
@@ -176,11 +176,11 @@ async function walkTree(
     largestBatch,
     observer,
     // A group is applied under the last name, when all were seen within the volume. A restore uses the first.
-    names = spec.do === 'apply' ? new HardLinks() : new FirstLinks(),
+    names = spec.do === 'apply' ? new HardLinkCounter() : new FirstLinkFilter(),
   }: WalkOptions & { observer?: WalkObserver },
   isSurvey = false,
 ): Promise<WalkReport> {
-  const top = inodes.openDirectory(root, SELF)
+  const top = inodes.openDirectory(root, SELF_ENTRY_NAME)
   using _ = deferClose(inodes, top)
   // The caller settles and forgets after this walk, too, and keeps the root open until then.
   journal?.setVolumeSync(() => inodes.syncFileSystem(root))
@@ -192,7 +192,7 @@ async function walkTree(
     pulse?.()
     progressReporter.report(walk.report)
   }
-  using walk: Walk = new Walk(inodes, spec, new Ledger(journal, names, isSurvey), {
+  using walk: TreeWalk = new TreeWalk(inodes, spec, new WalkLedger(journal, names, isSurvey), {
     boundary: { mountId: stat.mountId, device: stat.device },
     observer,
     // The decision needs the ACL with `grant`, and later changes if there is a record.
@@ -201,7 +201,7 @@ async function walkTree(
     onStep: reportProgress,
   })
   let turn = performance.now() + YIELD_INTERVAL_MS
-  for (const _ of traverse(inodes, top, stat, walk)) {
+  for (const _ of traverseTree(inodes, top, stat, walk)) {
     pulse?.()
     if (performance.now() < turn) continue
     reportProgress()
@@ -233,7 +233,7 @@ export interface WalkResult {
   isPruned?: boolean
 }
 
-/** @throws as `applyGroup`, `restoreOwnership` and `pruneJournal` */
+/** @throws as `applyGroupToTree`, `restoreTreeOwnership` and `pruneJournal` */
 export async function runWalkTask(
   task: WalkTask,
   inodes: Inodes,
@@ -242,8 +242,8 @@ export async function runWalkTask(
   options: WalkOptions,
 ): Promise<WalkResult> {
   if (task.do === 'apply')
-    return { report: await applyGroup(inodes, root, task.fsGroup, journal, options), isStillRecorded: true }
+    return { report: await applyGroupToTree(inodes, root, task.fsGroup, journal, options), isStillRecorded: true }
   if (task.do === 'prune') return { ...(await pruneJournal(inodes, root, journal, options)), isStillRecorded: true }
-  const report = await restoreOwnership(inodes, root, journal, options, task.isForced, task.toBaseline)
+  const report = await restoreTreeOwnership(inodes, root, journal, options, task.isForced, task.toBaseline)
   return { report, isStillRecorded: !journal.isEmpty() }
 }

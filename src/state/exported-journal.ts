@@ -2,8 +2,8 @@ import * as z from 'zod/mini'
 import { createFault } from '../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../errors/refusal.ts'
 import type { ForeignFile } from '../kernel/trusted-files.ts'
-import { type JournalRow, RowChecker } from '../ownership/journal/copy.ts'
-import { FORMAT } from '../ownership/journal/tables.ts'
+import { type JournalRow, JournalRowChecker } from '../ownership/journal/copy.ts'
+import { JOURNAL_FORMAT } from '../ownership/journal/tables.ts'
 import { isVolumeId } from './volume-id.ts'
 import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 
@@ -11,7 +11,7 @@ import { VOLUME_RECORD_FORMAT, volumeRecordSchema } from './volume-record.ts'
 // batches of records. A row has a number (u64), a checksum (u32) and a length (u32), little-endian, and its bytes. The
 // SHA-256 of all that ends the file. It is no copy of the database. So a pipe can carry it, its reader holds one row in
 // memory, and SQLite never opens a file from another node.
-const FORMATS = { file: 1, journal: FORMAT, record: VOLUME_RECORD_FORMAT } as const
+const FORMATS = { file: 1, journal: JOURNAL_FORMAT, record: VOLUME_RECORD_FORMAT } as const
 const MAX_HEADER_BYTES = 1 << 20
 const FRAME_BYTES = 16
 const DIGEST_BYTES = 32
@@ -121,7 +121,7 @@ function* readRows(file: ForeignFile, path: string, line: Uint8Array, header: Jo
   }
   if (Buffer.compare(hashed(line.length), line) !== 0)
     throw createDamageRefusal(path, 'it has changed while it was read')
-  const check = new RowChecker(header.volume, header.acls)
+  const check = new JournalRowChecker(header.volume, header.acls)
   let remaining = header.bytes
   let last = 0
   for (let index = 0; index < header.acls + header.batches; index++) {

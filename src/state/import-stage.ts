@@ -1,6 +1,6 @@
 import { errorCode, type Lock } from '../kernel/host.ts'
 import { retryUntilDefined } from '../kernel/waiting.ts'
-import { type JournalCopy, writeJournal } from '../ownership/journal/copy.ts'
+import { type JournalCopy, writeJournalCopy } from '../ownership/journal/copy.ts'
 import { isRecordDirectoryBusy } from './lock-holders.ts'
 import { releaseRecordLock, removeTransientFiles, tryLockRecordDirectory } from './locks.ts'
 import {
@@ -52,7 +52,7 @@ export class ImportStage implements Disposable {
   async write(record: VolumeRecord | undefined, journal: JournalCopy): Promise<void> {
     const { path } = this.#place
     const quota = createJournalQuota(this.#session, true)
-    await writeJournal(this.#session.host, `${path}/${JOURNAL_FILE}`, this.#volume, journal, quota)
+    await writeJournalCopy(this.#session.host, `${path}/${JOURNAL_FILE}`, this.#volume, journal, quota)
     if (record) volumeRecords.write(this.#session, record, `${path}/${RECORD_FILE}`)
   }
 

@@ -1,7 +1,7 @@
 import type { NodeConfig } from '../config/defaults.ts'
 import { quoteValue, Refusal } from '../errors/refusal.ts'
 import { JournalSnapshot } from '../ownership/journal/copy.ts'
-import type { Quota } from '../ownership/journal/database.ts'
+import type { JournalQuota } from '../ownership/journal/database.ts'
 import { Journal } from '../ownership/journal/journal.ts'
 import {
   JOURNAL_FILE,
@@ -123,7 +123,7 @@ export function reserveGrowth(store: Store, size: number, wanted = MIN_GROWTH_BY
 }
 
 /** Returns the quota of a volume's journal. @throws {Refusal} if there is no space for a new journal */
-export function createJournalQuota(store: StoreWithQuota, isNew: boolean): Quota {
+export function createJournalQuota(store: StoreWithQuota, isNew: boolean): JournalQuota {
   const reserve = (size: number, wanted?: number) => reserveGrowth(store, size, wanted)
   return { maxBytes: store.config.stateQuota, reservedBytes: isNew ? reserve(0) : 0, reserve }
 }

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { runVerb } from '../../src/cli/commands/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
 import type { JournalRow } from '../../src/ownership/journal/copy.ts'
-import { Checksums } from '../../src/ownership/journal/tables.ts'
+import { JournalChecksums } from '../../src/ownership/journal/tables.ts'
 import { type JournalHeader, readExportedJournal, serializeExportedJournal } from '../../src/state/exported-journal.ts'
 import { listVolumes } from '../../src/state/record-directories.ts'
 import { openJournal } from '../../src/state/volume-journal.ts'
@@ -103,7 +103,7 @@ const renumbered = (to: (parts: Parts) => bigint) =>
     const [first] = parts.acls
     if (first === undefined) throw new Error('there is no ACL')
     first.number = to(parts)
-    first.sum = new Checksums(parts.header.volume).computeAclSum(first.number, first.bytes)
+    first.sum = new JournalChecksums(parts.header.volume).computeAclSum(first.number, first.bytes)
   })
 
 const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
@@ -168,7 +168,7 @@ const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     const [number, bytes] = [9n, Buffer.alloc(65_537)]
     header.acls++
     header.bytes += bytes.length
-    acls.push({ kind: 'acl', number, sum: new Checksums(header.volume).computeAclSum(number, bytes), bytes })
+    acls.push({ kind: 'acl', number, sum: new JournalChecksums(header.volume).computeAclSum(number, bytes), bytes })
   }),
   'one whose ACL was changed, with a checksum of the whole': forged(({ acls: [first] }) => {
     first?.bytes.writeUInt32LE(7, 28)
@@ -185,7 +185,7 @@ const CASES: Readonly<Record<string, (bytes: Buffer) => Buffer>> = {
     const [bytes, number] = [acls.at(-1)?.bytes ?? Buffer.alloc(0), 9n]
     header.acls++
     header.bytes += bytes.length
-    acls.push({ kind: 'acl', number, sum: new Checksums(header.volume).computeAclSum(number, bytes), bytes })
+    acls.push({ kind: 'acl', number, sum: new JournalChecksums(header.volume).computeAclSum(number, bytes), bytes })
   }),
   'one with an ACL whose number is not referred to': renumbered(() => 1_000_000n),
   'one with two ACLs of the same number': renumbered(({ acls }) => acls[1]?.number ?? 0n),

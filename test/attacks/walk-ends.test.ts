@@ -5,8 +5,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { TYPE_DIRECTORY } from '../../src/kernel/dirents.ts'
 import { deferClose, type Inodes } from '../../src/kernel/host.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { SELF } from '../../src/ownership/walk/entry.ts'
-import { traverse, type Visitor } from '../../src/ownership/walk/traverse.ts'
+import { SELF_ENTRY_NAME } from '../../src/ownership/walk/entry.ts'
+import { type TreeVisitor, traverseTree } from '../../src/ownership/walk/traverse.ts'
 import { addSkipReason, cannotMountWith, requireProgram } from '../helpers/needs.ts'
 import { groups, listTree, makeTree } from '../helpers/tree.ts'
 import { applyToDirectory, planDirectory, restoreDirectory, type Walked } from '../helpers/walk.ts'
@@ -166,7 +166,7 @@ async function step(directory: string, user: (entered: string) => void): Promise
       return linuxHost.inodes.openDirectory(parent, name)
     },
   }
-  const visitor: Visitor = {
+  const visitor: TreeVisitor = {
     visitEntries(_frame, block) {
       while (block.next()) {
         if (block.type === TYPE_DIRECTORY) return true
@@ -179,10 +179,10 @@ async function step(directory: string, user: (entered: string) => void): Promise
   }
   const place = inodes.openLinkFree(directory)
   using _place = deferClose(inodes, place)
-  const top = linuxHost.inodes.openDirectory(place, SELF)
+  const top = linuxHost.inodes.openDirectory(place, SELF_ENTRY_NAME)
   using _top = deferClose(inodes, top)
   let steps = 0
-  for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
+  for (const _ of traverseTree(inodes, top, inodes.stat(top), visitor)) {
     if (++steps > MOST_STEPS) throw new Error(`no end after ${MOST_STEPS} steps: ${met.slice(0, 20)}`)
     if (entered) user(entered)
     entered = undefined

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import * as fs from 'node:fs'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
-import { ACCESS_ACL, CAPABILITY as CAPABILITY_NAME } from '../../src/ownership/inode/attributes.ts'
+import { ACCESS_ACL_ATTRIBUTE, CAPABILITY_ATTRIBUTE as CAPABILITY_NAME } from '../../src/ownership/inode/attributes.ts'
 import { CAPABILITY } from '../crash/volume.ts'
 import type { Entry, Inode, Tree } from './trees.ts'
 
@@ -47,7 +47,7 @@ function dress(paths: readonly Buffer[], tree: Tree, outside: Buffer, number: nu
     fs.lchownSync(path, inode.uid, inode.gid)
     if (inode.kind === 'link') continue
     fs.chmodSync(path, inode.mode)
-    if (hasAcl(inode)) setAttribute(path, ACCESS_ACL, aclOf(inode.mode, inode.acl ?? []))
+    if (hasAcl(inode)) setAttribute(path, ACCESS_ACL_ATTRIBUTE, aclOf(inode.mode, inode.acl ?? []))
     if (hasCapability(inode)) setAttribute(path, CAPABILITY_NAME, Buffer.from(CAPABILITY, 'hex'))
   }
 }

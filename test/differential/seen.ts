@@ -1,5 +1,5 @@
 import * as fs from 'node:fs'
-import { ACCESS_ACL, CAPABILITY } from '../../src/ownership/inode/attributes.ts'
+import { ACCESS_ACL_ATTRIBUTE, CAPABILITY_ATTRIBUTE } from '../../src/ownership/inode/attributes.ts'
 import { below, getAttribute, hasAcl, hasCapability, pathsOf } from './build.ts'
 import type { Tree } from './trees.ts'
 
@@ -28,8 +28,8 @@ export function seenIn(volume: Buffer, trees: readonly Tree[]): Seen[][] {
         modified: stat.mtimeNs,
         changed: stat.ctimeNs,
         links: Number(stat.nlink),
-        acl: inode && hasAcl(inode) ? getAttribute(path, ACCESS_ACL) : undefined,
-        capability: inode && hasCapability(inode) ? getAttribute(path, CAPABILITY) : undefined,
+        acl: inode && hasAcl(inode) ? getAttribute(path, ACCESS_ACL_ATTRIBUTE) : undefined,
+        capability: inode && hasCapability(inode) ? getAttribute(path, CAPABILITY_ATTRIBUTE) : undefined,
       }
     }),
   )

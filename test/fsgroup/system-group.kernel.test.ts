@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { attachClones } from '../../src/container/attach-clones.ts'
 import type { CloneRequest } from '../../src/container/clone-request.ts'
 import { releaseClones } from '../../src/container/container-task.ts'
-import { ACCESS_ACL } from '../../src/ownership/inode/attributes.ts'
+import { ACCESS_ACL_ATTRIBUTE } from '../../src/ownership/inode/attributes.ts'
 import { listMountRecords } from '../../src/state/mount-record.ts'
 import { CONTAINER, UID } from '../container/node.ts'
 import { makeImage } from '../helpers/disks.ts'
@@ -47,7 +47,7 @@ describe.skipIf(!isRoot)(`a volume whose group on disk is a group of the system$
     const entries = '01000700ffffffff 02000100e8030000 04000500ffffffff 10000500ffffffff 20000000ffffffff'
     const { inodes } = stage.host
     const directory = inodes.openTrusted(path)
-    inodes.setAttribute(directory, ACCESS_ACL, Buffer.from(`02000000${entries.replaceAll(' ', '')}`, 'hex'))
+    inodes.setAttribute(directory, ACCESS_ACL_ATTRIBUTE, Buffer.from(`02000000${entries.replaceAll(' ', '')}`, 'hex'))
     inodes.close(directory)
   }
   const idmap = (source: string, more: Record<string, string> = {}) =>

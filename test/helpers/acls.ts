@@ -1,7 +1,7 @@
-import type { Acls } from '../../src/ownership/journal/codec.ts'
+import type { AclStore } from '../../src/ownership/journal/codec.ts'
 
 /** A table of ACLs in memory. */
-export function memoryAcls(): Acls {
+export function memoryAcls(): AclStore {
   const all: Uint8Array[] = []
   return {
     assignNumber(acl) {

@@ -5,7 +5,7 @@ import { linuxHost } from '../../src/kernel/linux/index.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import type { WalkReport } from '../../src/ownership/walk/report.ts'
 import type { WalkOptions } from '../../src/ownership/walks.ts'
-import { applyGroup, restoreOwnership } from '../../src/ownership/walks.ts'
+import { applyGroupToTree, restoreTreeOwnership } from '../../src/ownership/walks.ts'
 
 /** A directory of the node and the journal of its walks: what a mount does to a volume, without the mount. */
 export interface Walked {
@@ -24,13 +24,13 @@ export function applyToDirectory(
   access: FsGroupRequest['access'] = 'keep',
 ): Promise<WalkReport> {
   return onTree(walked, (tree, journal) =>
-    applyGroup(linuxHost.inodes, tree, { groupId: group, access, changePolicy: 'Always' }, journal, options),
+    applyGroupToTree(linuxHost.inodes, tree, { groupId: group, access, changePolicy: 'Always' }, journal, options),
   )
 }
 
 /** Puts back what `ownDirectory` changed. */
 export function restoreDirectory(walked: Walked, options?: WalkOptions): Promise<WalkReport> {
-  return onTree(walked, (tree, journal) => restoreOwnership(linuxHost.inodes, tree, journal, options))
+  return onTree(walked, (tree, journal) => restoreTreeOwnership(linuxHost.inodes, tree, journal, options))
 }
 
 /** What an operator's plan counts. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { Records } from '../../src/ownership/journal/records.ts'
+import { IndexedRecordLog } from '../../src/ownership/journal/records.ts'
 import { RecordLog } from '../../src/ownership/journal/tables.ts'
-import { applyGroup, pruneJournal, restoreOwnership } from '../../src/ownership/walks.ts'
+import { applyGroupToTree, pruneJournal, restoreTreeOwnership } from '../../src/ownership/walks.ts'
 import { letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
 import { MemoryVolume } from './volume.ts'
@@ -21,15 +21,15 @@ async function arrange(): Promise<MemoryVolume> {
 }
 
 const walk = (volume: MemoryVolume) =>
-  volume.call((root, journal) => applyGroup(volume.host.inodes, root, fsGroup, journal))
+  volume.call((root, journal) => applyGroupToTree(volume.host.inodes, root, fsGroup, journal))
 const putBack = (volume: MemoryVolume) =>
-  volume.call((root, journal) => restoreOwnership(volume.host.inodes, root, journal))
+  volume.call((root, journal) => restoreTreeOwnership(volume.host.inodes, root, journal))
 const pruned = (volume: MemoryVolume) =>
   volume.call(async (root, journal) => (await pruneJournal(volume.host.inodes, root, journal)).isPruned)
 const recorded = (volume: MemoryVolume) =>
   volume.call(async () => {
     const sql = volume.host.openDatabase('/journal.db').createTagStore()
-    return new Records(new RecordLog(sql, 'v'), { has: () => true }).size
+    return new IndexedRecordLog(new RecordLog(sql, 'v'), { has: () => true }).size
   })
 const modesOf = (volume: MemoryVolume) => modes(listTree(volume.fs, volume.directory))
 

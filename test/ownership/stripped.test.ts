@@ -2,7 +2,7 @@ import type * as NodeFs from 'node:fs'
 import { expect, it } from 'vitest'
 import type { Inodes } from '../../src/kernel/host.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
-import { applyGroup, restoreOwnership } from '../../src/ownership/walks.ts'
+import { applyGroupToTree, restoreTreeOwnership } from '../../src/ownership/walks.ts'
 import { FS_GROUP } from '../helpers/mount-records.ts'
 import { makeTree } from '../helpers/tree.ts'
 import { memoryHost } from '../memory-host/index.ts'
@@ -36,15 +36,17 @@ it.each<[string, boolean, string, number]>([
       throw new Error('died')
     },
   }
-  await expect(walk((inodes, journal) => applyGroup(inodes, root, FS_GROUP, journal), dying)).rejects.toThrow('died')
+  await expect(walk((inodes, journal) => applyGroupToTree(inodes, root, FS_GROUP, journal), dying)).rejects.toThrow(
+    'died',
+  )
   expect(look()).toEqual(['100775', 2000])
-  await walk((inodes, journal) => applyGroup(inodes, root, FS_GROUP, journal))
+  await walk((inodes, journal) => applyGroupToTree(inodes, root, FS_GROUP, journal))
   expect(look()).toEqual(['104775', 2000])
   if (writes) {
     world.fs.writeFileSync('/vol/suid', 'other content')
     world.fs.chmodSync('/vol/suid', 0o775)
     world.fs.utimesSync('/vol/suid', 2_000_000_000, 2_000_000_000)
   }
-  await walk((inodes, journal) => restoreOwnership(inodes, root, journal))
+  await walk((inodes, journal) => restoreTreeOwnership(inodes, root, journal))
   expect(look()).toEqual([mode, gid])
 })

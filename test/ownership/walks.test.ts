@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { FsGroupRequest } from '../../src/config/mount-request.ts'
 import { Dirents } from '../../src/kernel/dirents.ts'
 import type { Stat } from '../../src/kernel/host.ts'
-import { FirstLinks, HardLinks } from '../../src/ownership/walk/hard-links.ts'
-import { applyGroup, restoreOwnership, type SurveyTask, surveyTree } from '../../src/ownership/walks.ts'
+import { FirstLinkFilter, HardLinkCounter } from '../../src/ownership/walk/hard-links.ts'
+import { applyGroupToTree, restoreTreeOwnership, type SurveyTask, surveyTree } from '../../src/ownership/walks.ts'
 import { FS_GROUP } from '../helpers/mount-records.ts'
 import { groups, letTicksPass, listTree, makeTree, modes } from '../helpers/tree.ts'
 import { Killed } from '../memory-host/world.ts'
@@ -35,9 +35,9 @@ beforeEach(async () => {
 const here = () => ({ groups: groups(now()), modes: modes(now()) })
 const now = () => listTree(volume.fs, volume.directory)
 const walk = (fsGroup: FsGroupRequest = keep) =>
-  volume.call((root, journal) => applyGroup(volume.host.inodes, root, fsGroup, journal))
+  volume.call((root, journal) => applyGroupToTree(volume.host.inodes, root, fsGroup, journal))
 const putBack = (isForced = false) =>
-  volume.call((root, journal) => restoreOwnership(volume.host.inodes, root, journal, {}, isForced))
+  volume.call((root, journal) => restoreTreeOwnership(volume.host.inodes, root, journal, {}, isForced))
 
 describe('a walk', () => {
   it('a walk with keep applies the group, and set-gid to directories, and no other bit', async () => {
@@ -76,7 +76,9 @@ describe('a walk', () => {
   it('a restore returns to the first state after any number of groups', async () => {
     const before = here()
     await walk()
-    await volume.call((root, journal) => applyGroup(volume.host.inodes, root, { ...grant, groupId: 3000 }, journal))
+    await volume.call((root, journal) =>
+      applyGroupToTree(volume.host.inodes, root, { ...grant, groupId: 3000 }, journal),
+    )
     await putBack()
     expect(here()).toEqual(before)
     await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))
@@ -191,7 +193,9 @@ describe('a volume with more hard links than a walk can remember', () => {
     await letTicksPass()
   })
   const ownWith = (most: number) =>
-    volume.call((root, journal) => applyGroup(volume.host.inodes, root, keep, journal, { names: new HardLinks(most) }))
+    volume.call((root, journal) =>
+      applyGroupToTree(volume.host.inodes, root, keep, journal, { names: new HardLinkCounter(most) }),
+    )
 
   it('a walk with too many hard links is refused, and can be repeated or restored like any failed walk', async () => {
     const before = here()
@@ -210,7 +214,7 @@ describe('a volume with more hard links than a walk can remember', () => {
     await walk(grant)
     expect(groups(now())).toMatchObject({ 'a/f0': 2000, 'b/f59': 2000 })
     await volume.call((root, journal) =>
-      restoreOwnership(volume.host.inodes, root, journal, { names: new FirstLinks(1) }),
+      restoreTreeOwnership(volume.host.inodes, root, journal, { names: new FirstLinkFilter(1) }),
     )
     expect(here()).toEqual(before)
     await volume.call(async (_root, journal) => expect(journal.isEmpty()).toBe(true))

@@ -1,6 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeRecord, encodeRecords, joinRecords, splitRecords } from '../../src/ownership/journal/codec.ts'
+import {
+  decodeRecord,
+  encodeInodeRecords,
+  joinEncodedRecords,
+  splitRecords,
+} from '../../src/ownership/journal/codec.ts'
 import { memoryAcls } from '../helpers/acls.ts'
 import { damaged, damages } from './damage.ts'
 import { holds, runs } from './holds.ts'
@@ -15,8 +20,8 @@ describe('encoded records of inodes', () => {
       inodeBatch(3),
       (records) => {
         const settled = records.map((record) => ({ ...record, settled: true }))
-        expect(decoded(encodeRecords(records, acls))).toEqual(settled)
-        expect(decoded(joinRecords([...splitRecords(encodeRecords(records, acls))]))).toEqual(settled)
+        expect(decoded(encodeInodeRecords(records, acls))).toEqual(settled)
+        expect(decoded(joinEncodedRecords([...splitRecords(encodeInodeRecords(records, acls))]))).toEqual(settled)
       },
       1000,
     )
@@ -28,7 +33,7 @@ describe('encoded records of inodes', () => {
       fc.tuple(inodeBatch(2), damages),
       ([records, damage]) => {
         try {
-          decoded(damaged(Buffer.from(encodeRecords(records, acls)), damage))
+          decoded(damaged(Buffer.from(encodeInodeRecords(records, acls)), damage))
         } catch (error) {
           expect(error).toBeInstanceOf(RangeError)
           refused++

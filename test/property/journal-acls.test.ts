@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
-import { encodeKeys } from '../../src/ownership/journal/codec.ts'
+import { encodeInodeKeys } from '../../src/ownership/journal/codec.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { memoryHost } from '../memory-host/index.ts'
 import { MemoryWorld } from '../memory-host/world.ts'
@@ -83,7 +83,7 @@ class Held {
   }
 
   #forget(inodes: number[]): void {
-    this.#journal.forget(encodeKeys(inodes.map(keyOf)))
+    this.#journal.forget(encodeInodeKeys(inodes.map(keyOf)))
     this.#journal.confirm()
     for (const inode of inodes) this.#acls.delete(inode)
   }
@@ -91,7 +91,8 @@ class Held {
   /** Those that are gone are forgotten: of the others there is nothing in the table but what they refer to. */
   #prune(gone: number[]): void {
     for (const inode of gone) this.#acls.delete(inode)
-    for (const inode of this.#acls.keys()) this.#journal.markVisited(new DataView(encodeKeys([keyOf(inode)]).buffer))
+    for (const inode of this.#acls.keys())
+      this.#journal.markVisited(new DataView(encodeInodeKeys([keyOf(inode)]).buffer))
     this.#journal.forgetUnvisited()
     const used = new Set([...this.#acls.values()].flatMap(({ before, seen, after }) => [before, seen, after]))
     used.delete(undefined)
@@ -106,7 +107,7 @@ class Held {
 
 function found(journal: Journal): Map<number, Acls> {
   const numbers = Array.from({ length: INODES }, (_, at) => at)
-  const held = journal.find(encodeKeys(numbers.map(keyOf)))
+  const held = journal.find(encodeInodeKeys(numbers.map(keyOf)))
   return new Map(
     numbers.flatMap((inode) => {
       const record = held[inode]

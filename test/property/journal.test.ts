@@ -6,7 +6,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { Refusal } from '../../src/errors/refusal.ts'
 import { linuxHost } from '../../src/kernel/linux/index.ts'
 import type { InodeRecord } from '../../src/ownership/inode/record.ts'
-import { encodeKeys } from '../../src/ownership/journal/codec.ts'
+import { encodeInodeKeys } from '../../src/ownership/journal/codec.ts'
 import { Journal } from '../../src/ownership/journal/journal.ts'
 import { corpusOf } from './corpus.ts'
 import { type Damage, damaged, damages } from './damage.ts'
@@ -51,7 +51,7 @@ function made(volume: string, { isClosed, isFolded }: { isClosed: boolean; isFol
     const number = journal.append(batch)
     if (batch !== BATCHES[1]) journal.settle(number)
   }
-  if (isFolded) journal.find(encodeKeys([{ inode: 0n, born: 0n }]))
+  if (isFolded) journal.find(encodeInodeKeys([{ inode: 0n, born: 0n }]))
   const kept = isClosed ? undefined : filesAt(path)
   journal.close()
   const files = kept ?? filesAt(path)
@@ -78,13 +78,13 @@ function used(files: Files, reading: boolean): number | Refusal {
   try {
     journal = (reading ? Journal.openForReading : Journal.open)(linuxHost, path, VOLUME, true)
     const found = journal
-      .find(encodeKeys([...VERSIONS.values()].flatMap(([record]) => record ?? [])))
+      .find(encodeInodeKeys([...VERSIONS.values()].flatMap(([record]) => record ?? [])))
       .flatMap((record) => (record && journal ? journal.decode(record, record.settled) : []))
     for (const record of [...found, ...journal.readUnfinished()]) expectVersion(record)
     journal.isEmpty()
     if (!reading) {
       journal.settle(journal.append(AGAIN))
-      journal.forget(encodeKeys(found.slice(0, 3)))
+      journal.forget(encodeInodeKeys(found.slice(0, 3)))
       journal.confirm()
     }
     return found.length

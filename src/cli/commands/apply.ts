@@ -9,7 +9,7 @@ import {
 } from '../../fsgroup/volume-by-hand.ts'
 import { deferClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
-import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
+import { createWalkReport, type WalkReport } from '../../ownership/walk/report.ts'
 import type { Session } from '../../state/session.ts'
 import { announceInodeCount } from '../node-state/recorded-walk.ts'
 import { countSkippedInodes, formatSkippedInodes, quoteForShell } from '../output/output.ts'
@@ -59,7 +59,7 @@ export async function applyGroupToDirectory(
   const report = await applyByHand(session, opened, fsGroup)
   const { groupId: group, access: groupAccess, changePolicy: policy } = fsGroup
   const request = { verb, directory, volume: opened.volume, group, groupAccess, policy }
-  return { ...request, walked: report !== undefined, report: report ?? createReport() }
+  return { ...request, walked: report !== undefined, report: report ?? createWalkReport() }
 }
 
 /** The options of plan and apply. */

@@ -9,7 +9,7 @@ import {
 } from '../../fsgroup/volume-by-hand.ts'
 import { deferClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
-import { createReport, type WalkReport } from '../../ownership/walk/report.ts'
+import { createWalkReport, type WalkReport } from '../../ownership/walk/report.ts'
 import type { Session } from '../../state/session.ts'
 import { refuseOtherDisk } from '../../state/volume-disk.ts'
 import { volumeRecords } from '../../state/volume-record.ts'
@@ -109,7 +109,7 @@ export async function planGroupChange(session: Session, command: ApplyGroupComma
   const record = volumeRecords.readUnlessDamaged(session, volume)
   using journal = openReadableJournal(session, volume)
   const seen = await surveyVolume(session, opened, { do: 'apply', fsGroup }, journal)
-  const { report, widened, differences } = walks ? seen : { report: createReport(), widened: 0, differences: [] }
+  const { report, widened, differences } = walks ? seen : { report: createWalkReport(), widened: 0, differences: [] }
   const refuse = () => {
     refuseSystemDirectory(session.host, directory, command.isSure)
     refuseOwnFile(opened, command.isSure)

@@ -2,7 +2,7 @@ import { catchRefusalMessage } from '../../errors/refusal.ts'
 import { type ByHandRestoreResult, openByHand, refuseRestore, restoreByHand } from '../../fsgroup/volume-by-hand.ts'
 import { deferClose } from '../../kernel/host.ts'
 import { parseMountFlags } from '../../kernel/mount-table/mount-flags.ts'
-import { createReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
+import { createWalkReport, type SkipReason, type WalkReport } from '../../ownership/walk/report.ts'
 import { findVolume } from '../../state/find-volume.ts'
 import type { Session } from '../../state/session.ts'
 import { explainOtherDisk } from '../../state/volume-disk.ts'
@@ -111,7 +111,7 @@ export async function restoreRecordedOwnership(session: Session, command: Restor
   if (!isDry) {
     await announceInodeCount(session, opened)
     const restored = await restoreByHand(session, opened, isForced)
-    const { outcome, report = createReport(), otherDisk: other = null } = restored
+    const { outcome, report = createWalkReport(), otherDisk: other = null } = restored
     const next = formatNextRestoreStep(session, restored, volume, isForced)
     return { ...about, outcome, next, refusal: null, otherDisk: other, report, differences: [] }
   }
@@ -119,7 +119,15 @@ export async function restoreRecordedOwnership(session: Session, command: Restor
   using journal = openReadableJournal(session, volume)
   if (journal === undefined || journal.isEmpty()) {
     const outcome = 'nothing recorded'
-    return { ...about, outcome, next: null, refusal: null, otherDisk: null, report: createReport(), differences: [] }
+    return {
+      ...about,
+      outcome,
+      next: null,
+      refusal: null,
+      otherDisk: null,
+      report: createWalkReport(),
+      differences: [],
+    }
   }
   const { report, differences } = await surveyVolume(session, opened, { do: 'restore', isForced }, journal)
   const other = explainOtherDisk(session, volume, tree) ?? null

@@ -4,8 +4,8 @@ import { TYPE_DIRECTORY } from '../../kernel/dirents.ts'
 import { deferClose, type Handle, type Inodes } from '../../kernel/host.ts'
 import { isLocalTree } from '../../kernel/mount-table/responsiveness.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
-import { SELF } from '../../ownership/walk/entry.ts'
-import { traverse, type Visitor } from '../../ownership/walk/traverse.ts'
+import { SELF_ENTRY_NAME } from '../../ownership/walk/entry.ts'
+import { type TreeVisitor, traverseTree } from '../../ownership/walk/traverse.ts'
 import { findWalker, isVolumeBusy } from '../../state/lock-holders.ts'
 import { walkProgress } from '../../state/process-records.ts'
 import type { Session } from '../../state/session.ts'
@@ -72,7 +72,7 @@ const YIELD_INTERVAL_INODES = 20_000
  */
 export async function countInodes(inodes: Inodes, root: Handle): Promise<number> {
   let counted = 1
-  const visitor: Visitor = {
+  const visitor: TreeVisitor = {
     visitEntries(_frame, block) {
       while (block.next()) {
         if (block.type === TYPE_DIRECTORY) return true
@@ -85,10 +85,10 @@ export async function countInodes(inodes: Inodes, root: Handle): Promise<number>
     },
     skip() {},
   }
-  const top = inodes.openDirectory(root, SELF)
+  const top = inodes.openDirectory(root, SELF_ENTRY_NAME)
   using _ = deferClose(inodes, top)
   let nextYield = YIELD_INTERVAL_INODES
-  for (const _ of traverse(inodes, top, inodes.stat(top), visitor)) {
+  for (const _ of traverseTree(inodes, top, inodes.stat(top), visitor)) {
     if (counted < nextYield) continue
     nextYield = counted + YIELD_INTERVAL_INODES
     await new Promise((resolve) => setImmediate(resolve))

@@ -16,7 +16,7 @@ import {
 import { isLocalTree } from '../../kernel/mount-table/responsiveness.ts'
 import { extractOwnership, isSameOwnership, type Ownership } from '../../ownership/inode/policy.ts'
 import type { Journal } from '../../ownership/journal/journal.ts'
-import { FirstLinks } from '../../ownership/walk/hard-links.ts'
+import { FirstLinkFilter } from '../../ownership/walk/hard-links.ts'
 import type { WalkObserver } from '../../ownership/walk/ledger.ts'
 import type { ProgressListener } from '../../ownership/walk/report.ts'
 import { type SurveyTask, surveyTree } from '../../ownership/walks.ts'
@@ -116,7 +116,7 @@ export async function surveyOwnership(
   const differences: OwnershipDifference[] = []
   let widened = 0
   /** Hard-linked inodes that kubelet's counts already include. */
-  const counted = new FirstLinks()
+  const counted = new FirstLinkFilter()
   const observer: WalkObserver = {
     onVisit(stat) {
       if (group === undefined) return

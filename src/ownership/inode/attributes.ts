@@ -5,18 +5,18 @@ import type { InodeState } from './record.ts'
 /**
  * The kernel's encoding of an access ACL (uapi/linux/posix_acl_xattr.h): u32 version, then {u16 tag, u16 bits, u32 id}.
  */
-export const ACCESS_ACL = 'system.posix_acl_access'
-export const CAPABILITY = 'security.capability'
+export const ACCESS_ACL_ATTRIBUTE = 'system.posix_acl_access'
+export const CAPABILITY_ATTRIBUTE = 'security.capability'
 
-const HEADER_SIZE = 4
-const ENTRY_SIZE = 8
-const BITS_OFFSET = 2
-const ID_OFFSET = 4
-const USER_OBJ = 0x01
-const USER = 0x02
-const GROUP_OBJ = 0x04
-const GROUP = 0x08
-const MASK = 0x10
+const ACL_HEADER_BYTES = 4
+const ACL_ENTRY_BYTES = 8
+const ACL_ENTRY_BITS_OFFSET = 2
+const ACL_ENTRY_ID_OFFSET = 4
+const ACL_USER_OBJ = 0x01
+const ACL_USER = 0x02
+const ACL_GROUP_OBJ = 0x04
+const ACL_GROUP = 0x08
+const ACL_MASK = 0x10
 
 /**
  * Adds `bits` to the ACL's entries of the owner and the owning group, and to nothing else. The mask must grow for that,
@@ -24,20 +24,20 @@ const MASK = 0x10
  * st_mode shows the mask as the group's bits, so the result has the mode that chmod would have made. An ACL without a
  * mask is returned unchanged, because then the mode says everything.
  */
-export function grantAcl(acl: Uint8Array, bits: number): Uint8Array {
+export function grantAclBits(acl: Uint8Array, bits: number): Uint8Array {
   const result = Buffer.from(acl)
   const entries: { tag: number; at: number }[] = []
-  for (let at = HEADER_SIZE; at + ENTRY_SIZE <= result.length; at += ENTRY_SIZE) {
-    entries.push({ tag: result.readUInt16LE(at), at: at + BITS_OFFSET })
+  for (let at = ACL_HEADER_BYTES; at + ACL_ENTRY_BYTES <= result.length; at += ACL_ENTRY_BYTES) {
+    entries.push({ tag: result.readUInt16LE(at), at: at + ACL_ENTRY_BITS_OFFSET })
   }
-  const mask = entries.find(({ tag }) => tag === MASK)
+  const mask = entries.find(({ tag }) => tag === ACL_MASK)
   if (mask === undefined) return acl
   const effective = result.readUInt16LE(mask.at)
   for (const { tag, at } of entries) {
     const entryBits = result.readUInt16LE(at)
-    if (tag === USER || tag === GROUP) result.writeUInt16LE(entryBits & effective, at)
-    else if (tag === GROUP_OBJ) result.writeUInt16LE((entryBits & effective) | bits, at)
-    else if (tag === USER_OBJ || tag === MASK) result.writeUInt16LE(entryBits | bits, at)
+    if (tag === ACL_USER || tag === ACL_GROUP) result.writeUInt16LE(entryBits & effective, at)
+    else if (tag === ACL_GROUP_OBJ) result.writeUInt16LE((entryBits & effective) | bits, at)
+    else if (tag === ACL_USER_OBJ || tag === ACL_MASK) result.writeUInt16LE(entryBits | bits, at)
   }
   return result
 }
@@ -53,11 +53,14 @@ export function computeGroupBits(
   const view = Buffer.from(acl)
   let mask = 0o7
   const granted: number[] = []
-  for (let at = HEADER_SIZE; at + ENTRY_SIZE <= view.length; at += ENTRY_SIZE) {
+  for (let at = ACL_HEADER_BYTES; at + ACL_ENTRY_BYTES <= view.length; at += ACL_ENTRY_BYTES) {
     const tag = view.readUInt16LE(at)
-    const bits = view.readUInt16LE(at + BITS_OFFSET)
-    if (tag === MASK) mask = bits
-    else if ((tag === GROUP_OBJ && gid === group) || (tag === GROUP && view.readUInt32LE(at + ID_OFFSET) === group)) {
+    const bits = view.readUInt16LE(at + ACL_ENTRY_BITS_OFFSET)
+    if (tag === ACL_MASK) mask = bits
+    else if (
+      (tag === ACL_GROUP_OBJ && gid === group) ||
+      (tag === ACL_GROUP && view.readUInt32LE(at + ACL_ENTRY_ID_OFFSET) === group)
+    ) {
       granted.push(bits)
     }
   }
@@ -66,12 +69,12 @@ export function computeGroupBits(
 }
 
 export function readAcl(inodes: Inodes, handle: Handle): Uint8Array | undefined {
-  return inodes.getAttribute(handle, ACCESS_ACL)
+  return inodes.getAttribute(handle, ACCESS_ACL_ATTRIBUTE)
 }
 
 /** Reads an open inode's file capability in the kernel's encoding. */
 export function readCapability(inodes: Inodes, handle: Handle): Uint8Array | undefined {
-  return inodes.getAttribute(handle, CAPABILITY)
+  return inodes.getAttribute(handle, CAPABILITY_ATTRIBUTE)
 }
 
 /** An inode held open, so that no rename can replace it, and its state when it was inspected. */
@@ -93,13 +96,14 @@ export function inspectInode(
   inspectedAtMs: number,
   names: string,
 ): OpenInode {
-  const capability = isRegularFile(stat) && names.includes(CAPABILITY) ? readCapability(inodes, handle) : undefined
+  const capability =
+    isRegularFile(stat) && names.includes(CAPABILITY_ATTRIBUTE) ? readCapability(inodes, handle) : undefined
   return {
     handle,
     stat,
     inspectedAtMs,
     capability,
-    acl: names.includes(ACCESS_ACL) ? readAcl(inodes, handle) : undefined,
+    acl: names.includes(ACCESS_ACL_ATTRIBUTE) ? readAcl(inodes, handle) : undefined,
   }
 }
 
@@ -108,5 +112,5 @@ export function inspectInode(
  * @param names the inode's extended attributes
  */
 export function hasAclOrCapability(names: string): boolean {
-  return names !== '' && (names.includes(CAPABILITY) || names.includes(ACCESS_ACL))
+  return names !== '' && (names.includes(CAPABILITY_ATTRIBUTE) || names.includes(ACCESS_ACL_ATTRIBUTE))
 }

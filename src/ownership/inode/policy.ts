@@ -8,48 +8,48 @@ export interface Ownership {
   mode: number
 }
 
-export const PERMISSIONS = 0o7777
-export const SET_IDS = 0o6000
-const SET_UID = 0o4000
-export const SET_GID = 0o2000
+export const CHMOD_MODE_BITS = 0o7777
+export const SET_ID_MODE_BITS = 0o6000
+const SET_UID_MODE_BIT = 0o4000
+export const SET_GID_MODE_BIT = 0o2000
 
 /** Kubelet's masks (SetVolumeOwnership, pkg/volume/volume_linux.go): rw for files, rwx and set-gid for directories. */
-const FILE_GRANT = 0o660
-const DIRECTORY_GRANT = 0o770
+const FILE_GRANT_MODE_BITS = 0o660
+const DIRECTORY_GRANT_MODE_BITS = 0o770
 
 /**
  * Returns the type of an inode that no walk changes. A symlink has no access bits of its own, and a device node's group
  * opens hardware.
  */
-export function findUnchangeableType({ mode }: Pick<Stat, 'mode'>): 'symlink' | 'device' | undefined {
+export function findUnchangeableInodeType({ mode }: Pick<Stat, 'mode'>): 'symlink' | 'device' | undefined {
   const type = mode & FILE_TYPE
   if (type === SYMLINK) return 'symlink'
   return type === BLOCK_DEVICE || type === CHARACTER_DEVICE ? 'device' : undefined
 }
 
-/** Returns the requested group, and the mode of `computeMode`. */
-export function computeOwnership(stat: Pick<Stat, 'mode'>, fsGroup: FsGroupRequest): Ownership {
-  return { gid: fsGroup.groupId, mode: computeMode(stat, fsGroup) }
+/** Returns the requested group, and the mode of `computeRequestedMode`. */
+export function computeRequestedOwnership(stat: Pick<Stat, 'mode'>, fsGroup: FsGroupRequest): Ownership {
+  return { gid: fsGroup.groupId, mode: computeRequestedMode(stat, fsGroup) }
 }
 
 /** Adds set-gid to directories, so that new files inherit the group, and with `grant` the group's permission bits. */
-export function computeMode({ mode }: Pick<Stat, 'mode'>, { access, setGid = true }: FsGroupRequest): number {
-  const bits = mode & PERMISSIONS
+export function computeRequestedMode({ mode }: Pick<Stat, 'mode'>, { access, setGid = true }: FsGroupRequest): number {
+  const bits = mode & CHMOD_MODE_BITS
   if ((mode & FILE_TYPE) === DIRECTORY)
-    return bits | (setGid ? SET_GID : 0) | (access === 'grant' ? DIRECTORY_GRANT : 0)
-  return access === 'grant' ? bits | FILE_GRANT : bits
+    return bits | (setGid ? SET_GID_MODE_BIT : 0) | (access === 'grant' ? DIRECTORY_GRANT_MODE_BITS : 0)
+  return access === 'grant' ? bits | FILE_GRANT_MODE_BITS : bits
 }
 
 /**
  * Returns whether the inode already has the requested group and mode. It runs for every inode of a volume, so it
  * allocates no object.
  */
-export function matchesRequest(stat: Pick<Stat, 'mode' | 'gid'>, fsGroup: FsGroupRequest): boolean {
-  return stat.gid === fsGroup.groupId && (stat.mode & PERMISSIONS) === computeMode(stat, fsGroup)
+export function hasRequestedOwnership(stat: Pick<Stat, 'mode' | 'gid'>, fsGroup: FsGroupRequest): boolean {
+  return stat.gid === fsGroup.groupId && (stat.mode & CHMOD_MODE_BITS) === computeRequestedMode(stat, fsGroup)
 }
 
 export function extractOwnership(stat: Pick<Stat, 'gid' | 'mode'>): Ownership {
-  return { gid: stat.gid, mode: stat.mode & PERMISSIONS }
+  return { gid: stat.gid, mode: stat.mode & CHMOD_MODE_BITS }
 }
 
 export function isSameOwnership(a: Ownership, b: Ownership): boolean {
@@ -57,16 +57,16 @@ export function isSameOwnership(a: Ownership, b: Ownership): boolean {
 }
 
 /** Kubernetes' OnRootMismatch: a matching root means that a walk was completed, because the root is changed last. */
-export function isRootMatching(root: Stat, fsGroup: FsGroupRequest): boolean {
-  return findUnchangeableType(root) === undefined && matchesRequest(root, fsGroup)
+export function isRootMatchingFsGroup(root: Stat, fsGroup: FsGroupRequest): boolean {
+  return findUnchangeableInodeType(root) === undefined && hasRequestedOwnership(root, fsGroup)
 }
 
 /**
  * Returns whether `now` is what a chown makes of `mode`. A chown keeps set-gid if the group may not execute
  * (setattr_should_drop_sgid).
  */
-export function isStrippedByChown(now: number, mode: number): boolean {
-  return now !== mode && (now === (mode & ~SET_IDS) || now === (mode & ~SET_UID))
+export function isModeStrippedByChown(now: number, mode: number): boolean {
+  return now !== mode && (now === (mode & ~SET_ID_MODE_BITS) || now === (mode & ~SET_UID_MODE_BIT))
 }
 
 /**

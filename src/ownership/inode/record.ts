@@ -1,5 +1,5 @@
 import type { Stat } from '../../kernel/host.ts'
-import { extractOwnership, isSameOwnership, isStrippedByChown, type Ownership, SET_GID } from './policy.ts'
+import { extractOwnership, isModeStrippedByChown, isSameOwnership, type Ownership, SET_GID_MODE_BIT } from './policy.ts'
 
 /** The recorded states of one inode. Inode numbers are reused, so `inode` and `born` together identify it. */
 export interface InodeRecord {
@@ -13,7 +13,7 @@ export interface InodeRecord {
   before: Ownership
   /** The `security.capability` attribute, which a chown drops. */
   capability: Uint8Array | undefined
-  acl: AclStates
+  acl: RecordedAcls
   /**
    * mtime (nanoseconds) and size when last recorded. They show whether the content still is the one that had the
    * privileges.
@@ -33,7 +33,7 @@ export interface InodeRecord {
   /** Target state of the last recorded change. */
   after: Ownership
   /** State after `apply`, to which restoreOnUnmount returns. Undefined: it returns to `before`. */
-  baseline?: Baseline | undefined
+  baseline?: InodeBaseline | undefined
   /**
    * False: the change may not have been made, or only in part, because the process can crash right after it wrote the
    * record.
@@ -42,19 +42,19 @@ export interface InodeRecord {
 }
 
 /** State of an inode after `apply` by hand. */
-export interface Baseline extends Ownership {
+export interface InodeBaseline extends Ownership {
   /** The access ACL; undefined: none. */
   acl: Uint8Array | undefined
 }
 
 /** The access ACL when first recorded, when last recorded, and after the last recorded change; undefined: none. */
-interface AclStates {
+interface RecordedAcls {
   before: Uint8Array | undefined
   seen: Uint8Array | undefined
   after: Uint8Array | undefined
 }
 
-export const NO_ACL: AclStates = { before: undefined, seen: undefined, after: undefined }
+export const NO_RECORDED_ACLS: RecordedAcls = { before: undefined, seen: undefined, after: undefined }
 
 export function formatInodeKey({ inode, born }: { inode: bigint; born: bigint }): string {
   return `${inode}-${born}`
@@ -82,10 +82,10 @@ export function resolveIntendedOwnership(record: InodeRecord, now: InodeState): 
   // A file system without birth times shows a reused inode number only by a different owner.
   if (record.born === 0n && record.uid !== now.stat.uid) return undefined
   const owned = extractOwnership(now.stat)
-  const intact = isSameBytes(getDueCapability(record), now.capability)
+  const intact = isSameBytes(getIntendedCapability(record), now.capability)
   if (intact && isSameOwnership(before, owned) && isSameBytes(now.acl, acl.before)) return owned
   if (intact && isSameOwnership(after, owned) && isSameBytes(now.acl, acl.after)) return owned
-  if (intact && isAtBaseline(record, now)) return owned
+  if (intact && isInodeAtBaseline(record, now)) return owned
   // A chown drops the capability. A different capability was set by a user.
   if (record.settled || !(intact || now.capability === undefined)) return undefined
   if (isSameBytes(now.acl, acl.seen)) return resolveInterruptedOwnership(record, now, intact)
@@ -95,7 +95,7 @@ export function resolveIntendedOwnership(record: InodeRecord, now: InodeState): 
 }
 
 /** Returns whether an inode has the group, mode and ACL that `apply` left. */
-export function isAtBaseline({ baseline }: InodeRecord, { stat, acl }: InodeState): boolean {
+export function isInodeAtBaseline({ baseline }: InodeRecord, { stat, acl }: InodeState): boolean {
   return baseline !== undefined && isSameOwnership(baseline, extractOwnership(stat)) && isSameBytes(acl, baseline.acl)
 }
 
@@ -114,15 +114,18 @@ function resolveInterruptedOwnership(
   const owned = extractOwnership(now.stat)
   if (isSameOwnership(seen, owned) && intact === record.capabilityIntact) {
     const isInterrupted = !intact || !isSameOwnership(seen, intended)
-    return !isInterrupted || isContentAsRecorded(record, now.stat) ? intended : { ...owned, forfeit: true }
+    return !isInterrupted || isFileContentAsRecorded(record, now.stat) ? intended : { ...owned, forfeit: true }
   }
   if (owned.gid !== after.gid) return undefined
   // The group is the target's, so the chown was made. The steps after it may be missing.
-  const chowned = seen.gid !== after.gid && (owned.mode === seen.mode || isStrippedByChown(owned.mode, intended.mode))
+  const chowned =
+    seen.gid !== after.gid && (owned.mode === seen.mode || isModeStrippedByChown(owned.mode, intended.mode))
   const chmodded = owned.mode === after.mode && (seen.gid !== after.gid || !record.capabilityIntact)
-  if (intact && chowned && !isStrippedByChown(owned.mode, intended.mode)) return owned
+  if (intact && chowned && !isModeStrippedByChown(owned.mode, intended.mode)) return owned
   if (!chowned && !chmodded) return undefined
-  return isContentAsRecorded(record, now.stat) ? { gid: owned.gid, mode: intended.mode } : { ...owned, forfeit: true }
+  return isFileContentAsRecorded(record, now.stat)
+    ? { gid: owned.gid, mode: intended.mode }
+    : { ...owned, forfeit: true }
 }
 
 /**
@@ -130,14 +133,14 @@ function resolveInterruptedOwnership(
  * An owner can write and then reset mtime. If the owner is not root, mtime is therefore trusted only for set-uid, which
  * the owner may set anyway.
  */
-export function isContentAsRecorded(record: InodeRecord, now: Stat): boolean {
-  const ownersOnly = record.capability === undefined && (record.intended.mode & SET_GID) === 0
+export function isFileContentAsRecorded(record: InodeRecord, now: Stat): boolean {
+  const ownersOnly = record.capability === undefined && (record.intended.mode & SET_GID_MODE_BIT) === 0
   const isReliable = now.uid === 0 || (ownersOnly && now.uid === record.uid)
   return isReliable && record.modified === now.modified && record.size === now.size
 }
 
 /** Returns the capability that the inode should have. */
-export function getDueCapability({ forfeited, capability }: InodeRecord): Uint8Array | undefined {
+export function getIntendedCapability({ forfeited, capability }: InodeRecord): Uint8Array | undefined {
   return forfeited ? undefined : capability
 }
 
@@ -171,7 +174,7 @@ export function createInodeRecord(
     uid: record?.uid ?? stat.uid,
     before: record?.before ?? intended,
     capability,
-    acl: hasAcl ? { before: aclBefore, seen: state.acl, after: aclAfter } : NO_ACL,
+    acl: hasAcl ? { before: aclBefore, seen: state.acl, after: aclAfter } : NO_RECORDED_ACLS,
     modified: stat.modified,
     size: stat.size,
     seen: record ? extractOwnership(stat) : intended,

@@ -1,15 +1,15 @@
 import type { SQLTagStore } from 'node:sqlite'
 import { isSameBytes } from '../inode/record.ts'
-import type { Acls } from './codec.ts'
-import { Checksums, freeBuffer, type SqlRow } from './tables.ts'
+import type { AclStore } from './codec.ts'
+import { freeBuffer, JournalChecksums, type SqlRow } from './tables.ts'
 import { WeightedCache } from './weighted-cache.ts'
 
 /** Limit of the ACLs kept in memory, with an allowance for each cache entry. */
-const MAX_CACHED_BYTES = 1 << 20
-const ENTRY_OVERHEAD_BYTES = 128
+const MAX_CACHED_ACL_BYTES = 1 << 20
+const CACHED_ACL_OVERHEAD_BYTES = 128
 /** A record stores the number in 32 bits. */
 const MAX_ACL_NUMBER = 0xffffffff
-const NUMBERS_PER_QUERY = 1000
+const ACL_NUMBERS_PER_QUERY = 1000
 
 /** A row of the table. */
 export interface NumberedAcl {
@@ -33,17 +33,17 @@ export function isAclNumber(number: bigint): boolean {
  * The ACLs that records refer to by number, each stored once. Mostly a whole tree has the same ACL, and one ACL can be
  * larger than a thousand records. Each row has a checksum, like the rows of the log.
  */
-export class AclTable implements Acls {
+export class AclTable implements AclStore {
   readonly #sql: SQLTagStore
-  readonly #checksums: Checksums
-  readonly #numbers = new WeightedCache<string, number>(MAX_CACHED_BYTES)
-  readonly #acls = new WeightedCache<number, Uint8Array>(MAX_CACHED_BYTES)
+  readonly #checksums: JournalChecksums
+  readonly #numbers = new WeightedCache<string, number>(MAX_CACHED_ACL_BYTES)
+  readonly #acls = new WeightedCache<number, Uint8Array>(MAX_CACHED_ACL_BYTES)
   /** Undefined until `loadNumbers` has read the table. */
   #present: NumberSet | undefined
 
   constructor(sql: SQLTagStore, volume: string) {
     this.#sql = sql
-    this.#checksums = new Checksums(volume)
+    this.#checksums = new JournalChecksums(volume)
   }
 
   /** Total bytes of the ACLs. */
@@ -111,7 +111,7 @@ export class AclTable implements Acls {
     if (cached !== undefined) return cached
     const row = this.#sql.get`SELECT * FROM acls WHERE hash = ${hash}`
     const number = row ? this.#readNumber(row, acl) : this.#append(acl)
-    this.#numbers.put(hash, number, hash.length + ENTRY_OVERHEAD_BYTES)
+    this.#numbers.put(hash, number, hash.length + CACHED_ACL_OVERHEAD_BYTES)
     return number
   }
 
@@ -136,7 +136,7 @@ export class AclTable implements Acls {
     const cached = this.#acls.get(number)
     if (cached) return cached
     const { acl } = this.#parseRow(this.#sql.get`SELECT * FROM acls WHERE number = ${BigInt(number)}` ?? {})
-    this.#acls.put(number, acl, acl.length + ENTRY_OVERHEAD_BYTES)
+    this.#acls.put(number, acl, acl.length + CACHED_ACL_OVERHEAD_BYTES)
     return acl
   }
 
@@ -151,12 +151,12 @@ export class AclTable implements Acls {
     let last = 0n
     for (;;) {
       const numbers = this.#sql
-        .all`SELECT number FROM acls WHERE number > ${last} ORDER BY number LIMIT ${NUMBERS_PER_QUERY}`
+        .all`SELECT number FROM acls WHERE number > ${last} ORDER BY number LIMIT ${ACL_NUMBERS_PER_QUERY}`
       for (const { number } of numbers) {
         if (!used.has(Number(number))) this.#sql.run`DELETE FROM acls WHERE number = ${number as bigint}`
         last = number as bigint
       }
-      if (numbers.length < NUMBERS_PER_QUERY) return
+      if (numbers.length < ACL_NUMBERS_PER_QUERY) return
     }
   }
 
@@ -169,11 +169,11 @@ export class AclTable implements Acls {
   }
 }
 
-const INITIAL_BYTES = 128
+const INITIAL_BITMAP_BYTES = 128
 
 /** A set of numbers from 0 on, with one bit for each up to the largest: there can be millions. */
 export class NumberSet {
-  #bits = new Uint8Array(INITIAL_BYTES)
+  #bits = new Uint8Array(INITIAL_BITMAP_BYTES)
 
   add(number: number): void {
     const at = Math.floor(number / 8)

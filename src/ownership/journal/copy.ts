@@ -1,15 +1,23 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Host } from '../../kernel/host.ts'
 import { AclTable, hashAcl, isAclNumber } from './acl-table.ts'
-import { createView, decodeRecord, findRecordStarts, isForgotten } from './codec.ts'
-import { explainErrors, FileQuota, prepareTables, type Quota } from './database.ts'
-import { Checksums, estimateAclGrowth, estimateLogGrowth, freeBuffer, RecordLog, runTransaction } from './tables.ts'
+import { createDataView, decodeRecord } from './codec.ts'
+import { DatabaseSizeLimiter, explainJournalErrors, type JournalQuota, prepareJournalTables } from './database.ts'
+import { findRecordStarts, isForgottenInodeRecord } from './layout.ts'
+import {
+  estimateAclGrowth,
+  estimateLogGrowth,
+  freeBuffer,
+  JournalChecksums,
+  RecordLog,
+  runTransaction,
+} from './tables.ts'
 
 /**
  * Bytes of one transaction. A disk sync for each row takes long, and one transaction for all rows needs twice the
  * space.
  */
-const TRANSACTION_BYTES = 4 << 20
+const COPY_TRANSACTION_BYTES = 4 << 20
 
 /** A row of a journal: an ACL, or a batch of records. ACLs come first, because records refer to them. */
 export interface JournalRow {
@@ -42,7 +50,7 @@ export class JournalSnapshot {
     this.#log = new RecordLog(sql, volume)
     this.#acls = new AclTable(sql, volume)
     const { unsettled, disk } = this.#guard(() =>
-      prepareTables(this.#database, sql, { path, volume, wasWalked, isReadOnly: true }),
+      prepareJournalTables(this.#database, sql, { path, volume, wasWalked, isReadOnly: true }),
     )
     this.unsettled = [...unsettled].sort((one, other) => (one < other ? -1 : 1))
     this.disk = disk
@@ -76,7 +84,7 @@ export class JournalSnapshot {
   }
 
   #guard<T>(operation: () => T): T {
-    return explainErrors(this.#path, operation)
+    return explainJournalErrors(this.#path, operation)
   }
 }
 
@@ -93,26 +101,30 @@ export interface JournalCopy {
  * Writes a copy of a journal to a new file, which no other process uses yet. It yields between transactions.
  * @throws {Refusal} if the disk is full or the quota is reached
  */
-export async function writeJournal(
+export async function writeJournalCopy(
   host: Host,
   path: string,
   volume: string,
   { rows, unsettled, disk }: JournalCopy,
-  quota: Quota,
+  quota: JournalQuota,
 ): Promise<void> {
-  const guard = <T>(operation: () => T) => explainErrors(path, operation)
+  const guard = <T>(operation: () => T) => explainJournalErrors(path, operation)
   const database = guard(() => host.openDatabase(path))
   const sql = database.createTagStore()
-  guard(() => prepareTables(database, sql, { path, volume, wasWalked: false, isReadOnly: false, disk }))
+  guard(() => prepareJournalTables(database, sql, { path, volume, wasWalked: false, isReadOnly: false, disk }))
   try {
-    const [log, acls, quotaFile] = [new RecordLog(sql, volume), new AclTable(sql, volume), new FileQuota(database)]
+    const [log, acls, quotaFile] = [
+      new RecordLog(sql, volume),
+      new AclTable(sql, volume),
+      new DatabaseSizeLimiter(database),
+    ]
     guard(() => quotaFile.setQuota(quota))
     const insert = ({ kind, number, sum, bytes }: JournalRow) =>
       kind === 'acl' ? acls.insert({ number, sum, acl: bytes }) : log.insert({ number, sum, records: bytes })
     const write = (needed: number, operation: () => void) =>
       guard(() => quotaFile.runWithQuota(needed, () => runTransaction(database, operation)))
-    for (const part of splitRows(rows)) {
-      write(estimateGrowth(part), () => part.forEach(insert))
+    for (const part of splitRowsIntoTransactions(rows)) {
+      write(estimateDatabaseGrowth(part), () => part.forEach(insert))
       await new Promise((resolve) => setImmediate(resolve))
     }
     write(estimateLogGrowth([]), () => {
@@ -123,12 +135,12 @@ export async function writeJournal(
   }
 }
 
-function* splitRows(rows: Iterable<JournalRow>): Generator<JournalRow[]> {
+function* splitRowsIntoTransactions(rows: Iterable<JournalRow>): Generator<JournalRow[]> {
   let [part, bytes]: [JournalRow[], number] = [[], 0]
   for (const row of rows) {
     part.push(row)
-    bytes += estimateGrowth([row])
-    if (bytes < TRANSACTION_BYTES) continue
+    bytes += estimateDatabaseGrowth([row])
+    if (bytes < COPY_TRANSACTION_BYTES) continue
     yield part
     ;[part, bytes] = [[], 0]
   }
@@ -136,7 +148,7 @@ function* splitRows(rows: Iterable<JournalRow>): Generator<JournalRow[]> {
 }
 
 /** Returns an upper bound of what the rows add to the database's file. */
-function estimateGrowth(rows: readonly JournalRow[]): number {
+function estimateDatabaseGrowth(rows: readonly JournalRow[]): number {
   const selectBytes = (wanted: JournalRow['kind']) =>
     rows.filter(({ kind }) => kind === wanted).map(({ bytes }) => bytes)
   return selectBytes('acl').reduce((sum, acl) => sum + estimateAclGrowth(acl), estimateLogGrowth(selectBytes('batch')))
@@ -148,8 +160,8 @@ const MAX_ACL_BYTES = 65_536
 const PLACEHOLDER_ACL = new Uint8Array()
 
 /** Verifies imported rows in order, against the checksums of this volume's journal. */
-export class RowChecker {
-  readonly #checksums: Checksums
+export class JournalRowChecker {
+  readonly #checksums: JournalChecksums
   /** Four bytes for each ACL, because the numbers in an imported file can be arbitrarily large. */
   readonly #numbers: Uint32Array
   #aclCount = 0
@@ -158,7 +170,7 @@ export class RowChecker {
 
   /** @param acls number of ACLs; all come before the first batch */
   constructor(volume: string, acls: number) {
-    this.#checksums = new Checksums(volume)
+    this.#checksums = new JournalChecksums(volume)
     this.#numbers = new Uint32Array(acls)
   }
 
@@ -185,9 +197,10 @@ export class RowChecker {
       throw new RangeError('a batch of records is not the next one')
     if (sum !== this.#checksums.computeBatchSum(number, bytes, this.#lastBatch?.sum))
       throw new RangeError('a batch of records has changed')
-    const chunk = createView(bytes)
+    const chunk = createDataView(bytes)
     const acls = { get: (number: number) => this.#findAcl(number) }
-    for (const at of findRecordStarts(chunk)) if (!isForgotten(chunk, at)) decodeRecord({ chunk, at }, true, acls)
+    for (const at of findRecordStarts(chunk))
+      if (!isForgottenInodeRecord(chunk, at)) decodeRecord({ chunk, at }, true, acls)
     this.#lastBatch = { number, sum }
   }
 

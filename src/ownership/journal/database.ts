@@ -2,7 +2,14 @@ import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 import { createFault } from '../../errors/fault.ts'
 import { Refusal, UnknownFormatRefusal } from '../../errors/refusal.ts'
 import { errorCode } from '../../kernel/host.ts'
-import { FORMAT, formatSchema, limitFileSize, PRAGMAS, readFileSize, runTransaction } from './tables.ts'
+import {
+  formatJournalSchema,
+  JOURNAL_FORMAT,
+  JOURNAL_PRAGMAS,
+  limitDatabaseSize,
+  readDatabaseSize,
+  runTransaction,
+} from './tables.ts'
 
 /** Parameters of opening a journal. */
 export interface JournalOpenOptions {
@@ -21,7 +28,7 @@ export interface JournalOpenOptions {
  * Verifies the file's format and volume before anything is written to it.
  * @returns its only row; undefined for a new file without tables
  */
-function checkFile(
+function verifyJournalFile(
   sql: SQLTagStore,
   { path, volume, wasWalked }: JournalOpenOptions,
 ): Record<string, unknown> | undefined {
@@ -31,7 +38,7 @@ function checkFile(
   if (!isMade && wasWalked) throw createJournalRefusal(path, 'it is empty, although the volume was walked before')
   if (!isMade) return undefined
   const row = sql.get`SELECT * FROM journal`
-  if (row?.format !== BigInt(FORMAT)) throw createFormatRefusal(path, row?.format)
+  if (row?.format !== BigInt(JOURNAL_FORMAT)) throw createJournalFormatRefusal(path, row?.format)
   if (row.volume !== volume) throw createJournalRefusal(path, `it belongs to volume ${row.volume}`)
   return row
 }
@@ -40,9 +47,9 @@ function checkFile(
  * Verifies the file, and creates the tables of a new one. Closes the database if the file is refused.
  * @returns the unsettled batches, and the last recorded disk
  */
-export function prepareTables(database: DatabaseSync, sql: SQLTagStore, options: JournalOpenOptions) {
+export function prepareJournalTables(database: DatabaseSync, sql: SQLTagStore, options: JournalOpenOptions) {
   try {
-    const disk = createTables(database, sql, options)
+    const disk = createJournalTables(database, sql, options)
     return { disk, unsettled: new Set(sql.all`SELECT batch FROM unsettled`.map(({ batch }) => batch as bigint)) }
   } catch (error) {
     database.close()
@@ -50,46 +57,50 @@ export function prepareTables(database: DatabaseSync, sql: SQLTagStore, options:
   }
 }
 
-function createTables(database: DatabaseSync, sql: SQLTagStore, options: JournalOpenOptions): string | undefined {
+function createJournalTables(
+  database: DatabaseSync,
+  sql: SQLTagStore,
+  options: JournalOpenOptions,
+): string | undefined {
   const { volume, isReadOnly, disk } = options
   // A transaction, so that all reads see the same state.
   if (isReadOnly) database.exec('BEGIN')
-  const row = checkFile(sql, options)
-  if (!isReadOnly) database.exec(PRAGMAS)
-  if (!row && isReadOnly) database.exec(formatSchema('TEMP'))
+  const row = verifyJournalFile(sql, options)
+  if (!isReadOnly) database.exec(JOURNAL_PRAGMAS)
+  if (!row && isReadOnly) database.exec(formatJournalSchema('TEMP'))
   // One transaction: a concurrent reader sees all of it or nothing.
   else if (!row)
     runTransaction(database, () => {
-      database.exec(formatSchema())
-      sql.run`INSERT INTO journal VALUES (${FORMAT}, ${volume}, ${disk ?? null})`
+      database.exec(formatJournalSchema())
+      sql.run`INSERT INTO journal VALUES (${JOURNAL_FORMAT}, ${volume}, ${disk ?? null})`
     })
   else if (disk !== undefined && row.disk !== disk) sql.run`UPDATE journal SET disk = ${disk}`
   return disk ?? (typeof row?.disk === 'string' ? row.disk : undefined)
 }
 
-const GIVE_UP_REMEDY = 'or give up what could be restored by moving its directory away'
+const GIVE_UP_RESTORE_REMEDY = 'or give up what could be restored by moving its directory away'
 
 /**
  * @param path the journal's file
  * @param cause SQLite's error; undefined: the content is invalid
  */
 export function createJournalRefusal(path: string, reason: string, cause?: unknown): Refusal {
-  if (getPrimaryCode(cause) === SQLITE_FULL)
-    return new Refusal(createFault('journal-full', formatUnusable(path, reason), FULL_REMEDY), { cause })
-  const remedy = isCorruptError(cause)
-    ? `repair the disk, ${GIVE_UP_REMEDY}`
+  if (getPrimarySqliteCode(cause) === SQLITE_FULL)
+    return new Refusal(createFault('journal-full', formatUnusableJournal(path, reason), JOURNAL_FULL_REMEDY), { cause })
+  const remedy = isDatabaseCorruptError(cause)
+    ? `repair the disk, ${GIVE_UP_RESTORE_REMEDY}`
     : 'remove the cause, and the call is repeated'
-  return new Refusal(createFault('journal', formatUnusable(path, reason), remedy), { cause })
+  return new Refusal(createFault('journal', formatUnusableJournal(path, reason), remedy), { cause })
 }
 
-const FULL_REMEDY =
+const JOURNAL_FULL_REMEDY =
   'make room on the disk if it is full; else the volume has reached "stateQuota" of the configuration: raise that, restore the volume, or mount it without ownership'
 
 /**
  * Runs an operation on the journal's file.
  * @throws {Refusal} that names the file, instead of SQLite's own error
  */
-export function explainErrors<T>(path: string, operation: () => T): T {
+export function explainJournalErrors<T>(path: string, operation: () => T): T {
   try {
     return operation()
   } catch (error) {
@@ -105,18 +116,18 @@ export function explainErrors<T>(path: string, operation: () => T): T {
  * The journal was made by another version of modekeep. It is not changed, because that version can still restore the
  * volume.
  */
-export function createFormatRefusal(path: string, format: unknown): Refusal {
-  const reason = `its format is ${format}, this version reads ${FORMAT}`
+export function createJournalFormatRefusal(path: string, format: unknown): Refusal {
+  const reason = `its format is ${format}, this version reads ${JOURNAL_FORMAT}`
   return new UnknownFormatRefusal(
     createFault(
       'format-unknown',
-      formatUnusable(path, reason),
-      `install the version of modekeep that made it, ${GIVE_UP_REMEDY}`,
+      formatUnusableJournal(path, reason),
+      `install the version of modekeep that made it, ${GIVE_UP_RESTORE_REMEDY}`,
     ),
   )
 }
 
-function formatUnusable(path: string, reason: string): string {
+function formatUnusableJournal(path: string, reason: string): string {
   return `the ownership journal ${path} cannot be used (${reason}), so nothing more is changed`
 }
 
@@ -125,23 +136,23 @@ const SQLITE_FULL = 13
 const SQLITE_NOTADB = 26
 
 /** Returns whether SQLite reached its size limit or the disk is full. */
-export function isFullError(error: unknown): boolean {
-  return errorCode(error) === 'ERR_SQLITE_ERROR' && getPrimaryCode(error) === SQLITE_FULL
+export function isDatabaseFullError(error: unknown): boolean {
+  return errorCode(error) === 'ERR_SQLITE_ERROR' && getPrimarySqliteCode(error) === SQLITE_FULL
 }
 
 /** Returns whether the file is damaged. An undefined cause means that the journal found invalid content itself. */
-export function isCorruptError(cause: unknown): boolean {
-  const primary = getPrimaryCode(cause)
+export function isDatabaseCorruptError(cause: unknown): boolean {
+  const primary = getPrimarySqliteCode(cause)
   return primary === SQLITE_CORRUPT || primary === SQLITE_NOTADB
 }
 
 /** The low byte is SQLite's error, the others are its variant. */
-function getPrimaryCode(cause: unknown): number {
+function getPrimarySqliteCode(cause: unknown): number {
   return ((cause as { errcode?: number } | undefined)?.errcode ?? SQLITE_CORRUPT) & 0xff
 }
 
 /** Limits of a journal's file. */
-export interface Quota {
+export interface JournalQuota {
   /** Maximum size of the file. */
   maxBytes: number
   /** Growth that needs no reservation. */
@@ -157,9 +168,9 @@ export interface Quota {
 }
 
 /** Keeps a database's file within the reserved size. */
-export class FileQuota {
+export class DatabaseSizeLimiter {
   readonly #database: DatabaseSync
-  #quota: Quota | undefined
+  #quota: JournalQuota | undefined
   #limit = 0
 
   constructor(database: DatabaseSync) {
@@ -167,10 +178,10 @@ export class FileQuota {
   }
 
   /** @param quota undefined: no limit */
-  setQuota(quota: Quota | undefined): void {
+  setQuota(quota: JournalQuota | undefined): void {
     this.#quota = quota
     if (quota) this.#raiseLimit(quota, quota.reservedBytes)
-    else limitFileSize(this.#database, undefined)
+    else limitDatabaseSize(this.#database, undefined)
   }
 
   /**
@@ -183,14 +194,14 @@ export class FileQuota {
       return operation()
     } catch (error) {
       const quota = this.#quota
-      if (quota === undefined || !isFullError(error) || this.#limit >= quota.maxBytes) throw error
-      this.#raiseLimit(quota, quota.reserve(readFileSize(this.#database), bytes))
+      if (quota === undefined || !isDatabaseFullError(error) || this.#limit >= quota.maxBytes) throw error
+      this.#raiseLimit(quota, quota.reserve(readDatabaseSize(this.#database), bytes))
       return operation()
     }
   }
 
-  #raiseLimit({ maxBytes }: Quota, bytes: number): void {
-    this.#limit = Math.min(maxBytes, readFileSize(this.#database) + bytes)
-    limitFileSize(this.#database, this.#limit)
+  #raiseLimit({ maxBytes }: JournalQuota, bytes: number): void {
+    this.#limit = Math.min(maxBytes, readDatabaseSize(this.#database) + bytes)
+    limitDatabaseSize(this.#database, this.#limit)
   }
 }

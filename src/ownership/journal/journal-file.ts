@@ -3,23 +3,27 @@ import type { Host } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import { AclTable, NumberSet } from './acl-table.ts'
 import {
-  addBaseline,
+  addRecordBaseline,
   concatBytes,
-  createView,
+  createDataView,
   decodeRecord,
   type EncodedRecord,
-  encodeForgotten,
-  encodeKeys,
-  encodeRecords,
-  findRecordStarts,
+  encodeInodeKeys,
+  encodeInodeRecords,
 } from './codec.ts'
-import { explainErrors, FileQuota, type JournalOpenOptions, prepareTables, type Quota } from './database.ts'
-import { KEY_OFFSET } from './layout.ts'
-import { Records } from './records.ts'
-import { type Batch, estimateLogGrowth, RecordLog, runTransaction } from './tables.ts'
+import {
+  DatabaseSizeLimiter,
+  explainJournalErrors,
+  type JournalOpenOptions,
+  type JournalQuota,
+  prepareJournalTables,
+} from './database.ts'
+import { encodeForgottenInodes, findRecordStarts, RECORD_KEY_OFFSET } from './layout.ts'
+import { IndexedRecordLog } from './records.ts'
+import { estimateLogGrowth, type RecordBatch, RecordLog, runTransaction } from './tables.ts'
 
 /** Content of one transaction. */
-export interface JournalWrite {
+export interface JournalTransaction {
   /** Batches whose changes have all been made. */
   settled: readonly bigint[]
   /** Inode and birth time in turn of the inodes to be forgotten. */
@@ -39,7 +43,7 @@ export class JournalFile {
   readonly #sql: SQLTagStore
   readonly #log: RecordLog
   readonly #acls: AclTable
-  readonly #fileQuota: FileQuota
+  readonly #fileQuota: DatabaseSizeLimiter
 
   constructor(host: Host, options: JournalOpenOptions) {
     const { path, volume } = options
@@ -48,14 +52,14 @@ export class JournalFile {
     this.#sql = this.#database.createTagStore()
     this.#log = new RecordLog(this.#sql, volume)
     this.#acls = new AclTable(this.#sql, volume)
-    this.#fileQuota = new FileQuota(this.#database)
-    const { unsettled, disk } = this.guard(() => prepareTables(this.#database, this.#sql, options))
+    this.#fileQuota = new DatabaseSizeLimiter(this.#database)
+    const { unsettled, disk } = this.guard(() => prepareJournalTables(this.#database, this.#sql, options))
     this.unsettled = unsettled
     this.disk = disk
   }
 
   guard<T>(operation: () => T): T {
-    return explainErrors(this.#path, operation)
+    return explainJournalErrors(this.#path, operation)
   }
 
   isEmpty(): boolean {
@@ -67,15 +71,15 @@ export class JournalFile {
     return this.guard(() => this.#log.size() + this.#acls.size())
   }
 
-  setQuota(quota: Quota | undefined): void {
+  setQuota(quota: JournalQuota | undefined): void {
     this.guard(() => this.#fileQuota.setQuota(quota))
   }
 
   /** Reads and verifies all rows. */
-  readRecords(): Records {
+  readRecords(): IndexedRecordLog {
     return this.guard(() => {
       this.#acls.loadNumbers()
-      return new Records(this.#log, this.#acls)
+      return new IndexedRecordLog(this.#log, this.#acls)
     })
   }
 
@@ -84,13 +88,13 @@ export class JournalFile {
   }
 
   recordRestore(): void {
-    this.guard(() => this.#sql.run`INSERT INTO unsettled VALUES (${RESTORE_MARK})`)
+    this.guard(() => this.#sql.run`INSERT INTO unsettled VALUES (${RESTORE_BATCH_NUMBER})`)
   }
 
   /** @returns the appended batches in order; `own`: the new one among them */
-  write({ settled, forgotten, batch }: JournalWrite): { batches: Batch[]; own: Batch | undefined } {
+  write({ settled, forgotten, batch }: JournalTransaction): { batches: RecordBatch[]; own: RecordBatch | undefined } {
     // Forgotten inodes come first, because the new batch may record them again.
-    const forgottenRecords = forgotten.map(encodeForgotten)
+    const forgottenRecords = forgotten.map(encodeForgottenInodes)
     const operation = () => {
       for (const number of settled) this.#sql.run`DELETE FROM unsettled WHERE batch = ${number}`
       const batches = this.#log.appendAll(batch ? [...forgottenRecords, this.#encodeBatch(batch)] : forgottenRecords)
@@ -110,17 +114,19 @@ export class JournalFile {
 
   /** Runs within the transaction, so that new ACLs are written with the records that refer to them. */
   #encodeBatch({ plain, records }: { plain: Uint8Array; records: readonly InodeRecord[] }): Uint8Array {
-    return records.length === 0 ? plain : concatBytes([plain, encodeRecords(records, this.#acls)])
+    return records.length === 0 ? plain : concatBytes([plain, encodeInodeRecords(records, this.#acls)])
   }
 
   /** Rewrites the log if it has grown far beyond its records: see compactJournal. */
-  compact(records: Records, unsettled: ReadonlySet<bigint>): Set<bigint> | undefined {
+  compact(records: IndexedRecordLog, unsettled: ReadonlySet<bigint>): Set<bigint> | undefined {
     return this.guard(() => compactJournal(this.#database, this.#sql, records, this.#acls, unsettled))
   }
 
   /** Makes the target of each record's change the baseline of its inode, in one transaction. */
-  setBaseline(records: Records, unsettled: ReadonlySet<bigint>): Set<bigint> | undefined {
-    return this.guard(() => compactJournal(this.#database, this.#sql, records, this.#acls, unsettled, addBaseline))
+  setBaseline(records: IndexedRecordLog, unsettled: ReadonlySet<bigint>): Set<bigint> | undefined {
+    return this.guard(() =>
+      compactJournal(this.#database, this.#sql, records, this.#acls, unsettled, addRecordBaseline),
+    )
   }
 
   close(): void {
@@ -129,26 +135,29 @@ export class JournalFile {
 }
 
 /** More than the fixed part of a record takes, or of an ACL's row. */
-const MAX_FIXED_BYTES = 128
+const MAX_FIXED_RECORD_BYTES = 128
 
 /** Returns an upper bound of a batch's bytes, as if each of its ACLs were new. */
-function estimateBatchBytes({ plain, records }: NonNullable<JournalWrite['batch']>): number {
+function estimateBatchBytes({ plain, records }: NonNullable<JournalTransaction['batch']>): number {
   const sizes = records.map(({ path, capability, acl: { before, seen, after } }) =>
-    [path, capability, before, seen, after].reduce((sum, bytes) => sum + (bytes?.length ?? 0), 4 * MAX_FIXED_BYTES),
+    [path, capability, before, seen, after].reduce(
+      (sum, bytes) => sum + (bytes?.length ?? 0),
+      4 * MAX_FIXED_RECORD_BYTES,
+    ),
   )
   return sizes.reduce((sum, size) => sum + size, plain.length)
 }
 
 /** An entry of the unsettled batches that marks a restore. Batches are counted from 1. */
-export const RESTORE_MARK = 0n
+export const RESTORE_BATCH_NUMBER = 0n
 
-const SPARE_BYTES = 1 << 20
+const JOURNAL_SPARE_BYTES = 1 << 20
 /** More than a record with a path of usual length takes. */
-const BYTES_PER_INODE = 256
+const JOURNAL_BYTES_PER_INODE = 256
 
 /** Returns whether a journal of this size has more than the records of so many inodes need. */
-export function isLargerThanNeeded(bytes: number, inodes: number): boolean {
-  return bytes > SPARE_BYTES + inodes * BYTES_PER_INODE
+export function isJournalLargerThanNeeded(bytes: number, inodes: number): boolean {
+  return bytes > JOURNAL_SPARE_BYTES + inodes * JOURNAL_BYTES_PER_INODE
 }
 
 /**
@@ -160,7 +169,7 @@ export function isLargerThanNeeded(bytes: number, inodes: number): boolean {
 export function compactJournal(
   database: DatabaseSync,
   sql: SQLTagStore,
-  records: Records,
+  records: IndexedRecordLog,
   acls: AclTable,
   unsettled: ReadonlySet<bigint>,
   rewrite?: (record: EncodedRecord) => EncodedRecord,
@@ -170,31 +179,31 @@ export function compactJournal(
     const numbers = records.compact((batch) => unsettled.has(batch), used, rewrite)
     if (numbers === undefined) return undefined
     acls.removeUnused(used)
-    sql.run`DELETE FROM unsettled WHERE batch <> ${RESTORE_MARK}`
+    sql.run`DELETE FROM unsettled WHERE batch <> ${RESTORE_BATCH_NUMBER}`
     for (const batch of numbers) sql.run`INSERT INTO unsettled VALUES (${batch})`
     return numbers
   })
   if (numbers === undefined) return undefined
   database.exec('PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)')
-  return new Set([...(unsettled.has(RESTORE_MARK) ? [RESTORE_MARK] : []), ...numbers])
+  return new Set([...(unsettled.has(RESTORE_BATCH_NUMBER) ? [RESTORE_BATCH_NUMBER] : []), ...numbers])
 }
 
 /** Limit of batches that wait for the volume to be synced. After a crash the next walk checks each inode in them. */
-const MAX_WAITING = 200
+const MAX_BATCHES_BEFORE_SYNC = 200
 
 /**
  * Batches whose changes were made, and inodes that were restored or deleted.
  * A power cut loses changes that the volume's disk does not have yet. The volume is therefore synced before the journal
  * drops their records.
  */
-export class ReleaseQueue {
+export class BatchReleaseQueue {
   /** Makes the volume's changes durable. Every walk sets it. */
   syncVolume: () => void = () => {}
   #settled: bigint[] = []
   #forgotten: BigInt64Array[] = []
-  readonly #write: (written: JournalWrite) => void
+  readonly #write: (written: JournalTransaction) => void
 
-  constructor(write: (written: JournalWrite) => void) {
+  constructor(write: (written: JournalTransaction) => void) {
     this.#write = write
   }
 
@@ -203,7 +212,7 @@ export class ReleaseQueue {
   }
 
   get isFull(): boolean {
-    return this.#settled.length + this.#forgotten.length >= MAX_WAITING
+    return this.#settled.length + this.#forgotten.length >= MAX_BATCHES_BEFORE_SYNC
   }
 
   settle(batch: bigint): void {
@@ -219,15 +228,15 @@ export class ReleaseQueue {
    * written first.
    * @param read returns the journal's records without the forgotten
    */
-  mayHaveForgotten(read: () => Records, records: readonly InodeRecord[], plain: Uint8Array): boolean {
+  mayHaveForgotten(read: () => IndexedRecordLog, records: readonly InodeRecord[], plain: Uint8Array): boolean {
     if (this.#forgotten.length === 0) return false
     const recorded = read()
     const isMissing = (bytes: DataView, at: number) => recorded.findEntry(bytes, at) === undefined
-    const { buffer, byteOffset, byteLength } = encodeKeys(records)
-    const [keys, encoded] = [new DataView(buffer, byteOffset, byteLength), createView(plain)]
+    const { buffer, byteOffset, byteLength } = encodeInodeKeys(records)
+    const [keys, encoded] = [new DataView(buffer, byteOffset, byteLength), createDataView(plain)]
     return (
       records.some((_, index) => isMissing(keys, 16 * index)) ||
-      findRecordStarts(encoded).some((at) => isMissing(encoded, at + KEY_OFFSET))
+      findRecordStarts(encoded).some((at) => isMissing(encoded, at + RECORD_KEY_OFFSET))
     )
   }
 

@@ -1,15 +1,19 @@
 import type { Host } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import type { EncodedRecord } from './codec.ts'
-import type { JournalOpenOptions, Quota } from './database.ts'
-import { isLargerThanNeeded, JournalFile, type JournalWrite, RESTORE_MARK, ReleaseQueue } from './journal-file.ts'
-import { BatchesInProgress, type RecordedStates } from './record-index.ts'
-import type { Records } from './records.ts'
-import { type Batch, freeBuffer } from './tables.ts'
+import type { JournalOpenOptions, JournalQuota } from './database.ts'
+import {
+  BatchReleaseQueue,
+  isJournalLargerThanNeeded,
+  JournalFile,
+  type JournalTransaction,
+  RESTORE_BATCH_NUMBER,
+} from './journal-file.ts'
+import { BatchesInProgress, type RecordedInodeStates } from './record-index.ts'
+import type { IndexedRecordLog } from './records.ts'
+import { freeBuffer, type RecordBatch } from './tables.ts'
 
-const NONE = new Uint8Array()
-
-type FoundRecord = EncodedRecord & { settled: boolean; isInProgress: boolean }
+export type JournalRecord = EncodedRecord & { settled: boolean; isInProgress?: boolean }
 
 /**
  * The recorded states of a volume's inodes before and after modekeep's changes.
@@ -18,11 +22,11 @@ type FoundRecord = EncodedRecord & { settled: boolean; isInProgress: boolean }
 export class Journal {
   readonly #file: JournalFile
   /** Undefined until a record is looked up, because a first walk only appends. */
-  #records: Records | undefined
+  #records: IndexedRecordLog | undefined
   #unsettled: Set<bigint>
   /** The unsettled batches whose changes this process is about to make. */
   readonly #inProgress = new BatchesInProgress()
-  readonly #queue = new ReleaseQueue((write) => this.#write(write))
+  readonly #queue = new BatchReleaseQueue((write) => this.#write(write))
 
   /**
    * Opens a journal, and creates it if it does not exist.
@@ -47,7 +51,7 @@ export class Journal {
    * @param keys inode and birth time of each in turn
    * @returns the record of each, for `decode`; `isInProgress`: this process has yet to make its change
    */
-  find(keys: BigInt64Array): (FoundRecord | undefined)[] {
+  find(keys: BigInt64Array): (JournalRecord | undefined)[] {
     return this.#mapKeys(keys, (bytes, at) => this.#findRecord(bytes, at))
   }
 
@@ -60,7 +64,7 @@ export class Journal {
    * Like `find`, without reading records: most inodes have only a group and permission bits.
    * @returns 'other' if the record says more, or its change may not have been made
    */
-  findStates(keys: BigInt64Array): (RecordedStates | 'wait' | 'other' | undefined)[] {
+  findStates(keys: BigInt64Array): (RecordedInodeStates | 'wait' | 'other' | undefined)[] {
     return this.#mapKeys(keys, (bytes, at) => {
       const entry = this.#loadRecords().findEntry(bytes, at)
       return entry === undefined ? undefined : this.#readStates(entry)
@@ -76,13 +80,13 @@ export class Journal {
     })
   }
 
-  #readStates(entry: number): RecordedStates | 'wait' | 'other' {
+  #readStates(entry: number): RecordedInodeStates | 'wait' | 'other' {
     const batch = this.#loadRecords().findBatch(entry)
     if (this.#unsettled.has(batch)) return this.#inProgress.has(batch) ? 'wait' : 'other'
     return this.#loadRecords().getStates(entry) ?? 'other'
   }
 
-  #findRecord(bytes: DataView, at: number): FoundRecord | undefined {
+  #findRecord(bytes: DataView, at: number): JournalRecord | undefined {
     const record = this.#loadRecords().find(bytes, at)
     if (record === undefined) return undefined
     const { batch } = record
@@ -101,14 +105,14 @@ export class Journal {
    * was not changed by its user.
    */
   beginRestore(): void {
-    if (this.#unsettled.has(RESTORE_MARK)) return
+    if (this.#unsettled.has(RESTORE_BATCH_NUMBER)) return
     this.#file.recordRestore()
-    this.#unsettled.add(RESTORE_MARK)
+    this.#unsettled.add(RESTORE_BATCH_NUMBER)
   }
 
   /** A restore was begun, and no walk was completed since. */
   get hasRestoreBegun(): boolean {
-    return this.#unsettled.has(RESTORE_MARK)
+    return this.#unsettled.has(RESTORE_BATCH_NUMBER)
   }
 
   /** A process may not have made every change that it recorded. The mark of a restore is not a change. */
@@ -135,10 +139,10 @@ export class Journal {
    * @param plain encoded records without an ACL; they come first
    * @returns the batch's number, for `settle`
    */
-  append(records: readonly InodeRecord[], plain: Uint8Array = NONE): bigint {
+  append(records: readonly InodeRecord[], plain: Uint8Array = new Uint8Array()): bigint {
     if (this.#queue.mayHaveForgotten(() => this.#loadRecords(), records, plain)) this.#queue.release()
     const batch = { plain, records }
-    const own = this.#write({ settled: [], forgotten: [], batch }) as Batch
+    const own = this.#write({ settled: [], forgotten: [], batch }) as RecordBatch
     this.#unsettled.add(own.number)
     this.#inProgress.add(own.number, own.records)
     return own.number
@@ -159,12 +163,12 @@ export class Journal {
 
   /**
    * Marks all changes of this process as made.
-   * @param hasVisitedAll the walk visited every inode, so a restore's mark can be dropped
+   * @param hasVisitedAllInodes the walk visited every inode, so a restore's mark can be dropped
    */
-  confirm(hasVisitedAll = true): void {
+  confirm(hasVisitedAllInodes = true): void {
     // A crashed process's batch is settled once each of its inodes has been recorded again or forgotten.
     const isEmpty = (batch: bigint) => this.#loadRecords().readLatest(batch).next().done
-    const isDone = (batch: bigint) => isEmpty(batch) && (batch !== RESTORE_MARK || hasVisitedAll)
+    const isDone = (batch: bigint) => isEmpty(batch) && (batch !== RESTORE_BATCH_NUMBER || hasVisitedAllInodes)
     const done = this.#file.guard(() => [...this.#unsettled].filter(isDone))
     for (const batch of done) this.settle(batch)
     this.#queue.release()
@@ -184,7 +188,7 @@ export class Journal {
   }
 
   /** Records beyond the quota are refused. @param quota undefined: no limit */
-  setQuota(quota: Quota | undefined): void {
+  setQuota(quota: JournalQuota | undefined): void {
     this.#file.setQuota(quota)
   }
 
@@ -197,7 +201,7 @@ export class Journal {
    * complete. Records of deleted inodes must then be forgotten.
    */
   isOvergrown(inodes: number): boolean {
-    return this.hasUnfinished || isLargerThanNeeded(this.#file.measureSize(), inodes)
+    return this.hasUnfinished || isJournalLargerThanNeeded(this.#file.measureSize(), inodes)
   }
 
   /** @param key inode and birth time */
@@ -227,7 +231,7 @@ export class Journal {
 
   [Symbol.dispose] = this.close
 
-  #loadRecords(): Records {
+  #loadRecords(): IndexedRecordLog {
     if (this.#records === undefined) {
       this.#records = this.#file.readRecords()
       for (const keys of this.#queue.forgotten) this.#records.forget(keys)
@@ -235,7 +239,7 @@ export class Journal {
     return this.#records
   }
 
-  #write(write: JournalWrite): Batch | undefined {
+  #write(write: JournalTransaction): RecordBatch | undefined {
     const { batches, own } = this.#file.write(write)
     for (const batch of batches) {
       this.#records?.add(batch)

@@ -1,28 +1,28 @@
 import { isSameOwnership, type Ownership } from '../inode/policy.ts'
-import { createView, findRecordStarts } from './codec.ts'
-import { IntTable } from './int-table.ts'
-import { KEY_OFFSET } from './layout.ts'
+import { createDataView } from './codec.ts'
+import { IntHashTable } from './int-table.ts'
+import { findRecordStarts, RECORD_KEY_OFFSET } from './layout.ts'
 
 /** Position of the last record, counted from 1. */
-const LAST_COLUMN = 0
-/** See StateTable; the VISITED_FLAG bit is set once a walk has visited the inode. */
-const STATE_COLUMN = 1
-const VALUE_COLUMNS = 2
+const LAST_POSITION_COLUMN = 0
+/** See InodeStateTable; the VISITED_INODE_FLAG bit is set once a walk has visited the inode. */
+const STATE_ID_COLUMN = 1
+const INDEX_VALUE_COLUMNS = 2
 /** A sparse value: position of the first record, counted from 1. 0: it is the last record. */
-const FIRST_COLUMN = 0
-const SPARSE_VALUES = 1
+const FIRST_POSITION_COLUMN = 0
+const SPARSE_VALUE_COLUMNS = 1
 // The upper word of most inodes is 0, so it is the last one of the key.
-const INODE_AND_BIRTH = [0, 3, 1, 2]
+const KEY_WORD_ORDER = [0, 3, 1, 2]
 const FORGOTTEN_POSITION = 0
-const VISITED_FLAG = 0x8000
+const VISITED_INODE_FLAG = 0x8000
 
 /**
  * Maps an inode to the positions of its first record, which has the original state, and of its last.
  * Entries keep the order of insertion, which mostly is the order of the lookups. A forgotten inode keeps its entry.
  */
 export class RecordIndex {
-  /** Keys: see INODE_AND_BIRTH. */
-  readonly #table: IntTable
+  /** Keys: see KEY_WORD_ORDER. */
+  readonly #table: IntHashTable
   /** The entry after the last one found, which mostly is the next one looked up. */
   #next = 0
   /** Number of inodes with a record. */
@@ -30,7 +30,7 @@ export class RecordIndex {
 
   /** @param expected estimated number of inodes; the table grows */
   constructor(expected: number) {
-    this.#table = new IntTable(VALUE_COLUMNS, SPARSE_VALUES, expected)
+    this.#table = new IntHashTable(INDEX_VALUE_COLUMNS, SPARSE_VALUE_COLUMNS, expected)
   }
 
   /**
@@ -41,12 +41,12 @@ export class RecordIndex {
   add(bytes: DataView, at: number, place: number): number {
     const table = this.#table
     const entry = this.#findEntry(bytes, at) ?? this.#insert(bytes, at)
-    const last = table.get(entry, LAST_COLUMN)
+    const last = table.get(entry, LAST_POSITION_COLUMN)
     if (last === FORGOTTEN_POSITION) {
       this.size++
-      table.setSparse(entry, FIRST_COLUMN, 0)
-    } else if (table.getSparse(entry, FIRST_COLUMN) === 0) table.setSparse(entry, FIRST_COLUMN, last)
-    table.set(entry, LAST_COLUMN, place + 1)
+      table.setSparse(entry, FIRST_POSITION_COLUMN, 0)
+    } else if (table.getSparse(entry, FIRST_POSITION_COLUMN) === 0) table.setSparse(entry, FIRST_POSITION_COLUMN, last)
+    table.set(entry, LAST_POSITION_COLUMN, place + 1)
     return entry
   }
 
@@ -60,25 +60,26 @@ export class RecordIndex {
   }
 
   getState(entry: number): number {
-    return this.#table.get(entry, STATE_COLUMN) & ~VISITED_FLAG
+    return this.#table.get(entry, STATE_ID_COLUMN) & ~VISITED_INODE_FLAG
   }
 
   setState(entry: number, state: number): void {
-    this.#table.set(entry, STATE_COLUMN, state)
+    this.#table.set(entry, STATE_ID_COLUMN, state)
   }
 
   markVisited(bytes: DataView, at: number): void {
     const entry = this.find(bytes, at)
-    if (entry !== undefined) this.#table.set(entry, STATE_COLUMN, this.#table.get(entry, STATE_COLUMN) | VISITED_FLAG)
+    if (entry !== undefined)
+      this.#table.set(entry, STATE_ID_COLUMN, this.#table.get(entry, STATE_ID_COLUMN) | VISITED_INODE_FLAG)
   }
 
   /** Returns inode and birth time in turn of the inodes that have a record and were not visited. */
   listUnvisited(): BigInt64Array {
     const words: number[] = []
     for (let entry = 0; entry < this.#table.end; entry++) {
-      const isVisited = (this.#table.get(entry, STATE_COLUMN) & VISITED_FLAG) !== 0
-      if (isVisited || this.#table.get(entry, LAST_COLUMN) === FORGOTTEN_POSITION) continue
-      for (const word of INODE_AND_BIRTH) words.push(this.#table.getKey(entry, word))
+      const isVisited = (this.#table.get(entry, STATE_ID_COLUMN) & VISITED_INODE_FLAG) !== 0
+      if (isVisited || this.#table.get(entry, LAST_POSITION_COLUMN) === FORGOTTEN_POSITION) continue
+      for (const word of KEY_WORD_ORDER) words.push(this.#table.getKey(entry, word))
     }
     return new BigInt64Array(Int32Array.from(words).buffer)
   }
@@ -86,24 +87,26 @@ export class RecordIndex {
   remove(bytes: DataView, at: number): void {
     const entry = this.find(bytes, at)
     if (entry === undefined) return
-    this.#table.set(entry, LAST_COLUMN, FORGOTTEN_POSITION)
+    this.#table.set(entry, LAST_POSITION_COLUMN, FORGOTTEN_POSITION)
     this.size--
   }
 
   /** Returns the entry of an inode that has a record. */
   find(bytes: DataView, at: number): number | undefined {
     const entry = this.#findEntry(bytes, at)
-    return entry === undefined || this.#table.get(entry, LAST_COLUMN) === FORGOTTEN_POSITION ? undefined : entry
+    return entry === undefined || this.#table.get(entry, LAST_POSITION_COLUMN) === FORGOTTEN_POSITION
+      ? undefined
+      : entry
   }
 
   /** Returns the position of an entry's first record. */
   getFirst(entry: number): number {
-    return (this.#table.getSparse(entry, FIRST_COLUMN) || this.#table.get(entry, LAST_COLUMN)) - 1
+    return (this.#table.getSparse(entry, FIRST_POSITION_COLUMN) || this.#table.get(entry, LAST_POSITION_COLUMN)) - 1
   }
 
   /** Returns the position of an entry's last record; below 0: the inode is forgotten. */
   getLast(entry: number): number {
-    return this.#table.get(entry, LAST_COLUMN) - 1
+    return this.#table.get(entry, LAST_POSITION_COLUMN) - 1
   }
 
   /** Also finds a forgotten inode. */
@@ -121,18 +124,18 @@ export class RecordIndex {
 }
 
 /** State of an inode before it was first recorded, and the target of its latest change. */
-export interface RecordedStates {
+export interface RecordedInodeStates {
   before: Ownership
   after: Ownership
 }
 
 /** Users can make any number of different states; most volumes have a handful. */
-const MAX_STATES = 4096
+const MAX_INODE_STATES = 4096
 export const NO_STATE_ID = 0
 
 /** Assigns numbers to the states of inodes. Equal states are stored once. */
-export class StateTable {
-  readonly #all: RecordedStates[] = []
+export class InodeStateTable {
+  readonly #all: RecordedInodeStates[] = []
   readonly #ids = new Map<string, number>()
   #latest = NO_STATE_ID
 
@@ -147,14 +150,14 @@ export class StateTable {
     return id
   }
 
-  #add(key: string, states: RecordedStates): number {
-    if (this.#all.length === MAX_STATES) return NO_STATE_ID
+  #add(key: string, states: RecordedInodeStates): number {
+    if (this.#all.length === MAX_INODE_STATES) return NO_STATE_ID
     const id = this.#all.push(states)
     this.#ids.set(key, id)
     return id
   }
 
-  get(id: number): RecordedStates | undefined {
+  get(id: number): RecordedInodeStates | undefined {
     return this.#all[id - 1]
   }
 }
@@ -197,9 +200,10 @@ export class BatchesInProgress {
 }
 
 function indexRecords(records: Uint8Array): RecordIndex {
-  const bytes = createView(records)
+  const bytes = createDataView(records)
   const starts = findRecordStarts(bytes)
   const index = new RecordIndex(starts.length)
-  for (let place = 0; place < starts.length; place++) index.add(bytes, (starts[place] as number) + KEY_OFFSET, place)
+  for (let place = 0; place < starts.length; place++)
+    index.add(bytes, (starts[place] as number) + RECORD_KEY_OFFSET, place)
   return index
 }

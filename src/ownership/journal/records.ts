@@ -1,26 +1,33 @@
 import type { NumberSet } from './acl-table.ts'
 import {
-  composeRecord,
-  createView,
+  composeRecordFromParts,
+  createDataView,
   type EncodedRecord,
-  findRecordStarts,
-  isForgotten,
-  joinRecords,
-  readAclNumbers,
+  joinEncodedRecords,
+  readRecordAclNumbers,
 } from './codec.ts'
-import { isPlainRecord, KEY_OFFSET, NO_ACL_NUMBER, PLAIN_RECORD_SIZE, readAfter, readBefore } from './layout.ts'
-import { NO_STATE_ID, type RecordedStates, RecordIndex, StateTable } from './record-index.ts'
-import { type Batch, freeBuffer, type RecordLog } from './tables.ts'
+import {
+  findRecordStarts,
+  isForgottenInodeRecord,
+  isPlainInodeRecord,
+  NO_ACL_NUMBER,
+  PLAIN_RECORD_BYTES,
+  RECORD_KEY_OFFSET,
+  readOriginalOwnership,
+  readTargetOwnership,
+} from './layout.ts'
+import { InodeStateTable, NO_STATE_ID, type RecordedInodeStates, RecordIndex } from './record-index.ts'
+import { freeBuffer, type RecordBatch, type RecordLog } from './tables.ts'
 
 // Repeated walks visit a tree in the same order, so few batches suffice.
 const MAX_CACHED_BATCHES = 4
 /** Size of a record with a short path. An index that is too large costs less than one that must grow. */
-const TYPICAL_RECORD_SIZE = PLAIN_RECORD_SIZE + 6
+const TYPICAL_RECORD_BYTES = PLAIN_RECORD_BYTES + 6
 const MIN_RECORDS_TO_COMPACT = 10_000
-const BATCH_SIZE = 1000
+const RECORDS_PER_BATCH = 1000
 
 /** A batch of the log. `start`: position of its first record in the whole log. */
-interface LogBatch extends Omit<Batch, 'records'> {
+interface LogBatch extends Omit<RecordBatch, 'records'> {
   start: number
 }
 
@@ -35,11 +42,11 @@ export interface LocatedRecord extends EncodedRecord {
 }
 
 /** The records of a log by inode. The original state of an inode is recorded once. */
-export class Records {
+export class IndexedRecordLog {
   readonly #log: RecordLog
   readonly #acls: Pick<NumberSet, 'has'>
   readonly #index: RecordIndex
-  readonly #states = new StateTable()
+  readonly #states = new InodeStateTable()
   readonly #batches: LogBatch[] = []
   readonly #cache = new Map<number, LoadedBatch>()
   #total = 0
@@ -53,7 +60,7 @@ export class Records {
   constructor(log: RecordLog, acls: Pick<NumberSet, 'has'>) {
     this.#log = log
     this.#acls = acls
-    this.#index = new RecordIndex(log.size() / TYPICAL_RECORD_SIZE)
+    this.#index = new RecordIndex(log.size() / TYPICAL_RECORD_BYTES)
     for (const batch of log.readAll()) {
       this.add(batch)
       freeBuffer(batch.records)
@@ -66,41 +73,38 @@ export class Records {
   }
 
   /** Adds a batch that was appended to the log. */
-  add({ number, sum, records }: Batch): void {
+  add({ number, sum, records }: RecordBatch): void {
     this.#batches.push({ number, sum, start: this.#total })
-    const bytes = createView(records)
+    const bytes = createDataView(records)
     const starts = findRecordStarts(bytes)
     for (let index = 0; index < starts.length; index++) {
       const at = starts[index] as number
-      if (isForgotten(bytes, at)) this.#index.remove(bytes, at + KEY_OFFSET)
+      if (isForgottenInodeRecord(bytes, at)) this.#index.remove(bytes, at + RECORD_KEY_OFFSET)
       else this.#addRecord(bytes, at)
       this.#total++
     }
   }
 
   #addRecord(bytes: DataView, at: number): void {
-    const entry = this.#index.add(bytes, at + KEY_OFFSET, this.#total)
-    const isAll = isPlainRecord(bytes, at)
+    const entry = this.#index.add(bytes, at + RECORD_KEY_OFFSET, this.#total)
+    const isAll = isPlainInodeRecord(bytes, at)
     if (!isAll) this.#assertAclsPresent(bytes, at)
     this.#index.setState(entry, isAll ? this.#assignState(entry, bytes, at) : NO_STATE_ID)
   }
 
   #assertAclsPresent(bytes: DataView, at: number): void {
     const isThere = (number: number) => number === NO_ACL_NUMBER || this.#acls.has(number)
-    if (!readAclNumbers({ chunk: bytes, at }).every(isThere)) throw new RangeError('an ACL is missing')
+    if (!readRecordAclNumbers({ chunk: bytes, at }).every(isThere)) throw new RangeError('an ACL is missing')
   }
 
   #assignState(entry: number, bytes: DataView, at: number): number {
     const isFirst = this.#index.getFirst(entry) === this.#total
     // Only the first record has the original state.
-    const before = isFirst ? readBefore(bytes, at) : this.#states.get(this.#index.getState(entry))?.before
-    return before === undefined ? NO_STATE_ID : this.#states.assignId(before, readAfter(bytes, at))
+    const before = isFirst ? readOriginalOwnership(bytes, at) : this.#states.get(this.#index.getState(entry))?.before
+    return before === undefined ? NO_STATE_ID : this.#states.assignId(before, readTargetOwnership(bytes, at))
   }
 
-  /**
-   * Returns the entry of an inode that has a record.
-   * @param bytes and `at`: inode and birth time, 16 bytes
-   */
+  /** Returns the entry of an inode that has a record. @param bytes and `at`: inode and birth time, 16 bytes */
   findEntry(bytes: DataView, at: number): number | undefined {
     return this.#index.find(bytes, at)
   }
@@ -111,7 +115,7 @@ export class Records {
   }
 
   /** Returns the states without reading records; undefined if the records say more. */
-  getStates(entry: number): RecordedStates | undefined {
+  getStates(entry: number): RecordedInodeStates | undefined {
     return this.#states.get(this.#index.getState(entry))
   }
 
@@ -154,7 +158,7 @@ export class Records {
     const { records, starts } = this.#loadBatch(batch)
     const { start } = this.#batches[batch] as LogBatch
     for (const [index, at] of starts.entries()) {
-      const entry = this.#index.find(records, at + KEY_OFFSET)
+      const entry = this.#index.find(records, at + RECORD_KEY_OFFSET)
       if (entry !== undefined && this.#index.getLast(entry) === start + index) yield this.#readEntry(entry)
     }
   }
@@ -198,11 +202,11 @@ export class Records {
       if (!isWanted(number)) continue
       for (const latest of this.#iterateLatest(index)) {
         const record = rewrite(latest)
-        for (const acl of readAclNumbers(record)) used.add(acl)
-        if (chunk.push(record) === BATCH_SIZE) yield joinRecords(chunk.splice(0))
+        for (const acl of readRecordAclNumbers(record)) used.add(acl)
+        if (chunk.push(record) === RECORDS_PER_BATCH) yield joinEncodedRecords(chunk.splice(0))
       }
     }
-    if (chunk.length > 0) yield joinRecords(chunk)
+    if (chunk.length > 0) yield joinEncodedRecords(chunk)
   }
 
   #readEntry(entry: number): LocatedRecord {
@@ -210,7 +214,7 @@ export class Records {
     const batch = this.#findBatchIndex(last)
     const record = this.#readRecord(batch, last)
     const { chunk, at } =
-      first === last ? record : composeRecord(this.#readRecord(this.#findBatchIndex(first), first), record)
+      first === last ? record : composeRecordFromParts(this.#readRecord(this.#findBatchIndex(first), first), record)
     return { chunk, at, batch: (this.#batches[batch] as LogBatch).number }
   }
 
@@ -233,7 +237,9 @@ export class Records {
   #loadBatch(batch: number): LoadedBatch {
     const cached = this.#cache.get(batch)
     if (cached !== undefined) return cached
-    const records = createView(this.#log.read((this.#batches[batch] as LogBatch).number, this.#batches[batch - 1]?.sum))
+    const records = createDataView(
+      this.#log.read((this.#batches[batch] as LogBatch).number, this.#batches[batch - 1]?.sum),
+    )
     const loaded = { records, starts: findRecordStarts(records) }
     const [oldest] = this.#cache.keys()
     if (oldest !== undefined && this.#cache.size === MAX_CACHED_BATCHES) this.#cache.delete(oldest)

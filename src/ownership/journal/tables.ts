@@ -1,10 +1,10 @@
 import type { DatabaseSync, SQLTagStore } from 'node:sqlite'
 
 /** Format of the tables and of the records in them (codec.ts). */
-export const FORMAT = 4
+export const JOURNAL_FORMAT = 4
 
 /** @param kind TEMP: for a process that only reads, and finds a file without tables */
-export function formatSchema(kind: 'TEMP' | '' = ''): string {
+export function formatJournalSchema(kind: 'TEMP' | '' = ''): string {
   return `
     CREATE ${kind} TABLE journal (format INTEGER NOT NULL, volume TEXT NOT NULL, disk TEXT);
     -- Batches as they came, many records in one value.
@@ -16,12 +16,12 @@ export function formatSchema(kind: 'TEMP' | '' = ''): string {
   `
 }
 
-const PAGE_SIZE = 16384
+const DATABASE_PAGE_BYTES = 16384
 // SQLite's maximum.
-const MAX_PAGES = 4294967294
+const MAX_DATABASE_PAGES = 4294967294
 
-export const PRAGMAS = `
-  PRAGMA page_size = ${PAGE_SIZE};
+export const JOURNAL_PRAGMAS = `
+  PRAGMA page_size = ${DATABASE_PAGE_BYTES};
   PRAGMA auto_vacuum = INCREMENTAL;
   PRAGMA journal_mode = WAL;
   PRAGMA synchronous = FULL;
@@ -31,7 +31,7 @@ export const PRAGMAS = `
 export type SqlRow = Record<string, unknown>
 
 /** A batch of records, a row of the log. */
-export interface Batch {
+export interface RecordBatch {
   number: bigint
   sum: bigint
   records: Uint8Array
@@ -44,11 +44,11 @@ export interface Batch {
  */
 export class RecordLog {
   readonly #sql: SQLTagStore
-  readonly #checksums: Checksums
+  readonly #checksums: JournalChecksums
 
   constructor(sql: SQLTagStore, volume: string) {
     this.#sql = sql
-    this.#checksums = new Checksums(volume)
+    this.#checksums = new JournalChecksums(volume)
   }
 
   isEmpty(): boolean {
@@ -70,7 +70,7 @@ export class RecordLog {
   }
 
   /** @param before the checksum of the previous batch */
-  append(records: Uint8Array, before: bigint | undefined): Batch {
+  append(records: Uint8Array, before: bigint | undefined): RecordBatch {
     const used = this.#sql.get`SELECT seq FROM sqlite_sequence WHERE name = 'log'`?.seq
     const number = typeof used === 'bigint' ? used + 1n : 1n
     const batch = { number, sum: this.#checksums.computeBatchSum(number, records, before), records }
@@ -79,12 +79,12 @@ export class RecordLog {
   }
 
   /** Inserts a batch copied from a log of the same volume, in the same order. */
-  insert({ number, sum, records }: Batch): void {
+  insert({ number, sum, records }: RecordBatch): void {
     this.#sql.run`INSERT INTO log VALUES (${number}, ${records}, ${sum})`
   }
 
   /** Appends the chunks in order as batches. */
-  appendAll(chunks: readonly Uint8Array[]): Batch[] {
+  appendAll(chunks: readonly Uint8Array[]): RecordBatch[] {
     let last = this.readLastSum()
     return chunks.map((records) => {
       const batch = this.append(records, last)
@@ -97,7 +97,7 @@ export class RecordLog {
    * All batches in order.
    * @throws {RangeError} if a batch is missing or differs from what was written
    */
-  *readAll(): Generator<Batch> {
+  *readAll(): Generator<RecordBatch> {
     let before: bigint | undefined
     for (const row of this.#sql.iterate`SELECT * FROM log ORDER BY batch`) {
       const batch = this.#parseRow(row, before)
@@ -119,7 +119,7 @@ export class RecordLog {
     this.#sql.run`DELETE FROM log WHERE batch <= ${number}`
   }
 
-  #parseRow({ batch: number, records, sum }: SqlRow, before: bigint | undefined): Batch {
+  #parseRow({ batch: number, records, sum }: SqlRow, before: bigint | undefined): RecordBatch {
     if (typeof number !== 'bigint' || typeof sum !== 'bigint' || !(records instanceof Uint8Array))
       throw new RangeError('a batch of records is no such thing')
     if (sum !== this.#checksums.computeBatchSum(number, records, before))
@@ -140,23 +140,23 @@ export function freeBuffer({ buffer }: ArrayBufferView): void {
  * Limits the growth of the database's file.
  * @param bytes undefined: no limit
  */
-export function limitFileSize(database: DatabaseSync, bytes: number | undefined): void {
-  const pages = bytes === undefined ? MAX_PAGES : Math.max(1, Math.floor(bytes / PAGE_SIZE))
+export function limitDatabaseSize(database: DatabaseSync, bytes: number | undefined): void {
+  const pages = bytes === undefined ? MAX_DATABASE_PAGES : Math.max(1, Math.floor(bytes / DATABASE_PAGE_BYTES))
   database.exec(`PRAGMA max_page_count = ${pages}`)
 }
 
-export function readFileSize(database: DatabaseSync): number {
-  return Number(database.prepare('PRAGMA page_count').get()?.page_count) * PAGE_SIZE
+export function readDatabaseSize(database: DatabaseSync): number {
+  return Number(database.prepare('PRAGMA page_count').get()?.page_count) * DATABASE_PAGE_BYTES
 }
 
 /** Returns an upper bound of what batches add to the file. Each batch begins on pages of its own. */
 export function estimateLogGrowth(chunks: readonly Pick<Uint8Array, 'byteLength'>[]): number {
-  return chunks.reduce((sum, { byteLength }) => sum + byteLength + 2 * PAGE_SIZE, 8 * PAGE_SIZE)
+  return chunks.reduce((sum, { byteLength }) => sum + byteLength + 2 * DATABASE_PAGE_BYTES, 8 * DATABASE_PAGE_BYTES)
 }
 
 /** Like `estimateLogGrowth`, for one ACL. Small ACLs share pages, which may be half empty, with the index of hashes. */
 export function estimateAclGrowth({ byteLength }: Pick<Uint8Array, 'byteLength'>): number {
-  return Math.min(4 * (byteLength + 256), byteLength + 2 * PAGE_SIZE)
+  return Math.min(4 * (byteLength + 256), byteLength + 2 * DATABASE_PAGE_BYTES)
 }
 
 export function runTransaction<T>(database: DatabaseSync, operation: () => T): T {
@@ -175,7 +175,7 @@ export function runTransaction<T>(database: DatabaseSync, operation: () => T): T
  * Checksums of one volume's journal. They cover the volume and the row's number, so a row moved from elsewhere does not
  * match.
  */
-export class Checksums {
+export class JournalChecksums {
   readonly #volume: number
   // Loaded when a journal is opened: loading it takes longer than the rest of a call that finds its volume ready.
   readonly #zlib = process.getBuiltinModule('node:zlib')

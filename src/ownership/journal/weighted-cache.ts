@@ -1,4 +1,4 @@
-type Entries<K, V> = Map<K, { value: V; weight: number }>
+type WeightedEntries<K, V> = Map<K, { value: V; weight: number }>
 
 /**
  * A cache of the newest entries, limited by their weight: at least half of `maxWeight` is kept, at most all of it. A
@@ -7,8 +7,8 @@ type Entries<K, V> = Map<K, { value: V; weight: number }>
  */
 export class WeightedCache<K, V> {
   readonly #half: number
-  #older: Entries<K, V> = new Map()
-  #newer: Entries<K, V> = new Map()
+  #older: WeightedEntries<K, V> = new Map()
+  #newer: WeightedEntries<K, V> = new Map()
   /** Weight of the newer half. */
   #weight = 0
 

@@ -1,31 +1,37 @@
 import { errorCode, type FileChange, type Handle, type Inodes, isDirectory, type Stat } from '../../kernel/host.ts'
-import { ACCESS_ACL, CAPABILITY, type OpenInode, readAcl, readCapability } from '../inode/attributes.ts'
 import {
+  ACCESS_ACL_ATTRIBUTE,
+  CAPABILITY_ATTRIBUTE,
+  type OpenInode,
+  readAcl,
+  readCapability,
+} from '../inode/attributes.ts'
+import {
+  CHMOD_MODE_BITS,
   extractOwnership,
+  isModeStrippedByChown,
   isSameOwnership,
-  isStrippedByChown,
   type Ownership,
-  PERMISSIONS,
-  SET_IDS,
+  SET_ID_MODE_BITS,
 } from '../inode/policy.ts'
-import { getDueCapability, type InodeRecord, type InodeState, isSameBytes } from '../inode/record.ts'
-import { recordSkip, type SkipReason, type WalkReport } from './report.ts'
+import { getIntendedCapability, type InodeRecord, type InodeState, isSameBytes } from '../inode/record.ts'
+import { recordSkippedInode, type SkipReason, type WalkReport } from './report.ts'
 
-const PERMISSION_BITS = 0o777
-const GROUP_BITS = 0o070
-const LONG_AGO_MS = 1000
+const RWX_MODE_BITS = 0o777
+const GROUP_MODE_BITS = 0o070
+const CTIME_SETTLE_MS = 1000
 
 /**
  * Errors that concern one inode: it is skipped and reported, and the walk continues. Any other error stops the walk.
  */
-const TOLERATED: Readonly<Record<string, SkipReason>> = {
+const SKIP_REASON_BY_ERRNO: Readonly<Record<string, SkipReason>> = {
   EPERM: 'immutable or append-only',
   EROFS: 'read-only',
   EDQUOT: 'over quota',
 }
 
 /** A recorded change and its inode. */
-export interface Change {
+export interface InodeChange {
   inode: OpenInode
   record: InodeRecord
 }
@@ -35,15 +41,15 @@ export interface Change {
  * @returns `untouched`: the inode was never changed, so its record can be dropped; `refused`: it could not be changed
  * this time and is unchanged; `overtaken`: a user changed it first
  */
-export function applyChange(
+export function applyInodeChange(
   inodes: Inodes,
-  item: Change,
+  item: InodeChange,
   report: WalkReport,
 ): 'made' | 'untouched' | 'refused' | 'overtaken' {
-  const reason = tryChange(inodes, item, report)
+  const reason = tryInodeChange(inodes, item, report)
   if (reason === undefined) return 'made'
-  recordSkip(report, reason, item.record.path)
-  if (isUnchanged(inodes, item)) return 'untouched'
+  recordSkippedInode(report, reason, item.record.path)
+  if (isInodeUnchanged(inodes, item)) return 'untouched'
   return reason === 'changed during the walk' ? 'overtaken' : 'refused'
 }
 
@@ -51,11 +57,11 @@ export function applyChange(
  * Returns why the inode was skipped. An inode with a half-applied change is never skipped: the next walk must complete
  * it.
  */
-function tryChange(inodes: Inodes, { inode, record }: Change, report: WalkReport): SkipReason | undefined {
+function tryInodeChange(inodes: Inodes, { inode, record }: InodeChange, report: WalkReport): SkipReason | undefined {
   try {
     const outcome = changeInode(inodes, inode, record)
     if (outcome === 'overtaken') {
-      if (isUninterrupted(record)) return 'changed during the walk'
+      if (isRecordUninterrupted(record)) return 'changed during the walk'
       throw new Error(
         'a file was changed while the change of an interrupted call was being finished; the next call goes on',
       )
@@ -63,32 +69,32 @@ function tryChange(inodes: Inodes, { inode, record }: Change, report: WalkReport
     report[outcome === 'changed' ? 'changed' : 'alreadyRight']++
     return undefined
   } catch (error) {
-    const reason = TOLERATED[errorCode(error) ?? '']
-    if (reason && isUninterrupted(record) && hasSeenState(inodes, inode, record)) return reason
+    const reason = SKIP_REASON_BY_ERRNO[errorCode(error) ?? '']
+    if (reason && isRecordUninterrupted(record) && isInodeInSeenState(inodes, inode, record)) return reason
     throw error
   }
 }
 
 /** Returns whether this is the inode's first record, and its group shows that no thread has made the change. */
-function isUnchanged(inodes: Inodes, { inode, record }: Change): boolean {
+function isInodeUnchanged(inodes: Inodes, { inode, record }: InodeChange): boolean {
   const { before, seen, after, acl } = record
   const isFirst = isSameOwnership(before, seen) && isSameBytes(acl.before, acl.seen) && seen.gid !== after.gid
   return isFirst && inodes.ownership(inode.handle).gid === seen.gid
 }
 
-function hasSeenState(inodes: Inodes, { handle, capability, acl }: OpenInode, record: InodeRecord): boolean {
+function isInodeInSeenState(inodes: Inodes, { handle, capability, acl }: OpenInode, record: InodeRecord): boolean {
   if (!isSameOwnership(extractOwnership(inodes.stat(handle)), record.seen)) return false
   if (acl !== undefined && !isSameBytes(readAcl(inodes, handle), acl)) return false
   return capability === undefined || isSameBytes(readCapability(inodes, handle), capability)
 }
 
 /** Returns whether no call had been interrupted at the inode when it was recorded. */
-function isUninterrupted({ seen, intended, capabilityIntact }: InodeRecord): boolean {
+function isRecordUninterrupted({ seen, intended, capabilityIntact }: InodeRecord): boolean {
   return capabilityIntact && isSameOwnership(seen, intended)
 }
 
 /** Returns whether there is anything to change. After an interrupted call, an inode may lack only its capability. */
-export function isChangeNeeded({ capability }: InodeState, record: InodeRecord): boolean {
+export function isInodeChangeNeeded({ capability }: InodeState, record: InodeRecord): boolean {
   const hasCapability = record.forfeited || isSameBytes(record.capability, capability)
   return (
     !hasCapability || !isSameOwnership(record.seen, record.after) || !isSameBytes(record.acl.seen, record.acl.after)
@@ -104,25 +110,25 @@ export function isChangeNeeded({ capability }: InodeState, record: InodeRecord):
 export function changeInode(inodes: Inodes, inode: OpenInode, record: InodeRecord): 'changed' | 'right' | 'overtaken' {
   const { handle, stat } = inode
   const { seen, after, acl } = record
-  const capability = getDueCapability(record)
-  const privileged = !isDirectory(stat) && ((after.mode & SET_IDS) !== 0 || capability !== undefined)
+  const capability = getIntendedCapability(record)
+  const privileged = !isDirectory(stat) && ((after.mode & SET_ID_MODE_BITS) !== 0 || capability !== undefined)
   const changesAcl = !isSameBytes(acl.seen, acl.after)
   const current = inodes.ownership(handle)
   const now = extractOwnership(current)
   // An inode that is moved ahead of the walk is visited twice, and the first visit may have changed it.
-  if (!isSameOwnership(now, seen)) return isChangeMade(inodes, handle, record, now) ? 'right' : 'overtaken'
+  if (!isSameOwnership(now, seen)) return isInodeChangeMade(inodes, handle, record, now) ? 'right' : 'overtaken'
   if (privileged && !hasSameContentAndCapability(inodes, inode)) return 'overtaken'
-  const widens = widensGroupBits(now.mode, after.mode) && !hasUnchangedCtime(inode, current.changed)
+  const widens = isWideningGroupBits(now.mode, after.mode) && !hasUnchangedCtime(inode, current.changed)
   if ((changesAcl || widens) && !isSameBytes(readAcl(inodes, handle), acl.seen)) return 'overtaken'
   const changesGroup = now.gid !== after.gid
   if (changesGroup) inodes.chown(handle, after.gid)
-  if (changesAcl && acl.after) inodes.setAttribute(handle, ACCESS_ACL, acl.after)
-  else if (changesAcl) inodes.removeAttribute(handle, ACCESS_ACL)
-  const mode = changesAcl && acl.after ? (now.mode & ~PERMISSION_BITS) | (after.mode & PERMISSION_BITS) : now.mode
+  if (changesAcl && acl.after) inodes.setAttribute(handle, ACCESS_ACL_ATTRIBUTE, acl.after)
+  else if (changesAcl) inodes.removeAttribute(handle, ACCESS_ACL_ATTRIBUTE)
+  const mode = changesAcl && acl.after ? (now.mode & ~RWX_MODE_BITS) | (after.mode & RWX_MODE_BITS) : now.mode
   const changed = changesGroup || changesAcl
-  if (privileged) return restorePrivileges(inodes, inode, mode, record) || changed ? 'changed' : 'right'
+  if (privileged) return restoreFilePrivileges(inodes, inode, mode, record) || changed ? 'changed' : 'right'
   if (mode === after.mode) return changed ? 'changed' : 'right'
-  chmodIfUnchanged(inodes, inode, mode, after.mode)
+  chmodIfModeUnchanged(inodes, inode, mode, after.mode)
   return 'changed'
 }
 
@@ -131,11 +137,11 @@ export function changeInode(inodes: Inodes, inode: OpenInode, record: InodeRecor
  * the time, and the list was its own. Listing through the handle takes five times as long.
  */
 function hasUnchangedCtime({ stat, inspectedAtMs }: PlainInode, changed: number): boolean {
-  return changed === stat.changed && isLongAgo(changed, inspectedAtMs)
+  return changed === stat.changed && isCtimeSettled(changed, inspectedAtMs)
 }
 
-function isLongAgo(changed: number, inspectedAtMs: number): boolean {
-  return changed < inspectedAtMs - LONG_AGO_MS
+function isCtimeSettled(changed: number, inspectedAtMs: number): boolean {
+  return changed < inspectedAtMs - CTIME_SETTLE_MS
 }
 
 /**
@@ -143,15 +149,15 @@ function isLongAgo(changed: number, inspectedAtMs: number): boolean {
  * certainly its own.
  * @param inspectedAtMs time before stat was called
  */
-export function canDelegate(change: FileChange, inspectedAtMs: number): boolean {
+export function canDelegateFileChange(change: FileChange, inspectedAtMs: number): boolean {
   const { seenGroup, seenMode, changed, needsSameTime, group, mode } = change
-  if (isDirectory({ mode: seenMode }) || (needsSameTime && !isLongAgo(changed, inspectedAtMs))) return false
-  return seenGroup !== group || (seenMode & PERMISSIONS) !== mode
+  if (isDirectory({ mode: seenMode }) || (needsSameTime && !isCtimeSettled(changed, inspectedAtMs))) return false
+  return seenGroup !== group || (seenMode & CHMOD_MODE_BITS) !== mode
 }
 
 /** A chmod that adds group bits would raise the mask of an ACL that was not seen. */
-export function widensGroupBits(before: number, after: number): boolean {
-  return (after & ~before & GROUP_BITS) !== 0
+export function isWideningGroupBits(before: number, after: number): boolean {
+  return (after & ~before & GROUP_MODE_BITS) !== 0
 }
 
 /** An inode without set-id bits, capability and ACL. */
@@ -163,14 +169,14 @@ export interface PlainInode {
 
 /**
  * Changes an inode that has no set-id bits, capability and ACL, like most inodes.
- * @returns undefined: the inode differs or the kernel refused, and nothing was changed; `applyChange` then decides
+ * @returns undefined: the inode differs or the kernel refused, and nothing was changed; `applyInodeChange` then decides
  */
 export function changePlainInode(inodes: Inodes, inode: PlainInode, after: Ownership): 'changed' | 'right' | undefined {
   const { handle, stat } = inode
   const { mode } = extractOwnership(stat)
   const current = inodes.ownership(handle)
   if (current.gid !== stat.gid || current.mode !== stat.mode) return undefined
-  if (widensGroupBits(mode, after.mode) && !hasUnchangedCtime(inode, current.changed)) return undefined
+  if (isWideningGroupBits(mode, after.mode) && !hasUnchangedCtime(inode, current.changed)) return undefined
   const changesGroup = stat.gid !== after.gid
   if (!changesGroup && mode === after.mode) return 'right'
   try {
@@ -179,22 +185,22 @@ export function changePlainInode(inodes: Inodes, inode: PlainInode, after: Owner
   } catch {
     return undefined
   }
-  if (changesGroup && mode !== after.mode) chmodIfUnchanged(inodes, inode, mode, after.mode)
+  if (changesGroup && mode !== after.mode) chmodIfModeUnchanged(inodes, inode, mode, after.mode)
   return 'changed'
 }
 
 /** chmod(2) sets all bits, so it would undo what a directory's users changed up to now. */
-function chmodIfUnchanged(inodes: Inodes, { handle, stat }: PlainInode, before: number, after: number): void {
+function chmodIfModeUnchanged(inodes: Inodes, { handle, stat }: PlainInode, before: number, after: number): void {
   if (!isDirectory(stat) || extractOwnership(inodes.ownership(handle)).mode === before) inodes.chmod(handle, after)
 }
 
-function isChangeMade(inodes: Inodes, handle: Handle, record: InodeRecord, now: Ownership): boolean {
+function isInodeChangeMade(inodes: Inodes, handle: Handle, record: InodeRecord, now: Ownership): boolean {
   if (!isSameOwnership(now, record.after) || !isSameBytes(readAcl(inodes, handle), record.acl.after)) return false
-  return isSameBytes(readCapability(inodes, handle), getDueCapability(record))
+  return isSameBytes(readCapability(inodes, handle), getIntendedCapability(record))
 }
 
 function hasSameContentAndCapability(inodes: Inodes, { handle, stat, capability }: OpenInode): boolean {
-  return isSameBytes(readCapability(inodes, handle), capability) && hasSameContent(inodes.stat(handle), stat)
+  return isSameBytes(readCapability(inodes, handle), capability) && hasSameFileContent(inodes.stat(handle), stat)
 }
 
 /**
@@ -202,25 +208,25 @@ function hasSameContentAndCapability(inodes: Inodes, { handle, stat, capability 
  * between must not get them.
  * @param before the mode that the file would have if nothing had dropped a bit
  */
-function restorePrivileges(inodes: Inodes, inode: OpenInode, before: number, record: InodeRecord): boolean {
+function restoreFilePrivileges(inodes: Inodes, inode: OpenInode, before: number, record: InodeRecord): boolean {
   const { handle, stat: seen } = inode
   const { after } = record
-  const capability = getDueCapability(record)
+  const capability = getIntendedCapability(record)
   const now = inodes.stat(handle)
   const { mode } = extractOwnership(now)
   // Only the bits that the chown itself dropped may be missing.
-  if (!hasSameContent(now, seen) || (mode !== before && !isStrippedByChown(mode, before))) return false
+  if (!hasSameFileContent(now, seen) || (mode !== before && !isModeStrippedByChown(mode, before))) return false
   const changesMode = mode !== after.mode
   if (changesMode) inodes.chmod(handle, after.mode)
   const changesCapability = capability !== undefined && !isSameBytes(readCapability(inodes, handle), capability)
-  if (changesCapability) inodes.setAttribute(handle, CAPABILITY, capability)
-  if ((changesMode || changesCapability) && !hasSameContent(inodes.stat(handle), seen)) {
-    inodes.chmod(handle, after.mode & ~SET_IDS)
-    if (readCapability(inodes, handle)) inodes.removeAttribute(handle, CAPABILITY)
+  if (changesCapability) inodes.setAttribute(handle, CAPABILITY_ATTRIBUTE, capability)
+  if ((changesMode || changesCapability) && !hasSameFileContent(inodes.stat(handle), seen)) {
+    inodes.chmod(handle, after.mode & ~SET_ID_MODE_BITS)
+    if (readCapability(inodes, handle)) inodes.removeAttribute(handle, CAPABILITY_ATTRIBUTE)
   }
   return changesMode || changesCapability
 }
 
-function hasSameContent(a: Stat, b: Stat): boolean {
+function hasSameFileContent(a: Stat, b: Stat): boolean {
   return a.modified === b.modified && a.size === b.size
 }

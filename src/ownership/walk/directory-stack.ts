@@ -1,24 +1,24 @@
 import { Refusal } from '../../errors/refusal.ts'
 import { Dirents } from '../../kernel/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, type Stat, useOrClose } from '../../kernel/host.ts'
-import { getHighWord, IntTable } from '../journal/int-table.ts'
-import { hashName, ignoreVanished, joinPath } from './entry.ts'
-import { type DirectoryRead, type LivelockGuard, quotePath } from './livelock-guard.ts'
+import { getHighWord, IntHashTable } from '../journal/int-table.ts'
+import { hashEntryName, ignoreVanishedEntry, joinEntryPath } from './entry.ts'
+import { type DirectoryReadProgress, type LivelockGuard, quotePath } from './livelock-guard.ts'
 
-const NONE = Buffer.alloc(0)
-const PARENT = Uint8Array.from([0x2e, 0x2e])
+const EMPTY_PATH = Buffer.alloc(0)
+const PARENT_NAME = Uint8Array.from([0x2e, 0x2e])
 // Limit of open directory handles, independent of the depth of the tree.
-const MAX_OPEN = 32
+const MAX_OPEN_DIRECTORIES = 32
 // Each directory on the stack costs at most 2 KiB.
-const MAX_DEPTH = 16_384
+const MAX_DIRECTORY_DEPTH = 16_384
 // Some 13 bytes each. A moved directory beyond the limit may be walked once more.
-const MAX_REMEMBERED = 1 << 20
+const MAX_REMEMBERED_DIRECTORIES = 1 << 20
 
 /** A directory that is partly read. */
-interface DirectoryFrame extends Pick<Stat, 'inode' | 'born' | 'mountId'>, Omit<DirectoryRead, 'handle'> {
+interface DirectoryFrame extends Pick<Stat, 'inode' | 'born' | 'mountId'>, Omit<DirectoryReadProgress, 'handle'> {
   /** Undefined: parked. */
   handle: Handle | undefined
-  /** Identifies the directory: see hashName. */
+  /** Identifies the directory: see hashEntryName. */
   number: number
   /** Name in the parent frame. */
   name: Name
@@ -32,12 +32,19 @@ interface DirectoryFrame extends Pick<Stat, 'inode' | 'born' | 'mountId'>, Omit<
 }
 
 /** The directory at the top of the stack. */
-export type OpenFrame = DirectoryFrame & { handle: Handle }
+export type OpenDirectoryFrame = DirectoryFrame & { handle: Handle }
 
-function createFrame(handle: Handle, stat: Stat, name: Name, path: Uint8Array, isMoved: boolean): DirectoryFrame {
+function createDirectoryFrame(
+  handle: Handle,
+  stat: Stat,
+  name: Name,
+  path: Uint8Array,
+  isMoved: boolean,
+): DirectoryFrame {
   const { inode, born, mountId, changed } = stat
+  const number = hashEntryName(stat, EMPTY_PATH)
   const nothing = { block: undefined, position: 0n, blocks: 0, mark: undefined, rereadCount: 0 }
-  return { inode, born, mountId, changed, isMoved, handle, number: hashName(stat, NONE), name, path, ...nothing }
+  return { inode, born, mountId, changed, isMoved, handle, number, name, path, ...nothing }
 }
 
 /**
@@ -51,19 +58,19 @@ export class DirectoryStack {
   /** Numbers of the directories on the stack. */
   readonly #open = new Set<number>()
   /** Numbers of the directories that were read to their end. */
-  readonly #finished = new IntTable(0)
+  readonly #finished = new IntHashTable(0)
 
   /** @param top the root of the tree; the caller still owns the handle */
   constructor(inodes: Inodes, top: Handle, stat: Stat, guard: LivelockGuard) {
     this.#inodes = inodes
     this.#stack = []
     this.#guard = guard
-    this.#add(createFrame(inodes.duplicate(top), stat, NONE, NONE, false))
+    this.#add(createDirectoryFrame(inodes.duplicate(top), stat, EMPTY_PATH, EMPTY_PATH, false))
   }
 
-  top(): OpenFrame | undefined {
+  top(): OpenDirectoryFrame | undefined {
     const top = this.#stack.at(-1)
-    if (top && !isOpen(top)) throw new Error('a closed frame was used')
+    if (top && !isFrameOpen(top)) throw new Error('a closed frame was used')
     return top
   }
 
@@ -73,11 +80,11 @@ export class DirectoryStack {
   }
 
   /** Returns the next entries to visit, or undefined at the end. */
-  readBlock(frame: OpenFrame): Dirents | undefined {
+  readBlock(frame: OpenDirectoryFrame): Dirents | undefined {
     while (frame.block === undefined || frame.block.isAtEnd) {
       if (frame.position === undefined) return undefined
       // A deleted directory has no entries: ENOENT.
-      const bytes = ignoreVanished(() => this.#inodes.readEntries(frame.handle))
+      const bytes = ignoreVanishedEntry(() => this.#inodes.readEntries(frame.handle))
       const isMore = bytes !== undefined && bytes.length > 0
       frame.block = isMore ? new Dirents(bytes) : undefined
       frame.position = frame.block?.end
@@ -86,7 +93,7 @@ export class DirectoryStack {
     return frame.block
   }
 
-  #checkBlock(frame: OpenFrame, block: Dirents): void {
+  #checkBlock(frame: OpenDirectoryFrame, block: Dirents): void {
     // A server can return entries in an endless cycle. Any cycle reaches the mark, which moves on after ever more
     // blocks (Brent).
     if (frame.position === frame.mark && frame.rereadCount === 0) {
@@ -107,22 +114,22 @@ export class DirectoryStack {
    * the handle.
    * @throws {Refusal} if directories are nested too deep
    */
-  push(parent: OpenFrame, handle: Handle, stat: Stat, name: Name): boolean {
+  push(parent: OpenDirectoryFrame, handle: Handle, stat: Stat, name: Name): boolean {
     const isMoved = this.isMoved(parent, stat)
-    const path = joinPath(parent.path, name)
+    const path = joinEntryPath(parent.path, name)
     // The name is a view into a block that is freed.
-    const frame = createFrame(handle, stat, Uint8Array.from(name), path, isMoved)
+    const frame = createDirectoryFrame(handle, stat, Uint8Array.from(name), path, isMoved)
     if (this.#open.has(frame.number) || (isMoved && this.#isFinished(frame))) return false
-    if (this.#stack.length > MAX_DEPTH) {
+    if (this.#stack.length > MAX_DIRECTORY_DEPTH) {
       throw Refusal.of(
         'tree-invalid',
-        `directory ${quotePath(path)} is nested more than ${MAX_DEPTH} deep, too deep for a walk`,
+        `directory ${quotePath(path)} is nested more than ${MAX_DIRECTORY_DEPTH} deep, too deep for a walk`,
         'remove it',
       )
     }
     this.#add(frame)
     // The base (index 0) stays open, because every directory can be reached from it.
-    const far = this.#stack.length - MAX_OPEN
+    const far = this.#stack.length - MAX_OPEN_DIRECTORIES
     if (far > 0) this.#park(this.#stack[far])
     return true
   }
@@ -131,7 +138,7 @@ export class DirectoryStack {
    * Returns whether the directory or one above it was created or moved since the walk began. A move changes the ctime
    * of the directory and of its parent.
    */
-  isMoved(parent: OpenFrame, { changed }: Stat): boolean {
+  isMoved(parent: OpenDirectoryFrame, { changed }: Stat): boolean {
     if (parent.isMoved) return true
     if (!this.#guard.isRecent(changed)) return false
     parent.changed = this.#inodes.look(parent.handle).changed
@@ -153,7 +160,7 @@ export class DirectoryStack {
     if (finished) this.#remember(finished)
     const parent = this.#stack.at(-1)
     try {
-      const isLost = finished && parent && !isOpen(parent) && !this.#resume(parent, finished.handle, PARENT)
+      const isLost = finished && parent && !isFrameOpen(parent) && !this.#resume(parent, finished.handle, PARENT_NAME)
       return isLost ? this.#descend() : []
     } finally {
       this.#park(finished)
@@ -162,7 +169,7 @@ export class DirectoryStack {
 
   #remember({ number }: DirectoryFrame): void {
     this.#open.delete(number)
-    if (this.#finished.size >= MAX_REMEMBERED || this.#isFinished({ number })) return
+    if (this.#finished.size >= MAX_REMEMBERED_DIRECTORIES || this.#isFinished({ number })) return
     this.#finished.insert(number | 0, getHighWord(number))
   }
 
@@ -174,7 +181,7 @@ export class DirectoryStack {
   #descend(): Uint8Array[] {
     for (const [depth, frame] of this.#stack.entries()) {
       const parent = this.#stack[depth - 1]
-      if (isOpen(frame) || parent?.handle === undefined) continue
+      if (isFrameOpen(frame) || parent?.handle === undefined) continue
       this.#guard.countMoved(1, parent.path)
       if (this.#resume(frame, parent.handle, frame.name)) {
         // No more handles are open than on the way down.
@@ -192,7 +199,7 @@ export class DirectoryStack {
 
   /** Reopens a directory at its last position, if the name still refers to it. */
   #resume(frame: DirectoryFrame, parent: Handle, name: Name): boolean {
-    const handle = ignoreVanished(() => this.#inodes.openDirectory(parent, name))
+    const handle = ignoreVanishedEntry(() => this.#inodes.openDirectory(parent, name))
     if (handle === undefined) return false
     if (useOrClose(this.#inodes, handle, () => this.#isSameDirectory(frame, handle))) {
       frame.handle = handle
@@ -236,6 +243,6 @@ export class DirectoryStack {
   }
 }
 
-function isOpen(frame: DirectoryFrame): frame is OpenFrame {
+function isFrameOpen(frame: DirectoryFrame): frame is OpenDirectoryFrame {
   return frame.handle !== undefined
 }

@@ -2,71 +2,71 @@ import type { Dirents } from '../../kernel/dirents.ts'
 import { errorCode, type Handle, type Inodes, type Name, type StatBatch, type StatView } from '../../kernel/host.ts'
 
 /** A directory's entry for itself. */
-export const SELF = Uint8Array.of(0x2e)
+export const SELF_ENTRY_NAME = Uint8Array.of(0x2e)
 
-const SLASH = 0x2f
+const SLASH_BYTE = 0x2f
 // Limits the path in each record and report, because paths of a deep tree can be long.
-const MAX_PATH_BYTES = 1024
-const ELLIPSIS = Buffer.from('…')
+const MAX_RECORDED_PATH_BYTES = 1024
+const ELLIPSIS_BYTES = Buffer.from('…')
 
 /** Returns an entry's path below the volume's root as bytes, for messages only. Only the end of a long path is kept. */
-export function joinPath(directory: Uint8Array, name: Uint8Array): Uint8Array {
+export function joinEntryPath(directory: Uint8Array, name: Uint8Array): Uint8Array {
   const path = Buffer.allocUnsafe(directory.length + 1 + name.length)
-  return shortenPath(path.subarray(0, writePath(path, 0, directory, name)))
+  return shortenPath(path.subarray(0, writeEntryPath(path, 0, directory, name)))
 }
 
-/** Returns an upper bound of the length that `writePath` needs; undefined: the path would have to be shortened. */
-export function measurePath(directory: Uint8Array, name: Uint8Array): number | undefined {
+/** Returns an upper bound of the length that `writeEntryPath` needs; undefined: the path would have to be shortened. */
+export function measureEntryPath(directory: Uint8Array, name: Uint8Array): number | undefined {
   const length = directory.length + 1 + name.length
-  return length <= MAX_PATH_BYTES ? length : undefined
+  return length <= MAX_RECORDED_PATH_BYTES ? length : undefined
 }
 
 /** Writes the full path at an offset. @returns its length */
-export function writePath(bytes: Uint8Array, at: number, directory: Uint8Array, name: Uint8Array): number {
+export function writeEntryPath(bytes: Uint8Array, at: number, directory: Uint8Array, name: Uint8Array): number {
   const start = directory.length === 0 || name.length === 0 ? directory.length : directory.length + 1
   // Short enough for loops to be faster than calls.
   for (let index = 0; index < directory.length; index++) bytes[at + index] = directory[index] as number
-  if (start > directory.length) bytes[at + directory.length] = SLASH
+  if (start > directory.length) bytes[at + directory.length] = SLASH_BYTE
   for (let index = 0; index < name.length; index++) bytes[at + start + index] = name[index] as number
   return start + name.length
 }
 
 function shortenPath(path: Buffer): Uint8Array {
-  if (path.length <= MAX_PATH_BYTES) return path
-  const end = path.subarray(path.length - MAX_PATH_BYTES)
-  return Buffer.concat([ELLIPSIS, end.subarray(end.indexOf(SLASH))])
+  if (path.length <= MAX_RECORDED_PATH_BYTES) return path
+  const end = path.subarray(path.length - MAX_RECORDED_PATH_BYTES)
+  return Buffer.concat([ELLIPSIS_BYTES, end.subarray(end.indexOf(SLASH_BYTE))])
 }
 
-const VANISHED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
+const VANISHED_ENTRY_ERRNOS = new Set(['ENOENT', 'ENOTDIR', 'ELOOP'])
 
 /** Returns undefined if the name was removed or became something else meanwhile (a link: ELOOP). */
-export function ignoreVanished<T>(operation: () => T): T | undefined {
+export function ignoreVanishedEntry<T>(operation: () => T): T | undefined {
   try {
     return operation()
   } catch (error) {
-    if (VANISHED.has(errorCode(error) ?? '')) return undefined
+    if (VANISHED_ENTRY_ERRNOS.has(errorCode(error) ?? '')) return undefined
     throw error
   }
 }
 
-const LOW_WORD = 0xffffffffn
+const LOW_WORD_MASK = 0xffffffffn
 // Differs in each process, so that users who choose the names cannot choose their slots.
-const SEED = [0, 0].map(() => Math.floor(Math.random() * 2 ** 32)) as [number, number]
+const NAME_HASH_SEED = [0, 0].map(() => Math.floor(Math.random() * 2 ** 32)) as [number, number]
 
 /**
  * Returns a number from 1 to 2^53 that identifies a name within a volume, in this process.
  * Two names may, very rarely, have the same number: an inode then seems to have one name fewer, and is skipped.
  */
-export function hashName(directory: { inode: bigint; born: bigint }, entry: Uint8Array): number {
-  let [a, b] = SEED
+export function hashEntryName(directory: { inode: bigint; born: bigint }, entry: Uint8Array): number {
+  let [a, b] = NAME_HASH_SEED
   const mix = (word: number) => {
     // FNV-1a, with two primes.
     a = Math.imul(a ^ word, 0x01000193)
     b = Math.imul(b ^ word, 0x85ebca6b) ^ (b >>> 13)
   }
   for (const number of [directory.inode, directory.born]) {
-    mix(Number(number & LOW_WORD))
-    mix(Number((number >> 32n) & LOW_WORD))
+    mix(Number(number & LOW_WORD_MASK))
+    mix(Number((number >> 32n) & LOW_WORD_MASK))
   }
   for (const byte of entry) mix(byte)
   // The last bytes have changed few bits so far.
@@ -76,10 +76,10 @@ export function hashName(directory: { inode: bigint; born: bigint }, entry: Uint
 }
 
 // Longer names are inspected one by one.
-const MAX_NAME_BYTES = 255
+const MAX_ENTRY_NAME_BYTES = 255
 
 /** Entries of a block that are inspected together; none is known to be a directory. */
-export class EntryRun implements Disposable {
+export class DirectoryEntryRun implements Disposable {
   count = 0
   /** Whether the entries are opened, too. */
   opensEntries = false
@@ -107,7 +107,7 @@ export class EntryRun implements Disposable {
     this.count = 0
     while (this.count < this.#positions.length && block.next()) {
       const { nameLength } = block
-      if (!block.isFile || nameLength > MAX_NAME_BYTES) {
+      if (!block.isFile || nameLength > MAX_ENTRY_NAME_BYTES) {
         block.back()
         break
       }

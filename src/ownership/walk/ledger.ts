@@ -1,30 +1,28 @@
 import type { Stat } from '../../kernel/host.ts'
 import type { InodeRecord } from '../inode/record.ts'
 import type { EncodedRecord } from '../journal/codec.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { RecordedStates } from '../journal/record-index.ts'
-import type { HardLinks, LinkSighting } from './hard-links.ts'
+import type { Journal, JournalRecord } from '../journal/journal.ts'
+import type { RecordedInodeStates } from '../journal/record-index.ts'
+import type { HardLinkCounter, HardLinkVisit } from './hard-links.ts'
 
 /** Inodes whose records are queried. */
 export interface LedgerQuery {
   /** Inode and birth time of each in turn. */
   keys: BigInt64Array
   /** Inodes with several names, by index. Each counts as a visited name. */
-  sightings: ReadonlyMap<number, LinkSighting>
+  sightings: ReadonlyMap<number, HardLinkVisit>
 }
 
 /** A record of the journal. `wait`: the inode is being changed, or is dealt with under another of its names. */
 export type LedgerAnswer = 'wait' | JournalRecord | undefined
 
-type JournalRecord = EncodedRecord & { settled: boolean; isInProgress?: boolean }
-
 /** Like LedgerAnswer, for a plain inode; `other`: its record says more than its states. */
-export type PlainLedgerAnswer = 'wait' | RecordedStates | 'other' | undefined
+export type PlainLedgerAnswer = 'wait' | RecordedInodeStates | 'other' | undefined
 
 /** A walk's access to the journal and to the names of inodes with several. */
-export class Ledger {
+export class WalkLedger {
   readonly #journal: Journal | undefined
-  readonly #names: Pick<HardLinks, 'addName'>
+  readonly #names: Pick<HardLinkCounter, 'addName'>
   /** Nothing is recorded, so nothing may be changed. */
   readonly isSurvey: boolean
 
@@ -32,7 +30,7 @@ export class Ledger {
    * @param journal records of earlier walks; undefined: none
    * @param names decides under which of its names an inode is dealt with
    */
-  constructor(journal: Journal | undefined, names: Pick<HardLinks, 'addName'>, isSurvey: boolean) {
+  constructor(journal: Journal | undefined, names: Pick<HardLinkCounter, 'addName'>, isSurvey: boolean) {
     this.#journal = journal
     this.#names = names
     this.isSurvey = isSurvey
@@ -93,27 +91,30 @@ export class Ledger {
 }
 
 /** Inodes recorded by one commit. */
-const MAX_BATCH = 700
-const MIN_BATCH = 8
+const MAX_BATCH_INODES = 700
+const MIN_BATCH_INODES = 8
 /** Handles not used by batches: the directories on the stack, and those of Node itself. */
 const RESERVED_HANDLES = 100
 
 /** One batch is collected and recorded while the changes of the previous one are made. */
-export const BATCHES = 2
+export const BATCHES_PER_PIPELINE = 2
 /** One for directories, one for all other inodes. */
-const PIPELINES = 2
+const PIPELINES_PER_WALK = 2
 /** Runs of entries, none larger than a batch. One is inspected while the other is dealt with. */
-const RUNS = 2
+const ENTRY_RUNS_PER_WALK = 2
 
 /**
  * Returns how many inodes may be recorded at once. Each is held open from its inspection to its change.
  * @param handleLimit the process's limit of open handles (RLIMIT_NOFILE)
  * @param maxSize the largest useful batch
  */
-export function computeBatchSize(handleLimit: number, maxSize = MAX_BATCH): number {
+export function computeBatchSize(handleLimit: number, maxSize = MAX_BATCH_INODES): number {
   return Math.max(
-    MIN_BATCH,
-    Math.min(maxSize, Math.floor((handleLimit - RESERVED_HANDLES) / (BATCHES * PIPELINES + RUNS))),
+    MIN_BATCH_INODES,
+    Math.min(
+      maxSize,
+      Math.floor((handleLimit - RESERVED_HANDLES) / (BATCHES_PER_PIPELINE * PIPELINES_PER_WALK + ENTRY_RUNS_PER_WALK)),
+    ),
   )
 }
 

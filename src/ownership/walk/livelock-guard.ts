@@ -1,27 +1,27 @@
 import { quoteValue, Refusal } from '../../errors/refusal.ts'
 import { Dirents } from '../../kernel/dirents.ts'
 import type { Handle, Inodes } from '../../kernel/host.ts'
-import { ignoreVanished } from './entry.ts'
+import { ignoreVanishedEntry } from './entry.ts'
 
 /**
  * Time for which a walk continues however much is moved. Of the 10 s of a call, the rest is for the batches in progress
  * and the journal.
  */
-const GRACE_MS = 6000
+const LIVELOCK_GRACE_MS = 6000
 /**
  * Limit of entries created or moved for each entry that stayed in place. A walk takes at most three times as long as in
  * a quiet volume.
  */
-const MAX_MOVED_RATIO = 2
+const MAX_MOVED_ENTRY_RATIO = 2
 /** A slow server returns only a few entries in that time, which prove nothing. */
-const MIN_MOVED = 1000
+const MIN_MOVED_ENTRIES = 1000
 /** Number of entries inspected in each block of a directory that changes. */
-const SAMPLE_SIZE = 32
+const ENTRY_SAMPLE_SIZE = 32
 // ctime comes from a clock that advances every few milliseconds.
-const CLOCK_SLACK_MS = 100
+const CTIME_CLOCK_SLACK_MS = 100
 
 /** A directory that is being read. */
-export interface DirectoryRead {
+export interface DirectoryReadProgress {
   handle: Handle
   path: Uint8Array
   /** ctime when it was last inspected, milliseconds. */
@@ -41,23 +41,23 @@ export interface DirectoryRead {
 export class LivelockGuard {
   readonly #graceMs: number
   readonly #startedAtMs = performance.now()
-  readonly #recentFromMs = Date.now() - CLOCK_SLACK_MS
+  readonly #recentFromMs = Date.now() - CTIME_CLOCK_SLACK_MS
   #inPlace = 0
   #moved = 0
   #lastPath: Uint8Array | undefined
 
   /** @param graceMs time for which a walk continues however much is moved */
-  constructor(graceMs = GRACE_MS) {
+  constructor(graceMs = LIVELOCK_GRACE_MS) {
     this.#graceMs = graceMs
   }
 
   /** Returns whether a ctime is later than the start of the walk. A ctime in the future shows nothing. */
   isRecent(changed: number): boolean {
-    return changed >= this.#recentFromMs && changed <= Date.now() + CLOCK_SLACK_MS
+    return changed >= this.#recentFromMs && changed <= Date.now() + CTIME_CLOCK_SLACK_MS
   }
 
   /** Counts entries that were read and are about to be visited. */
-  countEntries(inodes: Inodes, read: DirectoryRead, block: Dirents): void {
+  countEntries(inodes: Inodes, read: DirectoryReadProgress, block: Dirents): void {
     const count = Math.max(0, block.rest - read.rereadCount)
     read.rereadCount = 0
     const share = read.isMoved ? 1 : this.isRecent(read.changed) ? this.#sampleRecentShare(inodes, read, block) : 0
@@ -73,16 +73,16 @@ export class LivelockGuard {
   }
 
   /** Returns the share of recent entries in a block, from a random sample that users cannot predict. */
-  #sampleRecentShare(inodes: Inodes, { handle }: DirectoryRead, { bytes }: Dirents): number {
+  #sampleRecentShare(inodes: Inodes, { handle }: DirectoryReadProgress, { bytes }: Dirents): number {
     const entries = new Dirents(bytes)
-    const step = Math.max(1, entries.rest / SAMPLE_SIZE)
+    const step = Math.max(1, entries.rest / ENTRY_SAMPLE_SIZE)
     let [sampled, recent] = [0, 0]
     let next = Math.random() * step
     for (let at = 0; entries.next(); at++) {
       if (at < Math.floor(next)) continue
       next += step
       sampled++
-      const changed = ignoreVanished(() => inodes.viewEntry(handle, entries.name).changed)
+      const changed = ignoreVanishedEntry(() => inodes.viewEntry(handle, entries.name).changed)
       if (changed === undefined || this.isRecent(changed)) recent++
     }
     return sampled === 0 ? 0 : recent / sampled
@@ -90,7 +90,7 @@ export class LivelockGuard {
 
   /** @throws {Refusal} if the volume changes faster than it can be walked */
   check(): void {
-    if (this.#moved <= MAX_MOVED_RATIO * this.#inPlace + MIN_MOVED) return
+    if (this.#moved <= MAX_MOVED_ENTRY_RATIO * this.#inPlace + MIN_MOVED_ENTRIES) return
     if (performance.now() - this.#startedAtMs < this.#graceMs) return
     throw Refusal.of(
       'volume-busy',

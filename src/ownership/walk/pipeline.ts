@@ -2,16 +2,16 @@ import type { Handle, Inodes, Stat, StatView } from '../../kernel/host.ts'
 import type { OpenInode } from '../inode/attributes.ts'
 import { extractOwnership, isSameOwnership } from '../inode/policy.ts'
 import type { InodeRecord, InodeState } from '../inode/record.ts'
-import { encodeKeys } from '../journal/codec.ts'
-import { applyChange, type Change, isChangeNeeded } from './change.ts'
-import type { LinkSighting } from './hard-links.ts'
-import { BATCHES, type BatchSettings, type Ledger, type LedgerAnswer } from './ledger.ts'
+import { encodeInodeKeys } from '../journal/codec.ts'
+import { applyInodeChange, type InodeChange, isInodeChangeNeeded } from './change.ts'
+import type { HardLinkVisit } from './hard-links.ts'
+import { BATCHES_PER_PIPELINE, type BatchSettings, type LedgerAnswer, type WalkLedger } from './ledger.ts'
 import { PlainInodes } from './plain-inodes.ts'
-import { recordSkip, type WalkReport } from './report.ts'
+import { recordSkippedInode, type WalkReport } from './report.ts'
 import type { WalkStrategy } from './strategies.ts'
 
 // One ACL can have 64 KB.
-const MAX_ACL_BYTES = 2_000_000
+const MAX_BATCH_ACL_BYTES = 2_000_000
 
 /** An inode to decide on. */
 interface InodeCandidate {
@@ -24,7 +24,7 @@ interface InodeCandidate {
 /** A recorded batch whose changes are being made. */
 interface StartedBatch {
   plain: PlainInodes
-  changes: Change[]
+  changes: InodeChange[]
   /** Undefined: nothing had to be recorded. */
   batch: bigint | undefined
 }
@@ -33,10 +33,10 @@ interface StartedBatch {
  * Collects inodes into batches, records them and changes them. A batch is collected while the changes of the previous
  * one are made.
  */
-export class Pipeline {
+export class InodeChangePipeline {
   readonly #inodes: Inodes
   readonly #strategy: WalkStrategy
-  readonly #ledger: Ledger
+  readonly #ledger: WalkLedger
   readonly #report: WalkReport
   readonly #settings: BatchSettings
   /** Open inodes of all batches, except the plain ones. */
@@ -47,13 +47,16 @@ export class Pipeline {
   #aclBytes = 0
   #started: StartedBatch | undefined
 
-  constructor(inodes: Inodes, strategy: WalkStrategy, ledger: Ledger, report: WalkReport, settings: BatchSettings) {
+  constructor(inodes: Inodes, strategy: WalkStrategy, ledger: WalkLedger, report: WalkReport, settings: BatchSettings) {
     this.#inodes = inodes
     this.#strategy = strategy
     this.#ledger = ledger
     this.#report = report
     this.#settings = settings
-    this.#plain = Array.from({ length: BATCHES }, () => new PlainInodes(inodes, settings.batchSize, strategy, ledger))
+    this.#plain = Array.from(
+      { length: BATCHES_PER_PIPELINE },
+      () => new PlainInodes(inodes, settings.batchSize, strategy, ledger),
+    )
   }
 
   /**
@@ -71,7 +74,7 @@ export class Pipeline {
 
   /**
    * Takes over an open inode, which is decided on, recorded, changed and closed with its batch. @param name see
-   * LinkSighting
+   * HardLinkVisit
    */
   take(inode: OpenInode, path: Uint8Array, name?: number): void {
     this.#open.add(inode)
@@ -88,7 +91,7 @@ export class Pipeline {
 
   #advanceIfFull(): void {
     const count = this.#candidates.length + this.#filling.count
-    if (count >= this.#settings.batchSize || this.#aclBytes > MAX_ACL_BYTES) this.#advance()
+    if (count >= this.#settings.batchSize || this.#aclBytes > MAX_BATCH_ACL_BYTES) this.#advance()
   }
 
   /** Records and changes all collected inodes. @returns whether there were any */
@@ -156,20 +159,20 @@ export class Pipeline {
   /** Queries the records of inodes that are not plain, or that this walk may have changed. */
   #queryLedger(queried: readonly InodeCandidate[]): LedgerAnswer[] {
     if (queried.length === 0) return []
-    const sightings = new Map<number, LinkSighting>()
+    const sightings = new Map<number, HardLinkVisit>()
     for (const [index, { inode, path, name }] of queried.entries()) {
       const { stat, inspectedAtMs } = inode
       const { inode: number, born, links, changed } = stat
       if (name !== undefined)
         sightings.set(index, { inode: number, born, links, changed, statTimeMs: inspectedAtMs, name, path })
     }
-    return this.#ledger.query({ keys: encodeKeys(queried.map(({ inode }) => inode.stat)), sightings })
+    return this.#ledger.query({ keys: encodeInodeKeys(queried.map(({ inode }) => inode.stat)), sightings })
   }
 
   #decide({ inode, path }: InodeCandidate, earlier: InodeRecord | undefined, { changes, records }: DecidedBatch): void {
     const { change, settle, skip: reason, forfeits } = this.#strategy.decide(inode, path, earlier)
-    if (reason) recordSkip(this.#report, this.#isUnchanged(inode) ? reason : 'changed during the walk', path)
-    if (forfeits) recordSkip(this.#report, 'privileges not given back', path)
+    if (reason) recordSkippedInode(this.#report, this.#isUnchanged(inode) ? reason : 'changed during the walk', path)
+    if (forfeits) recordSkippedInode(this.#report, 'privileges not given back', path)
     const record = change ?? settle
     if (record) records.push(record)
     if (change) changes.push({ inode, record: change })
@@ -177,7 +180,7 @@ export class Pipeline {
   }
 
   /** Reports changes without making them, because nothing was recorded. */
-  #reportWithoutChange(changes: readonly Change[]): undefined {
+  #reportWithoutChange(changes: readonly InodeChange[]): undefined {
     for (const { inode, record } of changes) {
       this.#closeInode(inode)
       this.#reportWouldChange(inode, record)
@@ -194,8 +197,8 @@ export class Pipeline {
   }
 
   #reportWouldChange(found: InodeState, record: InodeRecord): void {
-    if (!isChangeNeeded(found, record)) this.#report.alreadyRight++
-    else if (found.stat.immutable) recordSkip(this.#report, 'immutable or append-only', record.path)
+    if (!isInodeChangeNeeded(found, record)) this.#report.alreadyRight++
+    else if (found.stat.immutable) recordSkippedInode(this.#report, 'immutable or append-only', record.path)
     else {
       this.#report.changed++
       this.#settings.observer?.onWouldChange(found.stat, record)
@@ -209,16 +212,16 @@ export class Pipeline {
 
   #finishBatch({ plain, changes, batch }: StartedBatch): void {
     const plainResult = plain.finishChanges(this.#report)
-    const apply = (change: Change) => applyChange(this.#inodes, change, this.#report)
+    const apply = (change: InodeChange) => applyInodeChange(this.#inodes, change, this.#report)
     const { made = [], untouched = [], refused = [] } = Object.groupBy(changes, apply)
     if (batch !== undefined) this.#ledger.settle(batch)
-    const isOver = ({ record }: Change) => !this.#strategy.keepsRecord?.(record)
+    const isOver = ({ record }: InodeChange) => !this.#strategy.keepsRecord?.(record)
     const done = this.#strategy.forgetsRecords ? [...made.filter(isOver), ...untouched] : untouched
-    for (const keys of [plainResult.forgotten, encodeKeys(done.map(({ record }) => record))]) {
+    for (const keys of [plainResult.forgotten, encodeInodeKeys(done.map(({ record }) => record))]) {
       if (keys.length > 0) this.#ledger.forget(keys)
     }
     // Recorded with their present state, so that the next walk or restore tries them again.
-    const retried = [...plainResult.refused, ...refused.map(({ record }) => record)].map(keepSeenState)
+    const retried = [...plainResult.refused, ...refused.map(({ record }) => record)].map(setTargetToSeenState)
     if (retried.length > 0) this.#ledger.settle(this.#ledger.record(retried))
     for (const { inode } of changes) this.#closeInode(inode)
   }
@@ -226,10 +229,10 @@ export class Pipeline {
 
 /** Changes to make, and records to write. */
 interface DecidedBatch {
-  changes: Change[]
+  changes: InodeChange[]
   records: InodeRecord[]
 }
 
-function keepSeenState(record: InodeRecord): InodeRecord {
+function setTargetToSeenState(record: InodeRecord): InodeRecord {
   return { ...record, after: record.seen, acl: { ...record.acl, after: record.acl.seen } }
 }

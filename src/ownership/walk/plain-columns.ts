@@ -1,26 +1,26 @@
 import { type FileChange, type Handle, isDirectory, type StatView } from '../../kernel/host.ts'
-import { type Ownership, PERMISSIONS } from '../inode/policy.ts'
-import { composeRecord, concatBytes, createView, type EncodedRecord } from '../journal/codec.ts'
+import { CHMOD_MODE_BITS, type Ownership } from '../inode/policy.ts'
+import { composeRecordFromParts, concatBytes, createDataView, type EncodedRecord } from '../journal/codec.ts'
 import {
-  BYTES_AFTER_PATH,
-  getPathOffset,
-  KEY_OFFSET,
-  PLAIN_RECORD_SIZE,
-  writeAfterState,
+  getRecordPathOffset,
+  PLAIN_RECORD_BYTES,
+  RECORD_BYTES_AFTER_PATH,
+  RECORD_KEY_OFFSET,
   writePlainRecord,
+  writeTargetOwnership,
 } from '../journal/layout.ts'
-import { type PlainInode, widensGroupBits } from './change.ts'
-import { measurePath, writePath } from './entry.ts'
-import type { PlainStrategy } from './strategies.ts'
+import { isWideningGroupBits, type PlainInode } from './change.ts'
+import { measureEntryPath, writeEntryPath } from './entry.ts'
+import type { PlainInodeStrategy } from './strategies.ts'
 
-const INITIAL_BYTES = 1 << 17
+const INITIAL_RECORD_BYTES = 1 << 17
 const CLOSED_HANDLE = -1
 
 /**
  * Plain inodes and their encoded records. They are stored in columns: objects that live until a change is made would
  * cost the garbage collector more time than the walk takes.
  */
-export class PlainColumns {
+export class PlainInodeColumns {
   count = 0
   readonly #handles: Int32Array
   readonly #seenGroups: Uint32Array
@@ -33,8 +33,8 @@ export class PlainColumns {
   readonly #targetModes: Uint16Array
   /** Offset of each record, and the end of the last. */
   readonly #starts: Uint32Array
-  #bytes = new Uint8Array(INITIAL_BYTES)
-  #view = createView(this.#bytes)
+  #bytes = new Uint8Array(INITIAL_RECORD_BYTES)
+  #view = createDataView(this.#bytes)
 
   constructor(maxCount: number) {
     this.#handles = new Int32Array(maxCount)
@@ -57,14 +57,14 @@ export class PlainColumns {
     inspectedAtMs: number,
     parentPath: Uint8Array,
     name: Uint8Array,
-    after: PlainStrategy,
+    after: PlainInodeStrategy,
   ): boolean {
-    const length = measurePath(parentPath, name)
+    const length = measureEntryPath(parentPath, name)
     if (length === undefined) return false
     const index = this.count
     const start = this.#starts[index] as number
-    if (start + PLAIN_RECORD_SIZE + length > this.#bytes.length) this.#grow()
-    const pathLength = writePath(this.#bytes, getPathOffset(start), parentPath, name)
+    if (start + PLAIN_RECORD_BYTES + length > this.#bytes.length) this.#grow()
+    const pathLength = writeEntryPath(this.#bytes, getRecordPathOffset(start), parentPath, name)
     const [gid, mode] = [after.group(seen), after.mode(seen)]
     this.#handles[index] = handle
     this.#seenGroups[index] = seen.gid
@@ -82,14 +82,14 @@ export class PlainColumns {
     const bytes = new Uint8Array(this.#bytes.length * 2)
     bytes.set(this.#bytes)
     this.#bytes = bytes
-    this.#view = createView(bytes)
+    this.#view = createDataView(bytes)
   }
 
   /** Sets the target state. */
   setTarget(index: number, gid: number, mode: number): void {
     this.#targetGroups[index] = gid
     this.#targetModes[index] = mode
-    writeAfterState(this.#view, this.#starts[index] as number, gid, mode)
+    writeTargetOwnership(this.#view, this.#starts[index] as number, gid, mode)
   }
 
   /** Returns undefined if the handle was dropped. */
@@ -116,7 +116,7 @@ export class PlainColumns {
   }
 
   getSeen(index: number): Ownership {
-    return { gid: this.#seenGroups[index] as number, mode: (this.#seenModes[index] as number) & PERMISSIONS }
+    return { gid: this.#seenGroups[index] as number, mode: (this.#seenModes[index] as number) & CHMOD_MODE_BITS }
   }
 
   /** Writes the inode's change for another thread. */
@@ -127,7 +127,7 @@ export class PlainColumns {
     change.seenGroup = this.#seenGroups[index] as number
     change.seenMode = seenMode
     change.changed = this.#changed[index] as number
-    change.needsSameTime = widensGroupBits(seenMode & PERMISSIONS, mode)
+    change.needsSameTime = isWideningGroupBits(seenMode & CHMOD_MODE_BITS, mode)
     change.group = this.#targetGroups[index] as number
     change.mode = mode
   }
@@ -147,13 +147,13 @@ export class PlainColumns {
   }
 
   getPath(index: number): Uint8Array {
-    const start = getPathOffset(this.#starts[index] as number)
-    return this.#bytes.slice(start, (this.#starts[index + 1] as number) - BYTES_AFTER_PATH)
+    const start = getRecordPathOffset(this.#starts[index] as number)
+    return this.#bytes.slice(start, (this.#starts[index + 1] as number) - RECORD_BYTES_AFTER_PATH)
   }
 
   /** Copies inode and birth time. */
   putKey(keys: BigInt64Array, at: number, index: number): void {
-    const start = (this.#starts[index] as number) + KEY_OFFSET
+    const start = (this.#starts[index] as number) + RECORD_KEY_OFFSET
     keys[at * 2] = this.#view.getBigInt64(start, true)
     keys[at * 2 + 1] = this.#view.getBigInt64(start + 8, true)
   }
@@ -167,6 +167,6 @@ export class PlainColumns {
   /** @param recorded the journal's record of the inode */
   getRecord(index: number, recorded: EncodedRecord | undefined): EncodedRecord {
     const columnsRecord = { chunk: this.#view, at: this.#starts[index] as number }
-    return recorded ? composeRecord(recorded, columnsRecord) : columnsRecord
+    return recorded ? composeRecordFromParts(recorded, columnsRecord) : columnsRecord
   }
 }

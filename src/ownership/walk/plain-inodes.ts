@@ -1,19 +1,19 @@
 import type { FileChange, FileChangeBatch, Handle, Inodes, StatView } from '../../kernel/host.ts'
 import { inspectInode, type OpenInode, readAcl } from '../inode/attributes.ts'
-import { extractOwnership, isSameOwnership, SET_IDS } from '../inode/policy.ts'
+import { extractOwnership, isSameOwnership, SET_ID_MODE_BITS } from '../inode/policy.ts'
 import type { InodeRecord } from '../inode/record.ts'
-import type { RecordedStates } from '../journal/record-index.ts'
-import { applyChange, canDelegate, changePlainInode } from './change.ts'
-import { SELF } from './entry.ts'
-import type { Ledger } from './ledger.ts'
-import { PlainColumns } from './plain-columns.ts'
-import { recordSkip, type WalkReport } from './report.ts'
+import type { RecordedInodeStates } from '../journal/record-index.ts'
+import { applyInodeChange, canDelegateFileChange, changePlainInode } from './change.ts'
+import { SELF_ENTRY_NAME } from './entry.ts'
+import type { WalkLedger } from './ledger.ts'
+import { PlainInodeColumns } from './plain-columns.ts'
+import { recordSkippedInode, type WalkReport } from './report.ts'
 import type { WalkStrategy } from './strategies.ts'
 
-type ChangeOutcome = ReturnType<typeof applyChange>
+type InodeChangeOutcome = ReturnType<typeof applyInodeChange>
 
 /** Inodes whose outcome must still be recorded after the changes. */
-export interface PlainResult {
+export interface PlainInodeResult {
   /** Inodes with nothing left to restore: inode and birth time of each in turn. */
   forgotten: BigInt64Array
   refused: InodeRecord[]
@@ -23,8 +23,8 @@ export interface PlainResult {
 export class PlainInodes implements Disposable {
   readonly #inodes: Inodes
   readonly #strategy: WalkStrategy
-  readonly #columns: PlainColumns
-  readonly #ledger: Ledger
+  readonly #columns: PlainInodeColumns
+  readonly #ledger: WalkLedger
   /** Inode and birth time of each in turn, to query the journal. */
   readonly #keys: BigInt64Array
   /** The journal was queried for each inode. */
@@ -37,11 +37,11 @@ export class PlainInodes implements Disposable {
   #local: number[] = []
   #isStarted = false
 
-  constructor(inodes: Inodes, maxCount: number, strategy: WalkStrategy, ledger: Ledger) {
+  constructor(inodes: Inodes, maxCount: number, strategy: WalkStrategy, ledger: WalkLedger) {
     this.#inodes = inodes
     this.#strategy = strategy
     this.#ledger = ledger
-    this.#columns = new PlainColumns(maxCount)
+    this.#columns = new PlainInodeColumns(maxCount)
     this.#keys = new BigInt64Array(maxCount * 2)
     this.#changes = inodes.changes(maxCount)
     this.#fileChange = {
@@ -85,12 +85,12 @@ export class PlainInodes implements Disposable {
   }
 
   /** @returns false if the inode is neither as its recorded change left it, nor restored */
-  #decide(index: number, { before, after }: RecordedStates): boolean {
+  #decide(index: number, { before, after }: RecordedInodeStates): boolean {
     const { forgetsRecords } = this.#strategy
     const current = this.#columns.getSeen(index)
     if (!isSameOwnership(after, current) && !(forgetsRecords && isSameOwnership(before, current))) return false
     if (!forgetsRecords) return true
-    if (!this.#columns.isDirectoryAt(index) && (before.mode & SET_IDS) !== 0) return false
+    if (!this.#columns.isDirectoryAt(index) && (before.mode & SET_ID_MODE_BITS) !== 0) return false
     this.#columns.setTarget(index, before.gid, before.mode)
     return true
   }
@@ -106,7 +106,7 @@ export class PlainInodes implements Disposable {
     const handle = this.#columns.getHandle(index) as Handle
     const inspectedAtMs = Date.now()
     const stat = this.#inodes.stat(handle)
-    const attributes = this.#inodes.attributeNames(handle, handle, SELF)
+    const attributes = this.#inodes.attributeNames(handle, handle, SELF_ENTRY_NAME)
     const inode = inspectInode(this.#inodes, handle, stat, inspectedAtMs, attributes)
     const record = this.#findRecord(index)
     this.#columns.dropHandle(index)
@@ -117,7 +117,7 @@ export class PlainInodes implements Disposable {
     return this.#columns.getPath(index)
   }
 
-  #findRecord(index: number): ReturnType<Ledger['find']> {
+  #findRecord(index: number): ReturnType<WalkLedger['find']> {
     const key = new BigInt64Array(2)
     this.#columns.putKey(key, 0, index)
     return this.#ledger.find(key)
@@ -148,7 +148,7 @@ export class PlainInodes implements Disposable {
       const handle = columns.getHandle(index)
       if (handle === undefined) continue
       columns.putChange(index, handle, this.#fileChange)
-      if (this.#changes === undefined || !canDelegate(this.#fileChange, columns.getInspectedAtMs(index)))
+      if (this.#changes === undefined || !canDelegateFileChange(this.#fileChange, columns.getInspectedAtMs(index)))
         this.#local.push(index)
       else {
         this.#changes.set(this.#delegated.length, this.#fileChange)
@@ -166,12 +166,12 @@ export class PlainInodes implements Disposable {
   }
 
   /** Finishes all changes, and closes the inodes. */
-  finishChanges(report: WalkReport): PlainResult {
+  finishChanges(report: WalkReport): PlainInodeResult {
     const unmade = new Set(this.#listUnmade())
     report.changed += this.#delegated.length - unmade.size
     const made = this.#strategy.forgetsRecords ? this.#delegated.filter((_, position) => !unmade.has(position)) : []
     const refused: InodeRecord[] = []
-    const note = (index: number, outcome: ChangeOutcome) => {
+    const note = (index: number, outcome: InodeChangeOutcome) => {
       if (outcome === 'untouched' || (outcome === 'made' && this.#strategy.forgetsRecords)) made.push(index)
       else if (outcome === 'refused') refused.push(this.#getRecord(index))
     }
@@ -184,11 +184,11 @@ export class PlainInodes implements Disposable {
   }
 
   /** Handles a change that another thread did not make. */
-  #finishDelegated(position: number, report: WalkReport): ChangeOutcome {
+  #finishDelegated(position: number, report: WalkReport): InodeChangeOutcome {
     const index = this.#delegated[position] as number
     if (this.#changes?.outcome(position) === 'odd') return this.#changeUnexpected(index, report)
     if (!this.#finishChmod(index)) {
-      recordSkip(report, 'changed during the walk', this.#columns.getPath(index))
+      recordSkippedInode(report, 'changed during the walk', this.#columns.getPath(index))
       return 'overtaken'
     }
     report.changed++
@@ -206,7 +206,7 @@ export class PlainInodes implements Disposable {
     return true
   }
 
-  #changeLocally(index: number, report: WalkReport): ChangeOutcome {
+  #changeLocally(index: number, report: WalkReport): InodeChangeOutcome {
     const handle = this.#columns.getHandle(index) as Handle
     const inode = this.#columns.getInode(index, handle)
     const outcome = changePlainInode(this.#inodes, inode, this.#columns.getTarget(index))
@@ -216,11 +216,11 @@ export class PlainInodes implements Disposable {
   }
 
   /** Inspects the inode again, and decides by its present state. */
-  #changeUnexpected(index: number, report: WalkReport): ChangeOutcome {
+  #changeUnexpected(index: number, report: WalkReport): InodeChangeOutcome {
     const handle = this.#columns.getHandle(index) as Handle
     const stat = this.#inodes.stat(handle)
     const inode = { handle, inspectedAtMs: 0, stat, capability: undefined, acl: undefined }
-    return applyChange(this.#inodes, { inode, record: this.#getRecord(index) }, report)
+    return applyInodeChange(this.#inodes, { inode, record: this.#getRecord(index) }, report)
   }
 
   #getRecord(index: number): InodeRecord {

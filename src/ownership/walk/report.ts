@@ -29,29 +29,30 @@ export interface WalkReport {
 }
 
 /** Returns whether the walk, as far as it can know, read every directory that existed from its start. */
-export function hasEnteredAllDirectories({ left }: WalkReport): boolean {
+export function isEveryDirectoryEntered({ left }: WalkReport): boolean {
   return !left['directory gone or replaced during the walk'] && !left['moved during the walk']
 }
 
 export type WalkCounts = Pick<WalkReport, 'visited' | 'changed'>
 
-const MAX_EXAMPLES = 3
+const MAX_SKIP_EXAMPLES = 3
 /** The root's path is empty. */
-const ROOT = '.'
+const SHOWN_ROOT_PATH = '.'
 
-export function createReport(): WalkReport {
+export function createWalkReport(): WalkReport {
   return { visited: 0, changed: 0, alreadyRight: 0, left: {} }
 }
 
 /** @param path undefined: it is no longer remembered */
-export function recordSkip(report: WalkReport, reason: SkipReason, path: Uint8Array | undefined): void {
-  const entry = getSkipEntry(report, reason)
+export function recordSkippedInode(report: WalkReport, reason: SkipReason, path: Uint8Array | undefined): void {
+  const entry = getSkipReasonEntry(report, reason)
   entry.count++
   if (path?.length === 0) report.root = reason
-  if (path && entry.examples.length < MAX_EXAMPLES) entry.examples.push(Buffer.from(path).toString() || ROOT)
+  if (path && entry.examples.length < MAX_SKIP_EXAMPLES)
+    entry.examples.push(Buffer.from(path).toString() || SHOWN_ROOT_PATH)
 }
 
-function getSkipEntry(report: WalkReport, reason: SkipReason) {
+function getSkipReasonEntry(report: WalkReport, reason: SkipReason) {
   const entry = report.left[reason] ?? { count: 0, examples: [] }
   report.left[reason] = entry
   return entry
@@ -60,7 +61,7 @@ function getSkipEntry(report: WalkReport, reason: SkipReason) {
 /** Called at most about once a second while a walk runs. */
 export type ProgressListener = (counts: WalkCounts) => void
 
-const INTERVAL_MS = 1000
+const PROGRESS_INTERVAL_MS = 1000
 
 /** Reports a walk's progress at intervals. */
 export class ProgressReporter {
@@ -74,7 +75,7 @@ export class ProgressReporter {
   /** Call it often; most calls report nothing. */
   report({ visited, changed }: WalkCounts): void {
     const now = performance.now()
-    if (now - this.#reportedAtMs < INTERVAL_MS) return
+    if (now - this.#reportedAtMs < PROGRESS_INTERVAL_MS) return
     this.#reportedAtMs = now
     this.#listener?.({ visited, changed })
   }

@@ -1,17 +1,17 @@
 import type { FsGroupRequest } from '../../config/mount-request.ts'
 import { FILE_TYPE, isDirectory, type Stat } from '../../kernel/host.ts'
-import { grantAcl } from '../inode/attributes.ts'
+import { grantAclBits } from '../inode/attributes.ts'
 import {
-  computeMode,
-  computeOwnership,
+  CHMOD_MODE_BITS,
+  computeRequestedMode,
+  computeRequestedOwnership,
   extractOwnership,
-  findUnchangeableType,
+  findUnchangeableInodeType,
+  hasRequestedOwnership,
   isSameOwnership,
-  matchesRequest,
   type Ownership,
-  PERMISSIONS,
-  SET_GID,
-  SET_IDS,
+  SET_GID_MODE_BIT,
+  SET_ID_MODE_BITS,
 } from '../inode/policy.ts'
 import {
   createInodeRecord,
@@ -19,8 +19,8 @@ import {
   type InodeRecord,
   type InodeState,
   type IntendedOwnership,
-  isAtBaseline,
-  isContentAsRecorded,
+  isFileContentAsRecorded,
+  isInodeAtBaseline,
   isSameBytes,
   resolveIntendedOwnership,
 } from '../inode/record.ts'
@@ -46,7 +46,7 @@ export interface WalkStrategy {
   /** Returns whether the decision needs the inode's record. */
   needsRecord(stat: Stat): boolean
   decide(state: InodeState, path: Uint8Array, record: InodeRecord | undefined): InodeDecision
-  readonly plain: PlainStrategy
+  readonly plain: PlainInodeStrategy
   /** Records of completed changes are dropped. */
   readonly forgetsRecords: boolean
   /** Returns whether a record is kept that would otherwise be dropped. */
@@ -54,7 +54,7 @@ export interface WalkStrategy {
 }
 
 /** Decides on inodes with one name, and without set-id bits, capability and ACL. */
-export interface PlainStrategy {
+export interface PlainInodeStrategy {
   /** Returns whether this strategy can decide on the inode, as far as stat shows. */
   accepts(stat: Stat): boolean
   /** The decision needs the records of all inodes. */
@@ -70,7 +70,10 @@ export interface RestoreOptions {
   toBaseline?: boolean | undefined
 }
 
-export type StrategySpec = { do: 'meet' } | ({ do: 'restore' } & RestoreOptions) | ({ do: 'apply' } & GroupStrategySpec)
+export type WalkStrategySpec =
+  | { do: 'meet' }
+  | ({ do: 'restore' } & RestoreOptions)
+  | ({ do: 'apply' } & GroupStrategySpec)
 
 export interface GroupStrategySpec {
   fsGroup: FsGroupRequest
@@ -84,17 +87,22 @@ export interface GroupStrategySpec {
   hasRestoreBegun: boolean
 }
 
-export function createStrategy(spec: StrategySpec): WalkStrategy {
-  if (spec.do === 'meet') return VISIT_ONLY
+export function createWalkStrategy(spec: WalkStrategySpec): WalkStrategy {
+  if (spec.do === 'meet') return VISIT_ONLY_STRATEGY
   return spec.do === 'apply' ? createGroupStrategy(spec) : createRestoreStrategy(spec)
 }
 
 /** Visits inodes only for the observer. */
-const VISIT_ONLY: WalkStrategy = {
+const VISIT_ONLY_STRATEGY: WalkStrategy = {
   forgetsRecords: false,
   classify: () => 'ignore',
   needsRecord: () => false,
-  plain: { accepts: () => false, needsRecords: false, group: ({ gid }) => gid, mode: ({ mode }) => mode & PERMISSIONS },
+  plain: {
+    accepts: () => false,
+    needsRecords: false,
+    group: ({ gid }) => gid,
+    mode: ({ mode }) => mode & CHMOD_MODE_BITS,
+  },
   decide: () => ({}),
 }
 
@@ -107,9 +115,9 @@ function createGroupStrategy({
   hasRestoreBegun,
 }: GroupStrategySpec): WalkStrategy {
   const computeTarget = ({ stat }: InodeState, from: Ownership) =>
-    computeOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, fsGroup)
+    computeRequestedOwnership({ mode: from.mode | (stat.mode & FILE_TYPE) }, fsGroup)
   const computeTargetAcl = ({ stat, acl }: InodeState) =>
-    acl === undefined || fsGroup.access === 'keep' ? acl : grantAcl(acl, isDirectory(stat) ? 0o7 : 0o6)
+    acl === undefined || fsGroup.access === 'keep' ? acl : grantAclBits(acl, isDirectory(stat) ? 0o7 : 0o6)
   // The recorded change was confirmed, and the inode differs now: a user changed it, and that is kept.
   const isUserChange = ({ settled, before, after, seen, acl }: InodeRecord, state: InodeState) => {
     const current = extractOwnership(state.stat)
@@ -121,20 +129,20 @@ function createGroupStrategy({
     forgetsRecords: false,
 
     classify(stat) {
-      const skip = findUnchangeableType(stat)
+      const skip = findUnchangeableInodeType(stat)
       if (skip) return { skip }
       // An inode that matches by chance is recorded once more, because its record says that a walk left it otherwise.
-      if (!matchesRequest(stat, fsGroup) || hasRestoreBegun) return 'inspect'
+      if (!hasRequestedOwnership(stat, fsGroup) || hasRestoreBegun) return 'inspect'
       return unfinished.size > 0 && unfinished.has(formatInodeKey(stat)) ? 'inspect' : 'unchanged'
     },
 
     needsRecord: (stat) => !isFirstWalk || stat.changed >= startedAtMs,
 
     plain: {
-      accepts: (stat) => hasNoSetIds(stat) && (!isFirstWalk || stat.changed < startedAtMs),
+      accepts: (stat) => hasNoSetIdBits(stat) && (!isFirstWalk || stat.changed < startedAtMs),
       needsRecords: !isFirstWalk,
       group: () => fsGroup.groupId,
-      mode: (stat) => computeMode(stat, fsGroup),
+      mode: (stat) => computeRequestedMode(stat, fsGroup),
     },
 
     decide(state, path, record) {
@@ -167,14 +175,14 @@ function createRestoreStrategy({ isForced, toBaseline = false }: RestoreOptions)
   return {
     forgetsRecords: true,
     keepsRecord,
-    classify: (stat) => (findUnchangeableType(stat) ? 'ignore' : 'inspect'),
+    classify: (stat) => (findUnchangeableInodeType(stat) ? 'ignore' : 'inspect'),
     needsRecord: () => true,
 
     plain: {
-      accepts: hasNoSetIds,
+      accepts: hasNoSetIdBits,
       needsRecords: true,
       group: ({ gid }) => gid,
-      mode: ({ mode }) => mode & PERMISSIONS,
+      mode: ({ mode }) => mode & CHMOD_MODE_BITS,
     },
 
     decide(state, path, record) {
@@ -182,19 +190,20 @@ function createRestoreStrategy({ isForced, toBaseline = false }: RestoreOptions)
       const intended =
         resolveIntendedOwnership(record, state) ?? (isForced ? overrideUserChange(record, state) : undefined)
       if (intended === undefined) return skipUserChange(record)
-      if (keepsRecord(record) && record.settled && !intended.forfeit && isAtBaseline(record, state)) return {}
+      if (keepsRecord(record) && record.settled && !intended.forfeit && isInodeAtBaseline(record, state)) return {}
       const baseline = toBaseline ? record.baseline : undefined
       const { gid, mode, acl } = baseline ?? { ...record.before, acl: record.acl.before }
-      const forfeit = intended.forfeit === true || givesForeignSetGid({ ...record, before: { gid, mode } }, state.stat)
-      const after = { gid, mode: record.forfeited || forfeit ? mode & ~SET_IDS : mode }
+      const forfeit =
+        intended.forfeit === true || isRestoringForeignSetGid({ ...record, before: { gid, mode } }, state.stat)
+      const after = { gid, mode: record.forfeited || forfeit ? mode & ~SET_ID_MODE_BITS : mode }
       const change = createInodeRecord(record, state, path, { ...intended, forfeit }, after, acl)
       return { change, forfeits: forfeit }
     },
   }
 }
 
-function hasNoSetIds(stat: Stat): boolean {
-  return isDirectory(stat) || (stat.mode & SET_IDS) === 0
+function hasNoSetIdBits(stat: Stat): boolean {
+  return isDirectory(stat) || (stat.mode & SET_ID_MODE_BITS) === 0
 }
 
 /** Drops the target of an interrupted call, because a user has changed the inode. */
@@ -211,14 +220,16 @@ function overrideUserChange(record: InodeRecord, state: InodeState): IntendedOwn
   const { stat, capability } = state
   if (record.born === 0n || (capability !== undefined && !isSameBytes(capability, record.capability))) return undefined
   const current = extractOwnership(stat)
-  const isPrivileged = !isDirectory(stat) && ((record.before.mode & SET_IDS) !== 0 || record.capability !== undefined)
+  const isPrivileged =
+    !isDirectory(stat) && ((record.before.mode & SET_ID_MODE_BITS) !== 0 || record.capability !== undefined)
   const isIntact =
-    (current.mode & SET_IDS) === (record.before.mode & SET_IDS) && isSameBytes(capability, record.capability)
-  return { ...current, forfeit: isPrivileged && !(isIntact && isContentAsRecorded(record, stat)) }
+    (current.mode & SET_ID_MODE_BITS) === (record.before.mode & SET_ID_MODE_BITS) &&
+    isSameBytes(capability, record.capability)
+  return { ...current, forfeit: isPrivileged && !(isIntact && isFileContentAsRecorded(record, stat)) }
 }
 
 /** A user who wrote to a file may set set-gid again for its group, but not for the group it had before. */
-function givesForeignSetGid({ before, modified, size }: InodeRecord, now: Stat): boolean {
-  if (isDirectory(now) || (before.mode & SET_GID) === 0 || before.gid === now.gid) return false
+function isRestoringForeignSetGid({ before, modified, size }: InodeRecord, now: Stat): boolean {
+  if (isDirectory(now) || (before.mode & SET_GID_MODE_BIT) === 0 || before.gid === now.gid) return false
   return modified !== now.modified || size !== now.size
 }

@@ -1,13 +1,13 @@
 import { Refusal } from '../../errors/refusal.ts'
 import type { Dirents } from '../../kernel/dirents.ts'
 import { errorCode, type Handle, type Inodes, isDirectory, type Stat, useOrClose } from '../../kernel/host.ts'
-import { DirectoryStack, type OpenFrame } from './directory-stack.ts'
-import { ignoreVanished, joinPath } from './entry.ts'
+import { DirectoryStack, type OpenDirectoryFrame } from './directory-stack.ts'
+import { ignoreVanishedEntry, joinEntryPath } from './entry.ts'
 import { LivelockGuard } from './livelock-guard.ts'
 import type { SkipReason } from './report.ts'
 
 /** The mount and device that a walk stays on. */
-export type Boundary = Pick<Stat, 'mountId' | 'device'>
+export type WalkBoundary = Pick<Stat, 'mountId' | 'device'>
 
 /**
  * Returns whether an inode is on another mount, or another device within the mount. It is not walked: a btrfs subvolume
@@ -15,7 +15,7 @@ export type Boundary = Pick<Stat, 'mountId' | 'device'>
  * @throws {Refusal} for a file on another device than its directory's. Only an overlay of several file systems with
  * xino=off has these (overlayfs.rst). Its inode numbers are neither unique nor stable, so no record could be trusted.
  */
-export function isOutsideBoundary(stat: Boundary & Pick<Stat, 'mode'>, boundary: Boundary): boolean {
+export function isInodeOutsideBoundary(stat: WalkBoundary & Pick<Stat, 'mode'>, boundary: WalkBoundary): boolean {
   if (stat.mountId !== boundary.mountId) return true
   if (stat.device === boundary.device || isDirectory(stat)) return stat.device !== boundary.device
   throw Refusal.of(
@@ -28,12 +28,12 @@ export function isOutsideBoundary(stat: Boundary & Pick<Stat, 'mode'>, boundary:
 const DIRECTORY_REPLACED = 'directory gone or replaced during the walk'
 
 /** Called for every inode below the base of a walk. */
-export interface Visitor {
+export interface TreeVisitor {
   /**
    * Visits some entries of a block.
    * @returns true if the present entry is a directory, which is then entered
    */
-  visitEntries(frame: OpenFrame, block: Dirents): boolean
+  visitEntries(frame: OpenDirectoryFrame, block: Dirents): boolean
   /** Visits a directory after its contents. */
   visitDirectory(handle: Handle, path: Uint8Array): void
   skip(reason: SkipReason, path: Uint8Array): void
@@ -51,11 +51,11 @@ export interface Visitor {
  * @param top the tree's root, and its `stat`
  * @throws {Refusal} if the walk would not end: the tree changes faster than it can be walked, or is endless
  */
-export function* traverse(
+export function* traverseTree(
   inodes: Inodes,
   top: Handle,
   stat: Stat,
-  visitor: Visitor,
+  visitor: TreeVisitor,
   guard = new LivelockGuard(),
 ): Generator<undefined, void, undefined> {
   const stack = new DirectoryStack(inodes, top, stat, guard)
@@ -69,7 +69,7 @@ export function* traverse(
         for (const lost of stack.pop()) visitor.skip('moved during the walk', lost)
       } else if (visitor.visitEntries(frame, block)) {
         const reason = enterDirectory(inodes, stack, frame, block, stat, visitor)
-        if (reason) visitor.skip(reason, joinPath(frame.path, block.name))
+        if (reason) visitor.skip(reason, joinEntryPath(frame.path, block.name))
       }
     }
   } finally {
@@ -84,21 +84,22 @@ export function* traverse(
 function enterDirectory(
   inodes: Inodes,
   stack: DirectoryStack,
-  parent: OpenFrame,
+  parent: OpenDirectoryFrame,
   { name, inode, isFile }: Dirents,
-  boundary: Boundary,
-  visitor: Visitor,
+  boundary: WalkBoundary,
+  visitor: TreeVisitor,
 ): SkipReason | undefined {
-  const seen = ignoreVanished(() => inodes.statEntry(parent.handle, name))
-  if (seen && isOutsideBoundary(seen, boundary)) {
+  const seen = ignoreVanishedEntry(() => inodes.statEntry(parent.handle, name))
+  if (seen && isInodeOutsideBoundary(seen, boundary)) {
     visitor.onBoundary?.(seen)
     return 'sub-mount'
   }
   const handle =
-    seen && openReleasingHandles(visitor, () => ignoreVanished(() => inodes.openDirectory(parent.handle, name)))
+    seen &&
+    openAfterReleasingHandles(visitor, () => ignoreVanishedEntry(() => inodes.openDirectory(parent.handle, name)))
   if (handle === undefined) return DIRECTORY_REPLACED
   const stat = useOrClose(inodes, handle, inodes.stat)
-  if (isOutsideBoundary(stat, boundary)) {
+  if (isInodeOutsideBoundary(stat, boundary)) {
     visitor.onBoundary?.(stat)
     inodes.close(handle)
     return 'sub-mount'
@@ -113,7 +114,7 @@ function enterDirectory(
 }
 
 /** Opens once more after handles were released, because a process may have few (RLIMIT_NOFILE). */
-export function openReleasingHandles<T>(visitor: Pick<Visitor, 'releaseHandles'>, open: () => T): T {
+export function openAfterReleasingHandles<T>(visitor: Pick<TreeVisitor, 'releaseHandles'>, open: () => T): T {
   try {
     return open()
   } catch (error) {

@@ -10,37 +10,37 @@ import {
   useOrClose,
 } from '../../kernel/host.ts'
 import { hasAclOrCapability, inspectInode, type OpenInode } from '../inode/attributes.ts'
-import type { OpenFrame } from './directory-stack.ts'
-import { EntryRun, hashName, ignoreVanished, joinPath, SELF } from './entry.ts'
-import type { BatchSettings, Ledger } from './ledger.ts'
-import { Pipeline } from './pipeline.ts'
-import { createReport, recordSkip, type SkipReason, type WalkReport } from './report.ts'
-import { createStrategy, type StrategySpec, type WalkStrategy } from './strategies.ts'
-import { type Boundary, isOutsideBoundary, openReleasingHandles, type Visitor } from './traverse.ts'
+import type { OpenDirectoryFrame } from './directory-stack.ts'
+import { DirectoryEntryRun, hashEntryName, ignoreVanishedEntry, joinEntryPath, SELF_ENTRY_NAME } from './entry.ts'
+import type { BatchSettings, WalkLedger } from './ledger.ts'
+import { InodeChangePipeline } from './pipeline.ts'
+import { createWalkReport, recordSkippedInode, type SkipReason, type WalkReport } from './report.ts'
+import { createWalkStrategy, type WalkStrategy, type WalkStrategySpec } from './strategies.ts'
+import { isInodeOutsideBoundary, openAfterReleasingHandles, type TreeVisitor, type WalkBoundary } from './traverse.ts'
 
-const NONE = new Uint8Array()
-const ENTRY_REPLACED = 'gone or replaced during the walk'
+const EMPTY_PATH = new Uint8Array()
+const ENTRY_REPLACED_REASON = 'gone or replaced during the walk'
 const DIRECTORY_REPLACED = 'directory gone or replaced during the walk'
 
 export interface WalkSettings extends BatchSettings {
-  boundary: Boundary
+  boundary: WalkBoundary
   /** A survey that stats names and opens nothing. */
   isStatOnly?: boolean
 }
 
 /** Visits the inodes of a tree, and opens those that may need a change. */
-export class Walk implements Visitor, Disposable {
-  readonly report: WalkReport = createReport()
+export class TreeWalk implements TreeVisitor, Disposable {
+  readonly report: WalkReport = createWalkReport()
   readonly #inodes: Inodes
   readonly #strategy: WalkStrategy
-  readonly #pipeline: Pipeline
+  readonly #pipeline: InodeChangePipeline
   /**
    * A restore needs few records other than those of directories. In a pipeline of their own, one commit serves many.
    */
-  readonly #directories: Pipeline
+  readonly #directories: InodeChangePipeline
   readonly #settings: WalkSettings
   /** Used in turn: one is inspected while the other is dealt with. */
-  readonly #runs: readonly [EntryRun, EntryRun]
+  readonly #runs: readonly [DirectoryEntryRun, DirectoryEntryRun]
   /**
    * If an inode needs inspection, the next ones mostly do, too. They are then opened at once instead of looked up
    * twice.
@@ -48,22 +48,22 @@ export class Walk implements Visitor, Disposable {
   #opensAhead = false
   #takenCount = 0
 
-  constructor(inodes: Inodes, spec: StrategySpec, ledger: Ledger, settings: WalkSettings) {
+  constructor(inodes: Inodes, spec: WalkStrategySpec, ledger: WalkLedger, settings: WalkSettings) {
     this.#inodes = inodes
-    this.#strategy = createStrategy(spec)
-    const pipeline = () => new Pipeline(inodes, this.#strategy, ledger, this.report, settings)
+    this.#strategy = createWalkStrategy(spec)
+    const pipeline = () => new InodeChangePipeline(inodes, this.#strategy, ledger, this.report, settings)
     this.#pipeline = pipeline()
     this.#directories = this.#strategy.forgetsRecords ? pipeline() : this.#pipeline
     this.#settings = settings
     const [first, second] = inodes.statBatches()
-    const run = (batch: StatBatch) => new EntryRun(inodes, batch, settings.batchSize)
+    const run = (batch: StatBatch) => new DirectoryEntryRun(inodes, batch, settings.batchSize)
     this.#runs = [run(first), run(second)]
   }
 
-  visitEntries(frame: OpenFrame, block: Dirents): boolean {
+  visitEntries(frame: OpenDirectoryFrame, block: Dirents): boolean {
     let [run, next] = this.#runs
-    using _run: EntryRun = run
-    using _next: EntryRun = next
+    using _run: DirectoryEntryRun = run
+    using _next: DirectoryEntryRun = next
     run.start(frame.handle, block, this.#opensAhead, false)
     while (run.count > 0) {
       next.start(frame.handle, block, this.#opensAhead, true)
@@ -79,7 +79,7 @@ export class Walk implements Visitor, Disposable {
   }
 
   /** @returns the index of the first directory, or the number of entries */
-  #visitRun(frame: OpenFrame, run: EntryRun): number {
+  #visitRun(frame: OpenDirectoryFrame, run: DirectoryEntryRun): number {
     const taken = this.#takenCount
     run.finish()
     let index = 0
@@ -93,14 +93,14 @@ export class Walk implements Visitor, Disposable {
   }
 
   /** @returns whether it is a directory */
-  #visitStatted(frame: OpenFrame, run: EntryRun, index: number): boolean {
+  #visitStatted(frame: OpenDirectoryFrame, run: DirectoryEntryRun, index: number): boolean {
     const name = run.getName(index)
     const seen = run.stat(index)
     return seen ? this.#visitSeen(frame, name, seen) : this.#visitEntry(frame, name)
   }
 
   /** Like `#visitStatted`, for an open entry. */
-  #visitOpened(frame: OpenFrame, run: EntryRun, index: number): boolean {
+  #visitOpened(frame: OpenDirectoryFrame, run: DirectoryEntryRun, index: number): boolean {
     const name = run.getName(index)
     const handle = run.takeHandle(index)
     if (handle === undefined) return this.#visitEntry(frame, name)
@@ -118,17 +118,17 @@ export class Walk implements Visitor, Disposable {
    * @param isFile it was listed as no directory
    * @returns whether it is a directory
    */
-  #visitEntry(frame: OpenFrame, name: Name, isFile = true): boolean {
-    const seen = ignoreVanished(() => this.#inodes.viewEntry(frame.handle, name))
+  #visitEntry(frame: OpenDirectoryFrame, name: Name, isFile = true): boolean {
+    const seen = ignoreVanishedEntry(() => this.#inodes.viewEntry(frame.handle, name))
     if (seen) return this.#visitSeen(frame, name, seen)
-    return this.#skipReplaced(frame.path, name, isFile ? ENTRY_REPLACED : DIRECTORY_REPLACED)
+    return this.#skipReplaced(frame.path, name, isFile ? ENTRY_REPLACED_REASON : DIRECTORY_REPLACED)
   }
 
-  #visitSeen(frame: OpenFrame, name: Name, seen: StatView): boolean {
+  #visitSeen(frame: OpenDirectoryFrame, name: Name, seen: StatView): boolean {
     if (isDirectory(seen)) return true
     if (!this.#needsInspection(seen, frame.path, name)) return false
     if (this.#settings.isStatOnly && seen.links === 1) {
-      this.#pipeline.countByStat(seen, joinPath(frame.path, name))
+      this.#pipeline.countByStat(seen, joinEntryPath(frame.path, name))
       return false
     }
     const inspectedAtMs = Date.now()
@@ -143,7 +143,7 @@ export class Walk implements Visitor, Disposable {
   }
 
   #takeNamed(
-    frame: OpenFrame,
+    frame: OpenDirectoryFrame,
     name: Name,
     handle: Handle,
     seen: StatView,
@@ -154,7 +154,7 @@ export class Walk implements Visitor, Disposable {
     if (seen.links === 1) this.#take(handle, seen, inspectedAtMs, attributes, frame.path, name)
     else {
       const inode = this.#inspect(handle, seen, inspectedAtMs, attributes)
-      this.#pipeline.take(inode, joinPath(frame.path, name), hashName(frame, name))
+      this.#pipeline.take(inode, joinEntryPath(frame.path, name), hashEntryName(frame, name))
     }
   }
 
@@ -168,7 +168,7 @@ export class Walk implements Visitor, Disposable {
   ): void {
     const pipeline = isDirectory(seen) ? this.#directories : this.#pipeline
     if (!hasAclOrCapability(attributes) && pipeline.takePlain(handle, seen, inspectedAtMs, parentPath, name)) return
-    pipeline.take(this.#inspect(handle, seen, inspectedAtMs, attributes), joinPath(parentPath, name))
+    pipeline.take(this.#inspect(handle, seen, inspectedAtMs, attributes), joinEntryPath(parentPath, name))
   }
 
   #attributeNames(handle: Handle, parent: Handle, name: Name): string {
@@ -181,20 +181,20 @@ export class Walk implements Visitor, Disposable {
     )
   }
 
-  #skipReplaced(parentPath: Uint8Array, name: Name, reason: SkipReason = ENTRY_REPLACED): false {
-    this.skip(reason, joinPath(parentPath, name))
+  #skipReplaced(parentPath: Uint8Array, name: Name, reason: SkipReason = ENTRY_REPLACED_REASON): false {
+    this.skip(reason, joinEntryPath(parentPath, name))
     return false
   }
 
   visitDirectory(directory: Handle, path: Uint8Array): void {
-    if (!this.#needsInspection(this.#inodes.look(directory), path, NONE)) return
+    if (!this.#needsInspection(this.#inodes.look(directory), path, EMPTY_PATH)) return
     const at = Date.now()
-    const handle = this.#openEntry(directory, SELF)
+    const handle = this.#openEntry(directory, SELF_ENTRY_NAME)
     // A deleted directory has no "." any more.
-    if (handle === undefined) this.#skipReplaced(path, NONE)
+    if (handle === undefined) this.#skipReplaced(path, EMPTY_PATH)
     else {
       const seen = useOrClose(this.#inodes, handle, this.#inodes.look)
-      this.#take(handle, seen, at, this.#attributeNames(handle, directory, SELF), path, NONE)
+      this.#take(handle, seen, at, this.#attributeNames(handle, directory, SELF_ENTRY_NAME), path, EMPTY_PATH)
     }
   }
 
@@ -202,12 +202,12 @@ export class Walk implements Visitor, Disposable {
     try {
       return this.#inodes.openEntry(parent, name)
     } catch {
-      return openReleasingHandles(this, () => ignoreVanished(() => this.#inodes.openEntry(parent, name)))
+      return openAfterReleasingHandles(this, () => ignoreVanishedEntry(() => this.#inodes.openEntry(parent, name)))
     }
   }
 
   skip(reason: SkipReason, path: Uint8Array | undefined): void {
-    recordSkip(this.report, reason, path)
+    recordSkippedInode(this.report, reason, path)
   }
 
   onBoundary(stat: Stat): void {
@@ -216,9 +216,9 @@ export class Walk implements Visitor, Disposable {
 
   /** Returns whether the inode must be opened and decided on; otherwise reports it. */
   #needsInspection(stat: Stat, parentPath: Uint8Array, name: Name): boolean {
-    if (isOutsideBoundary(stat, this.#settings.boundary)) {
+    if (isInodeOutsideBoundary(stat, this.#settings.boundary)) {
       this.onBoundary(stat)
-      this.skip('sub-mount', joinPath(parentPath, name))
+      this.skip('sub-mount', joinEntryPath(parentPath, name))
       return false
     }
     const seen = this.#strategy.classify(stat)
@@ -226,7 +226,7 @@ export class Walk implements Visitor, Disposable {
     this.report.visited++
     this.#settings.observer?.onVisit(stat)
     if (seen === 'unchanged') this.report.alreadyRight++
-    else if (seen !== 'ignore') this.skip(seen.skip, joinPath(parentPath, name))
+    else if (seen !== 'ignore') this.skip(seen.skip, joinEntryPath(parentPath, name))
     return false
   }
 

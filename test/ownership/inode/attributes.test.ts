@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { grantAcl } from '../../../src/ownership/inode/attributes.ts'
+import { grantAclBits } from '../../../src/ownership/inode/attributes.ts'
 
 const TAGS = { owner: 0x01, user: 0x02, group: 0x04, named: 0x08, mask: 0x10, other: 0x20 }
 type Entry = [tag: keyof typeof TAGS, bits: number, id?: number]
@@ -89,11 +89,11 @@ it.each<[string, number, Entry[], Entry[]]>([
   ],
 ])('%s', (_what, bits, before, after) => {
   const given = acl(...before)
-  expect(grantAcl(given, bits)).toEqual(acl(...after))
+  expect(grantAclBits(given, bits)).toEqual(acl(...after))
   expect(given).toEqual(acl(...before))
 })
 
 it('an ACL without a mask is returned unchanged', () => {
   const plain = acl(['owner', 0o6], ['group', 0o4], ['other', 0o0])
-  expect(grantAcl(plain, 0o6)).toBe(plain)
+  expect(grantAclBits(plain, 0o6)).toBe(plain)
 })

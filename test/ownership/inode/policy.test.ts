@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import type { FsGroupRequest } from '../../../src/config/mount-request.ts'
 import { BLOCK_DEVICE, CHARACTER_DEVICE, DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/kernel/host.ts'
 import {
-  computeOwnership,
+  computeRequestedOwnership,
   extractOwnership,
-  findUnchangeableType,
+  findUnchangeableInodeType,
+  hasRequestedOwnership,
   isRegularFile,
-  isRootMatching,
+  isRootMatchingFsGroup,
   isSameOwnership,
-  matchesRequest,
 } from '../../../src/ownership/inode/policy.ts'
 import { FS_GROUP } from '../../helpers/mount-records.ts'
 
@@ -23,10 +23,10 @@ const keep = (groupId: number): FsGroupRequest => ({ ...FS_GROUP, groupId })
 const grant = (groupId: number): FsGroupRequest => ({ ...FS_GROUP, groupId, access: 'grant' })
 
 function expectWanted(found: Stat, fsGroup: FsGroupRequest, mode: number): void {
-  expect(findUnchangeableType(found)).toBeUndefined()
-  const wanted = computeOwnership(found, fsGroup)
+  expect(findUnchangeableInodeType(found)).toBeUndefined()
+  const wanted = computeRequestedOwnership(found, fsGroup)
   expect(wanted).toEqual({ gid: fsGroup.groupId, mode })
-  expect(matchesRequest(found, fsGroup)).toBe(isSameOwnership(extractOwnership(found), wanted))
+  expect(hasRequestedOwnership(found, fsGroup)).toBe(isSameOwnership(extractOwnership(found), wanted))
 }
 
 describe('the target state of an inode', () => {
@@ -69,7 +69,7 @@ describe('the target state of an inode', () => {
     ['a block device', BLOCK_DEVICE | 0o660, 'device'],
     ['a character device', CHARACTER_DEVICE | 0o2666, 'device'],
   ])('is unchanged for the type %s', (_what, mode, leave) => {
-    expect(findUnchangeableType(stat(mode))).toBe(leave)
+    expect(findUnchangeableInodeType(stat(mode))).toBe(leave)
   })
 })
 
@@ -81,8 +81,8 @@ it.each<[string, number, number, boolean]>([
   ['neither', DIRECTORY | 0o755, 5, false],
   ['a link of the group', SYMLINK | 0o2777, 2000, false],
   ['a device of the group', BLOCK_DEVICE | 0o2660, 2000, false],
-])('isRootMatching of a root with %s: %#', (_what, mode, gid, matches) => {
-  expect(isRootMatching(stat(mode, gid), keep(2000))).toBe(matches)
+])('isRootMatchingFsGroup of a root with %s: %#', (_what, mode, gid, matches) => {
+  expect(isRootMatchingFsGroup(stat(mode, gid), keep(2000))).toBe(matches)
 })
 
 it.each([
@@ -91,7 +91,7 @@ it.each([
   [0o2770, true],
   [0o2777, true],
 ])('a root with mode %o matches the policy with grant: %s', (mode, matches) => {
-  expect(isRootMatching(stat(DIRECTORY | mode, 2000), grant(2000))).toBe(matches)
+  expect(isRootMatchingFsGroup(stat(DIRECTORY | mode, 2000), grant(2000))).toBe(matches)
 })
 
 it('extractOwnership returns the group and the mode without type bits', () => {

@@ -3,9 +3,9 @@ import { DIRECTORY, REGULAR, type Stat } from '../../../src/kernel/host.ts'
 import {
   type InodeRecord,
   type InodeState,
-  isContentAsRecorded,
+  isFileContentAsRecorded,
   isSameBytes,
-  NO_ACL,
+  NO_RECORDED_ACLS,
   resolveIntendedOwnership,
 } from '../../../src/ownership/inode/record.ts'
 
@@ -22,7 +22,7 @@ function record(before: number, after: number, over: Partial<InodeRecord> = {}):
     uid: 0,
     before: first,
     capability: undefined,
-    acl: NO_ACL,
+    acl: NO_RECORDED_ACLS,
     modified: 10n,
     size: 3n,
     after: { gid: 2000, mode: after },
@@ -216,7 +216,7 @@ describe('the content of a recorded inode', () => {
     ['with a capability, owner not root', CAPABLE, { uid: 1000 }, false],
     ['with a capability, owner not root, mtime moved', CAPABLE, { uid: 1000, modified: 11n }, false],
   ])('the content is the recorded one: %s: %#', (_what, known, over, is) => {
-    expect(isContentAsRecorded(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
+    expect(isFileContentAsRecorded(known, file(2000, 0o755, undefined, over).stat)).toBe(is)
   })
 })
 

@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
-import { encodeKeys } from '../../../src/ownership/journal/codec.ts'
+import { encodeInodeKeys } from '../../../src/ownership/journal/codec.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { databaseHost, recordWith } from './place.ts'
 
@@ -46,7 +46,7 @@ function recorded(...batches: InodeRecord[][]): Journal {
 }
 
 function aclsOf(journal: Journal, inode: number): Acls | undefined {
-  const [found] = journal.find(encodeKeys([{ inode: BigInt(inode), born: 7n }]))
+  const [found] = journal.find(encodeInodeKeys([{ inode: BigInt(inode), born: 7n }]))
   if (found === undefined) return undefined
   const { before, seen, after } = journal.decode(found, true).acl
   return [before, seen, after]
@@ -96,18 +96,18 @@ it('ten thousand inodes with one ACL of a kilobyte take only the space of their 
 it('an ACL is deleted with the last record that refers to it, and its space is freed', () => {
   const large = (inode: number) => acl(inode, 50_000)
   const journal = recorded([1, 2, 3, 4, 5].map((inode) => record(inode, [large(inode), large(inode), large(inode)])))
-  journal.find(encodeKeys([record(1, [])]))
-  journal.forget(encodeKeys([1, 2, 3, 4].map((inode) => record(inode, []))))
+  journal.find(encodeInodeKeys([record(1, [])]))
+  journal.forget(encodeInodeKeys([1, 2, 3, 4].map((inode) => record(inode, []))))
   journal.confirm()
   expect(rows()).toBe(5)
-  journal.markVisited(new DataView(encodeKeys([record(5, [])]).buffer))
+  journal.markVisited(new DataView(encodeInodeKeys([record(5, [])]).buffer))
   journal.forgetUnvisited()
   expect(rows()).toBe(1)
   expect(fs.statSync(path).size).toBeLessThan(200_000)
   for (const one of [journal, next()]) expect(aclsOf(one, 5)).toEqual([large(5), large(5), large(5)])
   journal.settle(journal.append([record(1, [large(1), large(5), large(6)])]))
   for (const one of [journal, next()]) expect(aclsOf(one, 1)).toEqual([large(1), large(5), large(6)])
-  journal.forget(encodeKeys([record(1, []), record(5, [])]))
+  journal.forget(encodeInodeKeys([record(1, []), record(5, [])]))
   journal.confirm()
   expect(rows()).toBe(0)
 })
@@ -134,7 +134,7 @@ it.each([
   database((journal) => journal.exec(sql))
   for (const isReading of [false, true]) {
     const journal = next(isReading)
-    expect(() => journal.find(encodeKeys([record(2, [])]))).toThrow(Refusal)
+    expect(() => journal.find(encodeInodeKeys([record(2, [])]))).toThrow(Refusal)
     expect(() => journal.isEmpty()).toThrow(
       /^the ownership journal .* cannot be used \(.*[aA][cC][lL].*\), so nothing more/,
     )

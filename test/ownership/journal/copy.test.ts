@@ -3,8 +3,13 @@ import { tmpdir } from 'node:os'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { InodeRecord } from '../../../src/ownership/inode/record.ts'
-import { encodeKeys } from '../../../src/ownership/journal/codec.ts'
-import { type JournalRow, JournalSnapshot, RowChecker, writeJournal } from '../../../src/ownership/journal/copy.ts'
+import { encodeInodeKeys } from '../../../src/ownership/journal/codec.ts'
+import {
+  type JournalRow,
+  JournalRowChecker,
+  JournalSnapshot,
+  writeJournalCopy,
+} from '../../../src/ownership/journal/copy.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { databaseHost, recordWith } from './place.ts'
 
@@ -51,7 +56,13 @@ it('a copy has the rows and ACL numbers of its journal, and accepts new records'
   {
     using snapshot = new JournalSnapshot(host, path, VOLUME, true)
     expect(snapshot).toMatchObject({ acls: 2, batches: 4, unsettled: [] })
-    await writeJournal(host, other, VOLUME, { rows: copied(snapshot.rows()), unsettled: [4n], disk: 'a disk' }, PLENTY)
+    await writeJournalCopy(
+      host,
+      other,
+      VOLUME,
+      { rows: copied(snapshot.rows()), unsettled: [4n], disk: 'a disk' },
+      PLENTY,
+    )
   }
   using one = new JournalSnapshot(host, path, VOLUME, true)
   using two = new JournalSnapshot(host, other, VOLUME, true)
@@ -61,7 +72,7 @@ it('a copy has the rows and ACL numbers of its journal, and accepts new records'
   journal.settle(journal.append([record(5, acl(1)), record(6, acl(9))]))
   journal.confirm()
   const acls = [1, 2, 3, 4, 5, 6].map((inode) => {
-    const [found] = journal.find(encodeKeys([{ inode: BigInt(inode), born: 7n }]))
+    const [found] = journal.find(encodeInodeKeys([{ inode: BigInt(inode), born: 7n }]))
     return found && journal.decode(found, true).acl.before
   })
   expect(acls).toEqual([acl(1), acl(0), acl(1), undefined, acl(1), acl(9)])
@@ -76,7 +87,7 @@ it('a copy shows one moment during further records of a walk', () => {
   recordAll([record(3, acl(3))])
   {
     using journal = Journal.open(host, path, VOLUME, true)
-    journal.markVisited(new DataView(encodeKeys([{ inode: 3n, born: 7n }]).buffer))
+    journal.markVisited(new DataView(encodeInodeKeys([{ inode: 3n, born: 7n }]).buffer))
     journal.forgetUnvisited()
   }
   expect(copied(snapshot.rows())).toEqual(before)
@@ -99,7 +110,7 @@ it('few of many large ACLs are kept in memory during a copy', () => {
   const MANY = 400
   recordAll(Array.from({ length: MANY }, (_, inode) => record(inode, acl(inode, LARGE))))
   using snapshot = new JournalSnapshot(host, path, VOLUME, true)
-  const check = new RowChecker(VOLUME, MANY)
+  const check = new JournalRowChecker(VOLUME, MANY)
   const before = process.memoryUsage().arrayBuffers
   let most = 0
   for (const row of snapshot.rows()) {
@@ -122,7 +133,7 @@ it('a copy reserves the space that it needs, up to the quota', async () => {
   }
   const write = (most: number) => {
     const copy = { rows: copied(snapshot.rows()), unsettled: [], disk: undefined }
-    return writeJournal(host, `${top}/${most}.db`, VOLUME, copy, {
+    return writeJournalCopy(host, `${top}/${most}.db`, VOLUME, copy, {
       maxBytes: most,
       reservedBytes: 100_000,
       reserve: give,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { getHighWord, IntTable } from '../../../src/ownership/journal/int-table.ts'
+import { getHighWord, IntHashTable } from '../../../src/ownership/journal/int-table.ts'
 import { holds } from '../../property/holds.ts'
 
 type Key = [a: number, b: number, c: number, d: number]
@@ -24,7 +24,7 @@ it('a table equals a Map after any sequence of insertions, changes and deletions
   holds(
     operations,
     (list) => {
-      const table = new IntTable(1, 1)
+      const table = new IntHashTable(1, 1)
       const model = new Map<string, number[]>()
       for (const [index, { key, value, deletes }] of list.entries()) {
         const entry = table.find(...key)
@@ -58,7 +58,7 @@ it('a table equals a Map after any sequence of insertions, changes and deletions
 })
 
 it('deleted entries are reused, so that the table of a changing set stays small', () => {
-  const table = new IntTable(1)
+  const table = new IntHashTable(1)
   for (let number = 0; number < 100_000; number++) {
     table.set(table.insert(number, number), 0, number)
     if (number >= 100) table.delete(table.find(number - 100, number - 100) ?? -1)
@@ -71,7 +71,7 @@ it('deleted entries are reused, so that the table of a changing set stays small'
 
 it('a table of 200,000 numbers of 53 bits finds each of them, and no other', () => {
   const numbers = Array.from({ length: 200_000 }, (_, index) => 2 ** 53 - 1 - index * 2_000_003)
-  const table = new IntTable(0)
+  const table = new IntHashTable(0)
   const find = (number: number) => table.find(number | 0, getHighWord(number))
   for (const [index, number] of numbers.entries()) {
     if (find(number) !== undefined) expect.unreachable()

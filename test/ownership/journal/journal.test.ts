@@ -4,9 +4,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Refusal } from '../../../src/errors/refusal.ts'
 import type { Host } from '../../../src/kernel/host.ts'
-import { type InodeRecord, NO_ACL } from '../../../src/ownership/inode/record.ts'
-import { encodeKeys } from '../../../src/ownership/journal/codec.ts'
-import { isCorruptError } from '../../../src/ownership/journal/database.ts'
+import { type InodeRecord, NO_RECORDED_ACLS } from '../../../src/ownership/inode/record.ts'
+import { encodeInodeKeys } from '../../../src/ownership/journal/codec.ts'
+import { isDatabaseCorruptError } from '../../../src/ownership/journal/database.ts'
 import { Journal } from '../../../src/ownership/journal/journal.ts'
 import { memoryHost } from '../../memory-host/index.ts'
 import { MemoryWorld } from '../../memory-host/world.ts'
@@ -22,7 +22,7 @@ function record(inode: bigint, over: Partial<InodeRecord> = {}): InodeRecord {
     uid: 1000,
     before: { gid: 5, mode: 0o4755 },
     capability: undefined,
-    acl: NO_ACL,
+    acl: NO_RECORDED_ACLS,
     modified: 1_700_000_000_123_456_789n,
     size: 3n,
     after: { gid: 2000, mode: 0o4755 },
@@ -63,7 +63,7 @@ function finish(journal: Journal): void {
 }
 
 function find(journal: Journal, inode: bigint, born: bigint): InodeRecord | undefined {
-  const [found] = journal.find(encodeKeys([{ inode, born }]))
+  const [found] = journal.find(encodeInodeKeys([{ inode, born }]))
   return found && journal.decode(found, found.settled)
 }
 
@@ -140,7 +140,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     finish(journal)
     recordNext(journal, [record(1n)])
     expect(journal.isEmpty()).toBe(false)
-    forget(journal, encodeKeys([record(1n)]))
+    forget(journal, encodeInodeKeys([record(1n)]))
     expect(journal.isEmpty()).toBe(true)
     finish(journal)
     expect(next().isEmpty()).toBe(true)
@@ -170,9 +170,9 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       plain(5n, { capabilityIntact: false }),
     ])
     recordNext(begun, [plain(3n, { before: { gid: 2000, mode: 0o755 }, after: { gid: 3000, mode: 0o750 } })])
-    const keys = encodeKeys([1n, 2n, 3n, 4n, 5n, 6n].map((inode) => ({ inode, born: 7n })))
+    const keys = encodeInodeKeys([1n, 2n, 3n, 4n, 5n, 6n].map((inode) => ({ inode, born: 7n })))
     expect(begun.findStates(keys)[2]).toBe('wait')
-    forget(begun, encodeKeys([{ inode: 4n, born: 7n }]))
+    forget(begun, encodeInodeKeys([{ inode: 4n, born: 7n }]))
     expect(begun.findStates(keys)[3]).toBeUndefined()
     finish(begun)
     const { before, after } = plain(1n)
@@ -187,7 +187,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('a batch is settled if it was recorded together with forgotten inodes', () => {
     const journal = next()
     recordNext(journal, [record(1n)])
-    forget(journal, encodeKeys([record(1n)]))
+    forget(journal, encodeInodeKeys([record(1n)]))
     const number = journal.append([record(2n)])
     expect(unfinished(journal)).toEqual([2n])
     journal.settle(number)
@@ -200,7 +200,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const one = journal.append([record(1n), record(2n)])
     const other = journal.append([record(2n)])
     journal.settle(one)
-    journal.forget(encodeKeys([record(1n), record(2n)]))
+    journal.forget(encodeInodeKeys([record(1n), record(2n)]))
     journal.settle(other)
     finish(journal)
     expect([find(journal, 1n, 7n), find(journal, 2n, 7n)?.before]).toEqual([undefined, record(2n).before])
@@ -218,7 +218,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('a batch without records is accepted', () => {
     const journal = next()
     recordNext(journal, [])
-    forget(journal, encodeKeys([]))
+    forget(journal, encodeInodeKeys([]))
     finish(journal)
     expect(journal.isEmpty()).toBe(true)
   })
@@ -242,7 +242,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       uid: 0,
       before: { gid: 2000, mode: 0o755 },
       capability: undefined,
-      acl: NO_ACL,
+      acl: NO_RECORDED_ACLS,
       modified: 8n,
       size: 9n,
       seen: { gid: 2000, mode: 0o755 },
@@ -272,7 +272,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
   it('a forgotten inode is recorded again', () => {
     const journal = next()
     recordNext(journal, [record(1n, { capability: CAP })])
-    forget(journal, encodeKeys([{ inode: 1n, born: 7n }]))
+    forget(journal, encodeInodeKeys([{ inode: 1n, born: 7n }]))
     const anew = record(1n, { before: { gid: 9, mode: 0o600 } })
     recordNext(journal, [anew])
     expect(find(journal, 1n, 7n)).toEqual(anew)
@@ -284,7 +284,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     const journal = next()
     recordNext(journal, records)
     for (const r of records) expect(find(journal, 1n, r.born)).toEqual(r)
-    forget(journal, encodeKeys([{ inode: 1n, born: -1n }]))
+    forget(journal, encodeInodeKeys([{ inode: 1n, born: -1n }]))
     expect(births.map((born) => find(journal, 1n, born)?.uid)).toEqual([0, 1, undefined, 3])
   })
 
@@ -297,7 +297,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     expect(unfinished(journal)).toEqual(numbers)
     expect(find(journal, 2n ** 53n, 7n)).toBeUndefined()
     expect(find(journal, 2n ** 64n - 3n, 7n)).toBeUndefined()
-    forget(journal, encodeKeys([{ inode: 2n ** 64n - 1n, born: 7n }]))
+    forget(journal, encodeInodeKeys([{ inode: 2n ** 64n - 1n, born: 7n }]))
     expect(unfinished(journal)).toEqual(numbers.slice(0, -1))
   })
 
@@ -390,11 +390,11 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     it("a crashed process's batch stays unsettled until its inodes are forgotten", () => {
       dying([record(1n), record(2n)])
       const second = next()
-      forget(second, encodeKeys([record(1n)]))
+      forget(second, encodeInodeKeys([record(1n)]))
       finish(second)
       expect(unfinished(next())).toEqual([2n])
       const third = next()
-      forget(third, encodeKeys([record(2n)]))
+      forget(third, encodeInodeKeys([record(2n)]))
       finish(third)
       expect(unfinished(next())).toEqual([])
       expect(next().isEmpty()).toBe(true)
@@ -440,7 +440,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       const once = rows()
       for (const gid of [3000, 4000, 5000]) {
         const journal = next()
-        journal.find(encodeKeys(many()))
+        journal.find(encodeInodeKeys(many()))
         recordNext(journal, many({ before: { gid: 1, mode: 1 }, after: { gid, mode: 0o4755 } }))
         finish(journal)
       }
@@ -455,7 +455,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
     it('compaction leaves nothing after a complete restore, not even of a crashed process', () => {
       dying(many())
       const journal = next()
-      forget(journal, encodeKeys(many()))
+      forget(journal, encodeInodeKeys(many()))
       expect(journal.isNew()).toBe(false)
       finish(journal)
       expect([journal.isEmpty(), journal.isNew(), rows()]).toEqual([true, true, 0])
@@ -471,7 +471,7 @@ describe.each(PLACES)('a journal %s', (_where, make) => {
       finish(first)
       dying([record(MANY_AND_ONE)])
       const journal = next()
-      forget(journal, encodeKeys(many()))
+      forget(journal, encodeInodeKeys(many()))
       finish(journal)
       expect(unfinished(next())).toEqual([MANY_AND_ONE])
       expect(find(next(), MANY_AND_ONE, 7n)).toEqual(record(MANY_AND_ONE))
@@ -604,7 +604,7 @@ it.each<[string, unknown, boolean]>([
   ['SQLITE_FULL', { errcode: 13 }, false],
   ['SQLITE_CANTOPEN', { errcode: 14 }, false],
 ])('a journal that fails with %s is damaged: %#', (_what, cause, is) => {
-  expect(isCorruptError(cause)).toBe(is)
+  expect(isDatabaseCorruptError(cause)).toBe(is)
 })
 
 describe('the baseline of a journal', () => {
@@ -627,7 +627,10 @@ describe('the baseline of a journal', () => {
       using journal = open(host)
       const next = [1n, 2n].map((inode) => find(journal, inode, 7n) as InodeRecord)
       expect(next.map(({ baseline }) => baseline)).toEqual(baselines)
-      recordNext(journal, [...next.map((one) => ({ ...one, after: { gid, mode: 0o600 }, acl: NO_ACL })), record(3n)])
+      recordNext(journal, [
+        ...next.map((one) => ({ ...one, after: { gid, mode: 0o600 }, acl: NO_RECORDED_ACLS })),
+        record(3n),
+      ])
       finish(journal)
     }
     using journal = open(host)
@@ -637,7 +640,7 @@ describe('the baseline of a journal', () => {
     }
     expect(find(journal, 3n, 7n)?.baseline).toBeUndefined()
     expect(find(journal, 2n, 7n)).toMatchObject({ capability: CAP })
-    expect(journal.findStates(encodeKeys([1n, 3n].map((inode) => ({ inode, born: 7n }))))).toEqual([
+    expect(journal.findStates(encodeInodeKeys([1n, 3n].map((inode) => ({ inode, born: 7n }))))).toEqual([
       'other',
       expect.anything(),
     ])

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it } from 'vitest'
-import { FileQuota } from '../../../src/ownership/journal/database.ts'
-import { estimateLogGrowth, readFileSize, runTransaction } from '../../../src/ownership/journal/tables.ts'
+import { DatabaseSizeLimiter } from '../../../src/ownership/journal/database.ts'
+import { estimateLogGrowth, readDatabaseSize, runTransaction } from '../../../src/ownership/journal/tables.ts'
 
 const MIB = 2 ** 20
 
@@ -10,7 +10,7 @@ function arrange(most: number, given: number, answers: number[]) {
   const database = new DatabaseSync(':memory:', { readBigInts: true })
   database.exec('PRAGMA page_size = 16384; CREATE TABLE log (records BLOB NOT NULL)')
   const insert = database.prepare('INSERT INTO log VALUES (?)')
-  const room = new FileQuota(database)
+  const room = new DatabaseSizeLimiter(database)
   const asked: [size: number, wanted: number][] = []
   const give = (size: number, wanted: number) => {
     asked.push([size, wanted])
@@ -24,7 +24,7 @@ function arrange(most: number, given: number, answers: number[]) {
     room.runWithQuota(estimateLogGrowth([chunk]), () => runTransaction(database, () => insert.run(chunk)))
   }
   const rows = () => Number(database.prepare('SELECT count(*) AS rows FROM log').get()?.rows)
-  return { database, room, asked, write, rows, size: () => readFileSize(database) }
+  return { database, room, asked, write, rows, size: () => readDatabaseSize(database) }
 }
 
 it('a journal grows within its reservation, then reserves more once for each batch', () => {

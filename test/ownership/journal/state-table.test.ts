@@ -1,14 +1,15 @@
 import { expect, it } from 'vitest'
-import { NO_STATE_ID, type RecordedStates, StateTable } from '../../../src/ownership/journal/record-index.ts'
+import { InodeStateTable, NO_STATE_ID, type RecordedInodeStates } from '../../../src/ownership/journal/record-index.ts'
 
-const ids = (table: StateTable, all: RecordedStates[]) => all.map(({ before, after }) => table.assignId(before, after))
-const states = (gid: number, mode = 0o640): RecordedStates => ({
+const ids = (table: InodeStateTable, all: RecordedInodeStates[]) =>
+  all.map(({ before, after }) => table.assignId(before, after))
+const states = (gid: number, mode = 0o640): RecordedInodeStates => ({
   before: { gid, mode: 0o600 },
   after: { gid: 2000, mode },
 })
 
 it('equal states have one number, which returns them', () => {
-  const table = new StateTable()
+  const table = new InodeStateTable()
   const all = [states(1), states(1), states(2), states(1, 0o660), states(1)]
   const found = ids(table, all)
   expect(new Set(found).size).toBe(3)
@@ -17,7 +18,7 @@ it('equal states have one number, which returns them', () => {
 })
 
 it('the state table is limited if users make every file different', () => {
-  const table = new StateTable()
+  const table = new InodeStateTable()
   const all = Array.from({ length: 10_000 }, (_, gid) => states(gid))
   const found = ids(table, all)
   expect(found.filter((id) => id !== NO_STATE_ID)).toHaveLength(4096)

@@ -1,10 +1,15 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { type Inodes, SystemError } from '../../../src/kernel/host.ts'
-import { ACCESS_ACL, CAPABILITY, inspectInode, type OpenInode } from '../../../src/ownership/inode/attributes.ts'
+import {
+  ACCESS_ACL_ATTRIBUTE,
+  CAPABILITY_ATTRIBUTE,
+  inspectInode,
+  type OpenInode,
+} from '../../../src/ownership/inode/attributes.ts'
 import { extractOwnership } from '../../../src/ownership/inode/policy.ts'
 import { createInodeRecord, type InodeRecord } from '../../../src/ownership/inode/record.ts'
-import { applyChange, isChangeNeeded } from '../../../src/ownership/walk/change.ts'
-import { createReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
+import { applyInodeChange, isInodeChangeNeeded } from '../../../src/ownership/walk/change.ts'
+import { createWalkReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
 
@@ -18,7 +23,7 @@ let report: WalkReport
 beforeEach(() => {
   volume = new MemoryVolume()
   inodes = volume.host.inodes
-  report = createReport()
+  report = createWalkReport()
 })
 
 interface Order {
@@ -38,8 +43,8 @@ function arrange({ mode = '0640', group = 0, wanted, capability, acl }: Order = 
   makeTree(volume.fs, volume.directory, [`file a ${mode} ${group}`])
   const top = inodes.openLinkFree(volume.directory)
   const handle = inodes.openEntry(top, FILE)
-  if (capability) inodes.setAttribute(handle, CAPABILITY, capability)
-  if (acl) inodes.setAttribute(handle, ACCESS_ACL, acl[0])
+  if (capability) inodes.setAttribute(handle, CAPABILITY_ATTRIBUTE, capability)
+  if (acl) inodes.setAttribute(handle, ACCESS_ACL_ATTRIBUTE, acl[0])
   const inode = inspectInode(inodes, handle, inodes.stat(handle), Date.now(), inodes.attributeNames(handle, top, FILE))
   const now = extractOwnership(inode.stat)
   const after = { gid: 2000, mode: wanted ?? now.mode }
@@ -74,14 +79,19 @@ describe('a change', () => {
     const { setAttribute } = inodes
     inodes.setAttribute = (handle, name, value) => {
       setAttribute(handle, name, value)
-      if (name !== ACCESS_ACL) return
+      if (name !== ACCESS_ACL_ATTRIBUTE) return
       // An ACL brings the permission bits with it, and moves no mtime.
       const { mtime } = volume.fs.statSync(path())
       volume.fs.chmodSync(path(), 0o770)
       volume.fs.utimesSync(path(), mtime, mtime)
     }
-    expect(applyChange(inodes, item, report)).toBe('made')
-    expect(calls()).toEqual(['chown 2000', `setxattr ${ACCESS_ACL}`, 'chmod 4770', `setxattr ${CAPABILITY}`])
+    expect(applyInodeChange(inodes, item, report)).toBe('made')
+    expect(calls()).toEqual([
+      'chown 2000',
+      `setxattr ${ACCESS_ACL_ATTRIBUTE}`,
+      'chmod 4770',
+      `setxattr ${CAPABILITY_ATTRIBUTE}`,
+    ])
     expect(now()).toEqual({ gid: 2000, mode: '4770' })
     expect(report).toMatchObject({ changed: 1, left: {} })
   })
@@ -91,18 +101,18 @@ describe('a change', () => {
     inodes.chown(item.inode.handle, 2000)
     inodes.chmod(item.inode.handle, 0o4750)
     volume.world.actions.length = 0
-    expect(applyChange(inodes, item, report)).toBe('made')
+    expect(applyInodeChange(inodes, item, report)).toBe('made')
     expect([calls(), report.changed, report.alreadyRight]).toEqual([[], 0, 1])
   })
 
   it('a change calls no chown if the group is right', () => {
     const item = arrange({ group: 2000, wanted: 0o660 })
-    expect(applyChange(inodes, item, report)).toBe('made')
+    expect(applyInodeChange(inodes, item, report)).toBe('made')
     expect(calls()).toEqual(['chmod 660'])
   })
 
   it('a change calls no chmod if only the group differs', () => {
-    expect(applyChange(inodes, arrange(), report)).toBe('made')
+    expect(applyInodeChange(inodes, arrange(), report)).toBe('made')
     expect(calls()).toEqual(['chown 2000'])
   })
 
@@ -114,7 +124,7 @@ describe('a change', () => {
     const item = arrange()
     change()
     const before = now()
-    expect(applyChange(inodes, item, report)).toBe(outcome)
+    expect(applyInodeChange(inodes, item, report)).toBe(outcome)
     expect(now()).toEqual(before)
     expect(report.left).toEqual({ 'changed during the walk': { count: 1, examples: ['a'] } })
   })
@@ -122,25 +132,25 @@ describe('a change', () => {
   it('a file that was written to before the change gets no privileges, and is skipped', () => {
     const item = arrange({ mode: '4750' })
     write()
-    expect(applyChange(inodes, item, report)).toBe('untouched')
+    expect(applyInodeChange(inodes, item, report)).toBe('untouched')
     expect([calls(), now()]).toEqual([[], { gid: 0, mode: '4750' }])
   })
 
   it.each(['chown', 'chmod'] as const)('a file that was written to after its %s loses its privileges', (call) => {
     const item = arrange({ mode: '4750', capability: CAP })
     after(call, write)
-    expect(applyChange(inodes, item, report)).toBe('made')
+    expect(applyInodeChange(inodes, item, report)).toBe('made')
     expect(now()).toEqual({ gid: 2000, mode: '750' })
-    expect(inodes.getAttribute(item.inode.handle, CAPABILITY)).toBeUndefined()
+    expect(inodes.getAttribute(item.inode.handle, CAPABILITY_ATTRIBUTE)).toBeUndefined()
     // What a write has changed before is not given them for a moment either.
     if (call === 'chown') expect(calls()).toEqual(['chown 2000'])
   })
 
   it('a change does not raise the mask of an ACL that was not seen', () => {
     const item = arrange({ wanted: 0o660 })
-    inodes.setAttribute(item.inode.handle, ACCESS_ACL, ACL)
+    inodes.setAttribute(item.inode.handle, ACCESS_ACL_ATTRIBUTE, ACL)
     volume.world.actions.length = 0
-    expect(applyChange(inodes, item, report)).toBe('untouched')
+    expect(applyInodeChange(inodes, item, report)).toBe('untouched')
     expect(calls()).toEqual([])
   })
 })
@@ -159,7 +169,7 @@ describe('a change that the kernel refuses', () => {
   ])('a refusal that concerns the inode (%s) is reported, and the walk continues', (code, reason) => {
     const item = arrange()
     refuse('chown', code)
-    expect(applyChange(inodes, item, report)).toBe('untouched')
+    expect(applyInodeChange(inodes, item, report)).toBe('untouched')
     expect(report).toMatchObject({ changed: 0, left: { [reason]: { count: 1, examples: ['a'] } } })
   })
 
@@ -167,19 +177,19 @@ describe('a change that the kernel refuses', () => {
     const item = arrange()
     refuse('chown', 'EPERM')
     const record = { ...item.record, before: { gid: 9, mode: 0o640 } }
-    expect(applyChange(inodes, { ...item, record }, report)).toBe('refused')
+    expect(applyInodeChange(inodes, { ...item, record }, report)).toBe('refused')
   })
 
   it('a refusal for any other reason ends the walk', () => {
     const item = arrange()
     refuse('chown', 'EIO')
-    expect(() => applyChange(inodes, item, report)).toThrow('EIO')
+    expect(() => applyInodeChange(inodes, item, report)).toThrow('EIO')
   })
 
   it('a half-applied change ends the walk, and the next call must complete it', () => {
     const item = arrange({ wanted: 0o660 })
     refuse('chmod', 'EPERM')
-    expect(() => applyChange(inodes, item, report)).toThrow('EPERM')
+    expect(() => applyInodeChange(inodes, item, report)).toThrow('EPERM')
     expect(now()).toEqual({ gid: 2000, mode: '640' })
   })
 
@@ -187,7 +197,7 @@ describe('a change that the kernel refuses', () => {
     const item = arrange({ mode: '0640' })
     const half = { ...item, record: { ...item.record, intended: { gid: 0, mode: 0o4640 } } }
     volume.fs.chownSync(path(), 0, 4000)
-    expect(() => applyChange(inodes, half, report)).toThrow('the next call goes on')
+    expect(() => applyInodeChange(inodes, half, report)).toThrow('the next call goes on')
   })
 })
 
@@ -201,7 +211,7 @@ it.each<[string, Partial<InodeRecord>, boolean]>([
   ],
   ['the capability was removed', { after: { gid: 0, mode: 0o640 }, capability: CAP }, true],
   ['the capability is forfeited', { after: { gid: 0, mode: 0o640 }, capability: CAP, forfeited: true }, false],
-])('isChangeNeeded if %s: %s', (_what, over, needed) => {
+])('isInodeChangeNeeded if %s: %s', (_what, over, needed) => {
   const { inode, record } = arrange()
-  expect(isChangeNeeded(inode, { ...record, ...over })).toBe(needed)
+  expect(isInodeChangeNeeded(inode, { ...record, ...over })).toBe(needed)
 })

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Handle, Inodes } from '../../../src/kernel/host.ts'
-import { DirectoryStack, type OpenFrame } from '../../../src/ownership/walk/directory-stack.ts'
+import { DirectoryStack, type OpenDirectoryFrame } from '../../../src/ownership/walk/directory-stack.ts'
 import { LivelockGuard } from '../../../src/ownership/walk/livelock-guard.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
@@ -95,11 +95,11 @@ describe('the stack of directories', () => {
 
   it('a directory is not entered below itself, nor again after it was read and moved', () => {
     const frames = new DirectoryStack(inodes, top, inodes.stat(top), new LivelockGuard())
-    const base = frames.top() as OpenFrame
+    const base = frames.top() as OpenDirectoryFrame
     const enter = () => {
       const name = Buffer.from('d0')
       const handle = inodes.openDirectory(base.handle, name)
-      const isEntered = frames.push(frames.top() as OpenFrame, handle, inodes.stat(handle), name)
+      const isEntered = frames.push(frames.top() as OpenDirectoryFrame, handle, inodes.stat(handle), name)
       if (!isEntered) inodes.close(handle)
       return isEntered
     }
@@ -117,7 +117,7 @@ describe('the stack of directories', () => {
     const bytes = inodes.readEntries(frames.top()?.handle as Handle)
     inodes.readEntries = () => bytes
     const read = () => {
-      const frame = frames.top() as OpenFrame
+      const frame = frames.top() as OpenDirectoryFrame
       for (let blocks = 0; blocks < 10; blocks++) for (const block = frames.readBlock(frame); block?.next(); );
     }
     expect(read).toThrow('directory "." lists the same entries again and again: repair its file system')

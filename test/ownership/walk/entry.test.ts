@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest'
 import { SystemError } from '../../../src/kernel/host.ts'
-import { hashName, ignoreVanished, joinPath } from '../../../src/ownership/walk/entry.ts'
+import { hashEntryName, ignoreVanishedEntry, joinEntryPath } from '../../../src/ownership/walk/entry.ts'
 
 const bytes = (text: string) => Uint8Array.from(Buffer.from(text))
-const below = (directory: string, name: string) => Buffer.from(joinPath(bytes(directory), bytes(name))).toString()
+const below = (directory: string, name: string) => Buffer.from(joinEntryPath(bytes(directory), bytes(name))).toString()
 
 it.each([
   ['', '', ''],
   ['', 'a', 'a'],
   ['a', '', 'a'],
   ['a/b', 'c', 'a/b/c'],
-])('joinPath of "%s" and "%s" is "%s"', (directory, name, path) => {
+])('joinEntryPath of "%s" and "%s" is "%s"', (directory, name, path) => {
   expect(below(directory, name)).toBe(path)
 })
 
@@ -22,31 +22,31 @@ it('only the end of a long path is kept, from a full name on', () => {
 
 it.each(['ENOENT', 'ENOTDIR', 'ELOOP'])('a name that vanished (%s) has no result', (code) => {
   expect(
-    ignoreVanished(() => {
+    ignoreVanishedEntry(() => {
       throw new SystemError('openat', code, 'a')
     }),
   ).toBeUndefined()
 })
 
-it('ignoreVanished throws any other error, and returns a result', () => {
+it('ignoreVanishedEntry throws any other error, and returns a result', () => {
   const fail = () => {
     throw new SystemError('openat', 'EACCES', 'a')
   }
-  expect(() => ignoreVanished(fail)).toThrow(SystemError)
-  expect(ignoreVanished(() => 5)).toBe(5)
+  expect(() => ignoreVanishedEntry(fail)).toThrow(SystemError)
+  expect(ignoreVanishedEntry(() => 5)).toBe(5)
 })
 
 const HERE = { inode: 1n, born: 1n }
 
 it('names are distinguished by their directory, and by all their bytes', () => {
   const directories = [HERE, { inode: 1n, born: 2n }, { inode: 2n ** 63n, born: 1n }, { inode: 1n, born: 2n ** 40n }]
-  const numbers = directories.map((directory) => hashName(directory, Buffer.from('a')))
+  const numbers = directories.map((directory) => hashEntryName(directory, Buffer.from('a')))
   numbers.push(
-    hashName(HERE, Uint8Array.of(0xff)),
-    hashName(HERE, Uint8Array.of(0xfe)),
-    hashName(HERE, Buffer.from('ab')),
+    hashEntryName(HERE, Uint8Array.of(0xff)),
+    hashEntryName(HERE, Uint8Array.of(0xfe)),
+    hashEntryName(HERE, Buffer.from('ab')),
   )
   expect(new Set(numbers).size).toBe(numbers.length)
-  expect(hashName({ ...HERE }, Buffer.from('a'))).toBe(numbers[0])
+  expect(hashEntryName({ ...HERE }, Buffer.from('a'))).toBe(numbers[0])
   for (const number of numbers) expect(number).toSatisfy((n: number) => Number.isSafeInteger(n - 1) && n > 0)
 })

@@ -1,16 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Refusal } from '../../../src/errors/refusal.ts'
-import { hashName } from '../../../src/ownership/walk/entry.ts'
-import { FirstLinks, HardLinks, type LinkSighting } from '../../../src/ownership/walk/hard-links.ts'
+import { hashEntryName } from '../../../src/ownership/walk/entry.ts'
+import { FirstLinkFilter, HardLinkCounter, type HardLinkVisit } from '../../../src/ownership/walk/hard-links.ts'
 import { holds } from '../../property/holds.ts'
 
-const numberOf = (name: string) => hashName({ inode: 1n, born: 1n }, Buffer.from(name))
+const numberOf = (name: string) => hashEntryName({ inode: 1n, born: 1n }, Buffer.from(name))
 
 /** Inode, its links, its ctime, the name it is seen under. */
 type Sight = [inode: bigint, links: number, changed: number, name: string]
 
-function sighting([inode, links, changed, name]: Sight, over: Partial<LinkSighting> = {}): LinkSighting {
+function sighting([inode, links, changed, name]: Sight, over: Partial<HardLinkVisit> = {}): HardLinkVisit {
   return {
     inode,
     born: 1n,
@@ -24,7 +24,7 @@ function sighting([inode, links, changed, name]: Sight, over: Partial<LinkSighti
 }
 
 function walk(sights: Sight[]): { completed: string[]; outside: (string | undefined)[] } {
-  const links = new HardLinks()
+  const links = new HardLinkCounter()
   const completed = sights.filter((sight) => links.addName(sighting(sight)))
   const outside = [...links.listOutside()].map((path) => path && Buffer.from(path).toString())
   return { completed: completed.map(([, , , name]) => name), outside }
@@ -149,14 +149,14 @@ describe('names of an inode', () => {
 })
 
 it('a name that is visited twice counts once', () => {
-  const links = new HardLinks()
+  const links = new HardLinkCounter()
   expect(links.addName(sighting([1n, 2, 7, 'a']))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'a']))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(true)
 })
 
 it('a name is not counted if the next rename might not show in ctime', () => {
-  const links = new HardLinks()
+  const links = new HardLinkCounter()
   expect(links.addName(sighting([1n, 2, 7, 'a'], { statTimeMs: 10 }))).toBe(false)
   expect(links.addName(sighting([1n, 2, 7, 'b']))).toBe(false)
   expect([...links.listOutside()]).toEqual([Buffer.from('b')])
@@ -175,7 +175,7 @@ it('counting equals a set of names for each inode and ctime, for any sequence of
   holds(
     sights,
     (all) => {
-      const links = new HardLinks()
+      const links = new HardLinkCounter()
       const model = new Map<bigint, { changed: number; names: Set<string> }>()
       for (const sight of all) {
         const [inode, most, changed, name] = sight
@@ -206,7 +206,7 @@ describe('more names than the limit', () => {
   }
 
   it('too many names of one inode end the walk, and the message has their number and a path', () => {
-    const links = new HardLinks(LITTLE)
+    const links = new HardLinkCounter(LITTLE)
     const message = refusalOf(() => {
       for (let at = 0; at < 1000; at++) links.addName(sighting([1n, 5_000_000, 7, `many/${at}`]))
     })
@@ -217,7 +217,7 @@ describe('more names than the limit', () => {
   })
 
   it('too many inodes with names outside the volume end the walk', () => {
-    const links = new HardLinks(LITTLE)
+    const links = new HardLinkCounter(LITTLE)
     const message = refusalOf(() => {
       for (let at = 0; at < 1000; at++) links.addName(sighting([BigInt(at), 2, 7, `many/${at}`]))
     })
@@ -227,7 +227,7 @@ describe('more names than the limit', () => {
   })
 
   it('inodes whose names were all visited, and names from before a change, do not count for the limit', () => {
-    const links = new HardLinks(LITTLE)
+    const links = new HardLinkCounter(LITTLE)
     for (let at = 0; at < 20_000; at++) {
       expect(links.addName(sighting([BigInt(at), 3, 7, `a${at}`]))).toBe(false)
       expect(links.addName(sighting([BigInt(at), 3, 7, `b${at}`]))).toBe(false)
@@ -238,7 +238,7 @@ describe('more names than the limit', () => {
   })
 
   it('paths beyond the limit are dropped, and their number is still right', () => {
-    const links = new HardLinks()
+    const links = new HardLinkCounter()
     const MANY = 50_000
     for (let at = 0; at < MANY; at++) links.addName(sighting([BigInt(at), 2, 7, `many/${at}`]))
     const outside = [...links.listOutside()]
@@ -248,7 +248,7 @@ describe('more names than the limit', () => {
   })
 
   it('first names beyond the limit are forgotten, so that an inode may be visited as new, but not indefinitely', () => {
-    const names = new FirstLinks(2)
+    const names = new FirstLinkFilter(2)
     const add = (inode: bigint) => names.addName({ inode, born: 1n })
     expect([add(1n), add(1n), add(2n), add(2n)]).toEqual([true, false, true, false])
     expect([add(1n), add(3n), add(3n), add(1n)]).toEqual([false, true, false, true])

@@ -2,11 +2,11 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { type Handle, SystemError } from '../../../src/kernel/host.ts'
 import { inspectInode } from '../../../src/ownership/inode/attributes.ts'
 import { createInodeRecord, type InodeRecord } from '../../../src/ownership/inode/record.ts'
-import { concatBytes, decodeRecord, encodeRecords, splitRecords } from '../../../src/ownership/journal/codec.ts'
-import { computeBatchSize, type Ledger, type LedgerAnswer } from '../../../src/ownership/walk/ledger.ts'
-import { Pipeline } from '../../../src/ownership/walk/pipeline.ts'
-import { createReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
-import { createStrategy } from '../../../src/ownership/walk/strategies.ts'
+import { concatBytes, decodeRecord, encodeInodeRecords, splitRecords } from '../../../src/ownership/journal/codec.ts'
+import { computeBatchSize, type LedgerAnswer, type WalkLedger } from '../../../src/ownership/walk/ledger.ts'
+import { InodeChangePipeline } from '../../../src/ownership/walk/pipeline.ts'
+import { createWalkReport, type WalkReport } from '../../../src/ownership/walk/report.ts'
+import { createWalkStrategy } from '../../../src/ownership/walk/strategies.ts'
 import { memoryAcls } from '../../helpers/acls.ts'
 import { FS_GROUP } from '../../helpers/mount-records.ts'
 import { makeTree } from '../../helpers/tree.ts'
@@ -24,7 +24,7 @@ beforeEach(() => {
     volume.directory,
     ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `file ${name} 0640`),
   )
-  report = createReport()
+  report = createWalkReport()
   top = volume.host.inodes.openLinkFree(volume.directory)
   log = volume.world.actions
   log.length = 0
@@ -41,12 +41,12 @@ const OWN = {
   unfinished: new Set<string>(),
   hasRestoreBegun: false,
 } as const
-const TASK = createStrategy(OWN)
+const TASK = createWalkStrategy(OWN)
 /** As `earlier` has recorded them. */
 const STATES = { before: { gid: 0, mode: 0o640 }, after: { gid: 3000, mode: 0o640 } }
-const RESTORE = createStrategy({ do: 'restore', isForced: false })
+const RESTORE = createWalkStrategy({ do: 'restore', isForced: false })
 
-function ledger(over: Partial<Ledger> = {}): Ledger {
+function ledger(over: Partial<WalkLedger> = {}): WalkLedger {
   const recorded: string[] = []
   const real = {
     isSurvey: false,
@@ -60,16 +60,16 @@ function ledger(over: Partial<Ledger> = {}): Ledger {
     },
     settle: (batch) => void log.push(`settle ${recorded[Number(batch) - 1]}`),
     forget: (keys) => void log.push(`forget ${keys.length / 2}`),
-  } satisfies Partial<Ledger> as Partial<Ledger>
-  return { ...real, ...over } as Ledger
+  } satisfies Partial<WalkLedger> as Partial<WalkLedger>
+  return { ...real, ...over } as WalkLedger
 }
 
-function pipeline(over: Partial<Ledger> = {}, task = TASK): Pipeline {
-  return new Pipeline(volume.host.inodes, task, ledger(over), report, { batchSize: 2 })
+function pipeline(over: Partial<WalkLedger> = {}, task = TASK): InodeChangePipeline {
+  return new InodeChangePipeline(volume.host.inodes, task, ledger(over), report, { batchSize: 2 })
 }
 
 /** As a walk does: what is plain, the pipeline takes as such. */
-function take(line: Pipeline, ...names: string[]): void {
+function take(line: InodeChangePipeline, ...names: string[]): void {
   const { inodes } = volume.host
   for (const name of names) {
     const bytes = Buffer.from(name)
@@ -127,7 +127,7 @@ describe('the pipeline of changes', () => {
     const recorded: { objects: number; bytes: Uint8Array }[] = []
     const line = pipeline({
       record(objects, plain = new Uint8Array()) {
-        recorded.push({ objects: objects.length, bytes: concatBytes([plain, encodeRecords(objects, acls)]) })
+        recorded.push({ objects: objects.length, bytes: concatBytes([plain, encodeInodeRecords(objects, acls)]) })
         return 1n
       },
     })
@@ -139,7 +139,7 @@ describe('the pipeline of changes', () => {
       const meant = { gid: 0, mode: 0o640 }
       return createInodeRecord(undefined, found, Buffer.from(name), meant, { gid: 2000, mode: 0o640 }, undefined)
     })
-    expect(recorded).toEqual([{ objects: 0, bytes: encodeRecords(records, acls) }])
+    expect(recorded).toEqual([{ objects: 0, bytes: encodeInodeRecords(records, acls) }])
   })
 
   it('an inode whose first change was refused needs no record', () => {
@@ -181,7 +181,7 @@ describe('the pipeline of changes', () => {
     const { inodes } = volume.host
     inodes.chown(inodes.openEntry(top, Buffer.from(name)), gid)
     const restores = what.includes('restored')
-    const task = restores ? RESTORE : createStrategy({ ...OWN, isFirstWalk: false })
+    const task = restores ? RESTORE : createWalkStrategy({ ...OWN, isFirstWalk: false })
     const line = pipeline({ findStates: () => [STATES], find: () => earlier(name) }, task)
     log.length = 0
     take(line, name)
@@ -197,7 +197,7 @@ describe('every inode is closed if a walk ends with an error', () => {
   }
   const asking = { ...TASK, needsRecord: () => true }
 
-  it.each<[string, () => Pipeline]>([
+  it.each<[string, () => InodeChangePipeline]>([
     ['if the journal cannot be queried', () => pipeline({ query: fail }, asking)],
     ['if no record can be written', () => pipeline({ record: fail })],
     ['if a decision fails', () => pipeline({}, { ...TASK, decide: fail })],
@@ -272,6 +272,6 @@ function earlier(name: string): Exclude<LedgerAnswer, 'wait'> {
     after: { gid: 3000, mode: 0o640 },
     settled: true,
   }
-  const [one] = splitRecords(encodeRecords([record], acls))
+  const [one] = splitRecords(encodeInodeRecords([record], acls))
   return one && { ...one, settled: true }
 }

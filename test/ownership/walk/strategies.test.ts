@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { DIRECTORY, REGULAR, type Stat, SYMLINK } from '../../../src/kernel/host.ts'
-import { formatInodeKey, type InodeRecord, type InodeState, NO_ACL } from '../../../src/ownership/inode/record.ts'
-import { createStrategy, type GroupStrategySpec } from '../../../src/ownership/walk/strategies.ts'
+import {
+  formatInodeKey,
+  type InodeRecord,
+  type InodeState,
+  NO_RECORDED_ACLS,
+} from '../../../src/ownership/inode/record.ts'
+import { createWalkStrategy, type GroupStrategySpec } from '../../../src/ownership/walk/strategies.ts'
 import { FS_GROUP } from '../../helpers/mount-records.ts'
 
 const CHARACTER = 0o020000
@@ -39,7 +44,7 @@ const record = (over: Partial<InodeRecord> = {}): InodeRecord => ({
   uid: 0,
   before: { gid: 5, mode: 0o640 },
   capability: undefined,
-  acl: NO_ACL,
+  acl: NO_RECORDED_ACLS,
   modified: 9n,
   size: 4n,
   seen: { gid: 5, mode: 0o640 },
@@ -52,7 +57,7 @@ const record = (over: Partial<InodeRecord> = {}): InodeRecord => ({
 })
 
 const own = (over: Partial<GroupStrategySpec> = {}) =>
-  createStrategy({
+  createWalkStrategy({
     do: 'apply',
     fsGroup: FS_GROUP,
     isFirstWalk: false,
@@ -61,7 +66,7 @@ const own = (over: Partial<GroupStrategySpec> = {}) =>
     hasRestoreBegun: false,
     ...over,
   })
-const restore = (isForced = false) => createStrategy({ do: 'restore', isForced })
+const restore = (isForced = false) => createWalkStrategy({ do: 'restore', isForced })
 const LEFT = 'changed since by its user'
 
 describe('the strategy that applies a group', () => {

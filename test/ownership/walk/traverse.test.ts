@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { traverse, type Visitor } from '../../../src/ownership/walk/traverse.ts'
+import { type TreeVisitor, traverseTree } from '../../../src/ownership/walk/traverse.ts'
 import { makeTree } from '../../helpers/tree.ts'
 import { MemoryVolume } from '../volume.ts'
 
@@ -17,7 +17,7 @@ function arrange() {
   }
   const seen: string[] = []
   const left: string[] = []
-  const visitor: Visitor = {
+  const visitor: TreeVisitor = {
     visitEntries({ handle, path }, block) {
       while (block.next()) {
         if ((inodes.statEntry(handle, block.name).mode & 0o170000) === 0o040000) return true
@@ -38,7 +38,7 @@ function arrange() {
 
 it('every inode below the root is visited once, a directory after its contents, and no handle stays open', () => {
   const { volume, inodes, stat, visitor, seen, expected, top } = arrange()
-  Array.from(traverse(inodes, top, stat, visitor))
+  Array.from(traverseTree(inodes, top, stat, visitor))
   expect([...seen].sort()).toEqual(expected)
   for (const path of seen) {
     const after = seen.slice(seen.indexOf(path) + 1)
@@ -49,7 +49,7 @@ it('every inode below the root is visited once, a directory after its contents, 
 
 it('the walk yields between entries, and leaves no handle open if it is not continued', () => {
   const { volume, inodes, stat, visitor, seen, left, expected, top } = arrange()
-  for (const _ of traverse(inodes, top, stat, visitor)) if (seen.length > 10) break
+  for (const _ of traverseTree(inodes, top, stat, visitor)) if (seen.length > 10) break
   expect(seen.length).toBeLessThan(expected.length)
   expect(left).toEqual([])
   expect([...volume.world.handles.keys()]).toEqual([top])
@@ -57,7 +57,7 @@ it('the walk yields between entries, and leaves no handle open if it is not cont
 
 it('a directory on another device is not entered', () => {
   const { inodes, stat, visitor, seen, left, top } = arrange()
-  Array.from(traverse(inodes, top, { ...stat, device: -1 }, visitor))
+  Array.from(traverseTree(inodes, top, { ...stat, device: -1 }, visitor))
   expect(seen.sort()).toEqual(['a', 'l'])
   expect(left.sort()).toEqual(['sub-mount: deep', 'sub-mount: empty'])
 })

@@ -31,7 +31,7 @@ export const NRI_WORKER_VERB = 'nri-worker'
 /** The first argument of a worker that runs one task for its parent, and ends with it. The second is the parent's pid. */
 export const ISOLATED_WORKER_VERB = 'isolated-worker'
 
-/** The kernel's name of a worker: /proc/PID/comm, at most 15 bytes. */
+/** The kernel's name of CSI's workers, isolated workers and FlexVolume calls: /proc/PID/comm, at most 15 bytes. */
 export const WORKER_NAME = 'modekeep worker'
 
 /** The descriptor of the task's directory in such a worker. The first line of stdin contains the task. */

@@ -62,7 +62,7 @@ export async function findBusyAfterUnmount(
   record: MountRecord | undefined,
   wasInUse = false,
 ): Promise<BusyFileSystem | undefined> {
-  const { host } = session
+  const { host, config } = session
   const { source, busySince } = record ?? {}
   if (fileSystem === undefined || !(hasDevice(fileSystem) || wasInUse || busySince !== undefined)) return undefined
   if (findBusy(host, fileSystem, source) === undefined) return undefined
@@ -74,7 +74,8 @@ export async function findBusyAfterUnmount(
     return findBusy(host, fileSystem, source)
   }
   const busy = await settle(SETTLING_MS)
-  return busy?.isUsedByWorkers && hasDevice(fileSystem) ? settle(WORKER_SETTLING_MS) : busy
+  const mayFail = hasDevice(fileSystem) && config.busyUnmountSeconds > 0
+  return busy?.isUsedByWorkers && mayFail ? settle(WORKER_SETTLING_MS) : busy
 }
 
 const hasDevice = ({ devices }: MountedFileSystem) => devices.length > 0

@@ -89,7 +89,10 @@ function findBusyReason(
 ): string | undefined {
   const isOver = mounted === undefined && (record.ended !== undefined || target === 'missing')
   const fileSystem = isOver ? findFileSystem(session, undefined, record) : undefined
-  return fileSystem && findBusy(session.host, fileSystem, record.source)?.reason
+  if (fileSystem === undefined) return undefined
+  // Without a recorded use its device number may be another file system's already.
+  const { copyNamespaces = [] } = fileSystem
+  return findBusy(session.host, { ...fileSystem, copyNamespaces }, record.source)?.reason
 }
 
 function findLeftover({ host }: Session, { directory, ended }: MountRecord): string[] {

@@ -20,6 +20,8 @@ export class GrpcClient implements Disposable {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.default_authority': 'localhost',
       'grpc.enable_channelz': 0,
+      // Limit of kubelet and containerd: lists contain the annotations of all pods.
+      'grpc.max_receive_message_length': 16 << 20,
       // The servers on these sockets restart within a moment, or not at all.
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 1000,

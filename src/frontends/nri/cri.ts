@@ -22,7 +22,7 @@ const { method } = createProtobufPackage('runtime.v1', {
   PodSandboxStatusRequest: { podSandboxId: [1, 'string'], verbose: [2, 'bool'] },
   PodSandboxStatusResponse: { info: [2, 'string', 'map'] },
   ListPodSandboxRequest: {},
-  PodSandbox: { id: [1, 'string'], createdAt: [4, 'int64'] },
+  PodSandbox: { id: [1, 'string'], state: [3, 'int32'], createdAt: [4, 'int64'] },
   ListPodSandboxResponse: { items: [1, 'PodSandbox', 'repeated'] },
   VersionRequest: { version: [1, 'string'] },
   VersionResponse: { runtimeName: [2, 'string'], runtimeVersion: [3, 'string'] },
@@ -50,9 +50,20 @@ export interface PodProcessGroupIds {
 /** A pod's sandbox in a runtime's list. */
 export interface ListedSandbox {
   readonly id: string
+  /** Its containers can run. A runtime may send no event about a sandbox that failed to start. */
+  readonly isReady: boolean
   /** Milliseconds since 1970. */
   readonly createdAtMs: number
 }
+
+// api.proto: PodSandboxState
+const SANDBOX_READY = 0
+
+const parseSandbox = ({ id, state, createdAt }: { id: string; state: number; createdAt: bigint }): ListedSandbox => ({
+  id,
+  isReady: state === SANDBOX_READY,
+  createdAtMs: Number(createdAt / 1_000_000n),
+})
 
 /** Reads pods' sandboxes from the runtimes of the node. Its methods never reject. */
 export class SandboxReader implements Disposable {
@@ -85,7 +96,7 @@ export class SandboxReader implements Disposable {
     for (const socket of this.#sockets()) {
       try {
         const { items } = await this.#client(socket).call(ListPodSandboxMethod, {}, SANDBOX_LIST_TIMEOUT_MS)
-        lists.push(items.map(({ id, createdAt }) => ({ id, createdAtMs: Number(createdAt / 1_000_000n) })))
+        lists.push(items.map(parseSandbox))
       } catch {
         // Not a CRI socket, or its runtime does not respond.
       }

@@ -114,7 +114,7 @@ async function serveRuntimeConnection(
   stop: AbortSignal,
   events: PluginConnectionEvents,
 ): Promise<void> {
-  const since = Date.now()
+  const startedAt = performance.now()
   const ready = Promise.withResolvers<ReadonlySet<string>>()
   let isSynchronized = false
   const onSynchronized = (sandboxes: ReadonlySet<string>) => {
@@ -147,7 +147,7 @@ async function serveRuntimeConnection(
     const stopCheck = AbortSignal.any([called.signal, disconnected.signal])
     const checked = checkPluginRegistration(
       listSandboxes,
-      { since, sandboxes },
+      { startedAt, sandboxes },
       { intervalMs: timing.checkMs, stop: stopCheck },
     )
     await Promise.race([ended, checked.then(() => ended)])

@@ -45,7 +45,9 @@ export function findUsers(fileSystem: MountedFileSystem): FileSystemUsers {
     !nodeRoots.includes(parseRoot(table))
   if (mountedNamespaces.some(isUnmountedByOthers)) return { isMounted: true, processes: [], copyNamespaces: [] }
   const copyPids = new Set(mountedNamespaces.flatMap(({ pids }) => pids))
-  const usesFileSystem = createUsageMatcher(fileSystem)
+  // The mount is in no table any more: another mount has its id there.
+  const isIdReused = namespaces.some(({ table }) => new RegExp(`^${fileSystem.tableId} `, 'm').test(table))
+  const usesFileSystem = createUsageMatcher(fileSystem, isIdReused)
   const users = pids.filter((pid) => copyPids.has(pid) || usesFileSystem(pid))
   const copyNamespaces = mountedNamespaces.map(({ name }) => name)
   return { isMounted: false, processes: users.flatMap(nameProcess), copyNamespaces }
@@ -95,9 +97,13 @@ function parseRoot(table: string): string {
  * leads to the inode without a lookup, but NFS queries its server even then. While an NFS server is in use, only open
  * files are matched, by the id of their mount.
  */
-function createUsageMatcher({ device, mountId, tableId, copyNamespaces }: MountedFileSystem): (pid: number) => boolean {
+function createUsageMatcher(
+  { device, mountId, tableId, copyNamespaces }: MountedFileSystem,
+  isIdReused: boolean,
+): (pid: number) => boolean {
   const listOpen = (pid: number) => tolerateSystemErrors(() => fs.readdirSync(`/proc/${pid}/fd`)) ?? []
   if (hasNfs()) {
+    if (isIdReused) return () => false
     const line = new RegExp(`^mnt_id:\\s*${tableId}$`, 'm')
     const isOnMount = (file: string) => line.test(readKernelText(file) ?? '')
     return (pid) => listOpen(pid).some((fd) => isOnMount(`/proc/${pid}/fdinfo/${fd}`))
@@ -105,7 +111,9 @@ function createUsageMatcher({ device, mountId, tableId, copyNamespaces }: Mounte
   const isOnFileSystem = (link: string) => {
     const stat = tolerateSystemErrors(() => statMagicLink(link))
     if (stat === undefined) return false
-    return String(stat.mountId) === mountId || (copyNamespaces === undefined && stat.device === device)
+    const [isOnDevice, isOnMount] = [stat.device === device, String(stat.mountId) === mountId]
+    // Before Linux 6.8 the kernel reuses ids of mounts, as it does device numbers.
+    return copyNamespaces === undefined ? isOnDevice || isOnMount : isOnDevice && isOnMount
   }
   return (pid) =>
     ['cwd', 'root', 'exe'].some((name) => isOnFileSystem(`/proc/${pid}/${name}`)) ||

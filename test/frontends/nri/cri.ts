@@ -17,7 +17,7 @@ export function infoWith(groups: readonly number[]): string {
 /** Answers CRI as a runtime that has a sandbox, or several. */
 export function criRuntime(socket: string, sandboxes: RegExp, info: string): Promise<GrpcSocketServer> {
   const answers = createUnaryCallHandlers<typeof SERVICES>(() => {}, {
-    ListPodSandbox: () => ({ items: [{ id: sandboxes.source, createdAt: CREATED_AT }] }),
+    ListPodSandbox: () => ({ items: [{ id: sandboxes.source, state: 0, createdAt: CREATED_AT }] }),
     PodSandboxStatus({ podSandboxId, verbose }) {
       if (!sandboxes.test(podSandboxId)) throw new Error('not found')
       return { info: verbose ? { info } : {} }

@@ -256,8 +256,8 @@ describe('the NRI plugin on a socket', () => {
     await first.start([{ id: 'before' }])
     const again = runtime.next()
     sandboxes = [
-      { id: 'before', createdAtMs: 0 },
-      { id: 'skipped', createdAtMs: Date.now() },
+      { id: 'before', isReady: true, createdAtMs: 0 },
+      { id: 'skipped', isReady: true, createdAtMs: Date.now() + 1 },
     ]
     await (await again).start([{ id: 'before' }, { id: 'skipped' }])
     expect(events).toContainEqual([
@@ -275,8 +275,8 @@ describe('the NRI plugin on a socket', () => {
     await end.start([{ id: 'before' }])
     await end.call('RunPodSandbox', 'ContainerRequest', container('c'))
     sandboxes = [
-      { id: 'before', createdAtMs: 0 },
-      { id: 'later', createdAtMs: Date.now() },
+      { id: 'before', isReady: true, createdAtMs: 0 },
+      { id: 'later', isReady: true, createdAtMs: Date.now() + 1 },
     ]
     await new Promise((resolve) => setTimeout(resolve, 200))
     expect(events.map(([, event]) => event)).not.toContain('away')

@@ -72,5 +72,14 @@ it('the sandboxes of each runtime that responds are listed with the time of thei
   const sockets = [await runtime('one', 'first', '{}'), join(top, 'none'), await runtime('two', 'second', '{}')]
   using sandboxes = new SandboxReader(() => sockets)
   const createdAtMs = Number(CREATED_AT / 1_000_000n)
-  expect(await sandboxes.list()).toEqual([[{ id: '^first$', createdAtMs }], [{ id: '^second$', createdAtMs }]])
+  expect(await sandboxes.list()).toEqual([
+    [{ id: '^first$', isReady: true, createdAtMs }],
+    [{ id: '^second$', isReady: true, createdAtMs }],
+  ])
+})
+
+it('a list of sandboxes of more than 4 MiB, the default limit of gRPC, is read', async () => {
+  const socket = await runtime('large', 'x'.repeat(5 << 20), '{}')
+  using sandboxes = new SandboxReader(() => [socket])
+  expect((await sandboxes.list()).map((list) => list.length)).toEqual([1])
 })

@@ -1,24 +1,27 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import type { ListedSandbox } from '../../../src/frontends/nri/cri.ts'
 import { findSkippedSandbox } from '../../../src/frontends/nri/registration-check.ts'
 
-const SINCE = 1_000_000
-const connection = { since: SINCE, sandboxes: new Set(['old']) }
-const old = { id: 'old', createdAtMs: 0 }
+const PERIOD = { since: 1_000_000, before: 1_005_000 }
+const SENT = new Set(['sent'])
 
-it.each([
-  [
-    'a pod that the runtime created during the connection without sending it is skipped',
-    [[old, { id: 'new', createdAtMs: SINCE + 2000 }]],
-    'new',
-  ],
-  ['a pod from before the connection is none', [[old, { id: 'new', createdAtMs: SINCE - 1 }]], undefined],
-  ['a pod whose call may still be on its way is none', [[old, { id: 'new', createdAtMs: SINCE + 6000 }]], undefined],
-  ['a pod of another runtime is none', [[old], [{ id: 'new', createdAtMs: SINCE + 2000 }]], undefined],
-] as const)('%s', (_title, runtimes, skipped) => {
-  expect(findSkippedSandbox(runtimes, connection, SINCE + 5000)).toBe(skipped)
-})
+const sandbox = (id: string, createdAtMs: number, isReady = true): ListedSandbox => ({ id, isReady, createdAtMs })
+const sent = sandbox('sent', 0)
+const skipped = sandbox('skipped', 1_002_000)
 
-it('any runtime may be that of a plugin that received no pods', () => {
-  const runtimes = [[{ id: 'first', createdAtMs: SINCE + 2000 }]]
-  expect(findSkippedSandbox(runtimes, { since: SINCE, sandboxes: new Set() }, SINCE + 5000)).toBe('first')
+describe('a sandbox in the list of a container runtime', () => {
+  it.each<[string, ListedSandbox[][], string | undefined]>([
+    ['is skipped if the runtime created it during the connection and did not send it', [[sent, skipped]], 'skipped'],
+    ['is skipped also if the only runtime has removed all sandboxes that it sent', [[skipped]], 'skipped'],
+    ['is not skipped if it is older than the connection', [[sent, sandbox('old', 999_999)]], undefined],
+    ['is not skipped while the call about it may be on its way', [[sent, sandbox('new', 1_006_000)]], undefined],
+    ['is not skipped if it failed to start', [[sent, sandbox('failed', 1_002_000, false)]], undefined],
+    ['is not skipped if it belongs to another runtime', [[sent], [skipped]], undefined],
+  ])('%s', (_title, runtimes, id) => {
+    expect(findSkippedSandbox(runtimes, SENT, PERIOD)).toBe(id)
+  })
+
+  it('is skipped on any runtime if the plugin received no sandbox', () => {
+    expect(findSkippedSandbox([[], [skipped]], new Set(), PERIOD)).toBe('skipped')
+  })
 })
